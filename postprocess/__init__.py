@@ -1,0 +1,1 @@
+"""Everything that happens around a measurement: plan, parse, judge, store, report."""

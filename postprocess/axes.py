@@ -1,0 +1,126 @@
+"""Axes of the small diagrams: ticks only where something was measured, times in microseconds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
+
+from postprocess.formats import size
+from postprocess.series import thin
+from postprocess.svg import FigureCanvasSVG
+
+WIDTH, HEIGHT = 300, 205  #: of a panel, in CSS pixels
+MOST_TICKS = 6
+LEAST_FACTOR = 3.0  #: between the ends of a logarithmic axis: noise must not look like news
+MARGIN = 1.18
+ALONE_MARGIN = 1.6  #: beside the only place of x, as a factor
+
+
+def panel(title: str, x_label: str) -> tuple[Figure, Axes]:
+    """An empty panel with a title, a label under x, and microseconds to the left."""
+    figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72), dpi=72)
+    FigureCanvasSVG(figure)
+    axes = figure.add_axes((0.15, 0.19, 0.82, 0.66))
+    axes.set_title(title, parse_math=False, pad=9)
+    axes.set_xlabel(x_label, parse_math=False)
+    axes.grid(axis="y")
+    axes.set_axisbelow(True)
+    axes.text(-0.02, 1.035, "µs", transform=axes.transAxes, ha="right", fontsize=9)
+    axes.tick_params(length=3)
+    return figure, axes
+
+
+def linear_x(axes: Axes, values: Sequence[int]) -> dict[int, float]:
+    """A linear x axis from the first to the last of several ``values``. Returns where each lies."""
+    room = 0.06 * (values[-1] - values[0])
+    axes.set_xlim(values[0] - room, values[-1] + room)
+    ticks = thin(values, MOST_TICKS)
+    ticks_x(axes, ticks, list(map(str, ticks)))
+    return {value: float(value) for value in values}
+
+
+def logarithmic_x(axes: Axes, values: Sequence[int], kind: str) -> dict[int, float]:
+    """A logarithmic x axis with ticks at ``values`` (sorted), labelled where there is room.
+
+    ``kind`` is ``bytes`` for labels such as ``10 kB``. Returns where each value lies: at itself, but for zero, which stands left of the others.
+    """
+    least = next((value for value in values if value), 1)
+    places = {value: value or least / 4 for value in values}
+    first, last = places[values[0]], places[values[-1]]
+    margin = max(1.12, (last / first) ** 0.06) if last > first else ALONE_MARGIN
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(first / margin, last * margin)
+    labelled = _apart(list(places.values()), 0.1 * math.log(last / first))
+    write = size if kind == "bytes" else str
+    labels = [write(value) if place in labelled else "" for value, place in places.items()]
+    _fix(axes.xaxis, list(places.values()), labels)
+    return places
+
+
+def logarithmic_y(axes: Axes, low: float, high: float) -> None:
+    """A logarithmic y axis that holds ``low`` to ``high`` (microseconds, positive)."""
+    middle, factor = math.sqrt(low * high), max(high / low, LEAST_FACTOR)
+    low, high = middle / math.sqrt(factor) / MARGIN, middle * math.sqrt(factor) * MARGIN
+    axes.set_yscale("log")
+    axes.set_ylim(low, high)
+    ticks = _log_ticks(low, high)
+    _fix(axes.yaxis, ticks, [_time(tick) for tick in ticks])
+
+
+def linear_y(axes: Axes, low: float, high: float) -> None:
+    """A linear y axis that holds ``low`` to ``high`` with some room."""
+    room = 0.08 * (high - low) or 0.1 * high
+    low, high = max(0.0, low - room), high + room
+    axes.set_ylim(low, high)
+    ticks = [t for t in MaxNLocator(4).tick_values(low, high) if low <= t <= high]
+    _fix(axes.yaxis, ticks, [_time(tick) for tick in ticks])
+
+
+def counting_ticks(last: int) -> list[int]:
+    """One, and the multiples of a round number up to ``last``."""
+    step = next(s * 10**e for e in range(18) for s in (1, 2, 5) if last <= MOST_TICKS * s * 10**e)
+    return sorted({1, *range(step, last + 1, step)})
+
+
+def ticks_x(axes: Axes, positions: Sequence[float], labels: Sequence[str]) -> None:
+    """Ticks of a linear x axis, as given."""
+    _fix(axes.xaxis, positions, labels)
+
+
+def _fix(axis: Axis, ticks: Sequence[float], labels: Sequence[str]) -> None:
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_major_formatter(FixedFormatter(labels))
+    axis.set_minor_locator(NullLocator())
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    """A few round values, by the finest steps per decade that give no more than ``MOST_TICKS``."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for steps in ((1, 1.5, 2, 3, 4, 5, 7), (1, 2, 5), (1, 3), (1,)):
+        ticks = [s * 10.0**d for d in decades for s in steps if low <= s * 10.0**d <= high]
+        if len(ticks) <= MOST_TICKS:
+            return ticks
+    exponents = thin(range(len(ticks)), MOST_TICKS)
+    return [ticks[n] for n in exponents]
+
+
+def _apart(values: Sequence[float], distance: float) -> set[float]:
+    """Values to label: each by ``distance`` (logarithmic) above the one before; the last always."""
+    kept = [values[0]]
+    for value in values[1:]:
+        if math.log(value / kept[-1]) >= distance:
+            kept.append(value)
+    if kept[-1] != values[-1]:
+        kept[-1] = values[-1]
+    return set(kept)
+
+
+def _time(microseconds: float) -> str:
+    if microseconds >= 10_000:
+        return f"{microseconds:,.0f}".replace(",", " ")
+    return f"{microseconds:g}"

@@ -1,0 +1,73 @@
+"""The band around a reference: the interval that a healthy launch leaves with a stated probability.
+
+On y = ln headline, with n launches of mean m and standard deviation s, a new launch exceeds the
+one-sided prediction limit m + t(1 - alpha; n - 1) s sqrt(1 + 1/n) with probability alpha, averaged
+over calibrations (for instance Hahn and Meeker, Statistical Intervals, 1991, section 4.7).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from scipy.special import stdtrit
+
+from postprocess.references import Reference
+
+SLOW_ALPHA = 0.01  #: probability that a healthy launch lies above the band
+FAST_ALPHA = 0.001  #: and below it; also on both sides of a provisional reference
+LARGE_BYTES = 10_000
+SMALL_FLOOR = 0.05  #: no band is narrower than this fraction of the center
+LARGE_FLOOR = 0.03  #: the same from ``LARGE_BYTES`` on
+PROVISIONAL_FLOOR = 1.0  #: few launches can assert a factor of two at best
+FLOOR_IN_RESOLUTIONS = 2.0
+LARGEST_LOG = 300.0  #: of a limit; 1e130 s asserts nothing, and is still a finite number
+
+
+@dataclass(frozen=True)
+class Band:
+    """What a healthy launch may cost, in seconds."""
+
+    lower: float
+    upper: float
+    provisional: bool  #: the reference has too few launches: the band is wide
+
+
+def band(reference: Reference, resolution: float = 0.0) -> Band:
+    """The band of a reference. ``resolution`` is the timer's, in seconds.
+
+    Two launches or three give a band that may span powers of ten: they say no more. One launch
+    says nothing of the spread, and its band is the floor alone.
+    """
+    provisional = reference.provisional
+    floor = _floor(reference, resolution)
+    center = math.log(reference.center)
+    above = max(_width(reference, FAST_ALPHA if provisional else SLOW_ALPHA), math.log1p(floor))
+    below = max(_width(reference, FAST_ALPHA), math.log1p(floor))
+    upper = math.exp(min(center + above, LARGEST_LOG))
+    return Band(lower=math.exp(center - below), upper=upper, provisional=provisional)
+
+
+def to_reframe(reference: Reference, limits: Band) -> tuple[float, float | None, float, str]:
+    """The reference as ReFrame's tuple: center, lower and upper fraction, unit.
+
+    The lower fraction is None: a case that is too fast is listed, and never a failure.
+    """
+    return reference.center, None, limits.upper / reference.center - 1.0, reference.unit
+
+
+def _width(reference: Reference, alpha: float) -> float:
+    """Distance of the prediction limit from the center, on the logarithm."""
+    n = reference.launches
+    if n < 2:
+        return 0.0
+    return float(stdtrit(n - 1, 1.0 - alpha)) * reference.spread * math.sqrt(1.0 + 1.0 / n)
+
+
+def _floor(reference: Reference, resolution: float) -> float:
+    """Least width of the band, as a fraction of the center."""
+    if reference.provisional:
+        practical = PROVISIONAL_FLOOR
+    else:
+        practical = LARGE_FLOOR if reference.case.bytes >= LARGE_BYTES else SMALL_FLOOR
+    return max(practical, FLOOR_IN_RESOLUTIONS * resolution / reference.center)

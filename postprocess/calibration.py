@@ -1,0 +1,28 @@
+"""From the launches of a healthy machine to its references."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from postprocess.cases import Case
+from postprocess.references import Reference
+
+
+def calibrate(samples: Mapping[Case, Sequence[float]]) -> list[Reference]:
+    """One reference per case, sorted, from its headlines in seconds, one per launch.
+
+    Center and spread are taken on the logarithm. One launch has no spread: 0, and the reference is
+    provisional. Raises ValueError for a case without a value or with one that is not a time.
+    """
+    return [_reference(case, samples[case]) for case in sorted(samples)]
+
+
+def _reference(case: Case, headlines: Sequence[float]) -> Reference:
+    if not len(headlines) or not all(math.isfinite(value) and value > 0 for value in headlines):
+        raise ValueError(f"{case.key}: headlines {list(headlines)} are not one time per launch")
+    logs = np.log(np.asarray(headlines, dtype=np.float64))
+    spread = float(np.std(logs, ddof=1)) if len(logs) > 1 else 0.0
+    return Reference(case, float(np.exp(np.mean(logs))), spread, len(logs))

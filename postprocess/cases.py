@@ -1,0 +1,59 @@
+"""The case: what is measured, where and how. The key by which everything else finds a value."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+
+NAME = re.compile(r"[A-Za-z0-9_.+-]+")
+
+
+@dataclass(frozen=True, order=True)
+class Case:
+    """One thing that has one reference value. Two measurements compare only if their cases are equal."""
+
+    system: str
+    partition: str
+    environment: str
+    program: str
+    routine: str
+    peer: int  #: rank that rank 0 plays ping-pong with; 0 for every other routine
+    cache: str  #: ``flush`` or ``warm``
+    sync: str  #: ``dissemination``, ``barrier`` or ``window``
+    processes: int
+    per_node: int  #: processes per node
+    bytes: int  #: by the byte convention of the routine; 0 where there is no payload
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.type == "str" and not NAME.fullmatch(value):
+                raise ValueError(f"{field.name} {value!r} is not a name (letters, digits, _ . + -)")
+            if field.type == "int" and value < 0:
+                raise ValueError(f"{field.name} {value} is negative")
+
+    @property
+    def variant(self) -> str:
+        """Cache state and synchroniser in one word, as in ``flush-dissemination``."""
+        return f"{self.cache}-{self.sync}"
+
+    @property
+    def layout(self) -> str:
+        """Processes and processes per node, as in ``4x2``."""
+        return f"{self.processes}x{self.per_node}"
+
+    @property
+    def label(self) -> str:
+        """The routine as people read it: ``pingpong@3`` is the ping-pong of rank 0 with rank 3."""
+        return f"{self.routine}@{self.peer}" if self.peer else self.routine
+
+    @property
+    def variable(self) -> str:
+        """Name of the case inside its launch, which is ReFrame's performance variable."""
+        return f"{self.label}_{self.bytes}"
+
+    @property
+    def key(self) -> str:
+        """Unique, readable and stable: ``laptop:cpu:mpich-5.0.2:mpicost:bcast:flush-barrier:2x2:8``."""
+        parts = (self.system, self.partition, self.environment, self.program, self.label)
+        return ":".join((*parts, self.variant, self.layout, str(self.bytes)))

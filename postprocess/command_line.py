@@ -1,0 +1,192 @@
+"""The command line: what each command accepts, and which function does it."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from postprocess import commands
+from postprocess.errors import UsageError
+from postprocess.workdir import WorkDirectory
+
+DESCRIPTION = "MPI performance regression tests: build, run, judge against references, report."
+EXIT_STATUS = "Exit status: 0 all well, 1 some case is not, 2 wrong use or configuration."
+INTERRUPTED = 130
+
+
+class Parser(argparse.ArgumentParser):
+    """Complains in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} ({self.prog} --help)")
+
+
+def comma_list(text: str) -> list[str]:
+    """The words of a comma-separated list."""
+    return [word for word in text.split(",") if word]
+
+
+def count(text: str) -> int:
+    """A whole number of one or more."""
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
+
+
+def counts(text: str) -> list[int]:
+    """Whole numbers of one or more, separated by commas."""
+    return [count(word) for word in comma_list(text)]
+
+
+def sizes(text: str) -> list[int]:
+    """Message sizes in bytes, separated by commas; the payload is made of 8-byte numbers."""
+    numbers = counts(text)
+    if any(number % 8 for number in numbers):
+        raise ValueError
+    return numbers
+
+
+def assignment(text: str) -> tuple[str, str, str]:
+    """ENVIRONMENT:NAME=VALUE as its three parts."""
+    environment, found, rest = text.partition(":")
+    name, equals, value = rest.partition("=")
+    if not (environment and found and name and equals):
+        raise ValueError
+    return environment, name, value
+
+
+def add_site(parser: argparse.ArgumentParser) -> None:
+    """The options that say where to run."""
+    parser.add_argument(
+        "--site", default="local", help="site file by name or path (default: this machine)"
+    )
+    parser.add_argument(
+        "--mpis",
+        type=comma_list,
+        help="MPI families wanted on this machine, as in mpich,openmpi,intel-mpi",
+    )
+
+
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    """The options that say what to run."""
+    parser.add_argument(
+        "--environment", type=comma_list, default=[], help="only these, as in mpich-5_0_2"
+    )
+    parser.add_argument(
+        "--routine", type=comma_list, default=[], help="only these, as in bcast,reduce_sum"
+    )
+    parser.add_argument(
+        "--processes", type=counts, default=[], help="these counts instead of the ladder's"
+    )
+    parser.add_argument("--bytes", type=sizes, default=[], help="these sizes (multiples of 8)")
+    parser.add_argument("--trials", type=count, help="timed calls per case (default: 51)")
+    parser.add_argument(
+        "--cache", choices=("flush", "warm"), help="before each trial (default: flush)"
+    )
+    parser.add_argument(
+        "--sync", choices=("dissemination", "barrier", "window"), help="start of a trial"
+    )
+    parser.add_argument("--time-limit", type=count, help="seconds after which a launch is ended")
+    parser.add_argument(
+        "--oversubscribe", action="store_true", help="allow more processes than cores"
+    )
+    parser.add_argument(
+        "--set-env",
+        type=assignment,
+        action="append",
+        default=[],
+        metavar="ENVIRONMENT:NAME=VALUE",
+        help="set a variable for the launches of one environment",
+    )
+
+
+def add_session(parser: argparse.ArgumentParser) -> None:
+    """The options of a command that judges."""
+    parser.add_argument(
+        "--strict", action="store_true", help="provisional and skipped cases fail too"
+    )
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write a machine-readable summary"
+    )
+    parser.add_argument(
+        "--references", type=Path, metavar="DIR", help="look for references here first"
+    )
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    parser = Parser(prog="plumbline", description=DESCRIPTION, epilog=EXIT_STATUS)
+    found = parser.add_subparsers(
+        dest="name", required=True, metavar="COMMAND", parser_class=Parser
+    )
+
+    def command(name: str, run: commands.Command, text: str) -> argparse.ArgumentParser:
+        added = found.add_parser(name, help=text, description=text, epilog=EXIT_STATUS)
+        added.set_defaults(run=run)
+        return added
+
+    for name, text in (
+        (
+            "nightly",
+            "Build, run and judge everything; calibrate first where no reference is known.",
+        ),
+        ("run", "The same for a choice of environments, routines, counts and sizes."),
+    ):
+        session = command(name, commands.nightly, text)
+        add_site(session)
+        add_selection(session)
+        add_session(session)
+    session = command("calibrate", commands.calibrate, "Measure references over many launches.")
+    add_site(session)
+    add_selection(session)
+    session.add_argument(
+        "--launches", type=count, default=10, help="launches of each (default: 10)"
+    )
+    session.add_argument("--output", type=Path, metavar="DIR", help="where references go")
+    session = command("list", commands.list_cases, "The cases that would run, and about how long.")
+    add_site(session)
+    add_selection(session)
+    add_site(command("setup", commands.setup, "Find or fetch MPIs and Spack; measure nothing."))
+    add_site(command("doctor", commands.doctor, "What was found on this machine, and why not."))
+    session = command("report", commands.report, "Write the report of a session again.")
+    session.add_argument("session", nargs="?", help="name of the session (default: the last one)")
+    session = command("lint", commands.lint, "Check site files, reference files and check files.")
+    session.add_argument("paths", nargs="*", type=Path, help="files or directories (default: all)")
+    session = command("where", commands.where, "Absolute path of a program of an environment.")
+    session.add_argument("program", choices=("mpicost", "mpicc", "mpiexec"))
+    session.add_argument("--environment", required=True)
+    session = command(
+        "test", commands.test, "Run Plumbline's own tests; further words go to pytest."
+    )
+    session.add_argument("words", nargs=argparse.REMAINDER)
+    return parser
+
+
+def main(source: str, work: str, words: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit status. Errors of the user's are one line, never a traceback."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        arguments = build_parser().parse_args(words)
+        return arguments.run(WorkDirectory(Path(work), Path(source)), arguments)
+    except UsageError as error:
+        print(f"plumbline: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(
+            "plumbline: interrupted; what was measured so far is in the session's raw files",
+            file=sys.stderr,
+        )
+        return INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+    except OSError as error:
+        print(
+            f"plumbline: {error.filename or 'input or output'}: {error.strerror}", file=sys.stderr
+        )
+        return 2

@@ -1,0 +1,148 @@
+"""What each command of the command line does."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from postprocess import doctor as doctor_page
+from postprocess import linting, listing, night, summaries
+from postprocess.errors import UsageError
+from postprocess.night import Request
+from postprocess.preparation import prepare, site_file
+from postprocess.programs import read_program
+from postprocess.progress import Progress
+from postprocess.reframe_driver import Selection
+from postprocess.report import build_report
+from postprocess.store import read_sessions
+from postprocess.tables import verdict_table
+from postprocess.workdir import WorkDirectory
+from site_configs import inventory
+
+Command = Callable[[WorkDirectory, argparse.Namespace], int]
+
+
+def selection(work: WorkDirectory, arguments: argparse.Namespace, launches: int = 1) -> Selection:
+    """The user's choice in terms of the checks."""
+    chosen = {
+        "routines": ",".join(arguments.routine),
+        "sizes": ",".join(map(str, arguments.bytes)),
+        "trials": str(arguments.trials or ""),
+        "cache": arguments.cache or "",
+        "sync": arguments.sync or "",
+        "time_limit": f"{arguments.time_limit}s" if arguments.time_limit else "",
+    }
+    set_env: dict[str, dict[str, str]] = {}
+    for environment, name, value in arguments.set_env:
+        set_env.setdefault(environment, {})[name] = value
+    return Selection(
+        site=site_file(work.source, arguments.site),
+        environments=arguments.environment,
+        processes=arguments.processes,
+        variables={name: value for name, value in chosen.items() if value},
+        launches=launches,
+        set_env=set_env,
+        oversubscribe=arguments.oversubscribe,
+    )
+
+
+def request(work: WorkDirectory, arguments: argparse.Namespace) -> Request:
+    """The whole of what the user asks for."""
+    strict = getattr(arguments, "strict", False)
+    chosen = selection(work, arguments, getattr(arguments, "launches", 1))
+    if strict:
+        chosen.variables["strict"] = "yes"
+    json_file = getattr(arguments, "json", None)
+    night.check_json_file(json_file)
+    return Request(
+        mode=arguments.name,
+        command=["./plumbline", *sys.argv[1:]],
+        site=arguments.site,
+        selection=chosen,
+        families=arguments.mpis,
+        strict=strict,
+        json_file=json_file,
+        references=getattr(arguments, "references", None) or getattr(arguments, "output", None),
+    )
+
+
+def nightly(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Build, run, judge, keep, report."""
+    return night.night(work, request(work, arguments), Progress())
+
+
+def calibrate(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Measure references."""
+    return night.calibration(work, request(work, arguments), Progress())
+
+
+def list_cases(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """The cases that would run, with an estimate of the time."""
+    return listing.list_cases(work, request(work, arguments), Progress())
+
+
+def setup(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Find or fetch everything that a session needs."""
+    progress = Progress()
+    with work.held(), progress.phase("set-up"):
+        prepared = prepare(work, arguments.site, arguments.mpis, progress, fresh=True)
+    doctor_page.show(work, prepared, progress)
+    return 0
+
+
+def doctor(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """What was found on this machine, and why something is not usable."""
+    return setup(work, arguments)
+
+
+def report(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Write the report of a session again, and show its verdicts."""
+    directory = work.sessions / arguments.session if arguments.session else work.last_session()
+    if directory is None or not (directory / "summary.json").exists():
+        raise UsageError(
+            f"{directory or work.sessions}: no finished session there; ./plumbline nightly makes one"
+        )
+    summary = summaries.load_summary(directory / "summary.json")
+    paths = build_report(directory, read_sessions(work.store, [directory.name]))
+    verdict_table(summary, Progress().console.width)
+    for path in paths:
+        print(path)
+    return summary.exit_status
+
+
+def lint(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Check the files that people write."""
+    return linting.lint(work, arguments.paths, Progress())
+
+
+def where(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Print the absolute path of a program of an environment."""
+    if arguments.program == "mpicost":
+        print(read_program(work.root, arguments.environment, "mpicost").path)
+        return 0
+    try:
+        mpis = {mpi.name: mpi for mpi in inventory.load(work.root).mpis}
+    except LookupError as error:
+        raise UsageError(str(error)) from None
+    if arguments.environment not in mpis:
+        raise UsageError(f"--environment {arguments.environment}: not among {', '.join(mpis)}")
+    print(getattr(mpis[arguments.environment], arguments.program))
+    return 0
+
+
+def test(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Run the tests of the package itself."""
+    with work.held():
+        prepare(work, "local", None, Progress())
+    command = [sys.executable, "-m", "pytest", *arguments.words]
+    return subprocess.run(command, check=False, cwd=work.source, env=test_environment(work)).returncode
+
+
+def test_environment(work: WorkDirectory) -> dict[str, str]:
+    """The environment of the tests: the work directory's MPIs and programs are theirs to use."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    return os.environ | {"PLUMBLINE_HOME": str(work.root), "PATH": path}

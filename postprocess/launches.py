@@ -1,0 +1,124 @@
+"""What became of a launch: its exit code, its records, the MPI it ran on, and what ReFrame says of it.
+
+Every way in which a launch can go wrong ends here in one verdict for all of its cases. The checks ask
+:func:`assess` while ReFrame runs; the session asks :func:`outcome` afterwards, with ReFrame's report.
+"""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+from postprocess.plan import PlannedLaunch
+from postprocess.records import LaunchRecords, RecordError, read_launch
+from postprocess.reframe_report import Entry
+from postprocess.verdicts import Verdict
+
+OUTPUT_FAILED = 3  #: exit code of a program that could not write its results
+NAMED = 3  #: cases that a reason names before it only counts them
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Either records that can be judged, or the verdict for all cases of the launch and its reason."""
+
+    records: LaunchRecords | None
+    verdict: Verdict | None = None
+    reason: str = ""
+
+
+def failed(verdict: Verdict, reason: str) -> Outcome:
+    """The outcome of a launch whose values are not looked at."""
+    return Outcome(None, verdict, reason)
+
+
+def assess(launch: PlannedLaunch, session: Path) -> Outcome:
+    """Judge everything about a launch but its speed, from the files that it left.
+
+    Correctness comes first: wrong data is named even if the program also failed.
+    """
+    code = exit_code(launch.ending(session))
+    try:
+        records = read_launch(launch.records(session))
+    except RecordError as error:
+        if error.verdict == Verdict.INCORRECT or code == 0:
+            return failed(error.verdict, str(error))
+        return ended_badly(code)
+    if code != 0:
+        return ended_badly(code)
+    problem = wrong_world(launch, records) or wrong_cases(launch, records)
+    return problem or Outcome(records)
+
+
+def exit_code(path: Path) -> int | None:
+    """The program's exit code as the job script wrote it, or None if the script did not get so far."""
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def ended_badly(code: int | None) -> Outcome:
+    """The outcome of a program that did not return 0."""
+    if code is None:
+        return failed(Verdict.CRASHED, "the job ended before the program did")
+    if code == OUTPUT_FAILED:
+        return failed(Verdict.INCOMPLETE, "the program could not write its results (exit code 3)")
+    names = {number.value: number.name for number in signal.Signals}
+    name = f", {names[code - 128]}" if code - 128 in names else ""
+    return failed(Verdict.CRASHED, f"the program ended with exit code {code}{name}")
+
+
+def wrong_world(launch: PlannedLaunch, records: LaunchRecords) -> Outcome | None:
+    """The MPI and the processes that ran must be those that were asked for."""
+    if launch.library not in records.mpi_library_line:
+        said = records.mpi_library_line[:80]
+        fix = "./plumbline setup looks at the MPIs again"
+        return failed(Verdict.INCORRECT, f"ran on {said!r}, not on {launch.library[:80]!r}; {fix}")
+    ran = (records.processes, records.per_node)
+    if ran != (launch.processes, launch.per_node):
+        asked = f"{launch.processes} processes, {launch.per_node} per node"
+        return failed(Verdict.INCORRECT, f"ran {ran[0]} processes, {ran[1]} per node, not {asked}")
+    return None
+
+
+def wrong_cases(launch: PlannedLaunch, records: LaunchRecords) -> Outcome | None:
+    """The cases that came must be exactly those that were planned, with as many trials."""
+    system, partition = launch.partition.split(":")
+    came = {records.case(case, system, partition, launch.environment) for case in records.cases}
+    planned = set(launch.cases)
+    if missing := sorted(planned - came):
+        return failed(Verdict.INCOMPLETE, f"missing from the output: {shown(missing)}")
+    if extra := sorted(came - planned):
+        return failed(Verdict.INCORRECT, f"in the output but not planned: {shown(extra)}")
+    if records.run["trials"] != launch.trials:
+        return failed(Verdict.INCORRECT, f"ran {records.run['trials']} trials, not {launch.trials}")
+    return None
+
+
+def shown(cases: list) -> str:
+    """The first few cases by name, the rest as a number."""
+    names = ", ".join(case.key for case in cases[:NAMED])
+    return names + (f" and {len(cases) - NAMED} more" if len(cases) > NAMED else "")
+
+
+def outcome(
+    launch: PlannedLaunch, session: Path, entry: Entry | None, blocked: str = ""
+) -> Outcome:
+    """What became of a launch, ReFrame's report included.
+
+    :param entry: what ReFrame reports of this launch; None if it reports nothing.
+    :param blocked: why it could not be run at all, if so (its program did not build).
+    """
+    if entry is None:
+        return failed(Verdict.INCOMPLETE, "planned, but ReFrame did not run it")
+    if entry.timed_out:
+        return failed(Verdict.TIMEOUT, f"no end within {launch.time_limit:.0f} s")
+    if blocked or not entry.ran:
+        reason = blocked or entry.reason or f"not run ({entry.result})"
+        return failed(Verdict.INCOMPLETE, reason)
+    assessed = assess(launch, session)
+    if assessed.verdict is None and not entry.sane:
+        return failed(Verdict.INCORRECT, f"ReFrame rejects it: {entry.reason}")
+    return assessed

@@ -1,0 +1,54 @@
+"""The signs of the pictures, drawn by the same rules, for the legends of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from postprocess.plots import BAND, KINDS, LEVELS, LOST, RING, line_style
+from postprocess.svg import inline, styled
+
+WIDTH, HEIGHT = 28, 14  #: of a sign, in CSS pixels
+
+
+@styled
+def key_of_line(style: int) -> str:
+    """The line and marker of an environment, as SVG."""
+    figure, axes = _empty()
+    axes.plot([0, 0.5, 1], [0.5] * 3, markevery=[1], **line_style(style))
+    return inline(figure, "")
+
+
+@styled
+def keys() -> dict[str, str]:
+    """Every other sign by what it means: trials, levels, the band, failed and missing cases."""
+    return {
+        **{kind: _key(style | {"linestyle": "none"}) for kind, style in KINDS.items()},
+        **{level: _key(style) for level, style in LEVELS.items()},
+        "band": _key(None),
+        "failed": _key(RING | {"markersize": 10}),
+        "missing": _key(LOST),
+    }
+
+
+def _empty() -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72), dpi=72)
+    axes = figure.add_axes((0.05, 0, 0.9, 1))
+    axes.set_axis_off()
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1)
+    return figure, axes
+
+
+def _key(style: Mapping[str, object] | None) -> str:
+    """A marker in the middle, a line, or for None the shade of a band."""
+    figure, axes = _empty()
+    if style is None:
+        axes.axhspan(0.1, 0.9, **BAND)
+    elif "marker" in style:
+        axes.plot([0.5], [0.5], **style)
+    else:
+        axes.plot([0, 1], [0.5, 0.5], **style)
+    return inline(figure, "")

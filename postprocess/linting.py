@@ -1,0 +1,62 @@
+"""Checks the files that people write: sites, references, checks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from postprocess import references
+from postprocess.errors import UsageError
+from postprocess.measure import make_plan
+from postprocess.plan import planned_cases
+from postprocess.preparation import site_names
+from postprocess.progress import Progress
+from postprocess.reframe_driver import Reframe, Selection
+from postprocess.workdir import WorkDirectory
+
+
+def lint(work: WorkDirectory, paths: Sequence[Path], progress: Progress) -> int:
+    """Check these files, or all there are; 1 if something is wrong."""
+    missing = [path for path in paths if not path.exists()]
+    if missing:
+        raise UsageError(f"{missing[0]}: no such file or directory")
+    problems = []
+    for path in paths or default_paths(work):
+        found = lint_path(work, path.resolve(), progress)
+        progress.say(f"{path}: {'ok' if not found else f'{len(found)} wrong'}")
+        problems += found
+    for problem in problems:
+        progress.say(problem)
+    return 1 if problems else 0
+
+
+def default_paths(work: WorkDirectory) -> list[Path]:
+    """Everything that can be checked: reviewed and provisional references, and every site with all checks."""
+    roots = [root for root in work.reference_roots if root.is_dir()]
+    return roots + [
+        work.source / "site_configs" / f"{name}.py" for name in sorted(site_names(work.source))
+    ]
+
+
+def lint_path(work: WorkDirectory, path: Path, progress: Progress) -> list[str]:
+    """What is wrong with one file or directory."""
+    if path.is_dir():
+        return references.lint_root(path)
+    if path.suffix == ".tsv":
+        return references.lint(path)
+    if path.suffix == ".py":
+        return lint_site(work, path, progress)
+    return [
+        f"{path}: neither a site (.py), nor a reference file (.tsv), nor a directory of references"
+    ]
+
+
+def lint_site(work: WorkDirectory, path: Path, progress: Progress) -> list[str]:
+    """What is wrong with a site file, from a dry run of every check on it."""
+    reframe = Reframe(work.source, work.root, work.new_session(), work.reference_roots, None)
+    try:
+        planned = make_plan(reframe, Selection(path))
+    except UsageError as error:
+        return [f"{path}: {error}"]
+    progress.say(f"{path}: {len(planned_cases(planned))} cases in {len(planned)} launches")
+    return []

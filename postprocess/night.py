@@ -1,0 +1,212 @@
+"""A session from beginning to end: prepare, plan, calibrate where nothing is known, run, judge, keep, show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from postprocess import references_update, store
+from postprocess.errors import UsageError
+from postprocess.formats import plural
+from postprocess.judgement import Finished, rows, verdicts
+from postprocess.leftovers import end_processes
+from postprocess.measure import make_plan, places, run_plan
+from postprocess.plan import PlannedLaunch, planned_cases
+from postprocess.preparation import Prepared, prepare
+from postprocess.progress import Progress
+from postprocess.reference_book import ReferenceBook, open_book
+from postprocess.reframe_driver import SESSION, Reframe, Selection
+from postprocess.report import build_report
+from postprocess.store import read_sessions
+from postprocess.summaries import load_summary
+from postprocess.summary_file import Session, document, write_summary
+from postprocess.tables import verdict_table
+from postprocess.verdicts import CaseResult, exit_status
+from postprocess.workdir import WorkDirectory
+
+AUTOMATIC_LAUNCHES = (
+    5  #: of a calibration that nobody asked for; too few for more than provisional references
+)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for."""
+
+    mode: str
+    command: Sequence[str]
+    site: str
+    selection: Selection
+    families: Sequence[str] | None = None
+    strict: bool = False
+    json_file: Path | None = None
+    references: Path | None = (
+        None  #: where a calibration writes, and where references are looked for first
+    )
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What every step of a session needs."""
+
+    work: WorkDirectory
+    request: Request
+    prepared: Prepared
+    progress: Progress
+
+    @property
+    def reference_roots(self) -> list[Path]:
+        """Where references are looked for, the first first."""
+        chosen = [self.request.references] if self.request.references else []
+        return chosen + self.work.reference_roots
+
+    def open_session(self, mode: str) -> tuple[Session, Reframe]:
+        """A new session, and a ReFrame that works in it."""
+        directory = self.work.new_session()
+        request = self.request
+        session = Session(directory, mode, request.site, request.command, request.strict)
+        spack = self.prepared.spack.executable if self.prepared.spack else None
+        roots = self.reference_roots
+        return session, Reframe(self.work.source, self.work.root, directory, roots, spack)
+
+
+def night(work: WorkDirectory, request: Request, progress: Progress) -> int:
+    """Measure and judge. Returns the exit status.
+
+    :raises UsageError: for anything that is the user's to mend.
+    """
+    with work.held():
+        desk = open_desk(work, request, progress)
+        session, reframe = desk.open_session(request.mode)
+        with progress.phase("set-up"):
+            planned = make_plan(reframe, request.selection)
+            book = open_book(desk.reference_roots, places(planned))
+        say_plan(planned, progress)
+        if not request.strict:
+            book = calibrate_unknown(desk, planned, book)
+        with progress.phase("running"):
+            done = run_plan(reframe, request.selection, planned, progress)
+        progress.move("running", "build", done.build_seconds)
+        with progress.phase("analysis"):
+            results = verdicts(done.finished, book, request.site)
+        return keep(desk, session, done.finished, results)
+
+
+def calibration(work: WorkDirectory, request: Request, progress: Progress) -> int:
+    """Measure references because the user asks for it. Returns the exit status."""
+    with work.held():
+        desk = open_desk(work, request, progress)
+        root = request.references or work.provisional
+        return calibrate(desk, request.selection, root, only=None)
+
+
+def open_desk(work: WorkDirectory, request: Request, progress: Progress) -> Desk:
+    """Set up what the session needs, after ending what an earlier one left running."""
+    for name in end_processes(SESSION, f"{work.sessions}/", prefix=True):
+        progress.note(f"ended a process that an earlier session left behind: {name}")
+    with progress.phase("set-up"):
+        prepared = prepare(work, request.site, request.families, progress)
+    progress.say(f"built with {prepared.built_with}")
+    return Desk(work, request, prepared, progress)
+
+
+def say_plan(planned: Sequence[PlannedLaunch], progress: Progress) -> None:
+    """What is going to run."""
+    cases = plural(len(planned_cases(planned)), "case")
+    environments = ", ".join(sorted({launch.environment for launch in planned}))
+    counts = ", ".join(str(count) for count in sorted({launch.processes for launch in planned}))
+    progress.say(f"{cases} on {environments} at {counts} processes")
+
+
+def calibrate_unknown(
+    desk: Desk, planned: Sequence[PlannedLaunch], book: ReferenceBook
+) -> ReferenceBook:
+    """Calibrate the cases of environments that have no reviewed references; the book with them.
+
+    An environment with a reviewed file keeps its gaps: they are ``no-reference``, and loud.
+    """
+    reviewed = {
+        place
+        for place, shelf in book.shelves.items()
+        if desk.work.provisional not in shelf.path.parents
+    }
+    unknown = [
+        launch
+        for launch in planned
+        if (launch.partition, launch.environment) not in reviewed
+        and any(book.reference(case) is None for case in launch.cases)
+    ]
+    if not unknown:
+        return book
+    desk.progress.note(
+        f"no references yet for {', '.join(sorted({launch.environment for launch in unknown}))}: "
+        f"calibrating with {AUTOMATIC_LAUNCHES} launches each; such references are provisional and "
+        "assert gross changes only (./plumbline calibrate measures better ones)"
+    )
+    selection = replace(
+        desk.request.selection,
+        environments=sorted({launch.environment for launch in unknown}),
+        processes=sorted({launch.processes for launch in unknown}),
+        launches=AUTOMATIC_LAUNCHES,
+    )
+    missing = {case for case in planned_cases(unknown) if book.reference(case) is None}
+    calibrate(desk, selection, desk.work.provisional, only=missing)
+    return open_book(desk.reference_roots, places(planned))
+
+
+def calibrate(desk: Desk, selection: Selection, root: Path, only: set | None) -> int:
+    """One calibration: a session of its own, whose launches become references. Returns its exit status."""
+    progress = desk.progress
+    session, reframe = desk.open_session("calibrate")
+    with progress.phase("calibration"):
+        planned = make_plan(reframe, selection)
+        done = run_plan(reframe, selection, planned, progress)
+        written = references_update.update(root, session, done.finished, only)
+        book = open_book([root, *desk.reference_roots], places(planned))
+        results = verdicts(done.finished, book, desk.request.site)
+    progress.move("calibration", "build", done.build_seconds)
+    for path in written:
+        progress.say(f"references: {path}")
+    return keep(desk, session, done.finished, results)
+
+
+def keep(
+    desk: Desk, session: Session, finished: Sequence[Finished], results: Sequence[CaseResult]
+) -> int:
+    """Store every trial, write the summary and the report, show the verdicts; the exit status."""
+    progress, request = desk.progress, desk.request
+    status = exit_status(results, session.strict)
+    stored = desk.work.store / f"{session.name}{store.SUFFIX}"
+    with progress.phase("analysis"):
+        store.write_session(stored, rows(session.name, session.started_utc, finished, results))
+        data = document(
+            session, desk.prepared, finished, results, status, progress.notes, progress.phases
+        )
+        write_summary(session.directory / "summary.json", data)
+        frame = read_sessions(desk.work.store, [session.name])
+        markdown, html = build_report(session.directory, frame)
+    if session.mode == "calibrate" and session.mode != request.mode:
+        return status
+    if request.json_file:
+        write_summary(request.json_file, data)
+    verdict_table(load_summary(session.directory / "summary.json"), progress.console.width)
+    progress.say(f"time: {progress.split()}")
+    progress.say(f"report: {html} and {markdown.name}; trials: {stored}")
+    return status
+
+
+def check_json_file(path: Path | None) -> None:
+    """Find out before measuring whether the summary can be written where it is asked for.
+
+    :raises UsageError: if it cannot.
+    """
+    if path is None:
+        return
+    try:
+        existed = path.exists()
+        path.open("a").close()
+        if not existed:
+            path.unlink()
+    except OSError as error:
+        raise UsageError(f"--json {path}: {error.strerror}; choose another file") from None

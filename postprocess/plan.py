@@ -1,0 +1,98 @@
+"""The plan: what a session is going to measure, written down before anything runs.
+
+Whatever is on the plan and has no result is seen. The checks write the plan, one file per launch;
+verdicts are given to the plan's cases and to no others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from postprocess import atomic
+from postprocess.cases import Case
+from postprocess.errors import UsageError
+
+
+@dataclass(frozen=True)
+class PlannedLaunch:
+    """One start of the parallel program, and the cases it has to measure."""
+
+    test: str  #: ReFrame's unique name of the check
+    partition: str  #: ``system:partition``
+    environment: str
+    program: str
+    library: str  #: text that the running program's MPI_Get_library_version must contain
+    number: int  #: 1 for the first launch of these cases in the session
+    trials: int
+    time_limit: float  #: seconds after which the launch is ended
+    cases: tuple[Case, ...]
+
+    @property
+    def name(self) -> str:
+        """Unique within the session and fit for a file name."""
+        layout = self.cases[0].layout if self.cases else "none"
+        where = self.partition.replace(":", "-")
+        return f"{self.test}-{where}-{self.environment}-{self.program}-{layout}-launch{self.number}"
+
+    @property
+    def processes(self) -> int:
+        """Processes of the launch."""
+        return self.cases[0].processes if self.cases else 0
+
+    @property
+    def per_node(self) -> int:
+        """Processes per node of the launch."""
+        return self.cases[0].per_node if self.cases else 0
+
+    def records(self, session: Path) -> Path:
+        """The file into which the program writes its trials."""
+        return session / "raw" / f"{self.name}.jsonl"
+
+    def ending(self, session: Path) -> Path:
+        """The file into which the job script writes the program's exit code."""
+        return session / "raw" / f"{self.name}.exit"
+
+
+def plan_file(session: Path, launch: PlannedLaunch) -> Path:
+    """Where the plan of one launch is kept."""
+    return session / "plan" / f"{launch.name}.json"
+
+
+def write_launch(session: Path, launch: PlannedLaunch) -> None:
+    """Put one launch on the session's plan and make room for its results."""
+    (session / "raw").mkdir(parents=True, exist_ok=True)
+    data = json.dumps(asdict(launch), indent=1).encode()
+    atomic.replace({plan_file(session, launch): data})
+
+
+def read_plan(session: Path) -> list[PlannedLaunch]:
+    """Every launch of a session's plan, sorted by name.
+
+    :raises UsageError: if a file of the plan is damaged.
+    """
+    return [read_launch_file(path) for path in sorted((session / "plan").glob("*.json"))]
+
+
+def read_launch_file(path: Path) -> PlannedLaunch:
+    """One launch from its plan file.
+
+    :raises UsageError: if the file is damaged.
+    """
+    try:
+        return launch_from(json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise UsageError(f"{path}: {error}: the plan is damaged; run the session again") from None
+
+
+def launch_from(data: dict[str, Any]) -> PlannedLaunch:
+    """A launch from its stored form."""
+    return PlannedLaunch(**{**data, "cases": tuple(Case(**case) for case in data["cases"])})
+
+
+def planned_cases(launches: Sequence[PlannedLaunch]) -> list[Case]:
+    """Every case of the plan once, in the order of cases."""
+    return sorted({case for launch in launches for case in launch.cases})

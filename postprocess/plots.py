@@ -1,0 +1,214 @@
+"""The pictures of the report, each as inline SVG: lines over processes or bytes, and trials."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from postprocess import axes as small
+from postprocess.formats import microseconds
+from postprocess.harmless import one_line
+from postprocess.series import X_LABELS, Line, Panel, Point
+from postprocess.svg import BAD, GOOD, INK, MARKERS, MUTED, PAPER, SERIES, inline, styled
+from postprocess.trials import Trials, TrialsOfCase
+
+MICRO = 1e6
+SPREAD = 1.5  #: of environments beside each other at the only place of x, as a factor
+MOST_LABELLED = 4  #: environments whose values are written beside their points
+LOG_FACTOR = 6.0  #: trials further apart than this are shown on a logarithmic axis
+GAP = 5  #: trials of room between two launches
+
+KINDS: dict[str, dict[str, object]] = {
+    "kept": {"marker": "o", "color": SERIES[0], "markersize": 4, "markeredgewidth": 0},
+    "spike": {"marker": "^", "fillstyle": "none", "markeredgecolor": BAD, "markersize": 6.5},
+    "first": {"marker": "s", "fillstyle": "none", "markeredgecolor": INK, "markersize": 5.5},
+    "late": {"marker": "x", "markeredgecolor": MUTED, "markersize": 5.5},
+}
+LEVELS: dict[str, dict[str, object]] = {
+    "headline": {"color": INK, "linewidth": 1.5},
+    "median": {"color": INK, "linewidth": 1.1, "linestyle": (0, (4, 2))},
+    "reference": {"color": GOOD, "linewidth": 1.2, "linestyle": (0, (1, 1.5))},
+}
+BAND: dict[str, object] = {"color": GOOD, "alpha": 0.16, "linewidth": 0}
+LOST: dict[str, object] = {
+    "marker": "x",
+    "markersize": 8,
+    "markeredgewidth": 2.2,
+    "markeredgecolor": MUTED,
+    "linestyle": "none",
+}
+RING: dict[str, object] = {
+    "marker": "o",
+    "markersize": 13,
+    "fillstyle": "none",
+    "markeredgecolor": BAD,
+    "markeredgewidth": 1.8,
+    "linestyle": "none",
+}
+
+
+@styled
+def lines(panel: Panel) -> str:
+    """Draw one panel: a line per environment, its bands shaded, failed cases ringed.
+
+    A case without a value breaks its line and leaves a cross at the lower edge. Where all cases
+    share one x the environments stand side by side, each with its value.
+    """
+    figure, axes = small.panel(one_line(panel.title), X_LABELS[panel.x])
+    values = sorted({point.x for line in panel.lines for point in line.points})
+    ranks = panel.x == "peer" and len(values) > 1
+    places = small.linear_x(axes, values) if ranks else small.logarithmic_x(axes, values, panel.x)
+    _scale_y(axes, [t for line in panel.lines for point in line.points for t in _times(point)])
+    for number, line in enumerate(panel.lines):
+        aside = _aside(number, len(panel.lines)) if len(values) == 1 else 1.0
+        _line(axes, line, [places[point.x] * aside for point in line.points])
+        if len(values) == 1 and len(panel.lines) <= MOST_LABELLED:
+            _write_values(axes, line, places[values[0]] * aside)
+    return inline(figure, _spoken(panel))
+
+
+@styled
+def trials(shown: TrialsOfCase) -> str:
+    """Draw the trials of a case in the order they were run, one launch after the other.
+
+    What does not enter the headline is marked by its own sign; median and headline of each launch,
+    the reference and its band are lines and a shade.
+    """
+    result = shown.result
+    figure, axes = small.panel("", "trial")
+    levels = [*(result.band or ()), *([result.reference] if result.reference else [])]
+    times = np.concatenate([np.array(levels), *(launch.times for launch in shown.launches)])
+    low, high = times[times > 0].min() * MICRO, times.max() * MICRO
+    scale = small.logarithmic_y if high > LOG_FACTOR * low else small.linear_y
+    scale(axes, low, high)
+    if result.band:
+        axes.axhspan(result.band[0] * MICRO, result.band[1] * MICRO, **BAND)
+    if result.reference:
+        axes.axhline(result.reference * MICRO, **LEVELS["reference"])
+    starts = _starts(shown.launches)
+    for launch, start in zip(shown.launches, starts, strict=True):
+        _launch(axes, launch, start)
+    _trial_ticks(axes, shown.launches, starts)
+    name = f"{result.case.label} {result.case.bytes} bytes, {result.case.environment}"
+    return inline(figure, f"Trials of {name}, headline {microseconds(result.value)} microseconds")
+
+
+def line_style(style: int) -> dict[str, object]:
+    return {
+        "color": SERIES[style % len(SERIES)],
+        "marker": MARKERS[style % len(MARKERS)],
+        "markersize": 6.5,
+        "markeredgecolor": PAPER,
+        "markeredgewidth": 0.8,
+        "linewidth": 1.6,
+        "linestyle": "solid" if style < len(MARKERS) else (0, (3, 1.5)),
+    }
+
+
+def _line(axes: Axes, line: Line, places: Sequence[float]) -> None:
+    values = [point.value * MICRO if _is_time(point.value) else math.nan for point in line.points]
+    _bands(axes, line, places)
+    axes.plot(places, values, clip_on=False, **line_style(line.style))
+    rings = [(x, y) for x, y, p in zip(places, values, line.points, strict=True) if p.failed]
+    axes.plot([x for x, _ in rings], [y for _, y in rings], clip_on=False, **RING)
+    lost = [x for x, y in rings if math.isnan(y)]
+    edge = axes.get_xaxis_transform()
+    colour = SERIES[line.style % len(SERIES)]
+    axes.plot(lost, [0.04] * len(lost), transform=edge, **LOST | {"markeredgecolor": colour})
+
+
+def _bands(axes: Axes, line: Line, places: Sequence[float]) -> None:
+    """Shade the bands between neighbours that both have one; a lone band is a bar."""
+    colour = SERIES[line.style % len(SERIES)]
+    for run in _runs(line.points):
+        bands = [line.points[n].band or (0.0, 0.0) for n in run]
+        lower, upper = ([band[side] * MICRO for band in bands] for side in (0, 1))
+        x = [places[n] for n in run]
+        if len(run) > 1:
+            axes.fill_between(x, lower, upper, color=colour, alpha=0.13, linewidth=0)
+        else:
+            axes.vlines(x, lower, upper, color=colour, alpha=0.25, linewidth=7)
+
+
+def _runs(points: Sequence[Point]) -> Iterator[list[int]]:
+    """Stretches of neighbouring points that all have a band."""
+    run: list[int] = []
+    for number, point in enumerate(points):
+        if point.band and point.band[0] > 0:
+            run.append(number)
+        elif run:
+            yield run
+            run = []
+    if run:
+        yield run
+
+
+def _write_values(axes: Axes, line: Line, place: float) -> None:
+    for point in line.points:
+        if _is_time(point.value):
+            axes.annotate(
+                microseconds(point.value),
+                (place, point.value * MICRO),
+                xytext=(9, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=9,
+                color=BAD if point.failed else INK,
+            )
+
+
+def _scale_y(axes: Axes, times: Sequence[float]) -> None:
+    if times:
+        small.logarithmic_y(axes, min(times) * MICRO, max(times) * MICRO)
+    else:
+        axes.set_yticks([])
+
+
+def _times(point: Point) -> list[float]:
+    """Everything that a point puts on the axis of time."""
+    return [time for time in (point.value, *(point.band or ())) if _is_time(time)]
+
+
+def _is_time(value: float | None) -> bool:
+    return value is not None and math.isfinite(value) and value > 0
+
+
+def _aside(number: int, of: int) -> float:
+    return SPREAD ** (number / (of - 1) - 0.5) if of > 1 else 1.0
+
+
+def _spoken(panel: Panel) -> str:
+    failed = sum(point.failed for line in panel.lines for point in line.points)
+    names = ", ".join(line.name for line in panel.lines)
+    return f"{panel.title}: time over {X_LABELS[panel.x]} for {names}; {failed} failed"
+
+
+def _starts(launches: Sequence[Trials]) -> list[int]:
+    """Where on the axis of trials each launch begins."""
+    starts = [1]
+    for launch in launches[:-1]:
+        starts.append(starts[-1] + launch.times.size + GAP)
+    return starts
+
+
+def _launch(axes: Axes, launch: Trials, start: int) -> None:
+    x = start + np.arange(launch.times.size)
+    for level in ("headline", "median"):
+        height = getattr(launch, level) * MICRO
+        axes.plot([x[0] - GAP / 2, x[-1] + GAP / 2], [height, height], **LEVELS[level])
+    for kind, mask in launch.masks().items():
+        if mask.any():
+            axes.plot(x[mask], launch.times[mask] * MICRO, linestyle="none", **KINDS[kind])
+
+
+def _trial_ticks(axes: Axes, launches: Sequence[Trials], starts: Sequence[int]) -> None:
+    if len(launches) > 1:
+        middles = [s + (la.times.size - 1) / 2 for s, la in zip(starts, launches, strict=True)]
+        small.ticks_x(axes, middles, [f"launch {launch.launch}" for launch in launches])
+        axes.set_xlabel("trials in order")
+        return
+    ticks = small.counting_ticks(launches[0].times.size)
+    small.ticks_x(axes, ticks, list(map(str, ticks)))

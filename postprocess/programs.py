@@ -1,0 +1,44 @@
+"""Where the programs are that were built for each environment, and from what."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from postprocess import atomic
+from postprocess.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Program:
+    """A benchmark program built for one environment."""
+
+    environment: str
+    name: str
+    path: str
+    spec: str  #: Spack's spec with its hash, or ``cmake``
+
+
+def program_file(work: Path, environment: str, name: str) -> Path:
+    """Where it is kept what was built for an environment."""
+    return work / "programs" / environment / f"{name}.json"
+
+
+def write_program(work: Path, program: Program) -> None:
+    """Keep where a program is."""
+    path = program_file(work, program.environment, program.name)
+    atomic.replace({path: json.dumps(asdict(program), indent=1).encode()})
+
+
+def read_program(work: Path, environment: str, name: str) -> Program:
+    """What was built for an environment.
+
+    :raises UsageError: if nothing was built yet.
+    """
+    path = program_file(work, environment, name)
+    try:
+        return Program(**json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError):
+        fix = f"./plumbline run --environment {environment} builds it"
+        raise UsageError(f"{path}: {name} is not built for {environment} yet: {fix}") from None

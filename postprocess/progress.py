@@ -1,0 +1,61 @@
+"""What a person sees while a session runs: one line per step, and on a terminal what goes on now."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.status import Status
+
+from postprocess.formats import duration
+from postprocess.harmless import one_line
+
+
+@dataclass
+class Progress:
+    """Speaks on standard output. Each phase is timed; ``phases`` holds the seconds of each."""
+
+    console: Console = field(default_factory=lambda: Console(highlight=False, soft_wrap=True))
+    phases: dict[str, float] = field(default_factory=dict)
+    notes: list[str] = field(
+        default_factory=list
+    )  #: said plainly, and repeated in summary and report
+    status: Status | None = None
+
+    def say(self, text: str) -> None:
+        """One line."""
+        self.console.print(one_line(text), markup=False)
+
+    def note(self, text: str) -> None:
+        """One line that the reader of the report must see too."""
+        self.notes.append(text)
+        self.say(f"note: {text}")
+
+    def now(self, text: str) -> None:
+        """What goes on at the moment; shown only where the line can be taken back."""
+        if self.status:
+            self.status.update(one_line(text).replace("[", "\\["))
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Time a part of the session; parts of one name add up."""
+        begin = time.monotonic()
+        with self.console.status(name) as self.status:
+            try:
+                yield
+            finally:
+                spent = time.monotonic() - begin
+                self.phases[name] = self.phases.get(name, 0.0) + spent
+                self.status = None
+
+    def move(self, source: str, target: str, seconds: float) -> None:
+        """Count time that was spent in one phase towards another."""
+        self.phases[source] = max(0.0, self.phases.get(source, 0.0) - seconds)
+        self.phases[target] = self.phases.get(target, 0.0) + seconds
+
+    def split(self) -> str:
+        """Where the time went."""
+        return ", ".join(f"{name} {duration(seconds)}" for name, seconds in self.phases.items())

@@ -1,0 +1,85 @@
+"""Where the numbers of a reference file come from: the JSON file beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from postprocess import strict_json
+from postprocess.strict_json import Entry, shown
+
+SUFFIX = ".provenance.json"
+TEXTS = ("mpi_library", "suite_version", "source_hash")
+DATE_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+
+
+def beside(path: Path) -> Path:
+    """The provenance file of a reference file."""
+    return path.with_name(path.name.removesuffix(".tsv") + SUFFIX)
+
+
+def described(path: Path) -> Path:
+    """The reference file that a provenance file is about."""
+    return path.with_name(path.name.removesuffix(SUFFIX) + ".tsv")
+
+
+def problems(path: Path) -> list[str]:
+    """What is wrong with the provenance of the reference file ``path``, one line each."""
+    sidecar = beside(path)
+    try:
+        origin = strict_json.loads(sidecar.read_bytes().decode())
+    except FileNotFoundError:
+        return [f"{sidecar}: is missing; restore it or calibrate again"]
+    except OSError as error:
+        return [f"{sidecar}: {error.strerror}; restore it or calibrate again"]
+    except json.JSONDecodeError as error:
+        return [f"{sidecar}: row {error.lineno}: is not JSON: {error.msg}; correct it"]
+    except ValueError as error:
+        return [f"{sidecar}: {error}; correct it"]
+    if not isinstance(origin, dict):
+        return [f"{sidecar}: is not a JSON object; write one with date_utc, machine and so on"]
+    return [f"{sidecar}: {fault}" for fault in faults(origin)]
+
+
+def faults(origin: Mapping[str, Any]) -> list[str]:
+    """What a provenance object lacks, ``key: what is wrong with it``."""
+    entry = Entry(origin)
+    checks = [(_date, "date_utc"), (_machine, "machine"), (_sessions, "sessions")]
+    checks += [(Entry.text, key) for key in TEXTS]
+    found: list[str] = []
+    for check, key in checks:
+        try:
+            check(entry, key)
+        except ValueError as error:
+            found.append(f"{error}; correct it")
+    return found
+
+
+def encoded(origin: Mapping[str, Any]) -> bytes:
+    """A provenance object as the text of its file. Raises ValueError if JSON cannot hold it."""
+    try:
+        return (json.dumps(origin, indent=2, sort_keys=True, allow_nan=False) + "\n").encode()
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+
+
+def _date(entry: Entry, key: str) -> None:
+    text = entry.text(key)
+    try:
+        datetime.strptime(text, DATE_FORMAT)
+    except ValueError:
+        raise ValueError(f"{key}: {shown(text)} is not as 2026-11-21T09:00:00Z") from None
+
+
+def _machine(entry: Entry, key: str) -> None:
+    if not entry.get(key, str, dict):
+        raise ValueError(f"{key}: is empty")
+
+
+def _sessions(entry: Entry, key: str) -> None:
+    sessions = entry.get(key, list)
+    if not sessions or any(not isinstance(name, str) or not name for name in sessions):
+        raise ValueError(f"{key}: is not a list of session names")

@@ -1,0 +1,165 @@
+"""What a run, a case and an end record of mpicost must hold to be believed.
+
+Every check raises ValueError, ``key: what is wrong with it``, for a record that cannot be true.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from postprocess.cases import NAME
+from postprocess.statistics import Summary, summarise
+from postprocess.strict_json import Entry, shown
+from postprocess.verdicts import Verdict
+
+SCHEMA = 1
+UNIT = "s"
+CACHES = ("flush", "warm")
+SYNCHRONISERS = ("dissemination", "barrier", "window")
+AGREEMENT = 1e-9  #: relative difference allowed between the program's statistics and these
+
+
+class RecordError(Exception):
+    """A launch that yields no result: its verdict, and one line with file, line and key."""
+
+    def __init__(self, verdict: Verdict, message: str) -> None:
+        super().__init__(verdict, message)
+        self.verdict = verdict
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@dataclass(frozen=True, eq=False)
+class CaseRecord:
+    """All trials of one case in one launch, in the order they were run. Times in seconds."""
+
+    routine: str
+    peer: int
+    bytes: int
+    t_max: NDArray[np.float64]  #: maximum over ranks of the local interval
+    t_min: NDArray[np.float64]  #: minimum over ranks of the local interval
+    t_global: NDArray[np.float64]  #: last stop minus first start on the common clock
+    skew: NDArray[np.float64]  #: last start minus first start
+    late: NDArray[np.bool_]  #: the trial missed its start window
+    summary: Summary  #: recomputed from ``t_max``
+
+    @property
+    def variable(self) -> str:
+        """Name of the case inside its launch, the same as :attr:`Case.variable`."""
+        label = f"{self.routine}@{self.peer}" if self.peer else self.routine
+        return f"{label}_{self.bytes}"
+
+
+def checked_run(entry: Entry) -> Entry:
+    """The run record, if it has every field that other modules rely on."""
+    entry.word("record", ("run",))
+    if entry.integer("schema") != SCHEMA:
+        raise ValueError(f"schema: {entry.integer('schema')} is not {SCHEMA}, the one known here")
+    _name(entry, "program")
+    for key in ("suite_version", "source_hash", "mpi_library", "date_utc"):
+        entry.text(key)
+    entry.word("cache", CACHES)
+    entry.word("sync", SYNCHRONISERS)
+    entry.integer("dropped")
+    entry.integer("trials", least=1)
+    entry.integer("cases", least=1)
+    entry.object("timer").number("resolution")
+    if entry.get("relative_error", float, int, type(None)) is not None:
+        entry.number("relative_error")
+    ranks = [host.integer("ranks", least=1) for host in entry.objects("hosts")]
+    if sum(ranks) != entry.integer("processes") or max(ranks) != entry.integer("per_node"):
+        raise ValueError(f"hosts: ranks {shown(ranks)} disagree with processes or per_node")
+    return entry
+
+
+def checked_end(entry: Entry) -> Entry:
+    """The end record, if it says that everything was verified."""
+    check_verified(entry)
+    entry.integer("cases")
+    entry.integer("memory_bytes")
+    entry.number("elapsed")
+    entry.number("timed")
+    return entry
+
+
+def measured(entry: Entry, run: Entry) -> CaseRecord:
+    """The trials of a case record, with statistics of our own in place of those that it states.
+
+    Raises RecordError (incomplete) if no trial is left after the dropped and the late ones.
+    """
+    entry.word("unit", (UNIT,))
+    trials, dropped = _trials(entry, run), run.integer("dropped")
+    t_max = entry.series("t_max", trials, zero=False)
+    t_min = entry.series("t_min", trials)
+    if (t_min > t_max).any():
+        raise ValueError(f"t_min: trial {int(np.argmax(t_min > t_max)) + 1} is above its t_max")
+    late = _late(entry, run, trials)
+    if late[dropped:].all():
+        raise RecordError(Verdict.INCOMPLETE, f"late: none of {trials} trials is left to average")
+    return CaseRecord(
+        routine=_name(entry, "routine"),
+        peer=_peer(entry, run),
+        bytes=entry.integer("bytes"),
+        t_max=t_max,
+        t_min=t_min,
+        t_global=entry.series("t_global", trials, zero=False),
+        skew=entry.series("skew", trials),
+        late=late,
+        summary=summarise(t_max, late, dropped, run.object("timer").number("resolution")),
+    )
+
+
+def check_statistics(entry: Entry, summary: Summary) -> None:
+    """Compare what the program computed from the trials with what the trials say."""
+    for field in fields(Summary):
+        ours = getattr(summary, field.name)
+        if isinstance(ours, bool):
+            theirs, agree = entry.flag(field.name), entry.flag(field.name) is ours
+        elif isinstance(ours, int):
+            theirs, agree = entry.integer(field.name), entry.integer(field.name) == ours
+        else:
+            theirs = entry.number(field.name)
+            agree = math.isclose(theirs, ours, rel_tol=AGREEMENT)
+        if not agree:
+            raise ValueError(f"{field.name}: {theirs!r} disagrees with the trials, {ours!r}")
+
+
+def check_verified(entry: Entry) -> None:
+    """The program says that the data it received was right."""
+    if not entry.flag("verified"):
+        raise ValueError("verified: false: wrong data was received")
+
+
+def _name(entry: Entry, key: str) -> str:
+    name = entry.text(key)
+    if not NAME.fullmatch(name):
+        raise ValueError(f"{key}: {shown(name)} is not a name (letters, digits, _ . + -)")
+    return name
+
+
+def _peer(entry: Entry, run: Entry) -> int:
+    peer = entry.integer("peer")
+    if peer >= run.integer("processes"):
+        raise ValueError(f"peer: there is no rank {peer}")
+    return peer
+
+
+def _trials(entry: Entry, run: Entry) -> int:
+    """Number of trials: what was asked for, or fewer if sampling could stop early."""
+    trials, asked = entry.integer("trials", least=1), run.integer("trials")
+    if trials > asked or (trials < asked and run.fields["relative_error"] is None):
+        raise ValueError(f"trials: {trials} where the run record says {asked}")
+    return trials
+
+
+def _late(entry: Entry, run: Entry, trials: int) -> NDArray[np.bool_]:
+    late = entry.bits("late", trials)
+    if late.any() and run.fields["sync"] != "window":
+        raise ValueError("late: only a trial with a start window can be late")
+    return late

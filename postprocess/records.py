@@ -1,0 +1,185 @@
+"""The JSON Lines that mpicost writes: read whole, checked against themselves, or refused.
+
+A launch writes one ``run`` record, one ``case`` record per case and one ``end`` record. What does
+not arrive whole is ``incomplete``; what arrives and cannot be true is ``incorrect``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from postprocess import record_schema, strict_json
+from postprocess.cases import Case
+from postprocess.record_schema import CaseRecord, RecordError
+from postprocess.strict_json import Entry
+from postprocess.verdicts import Verdict
+
+__all__ = ["CaseRecord", "LaunchRecords", "RecordError", "read_launch", "salvage"]
+
+
+@dataclass(frozen=True, eq=False)
+class LaunchRecords:
+    """What one launch wrote, whole and free of contradiction."""
+
+    run: dict[str, Any]  #: provenance, as written
+    cases: list[CaseRecord]  #: in the order they were run
+    end: dict[str, Any]
+
+    @property
+    def processes(self) -> int:
+        return self.run["processes"]
+
+    @property
+    def per_node(self) -> int:
+        return self.run["per_node"]
+
+    @property
+    def cache(self) -> str:
+        return self.run["cache"]
+
+    @property
+    def sync(self) -> str:
+        return self.run["sync"]
+
+    @property
+    def mpi_library(self) -> str:
+        return self.run["mpi_library"]
+
+    @property
+    def resolution(self) -> float:
+        """Of the timer, in seconds."""
+        return float(self.run["timer"]["resolution"])
+
+    def case(self, record: CaseRecord, system: str, partition: str, environment: str) -> Case:
+        """The full key of one of the cases, given where the launch ran."""
+        return Case(
+            system=system,
+            partition=partition,
+            environment=environment,
+            program=self.run["program"],
+            routine=record.routine,
+            peer=record.peer,
+            cache=self.cache,
+            sync=self.sync,
+            processes=self.processes,
+            per_node=self.per_node,
+            bytes=record.bytes,
+        )
+
+
+def read_launch(path: Path) -> LaunchRecords:
+    """The records of one launch, if all is there and true. Raises RecordError with its verdict.
+
+    A wrong record is reported before a missing one: correctness comes first.
+    """
+    reader = _Reader()
+    for where, line in _lines(path):
+        try:
+            reader.take(_parse(line))
+        except RecordError as error:
+            raise RecordError(error.verdict, f"{where}: {error}") from None
+        except ValueError as error:
+            raise RecordError(Verdict.INCORRECT, f"{where}: {error}") from None
+    return reader.finish(path)
+
+
+def salvage(path: Path) -> list[CaseRecord]:
+    """The cases whose trials are whole in a file that :func:`read_launch` refuses.
+
+    For keeping raw data: nothing says that these values are right, so none may be judged as pass.
+    Empty if the run record is not whole, because its fields say how to read the trials.
+    """
+    run: Entry | None = None
+    cases: list[CaseRecord] = []
+    try:
+        for _, line in _lines(path):
+            try:
+                entry = _parse(line)
+                if run is None:
+                    run = record_schema.checked_run(entry)
+                elif entry.fields.get("record") == "case":
+                    cases.append(record_schema.measured(entry, run))
+            except (RecordError, ValueError):
+                continue  # read_launch names what is wrong; here only the whole counts
+    except RecordError:
+        return cases
+    return cases
+
+
+@dataclass
+class _Reader:
+    """The records taken so far, and which may come next."""
+
+    run: Entry | None = None
+    cases: dict[str, CaseRecord] = field(default_factory=dict)
+    end: Entry | None = None
+
+    def take(self, entry: Entry) -> None:
+        """Add one record. Raises ValueError or RecordError if it cannot stand where it does."""
+        kind = entry.word("record", ("run", "case", "end"))
+        if self.end is not None:
+            raise ValueError(f"record: {kind} after the end")
+        if kind == "run":
+            self._begin(entry)
+        elif self.run is None:
+            raise RecordError(Verdict.INCOMPLETE, "record: the run record before it is missing")
+        elif kind == "case":
+            self._add(record_schema.measured(entry, self.run), entry)
+        else:
+            self.end = record_schema.checked_end(entry)
+
+    def _begin(self, entry: Entry) -> None:
+        if self.run is not None:
+            raise ValueError("record: a second run in one file")
+        self.run = record_schema.checked_run(entry)
+
+    def _add(self, case: CaseRecord, entry: Entry) -> None:
+        record_schema.check_verified(entry)
+        record_schema.check_statistics(entry, case.summary)
+        if case.variable in self.cases:
+            raise ValueError(f"record: case {case.variable} is there twice")
+        self.cases[case.variable] = case
+
+    def finish(self, path: Path) -> LaunchRecords:
+        """All records, once the file is read. Raises RecordError if some are missing."""
+        if self.run is None:
+            raise RecordError(Verdict.INCOMPLETE, f"{path}: is empty; the program wrote nothing")
+        planned, found = self.run.integer("cases"), len(self.cases)
+        if self.end is None or found < planned:
+            missing = "no end record; " if self.end is None else ""
+            message = f"{path}: {missing}{found} of {planned} cases are there"
+            raise RecordError(Verdict.INCOMPLETE, message)
+        ended = self.end.integer("cases")
+        if not found == planned == ended:
+            message = f"{path}: cases: {found} found, {planned} planned, {ended} at the end"
+            raise RecordError(Verdict.INCORRECT, message)
+        cases = list(self.cases.values())
+        return LaunchRecords(dict(self.run.fields), cases, dict(self.end.fields))
+
+
+def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Each line after its place, ``out.jsonl: line 3``. RecordError if the last one is cut off."""
+    try:
+        *lines, rest = path.read_bytes().split(b"\n")
+    except OSError as error:
+        message = f"{path}: {error.strerror}; the program wrote no result"
+        raise RecordError(Verdict.INCOMPLETE, message) from None
+    for number, line in enumerate(lines, 1):
+        yield f"{path}: line {number}", line
+    if rest:
+        message = f"{path}: line {len(lines) + 1}: the line is cut off"
+        raise RecordError(Verdict.INCOMPLETE, message)
+
+
+def _parse(line: bytes) -> Entry:
+    try:
+        value = strict_json.loads(line.decode())
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise RecordError(Verdict.INCOMPLETE, f"not a whole JSON object: {error}") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"{strict_json.shown(value)} is not a record")
+    return Entry(value)

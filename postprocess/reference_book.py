@@ -1,0 +1,70 @@
+"""All references that a session needs, loaded and checked before anything runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from postprocess import provenance, references
+from postprocess.cases import Case
+from postprocess.references import Reference
+
+#: Facts of a launch that its reference must share, or the two are not comparable.
+METHOD = ("suite_version", "trials", "dropped", "relative_error", "cpu_model")
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """The references of one environment on one partition, and how they were measured."""
+
+    path: Path
+    references: dict[Case, Reference]
+    origin: dict[str, Any]
+
+    def difference(self, run: dict[str, Any]) -> str:
+        """How this run was measured differently from the references, in one line; empty if it was not."""
+        method = self.origin.get("method", {})
+        for key in METHOD:
+            if key in method and method[key] != run.get(key):
+                return f"{key} is {run.get(key)!r}, and {method[key]!r} in {self.path.name}; calibrate again"
+        return ""
+
+
+@dataclass(frozen=True)
+class ReferenceBook:
+    """References by partition and environment. Those without a file are not in it."""
+
+    shelves: dict[tuple[str, str], Shelf] = field(default_factory=dict)
+
+    def shelf(self, case: Case) -> Shelf | None:
+        """The references among which this case would be."""
+        return self.shelves.get((f"{case.system}:{case.partition}", case.environment))
+
+    def reference(self, case: Case) -> Reference | None:
+        """The reference of a case."""
+        shelf = self.shelf(case)
+        return shelf.references.get(case) if shelf else None
+
+
+def open_book(roots: Sequence[Path], places: Iterable[tuple[str, str]]) -> ReferenceBook:
+    """Load the references of these (``system:partition``, environment) pairs.
+
+    :raises postprocess.references.ReferenceError: for the first file with a fault.
+    """
+    shelves = {}
+    for place in sorted(set(places)):
+        system, partition = place[0].split(":")
+        path = references.find(roots, system, partition, place[1])
+        if path is not None:
+            known = references.load(path, system, partition, place[1])
+            origin = json.loads(provenance.beside(path).read_text())
+            shelves[place] = Shelf(path, known, origin)
+    return ReferenceBook(shelves)
+
+
+def method_of(run: dict[str, Any]) -> dict[str, Any]:
+    """The facts of a launch that make it comparable with another."""
+    return {key: run.get(key) for key in METHOD}

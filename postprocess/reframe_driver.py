@@ -1,0 +1,115 @@
+"""Drives ReFrame: the one place that knows its command line. ReFrame runs as a process of its own."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SESSION = "PLUMBLINE_SESSION"
+START = "postprocess.start_reframe"
+SET_PARENT_DEATH_SIGNAL = 1  #: PR_SET_PDEATHSIG of prctl(2)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What to run, and how: the user's choice in ReFrame's terms. Empty means all, or the check's default."""
+
+    site: Path
+    environments: Sequence[str] = ()
+    processes: Sequence[int] = ()
+    variables: dict[str, str] = field(default_factory=dict)  #: of the checks, by name
+    launches: int = 1
+    set_env: dict[str, dict[str, str]] = field(default_factory=dict)  #: by environment
+    oversubscribe: bool = False
+
+
+@dataclass(frozen=True)
+class Reframe:
+    """ReFrame for one session: where everything is."""
+
+    source: Path
+    work: Path
+    session: Path
+    reference_roots: Sequence[Path]
+    spack: Path | None
+
+    @property
+    def report(self) -> Path:
+        """ReFrame's own report of the run."""
+        return self.session / "reframe" / "report.json"
+
+    @property
+    def log(self) -> Path:
+        """Everything ReFrame printed."""
+        return self.session / "reframe" / "output.txt"
+
+    def command(self, selection: Selection, action: str) -> list[str]:
+        """ReFrame's command line. ``action`` is ``--run`` or ``--dry-run``.
+
+        Warnings are errors: ReFrame only warns of a check file that does not import, and drops it.
+        """
+        words = [sys.executable, "-m", START, "--nocolor", "--warn-as-error", "--keep-stage-files"]
+        words += ["-C", str(selection.site), "-c", str(self.source / "reframe_checks"), "-R"]
+        words += ["--prefix", str(self.session / "reframe"), "--report-file", str(self.report)]
+        words += ["--perflogdir", str(self.session / "reframe" / "perflogs")]
+        words += [f"--repeat={selection.launches}", "--exec-policy=serial"]
+        words += [f"--setvar={name}={value}" for name, value in selection.variables.items()]
+        if selection.environments:
+            words += ["-p", f"^({'|'.join(selection.environments)})$"]
+        return [*words, action]
+
+    def environment(self, selection: Selection) -> dict[str, str]:
+        """The environment ReFrame starts in. The home directory's ReFrame files play no part."""
+        variables = dict(os.environ)
+        for name in [name for name in variables if name.startswith("RFM_")]:
+            del variables[name]
+        bin_directory = str(Path(sys.executable).parent)
+        variables |= {
+            "PATH": os.pathsep.join([bin_directory, variables.get("PATH", os.defpath)]),
+            "PLUMBLINE_HOME": str(self.work),
+            SESSION: str(self.session),
+            "PLUMBLINE_REFERENCES": os.pathsep.join(map(str, self.reference_roots)),
+            "PLUMBLINE_SET_ENV": json.dumps(selection.set_env),
+            "PLUMBLINE_OVERSUBSCRIBE": "1" if selection.oversubscribe else "0",
+            "PLUMBLINE_SPACK": str(self.spack or ""),
+        }
+        if selection.processes:
+            variables["PLUMBLINE_PROCESSES"] = ",".join(map(str, selection.processes))
+        return variables
+
+    def start(self, selection: Selection, action: str) -> subprocess.Popen[str]:
+        """Start ReFrame; it is told to end (and ends its jobs) when this process dies, however it dies."""
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        return subprocess.Popen(
+            self.command(selection, action),
+            cwd=self.source,
+            env=self.environment(selection),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            preexec_fn=end_with_parent,
+        )
+
+    def lines(self, process: subprocess.Popen[str]) -> Iterator[str]:
+        """What ReFrame prints, as it prints it; kept in the session too."""
+        assert process.stdout is not None
+        with self.log.open("a") as log:
+            for line in process.stdout:
+                log.write(line)
+                log.flush()
+                yield line.rstrip("\n")
+        process.wait()
+
+
+def end_with_parent() -> None:
+    """Ask the kernel for SIGTERM when the parent dies, so that no job outlives a killed driver."""
+    ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)

@@ -1,0 +1,136 @@
+"""The report of a session: ``report.md``, and ``report.html`` with its pictures in one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import polars as pl
+from markupsafe import Markup
+
+from postprocess import atomic, formats, harmless, legend, overview, plots, series, trials
+from postprocess.errors import UsageError
+from postprocess.summaries import SessionSummary, load_summary
+from postprocess.verdicts import Verdict, count, is_healthy
+
+TEMPLATES = Path(__file__).parent / "templates"
+SIGNS = {
+    Verdict.PASS: "✓",
+    Verdict.CLEARED: "✓",
+    Verdict.FAST: "»",
+    Verdict.PROVISIONAL: "~",
+    Verdict.SKIPPED: "–",
+    Verdict.NO_REFERENCE: "?",
+    Verdict.NOT_COMPARABLE: "≠",
+}
+
+
+def build_report(session_dir: Path, frame: pl.DataFrame) -> tuple[Path, Path]:
+    """Write the report of a session beside its ``summary.json``.
+
+    ``frame`` holds rows of the results store, of which only those of the session are used; without
+    any the report has no pictures of trials. Returns the paths of ``report.md`` and ``report.html``,
+    which appear whole or not at all.
+
+    Raises:
+        SummaryError: the summary cannot be used.
+        UsageError: the store lacks a column, or a report cannot be written.
+    """
+    summary = load_summary(session_dir / "summary.json")
+    pages = {
+        session_dir / "report.md": render_markdown(summary),
+        session_dir / "report.html": render_html(summary, frame),
+    }
+    try:
+        atomic.replace({path: text.encode("utf-8") for path, text in pages.items()})
+    except OSError as error:
+        problem = f"{error.filename or session_dir}: cannot be written: {error.strerror}"
+        raise UsageError(f"{problem}; make room or change its rights") from None
+    return session_dir / "report.md", session_dir / "report.html"
+
+
+def render_markdown(summary: SessionSummary) -> str:
+    """The report without pictures, for a mail or an issue."""
+    environment = _environment(autoescape=False, finalize=_as_markdown)
+    return environment.get_template("report.md.j2").render(_context(summary))
+
+
+def render_html(summary: SessionSummary, frame: pl.DataFrame) -> str:
+    """The report as one page that needs nothing but itself."""
+    environment = _environment(autoescape=True, finalize=_as_html)
+    environment.filters.update(
+        panel=lambda panel: Markup(plots.lines(panel)),
+        trials=lambda shown: Markup(plots.trials(shown)),
+    )
+    known = trials.read(frame, summary.session)
+    failed, not_drawn = trials.of_failed(summary, known)
+    names = series.environments(summary.results)
+    return environment.get_template("report.html.j2").render(
+        _context(summary),
+        chapters=series.chapters(summary.results, summary.strict),
+        line_keys={name: Markup(legend.key_of_line(n)) for n, name in enumerate(names)},
+        keys={name: Markup(key) for name, key in legend.keys().items()},
+        failed_trials=failed,
+        not_drawn=not_drawn,
+        other_trials=trials.representative(summary, known),
+        anchors={shown.result.case.key: f"trials-{n}" for n, shown in enumerate(failed, 1)},
+    )
+
+
+def _context(summary: SessionSummary) -> dict[str, Any]:
+    """What both reports say."""
+    fast = [r for r in summary.results if r.verdict is Verdict.FAST]
+    return {
+        "summary": summary,
+        "headline": overview.headline(summary),
+        "last_line": overview.last_line(summary),
+        "contradiction": overview.contradiction(summary),
+        "counts": count(summary.results),
+        "troubles": overview.troubles(summary.failed),
+        "fast": overview.worst_first(fast),
+        "skipped": overview.reasons(summary, Verdict.SKIPPED),
+        "grid": overview.grid(summary),
+        "qualifiers": overview.varying(summary.results, series.QUALIFIERS),
+        "processes": sorted({r.case.processes for r in summary.results}),
+        "failed_launches": [launch for launch in summary.launches if launch.outcome != "ok"],
+    }
+
+
+def _environment(**options: Any) -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        **options,
+    )
+    environment.globals.update(plural=formats.plural, ratio=formats.ratio, is_healthy=is_healthy)
+    environment.filters.update(
+        us=formats.microseconds,
+        band=formats.band,
+        size=formats.size,
+        binary_size=formats.binary_size,
+        duration=formats.duration,
+        lines=harmless.lines,
+        code_block=_code_block,
+        sign=lambda verdict: SIGNS.get(verdict, "✗"),
+    )
+    return environment
+
+
+def _as_html(value: object) -> object:
+    """What a template prints, before it is escaped: finished markup as it is, the rest harmless."""
+    return value if isinstance(value, Markup) else harmless.one_line(value)
+
+
+def _as_markdown(value: object) -> str:
+    return value if isinstance(value, Markup) else harmless.markdown(value)
+
+
+def _code_block(commands: list[str]) -> Markup:
+    """A Markdown code block of one line each that no line can end."""
+    text = "\n".join(map(harmless.one_line, commands))
+    fence = harmless.fence(text)
+    return Markup(f"{fence}\n{text}\n{fence}")

@@ -1,0 +1,161 @@
+"""The results store: one immutable Parquet file per session, a row per case and launch.
+
+DuckDB and Polars read ``<directory>/*.parquet`` in place. Times in seconds.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from postprocess import atomic
+from postprocess.cases import Case
+from postprocess.errors import UsageError
+from postprocess.statistics import Summary
+from postprocess.verdicts import Verdict
+
+SUFFIX = ".parquet"
+TYPES: dict[str, Any] = {"str": pl.String, "int": pl.Int64, "float": pl.Float64, "bool": pl.Boolean}
+SERIES = ("t_max", "t_min", "t_global", "skew")
+
+
+class StoreError(UsageError):
+    """A session that cannot be written or read: one line with file and fix."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One case in one launch: verdict, statistics and every trial. Times in seconds."""
+
+    session: str
+    started_utc: str
+    launch: int
+    case: Case
+    verdict: Verdict
+    reason: str = ""
+    reference: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    summary: Summary | None = None
+    t_max: Sequence[float] | np.ndarray = ()
+    t_min: Sequence[float] | np.ndarray = ()
+    t_global: Sequence[float] | np.ndarray = ()
+    skew: Sequence[float] | np.ndarray = ()
+    late: Sequence[bool] | np.ndarray = ()
+    dropped: int = 1  #: leading trials that no statistic uses
+    mpi_library: str = ""
+    suite_version: str = ""
+    source_hash: str = ""
+    spec_hash: str = ""
+    provenance: str = ""  #: the run record as JSON
+
+
+def _schema() -> pl.Schema:
+    """Columns of the store in their order; the case and the summary are spread out by field."""
+    columns: dict[str, Any] = {}
+    for field in fields(Row):
+        if field.name == "case":
+            columns |= {part.name: TYPES[str(part.type)] for part in fields(Case)}
+            columns["key"] = pl.String
+        elif field.name == "summary":
+            columns |= {part.name: TYPES[str(part.type)] for part in fields(Summary)}
+        elif field.name in SERIES:
+            columns[field.name] = pl.List(pl.Float64)
+        elif field.name == "late":
+            columns[field.name] = pl.List(pl.Boolean)
+        elif field.name == "verdict":
+            columns[field.name] = pl.String
+        else:
+            columns[field.name] = TYPES[str(field.type).removesuffix(" | None")]
+    return pl.Schema(columns)
+
+
+SCHEMA = _schema()
+
+
+def write_session(path: Path, rows: Sequence[Row]) -> None:
+    """Write a session whole, or not at all; ``path`` is named after it, ``<session>.parquet``.
+
+    Raises StoreError if the file is there already, cannot be written, or a row is not of the
+    session. Earlier files are never touched.
+    """
+    strangers = {row.session for row in rows} - {path.name.removesuffix(SUFFIX)}
+    if strangers or path.suffix != SUFFIX:
+        raise StoreError(f"{path}: is not named after its session {sorted(strangers)}; rename it")
+    frame = pl.DataFrame([_flat(row) for row in rows], schema=SCHEMA, orient="row")
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    try:
+        atomic.create(path, buffer.getvalue())
+    except FileExistsError:
+        message = f"{path}: the session is stored already and never overwritten; start a new one"
+        raise StoreError(message) from None
+    except OSError as error:
+        message = f"{path}: cannot be written: {error.strerror}; make room or choose another folder"
+        raise StoreError(message) from None
+
+
+def read_sessions(directory: Path, sessions: Sequence[str] | None = None) -> pl.DataFrame:
+    """The rows of the named sessions, or of all, in the order of their names.
+
+    Raises StoreError naming the first file that is missing, unreadable or not of this schema.
+    """
+    if sessions is None:
+        paths = _stored(directory)
+    else:
+        paths = [directory / f"{session}{SUFFIX}" for session in sessions]
+    return pl.concat([SCHEMA.to_frame(), *(_read(path) for path in paths)])
+
+
+def _stored(directory: Path) -> list[Path]:
+    """All session files of a folder. What a killed writer left behind has another suffix."""
+    try:
+        return sorted(path for path in directory.iterdir() if path.suffix == SUFFIX)
+    except OSError as error:
+        raise StoreError(f"{directory}: {error.strerror}; run a session or name another") from None
+
+
+def _read(path: Path) -> pl.DataFrame:
+    try:
+        frame = pl.read_parquet(io.BytesIO(path.read_bytes()))
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}; restore the file or name another") from None
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        raise StoreError(f"{path}: is not a whole Parquet file; restore or remove it") from None
+    if frame.schema != SCHEMA:
+        raise StoreError(f"{path}: its columns are not those of this version; move it elsewhere")
+    if (frame["session"] != path.name.removesuffix(SUFFIX)).any():
+        raise StoreError(f"{path}: holds another session; give it back its name")
+    return frame
+
+
+def _flat(row: Row) -> dict[str, Any]:
+    """The values of a row by column."""
+    values: dict[str, Any] = {}
+    for field in fields(Row):
+        value = getattr(row, field.name)
+        if field.name == "case":
+            values |= {part.name: getattr(value, part.name) for part in fields(Case)}
+            values["key"] = value.key
+        elif field.name == "summary":
+            values |= {part.name: getattr(value, part.name, None) for part in fields(Summary)}
+        elif field.name in SERIES:
+            values[field.name] = [float(time) for time in value]
+        elif field.name == "late":
+            values[field.name] = [bool(flag) for flag in value]
+        else:
+            values[field.name] = _storable(value)
+    return values
+
+
+def _storable(value: Any) -> Any:
+    """Text as UTF-8 can hold it: a program's broken name must not cost the night's data."""
+    if isinstance(value, str):
+        return str(value).encode("utf-8", "backslashreplace").decode()
+    return value

@@ -1,0 +1,171 @@
+"""JSON that takes nothing on trust: no NaN, no key twice, and every field asked for by its type."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+NOT_FINITE = re.compile(r"[-+]?(nan|inf)", re.IGNORECASE)
+INTEGER_DIGITS = 20  #: enough for 64 bits without a sign
+INTEGER_LIMIT = 2**63
+SHOWN = 60  #: characters of a wrong value that an error line quotes
+
+
+def loads(text: str) -> Any:
+    """The value that ``text`` holds by RFC 8259, with finite numbers and unique keys only.
+
+    Raises json.JSONDecodeError where the text is not JSON, and plain ValueError where it is (or
+    would be, but for a C library's spelling of NaN) and breaks one of the two further rules.
+    """
+    try:
+        return json.loads(
+            text,
+            object_pairs_hook=_unique,
+            parse_constant=_refuse,
+            parse_float=_finite,
+            parse_int=_integer,
+        )
+    except json.JSONDecodeError as error:
+        if NOT_FINITE.match(text, error.pos):
+            raise _not_finite(text[error.pos :]) from None
+        raise
+    except RecursionError:
+        raise ValueError("lists or objects are nested too deep") from None
+
+
+def shown(value: object) -> str:
+    """A value from outside as part of an error line: escaped, and short."""
+    text = repr(value)
+    return text if len(text) <= SHOWN else text[:SHOWN] + "..."
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One JSON object whose fields are asked for by type. Every wrong one is a ValueError.
+
+    The text of the error is ``key: what is wrong with it``.
+    """
+
+    fields: Mapping[str, Any]
+    within: str = ""  #: keys that lead here, as in ``timer.``
+
+    def get(self, key: str, *kinds: type) -> Any:
+        """The field, whose type is exactly one of ``kinds``: true is not an integer."""
+        if key not in self.fields:
+            raise ValueError(f"{self.within}{key}: is missing")
+        value = self.fields[key]
+        if type(value) not in kinds:
+            names = " or ".join(kind.__name__ for kind in kinds)
+            raise ValueError(f"{self.within}{key}: {shown(value)} is not of type {names}")
+        return value
+
+    def text(self, key: str) -> str:
+        """A string that is not empty."""
+        value = self.get(key, str)
+        if not value.strip():
+            raise ValueError(f"{self.within}{key}: is empty")
+        return value
+
+    def word(self, key: str, words: tuple[str, ...]) -> str:
+        """A string from a closed list."""
+        value = self.get(key, str)
+        if value not in words:
+            raise ValueError(f"{self.within}{key}: {shown(value)} is not one of {', '.join(words)}")
+        return value
+
+    def integer(self, key: str, least: int = 0) -> int:
+        """An integer of 64 bits, ``least`` or more."""
+        value = self.get(key, int)
+        if not least <= value < INTEGER_LIMIT:
+            raise ValueError(
+                f"{self.within}{key}: {shown(value)} is not an integer of {least} or more"
+            )
+        return value
+
+    def number(self, key: str, least: float = 0.0) -> float:
+        """A number, ``least`` or more."""
+        value = float(self.get(key, int, float))
+        if not value >= least:
+            raise ValueError(f"{self.within}{key}: {shown(value)} is less than {least:g}")
+        return value
+
+    def flag(self, key: str) -> bool:
+        """true or false, not a number or a string that stands for it."""
+        return self.get(key, bool)
+
+    def object(self, key: str) -> Entry:
+        """An object, whose faults are named ``key.inner``."""
+        return Entry(self.get(key, dict), f"{self.within}{key}.")
+
+    def objects(self, key: str) -> list[Entry]:
+        """A list of objects that is not empty."""
+        values = self.get(key, list)
+        if not values or any(type(value) is not dict for value in values):
+            raise ValueError(f"{self.within}{key}: is not a list of objects")
+        return [Entry(value, f"{self.within}{key}.") for value in values]
+
+    def series(self, key: str, length: int, zero: bool = True) -> NDArray[np.float64]:
+        """``length`` numbers, none negative and, unless ``zero``, none zero."""
+        values = self._list(key, length)
+        for number, value in enumerate(values, 1):
+            if type(value) not in (int, float) or value < 0 or (value == 0 and not zero):
+                kind = "zero or more" if zero else "more than zero"
+                raise ValueError(
+                    f"{self.within}{key}: trial {number} is {shown(value)}, not {kind}"
+                )
+        return np.array(values, dtype=np.float64)
+
+    def bits(self, key: str, length: int) -> NDArray[np.bool_]:
+        """``length`` integers 0 or 1, as booleans."""
+        values = self._list(key, length)
+        for number, value in enumerate(values, 1):
+            if type(value) is not int or value not in (0, 1):
+                raise ValueError(
+                    f"{self.within}{key}: trial {number} is {shown(value)}, not 0 or 1"
+                )
+        return np.array(values, dtype=bool)
+
+    def _list(self, key: str, length: int) -> list[Any]:
+        values = self.get(key, list)
+        if len(values) != length:
+            raise ValueError(
+                f"{self.within}{key}: has {len(values)} entries where {length} are due"
+            )
+        return values
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"{shown(twice)}: the key is there twice")
+    return fields
+
+
+def _not_finite(text: str) -> ValueError:
+    return ValueError(f"{shown(text[:12])} is not a finite number")
+
+
+def _refuse(text: str) -> float:
+    raise _not_finite(text)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise _not_finite(text)
+    return value
+
+
+def _integer(text: str) -> int:
+    if len(text.lstrip("-")) > INTEGER_DIGITS:
+        raise ValueError(f"{shown(text[:12])}... has more digits than any integer here")
+    return int(text)

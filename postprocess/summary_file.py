@@ -1,0 +1,130 @@
+"""The summary of a session as a file: everything that was said of it, for people's tools."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from postprocess import atomic
+from postprocess.errors import UsageError
+from postprocess.judgement import Finished
+from postprocess.preparation import Prepared
+from postprocess.summaries import SCHEMA
+from postprocess.verdicts import CaseResult, count
+from site_configs.machine import read_machine
+
+VERSION = "0.1.0"
+
+
+def utc_now() -> str:
+    """The time now, as written everywhere."""
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@dataclass(frozen=True)
+class Session:
+    """What is known of a session from its beginning."""
+
+    directory: Path
+    mode: str  #: ``nightly``, ``run`` or ``calibrate``
+    site: str
+    command: Sequence[str]
+    strict: bool
+    started_utc: str = field(default_factory=utc_now)
+
+    @property
+    def name(self) -> str:
+        """The session's name, which sorts by time."""
+        return self.directory.name
+
+
+def document(
+    session: Session,
+    prepared: Prepared,
+    finished: Sequence[Finished],
+    results: Sequence[CaseResult],
+    exit_status: int,
+    notes: Sequence[str],
+    phases: dict[str, float],
+) -> dict[str, Any]:
+    """The summary as plain data; ``postprocess.summaries`` reads it back."""
+    return {
+        "schema": SCHEMA,
+        "plumbline": VERSION,
+        "session": session.name,
+        "mode": session.mode,
+        "site": session.site,
+        "started_utc": session.started_utc,
+        "ended_utc": utc_now(),
+        "command": list(session.command),
+        "strict": session.strict,
+        "exit_status": exit_status,
+        "built_with": prepared.built_with,
+        "notes": list(notes),
+        "phases": {name: round(seconds, 3) for name, seconds in phases.items()},
+        "machine": read_machine().as_dict(),
+        "environments": environments(prepared, finished),
+        "counts": count(results),
+        "launches": [launch_entry(each) for each in finished],
+        "cases": [result.entry() for result in results],
+    }
+
+
+def environments(prepared: Prepared, finished: Sequence[Finished]) -> list[dict[str, str]]:
+    """Each environment of the session, with what its running program said of its MPI."""
+    said: dict[str, str] = {}
+    for each in finished:
+        said.setdefault(each.launch.environment, each.launch.library)
+        if each.run:
+            said[each.launch.environment] = each.run["mpi_library"]
+    known = {mpi.name: mpi for mpi in prepared.inventory.mpis} if prepared.inventory else {}
+    entries = []
+    for name in sorted(said):
+        mpi = known.get(name)
+        entries.append(
+            {
+                "name": name,
+                "family": mpi.family if mpi else "",
+                "version": mpi.version if mpi else "",
+                "library": said[name],
+                "origin": mpi.origin if mpi else "site",
+                "mpicc": mpi.mpicc if mpi else "",
+                "mpiexec": mpi.mpiexec if mpi else "",
+            }
+        )
+    return entries
+
+
+def launch_entry(finished: Finished) -> dict[str, Any]:
+    """One launch and how it ended."""
+    launch = finished.launch
+    return {
+        "environment": launch.environment,
+        "partition": launch.partition,
+        "processes": launch.processes,
+        "per_node": launch.per_node,
+        "launch": launch.number,
+        "seconds": round(finished.seconds, 3),
+        "outcome": str(finished.outcome.verdict or "ok"),
+        "reason": finished.outcome.reason,
+        "directory": finished.directory,
+        "spec": finished.spec,
+    }
+
+
+def write_summary(path: Path, data: dict[str, Any]) -> None:
+    """Write a summary whole or not at all.
+
+    :raises UsageError: if the file cannot be written.
+    """
+    try:
+        text = json.dumps(data, indent=1, allow_nan=False) + "\n"
+        atomic.replace({path: text.encode("utf-8", "backslashreplace")})
+    except OSError as error:
+        raise UsageError(
+            f"{path}: cannot be written: {error.strerror}; make room or choose another place"
+        ) from None

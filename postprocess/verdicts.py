@@ -1,0 +1,91 @@
+"""The verdict: one word per case from a closed list, and what the words mean for the exit status."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any
+
+from postprocess.cases import Case
+from postprocess.statistics import Summary
+
+
+class Verdict(str, Enum):
+    """What is said of a case. The list is closed: a new word is a change of the package's contract."""
+
+    PASS = "pass"  #: inside its band
+    REGRESSED = "regressed"  #: above its band
+    CLEARED = "cleared"  #: looked slow, did not repeat
+    FAST = "fast"  #: suspiciously far below its band
+    INCORRECT = "incorrect"  #: wrong data, wrong MPI, or a record that contradicts itself
+    INCOMPLETE = "incomplete"  #: planned, but no whole result arrived
+    CRASHED = "crashed"  #: the program died or returned non-zero
+    TIMEOUT = "timeout"  #: the launch ran into its time limit
+    NO_REFERENCE = "no-reference"  #: measured, but nothing to hold it against
+    PROVISIONAL = "provisional"  #: inside the wide band of a reference with too few launches
+    NOT_COMPARABLE = "not-comparable"  #: the reference is of another method or program
+    SKIPPED = "skipped"  #: deliberately not run, with its reason
+
+    def __str__(self) -> str:
+        return self.value
+
+
+HEALTHY = frozenset(
+    {Verdict.PASS, Verdict.CLEARED, Verdict.FAST, Verdict.PROVISIONAL, Verdict.SKIPPED}
+)
+STRICT_HEALTHY = HEALTHY - {Verdict.PROVISIONAL, Verdict.SKIPPED}
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """A case with its verdict and everything the verdict rests on. Times in seconds."""
+
+    case: Case
+    verdict: Verdict
+    reason: str = ""  #: one line for people; empty for ``pass``
+    value: float | None = None  #: the headline
+    unit: str = "s"
+    reference: float | None = None
+    band: tuple[float, float] | None = None  #: (lower, upper)
+    launches: int = 0  #: launches behind ``value``
+    reference_launches: int = 0  #: launches behind ``reference``
+    summary: Summary | None = None
+    rerun: str = ""  #: command that measures just this case again
+
+    def entry(self) -> dict[str, Any]:
+        """The case as one object of the summary file: the key, its parts, and the result."""
+        case = asdict(self.case) | {"variant": self.case.variant, "layout": self.case.layout}
+        summary = asdict(self.summary) if self.summary else None
+        return {
+            "key": self.case.key,
+            **case,
+            "value": self.value,
+            "unit": self.unit,
+            "reference": self.reference,
+            "band": list(self.band) if self.band else None,
+            "verdict": str(self.verdict),
+            "reason": self.reason,
+            "launches": self.launches,
+            "reference_launches": self.reference_launches,
+            "statistics": summary,
+            "rerun": self.rerun,
+        }
+
+
+def count(results: Iterable[CaseResult]) -> dict[str, int]:
+    """Number of cases per verdict, in the order of the closed list, without the zeros."""
+    counts = Counter(result.verdict for result in results)
+    return {str(verdict): counts[verdict] for verdict in Verdict if counts[verdict]}
+
+
+def is_healthy(verdict: Verdict, strict: bool) -> bool:
+    """Whether a case with this verdict may count towards exit status 0."""
+    return verdict in (STRICT_HEALTHY if strict else HEALTHY)
+
+
+def exit_status(results: Iterable[CaseResult], strict: bool) -> int:
+    """0 if there is at least one case and every one is healthy, else 1."""
+    verdicts = [result.verdict for result in results]
+    return 0 if verdicts and all(is_healthy(verdict, strict) for verdict in verdicts) else 1

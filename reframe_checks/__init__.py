@@ -1,0 +1,1 @@
+"""The checks: small declarations of what is measured. What they share is in ``mpicost.py`` and ``build.py``."""

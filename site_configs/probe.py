@@ -1,0 +1,120 @@
+"""Ask a compiler wrapper what it is: compile a program with it, start it, read what it says."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from site_configs.mpis import Mpi, Unusable, environment_name, family_env, identify, one_line
+
+TIME_LIMIT = 60  #: seconds for a compilation or a start; a healthy one takes about one
+PROGRAM = r"""
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    char library[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length, rank, size;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Get_library_version(library, &length);
+    if (rank == 0) printf("world of %d\n%s\n", size, library);
+    return MPI_Finalize();
+}
+"""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A compiler wrapper with the launcher that belongs to it."""
+
+    mpicc: Path
+    mpiexec: Path
+    origin: str
+    module: str = ""
+    prefix: Path | None = None
+    env: tuple[tuple[str, str], ...] = ()  #: what its module sets
+
+    @property
+    def root(self) -> Path:
+        """Installation prefix."""
+        return self.prefix or self.mpicc.parent.parent
+
+
+class ProbeError(Exception):
+    """One line: which step failed and the end of what it printed."""
+
+
+def run(command: list[str], env: Mapping[str, str], step: str) -> str:
+    """Standard output of a command.
+
+    :raises ProbeError: if it cannot be started, fails or does not end in time.
+    """
+    try:
+        result = subprocess.run(
+            command,
+            env=dict(env),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=TIME_LIMIT,
+        )
+    except subprocess.TimeoutExpired:
+        raise ProbeError(f"{step} did not end within {TIME_LIMIT} s") from None
+    except OSError as error:
+        raise ProbeError(f"{step}: {error.strerror}: {command[0]}") from None
+    if result.returncode != 0:
+        said = one_line(result.stderr or result.stdout)[-300:]
+        raise ProbeError(f"{step} failed with exit code {result.returncode}: {said}")
+    return result.stdout
+
+
+def library_version(candidate: Candidate, env: Mapping[str, str]) -> str:
+    """What MPI_Get_library_version says in a world of two started by the candidate's launcher.
+
+    :raises ProbeError: if no such world comes up.
+    """
+    with tempfile.TemporaryDirectory(prefix="plumbline-probe-") as scratch:
+        source, program = Path(scratch, "probe.c"), Path(scratch, "probe")
+        source.write_text(PROGRAM)
+        run([str(candidate.mpicc), str(source), "-o", str(program)], env, "compiling")
+        output = run([str(candidate.mpiexec), "-n", "2", str(program)], env, "starting")
+    world, _, library = output.partition("\n")
+    if world != "world of 2":
+        raise ProbeError(
+            f"{candidate.mpiexec} does not start programs of {candidate.mpicc}: {world}"
+        )
+    return one_line(library)
+
+
+def probe(candidate: Candidate) -> Mpi | Unusable:
+    """The MPI behind a compiler wrapper, or why it is not usable."""
+    needed = dict(candidate.env)
+    for family in ("intel-mpi", "openmpi"):
+        needed |= family_env(family, candidate.root, oversubscribed=True)
+    try:
+        library = library_version(candidate, os.environ | needed)
+    except ProbeError as error:
+        return Unusable(str(candidate.mpicc), candidate.origin, str(error))
+    family, version = identify(library)
+    if family == "unknown":
+        return Unusable(
+            str(candidate.mpicc), candidate.origin, f"unknown MPI library: {library[:80]}"
+        )
+    return Mpi(
+        name=environment_name(family, version),
+        family=family,
+        version=version,
+        library=library,
+        origin=candidate.origin,
+        prefix=str(candidate.root),
+        mpicc=str(candidate.mpicc),
+        mpiexec=str(candidate.mpiexec),
+        module=candidate.module,
+        env=dict(candidate.env) | family_env(family, candidate.root),
+    )

@@ -1,0 +1,55 @@
+"""A cluster with Slurm and environment modules. Copy this file, rename it, and change what is marked.
+
+cp site_configs/slurm_cluster.py site_configs/mycluster.py
+./plumbline lint site_configs/mycluster.py        # says what is wrong, with key and fix
+./plumbline list --site mycluster                 # says what a night would run
+./plumbline nightly --site mycluster
+"""
+
+from site_configs.common import environment, partition, site
+from site_configs.ladder import Topology
+
+# CHANGE: one entry per MPI. ``library`` is what the running program must say of itself
+# (MPI_Get_library_version), so a wrong module or library path can never pass as this MPI.
+environments = [
+    environment(
+        "openmpi-5_0",
+        family="openmpi",
+        library="Open MPI v5.0",
+        modules=["openmpi/5.0"],
+        # Open MPI inside a batch job: its own mpirun. srun --mpi=pmix is known to crash at some counts.
+        launcher=["mpirun"],
+    ),
+    environment(
+        "mpich-4_3",
+        family="mpich",
+        library="MPICH Version: 4.3",
+        modules=["mpich/4.3"],
+        # MPICH with Slurm's PMI-2. Without it srun starts many worlds of one process.
+        launcher=["srun", "--mpi=pmi2"],
+    ),
+]
+
+site_configuration = site(
+    # CHANGE: the system's name; it is part of every reference's path.
+    "slurm_cluster",
+    description="A cluster with Slurm",
+    # CHANGE: patterns of the hosts on which this file applies.
+    hostnames=[r"login\d+\.mycluster"],
+    # CHANGE: "lmod", "tmod4", ... or "nomod".
+    modules_system="lmod",
+    environments=environments,
+    partitions=[
+        partition(
+            "cpu",
+            scheduler="slurm",  # "squeue" where accounting is switched off
+            # CHANGE: what sbatch needs to reach these nodes. Exclusive nodes make quiet measurements.
+            access=["--partition=cpu", "--exclusive"],
+            # CHANGE: physical cores; these counts decide which process counts are measured.
+            topology=Topology(cores_per_node=64, sockets_per_node=2, nodes=4, nodes_per_switch=2),
+            environments=[entry["name"] for entry in environments],
+            # One job at a time: jobs of one night share the network and would disturb each other.
+            max_jobs=1,
+        ),
+    ],
+)

@@ -1,0 +1,1 @@
+"""Spack: one environment per MPI, the recipe of the suite, and what finds or fetches Spack itself."""

@@ -1,0 +1,90 @@
+"""How Spack is called on an environment: variables and command lines, as data."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from spack_envs.errors import SpackEnvironmentError
+from spack_envs.layout import Layout
+
+PACKAGE = "mpicost"
+
+
+def spack_environment_variables(
+    work: Path, executable: Path, environ: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """Variables that must be set wherever Spack is called, so that it writes below ``work`` only.
+
+    The Python of this process has the solver, which Spack would otherwise download.
+    """
+    return {
+        "SPACK_PYTHON": sys.executable,
+        "SPACK_DISABLE_LOCAL_CONFIG": "1",
+        "SPACK_USER_CACHE_PATH": str(Layout(work).user_cache),
+        "PATH": os.pathsep.join([str(executable.parent), environ.get("PATH", os.defpath)]),
+    }
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Command lines for one environment. ``install`` also solves it if there is no solution yet."""
+
+    directory: Path
+    executable: str = "spack"
+
+    @property
+    def concretize(self) -> list[str]:
+        """Solve the environment. Writes spack.lock."""
+        return self._spack("concretize")
+
+    @property
+    def install(self) -> list[str]:
+        """Build what is missing or changed."""
+        return self._spack("install")
+
+    @property
+    def location(self) -> list[str]:
+        """Print the prefix of the suite."""
+        return self._spack("location", "-i", PACKAGE)
+
+    @property
+    def spec(self) -> list[str]:
+        """Print name, version and the whole hash of the suite's spec, as in ``mpicost@main/3x7...``."""
+        return self._spack("find", "--format", "{name}@{version}/{hash}", PACKAGE)
+
+    def _spack(self, *arguments: str) -> list[str]:
+        return [self.executable, "-e", str(self.directory), *arguments]
+
+
+def location_command(directory: Path) -> str:
+    """Shell command that prints the prefix of the suite."""
+    return shlex.join(Commands(directory).location)
+
+
+def spec_command(directory: Path) -> str:
+    """Shell command that prints the suite's spec with its hash."""
+    return shlex.join(Commands(directory).spec)
+
+
+def locked_hash(directory: Path) -> str:
+    """The hash of the suite's spec in an environment's solution; without starting Spack.
+
+    :raises SpackEnvironmentError: if there is no solution, or none with the suite.
+    """
+    path = directory / "spack.lock"
+    try:
+        roots = json.loads(path.read_text("utf-8"))["roots"]
+        hashes = [root["hash"] for root in roots if root["spec"].split("@")[0] == PACKAGE]
+    except (OSError, ValueError, KeyError, TypeError):
+        hashes = []
+    if len(hashes) != 1:
+        raise SpackEnvironmentError(
+            f"{path}: no solution for {PACKAGE}; spack -e {directory} install makes it"
+        )
+    return hashes[0]

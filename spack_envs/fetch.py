@@ -1,0 +1,101 @@
+"""Fetches one release of a git repository: whole or not at all, and without waiting on a dead network."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+ANSWER_SECONDS = 10.0  #: an upstream that has not answered by then is not reachable
+FETCH_SECONDS = 1800.0
+LEFTOVER_SECONDS = 86400.0
+
+#: Never ask for a password, and give up a transfer that has stalled for 20 s.
+QUIET = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ASKPASS": "true",
+    "SSH_ASKPASS": "true",
+    "GIT_SSH_COMMAND": "ssh -o BatchMode=yes -o ConnectTimeout=5",
+    "GIT_HTTP_LOW_SPEED_LIMIT": "1000",
+    "GIT_HTTP_LOW_SPEED_TIME": "20",
+}
+
+
+class FetchError(Exception):
+    """A release cannot be had. The text is one line."""
+
+
+def fetch(address: str, tag: str, target: Path, patience: float = ANSWER_SECONDS) -> None:
+    """Put the files of ``tag`` into ``target``, unless another process has done so meanwhile.
+
+    :param patience: seconds that upstream has to give its first answer
+    :raises FetchError: if git is missing, upstream silent or without the tag, or the disk full.
+    """
+    if shutil.which("git") is None:
+        raise FetchError(f"{address}: git is not on PATH")
+    refs = [f"refs/tags/{tag}", f"refs/heads/{tag}"]
+    if not git(["ls-remote", "--", address, *refs], address, patience).strip():
+        raise FetchError(f"{address}: has no release {tag}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(target.parent)
+        temporary = Path(tempfile.mkdtemp(prefix=".incoming-", dir=target.parent))
+    except OSError as error:
+        raise FetchError(f"{error.filename}: {error.strerror}") from None
+    try:
+        options = ["--quiet", "--depth=1", f"--branch={tag}"]
+        git(["clone", *options, "--", address, str(temporary)], address, FETCH_SECONDS)
+        temporary.chmod(0o755)
+        move(temporary, target)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def git(arguments: list[str], address: str, seconds: float) -> str:
+    """Standard output of a git command.
+
+    :raises FetchError: if it fails or takes longer than ``seconds``. Its helpers are stopped too.
+    """
+    process = subprocess.Popen(
+        ["git", "-c", "advice.detachedHead=false", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env={**QUIET, **os.environ},
+        start_new_session=True,
+    )
+    try:
+        output, errors = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise FetchError(f"{address}: no answer in {seconds:g} s") from None
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
+    if process.returncode != 0:
+        lines = [line for line in errors.splitlines() if line.startswith(("fatal:", "error:"))]
+        raise FetchError(f"{address}: {lines[0] if lines else 'git failed'}")
+    return output
+
+
+def move(temporary: Path, target: Path) -> None:
+    """Give the copy its name; another process that was quicker has made an equal one."""
+    try:
+        temporary.rename(target)
+    except OSError as error:
+        if not target.is_dir():
+            raise FetchError(f"{target}: {error.strerror}") from None
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what processes that were killed more than a day ago have left."""
+    for path in folder.glob(".incoming-*"):
+        if time.time() - path.stat().st_mtime > LEFTOVER_SECONDS:
+            shutil.rmtree(path, ignore_errors=True)

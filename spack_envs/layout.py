@@ -1,0 +1,64 @@
+"""Where things of Spack are below a work directory."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spack_envs.recipes import Recipes
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Folders below ``<work>/spack``."""
+
+    work: Path
+
+    @property
+    def root(self) -> Path:
+        """Everything of Spack that is not Spack itself."""
+        return self.work / "spack"
+
+    @property
+    def environments(self) -> Path:
+        """One folder per environment, and ``common``."""
+        return self.root / "environments"
+
+    @property
+    def facades(self) -> Path:
+        """One prefix per MPI that does not look as Spack expects."""
+        return self.root / "facades"
+
+    @property
+    def recipes(self) -> Path:
+        """Closed worlds of recipes."""
+        return self.root / "recipes"
+
+    @property
+    def user_cache(self) -> Path:
+        """What Spack would keep in the home directory."""
+        return self.root / "cache"
+
+    def environment(self, name: str) -> Path:
+        """The folder of one environment."""
+        return self.environments / name
+
+    def make_folders(self) -> None:
+        """Spack makes its folders itself, except the one for links to stages."""
+        (self.root / "links").mkdir(parents=True, exist_ok=True)
+
+    def config(self, recipes: Recipes) -> dict[str, Any]:
+        """Spack's section ``config``: every place that Spack writes to."""
+        return {
+            "install_tree": {"root": str(self.root / "installed")},
+            "build_stage": [str(self.root / "stage")],
+            "test_stage": str(self.root / "test"),
+            "source_cache": str(self.root / "sources"),
+            "misc_cache": str(recipes.index),
+            "environments_root": str(self.environments),
+            "license_dir": str(self.root / "licenses"),
+            "develop_stage_link": str(self.root / "links" / "{name}-{hash:7}"),
+            "build_jobs": max(1, len(os.sched_getaffinity(0))),
+        }

@@ -1,0 +1,169 @@
+"""Writes, below the work directory, the Spack environment of one MPI on this machine.
+
+It is a copy of ``spack_envs/<family>/spack.yaml`` with a ``machine.yaml`` beside it. Nothing is written to the
+sources. What has not changed is not touched; if something has, the old solution (``spack.lock``) goes, because
+Spack would otherwise build by it for ever.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from spack_envs import facades, files
+from spack_envs.errors import SpackEnvironmentError
+from spack_envs.facades import Mpi
+from spack_envs.layout import Layout
+from spack_envs.provide import Spack
+from spack_envs.recipes import BUILT, Recipes, close_world
+from spack_envs.toolchain import External, find_toolchain
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
+VERSION = re.compile(r"[0-9][A-Za-z0-9_.-]*")
+UNSAFE_IN_PATH = re.compile(r"[$~{}'\"\s]")
+
+#: Spack's package and the variants of an external of each family. Only C is needed of it.
+PACKAGES = {
+    "mpich": ("mpich", "~fortran"),
+    "openmpi": ("openmpi", "~fortran"),
+    "intel-mpi": (
+        "intel-oneapi-mpi",
+        "+generic-names~classic-names~ilp64~external-libfabric~envmods",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A Spack environment that is ready for ``spack -e DIRECTORY install``."""
+
+    directory: Path
+    prefix: Path  #: of the MPI, as Spack is told
+    changed: bool  #: whether it will be solved anew
+
+    @property
+    def lock(self) -> Path:
+        """Spack's solution, there after the first install."""
+        return self.directory / "spack.lock"
+
+
+def write_environment(
+    work: Path, source: Path, spack: Spack, mpi: Mpi, toolchain: Sequence[External] | None = None
+) -> Environment:
+    """Write, or bring up to date, the environment of one MPI.
+
+    :param work: work directory; everything is below its folder ``spack``
+    :param source: root of Plumbline's sources
+    :raises SpackEnvironmentError: if it cannot be made on this machine, in one line.
+    """
+    layout = Layout(work)
+    check(mpi, (work, source, Path(mpi.prefix)))
+    try:
+        return assemble(layout, source, spack, mpi, toolchain or find_toolchain())
+    except OSError as error:
+        raise SpackEnvironmentError(f"{error.filename}: {error.strerror}") from None
+
+
+def assemble(
+    layout: Layout, source: Path, spack: Spack, mpi: Mpi, toolchain: Sequence[External]
+) -> Environment:
+    """The parts of an environment, one after the other."""
+    layout.make_folders()
+    ours = source / "spack_envs"
+    recipes = close_world(layout.recipes, spack.packages, ours / "spack_repo" / "plumbline")
+    prefix = facades.prefix_for_spack(mpi, layout.facades / mpi.name)
+    directory = layout.environment(mpi.name)
+    common = {
+        layout.environments / "common" / path.name: path for path in ours.glob("common/*.yaml")
+    }
+    copies = {directory / "spack.yaml": ours / mpi.family / "spack.yaml"} | common
+    wanted = {copy: path.read_text("utf-8") for copy, path in copies.items()}
+    inputs = hashlib.sha256("\0".join([spack.version, *wanted.values()]).encode()).hexdigest()
+    settings = {
+        "config": layout.config(recipes),
+        "bootstrap": {"enable": False},
+        "repos:": {"plumbline": str(recipes.plumbline), "builtin": str(recipes.builtin)},
+        "mirrors:": mirrors(os.environ.get("PLUMBLINE_SPACK_MIRROR")),
+        "concretizer": {"static_analysis": True},
+        "develop": {"mpicost": {"spec": "mpicost@main", "path": str(source / "suite")}},
+        "packages": packages(mpi, prefix, toolchain, recipes),
+    }
+    wanted[directory / "machine.yaml"] = render(mpi.name, inputs, settings)
+    return Environment(directory, prefix, update(directory, wanted))
+
+
+def check(mpi: Mpi, paths: Sequence[Path]) -> None:
+    """Refuse what Spack would misread.
+
+    :raises SpackEnvironmentError: naming the value and the fix.
+    """
+    if mpi.family not in PACKAGES:
+        known = ", ".join(PACKAGES)
+        raise SpackEnvironmentError(
+            f"{mpi.name}: no Spack environment for family {mpi.family!r} (have {known})"
+        )
+    if not NAME.fullmatch(mpi.name) or mpi.name == "common":
+        raise SpackEnvironmentError(
+            f"environment {mpi.name!r}: not a name (letters, digits, _ . + -)"
+        )
+    if not VERSION.fullmatch(mpi.version):
+        raise SpackEnvironmentError(f"{mpi.name}: {mpi.version!r} is not a version number")
+    for path in paths:
+        if not path.is_absolute() or UNSAFE_IN_PATH.search(str(path)):
+            raise SpackEnvironmentError(
+                f"{str(path)!r}: Spack needs an absolute path without spaces, quotes and $ ~ {{ }}"
+            )
+
+
+def mirrors(address: str | None) -> dict[str, Any]:
+    """No mirror but the site's own, if it has one."""
+    return {"site": {"url": address, "source": True, "binary": False}} if address else {}
+
+
+def packages(
+    mpi: Mpi, prefix: Path, toolchain: Sequence[External], recipes: Recipes
+) -> dict[str, Any]:
+    """The section ``packages``: this MPI and the toolchain as they are, and nothing compiled beside BUILT.
+
+    A double colon in Spack's files (one at the end of a key here) drops what a site's own files say.
+    """
+    name, variants = PACKAGES[mpi.family]
+    externals = [External(name, f"{name}@={mpi.version}{variants}", str(prefix)), *toolchain]
+    section: dict[str, Any] = {package: {"buildable": False} for package in recipes.closed}
+    section |= {f"{package}:": {"buildable": True} for package in BUILT}
+    section |= {f"{external.package}:": external_entry(external) for external in externals}
+    section["mpi:"] = {"buildable": False, "require": [f"{name}@={mpi.version}"]}
+    section["all:"] = {"require": [f"target={platform.machine()}"]}
+    return section
+
+
+def external_entry(external: External) -> dict[str, Any]:
+    """One package that is used as it is."""
+    entry: dict[str, Any] = {"spec": external.spec, "prefix": external.prefix}
+    if external.compilers:
+        entry["extra_attributes"] = {"compilers": external.compilers}
+    return {"buildable": False, "externals": [entry]}
+
+
+def render(name: str, inputs: str, settings: dict[str, Any]) -> str:
+    """The text of ``machine.yaml``."""
+    head = f"# Written by Plumbline for {name}; changes are overwritten.\n# Other inputs: {inputs[:16]}\n"
+    return head + yaml.safe_dump(settings, sort_keys=True, width=1000)
+
+
+def update(directory: Path, wanted: dict[Path, str]) -> bool:
+    """Write what differs; the old solution goes first, so that being killed between leaves no stale one."""
+    changed = any(files.differs(path, text) for path, text in wanted.items())
+    if changed:
+        (directory / "spack.lock").unlink(missing_ok=True)
+    for path, text in wanted.items():
+        files.write_text(path, text)
+    return changed

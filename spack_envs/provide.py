@@ -1,0 +1,160 @@
+"""Finds a Spack with its package recipes, or fetches the pinned release.
+
+Looked at in this order: $SPACK_ROOT, ``spack`` on PATH, the copy in the user's cache, upstream. The recipes
+are always those of the pinned release, because later ones cannot be used without a network.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from spack_envs.fetch import FetchError, fetch
+from spack_envs.layout import Layout
+
+OLDEST = (1, 0)
+VERSION = re.compile(r"(\d+)\.(\d+)\S*")
+
+
+@dataclass(frozen=True)
+class Spack:
+    """A Spack that can be used."""
+
+    executable: Path
+    packages: Path  #: checkout of the package recipes
+    version: str
+    origin: str  #: ``SPACK_ROOT``, ``PATH``, ``cache`` or ``fetched``
+    passed_over: tuple[str, ...] = ()  #: one line for each Spack that was found but not taken
+
+
+@dataclass(frozen=True)
+class NoSpack:
+    """No Spack can be had. The reason is one line."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release of one repository, and where its copy is kept."""
+
+    name: str
+    address: str
+    tag: str
+    copy: Path
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the environment variables say."""
+
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+    @property
+    def cache(self) -> Path:
+        """The user's cache, shared by all clones of Plumbline."""
+        home = self.environ.get("HOME") or os.path.expanduser("~")
+        base = self.environ.get("XDG_CACHE_HOME") or str(Path(home, ".cache"))
+        return Path(base, "plumbline")
+
+    @property
+    def spack(self) -> Release:
+        """Spack itself."""
+        address = self.environ.get("PLUMBLINE_SPACK_URL") or "https://github.com/spack/spack.git"
+        tag = self.environ.get("PLUMBLINE_SPACK_RELEASE") or "v1.1.0"
+        return Release("spack", address, tag, self.cache / "spack")
+
+    @property
+    def packages(self) -> Release:
+        """The package recipes."""
+        address = self.environ.get("PLUMBLINE_SPACK_PACKAGES_URL")
+        address = address or "https://github.com/spack/spack-packages.git"
+        tag = self.environ.get("PLUMBLINE_SPACK_PACKAGES_RELEASE") or "v2026.03.0"
+        return Release("spack-packages", address, tag, self.cache / "spack-packages")
+
+
+def provide(
+    work: Path, say: Callable[[str], None], environ: Mapping[str, str] | None = None
+) -> Spack | NoSpack:
+    """Find or fetch a Spack. Tells ``say`` in one line when it starts to fetch something.
+
+    :param work: work directory, where the Spacks that are asked for their version may write
+    :param environ: environment variables; those of this process by default
+    """
+    settings = Settings(os.environ if environ is None else environ)
+    if settings.environ.get("PLUMBLINE_NO_SPACK") == "1":
+        return NoSpack("PLUMBLINE_NO_SPACK is set")
+    passed_over: list[str] = []
+    try:
+        for origin, executable in candidates(settings, say):
+            version = version_of(executable, work, settings.environ)
+            if problem := why_not(version):
+                passed_over.append(f"{executable} (from {origin}) {problem}")
+                continue
+            packages = obtain(settings.packages, say)
+            return Spack(executable, packages, version, origin, tuple(passed_over))
+    except FetchError as error:
+        passed_over.append(str(error))
+    return NoSpack("; ".join(passed_over))
+
+
+def candidates(settings: Settings, say: Callable[[str], None]) -> Iterator[tuple[str, Path]]:
+    """Executables to try, each with its origin. Fetches only if nothing before was taken.
+
+    :raises FetchError: if upstream cannot be had.
+    """
+    if root := settings.environ.get("SPACK_ROOT"):
+        yield "SPACK_ROOT", Path(root, "bin", "spack")
+    if found := shutil.which("spack", path=settings.environ.get("PATH", "")):
+        yield "PATH", Path(found).absolute()
+    origin = "cache" if settings.spack.copy.is_dir() else "fetched"
+    yield origin, obtain(settings.spack, say) / "bin" / "spack"
+
+
+def obtain(release: Release, say: Callable[[str], None]) -> Path:
+    """The cached copy of a release, fetched if it is not there.
+
+    :raises FetchError: in one line.
+    """
+    if not release.copy.is_dir():
+        say(f"fetching {release.name} {release.tag} from {release.address}")
+        fetch(release.address, release.tag, release.copy)
+    return release.copy
+
+
+def version_of(executable: Path, work: Path, environ: Mapping[str, str]) -> str:
+    """What ``spack --version`` prints; empty if it cannot be started or says nothing."""
+    quiet = {
+        "SPACK_PYTHON": sys.executable,
+        "SPACK_DISABLE_LOCAL_CONFIG": "1",
+        "SPACK_USER_CACHE_PATH": str(Layout(work).user_cache),
+    }
+    command = [str(executable), "--version"]
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+            env={**environ, **quiet},
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return (done.stdout.split() or [""])[0]
+
+
+def why_not(version: str) -> str:
+    """Why a Spack of this version is not taken; empty if it is."""
+    match = VERSION.fullmatch(version)
+    if not match:
+        return "does not tell its version"
+    if (int(match[1]), int(match[2])) < OLDEST:
+        return f"is {version}, and 1.0 is the oldest that knows these recipes"
+    return ""

@@ -1,0 +1,88 @@
+"""The machine's compiler and build tools, as externals for Spack."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from spack_envs.errors import SpackEnvironmentError
+
+VERSION = re.compile(r"\d+(?:\.\d+)+")
+
+
+@dataclass(frozen=True)
+class External:
+    """A package that Spack takes as it is. ``compilers`` maps languages to executables."""
+
+    package: str
+    spec: str
+    prefix: str
+    compilers: dict[str, str] = field(default_factory=dict)
+
+
+def find_toolchain(folders: Sequence[Path] | None = None) -> tuple[External, ...]:
+    """GCC, CMake and Ninja.
+
+    :param folders: where to look; by default beside this Python (the wheels), then PATH.
+    :raises SpackEnvironmentError: naming the one that is missing.
+    """
+    if folders is None:
+        folders = [Path(sys.executable).parent, *search_path()]
+    return (find_gcc(folders), find_tool("cmake", folders), find_tool("ninja", folders))
+
+
+def search_path() -> list[Path]:
+    """The folders of PATH."""
+    return [Path(entry) for entry in os.environ.get("PATH", "").split(os.pathsep) if entry]
+
+
+def find_gcc(folders: Sequence[Path]) -> External:
+    """The first GCC that answers, with C++ and Fortran where they stand beside it."""
+    for folder in candidates("gcc", folders):
+        version = answer([str(folder / "gcc"), "-dumpfullversion", "-dumpversion"])
+        if version:
+            names = {"c": "gcc", "cxx": "g++", "fortran": "gfortran"}
+            found = {
+                language: str(folder / name)
+                for language, name in names.items()
+                if is_executable(folder / name)
+            }
+            languages = ",".join({"cxx": "c++"}.get(language, language) for language in found)
+            spec = f"gcc@{version} languages='{languages}'"
+            return External("gcc", spec, str(folder.parent), found)
+    raise SpackEnvironmentError("no gcc on PATH: Spack's environments are compiled with GCC")
+
+
+def find_tool(name: str, folders: Sequence[Path]) -> External:
+    """The first ``name`` that answers with its version."""
+    for folder in candidates(name, folders):
+        if version := answer([str(folder / name), "--version"]):
+            return External(name, f"{name}@{version}", str(folder.parent))
+    raise SpackEnvironmentError(
+        f"no {name} beside {sys.executable} nor on PATH: pip install {name}"
+    )
+
+
+def candidates(name: str, folders: Sequence[Path]) -> Iterator[Path]:
+    """Folders that hold ``name`` where a Spack prefix has it, which is in ``bin``."""
+    return (folder for folder in folders if folder.name == "bin" and is_executable(folder / name))
+
+
+def is_executable(path: Path) -> bool:
+    """Whether ``path`` is a file that may be run."""
+    return path.is_file() and os.access(path, os.X_OK)
+
+
+def answer(command: list[str]) -> str | None:
+    """The version number in what a command prints, or None if it fails or prints none."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = VERSION.search(done.stdout)
+    return match.group() if done.returncode == 0 and match else None

@@ -1,0 +1,10 @@
+# Writes OUTPUT with the first 16 hex digits of the SHA-256 over names and contents of FILES below ROOT.
+set(manifest "")
+list(SORT FILES)
+foreach(file IN LISTS FILES)
+  file(SHA256 "${ROOT}/${file}" digest)
+  string(APPEND manifest "${digest}  ${file}\n")
+endforeach()
+string(SHA256 hash "${manifest}")
+string(SUBSTRING "${hash}" 0 16 hash)
+file(WRITE "${OUTPUT}" "#define MPICOST_SOURCE_HASH \"${hash}\"\n")

@@ -1,0 +1,46 @@
+/* The send and the receive buffer of this rank: what fills them, and what must be in them. */
+#ifndef MPICOST_BUFFERS_H
+#define MPICOST_BUFFERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "memory.h"
+#include "routine.h"
+
+enum { GUARD = 8 }; /* elements behind the received data that nobody may write to */
+
+struct buffers {
+    double *send;
+    double *receive;
+    size_t send_bytes;
+    size_t receive_bytes; /* with the guard */
+};
+
+/* An element that is not what it must be. */
+struct finding {
+    bool wrong;
+    size_t index; /* in the receive buffer; the lowest */
+    double expected, received;
+};
+
+/* Bytes that a rank needs in each buffer for the case; false if they do not fit into size_t. */
+bool buffers_needed(const struct routine *routine, const struct exchange *exchange, size_t *send,
+                    size_t *receive);
+
+/* Room for the largest of all cases, allocated once. False if there is no memory. */
+bool buffers_open(struct buffers *buffers, struct memory *memory, size_t send, size_t receive);
+void buffers_close(struct buffers *buffers, struct memory *memory);
+
+/* Fills the send buffer with this rank's data. */
+void buffers_fill(const struct routine *routine, const struct exchange *exchange,
+                  const struct pattern *pattern);
+
+/* Overwrites the receive buffer and its guard with a value that no routine yields. */
+void buffers_poison(const struct routine *routine, const struct exchange *exchange);
+
+/* Compares every element received, and the guard, with what it must be. */
+struct finding buffers_verify(const struct routine *routine, const struct exchange *exchange,
+                              const struct pattern *pattern);
+
+#endif

@@ -1,0 +1,48 @@
+/* One case, from the first verification to the last. */
+#ifndef MPICOST_MEASUREMENT_H
+#define MPICOST_MEASUREMENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "buffers.h"
+#include "clock.h"
+#include "flush.h"
+#include "options.h"
+#include "plan.h"
+#include "statistics.h"
+#include "sync.h"
+#include "trials.h"
+#include "world.h"
+
+enum { DROPPED = 1 }; /* trials left out of the statistics, at the beginning */
+
+/* Everything that cases share. */
+struct bench {
+    const struct options *options;
+    const struct world *world;
+    struct clock clock;
+    struct sync sync;
+    struct flush flush;
+    struct buffers buffers;
+    struct trials trials;
+};
+
+/* What is known of a case afterwards. The trials themselves are in the bench. */
+struct measurement {
+    bool correct;  /* this rank received what it must; on rank 0: all ranks did */
+    bool measured; /* rank 0: a trial is left after the dropped and the late ones */
+    struct summary summary; /* rank 0, if measured */
+};
+
+/* The case as this rank sees it. */
+struct exchange measurement_exchange(const struct item *item, int peer, const struct control *control);
+
+/* Trials between two decisions whether to go on. */
+size_t measurement_batch(const struct options *options);
+
+/* Verifies, times and verifies again. A rank that received wrong data names it on standard error.
+ * Collective. */
+struct measurement measurement_run(struct bench *bench, const struct item *item, int peer, uint64_t seed);
+
+#endif

@@ -1,0 +1,23 @@
+/* What this program allocates, counted, and what there is. */
+#ifndef MPICOST_MEMORY_H
+#define MPICOST_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct memory {
+    size_t allocated; /* bytes now */
+    size_t peak;      /* bytes at most so far */
+};
+
+/* A page-aligned block, or NULL. Zero bytes give a valid block too. */
+void *memory_allocate(struct memory *memory, size_t bytes);
+
+/* Gives back a block of memory_allocate with its size. NULL is allowed. */
+void memory_free(struct memory *memory, void *block, size_t bytes);
+
+/* Bytes that processes of this user can still have on this host: what the kernel says is available,
+ * within the limits of the control group and of the process. UINT64_MAX if nothing is known. */
+uint64_t memory_available(void);
+
+#endif

@@ -1,0 +1,208 @@
+#include "options.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "numbers.h"
+
+enum { TRIALS_DEFAULT = 51, TRIALS_LEAST = 2, TRIALS_MOST = 1000000 };
+
+const char *const sync_names[] = {"dissemination", "barrier", "window"};
+
+const char options_help[] =
+    "usage: mpicost [options]\n"
+    "Times MPI routines by the methods of Luecke et al. (2001, 2003).\n\n"
+    "  --routine LIST        routines to time, comma-separated (default: all of the family)\n"
+    "  --family NAME         luecke (default), luecke2001 or luecke2003: routines and sizes\n"
+    "  --bytes LIST          sizes in bytes, multiples of 8, in place of the family's\n"
+    "  --peers LIST          ranks that rank 0 plays ping-pong with (default: all)\n"
+    "  --trials N            trials per case, the first is dropped (default: 51)\n"
+    "  --sync KIND           dissemination (default), barrier or window\n"
+    "  --cache STATE         flush (default) or warm\n"
+    "  --flush-bytes N|auto  bytes that each rank touches to flush the caches (default: auto)\n"
+    "  --relative-error X    stop a case early once the standard error of its headline is at most\n"
+    "                        X times the headline (after 10 trials or more)\n"
+    "  --seed N              seed of the order of cases and of the data (default: from the clock)\n"
+    "  --memory-limit BYTES  refuse sizes that need more than this on a rank\n"
+    "  --output FILE         write JSON Lines to FILE\n"
+    "  --list                print the cases, one `routine peer bytes` per line\n"
+    "  --version             print the version, the hash of the sources and the MPI library\n"
+    "  --help                print this\n\n"
+    "exit codes: 0 all well; 1 wrong data received; 2 wrong use, or a size that does not fit;\n"
+    "            3 results cannot be written; 4 no trial of a case met its start window\n";
+
+typedef bool setter(struct options *options, const char *value);
+
+static bool set_routine(struct options *options, const char *value)
+{
+    options->routines = value;
+    return true;
+}
+
+static bool set_family(struct options *options, const char *value)
+{
+    options->family_given = true;
+    return family_find(value, &options->family);
+}
+
+static bool set_bytes(struct options *options, const char *value)
+{
+    options->bytes = value;
+    return true;
+}
+
+static bool set_peers(struct options *options, const char *value)
+{
+    options->peers = value;
+    return true;
+}
+
+static bool set_trials(struct options *options, const char *value)
+{
+    uint64_t trials;
+    if (!number_parse(value, &trials) || trials < TRIALS_LEAST || trials > TRIALS_MOST)
+        return false;
+    options->trials = (size_t)trials;
+    return true;
+}
+
+static bool set_sync(struct options *options, const char *value)
+{
+    for (int kind = SYNC_DISSEMINATION; kind <= SYNC_WINDOW; kind++)
+        if (strcmp(value, sync_names[kind]) == 0) {
+            options->sync = (enum sync_kind)kind;
+            return true;
+        }
+    return false;
+}
+
+static bool set_cache(struct options *options, const char *value)
+{
+    options->flush = strcmp(value, "flush") == 0;
+    return options->flush || strcmp(value, "warm") == 0;
+}
+
+static bool set_flush_bytes(struct options *options, const char *value)
+{
+    options->flush_bytes = 0;
+    return strcmp(value, "auto") == 0 ||
+           (number_parse(value, &options->flush_bytes) && options->flush_bytes > 0);
+}
+
+static bool set_relative_error(struct options *options, const char *value)
+{
+    char *end;
+    options->relative_error = strtod(value, &end);
+    return end != value && *end == '\0' && options->relative_error > 0 && options->relative_error < 1;
+}
+
+static bool set_seed(struct options *options, const char *value)
+{
+    options->seed_given = true;
+    return number_parse(value, &options->seed);
+}
+
+static bool set_memory_limit(struct options *options, const char *value)
+{
+    return number_parse(value, &options->memory_limit) && options->memory_limit > 0;
+}
+
+static bool set_output(struct options *options, const char *value)
+{
+    options->output = value;
+    return *value != '\0';
+}
+
+static const struct valued_option {
+    const char *name;
+    setter *set;
+    const char *expected;
+} valued_options[] = {
+    {"--routine", set_routine, "names of routines"},
+    {"--family", set_family, "luecke, luecke2001 or luecke2003"},
+    {"--bytes", set_bytes, "sizes in bytes"},
+    {"--peers", set_peers, "ranks"},
+    {"--trials", set_trials, "a whole number from 2 to 1000000"},
+    {"--sync", set_sync, "dissemination, barrier or window"},
+    {"--cache", set_cache, "flush or warm"},
+    {"--flush-bytes", set_flush_bytes, "auto or a positive number of bytes"},
+    {"--relative-error", set_relative_error, "a number between 0 and 1"},
+    {"--seed", set_seed, "a whole number"},
+    {"--memory-limit", set_memory_limit, "a positive number of bytes"},
+    {"--output", set_output, "the name of a file"},
+};
+
+static const struct {
+    const char *name;
+    enum action action;
+} actions[] = {{"--list", ACTION_LIST}, {"--version", ACTION_VERSION}, {"--help", ACTION_HELP}};
+
+static const struct valued_option *find_valued(const char *argument, size_t length)
+{
+    for (size_t i = 0; i < sizeof valued_options / sizeof valued_options[0]; i++)
+        if (strlen(valued_options[i].name) == length &&
+            strncmp(valued_options[i].name, argument, length) == 0)
+            return &valued_options[i];
+    return NULL;
+}
+
+static bool take_action(struct options *options, const char *argument)
+{
+    for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++)
+        if (strcmp(actions[i].name, argument) == 0) {
+            options->action = actions[i].action;
+            return true;
+        }
+    return false;
+}
+
+static bool check_together(const struct options *options, struct outcome *outcome)
+{
+    if (options->routines != NULL && options->family_given)
+        return outcome_fail(outcome, EXIT_USAGE, "--routine and --family: give one of them");
+    if (!options->flush && options->flush_bytes > 0)
+        return outcome_fail(outcome, EXIT_USAGE, "--flush-bytes: nothing is flushed with --cache warm");
+    return true;
+}
+
+/* Takes the option at argv[*i], written `--name value` or `--name=value`, and moves *i to its end. */
+static bool take(struct options *options, int argc, char **argv, int *i, struct outcome *outcome)
+{
+    const char *argument = argv[*i];
+    if (take_action(options, argument))
+        return true;
+    size_t length = strcspn(argument, "=");
+    const struct valued_option *option = find_valued(argument, length);
+    if (option == NULL)
+        return outcome_fail(outcome, EXIT_USAGE, "%s: no such option; see mpicost --help", argument);
+    bool attached = argument[length] == '=';
+    if (!attached && *i + 1 == argc)
+        return outcome_fail(outcome, EXIT_USAGE, "%s: needs %s", option->name, option->expected);
+    const char *value = attached ? argument + length + 1 : argv[++*i];
+    if (!option->set(options, value))
+        return outcome_fail(outcome, EXIT_USAGE, "%s %s: must be %s", option->name, value,
+                            option->expected);
+    return true;
+}
+
+bool options_parse(struct options *options, int argc, char **argv, struct outcome *outcome)
+{
+    *options = (struct options){.trials = TRIALS_DEFAULT, .flush = true};
+    for (int i = 1; i < argc; i++)
+        if (!take(options, argc, argv, &i, outcome))
+            return false;
+    return check_together(options, outcome);
+}
+
+int64_t options_fingerprint(int argc, char **argv)
+{
+    uint64_t hash = 14695981039346656037u; /* FNV-1a, 64 bits */
+    for (int i = 1; i < argc; i++)
+        for (const char *c = argv[i];; c++) {
+            hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+            if (*c == '\0')
+                break;
+        }
+    return (int64_t)(hash >> 1);
+}

@@ -1,0 +1,43 @@
+/* The command line. */
+#ifndef MPICOST_OPTIONS_H
+#define MPICOST_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "outcome.h"
+#include "routine.h"
+
+enum sync_kind { SYNC_DISSEMINATION, SYNC_BARRIER, SYNC_WINDOW };
+enum action { ACTION_MEASURE, ACTION_LIST, ACTION_VERSION, ACTION_HELP };
+
+extern const char *const sync_names[]; /* indexed by enum sync_kind */
+
+struct options {
+    enum action action;
+    const char *routines; /* comma-separated names; NULL: the whole family */
+    enum family family;
+    bool family_given;
+    const char *bytes; /* comma-separated; NULL: the sizes of the family */
+    const char *peers; /* comma-separated; NULL: every other rank */
+    size_t trials;
+    enum sync_kind sync;
+    bool flush;
+    uint64_t flush_bytes; /* per rank; 0: from the machine's caches */
+    double relative_error; /* 0: no early stop */
+    bool seed_given;
+    uint64_t seed;
+    uint64_t memory_limit; /* bytes per rank; 0: what the host has */
+    const char *output;    /* NULL: no records */
+};
+
+extern const char options_help[];
+
+/* Reads the command line. On false the outcome says what is wrong with it. */
+bool options_parse(struct options *options, int argc, char **argv, struct outcome *outcome);
+
+/* A number that two ranks share only if they were started with the same arguments. */
+int64_t options_fingerprint(int argc, char **argv);
+
+#endif

@@ -1,0 +1,47 @@
+#include "outcome.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+bool outcome_fail(struct outcome *outcome, enum exit_code code, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(outcome->text, sizeof outcome->text, format, arguments);
+    va_end(arguments);
+    outcome->code = code;
+    return false;
+}
+
+void print_error(const char *text)
+{
+    char line[sizeof(((struct outcome *)0)->text) + sizeof "mpicost: \n"];
+    int length = snprintf(line, sizeof line - 1, "mpicost: %s", text);
+    size_t end = (size_t)length < sizeof line - 1 ? (size_t)length : sizeof line - 2;
+    for (size_t i = 0; i < end; i++)
+        if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
+            line[i] = '?';
+    line[end] = '\n';
+    line[end + 1] = '\0';
+    fputs(line, stderr);
+}
+
+bool outcome_agree(struct outcome *outcome, const struct control *control)
+{
+    int64_t claim = outcome->code == EXIT_ALL_WELL ? 0 : control->size - control->rank;
+    int64_t highest = control_all_maximum(control, claim);
+    if (highest == 0)
+        return true;
+    int speaker = control->size - (int)highest;
+    if (speaker != 0 && control->rank == speaker)
+        control_send(control, 0, outcome, sizeof *outcome);
+    if (speaker != 0 && control->rank == 0)
+        control_receive(control, speaker, outcome, sizeof *outcome);
+    int64_t code = outcome->code;
+    control_broadcast(control, &code, 1);
+    outcome->code = (enum exit_code)code;
+    if (control->rank == 0)
+        print_error(outcome->text);
+    return false;
+}

@@ -1,0 +1,198 @@
+#include "plan.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "numbers.h"
+#include "splitmix.h"
+
+enum { PROCESSES_MOST = 1 << 20, NUMBER = 32 };
+
+static size_t list_length(const char *list)
+{
+    size_t length = 1;
+    for (; *list != '\0'; list++)
+        length += *list == ',';
+    return length;
+}
+
+static bool check_size(const char *text, uint64_t *bytes, struct outcome *outcome)
+{
+    if (!number_parse(text, bytes))
+        return outcome_fail(outcome, EXIT_USAGE, "--bytes: '%s' is not a size in bytes", text);
+    if (*bytes % sizeof(double) != 0)
+        return outcome_fail(outcome, EXIT_USAGE, "--bytes: %s is not a multiple of 8, the size of MPI_DOUBLE",
+                            text);
+    if (*bytes / sizeof(double) > INT_MAX)
+        return outcome_fail(outcome, EXIT_USAGE,
+                            "--bytes: %s is more than the %d elements that a call of MPI can take", text,
+                            INT_MAX);
+    return true;
+}
+
+static bool add_item(struct plan *plan, const struct routine *routine, const char *text,
+                     struct outcome *outcome)
+{
+    uint64_t bytes;
+    if (!check_size(text, &bytes, outcome))
+        return false;
+    for (size_t i = 0; i < plan->item_count; i++)
+        if (plan->items[i].routine == routine && plan->items[i].bytes == bytes)
+            return outcome_fail(outcome, EXIT_USAGE, "--bytes: %s is there twice", text);
+    plan->items[plan->item_count++] = (struct item){routine, bytes};
+    return true;
+}
+
+/* A routine without payload keeps its one size whatever sizes are asked for. */
+static const char *sizes_of(const struct routine *routine, const struct options *options)
+{
+    const char *sizes = routine->sizes[options->family];
+    bool payload = sizes != NULL && strcmp(sizes, "0") != 0;
+    return payload && options->bytes != NULL ? options->bytes : sizes;
+}
+
+static bool add_items(struct plan *plan, const struct routine *routine, const struct options *options,
+                      struct outcome *outcome)
+{
+    char text[NUMBER];
+    for (const char *rest = sizes_of(routine, options); list_next(&rest, text, sizeof text);)
+        if (!add_item(plan, routine, text, outcome))
+            return false;
+    return true;
+}
+
+/* Marks the routines that the list names, in `chosen`. */
+static bool choose_routines(bool *chosen, const char *list, struct outcome *outcome)
+{
+    char name[NUMBER];
+    for (const char *rest = list; list_next(&rest, name, sizeof name);) {
+        const struct routine *routine = routine_find(name);
+        if (routine == NULL)
+            return outcome_fail(outcome, EXIT_USAGE, "--routine: no routine '%s'", name);
+        if (chosen[routine - routines])
+            return outcome_fail(outcome, EXIT_USAGE, "--routine: %s is there twice", name);
+        chosen[routine - routines] = true;
+    }
+    return true;
+}
+
+static bool plan_items(struct plan *plan, const struct options *options, bool *chosen,
+                       struct outcome *outcome)
+{
+    if (options->routines != NULL && !choose_routines(chosen, options->routines, outcome))
+        return false;
+    for (size_t i = 0; i < routine_count; i++)
+        if (options->routines == NULL || chosen[i])
+            if (!add_items(plan, &routines[i], options, outcome))
+                return false;
+    return true;
+}
+
+static int compare(const void *left, const void *right)
+{
+    int a = *(const int *)left, b = *(const int *)right;
+    return (a > b) - (a < b);
+}
+
+/* Reads the peers into `peers`, in ascending order. */
+static bool parse_peers(int *peers, size_t count, const char *list, int processes, struct outcome *outcome)
+{
+    char text[NUMBER];
+    const char *rest = list;
+    for (size_t i = 0; i < count && list_next(&rest, text, sizeof text); i++) {
+        uint64_t peer;
+        if (!number_parse(text, &peer) || peer == 0 || peer >= (uint64_t)processes)
+            return outcome_fail(outcome, EXIT_USAGE, "--peers: '%s' is no rank that rank 0 of %d can play with",
+                                text, processes);
+        peers[i] = (int)peer;
+    }
+    qsort(peers, count, sizeof *peers, compare);
+    for (size_t i = 1; i < count; i++)
+        if (peers[i] == peers[i - 1])
+            return outcome_fail(outcome, EXIT_USAGE, "--peers: %d is there twice", peers[i]);
+    return true;
+}
+
+/* Cases in the order of the items. `peers` NULL: all other ranks. */
+static void list_visits(struct plan *plan, const int *peers, size_t peer_count)
+{
+    for (size_t item = 0; item < plan->item_count; item++) {
+        bool paired = plan->items[item].routine->paired;
+        for (size_t i = 0; i < (paired ? peer_count : 1); i++) {
+            int peer = !paired ? 0 : peers != NULL ? peers[i] : (int)i + 1;
+            plan->visits[plan->visit_count++] = (struct visit){item, peer};
+        }
+    }
+}
+
+static size_t count_paired(const struct plan *plan)
+{
+    size_t paired = 0;
+    for (size_t item = 0; item < plan->item_count; item++)
+        paired += plan->items[item].routine->paired;
+    return paired;
+}
+
+static bool plan_visits(struct plan *plan, struct memory *memory, const struct options *options,
+                        int processes, struct outcome *outcome)
+{
+    size_t paired = count_paired(plan);
+    if (options->peers != NULL && paired == 0)
+        return outcome_fail(outcome, EXIT_USAGE, "--peers: no pingpong among the routines");
+    size_t peer_count = options->peers != NULL ? list_length(options->peers) : (size_t)processes - 1;
+    size_t visits = paired * peer_count + plan->item_count - paired;
+    if (visits == 0)
+        return outcome_fail(outcome, EXIT_USAGE, "no case to run: pingpong needs 2 processes");
+    plan->visit_bytes = visits * sizeof *plan->visits;
+    plan->visits = memory_allocate(memory, plan->visit_bytes);
+    size_t peer_bytes = options->peers != NULL ? peer_count * sizeof(int) : 0;
+    int *peers = peer_bytes > 0 ? memory_allocate(memory, peer_bytes) : NULL;
+    if (plan->visits == NULL || (peer_bytes > 0 && peers == NULL))
+        return outcome_fail(outcome, EXIT_USAGE, "no memory for a list of %zu cases", visits);
+    bool well = peers == NULL || parse_peers(peers, peer_count, options->peers, processes, outcome);
+    if (well)
+        list_visits(plan, peers, peer_count);
+    memory_free(memory, peers, peer_bytes);
+    return well;
+}
+
+bool plan_open(struct plan *plan, struct memory *memory, const struct options *options,
+               const struct control *control, struct outcome *outcome)
+{
+    *plan = (struct plan){0};
+    if (control->size > PROCESSES_MOST)
+        return outcome_fail(outcome, EXIT_USAGE, "%d processes are more than %d", control->size,
+                            PROCESSES_MOST);
+    enum { SIZES_MOST = 8 }; /* in an entry of the table */
+    size_t sizes = options->bytes != NULL ? list_length(options->bytes) : 0;
+    sizes = sizes > SIZES_MOST ? sizes : SIZES_MOST;
+    plan->item_bytes = routine_count * sizes * sizeof *plan->items;
+    plan->items = memory_allocate(memory, plan->item_bytes);
+    bool *chosen = memory_allocate(memory, routine_count);
+    if (plan->items == NULL || chosen == NULL)
+        return outcome_fail(outcome, EXIT_USAGE, "no memory for a list of %zu sizes", sizes);
+    memset(chosen, 0, routine_count);
+    bool well = plan_items(plan, options, chosen, outcome);
+    memory_free(memory, chosen, routine_count);
+    if (!well || control->rank != 0)
+        return well;
+    return plan_visits(plan, memory, options, control->size, outcome);
+}
+
+void plan_close(struct plan *plan, struct memory *memory)
+{
+    memory_free(memory, plan->items, plan->item_bytes);
+    memory_free(memory, plan->visits, plan->visit_bytes);
+}
+
+/* Fisher and Yates' shuffle. */
+void plan_shuffle(struct plan *plan, uint64_t seed)
+{
+    for (size_t left = plan->visit_count; left > 1; left--) {
+        size_t chosen = (size_t)(splitmix_at(seed, left) % left);
+        struct visit last = plan->visits[left - 1];
+        plan->visits[left - 1] = plan->visits[chosen];
+        plan->visits[chosen] = last;
+    }
+}

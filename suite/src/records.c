@@ -1,0 +1,64 @@
+#include "records.h"
+
+static void write_late(struct json *json, const struct trials *trials)
+{
+    json_key(json, "late");
+    json_open(json, '[');
+    for (size_t i = 0; i < trials->count; i++)
+        json_integer(json, trials->late[i]);
+    json_close(json, ']');
+}
+
+static void write_summary(struct json *json, const struct summary *summary)
+{
+    json_key_number(json, "headline", summary->headline);
+    json_key_number(json, "median", summary->median);
+    json_key_number(json, "minimum", summary->minimum);
+    json_key_number(json, "p90", summary->p90);
+    json_key_number(json, "p99", summary->p99);
+    json_key_integer(json, "kept", (int64_t)summary->kept);
+    json_key_integer(json, "candidates", (int64_t)summary->candidates);
+    json_key_integer(json, "removed", (int64_t)summary->removed);
+    json_key_bool(json, "filter_saturated", summary->filter_saturated);
+    json_key_bool(json, "bimodal", summary->bimodal);
+}
+
+void record_case(struct json *json, const struct item *item, int peer, const struct trials *trials,
+                 const struct measurement *measurement)
+{
+    if (json->file == NULL)
+        return;
+    json_open(json, '{');
+    json_key_string(json, "record", "case");
+    json_key_string(json, "routine", item->routine->name);
+    json_key_integer(json, "peer", peer);
+    json_key_integer(json, "bytes", (int64_t)item->bytes);
+    json_key_string(json, "unit", "s");
+    json_key_integer(json, "trials", (int64_t)trials->count);
+    json_key_numbers(json, "t_max", trials->t_max, trials->count);
+    json_key_numbers(json, "t_min", trials->t_min, trials->count);
+    json_key_numbers(json, "t_global", trials->t_global, trials->count);
+    json_key_numbers(json, "skew", trials->skew, trials->count);
+    write_late(json, trials);
+    if (measurement->measured)
+        write_summary(json, &measurement->summary);
+    json_key_bool(json, "verified", measurement->correct);
+    json_close(json, '}');
+    json_newline(json);
+}
+
+void record_end(struct json *json, const struct totals *totals)
+{
+    if (json->file == NULL)
+        return;
+    json_open(json, '{');
+    json_key_string(json, "record", "end");
+    json_key_integer(json, "cases", (int64_t)totals->cases);
+    json_key_bool(json, "verified", totals->correct);
+    json_key_number(json, "elapsed", seconds(totals->elapsed));
+    json_key_number(json, "timed", seconds(totals->timed));
+    json_key_integer(json, "memory_bytes", totals->memory);
+    json_key_integer(json, "flush_sum", totals->flush_sum);
+    json_close(json, '}');
+    json_newline(json);
+}

@@ -1,0 +1,22 @@
+/* The `case` and the `end` record of the output. */
+#ifndef MPICOST_RECORDS_H
+#define MPICOST_RECORDS_H
+
+#include "json.h"
+#include "measurement.h"
+
+/* Totals over all cases. */
+struct totals {
+    size_t cases;
+    bool correct;    /* all data received was right */
+    int64_t elapsed; /* ns since the start of the program */
+    int64_t timed;   /* ns between stamps */
+    int64_t memory;  /* bytes allocated at the peak, on the rank with most */
+    int64_t flush_sum; /* see flush_sum(); the smallest of all ranks */
+};
+
+void record_case(struct json *json, const struct item *item, int peer, const struct trials *trials,
+                 const struct measurement *measurement);
+void record_end(struct json *json, const struct totals *totals);
+
+#endif

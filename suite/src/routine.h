@@ -1,0 +1,56 @@
+/* What can be timed. A routine is one entry of the table in routines.c. */
+#ifndef MPICOST_ROUTINE_H
+#define MPICOST_ROUTINE_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "pattern.h"
+
+enum family { FAMILY_LUECKE, FAMILY_LUECKE2001, FAMILY_LUECKE2003, FAMILIES };
+enum combine { COMBINE_NOTHING, COMBINE_SUM, COMBINE_MIN, COMBINE_MAX };
+enum scaling { SCALING_NONE, SCALING_LOG2, SCALING_LINEAR };
+
+/* One case as one rank sees it: the arguments of the timed call, within one cache line. */
+struct exchange {
+    void (*operation)(const struct exchange *exchange);
+    double *send;
+    double *receive;
+    MPI_Comm comm;
+    MPI_Op op;
+    int count; /* elements of a block: `bytes` / 8 */
+    int rank;
+    int processes;
+    int peer; /* partner of rank 0 in ping-pong, else 0 */
+};
+
+struct routine {
+    const char *name;
+    const char *convention;      /* what `bytes` counts */
+    const char *sizes[FAMILIES]; /* bytes by default; NULL: not in that family */
+    int (*sends)(const struct exchange *exchange);    /* blocks in this rank's send buffer */
+    int (*receives)(const struct exchange *exchange); /* blocks in this rank's receive buffer */
+    void (*operation)(const struct exchange *exchange); /* what is timed */
+    /* what element `index` of the receive buffer must be afterwards */
+    double (*expected)(const struct pattern *pattern, const struct exchange *exchange, size_t index);
+    enum combine combine;
+    enum scaling scaling; /* the paper's model of how the time grows with the processes */
+    bool paired;          /* between rank 0 and one peer; a trial is a round trip, halved */
+};
+
+extern const struct routine routines[];
+extern const size_t routine_count;
+
+const struct routine *routine_find(const char *name);
+bool family_find(const char *name, enum family *family);
+
+/* Whether this rank does any work in the case, so that its times count. */
+bool routine_takes_part(const struct routine *routine, const struct exchange *exchange);
+
+/* What the paper divides a time by to see whether it scales: 1, log2 p or p - 1. */
+double routine_divisor(const struct routine *routine, int processes);
+
+MPI_Op combine_op(enum combine combine);
+
+#endif

@@ -1,0 +1,65 @@
+#include "table.h"
+
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "build.h"
+
+static double microseconds(double time)
+{
+    return time * 1e6;
+}
+
+static bool lacks_peers(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->item_count; i++)
+        if (plan->items[i].routine->paired)
+            return true;
+    return false;
+}
+
+void table_head(const struct bench *bench, const struct plan *plan)
+{
+    char library[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length;
+    MPI_Get_library_version(library, &length);
+    library[strcspn(library, "\r\n")] = '\0';
+    const struct options *options = bench->options;
+    int processes = bench->world->control.size;
+    printf("# mpicost %s (%s), %s\n", build_version, build_source_hash, library);
+    printf("# %d processes on %d hosts; %s synchronisation; ", processes, bench->world->hosts,
+           sync_names[options->sync]);
+    if (options->flush)
+        printf("caches flushed with %zu bytes a rank", bench->flush.bytes);
+    else
+        printf("warm caches");
+    printf("; %zu trials\n", options->trials);
+    if (processes == 1 && lacks_peers(plan))
+        printf("# pingpong: no case, because a single process has no peer\n");
+    printf("# Times in microseconds. Scaled: headline by log2 p or p - 1, as the paper's model of the routine "
+           "says.\n");
+    printf("# %-13s %5s %9s %12s %12s %12s %12s %12s %8s  %s\n", "Routine", "Peer", "Bytes", "Headline", "Median",
+           "Minimum", "P99", "Scaled", "Removed", "Notes");
+    fflush(stdout);
+}
+
+void table_row(const struct item *item, int peer, int processes, const struct measurement *measurement)
+{
+    const struct summary *summary = &measurement->summary;
+    printf("%-15s %5d %9llu", item->routine->name, peer, (unsigned long long)item->bytes);
+    if (measurement->measured)
+        printf(" %12.3f %12.3f %12.3f %12.3f %12.3f %8zu ", microseconds(summary->headline),
+               microseconds(summary->median), microseconds(summary->minimum), microseconds(summary->p99),
+               microseconds(summary->headline / routine_divisor(item->routine, processes)), summary->removed);
+    if (!measurement->measured)
+        printf("  every trial missed its start window");
+    else if (summary->filter_saturated)
+        printf(" saturated");
+    if (measurement->measured && summary->bimodal)
+        printf(" bimodal");
+    if (!measurement->correct)
+        printf(" WRONG DATA");
+    putchar('\n');
+    fflush(stdout);
+}

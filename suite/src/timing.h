@@ -1,0 +1,25 @@
+/* The timing loop. There is one, for every routine. */
+#ifndef MPICOST_TIMING_H
+#define MPICOST_TIMING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "flush.h"
+#include "routine.h"
+#include "sync.h"
+
+/* One trial on this rank, stamps in ns of its own clock. */
+struct stamps {
+    int64_t start;
+    int64_t stop;
+    bool late; /* missed the start window */
+};
+
+/* Runs `count` trials of the template of Luecke et al. (2001): flush, synchronise, stamp, routine, stamp,
+ * barrier. Between the stamps stands the call of the routine, through a pointer, and nothing else.
+ * Collective. */
+void timing_run(const struct exchange *exchange, const struct sync *sync, struct flush *flush,
+                struct stamps *stamps, size_t count);
+
+#endif

@@ -1,0 +1,109 @@
+"""A file is there whole, or it is not there."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+import pytest
+
+from postprocess import atomic
+
+
+def names(folder) -> list[str]:
+    return sorted(os.listdir(folder))
+
+
+def test_a_new_file_in_a_new_folder(tmp_path):
+    path = tmp_path / "a" / "b" / "file"
+    atomic.create(path, b"data")
+    assert path.read_bytes() == b"data"
+    assert names(path.parent) == ["file"]
+
+
+def test_create_never_replaces(tmp_path):
+    path = tmp_path / "file"
+    atomic.create(path, b"first")
+    with pytest.raises(FileExistsError):
+        atomic.create(path, b"second")
+    assert path.read_bytes() == b"first"
+    assert names(tmp_path) == ["file"]
+
+
+def test_create_does_not_fill_a_dangling_link(tmp_path):
+    path = tmp_path / "file"
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(FileExistsError):
+        atomic.create(path, b"data")
+    assert names(tmp_path) == ["file"]
+
+
+@pytest.fixture
+def no_links(monkeypatch):
+    """A file system without hard links."""
+
+    def refuse(*_):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+
+
+def test_without_hard_links_too(tmp_path, no_links):
+    path = tmp_path / "file"
+    atomic.create(path, b"first")
+    with pytest.raises(FileExistsError):
+        atomic.create(path, b"second")
+    assert path.read_bytes() == b"first"
+    assert names(tmp_path) == ["file"]
+
+
+def test_replace_changes_all_files(tmp_path):
+    one, two = tmp_path / "one", tmp_path / "deeper" / "two"
+    atomic.replace({one: b"1", two: b"2"})
+    atomic.replace({one: b"11", two: b"22"})
+    assert (one.read_bytes(), two.read_bytes()) == (b"11", b"22")
+    assert names(tmp_path) == ["deeper", "one"] and names(two.parent) == ["two"]
+
+
+def test_replace_changes_none_unless_all_are_on_disk(tmp_path, monkeypatch):
+    one, two = tmp_path / "one", tmp_path / "two"
+    atomic.replace({one: b"1", two: b"2"})
+    flush, calls = os.fsync, []
+
+    def full_on_the_second(descriptor):
+        calls.append(descriptor)
+        if len(calls) == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        flush(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full_on_the_second)
+    with pytest.raises(OSError, match="No space left"):
+        atomic.replace({one: b"11", two: b"22"})
+    assert (one.read_bytes(), two.read_bytes()) == (b"1", b"2")
+    assert names(tmp_path) == ["one", "two"]
+
+
+@pytest.mark.parametrize("write", [atomic.create, lambda path, data: atomic.replace({path: data})])
+def test_data_is_on_disk_before_it_has_its_name(tmp_path, monkeypatch, write):
+    path = tmp_path / "file"
+    seen = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: seen.append(path.exists()))
+    write(path, b"data")
+    assert seen == [False]
+
+
+@pytest.mark.parametrize("write", [atomic.create, lambda path, data: atomic.replace({path: data})])
+def test_a_folder_that_is_a_file_is_an_error(tmp_path, write):
+    (tmp_path / "folder").write_text("no folder")
+    with pytest.raises(NotADirectoryError):
+        write(tmp_path / "folder" / "file", b"data")
+
+
+def test_others_may_read_as_the_umask_allows(tmp_path):
+    previous = os.umask(0o027)
+    try:
+        atomic.create(tmp_path / "file", b"data")
+    finally:
+        os.umask(previous)
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
