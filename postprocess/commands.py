@@ -28,13 +28,15 @@ Command = Callable[[WorkDirectory, argparse.Namespace], int]
 
 def selection(work: WorkDirectory, arguments: argparse.Namespace, launches: int = 1) -> Selection:
     """The user's choice in terms of the checks."""
-    chosen = {
-        "routines": ",".join(arguments.routine),
-        "sizes": ",".join(map(str, arguments.bytes)),
-        "trials": str(arguments.trials or ""),
-        "cache": arguments.cache or "",
-        "sync": arguments.sync or "",
-        "time_limit": f"{arguments.time_limit}s" if arguments.time_limit else "",
+    choice = {
+        "routines": arguments.routine,
+        "sizes": arguments.bytes,
+        "processes": arguments.processes,
+        "trials": arguments.trials,
+        "cache": arguments.cache,
+        "sync": arguments.sync,
+        "time_limit": arguments.time_limit and f"{arguments.time_limit}s",
+        "strict": getattr(arguments, "strict", False),
     }
     set_env: dict[str, dict[str, str]] = {}
     for environment, name, value in arguments.set_env:
@@ -42,8 +44,7 @@ def selection(work: WorkDirectory, arguments: argparse.Namespace, launches: int 
     return Selection(
         site=site_file(work.source, arguments.site),
         environments=arguments.environment,
-        processes=arguments.processes,
-        variables={name: value for name, value in chosen.items() if value},
+        choice={name: value for name, value in choice.items() if value},
         launches=launches,
         set_env=set_env,
         oversubscribe=arguments.oversubscribe,
@@ -52,19 +53,15 @@ def selection(work: WorkDirectory, arguments: argparse.Namespace, launches: int 
 
 def request(work: WorkDirectory, arguments: argparse.Namespace) -> Request:
     """The whole of what the user asks for."""
-    strict = getattr(arguments, "strict", False)
-    chosen = selection(work, arguments, getattr(arguments, "launches", 1))
-    if strict:
-        chosen.variables["strict"] = "yes"
     json_file = getattr(arguments, "json", None)
     night.check_json_file(json_file)
     return Request(
         mode=arguments.name,
         command=["./plumbline", *sys.argv[1:]],
         site=arguments.site,
-        selection=chosen,
+        selection=selection(work, arguments, getattr(arguments, "launches", 1)),
         families=arguments.mpis,
-        strict=strict,
+        strict=getattr(arguments, "strict", False),
         json_file=json_file,
         references=getattr(arguments, "references", None) or getattr(arguments, "output", None),
     )
@@ -139,7 +136,9 @@ def test(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     with work.held():
         prepare(work, "local", None, Progress())
     command = [sys.executable, "-m", "pytest", *arguments.words]
-    return subprocess.run(command, check=False, cwd=work.source, env=test_environment(work)).returncode
+    return subprocess.run(
+        command, check=False, cwd=work.source, env=test_environment(work)
+    ).returncode
 
 
 def test_environment(work: WorkDirectory) -> dict[str, str]:

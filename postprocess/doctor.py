@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from rich.table import Table
-
 from postprocess.formats import size
-from postprocess.harmless import one_line
 from postprocess.preparation import Prepared
 from postprocess.progress import Progress
 from postprocess.workdir import WorkDirectory
+from site_configs.inventory import Inventory
 from site_configs.ladder import Topology, process_ladder
 from site_configs.machine import Machine, read_machine
 
@@ -16,12 +14,11 @@ from site_configs.machine import Machine, read_machine
 def show(work: WorkDirectory, prepared: Prepared, progress: Progress) -> None:
     """Print the page."""
     machine = prepared.inventory.machine if prepared.inventory else read_machine()
-    facts = Table.grid(padding=(0, 2))
     for name, value in machine_facts(machine) + tool_facts(work, prepared):
-        facts.add_row(name, one_line(value))
-    progress.console.print(facts, markup=False)
+        progress.say(f"{name:<16}{value}")
     if prepared.inventory:
-        progress.console.print(mpi_table(prepared))
+        for line in mpi_lines(prepared.inventory):
+            progress.say(line)
 
 
 def machine_facts(machine: Machine) -> list[tuple[str, str]]:
@@ -58,17 +55,11 @@ def tool_facts(work: WorkDirectory, prepared: Prepared) -> list[tuple[str, str]]
     return [("Spack", found), ("work directory", str(work.root))]
 
 
-def mpi_table(prepared: Prepared) -> Table:
-    """Each MPI, usable or not."""
-    table = Table(
-        "environment", "origin", "says of itself", "mpicc", box=None, padding=(0, 2, 0, 0)
-    )
-    assert prepared.inventory is not None
-    for mpi in prepared.inventory.mpis:
-        said = one_line(mpi.library)
-        table.add_row(
-            mpi.name, mpi.origin, said if len(said) < 60 else said[:57] + "...", mpi.mpicc
-        )
-    for entry in prepared.inventory.unusable:
-        table.add_row("(not usable)", entry.origin, one_line(entry.problem), entry.mpicc)
-    return table
+def mpi_lines(found: Inventory) -> list[str]:
+    """Each MPI, usable or not, on two lines."""
+    lines = []
+    for mpi in found.mpis:
+        lines += [f"{mpi.name} ({mpi.origin}) {mpi.mpicc}", f"    says {mpi.library}"]
+    for entry in found.unusable:
+        lines += [f"not usable ({entry.origin}) {entry.mpicc}", f"    {entry.problem}"]
+    return lines

@@ -72,10 +72,12 @@ def ended_badly(code: int | None) -> Outcome:
 
 def wrong_world(launch: PlannedLaunch, records: LaunchRecords) -> Outcome | None:
     """The MPI and the processes that ran must be those that were asked for."""
-    if launch.library not in records.mpi_library_line:
-        said = records.mpi_library_line[:80]
+    said = " ".join(records.mpi_library.split())
+    if launch.library not in said:
         fix = "./plumbline setup looks at the MPIs again"
-        return failed(Verdict.INCORRECT, f"ran on {said!r}, not on {launch.library[:80]!r}; {fix}")
+        return failed(
+            Verdict.INCORRECT, f"ran on {said[:80]!r}, not on {launch.library[:80]!r}; {fix}"
+        )
     ran = (records.processes, records.per_node)
     if ran != (launch.processes, launch.per_node):
         asked = f"{launch.processes} processes, {launch.per_node} per node"
@@ -119,6 +121,8 @@ def outcome(
         reason = blocked or entry.reason or f"not run ({entry.result})"
         return failed(Verdict.INCOMPLETE, reason)
     assessed = assess(launch, session)
+    if assessed.verdict == Verdict.CRASHED:
+        return failed(Verdict.CRASHED, assessed.reason + entry.last_words)
     if assessed.verdict is None and not entry.sane:
         return failed(Verdict.INCORRECT, f"ReFrame rejects it: {entry.reason}")
     return assessed

@@ -21,7 +21,7 @@ def list_cases(work: WorkDirectory, request: Request, progress: Progress) -> int
     """Print every case that would run, then how many and about how long. Measures nothing."""
     with work.held():
         desk = open_desk(work, request, progress)
-        session, reframe = desk.open_session("list")
+        _, reframe = desk.open_session("list")
         planned = make_plan(reframe, request.selection)
     known = known_seconds(work)
     for launch in planned:
@@ -35,9 +35,8 @@ def list_cases(work: WorkDirectory, request: Request, progress: Progress) -> int
         else " (roughly: not all of it was measured here yet)"
     )
     cases = plural(sum(len(launch.cases) for launch in planned), "case")
-    print(
-        f"{cases} in {plural(len(planned), 'launch').replace('launchs', 'launches')}, about {duration(total)}{rough}"
-    )
+    starts = plural(len(planned), "start")
+    print(f"{cases} in {starts} of the program, about {duration(total)}{rough}")
     return 0
 
 

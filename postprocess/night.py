@@ -1,4 +1,4 @@
-"""A session from beginning to end: prepare, plan, calibrate where nothing is known, run, judge, keep, show."""
+"""A session from beginning to end: prepare, plan, calibrate what is unknown, run, judge, keep, show."""
 
 from __future__ import annotations
 
@@ -144,10 +144,12 @@ def calibrate_unknown(
         f"calibrating with {AUTOMATIC_LAUNCHES} launches each; such references are provisional and "
         "assert gross changes only (./plumbline calibrate measures better ones)"
     )
+    chosen = desk.request.selection
+    counts = sorted({launch.processes for launch in unknown})
     selection = replace(
-        desk.request.selection,
+        chosen,
         environments=sorted({launch.environment for launch in unknown}),
-        processes=sorted({launch.processes for launch in unknown}),
+        choice={**chosen.choice, "processes": counts},
         launches=AUTOMATIC_LAUNCHES,
     )
     missing = {case for case in planned_cases(unknown) if book.reference(case) is None}

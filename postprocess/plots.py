@@ -19,6 +19,7 @@ MICRO = 1e6
 SPREAD = 1.5  #: of environments beside each other at the only place of x, as a factor
 MOST_LABELLED = 4  #: environments whose values are written beside their points
 LOG_FACTOR = 6.0  #: trials further apart than this are shown on a logarithmic axis
+FAR = 10.0  #: a band that reaches further out than this factor is cut off
 GAP = 5  #: trials of room between two launches
 
 KINDS: dict[str, dict[str, object]] = {
@@ -61,7 +62,7 @@ def lines(panel: Panel) -> str:
     values = sorted({point.x for line in panel.lines for point in line.points})
     ranks = panel.x == "peer" and len(values) > 1
     places = small.linear_x(axes, values) if ranks else small.logarithmic_x(axes, values, panel.x)
-    _scale_y(axes, [t for line in panel.lines for point in line.points for t in _times(point)])
+    _scale_y(axes, [point for line in panel.lines for point in line.points])
     for number, line in enumerate(panel.lines):
         aside = _aside(number, len(panel.lines)) if len(values) == 1 else 1.0
         _line(axes, line, [places[point.x] * aside for point in line.points])
@@ -78,14 +79,14 @@ def trials(shown: TrialsOfCase) -> str:
     the reference and its band are lines and a shade.
     """
     result = shown.result
-    figure, axes = small.panel("", "trial")
+    figure, axes = small.panel("", "trials in order")
     levels = [*(result.band or ()), *([result.reference] if result.reference else [])]
-    times = np.concatenate([np.array(levels), *(launch.times for launch in shown.launches)])
-    low, high = times[times > 0].min() * MICRO, times.max() * MICRO
+    low, high = _range(np.concatenate([launch.times for launch in shown.launches]), levels)
+    low, high = low * MICRO, high * MICRO
     scale = small.logarithmic_y if high > LOG_FACTOR * low else small.linear_y
     scale(axes, low, high)
     if result.band:
-        axes.axhspan(result.band[0] * MICRO, result.band[1] * MICRO, **BAND)
+        axes.axhspan(*np.clip(np.array(result.band) * MICRO, *axes.get_ylim()), **BAND)
     if result.reference:
         axes.axhline(result.reference * MICRO, **LEVELS["reference"])
     starts = _starts(shown.launches)
@@ -123,9 +124,10 @@ def _line(axes: Axes, line: Line, places: Sequence[float]) -> None:
 def _bands(axes: Axes, line: Line, places: Sequence[float]) -> None:
     """Shade the bands between neighbours that both have one; a lone band is a bar."""
     colour = SERIES[line.style % len(SERIES)]
+    ends = axes.get_ylim()
     for run in _runs(line.points):
         bands = [line.points[n].band or (0.0, 0.0) for n in run]
-        lower, upper = ([band[side] * MICRO for band in bands] for side in (0, 1))
+        lower, upper = (np.clip([b[side] * MICRO for b in bands], *ends) for side in (0, 1))
         x = [places[n] for n in run]
         if len(run) > 1:
             axes.fill_between(x, lower, upper, color=colour, alpha=0.13, linewidth=0)
@@ -160,16 +162,21 @@ def _write_values(axes: Axes, line: Line, place: float) -> None:
             )
 
 
-def _scale_y(axes: Axes, times: Sequence[float]) -> None:
-    if times:
-        small.logarithmic_y(axes, min(times) * MICRO, max(times) * MICRO)
-    else:
+def _scale_y(axes: Axes, points: Sequence[Point]) -> None:
+    times = [point.value for point in points if _is_time(point.value)]
+    if not times:
         axes.set_yticks([])
+        return
+    bands = [time for point in points for time in point.band or ()]
+    low, high = _range(times, bands)
+    small.logarithmic_y(axes, low * MICRO, high * MICRO)
 
 
-def _times(point: Point) -> list[float]:
-    """Everything that a point puts on the axis of time."""
-    return [time for time in (point.value, *(point.band or ())) if _is_time(time)]
+def _range(times: Sequence[float], bands: Sequence[float]) -> tuple[float, float]:
+    """Ends of an axis that holds all times, and of the bands what is not far out."""
+    low, high = min(times), max(times)
+    near = [*times, *(min(max(limit, low / FAR), high * FAR) for limit in bands)]
+    return min(near), max(near)
 
 
 def _is_time(value: float | None) -> bool:
@@ -208,7 +215,6 @@ def _trial_ticks(axes: Axes, launches: Sequence[Trials], starts: Sequence[int]) 
     if len(launches) > 1:
         middles = [s + (la.times.size - 1) / 2 for s, la in zip(starts, launches, strict=True)]
         small.ticks_x(axes, middles, [f"launch {launch.launch}" for launch in launches])
-        axes.set_xlabel("trials in order")
         return
     ticks = small.counting_ticks(launches[0].times.size)
     small.ticks_x(axes, ticks, list(map(str, ticks)))

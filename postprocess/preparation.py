@@ -61,7 +61,9 @@ def write_environments(
         for mpi in found.mpis:
             spack_machine.write_environment(work.root, work.source, spack, mpi)
     except SpackEnvironmentError as error:
-        progress.note(f"Spack {spack.version} cannot be used ({error}): building with CMake instead")
+        progress.note(
+            f"Spack {spack.version} cannot be used ({error}): building with CMake instead"
+        )
         return None
     return spack
 

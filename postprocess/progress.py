@@ -43,13 +43,14 @@ class Progress:
     def phase(self, name: str) -> Iterator[None]:
         """Time a part of the session; parts of one name add up."""
         begin = time.monotonic()
-        with self.console.status(name) as self.status:
+        with self.console.status(name) as status:
+            self.status = status
             try:
                 yield
             finally:
+                self.status = None
                 spent = time.monotonic() - begin
                 self.phases[name] = self.phases.get(name, 0.0) + spent
-                self.status = None
 
     def move(self, source: str, target: str, seconds: float) -> None:
         """Count time that was spent in one phase towards another."""

@@ -128,7 +128,7 @@ class _Reader:
         elif self.run is None:
             raise RecordError(Verdict.INCOMPLETE, "record: the run record before it is missing")
         elif kind == "case":
-            self._add(record_schema.measured(entry, self.run), entry)
+            self._add(entry, self.run)
         else:
             self.end = record_schema.checked_end(entry)
 
@@ -137,8 +137,9 @@ class _Reader:
             raise ValueError("record: a second run in one file")
         self.run = record_schema.checked_run(entry)
 
-    def _add(self, case: CaseRecord, entry: Entry) -> None:
-        record_schema.check_verified(entry)
+    def _add(self, entry: Entry, run: Entry) -> None:
+        record_schema.check_verified(entry)  # first: a case with wrong data may have no trials
+        case = record_schema.measured(entry, run)
         record_schema.check_statistics(entry, case.summary)
         if case.variable in self.cases:
             raise ValueError(f"record: case {case.variable} is there twice")

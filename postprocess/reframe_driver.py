@@ -5,12 +5,14 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 SESSION = "PLUMBLINE_SESSION"
 START = "postprocess.start_reframe"
@@ -23,8 +25,7 @@ class Selection:
 
     site: Path
     environments: Sequence[str] = ()
-    processes: Sequence[int] = ()
-    variables: dict[str, str] = field(default_factory=dict)  #: of the checks, by name
+    choice: dict[str, Any] = field(default_factory=dict)  #: variables of the checks, by name
     launches: int = 1
     set_env: dict[str, dict[str, str]] = field(default_factory=dict)  #: by environment
     oversubscribe: bool = False
@@ -60,9 +61,8 @@ class Reframe:
         words += ["--prefix", str(self.session / "reframe"), "--report-file", str(self.report)]
         words += ["--perflogdir", str(self.session / "reframe" / "perflogs")]
         words += [f"--repeat={selection.launches}", "--exec-policy=serial"]
-        words += [f"--setvar={name}={value}" for name, value in selection.variables.items()]
         if selection.environments:
-            words += ["-p", f"^({'|'.join(selection.environments)})$"]
+            words += ["-p", f"^({'|'.join(map(re.escape, selection.environments))})$"]
         return [*words, action]
 
     def environment(self, selection: Selection) -> dict[str, str]:
@@ -76,12 +76,11 @@ class Reframe:
             "PLUMBLINE_HOME": str(self.work),
             SESSION: str(self.session),
             "PLUMBLINE_REFERENCES": os.pathsep.join(map(str, self.reference_roots)),
+            "PLUMBLINE_CHOICE": json.dumps(selection.choice),
             "PLUMBLINE_SET_ENV": json.dumps(selection.set_env),
             "PLUMBLINE_OVERSUBSCRIBE": "1" if selection.oversubscribe else "0",
             "PLUMBLINE_SPACK": str(self.spack or ""),
         }
-        if selection.processes:
-            variables["PLUMBLINE_PROCESSES"] = ",".join(map(str, selection.processes))
         return variables
 
     def start(self, selection: Selection, action: str) -> subprocess.Popen[str]:
@@ -96,7 +95,7 @@ class Reframe:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            preexec_fn=end_with_parent,
+            preexec_fn=end_with_parent,  # noqa: PLW1509 - no threads are started before
         )
 
     def lines(self, process: subprocess.Popen[str]) -> Iterator[str]:

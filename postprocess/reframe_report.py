@@ -21,7 +21,8 @@ class Entry:
     phase: str  #: phase that failed; empty if none did
     reason: str
     directory: str  #: stage directory
-    seconds: float  #: of the run phase, or of the compilation
+    errors: str  #: file below it with what the job wrote to standard error
+    seconds: float  #: of the run, or of everything for a test that others build on
     results: dict[str, str] = field(
         default_factory=dict
     )  #: ``pass``, ``fail``, ... per performance variable
@@ -34,6 +35,16 @@ class Entry:
     def timed_out(self) -> bool:
         """Whether ReFrame or the scheduler ended the job at its time limit."""
         return self.result == "fail" and "timed out" in self.reason
+
+    @property
+    def last_words(self) -> str:
+        """The last line that the job wrote to standard error, as an appendix to a reason."""
+        try:
+            written = Path(self.directory, self.errors).read_text(errors="replace").split("\n")
+        except OSError:
+            return ""
+        words = [line for line in written if line.strip()]
+        return f": {one_line(words[-1].strip())[:200]}" if words else ""
 
     @property
     def ran(self) -> bool:
@@ -75,7 +86,8 @@ def entry(case: dict[str, Any]) -> Entry:
         phase=case.get("fail_phase") or "",
         reason=one_line(case.get("fail_reason") or ""),
         directory=case.get("stagedir") or "",
-        seconds=float(case.get("time_run") or case.get("time_compile") or 0.0),
+        errors=(case.get("build_stderr") if case.get("fixture") else case.get("job_stderr")) or "",
+        seconds=float(case.get("time_total" if case.get("fixture") else "time_run") or 0.0),
         results={name.rpartition(":")[2]: result[-1] for name, result in values.items()},
         fixture=bool(case.get("fixture")),
         needs=tuple(tuple(needed) for needed in case.get("dependencies_actual") or ()),
@@ -87,8 +99,7 @@ def blocked_by(entries: list[Entry], blocked: Entry) -> str:
     for needed in blocked.needs:
         builder = find(entries, *needed)
         if builder and builder.result == "fail":
-            output = f"{builder.directory}/rfm_build.err"
-            return f"{builder.test} failed: {builder.reason} (see {output})"
+            return f"{builder.test} failed: {builder.reason}{builder.last_words}"
     return ""
 
 

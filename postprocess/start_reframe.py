@@ -1,4 +1,4 @@
-"""ReFrame, started as ``python -m postprocess.start_reframe`` from the root, so that checks and sites can import."""
+"""ReFrame as ``python -m`` from the root: there, checks and sites can import what they share."""
 
 from reframe.frontend.cli import main
 

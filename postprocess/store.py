@@ -1,6 +1,7 @@
 """The results store: one immutable Parquet file per session, a row per case and launch.
 
-DuckDB and Polars read ``<directory>/*.parquet`` in place. Times in seconds.
+DuckDB and Polars read ``<directory>/*.parquet`` in place. Times in seconds. A checksum in the file's
+metadata tells damage from data.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from postprocess import atomic
+from postprocess import atomic, seal
 from postprocess.cases import Case
 from postprocess.errors import UsageError
 from postprocess.statistics import Summary
@@ -90,9 +91,9 @@ def write_session(path: Path, rows: Sequence[Row]) -> None:
         raise StoreError(f"{path}: is not named after its session {sorted(strangers)}; rename it")
     frame = pl.DataFrame([_flat(row) for row in rows], schema=SCHEMA, orient="row")
     buffer = io.BytesIO()
-    frame.write_parquet(buffer)
+    frame.write_parquet(buffer, metadata={"seal": seal.PLACEHOLDER})
     try:
-        atomic.create(path, buffer.getvalue())
+        atomic.create(path, seal.seal(buffer.getvalue()))
     except FileExistsError:
         message = f"{path}: the session is stored already and never overwritten; start a new one"
         raise StoreError(message) from None
@@ -123,11 +124,15 @@ def _stored(directory: Path) -> list[Path]:
 
 def _read(path: Path) -> pl.DataFrame:
     try:
-        frame = pl.read_parquet(io.BytesIO(path.read_bytes()))
+        data = path.read_bytes()
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}; restore the file or name another") from None
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
-        raise StoreError(f"{path}: is not a whole Parquet file; restore or remove it") from None
+    if not seal.is_intact(data):
+        raise StoreError(f"{path}: is damaged, its checksum is wrong; restore or remove it")
+    try:
+        frame = pl.read_parquet(io.BytesIO(data))
+    except pl.exceptions.PolarsError:
+        raise StoreError(f"{path}: is not a Parquet file; restore or remove it") from None
     if frame.schema != SCHEMA:
         raise StoreError(f"{path}: its columns are not those of this version; move it elsewhere")
     if (frame["session"] != path.name.removesuffix(SUFFIX)).any():

@@ -87,7 +87,8 @@ def inline(figure: Figure, description: str) -> str:
     """Return the figure as one ``<svg>`` element for an HTML page.
 
     ``description`` is read aloud to those who cannot see the picture; it is escaped here, and empty
-    for what only decorates. The element fetches nothing, styles nothing outside itself, and its ids are unique in the process.
+    for what only decorates. The element fetches nothing, styles nothing outside itself, and its ids
+    are unique in the process.
     """
     stream = io.StringIO()
     FigureCanvasSVG(figure).print_svg(stream, metadata={"Date": None})

@@ -34,7 +34,7 @@ class build_mpicost(rfm.CompileOnlyRegressionTest):
 
     @run_before("compile")
     def choose_build_system(self):
-        """Spack's environment and CMake's build directory both outlive the session: they are in the work directory."""
+        """Spack's environment and CMake's build directory are in the work directory and outlive the session."""
         if self.spack:
             self.build_with_spack()
         else:

@@ -26,6 +26,7 @@ from postprocess.launches import assess
 from postprocess.plan import PlannedLaunch, write_launch
 from postprocess.reference_book import open_book
 from reframe_checks.build import build_mpicost
+from reframe_checks.choice import chosen
 from site_configs.common import EnvironmentLauncher
 
 SECONDS_PER_TRIAL = 0.1  #: allowed, not expected: far more than flushing a large cache takes
@@ -34,10 +35,8 @@ SECONDS_TO_START = 60  #: allowed likewise
 
 def process_counts() -> list[int]:
     """Every process count on the ladder of some partition of this site, or those asked for."""
-    if chosen := os.environ.get("PLUMBLINE_PROCESSES"):
-        return [int(count) for count in chosen.split(",")]
-    partitions = runtime().system.partitions
-    return sorted({count for part in partitions for count in part.extras["ladder"]})
+    ladders = [part.extras["ladder"] for part in runtime().system.partitions]
+    return chosen("processes", sorted({count for ladder in ladders for count in ladder}))
 
 
 class MpicostCheck(rfm.RunOnlyRegressionTest):
@@ -55,32 +54,32 @@ class MpicostCheck(rfm.RunOnlyRegressionTest):
     #: Measure these routines only; the whole family if empty.
     #:
     #: :default: ``[]``
-    routines = variable(typ.List[str], value=[])
+    routines = variable(typ.List[str], value=chosen("routines", []))
 
     #: Measure these sizes (bytes, multiples of 8) in the place of the family's own; its own if empty.
     #:
     #: :default: ``[]``
-    sizes = variable(typ.List[int], value=[])
+    sizes = variable(typ.List[int], value=chosen("sizes", []))
 
     #: Timed calls per case, of which the first is dropped.
     #:
     #: :default: ``51``, as in the papers
-    trials = variable(int, value=51)
+    trials = variable(int, value=chosen("trials", 51))
 
     #: ``flush`` the caches before each trial, or leave them ``warm``.
     #:
     #: :default: ``flush``, as in the papers
-    cache = variable(str, value="flush")
+    cache = variable(str, value=chosen("cache", "flush"))
 
     #: What starts the processes of a trial together: ``dissemination``, ``barrier`` or ``window``.
     #:
     #: :default: ``dissemination``, which is the same algorithm with every MPI
-    sync = variable(str, value="dissemination")
+    sync = variable(str, value=chosen("sync", "dissemination"))
 
     #: Fail a case that has no reference, instead of leaving it unasserted.
     #:
     #: :default: ``False``
-    strict = variable(bool, value=False)
+    strict = variable(bool, value=chosen("strict", False))
 
     #: Directories in which references are looked for, the first one first.
     #:
@@ -101,7 +100,7 @@ class MpicostCheck(rfm.RunOnlyRegressionTest):
     @run_after("init")
     def choose_partitions(self):
         """Run where the count is on the ladder, or where it was asked for and fits."""
-        asked = "PLUMBLINE_PROCESSES" in os.environ
+        asked = chosen("processes", None) is not None
         self.valid_systems = [
             part.fullname
             for part in runtime().system.partitions
@@ -113,6 +112,7 @@ class MpicostCheck(rfm.RunOnlyRegressionTest):
     @run_after("init")
     def limit_time(self):
         """Give every launch an end, unless the user gave one."""
+        self.time_limit = chosen("time_limit", self.time_limit)
         if self.time_limit is None:
             cases = (
                 sum(len(self.sizes or sizes) for sizes in self.table.values()) + 3 * self.processes
@@ -174,7 +174,7 @@ class MpicostCheck(rfm.RunOnlyRegressionTest):
 
     @run_before("performance")
     def set_references(self):
-        """Each case becomes a variable, and ReFrame is given its band. Only what is comparable is asserted."""
+        """Each case becomes a variable, and ReFrame is given its band if it has a comparable one."""
         if self.is_dry_run():
             return
         headlines = {record.variable: record.summary.headline for record in self.records.cases}

@@ -70,7 +70,11 @@ def module_shell(command: str) -> str:
     """Output of a command in a login shell, where the ``module`` function lives; empty where it fails."""
     try:
         result = subprocess.run(
-            ["bash", "-lc", command], check=False, capture_output=True, text=True, timeout=MODULE_SECONDS
+            ["bash", "-lc", command],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=MODULE_SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""

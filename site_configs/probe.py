@@ -58,6 +58,7 @@ def run(command: list[str], env: Mapping[str, str], step: str) -> str:
     try:
         result = subprocess.run(
             command,
+            check=False,
             env=dict(env),
             capture_output=True,
             text=True,

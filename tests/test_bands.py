@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -94,9 +95,9 @@ def test_narrower_with_more_launches(center, spread, launches, more):
 
 def test_strictly_so_where_no_floor_binds():
     uppers = [band(reference(launches=launches)).upper for launches in range(2, 60)]
-    assert all(few > many for few, many in zip(uppers, uppers[1:], strict=False))
+    assert all(few > many for few, many in pairwise(uppers))
     spreads = [band(reference(spread=spread)).upper for spread in np.linspace(0.1, 1.0, 20)]
-    assert all(narrow < wide for narrow, wide in zip(spreads, spreads[1:], strict=False))
+    assert all(narrow < wide for narrow, wide in pairwise(spreads))
 
 
 @given(CENTERS, SPREADS, CENTERS)

@@ -27,8 +27,13 @@ PINGPONG = replace(CASE, routine="pingpong", peer=3)
 WORDS = st.from_regex(r"[A-Za-z0-9_.+-]{1,8}", fullmatch=True)
 COUNTS = st.integers(min_value=0, max_value=10**9)
 CASES = st.builds(
-    Case, *(WORDS if field.type == "str" else COUNTS for field in fields(Case))
-)  # by position, in the order of the fields
+    Case,
+    **{field.name: WORDS if field.type == "str" else COUNTS for field in fields(Case)}
+    | {
+        "cache": st.sampled_from(["flush", "warm"]),
+        "sync": st.sampled_from(["dissemination", "barrier", "window"]),
+    },
+)
 
 
 def test_names_of_a_case():

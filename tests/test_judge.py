@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import fields, replace
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -125,7 +125,6 @@ def test_a_case_without_trials_has_no_summary():
     assert judge(CASE, 1e-5, None, SETTLED, 0.0).summary is None
 
 
-ORDER = [Verdict.FAST, Verdict.PASS, Verdict.REGRESSED]
 POSITIVE = st.floats(min_value=1e-9, max_value=1.0)
 
 
@@ -145,6 +144,8 @@ def test_the_reference_itself_is_never_regressed(center, spread, launches):
     assert judge(CASE, center, None, known).verdict in (Verdict.PASS, Verdict.PROVISIONAL)
 
 
-def test_an_entry_of_numpy_values_is_still_json():
-    result = judge(CASE, float(np.float64(1e-5)), SUMMARY, SETTLED, 0.0)
-    assert all(type(limit) is float for limit in result.band)
+@pytest.mark.parametrize("known", [None, SETTLED, PROVISIONAL])
+@pytest.mark.parametrize("value", [1e-5, 1e-3, 1e-7, math.nan])
+def test_every_ruling_is_an_entry_of_the_summary_file(value, known):
+    entry = ruling(value, known).entry()
+    assert json.loads(json.dumps(entry, allow_nan=False)) == entry

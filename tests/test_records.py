@@ -294,6 +294,14 @@ def test_data_that_is_not_verified_is_incorrect(refused, place, value):
     assert ": verified: " in str(error)
 
 
+def test_wrong_data_found_before_timing_is_named_as_such(refused):
+    """The program then writes a case without trials or statistics."""
+    lists = {key: [] for key in ("t_max", "t_min", "t_global", "skew", "late")}
+    error = refused(damaged(BCAST, verified=False, trials=0, **lists))
+    assert error.verdict is Verdict.INCORRECT
+    assert "line 2: verified: false: wrong data was received" in str(error)
+
+
 def test_wrong_data_outranks_a_missing_end(refused):
     """A program that stops at wrong data is incorrect, not merely incomplete."""
     error = refused(damaged(BCAST, verified=False)[:2])

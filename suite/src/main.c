@@ -81,5 +81,5 @@ int main(int argc, char **argv)
     run(&world, argc, argv, &outcome);
     world_close(&world);
     MPI_Finalize();
-    return outcome.code;
+    return (int)outcome.code;
 }

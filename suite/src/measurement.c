@@ -19,40 +19,32 @@ struct exchange measurement_exchange(const struct item *item, int peer, const st
 
 size_t measurement_batch(const struct options *options)
 {
-    bool decides = options->relative_error > 0 || options->sync == SYNC_WINDOW;
-    return decides && options->trials > BATCH ? BATCH : options->trials;
+    if (options->sync == SYNC_WINDOW)
+        return 1; /* the next window depends on whether this one was missed */
+    bool may_stop = options->relative_error > 0 && options->trials > BATCH;
+    return may_stop ? BATCH : options->trials;
 }
 
-/* Rank 0: whether the headline is known well enough, after at least one full batch. */
+/* Rank 0: whether the headline is known well enough. Asked after every tenth trial. */
 static bool accurate_enough(const struct bench *bench)
 {
     const struct trials *trials = &bench->trials;
     double limit = bench->options->relative_error;
     struct summary summary;
-    return limit > 0 &&
+    return limit > 0 && trials->count % BATCH == 0 &&
            statistics_summarise(&summary, trials->t_max, trials->late, trials->count, DROPPED,
                                 seconds(bench->clock.resolution), trials->statistics_work) &&
            summary.standard_error <= limit * summary.headline;
 }
 
-/* Rank 0: gives the ranks more time to hear of a window if more than a fifth of the last trials missed it. */
-static void adapt_window(struct bench *bench, size_t last)
+static bool sampling_is_done(struct bench *bench)
 {
     const struct trials *trials = &bench->trials;
-    size_t late = 0;
-    for (size_t i = trials->count - last; i < trials->count; i++)
-        late += trials->late[i];
-    if (5 * late > last)
-        sync_widen(&bench->sync);
-}
-
-static bool sampling_is_done(struct bench *bench, size_t last)
-{
-    if (bench->trials.count == bench->trials.capacity)
+    if (trials->count == trials->capacity)
         return true;
     int64_t done = 0;
     if (bench->world->control.rank == 0) {
-        adapt_window(bench, last);
+        sync_adapt(&bench->sync, trials->late[trials->count - 1]);
         done = accurate_enough(bench);
     }
     control_broadcast(&bench->world->control, &done, 1);
@@ -62,15 +54,14 @@ static bool sampling_is_done(struct bench *bench, size_t last)
 static void sample(struct bench *bench, const struct routine *routine, const struct exchange *exchange)
 {
     struct trials *trials = &bench->trials;
-    size_t count;
     trials->count = 0;
     do {
         size_t left = trials->capacity - trials->count;
-        count = left < trials->batch ? left : trials->batch;
+        size_t count = left < trials->batch ? left : trials->batch;
         timing_run(exchange, &bench->sync, &bench->flush, trials->stamps, count);
         trials_append(trials, &bench->world->control, &bench->clock, count,
                       routine_takes_part(routine, exchange), routine->paired ? 2 : 1);
-    } while (!sampling_is_done(bench, count));
+    } while (!sampling_is_done(bench));
 }
 
 static void report(const struct item *item, const struct exchange *exchange, const struct finding *finding,

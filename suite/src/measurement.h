@@ -38,7 +38,7 @@ struct measurement {
 /* The case as this rank sees it. */
 struct exchange measurement_exchange(const struct item *item, int peer, const struct control *control);
 
-/* Trials between two decisions whether to go on. */
+/* Trials that run without a decision, after the last of them, whether and how to go on. */
 size_t measurement_batch(const struct options *options);
 
 /* Verifies, times and verifies again. A rank that received wrong data names it on standard error.

@@ -32,12 +32,16 @@ void sync_open(struct sync *sync, enum sync_kind kind, const struct world *world
     if (kind != SYNC_WINDOW)
         return;
     int64_t slack = SLACK_FACTOR * announcement_time(sync) + 2 * clock->error;
-    sync->slack = slack < SLACK_LEAST ? SLACK_LEAST : slack > SLACK_MOST ? SLACK_MOST : slack;
+    sync->least = slack < SLACK_LEAST ? SLACK_LEAST : slack > SLACK_MOST ? SLACK_MOST : slack;
+    sync->slack = sync->least;
 }
 
-void sync_widen(struct sync *sync)
+/* Doubling after a miss and shrinking by a tenth after a hit settle where about one trial in eight is
+ * missed, or at the least that the announcement takes. */
+void sync_adapt(struct sync *sync, bool late)
 {
-    sync->slack = sync->slack < SLACK_MOST / 2 ? 2 * sync->slack : SLACK_MOST;
+    int64_t slack = late ? 2 * sync->slack : sync->slack - sync->slack / 10;
+    sync->slack = slack < sync->least ? sync->least : slack > SLACK_MOST ? SLACK_MOST : slack;
 }
 
 /* A rank is late if it learns of the window after its opening, or wakes up well after it. */

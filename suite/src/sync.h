@@ -13,6 +13,7 @@ struct sync {
     const struct control *control;
     const struct clock *clock;
     int64_t slack; /* ns from announcing a start window to its opening; only rank 0's counts */
+    int64_t least; /* ns, of slack */
 };
 
 /* `clock` must stay where it is. Collective. */
@@ -25,7 +26,7 @@ bool sync_start(const struct sync *sync);
 /* Returns on no rank before every rank has called it. Collective. */
 void sync_end(const struct sync *sync);
 
-/* Announces the next windows twice as early. Called on rank 0 when too many trials were late. */
-void sync_widen(struct sync *sync);
+/* Fits the time between announcement and opening to whether a rank missed the last window. Rank 0. */
+void sync_adapt(struct sync *sync, bool late);
 
 #endif

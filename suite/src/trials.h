@@ -12,7 +12,7 @@
 
 struct trials {
     size_t capacity; /* trials of a case at most */
-    size_t batch;    /* trials between two decisions whether to go on */
+    size_t batch;    /* trials that are reduced together */
     size_t count;    /* trials so far */
     int64_t timed;   /* ns between stamps, of all cases so far, on the slowest rank of each trial; rank 0 */
 
