@@ -13,7 +13,7 @@ LIMIT = 4000  #: characters of one text that are shown
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _ACTIVE = re.compile(r"[\\`*\[\]{}#|!~$]")
 _UNDERSCORE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
-_BLOCK_START = re.compile(r"^(\d+)([.)])|^([-+=])")
+_BLOCK_START = re.compile(r"^(\d+)([.)])(?=\s|$)|^([-+=])(?=[-+=\s]|$)")
 _BACKTICKS = re.compile(r"`+")
 
 

@@ -22,7 +22,7 @@ class Entry:
     reason: str
     directory: str  #: stage directory
     errors: str  #: file below it with what the job wrote to standard error
-    seconds: float  #: of the run, or of everything for a test that others build on
+    seconds: float  #: of the run, or of the build for a test that others build on
     results: dict[str, str] = field(
         default_factory=dict
     )  #: ``pass``, ``fail``, ... per performance variable
@@ -87,7 +87,7 @@ def entry(case: dict[str, Any]) -> Entry:
         reason=one_line(case.get("fail_reason") or ""),
         directory=case.get("stagedir") or "",
         errors=(case.get("build_stderr") if case.get("fixture") else case.get("job_stderr")) or "",
-        seconds=float(case.get("time_total" if case.get("fixture") else "time_run") or 0.0),
+        seconds=float(case.get("time_compile" if case.get("fixture") else "time_run") or 0.0),
         results={name.rpartition(":")[2]: result[-1] for name, result in values.items()},
         fixture=bool(case.get("fixture")),
         needs=tuple(tuple(needed) for needed in case.get("dependencies_actual") or ()),

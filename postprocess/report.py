@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -106,18 +107,25 @@ def _environment(**options: Any) -> jinja2.Environment:
         keep_trailing_newline=True,
         **options,
     )
-    environment.globals.update(plural=formats.plural, ratio=formats.ratio, is_healthy=is_healthy)
+    environment.globals.update(
+        plural=formats.plural, ratio=_finished(formats.ratio), is_healthy=is_healthy
+    )
     environment.filters.update(
-        us=formats.microseconds,
-        band=formats.band,
-        size=formats.size,
-        binary_size=formats.binary_size,
-        duration=formats.duration,
+        us=_finished(formats.microseconds),
+        band=_finished(formats.band),
+        size=_finished(formats.size),
+        binary_size=_finished(formats.binary_size),
+        duration=_finished(formats.duration),
         lines=harmless.lines,
         code_block=_code_block,
         sign=lambda verdict: SIGNS.get(verdict, "✗"),
     )
     return environment
+
+
+def _finished(write: Callable[..., str]) -> Callable[..., Markup]:
+    """A writer of numbers whose output is not escaped again."""
+    return lambda *values: Markup(write(*values))
 
 
 def _as_html(value: object) -> object:

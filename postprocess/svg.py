@@ -1,7 +1,7 @@
 """From a matplotlib figure to SVG that sits inside an HTML page and follows its colour scheme.
 
 Figures are drawn in stand-in colours. Each becomes a CSS variable of the page, so that one picture
-serves a light and a dark screen; text stays text, in the page's font.
+serves a light and a dark screen; text stays text and inherits the page's font.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 import matplotlib
+from cycler import cycler
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+
+from postprocess.harmless import one_line
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -38,9 +41,11 @@ VARIABLES = {
 STYLE = {
     "svg.fonttype": "none",
     "svg.hashsalt": "plumbline",
+    "font.family": ["DejaVu Sans"],
     "font.size": 10,
     "text.color": INK,
     "text.parse_math": False,
+    "axes.prop_cycle": cycler(color=[INK]),
     "axes.edgecolor": MUTED,
     "axes.facecolor": "none",
     "axes.labelcolor": MUTED,
@@ -63,11 +68,13 @@ _SILENT = 'aria-hidden="true"'
 _numbers = itertools.count()
 _COLOUR = re.compile("|".join(map(re.escape, VARIABLES)))
 _STYLE = re.compile(r'style="[^"]*"')
-_FONT = re.compile(r"(font: [\d.]+px) [^;\"]*")
+_FONT = re.compile(r"font(?:-size)?: ([\d.]+px)[^;\"]*")
+_FAMILY = re.compile(r" font-family: [^;\"]*;")
 _NAMED = re.compile(r'(\bid="|href="#|url\(#)([^")]+)')
 _GROUP_ID = re.compile(r'<g id="[^"]*"')
 _DECIMALS = re.compile(r"(\d+\.\d{2})\d+")
-_PATH = re.compile(r' d="[^"]*"')
+_PLACES = re.compile(r' (?:d|x|y|width|height)="[^"]*"')
+_NO_TURN = re.compile(r' transform="rotate\(-?0 [^"]*"')
 
 
 def styled(draw: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -96,7 +103,7 @@ def inline(figure: Figure, description: str) -> str:
     body = text[text.index("</metadata>") + len("</metadata>") : text.rindex("</svg>")]
     body = body[body.index("</defs>") + len("</defs>") :]  # a style that would rule the whole page
     width, height = figure.get_size_inches() * 72
-    name = f'role="img" aria-label="{html.escape(description)}"' if description else _SILENT
+    name = f'role="img" aria-label="{html.escape(one_line(description))}"' if description else _SILENT
     start = f'<svg viewBox="0 0 {width:.0f} {height:.0f}" {name}>'
     return f"{start}{_tidied(body, f'f{next(_numbers)}-')}</svg>"
 
@@ -104,11 +111,12 @@ def inline(figure: Figure, description: str) -> str:
 def _tidied(body: str, prefix: str) -> str:
     body = _GROUP_ID.sub("<g", body).replace("xlink:href", "href")
     body = _NAMED.sub(rf"\g<1>{prefix}\g<2>", body)
-    body = _PATH.sub(lambda m: _DECIMALS.sub(r"\1", m[0]).replace("\n", ""), body)
+    body = _PLACES.sub(lambda m: _DECIMALS.sub(r"\1", m[0]).replace("\n", ""), body)
+    body = _NO_TURN.sub("", body)
     body = _STYLE.sub(lambda m: _themed(m[0]), body)
     return re.sub(r"\n\s*", "", body)
 
 
 def _themed(style: str) -> str:
-    style = _FONT.sub(r"\1 var(--font)", style)
+    style = _FAMILY.sub("", _FONT.sub(r"font-size: \1", style))
     return _COLOUR.sub(lambda m: f"var({VARIABLES[m[0]]})", style)

@@ -179,7 +179,7 @@ class MpicostCheck(rfm.RunOnlyRegressionTest):
             return
         headlines = {record.variable: record.summary.headline for record in self.records.cases}
         self.perf_variables = {
-            name: sn.make_performance_function(value, "s") for name, value in headlines.items()
+            name: sn.make_performance_function(sn.defer(value), "s") for name, value in headlines.items()
         }
         self.reference = {self.current_partition.fullname: self.bands()}
         self.require_reference = self.strict

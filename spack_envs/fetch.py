@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -80,9 +81,15 @@ def git(arguments: list[str], address: str, seconds: float) -> str:
         os.killpg(process.pid, signal.SIGKILL)
         raise
     if process.returncode != 0:
-        lines = [line for line in errors.splitlines() if line.startswith(("fatal:", "error:"))]
-        raise FetchError(f"{address}: {lines[0] if lines else 'git failed'}")
+        raise FetchError(f"{address}: {complaint(errors)}")
     return output
+
+
+def complaint(errors: str) -> str:
+    """What git says is wrong, without the address, which it repeats."""
+    lines = [line for line in errors.splitlines() if line.startswith(("fatal:", "error:"))]
+    text = lines[0].partition(": ")[2] if lines else "git failed"
+    return re.sub(r"^unable to access '[^']*': ", "", text)
 
 
 def move(temporary: Path, target: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,5 +59,4 @@ class Layout:
             "environments_root": str(self.environments),
             "license_dir": str(self.root / "licenses"),
             "develop_stage_link": str(self.root / "links" / "{name}-{hash:7}"),
-            "build_jobs": max(1, len(os.sched_getaffinity(0))),
         }

@@ -28,7 +28,8 @@ from spack_envs.toolchain import External, find_toolchain
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 VERSION = re.compile(r"[0-9][A-Za-z0-9_.-]*")
-UNSAFE_IN_PATH = re.compile(r"[$~{}'\"\s]")
+#: Spack replaces other characters in some of the paths it is given, and expands some.
+SAFE_PATH = re.compile(r"/[A-Za-z0-9_+./-]*")
 
 #: Spack's package and the variants of an external of each family. Only C is needed of it.
 PACKAGES = {
@@ -117,9 +118,9 @@ def check(mpi: Mpi, paths: Sequence[Path]) -> None:
     if not VERSION.fullmatch(mpi.version):
         raise SpackEnvironmentError(f"{mpi.name}: {mpi.version!r} is not a version number")
     for path in paths:
-        if not path.is_absolute() or UNSAFE_IN_PATH.search(str(path)):
+        if not SAFE_PATH.fullmatch(str(path)):
             raise SpackEnvironmentError(
-                f"{str(path)!r}: Spack needs an absolute path without spaces, quotes and $ ~ {{ }}"
+                f"{str(path)!r}: Spack needs an absolute path of letters, digits and _ + . - only"
             )
 
 

@@ -45,6 +45,14 @@ SIZES = {
 LINEAR = ("scatter", "gather", "allgather", "alltoall")  # in the processes, not their logarithm
 
 
+#: What a program, a host or a user may be called, and what it must not do to a reader.
+HOSTILE = (
+    "</td></table><script>alert(1)</script><img src=x onerror=alert(2)> & &amp; \"q\" 'q' "
+    "| a | `b` ``` ~~~ [red]c[/red] [d](http://e.example) ![f](//g.example/h.png) *i* __j__ $k$ "
+    "{{ 7*7 }} {% raw %} \n# l\r\n- m\t\x1b[31mn\x07\x00\u202eo\u2028p ]]> --> ;touch q"
+)
+
+
 @dataclass
 class Night:
     """Results of a session with their rows for the store; ``document`` is its summary file."""
@@ -92,6 +100,27 @@ def cases(
         for peer in (range(1, p) if routine == "pingpong" else (0,))
         for size in sizes
     ]
+
+
+def few_cases() -> list[Case]:
+    """Enough cases to see every kind of trouble of ``bad_night``, and few enough to draw often."""
+    names = ("bcast", "barrier", "alltoall", "allgather", "scan_sum", "reduce_min", "gather")
+    return [case for case in cases((2, 8, 16)) if case.routine in names]
+
+
+def hostile(night: Night, text: str = HOSTILE) -> Night:
+    """The same night, with the same text wherever text comes from outside."""
+    document = night.document()
+    more = {name: text for name in ("mode", "site", "built_with", "started_utc", "ended_utc")}
+    more |= {"notes": [text], "command": ["./plumbline", text]}
+    more["machine"] = document["machine"] | {"host": text, "cpu_model": text, "kernel": text}
+    names = ("library", "origin", "mpicc", "mpiexec")
+    more["environments"] = [e | dict.fromkeys(names, text) for e in document["environments"]]
+    names = ("outcome", "reason", "directory")
+    more["launches"] = [launch | dict.fromkeys(names, text) for launch in document["launches"]]
+    more["phases"] = {text: 1.0}
+    results = [replace(result, reason=text, rerun=text) for result in night.results]
+    return replace(night, results=results, more=more)
 
 
 def healthy_night(

@@ -97,7 +97,8 @@ def test_the_reference_of_another_case_is_not_comparable(name):
     result = ruling(1e-5, replace(SETTLED, case=other))
     assert result.verdict is Verdict.NOT_COMPARABLE
     assert result.reason.startswith(f"{name} is {value} and the reference is of ")
-    assert (result.reference, result.band) == (None, None)
+    assert (result.value, result.reference, result.band) == (1e-5, None, None)
+    assert (result.launches, result.reference_launches) == (1, 0)
 
 
 def test_the_reference_in_another_unit_is_not_comparable():
@@ -123,6 +124,10 @@ def test_two_ticks_of_a_coarse_timer_are_inside():
 
 def test_a_case_without_trials_has_no_summary():
     assert judge(CASE, 1e-5, None, SETTLED, 0.0).summary is None
+
+
+def test_a_timer_is_as_fine_as_can_be_unless_said_otherwise():
+    assert judge(CASE, 1.5e-5, None, SETTLED).verdict is Verdict.REGRESSED
 
 
 POSITIVE = st.floats(min_value=1e-9, max_value=1.0)

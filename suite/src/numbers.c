@@ -14,14 +14,15 @@ bool number_parse(const char *text, uint64_t *value)
     return errno == 0 && parsed <= INT64_MAX;
 }
 
-bool list_next(const char **rest, char *entry, size_t size)
+bool list_next(const char **rest, char separator, char *entry, size_t size)
 {
     if (*rest == NULL)
         return false;
-    size_t length = strcspn(*rest, ",");
+    const char ends[] = {separator, ',', '\0'};
+    size_t length = strcspn(*rest, ends);
     size_t copied = length < size ? length : size - 1;
     memcpy(entry, *rest, copied);
     entry[copied] = '\0';
-    *rest = (*rest)[length] == ',' ? *rest + length + 1 : NULL;
+    *rest = (*rest)[length] == separator ? *rest + length + 1 : NULL;
     return true;
 }

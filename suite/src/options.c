@@ -13,7 +13,8 @@ const char *const sync_names[] = {"dissemination", "barrier", "window"};
 const char options_help[] =
     "usage: mpicost [options]\n"
     "Times MPI routines by the methods of Luecke et al. (2001, 2003).\n\n"
-    "  --routine LIST        routines to time, comma-separated (default: all of the family)\n"
+    "  --routine LIST        routines to time, comma-separated (default: all of the family);\n"
+    "                        bcast:8:10000 times a routine at sizes of its own\n"
     "  --family NAME         luecke (default), luecke2001 or luecke2003: routines and sizes\n"
     "  --bytes LIST          sizes in bytes, multiples of 8, in place of the family's\n"
     "  --peers LIST          ranks that rank 0 plays ping-pong with (default: all)\n"

@@ -13,7 +13,7 @@ static size_t list_length(const char *list)
 {
     size_t length = 1;
     for (; *list != '\0'; list++)
-        length += *list == ',';
+        length += *list == ',' || *list == ':';
     return length;
 }
 
@@ -44,48 +44,84 @@ static bool add_item(struct plan *plan, const struct routine *routine, const cha
     return true;
 }
 
-/* A routine without payload keeps its one size whatever sizes are asked for. */
-static const char *sizes_of(const struct routine *routine, const struct options *options)
+/* The sizes at which a routine is timed, and what separates them. */
+struct sizes {
+    const char *list;
+    char separator;
+};
+
+static bool has_payload(const struct routine *routine, enum family family)
 {
-    const char *sizes = routine->sizes[options->family];
-    bool payload = sizes != NULL && strcmp(sizes, "0") != 0;
-    return payload && options->bytes != NULL ? options->bytes : sizes;
+    const char *sizes = routine->sizes[family];
+    return sizes != NULL && strcmp(sizes, "0") != 0;
 }
 
-static bool add_items(struct plan *plan, const struct routine *routine, const struct options *options,
+/* A routine without payload keeps its one size whatever sizes are asked for. */
+static struct sizes sizes_of(const struct routine *routine, const struct options *options)
+{
+    bool replaced = options->bytes != NULL && has_payload(routine, options->family);
+    return (struct sizes){replaced ? options->bytes : routine->sizes[options->family], ','};
+}
+
+static bool add_items(struct plan *plan, const struct routine *routine, struct sizes sizes,
                       struct outcome *outcome)
 {
     char text[NUMBER];
-    for (const char *rest = sizes_of(routine, options); list_next(&rest, text, sizeof text);)
+    for (const char *rest = sizes.list; list_next(&rest, sizes.separator, text, sizeof text);)
         if (!add_item(plan, routine, text, outcome))
             return false;
     return true;
 }
 
-/* Marks the routines that the list names, in `chosen`. */
-static bool choose_routines(bool *chosen, const char *list, struct outcome *outcome)
+/* The sizes that follow the name of a routine, as in `bcast:8:10000`; else those of `sizes_of`. */
+static bool own_sizes(struct sizes *sizes, const struct routine *routine, const char *entry,
+                      const struct options *options, struct outcome *outcome)
 {
-    char name[NUMBER];
-    for (const char *rest = list; list_next(&rest, name, sizeof name);) {
+    *sizes = sizes_of(routine, options);
+    const char *end = entry + strlen(routine->name);
+    if (*end != ':')
+        return true;
+    if (options->bytes != NULL)
+        return outcome_fail(outcome, EXIT_USAGE, "--bytes: %s has sizes of its own in --routine",
+                            routine->name);
+    if (!has_payload(routine, options->family))
+        return outcome_fail(outcome, EXIT_USAGE, "--routine: %s has no payload, so no sizes", routine->name);
+    *sizes = (struct sizes){end + 1, ':'};
+    return true;
+}
+
+/* Fills in the sizes of the routines that `--routine` names, in `chosen`. */
+static bool choose_routines(struct sizes *chosen, const struct options *options, struct outcome *outcome)
+{
+    const char *rest = options->routines;
+    while (rest != NULL) {
+        const char *entry = rest, *names = rest;
+        char name[NUMBER];
+        list_next(&names, ':', name, sizeof name);
         const struct routine *routine = routine_find(name);
         if (routine == NULL)
             return outcome_fail(outcome, EXIT_USAGE, "--routine: no routine '%s'", name);
-        if (chosen[routine - routines])
+        struct sizes *sizes = &chosen[routine - routines];
+        if (sizes->list != NULL)
             return outcome_fail(outcome, EXIT_USAGE, "--routine: %s is there twice", name);
-        chosen[routine - routines] = true;
+        if (!own_sizes(sizes, routine, entry, options, outcome))
+            return false;
+        rest = strchr(rest, ',');
+        rest = rest != NULL ? rest + 1 : NULL;
     }
     return true;
 }
 
-static bool plan_items(struct plan *plan, const struct options *options, bool *chosen,
+static bool plan_items(struct plan *plan, const struct options *options, struct sizes *chosen,
                        struct outcome *outcome)
 {
-    if (options->routines != NULL && !choose_routines(chosen, options->routines, outcome))
+    if (options->routines != NULL && !choose_routines(chosen, options, outcome))
         return false;
-    for (size_t i = 0; i < routine_count; i++)
-        if (options->routines == NULL || chosen[i])
-            if (!add_items(plan, &routines[i], options, outcome))
-                return false;
+    for (size_t i = 0; i < routine_count; i++) {
+        struct sizes sizes = options->routines != NULL ? chosen[i] : sizes_of(&routines[i], options);
+        if (!add_items(plan, &routines[i], sizes, outcome))
+            return false;
+    }
     return true;
 }
 
@@ -100,7 +136,7 @@ static bool parse_peers(int *peers, size_t count, const char *list, int processe
 {
     char text[NUMBER];
     const char *rest = list;
-    for (size_t i = 0; i < count && list_next(&rest, text, sizeof text); i++) {
+    for (size_t i = 0; i < count && list_next(&rest, ',', text, sizeof text); i++) {
         uint64_t peer;
         if (!number_parse(text, &peer) || peer == 0 || peer >= (uint64_t)processes)
             return outcome_fail(outcome, EXIT_USAGE, "--peers: '%s' is no rank that rank 0 of %d can play with",
@@ -157,6 +193,15 @@ static bool plan_visits(struct plan *plan, struct memory *memory, const struct o
     return well;
 }
 
+/* Items that the options can ask for at most. */
+static size_t items_most(const struct options *options)
+{
+    enum { SIZES_MOST = 8 }; /* in an entry of the table */
+    size_t sizes = options->bytes != NULL ? list_length(options->bytes) : 0;
+    size_t own = options->routines != NULL ? list_length(options->routines) : 0;
+    return routine_count * (sizes > SIZES_MOST ? sizes : SIZES_MOST) + own;
+}
+
 bool plan_open(struct plan *plan, struct memory *memory, const struct options *options,
                const struct control *control, struct outcome *outcome)
 {
@@ -164,17 +209,16 @@ bool plan_open(struct plan *plan, struct memory *memory, const struct options *o
     if (control->size > PROCESSES_MOST)
         return outcome_fail(outcome, EXIT_USAGE, "%d processes are more than %d", control->size,
                             PROCESSES_MOST);
-    enum { SIZES_MOST = 8 }; /* in an entry of the table */
-    size_t sizes = options->bytes != NULL ? list_length(options->bytes) : 0;
-    sizes = sizes > SIZES_MOST ? sizes : SIZES_MOST;
-    plan->item_bytes = routine_count * sizes * sizeof *plan->items;
+    size_t sizes = items_most(options);
+    size_t chosen_bytes = routine_count * sizeof(struct sizes);
+    plan->item_bytes = sizes * sizeof *plan->items;
     plan->items = memory_allocate(memory, plan->item_bytes);
-    bool *chosen = memory_allocate(memory, routine_count);
+    struct sizes *chosen = memory_allocate(memory, chosen_bytes);
     if (plan->items == NULL || chosen == NULL)
         return outcome_fail(outcome, EXIT_USAGE, "no memory for a list of %zu sizes", sizes);
-    memset(chosen, 0, routine_count);
+    memset(chosen, 0, chosen_bytes);
     bool well = plan_items(plan, options, chosen, outcome);
-    memory_free(memory, chosen, routine_count);
+    memory_free(memory, chosen, chosen_bytes);
     if (!well || control->rank != 0)
         return well;
     return plan_visits(plan, memory, options, control->size, outcome);

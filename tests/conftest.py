@@ -1,0 +1,15 @@
+"""What all tests share: nothing is skipped without a count and its reason in the last lines."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many tests were skipped, and why, even where ``-ra`` is off."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
+    for reason, number in sorted(reasons.items()):
+        terminalreporter.write_line(f"SKIPPED {number} tests: {reason}", yellow=True, bold=True)

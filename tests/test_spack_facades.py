@@ -1,0 +1,148 @@
+"""The prefix that Spack is given: never one where it would find another MPI's compiler wrapper."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from spack_envs import facades
+from spack_envs.facades import component_version, prefix_for_spack
+
+
+def script(path: Path, text: str) -> Path:
+    """An executable that prints ``text`` and its arguments, one a line."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f'#!/bin/sh\necho "{text}"\nprintf "<%s>\\n" "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
+def describe(
+    family: str, prefix: Path, ending: str = "", version: str = "5.0.2"
+) -> SimpleNamespace:
+    """An MPI as the inventory describes it."""
+    wrapper, launcher = (str(prefix / "bin" / f"{name}{ending}") for name in ("mpicc", "mpiexec"))
+    return SimpleNamespace(
+        name=f"{family}-{version}",
+        family=family,
+        version=version,
+        prefix=str(prefix),
+        mpicc=wrapper,
+        mpiexec=launcher,
+    )
+
+
+@pytest.fixture
+def debian(tmp_path, monkeypatch):
+    """A prefix with two MPIs, as Debian's /usr; the default is Open MPI."""
+    usr = tmp_path / "usr"
+    for family in ("mpich", "openmpi"):
+        for tool in ("mpicc", "mpicxx", "mpiexec"):
+            script(usr / "bin" / f"{tool}.{family}", f"{tool} of {family}")
+    for tool in ("mpicc", "mpicxx", "mpiexec"):
+        (usr / "bin" / tool).symlink_to(f"{tool}.openmpi")
+    monkeypatch.setattr(facades, "SHARED_PREFIXES", (usr,))
+    return usr
+
+
+def output(*command: object) -> list[str]:
+    """Lines that a command prints."""
+    done = subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, check=True
+    )
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("family", ["mpich", "openmpi"])
+def test_debian_mpis_are_told_apart(debian, tmp_path, family):
+    prefix = prefix_for_spack(describe(family, debian, f".{family}"), tmp_path / family)
+    assert prefix == tmp_path / family
+    for tool in ("mpicc", "mpicxx", "mpiexec"):
+        assert output(prefix / "bin" / tool)[0] == f"{tool} of {family}"
+
+
+def test_default_of_a_shared_prefix_is_pinned_too(debian, tmp_path):
+    """The alternatives may change; then the description does, not what the facade means."""
+    prefix = prefix_for_spack(describe("openmpi", debian), tmp_path / "facade")
+    assert prefix == tmp_path / "facade"
+
+
+def test_facade_passes_arguments_unchanged(debian, tmp_path):
+    prefix = prefix_for_spack(describe("mpich", debian, ".mpich"), tmp_path / "facade")
+    lines = output(prefix / "bin" / "mpicc", "-o", "a b", "", '"$HOME"')
+    assert lines == ["mpicc of mpich", "<-o>", "<a b>", "<>", '<"$HOME">']
+
+
+def test_real_prefixes_are_shared_prefixes():
+    assert {Path("/usr"), Path("/usr/local")} <= set(facades.SHARED_PREFIXES)
+
+
+@pytest.mark.parametrize("family", ["mpich", "openmpi"])
+def test_prefix_of_its_own_is_used_as_it_is(tmp_path, family):
+    prefix = tmp_path / "wheel"
+    script(prefix / "bin" / "mpicc", "mpicc")
+    assert prefix_for_spack(describe(family, prefix), tmp_path / "facade") == prefix
+    assert not (tmp_path / "facade").exists()
+
+
+def test_wrapper_of_another_name_needs_a_facade(tmp_path):
+    prefix = tmp_path / "opt"
+    script(prefix / "bin" / "mpicc", "another")
+    script(prefix / "bin" / "mpicc.mpich", "the right one")
+    found = prefix_for_spack(describe("mpich", prefix, ".mpich"), tmp_path / "facade")
+    assert output(found / "bin" / "mpicc")[0] == "the right one"
+
+
+def test_intel_wheel_gets_the_layout_of_oneapi(tmp_path):
+    wheel = tmp_path / "wheel"
+    script(wheel / "bin" / "mpicc", "mpicc")
+    (wheel / "lib").mkdir()
+    (wheel / "include").mkdir()
+    mpi = describe("intel-mpi", wheel, version="2021.19.0")
+    prefix = prefix_for_spack(mpi, tmp_path / "facade")
+    component = prefix / "mpi" / "2021.19"
+    assert sorted(path.name for path in component.iterdir()) == ["bin", "include", "lib"]
+    assert output(component / "bin" / "mpicc") == ["mpicc", "<>"]
+    assert (component / "lib").resolve() == wheel / "lib"
+
+
+@pytest.mark.parametrize(
+    ("version", "folder"),
+    [
+        ("2021.19.0", "2021.19"),
+        ("2021.11", "2021.11"),
+        ("2021.10.0", "2021.10.0"),
+        ("2022.0.1", "2022.0"),
+        ("2019.8.254", "2019.8.254"),
+    ],
+)
+def test_folder_of_a_version_is_that_of_the_recipe(version, folder):
+    assert component_version(version) == folder
+
+
+@pytest.mark.parametrize("family", ["mpich", "intel-mpi"])
+def test_second_time_touches_nothing(debian, tmp_path, family):
+    mpi = describe(family, debian, ".mpich", version="2021.19.0")
+    prefix = prefix_for_spack(mpi, tmp_path / "facade")
+    before = {path: path.lstat().st_mtime_ns for path in prefix.rglob("*")}
+    assert prefix_for_spack(mpi, tmp_path / "facade") == prefix
+    assert {path: path.lstat().st_mtime_ns for path in prefix.rglob("*")} == before
+
+
+def test_what_an_earlier_facade_had_is_removed(debian, tmp_path):
+    prefix_for_spack(describe("openmpi", debian, ".openmpi"), tmp_path / "facade")
+    (debian / "bin" / "mpicxx.mpich").unlink()
+    prefix = prefix_for_spack(describe("mpich", debian, ".mpich"), tmp_path / "facade")
+    assert sorted(path.name for path in (prefix / "bin").iterdir()) == ["mpicc", "mpiexec"]
+    assert output(prefix / "bin" / "mpicc")[0] == "mpicc of mpich"
+
+
+def test_earlier_version_of_intel_is_removed(tmp_path):
+    for version, prefix in (("2021.18", tmp_path / "old"), ("2021.19", tmp_path / "new")):
+        script(prefix / "bin" / "mpicc", "mpicc")
+        prefix_for_spack(describe("intel-mpi", prefix, version=version), tmp_path / "facade")
+    assert [path.name for path in (tmp_path / "facade" / "mpi").iterdir()] == ["2021.19"]
+    assert (tmp_path / "old" / "bin" / "mpicc").exists()
