@@ -26,8 +26,8 @@ def panel(title: str, x_label: str) -> tuple[Figure, Axes]:
     figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72), dpi=72)
     FigureCanvasSVG(figure)
     axes = figure.add_axes((0.15, 0.19, 0.82, 0.66))
-    axes.set_title(title, y=1.0, pad=9, parse_math=False)  # a given y spares a costly search for it
-    beside = {"transform": axes.transAxes, "color": MUTED, "parse_math": False}
+    axes.set_title(title, y=1.0, pad=9)  # a given y spares a costly search for it
+    beside = {"transform": axes.transAxes, "color": MUTED}
     axes.text(0.5, -0.22, x_label, ha="center", **beside)
     axes.grid(axis="y")
     axes.set_axisbelow(True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -11,11 +12,13 @@ from typing import NoReturn
 
 from postprocess import commands
 from postprocess.errors import UsageError
+from postprocess.harmless import one_line
 from postprocess.workdir import WorkDirectory
 
 DESCRIPTION = "MPI performance regression tests: build, run, judge against references, report."
 EXIT_STATUS = "Exit status: 0 all well, 1 some case is not, 2 wrong use or configuration."
 INTERRUPTED = 130
+ASSIGNMENT = re.compile(r"(?P<environment>[^:]+):(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.S | re.A)
 
 
 class Parser(argparse.ArgumentParser):
@@ -26,15 +29,21 @@ class Parser(argparse.ArgumentParser):
 
 
 def comma_list(text: str) -> list[str]:
-    """The words of a comma-separated list."""
-    return [word for word in text.split(",") if word]
+    """The words of a comma-separated list. An empty one is wrong: left out, it would mean all."""
+    words = [word for word in text.split(",") if word]
+    if not words:
+        raise argparse.ArgumentTypeError("names nothing; leave it out for all")
+    return words
 
 
 def count(text: str) -> int:
     """A whole number of one or more."""
-    number = int(text)
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
     if number < 1:
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of one or more")
     return number
 
 
@@ -46,18 +55,17 @@ def counts(text: str) -> list[int]:
 def sizes(text: str) -> list[int]:
     """Message sizes in bytes, separated by commas; the payload is made of 8-byte numbers."""
     numbers = counts(text)
-    if any(number % 8 for number in numbers):
-        raise ValueError
+    if odd := [number for number in numbers if number % 8]:
+        raise argparse.ArgumentTypeError(f"{odd[0]} is not a multiple of 8")
     return numbers
 
 
 def assignment(text: str) -> tuple[str, str, str]:
     """ENVIRONMENT:NAME=VALUE as its three parts."""
-    environment, found, rest = text.partition(":")
-    name, equals, value = rest.partition("=")
-    if not (environment and found and name and equals):
-        raise ValueError
-    return environment, name, value
+    match = ASSIGNMENT.fullmatch(text)
+    if not match:
+        raise argparse.ArgumentTypeError(f"{text!r} is not ENVIRONMENT:NAME=VALUE")
+    return match["environment"], match["name"], match["value"]
 
 
 def add_site(parser: argparse.ArgumentParser) -> None:
@@ -160,10 +168,10 @@ def build_parser() -> argparse.ArgumentParser:
     session = command("where", commands.where, "Absolute path of a program of an environment.")
     session.add_argument("program", choices=("mpicost", "mpicc", "mpiexec"))
     session.add_argument("--environment", required=True)
-    session = command(
-        "test", commands.test, "Run Plumbline's own tests; further words go to pytest."
-    )
-    session.add_argument("words", nargs=argparse.REMAINDER)
+    text = "Run Plumbline's own tests; all further words go to pytest."
+    session = found.add_parser("test", help=text, add_help=False, prefix_chars="\0")
+    session.set_defaults(run=commands.test)
+    session.add_argument("words", nargs="*")
     return parser
 
 
@@ -174,7 +182,7 @@ def main(source: str, work: str, words: Sequence[str] | None = None) -> int:
         arguments = build_parser().parse_args(words)
         return arguments.run(WorkDirectory(Path(work), Path(source)), arguments)
     except UsageError as error:
-        print(f"plumbline: {error}", file=sys.stderr)
+        print(f"plumbline: {one_line(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(
@@ -186,7 +194,6 @@ def main(source: str, work: str, words: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 1
     except OSError as error:
-        print(
-            f"plumbline: {error.filename or 'input or output'}: {error.strerror}", file=sys.stderr
-        )
+        what = f"{error.filename or 'input or output'}: {error.strerror or error}"
+        print(f"plumbline: {one_line(what)}", file=sys.stderr)
         return 2

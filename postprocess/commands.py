@@ -40,6 +40,8 @@ def selection(work: WorkDirectory, arguments: argparse.Namespace, launches: int 
     }
     set_env: dict[str, dict[str, str]] = {}
     for environment, name, value in arguments.set_env:
+        if arguments.environment and environment not in arguments.environment:
+            raise UsageError(f"--set-env {environment}: is not among those of --environment")
         set_env.setdefault(environment, {})[name] = value
     return Selection(
         site=site_file(work.source, arguments.site),

@@ -85,9 +85,9 @@ def case_verdict(case: Case, launches: Sequence[Finished], book: ReferenceBook) 
         return CaseResult(case, Verdict.INCOMPLETE, "no value in a launch that ended well")
     middle, launch = median_launch(measured)
     value = statistics.median(record.summary.headline for record, _ in measured)
-    shelf = book.shelf(case)
-    difference = shelf.difference(launch.run) if shelf and book.reference(case) else ""
-    if difference:
+    shelf = book.shelf(case) if book.reference(case) else None
+    differences = [shelf.difference(each.run) for _, each in measured] if shelf else []
+    if difference := next(filter(None, differences), ""):
         return CaseResult(
             case,
             Verdict.NOT_COMPARABLE,
@@ -112,11 +112,10 @@ def agreeing(result: CaseResult, measured: Sequence[tuple[CaseRecord, Finished]]
     if len(measured) > 1:
         return result
     said = measured[0][1].asserted.get(result.case.variable)
-    failed = result.verdict == Verdict.REGRESSED
-    if said is None or (said == "fail") != failed:
-        reason = f"Plumbline says {result.verdict}, ReFrame says {said}: one of them is wrong"
-        return replace(result, verdict=Verdict.INCORRECT, reason=reason)
-    return result
+    if said == ("fail" if result.verdict == Verdict.REGRESSED else "pass"):
+        return result
+    reason = f"Plumbline says {result.verdict}, ReFrame says {said}: one of them is wrong"
+    return replace(result, verdict=Verdict.INCORRECT, reason=reason)
 
 
 def rows(

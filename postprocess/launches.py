@@ -15,7 +15,11 @@ from postprocess.records import LaunchRecords, RecordError, read_launch
 from postprocess.reframe_report import Entry
 from postprocess.verdicts import Verdict
 
-OUTPUT_FAILED = 3  #: exit code of a program that could not write its results
+#: Exit codes of a program that ran to its end and has no whole result.
+NO_RESULT = {
+    3: "the program could not write its results",
+    4: "every trial of a case missed its start window",
+}
 NAMED = 3  #: cases that a reason names before it only counts them
 
 
@@ -63,8 +67,8 @@ def ended_badly(code: int | None) -> Outcome:
     """The outcome of a program that did not return 0."""
     if code is None:
         return failed(Verdict.CRASHED, "the job ended before the program did")
-    if code == OUTPUT_FAILED:
-        return failed(Verdict.INCOMPLETE, "the program could not write its results (exit code 3)")
+    if code in NO_RESULT:
+        return failed(Verdict.INCOMPLETE, f"{NO_RESULT[code]} (exit code {code})")
     names = {number.value: number.name for number in signal.Signals}
     name = f", {names[code - 128]}" if code - 128 in names else ""
     return failed(Verdict.CRASHED, f"the program ended with exit code {code}{name}")
@@ -72,12 +76,10 @@ def ended_badly(code: int | None) -> Outcome:
 
 def wrong_world(launch: PlannedLaunch, records: LaunchRecords) -> Outcome | None:
     """The MPI and the processes that ran must be those that were asked for."""
-    said = " ".join(records.mpi_library.split())
-    if launch.library not in said:
+    said, wanted = (" ".join(text.split()) for text in (records.mpi_library, launch.library))
+    if not wanted or wanted not in said:
         fix = "./plumbline setup looks at the MPIs again"
-        return failed(
-            Verdict.INCORRECT, f"ran on {said[:80]!r}, not on {launch.library[:80]!r}; {fix}"
-        )
+        return failed(Verdict.INCORRECT, f"ran on {said[:80]!r}, not on {wanted[:80]!r}; {fix}")
     ran = (records.processes, records.per_node)
     if ran != (launch.processes, launch.per_node):
         asked = f"{launch.processes} processes, {launch.per_node} per node"
@@ -122,7 +124,7 @@ def outcome(
         return failed(Verdict.INCOMPLETE, reason)
     assessed = assess(launch, session)
     if assessed.verdict == Verdict.CRASHED:
-        return failed(Verdict.CRASHED, assessed.reason + entry.last_words)
+        return failed(Verdict.CRASHED, assessed.reason + entry.cause)
     if assessed.verdict is None and not entry.sane:
         return failed(Verdict.INCORRECT, f"ReFrame rejects it: {entry.reason}")
     return assessed

@@ -23,7 +23,9 @@ def processes_of(variable: str, value: str, prefix: bool = False) -> dict[int, s
         with contextlib.suppress(OSError):  # it ended meanwhile, or is another user's
             environment = b"\0" + (directory / "environ").read_bytes() + b"\0"
             if b"\0" + wanted in environment and int(directory.name) != os.getpid():
-                found[int(directory.name)] = (directory / "comm").read_text().strip()
+                found[int(directory.name)] = (
+                    (directory / "comm").read_text(errors="replace").strip()
+                )
     return found
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from postprocess import references
 from postprocess.errors import UsageError
-from postprocess.measure import make_plan
+from postprocess.measure import look_at_plan
 from postprocess.plan import planned_cases
-from postprocess.preparation import site_names
+from postprocess.preparation import is_site, site_names
 from postprocess.progress import Progress
 from postprocess.reframe_driver import Reframe, Selection
 from postprocess.workdir import WorkDirectory
@@ -41,21 +41,29 @@ def default_paths(work: WorkDirectory) -> list[Path]:
 def lint_path(work: WorkDirectory, path: Path, progress: Progress) -> list[str]:
     """What is wrong with one file or directory."""
     if path.is_dir():
-        return references.lint_root(path)
+        return lint_directory(work, path)
     if path.suffix == ".tsv":
         return references.lint(path)
-    if path.suffix == ".py":
+    if path.suffix == ".py" and is_site(path):
         return lint_site(work, path, progress)
     return [
-        f"{path}: neither a site (.py), nor a reference file (.tsv), nor a directory of references"
+        f"{path}: neither a site (.py), nor a reference file (.tsv), nor a directory of references; "
+        "checks are looked at with every site"
     ]
+
+
+def lint_directory(work: WorkDirectory, path: Path) -> list[str]:
+    """What is wrong with the references below a directory. Only those of Plumbline's may have none."""
+    if path not in work.reference_roots and not any(path.rglob("*.tsv")):
+        return [f"{path}: has no reference file; name sites one by one"]
+    return references.lint_root(path)
 
 
 def lint_site(work: WorkDirectory, path: Path, progress: Progress) -> list[str]:
     """What is wrong with a site file, from a dry run of every check on it."""
     reframe = Reframe(work.source, work.root, work.new_session(), work.reference_roots, None)
     try:
-        planned = make_plan(reframe, Selection(path))
+        planned = look_at_plan(reframe, Selection(path, only_looking=True))
     except UsageError as error:
         return [f"{path}: {error}"]
     progress.say(f"{path}: {len(planned_cases(planned))} cases in {len(planned)} launches")

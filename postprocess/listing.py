@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import json
+from collections import Counter
+from dataclasses import replace
 
+from postprocess.errors import UsageError
 from postprocess.formats import duration, plural, size
-from postprocess.measure import make_plan
+from postprocess.measure import look_at_plan
 from postprocess.night import Request, open_desk
 from postprocess.plan import PlannedLaunch
 from postprocess.progress import Progress
+from postprocess.summaries import SessionSummary, load_summary
 from postprocess.workdir import WorkDirectory
 
 ROUGH_TRIAL = (
@@ -22,7 +25,7 @@ def list_cases(work: WorkDirectory, request: Request, progress: Progress) -> int
     with work.held():
         desk = open_desk(work, request, progress)
         _, reframe = desk.open_session("list")
-        planned = make_plan(reframe, request.selection)
+        planned = look_at_plan(reframe, replace(request.selection, only_looking=True))
     known = known_seconds(work)
     for launch in planned:
         print(f"{launch.partition} {launch.environment} {launch.processes} processes")
@@ -63,22 +66,21 @@ def known_seconds(work: WorkDirectory) -> dict[tuple[str, str, int, int], float]
     known: dict[tuple[str, str, int, int], float] = {}
     for path in sorted(work.sessions.glob("*/summary.json")):
         try:
-            summary = json.loads(path.read_text())
-        except (OSError, ValueError):
-            continue
-        known |= launches_of(summary)
+            known |= launches_of(load_summary(path))
+        except UsageError:
+            continue  # of another version, or damaged: it tells nothing of the time
     return known
 
 
-def launches_of(summary: dict) -> dict[tuple[str, str, int, int], float]:
+def launches_of(summary: SessionSummary) -> dict[tuple[str, str, int, int], float]:
     """The wall times in one summary."""
-    cases: dict[tuple[str, str, int], int] = {}
-    for case in summary["cases"]:
-        place = (f"{case['system']}:{case['partition']}", case["environment"], case["processes"])
-        cases[place] = cases.get(place, 0) + 1
+    measured = [result.case for result in summary.results]
+    cases = Counter(
+        (f"{case.system}:{case.partition}", case.environment, case.processes) for case in measured
+    )
     found = {}
-    for launch in summary["launches"]:
-        place = (launch["partition"], launch["environment"], launch["processes"])
-        if launch["outcome"] == "ok":
-            found[(*place, cases.get(place, 0))] = launch["seconds"]
+    for launch in summary.launches:
+        place = (launch.partition, launch.environment, launch.processes)
+        if launch.outcome == "ok":
+            found[(*place, cases[place])] = launch.seconds
     return found

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,17 +14,18 @@ from postprocess.errors import UsageError
 from postprocess.judgement import Finished
 from postprocess.launches import outcome
 from postprocess.leftovers import end_processes
-from postprocess.plan import PlannedLaunch, read_plan
+from postprocess.plan import PlannedLaunch, planned_cases, read_plan
 from postprocess.programs import read_program
 from postprocess.progress import Progress
 from postprocess.reframe_driver import SESSION, Reframe, Selection
 
-#: ReFrame's line for the end of a test: result, how many of how many, and the test's name.
+#: ReFrame's line for the end of a test: result, how many of how many, and the test's name with its
+#: parameters, partition and environment.
 ENDED = re.compile(r"\[\s+(OK|FAIL|SKIP|XFAIL|XPASS|ABORT)\s*\] \(\s*(\d+)/(\d+)\) (.*)")
 STARTED = re.compile(r"\[ RUN\s+\] (.*)")
-HASH = re.compile(r" /[0-9a-f]{8} ")
+NAMED = re.compile(r"(?P<test>\S+) .*@[^+\s]+\+(?P<environment>\S+)")
 COMPLAINT = re.compile(r"(ERROR|WARNING): (?P<what>.*)")
-TAIL = 15  #: lines of ReFrame's output that are shown when it fails
+FIX = "./plumbline list shows environments, routines and counts"
 
 
 @dataclass(frozen=True)
@@ -45,11 +47,36 @@ def make_plan(reframe: Reframe, selection: Selection) -> list[PlannedLaunch]:
     launches = read_plan(reframe.session)
     if process.returncode != 0:
         raise UsageError(f"{complaint(output)} (all of it: {reframe.log})")
-    if not any(launch.cases for launch in launches):
-        raise UsageError(
-            "the selection matches no case: ./plumbline list shows environments, routines and counts"
-        )
+    if unmatched := next(without_case(selection, launches), None):
+        raise UsageError(f"{unmatched} matches no case: {FIX}")
     return launches
+
+
+def without_case(selection: Selection, launches: Sequence[PlannedLaunch]) -> Iterator[str]:
+    """The parts of a selection that the plan has nothing of: not even a part may be lost."""
+    cases = planned_cases(launches)
+    choice = selection.choice
+    environments = {case.environment for case in cases}
+    sought = [
+        ("--environment", selection.environments, environments),
+        ("--routine", choice.get("routines", ()), {case.routine for case in cases}),
+        ("--processes", choice.get("processes", ()), {case.processes for case in cases}),
+        ("--set-env", () if selection.environments else selection.set_env, environments),
+    ]
+    if not cases:
+        yield "the selection"
+    for option, wanted, found in sought:
+        yield from (f"{option} {word}" for word in wanted if word not in found)
+
+
+def look_at_plan(reframe: Reframe, selection: Selection) -> list[PlannedLaunch]:
+    """What the selection would run, without a session that stays. An error leaves its log for people.
+
+    :raises UsageError: as :func:`make_plan` does.
+    """
+    planned = make_plan(reframe, selection)
+    shutil.rmtree(reframe.session, ignore_errors=True)
+    return planned
 
 
 def complaint(output: Sequence[str]) -> str:
@@ -92,8 +119,14 @@ def show(line: str, progress: Progress) -> None:
 
 
 def short(name: str) -> str:
-    """ReFrame's name of a test case without its hash."""
-    return HASH.sub(" ", name)
+    """ReFrame's name of a test case as people say it; unchanged if it is not understood."""
+    match = NAMED.match(name)
+    if not match:
+        return name
+    words = [match["environment"], match["test"]]
+    words += [f"{count} processes" for count in re.findall(r"%processes=(\d+)", name)]
+    words += [f"launch {int(number) + 1}" for number in re.findall(r"%\.repeat_no=(\d+)", name)]
+    return ", ".join(words)
 
 
 def finish(

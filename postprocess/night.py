@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from postprocess import references_update, store
+from postprocess import atomic, references_update, store
 from postprocess.errors import UsageError
 from postprocess.formats import plural
 from postprocess.judgement import Finished, rows, verdicts
 from postprocess.leftovers import end_processes
 from postprocess.measure import make_plan, places, run_plan
-from postprocess.plan import PlannedLaunch, planned_cases
+from postprocess.plan import PlannedLaunch, planned_cases, read_plan
 from postprocess.preparation import Prepared, prepare
 from postprocess.progress import Progress
 from postprocess.reference_book import ReferenceBook, open_book
@@ -24,6 +24,7 @@ from postprocess.summary_file import Session, document, write_summary
 from postprocess.tables import verdict_table
 from postprocess.verdicts import CaseResult, exit_status
 from postprocess.workdir import WorkDirectory
+from spack_envs.layout import Layout
 
 AUTOMATIC_LAUNCHES = (
     5  #: of a calibration that nobody asked for; too few for more than provisional references
@@ -180,6 +181,7 @@ def keep(
     progress, request = desk.progress, desk.request
     status = exit_status(results, session.strict)
     stored = desk.work.store / f"{session.name}{store.SUFFIX}"
+    keep_locks(desk.work, session)
     with progress.phase("analysis"):
         store.write_session(stored, rows(session.name, session.started_utc, finished, results))
         data = document(
@@ -196,6 +198,18 @@ def keep(
     progress.say(f"time: {progress.split()}")
     progress.say(f"report: {html} and {markdown.name}; trials: {stored}")
     return status
+
+
+def keep_locks(work: WorkDirectory, session: Session) -> None:
+    """Keep with the session by what solution Spack built each environment of it."""
+    names = {launch.environment for launch in read_plan(session.directory)}
+    solutions = {name: Layout(work.root).environment(name) / "spack.lock" for name in sorted(names)}
+    kept = {
+        session.directory / "spack" / f"{name}.lock": path.read_bytes()
+        for name, path in solutions.items()
+        if path.exists()
+    }
+    atomic.replace(kept)
 
 
 def check_json_file(path: Path | None) -> None:

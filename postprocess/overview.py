@@ -97,19 +97,22 @@ def grid(summary: SessionSummary) -> Grid:
 
 def headline(summary: SessionSummary) -> str:
     """The verdict on the session in one sentence that promises no more than was asserted."""
-    total, failed = len(summary.results), len(summary.failed)
     counts = count(summary.results)
-    weak = {word: counts[word] for word in ("provisional", "skipped") if word in counts}
-    if not total:
-        return "Nothing was measured"
-    if failed:
-        return f"{failed} of {plural(total, 'case')} failed"
+    skipped, provisional = counts.get("skipped", 0), counts.get("provisional", 0)
+    total = len(summary.results)
+    judged = plural(total - skipped, "case")
+    if total == skipped:
+        return f"Nothing was measured: {skipped} skipped" if skipped else "Nothing was measured"
+    if summary.failed:
+        return f"{len(summary.failed)} of {plural(total, 'case')} failed"
     if summary.exit_status:
         return "No case failed, but the session did"
-    if not weak:
-        return f"All {total} cases are healthy" if total > 1 else "The only case is healthy"
-    asserted = "No failure" if sum(weak.values()) < total else "No gross change"
-    return f"{asserted} in {plural(total, 'case')}, of which {counts_text(weak)}"
+    rest = f", {skipped} skipped" if skipped else ""
+    if provisional == total - skipped:
+        return f"No gross change in {judged}, all provisional{rest}"
+    if provisional:
+        return f"No failure in {judged}, {provisional} of them provisional{rest}"
+    return f"No failure in {judged}{rest}"
 
 
 def last_line(summary: SessionSummary) -> str:

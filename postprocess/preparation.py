@@ -9,8 +9,9 @@ from pathlib import Path
 from postprocess.errors import UsageError
 from postprocess.progress import Progress
 from postprocess.workdir import WorkDirectory
-from site_configs import inventory, wheels
+from site_configs import inventory
 from site_configs.inventory import Inventory
+from site_configs.mpis import FAMILIES
 from spack_envs import machine as spack_machine
 from spack_envs.errors import SpackEnvironmentError
 from spack_envs.provide import NoSpack, Spack, provide
@@ -73,11 +74,10 @@ def take_inventory(
 ) -> Inventory:
     """The machine's MPIs, with wheels of the families it lacks."""
     asked = families or DEFAULT_FAMILIES
-    if unknown := sorted(set(asked) - set(wheels.FAMILIES)):
-        known = ", ".join(wheels.FAMILIES)
-        raise UsageError(
-            f"--mpis: {unknown[0]!r} is not a family that wheels can bring: choose from {known}"
-        )
+    known = [family for family, _ in FAMILIES]
+    if unknown := sorted(set(asked) - set(known)):
+        choice = ", ".join(known)
+        raise UsageError(f"--mpis: {unknown[0]!r} is not a family of MPIs: choose from {choice}")
     found = inventory.take(work.root, asked, progress.say, fresh)
     for entry in found.unusable:
         progress.note(f"{entry.mpicc} ({entry.origin}) is not usable: {entry.problem}")
@@ -120,4 +120,9 @@ def site_file(source: Path, site: str) -> Path:
 def site_names(source: Path) -> list[str]:
     """The sites that have a configuration here."""
     files = (source / "site_configs").glob("*.py")
-    return [path.stem for path in files if "site_configuration =" in path.read_text()]
+    return [path.stem for path in files if is_site(path)]
+
+
+def is_site(path: Path) -> bool:
+    """Whether a Python file has a ReFrame configuration in it."""
+    return "site_configuration =" in path.read_text(errors="replace")

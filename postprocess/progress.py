@@ -18,7 +18,9 @@ from postprocess.harmless import one_line
 class Progress:
     """Speaks on standard output. Each phase is timed; ``phases`` holds the seconds of each."""
 
-    console: Console = field(default_factory=lambda: Console(highlight=False, soft_wrap=True))
+    console: Console = field(
+        default_factory=lambda: Console(highlight=False, soft_wrap=True, emoji=False)
+    )
     phases: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(
         default_factory=list

@@ -10,7 +10,7 @@ from typing import Any
 
 from postprocess import provenance, references
 from postprocess.cases import Case
-from postprocess.references import Reference
+from postprocess.references import Reference, ReferenceError
 
 #: Facts of a launch that its reference must share, or the two are not comparable.
 METHOD = ("suite_version", "trials", "dropped", "relative_error", "cpu_model")
@@ -26,7 +26,7 @@ class Shelf:
 
     def difference(self, run: dict[str, Any]) -> str:
         """How this run was measured differently from the references, in one line; empty if it was not."""
-        method = self.origin.get("method", {})
+        method = {"suite_version": self.origin["suite_version"], **self.origin.get("method", {})}
         for key in METHOD:
             if key in method and method[key] != run.get(key):
                 return f"{key} is {run.get(key)!r}, and {method[key]!r} in {self.path.name}; calibrate again"
@@ -60,9 +60,21 @@ def open_book(roots: Sequence[Path], places: Iterable[tuple[str, str]]) -> Refer
         path = references.find(roots, system, partition, place[1])
         if path is not None:
             known = references.load(path, system, partition, place[1])
-            origin = json.loads(provenance.beside(path).read_text())
+            origin = read_origin(path)
             shelves[place] = Shelf(path, known, origin)
     return ReferenceBook(shelves)
+
+
+def read_origin(path: Path) -> dict[str, Any]:
+    """The provenance of a reference file that was loaded.
+
+    :raises postprocess.references.ReferenceError: if it describes no method by name and value.
+    """
+    sidecar = provenance.beside(path)
+    origin = json.loads(sidecar.read_text())
+    if not isinstance(origin.get("method", {}), dict):
+        raise ReferenceError(f"{sidecar}: method: is not an object; calibrate again")
+    return origin
 
 
 def method_of(run: dict[str, Any]) -> dict[str, Any]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from postprocess import provenance, references
+from postprocess import references
 from postprocess.calibration import calibrate
 from postprocess.cases import Case
 from postprocess.errors import UsageError
 from postprocess.judgement import Finished
-from postprocess.reference_book import method_of
+from postprocess.reference_book import method_of, read_origin
 from postprocess.summary_file import Session, utc_now
 from site_configs.machine import read_machine
 
@@ -40,12 +39,12 @@ def update(
     measured = samples(finished)
     chosen = {case: values for case, values in measured.items() if only is None or case in only}
     written = []
-    for place in sorted({(case.system, case.partition, case.environment) for case in chosen}):
+    for place in sorted({place_of(case) for case in chosen}):
         here = {case: values for case, values in chosen.items() if place_of(case) == place}
         launches = [
             each for each in finished if each.run and place_of(each.launch.cases[0]) == place
         ]
-        written.append(write_place(root, place, here, launches, session))
+        written.append(write_place(root, place, here, launches, session, only is not None))
     return written
 
 
@@ -60,33 +59,44 @@ def write_place(
     measured: dict[Case, list[float]],
     launches: Sequence[Finished],
     session: Session,
+    only_new: bool,
 ) -> Path:
-    """Write one reference file, new rows in the place of old ones."""
+    """Write one reference file: new rows in the place of old ones, or beside them."""
     path = references.location(root, *place)
-    origin = provenance_of(launches[0], session, measured)
-    rows = {}
-    if path.exists():
-        rows = references.load(path, *place)
-        origin = joined(path, json.loads(provenance.beside(path).read_text()), origin)
+    rows = references.load(path, *place) if path.exists() else {}
+    if only_new:
+        measured = {case: values for case, values in measured.items() if case not in rows}
+    if not measured:
+        return path
+    origin = provenance_of(launches, session, measured)
+    if rows:
+        origin = joined(path, read_origin(path), origin)
     rows |= {reference.case: reference for reference in calibrate(measured)}
     references.write(path, rows.values(), origin)
     return path
 
 
 def provenance_of(
-    launch: Finished, session: Session, measured: dict[Case, list[float]]
+    launches: Sequence[Finished], session: Session, measured: dict[Case, list[float]]
 ) -> dict[str, Any]:
-    """Where new references come from: what ran, on what, when, and every value behind them."""
-    run = launch.run
+    """Where new references come from: what ran, on what, when, and every value behind them.
+
+    :raises UsageError: if the launches differ in what makes times comparable.
+    """
+    run, method = launches[0].run, method_of(launches[0].run)
+    for each in launches:
+        if mixed := different(method, method_of(each.run)):
+            fix = "calibrate nodes of one kind at a time"
+            raise UsageError(f"{each.launch.environment}: launches differ in {mixed}; {fix}")
     return {
         "date_utc": utc_now(),
         "mpi_library": run["mpi_library"],
         "suite_version": run["suite_version"],
         "source_hash": run["source_hash"],
-        "spec": launch.spec,
+        "spec": launches[0].spec,
         "compiler": run.get("compiler", ""),
         "machine": read_machine().as_dict(),
-        "method": method_of(run),
+        "method": method,
         "sessions": [session.name],
         "headlines": {case.key: values for case, values in sorted(measured.items())},
     }
@@ -97,16 +107,18 @@ def joined(path: Path, old: dict[str, Any], new: dict[str, Any]) -> dict[str, An
 
     :raises UsageError: if they cannot stand in one file.
     """
-    if old.get("method") != new["method"]:
-        changed = [
-            key for key, value in new["method"].items() if old.get("method", {}).get(key) != value
-        ]
+    if changed := different(old.get("method", {}), new["method"]):
         fix = "move the file away, or choose another place with --output"
-        raise UsageError(
-            f"{path}: its references were measured with another {', '.join(changed)}; {fix}"
-        )
+        raise UsageError(f"{path}: its references were measured with another {changed}; {fix}")
     return {
         **new,
         "sessions": [*old["sessions"], *new["sessions"]],
         "headlines": old.get("headlines", {}) | new["headlines"],
     }
+
+
+def different(one: dict[str, Any], other: dict[str, Any]) -> str:
+    """The names of the facts in which two methods differ; empty if they do not."""
+    return ", ".join(
+        sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
+    )

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -16,7 +14,6 @@ from typing import Any
 
 SESSION = "PLUMBLINE_SESSION"
 START = "postprocess.start_reframe"
-SET_PARENT_DEATH_SIGNAL = 1  #: PR_SET_PDEATHSIG of prctl(2)
 
 
 @dataclass(frozen=True)
@@ -29,6 +26,7 @@ class Selection:
     launches: int = 1
     set_env: dict[str, dict[str, str]] = field(default_factory=dict)  #: by environment
     oversubscribe: bool = False
+    only_looking: bool = False  #: the site may be another machine's
 
 
 @dataclass(frozen=True)
@@ -79,13 +77,18 @@ class Reframe:
             "PLUMBLINE_CHOICE": json.dumps(selection.choice),
             "PLUMBLINE_SET_ENV": json.dumps(selection.set_env),
             "PLUMBLINE_OVERSUBSCRIBE": "1" if selection.oversubscribe else "0",
+            "PLUMBLINE_ONLY_LOOKING": "1" if selection.only_looking else "0",
             "PLUMBLINE_SPACK": str(self.spack or ""),
         }
         return variables
 
     def start(self, selection: Selection, action: str) -> subprocess.Popen[str]:
-        """Start ReFrame; it is told to end (and ends its jobs) when this process dies, however it dies."""
+        """Start ReFrame; it is told to end (and ends its jobs) when this process dies, however it dies.
+
+        An earlier report, if only of a dry run, is removed: none must be taken for that of this run.
+        """
         self.log.parent.mkdir(parents=True, exist_ok=True)
+        self.report.unlink(missing_ok=True)
         return subprocess.Popen(
             self.command(selection, action),
             cwd=self.source,
@@ -95,7 +98,6 @@ class Reframe:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            preexec_fn=end_with_parent,  # noqa: PLW1509 - no threads are started before
         )
 
     def lines(self, process: subprocess.Popen[str]) -> Iterator[str]:
@@ -107,8 +109,3 @@ class Reframe:
                 log.flush()
                 yield line.rstrip("\n")
         process.wait()
-
-
-def end_with_parent() -> None:
-    """Ask the kernel for SIGTERM when the parent dies, so that no job outlives a killed driver."""
-    ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)

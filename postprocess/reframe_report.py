@@ -9,6 +9,8 @@ from typing import Any
 
 from postprocess.harmless import one_line
 
+JOB = ("run", "run_wait")  #: phases in which it is the job, not what it left, that fails
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -33,29 +35,35 @@ class Entry:
 
     @property
     def timed_out(self) -> bool:
-        """Whether ReFrame or the scheduler ended the job at its time limit."""
-        return self.result == "fail" and "timed out" in self.reason
+        """Whether ReFrame or the scheduler (Slurm says so in the job's output) ended it at its limit."""
+        slurm = any("DUE TO TIME LIMIT" in line for line in self.error_lines)
+        return self.result == "fail" and ("job timed out" in self.reason or slurm)
+
+    @property
+    def error_lines(self) -> list[str]:
+        """What the job wrote to standard error, without empty lines."""
+        try:
+            written = Path(self.directory, self.errors).read_text(errors="replace").split("\n")
+        except OSError:
+            return []
+        return [line for line in written if line.strip()]
 
     @property
     def last_words(self) -> str:
         """The last line that the job wrote to standard error, as an appendix to a reason."""
-        try:
-            written = Path(self.directory, self.errors).read_text(errors="replace").split("\n")
-        except OSError:
-            return ""
-        words = [line for line in written if line.strip()]
+        words = self.error_lines
         return f": {one_line(words[-1].strip())[:200]}" if words else ""
 
     @property
+    def cause(self) -> str:
+        """Why the job ended, as an appendix to a reason: ReFrame's word, else the job's last."""
+        return f": {self.reason}" if self.phase in JOB and self.reason else self.last_words
+
+    @property
     def ran(self) -> bool:
-        """Whether the program was started at all."""
-        return self.result == "pass" or self.phase in (
-            "sanity",
-            "performance",
-            "run",
-            "run_wait",
-            "cleanup",
-        )
+        """Whether the program was started and ReFrame went on to its end."""
+        after = (*JOB, "sanity", "performance", "cleanup")
+        return self.result == "pass" or (self.result == "fail" and self.phase in after)
 
     @property
     def sane(self) -> bool:
@@ -71,7 +79,7 @@ def read_report(path: Path) -> list[Entry]:
     try:
         document = json.loads(path.read_text())
         return [entry(case) for run in document["runs"] for case in run["testcases"]]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return []
 
 
@@ -99,7 +107,8 @@ def blocked_by(entries: list[Entry], blocked: Entry) -> str:
     for needed in blocked.needs:
         builder = find(entries, *needed)
         if builder and builder.result == "fail":
-            return f"{builder.test} failed: {builder.reason}{builder.last_words}"
+            output = Path(builder.directory, builder.errors)
+            return f"the build failed: {builder.reason}{builder.last_words} (all of it: {output})"
     return ""
 
 

@@ -117,13 +117,16 @@ def launch_entry(finished: Finished) -> dict[str, Any]:
 
 
 def write_summary(path: Path, data: dict[str, Any]) -> None:
-    """Write a summary whole or not at all.
+    """Write a summary whole or not at all. A device (``/dev/stdout``) is written to, never replaced.
 
     :raises UsageError: if the file cannot be written.
     """
+    text = json.dumps(data, indent=1, allow_nan=False) + "\n"
     try:
-        text = json.dumps(data, indent=1, allow_nan=False) + "\n"
-        atomic.replace({path: text.encode("utf-8", "backslashreplace")})
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            path.write_text(text)
+        else:
+            atomic.replace({path: text.encode()})
     except OSError as error:
         raise UsageError(
             f"{path}: cannot be written: {error.strerror}; make room or choose another place"

@@ -65,9 +65,10 @@ class WorkDirectory:
         return session
 
     def last_session(self) -> Path | None:
-        """The newest session that came to a summary."""
-        summaries = sorted(self.sessions.glob("*/summary.json"))
-        return summaries[-1].parent if summaries else None
+        """The session that came to a summary last; a calibration on the way to it came to one before."""
+        summaries = self.sessions.glob("*/summary.json")
+        last = max(summaries, key=lambda path: (path.stat().st_mtime_ns, path), default=None)
+        return last.parent if last else None
 
     @contextmanager
     def held(self) -> Iterator[None]:

@@ -23,6 +23,10 @@ from site_configs.mpis import OVERSUBSCRIBED
 SET_ENV = "PLUMBLINE_SET_ENV"
 #: Set to 1 to allow more processes than cores (for trying things out; such times mean little).
 OVERSUBSCRIBE = "PLUMBLINE_OVERSUBSCRIBE"
+#: The session that Plumbline runs. It was told the site, so host names need not match.
+SESSION = "PLUMBLINE_SESSION"
+#: Set to 1 where a site is only looked at, perhaps on a machine without its modules.
+ONLY_LOOKING = "PLUMBLINE_ONLY_LOOKING"
 
 
 @register_launcher("mpiexec-of-environment")
@@ -61,12 +65,15 @@ def environment(
     :param launcher: name of one of ReFrame's launchers (``srun``), or the words that start a launch line
         (``["/opt/mpich/bin/mpiexec"]``), to which ``-n N`` and the program are added.
     :param mpicc: compiler wrapper, found after the modules are loaded or given by absolute path.
-    :param env_vars: needed to compile and to run.
+    :param env_vars: needed to compile and to run; the values as a shell reads them.
     """
+    if not library.strip():
+        raise ValueError(f"environment {name!r}: library: is empty, and would accept every MPI")
     variables = dict(env_vars or {})
     if oversubscribing():
         variables |= OVERSUBSCRIBED.get(family, {})
-    variables |= json.loads(os.environ.get(SET_ENV, "{}")).get(name, {})
+    chosen = json.loads(os.environ.get(SET_ENV, "{}")).get(name, {})
+    variables |= {key: quote(value) for key, value in chosen.items()}
     extras = {
         "library": library,
         "family": family,
@@ -145,12 +152,16 @@ def site(
     hostnames: Sequence[str] = (".*",),
     modules_system: str = "nomod",
 ) -> dict[str, Any]:
-    """A whole ReFrame configuration of one system."""
+    """A whole ReFrame configuration of one system.
+
+    :param hostnames: patterns of the hosts it is for, where ReFrame is started by hand.
+    """
+    looking = os.environ.get(ONLY_LOOKING) == "1"
     system = {
         "name": name,
         "descr": description,
-        "hostnames": list(hostnames),
-        "modules_system": modules_system,
+        "hostnames": [".*"] if SESSION in os.environ else list(hostnames),
+        "modules_system": "nomod" if looking else modules_system,
         "partitions": [dict(entry) for entry in partitions],
     }
     general = {"target_systems": ["*"], "unload_modules": []}
@@ -165,7 +176,7 @@ def site(
 def logging() -> dict[str, Any]:
     """ReFrame's own log goes to the session. Performance logs have one row per variable: with one row
     per test, columns would differ between tests."""
-    directory = Path(os.environ.get("PLUMBLINE_SESSION") or work_directory())
+    directory = Path(os.environ.get(SESSION) or work_directory())
     return {
         "perflog_multiline": True,
         "handlers": [

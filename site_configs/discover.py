@@ -8,11 +8,12 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from shlex import quote
 
 from site_configs.probe import Candidate
 
 MODULE = re.compile(
-    r"(^|[/_-])(open-?mpi|mpich|mvapich\d?|intel-?mpi|impi|cray-mpich)([/_-]|$)", re.I
+    r"(^|[/_-])(open-?mpi\d*|mpich\d*|mvapich\d*|intel-?mpi|impi|cray-mpich)([/_-]|$)", re.I
 )
 MODULE_SECONDS = 30
 
@@ -45,7 +46,8 @@ def points_to(link: Path, targets: set[Path]) -> bool:
     seen = set()
     while link.is_symlink() and link not in seen:
         seen.add(link)
-        link = link.parent / os.readlink(link)
+        target = link.parent / os.readlink(link)
+        link = Path(os.path.realpath(target.parent), target.name)
         if link in targets:
             return True
     return False
@@ -56,7 +58,7 @@ def on_path(path: str) -> list[Candidate]:
     found: list[Path] = []
     directories: set[Path] = set()
     for name in filter(None, path.split(os.pathsep)):
-        real = Path(name).resolve()
+        real = Path(os.path.realpath(name))
         if real not in directories:
             directories.add(real)
             found += wrappers(real)
@@ -72,8 +74,10 @@ def module_shell(command: str) -> str:
         result = subprocess.run(
             ["bash", "-lc", command],
             check=False,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
+            errors="replace",
             timeout=MODULE_SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired):
@@ -87,7 +91,8 @@ def from_modules() -> list[Candidate]:
         "bash"
     ):
         return []
-    names = [line.strip() for line in module_shell("module -t avail 2>&1").splitlines()]
+    lines = module_shell("module -t avail 2>&1").splitlines()
+    names = [line.strip().removesuffix("(default)") for line in lines]
     modules = [name for name in names if MODULE.search(name) and not name.endswith((":", "/"))]
     return [candidate for module in modules if (candidate := from_module(module))]
 
@@ -96,9 +101,9 @@ def from_module(module: str) -> Candidate | None:
     """The wrapper that a module puts on PATH, with the search paths that the module sets."""
     names = ("PATH", "LD_LIBRARY_PATH", "I_MPI_ROOT")
     shown = "; ".join(f'echo "${{{name}-}}"' for name in names)
-    output = module_shell(f"module load '{module}' >&2 && command -v mpicc && {{ {shown}; }}")
-    lines = output.splitlines()
-    if len(lines) != 1 + len(names):
+    output = module_shell(f"module load {quote(module)} >&2 && command -v mpicc && {{ {shown}; }}")
+    lines = output.splitlines()[-1 - len(names) :]  # before them, what the user's profile prints
+    if len(lines) <= len(names) or not Path(lines[0]).is_absolute():
         return None
     mpicc = Path(lines[0])
     env = tuple((name, value) for name, value in zip(names, lines[1:], strict=True) if value)

@@ -19,6 +19,7 @@ from site_configs.probe import Candidate, probe
 
 SCHEMA = 1
 Say = Callable[[str], None]
+State = list[list[str | int]] | None
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,8 @@ def merged(mpis: Iterable[Mpi]) -> list[Mpi]:
 def save(inventory: Inventory, path: Path) -> None:
     """Write the inventory whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    written = max((changed(mpi) for mpi in inventory.mpis), default=0.0)
-    data = {"schema": SCHEMA, "newest_file": written, **asdict(inventory)}
+    files = {mpi.name: state(mpi) for mpi in inventory.mpis}
+    data = {"schema": SCHEMA, "files": files, **asdict(inventory)}
     unfinished = path.with_suffix(f".{os.getpid()}.unfinished")
     unfinished.write_text(json.dumps(data, indent=1) + "\n")
     unfinished.replace(path)
@@ -103,37 +104,53 @@ def load(work: Path) -> Inventory:
 
     :raises LookupError: if there is none of this version yet.
     """
-    data = read(inventory_file(work))
-    if data is None:
+    stored = read(inventory_file(work))
+    if stored is None:
         raise LookupError(
             f"{inventory_file(work)}: no inventory of this machine: run ./plumbline setup"
         )
-    mpis = tuple(from_dict(mpi) for mpi in data["mpis"])
-    unusable = tuple(Unusable(**entry) for entry in data["unusable"])
-    return Inventory(read_machine(), mpis, unusable)
+    return Inventory(read_machine(), stored.mpis, stored.unusable)
 
 
-def read(path: Path) -> dict | None:
+@dataclass(frozen=True)
+class Stored:
+    """What the file keeps of an inventory: the MPIs, and how the files of each were, by its name."""
+
+    mpis: tuple[Mpi, ...]
+    unusable: tuple[Unusable, ...]
+    files: dict[str, State]
+
+
+def read(path: Path) -> Stored | None:
     """The stored inventory, or None where there is none that this version can use."""
     try:
         data = json.loads(path.read_text())
-    except (OSError, ValueError):
+        if data["schema"] != SCHEMA:
+            return None
+        mpis = tuple(from_dict(mpi) for mpi in data["mpis"])
+        unusable = tuple(Unusable(**entry) for entry in data["unusable"])
+        return Stored(mpis, unusable, dict(data["files"]))
+    except (OSError, ValueError, KeyError, TypeError):
         return None
-    return data if isinstance(data, dict) and data.get("schema") == SCHEMA else None
 
 
 def remembered(path: Path) -> dict[str, Mpi]:
     """MPIs by wrapper that need no second probe: their wrapper and launcher are as they were."""
-    data = read(path)
-    if data is None:
+    stored = read(path)
+    if stored is None:
         return {}
-    mpis = [from_dict(mpi) for mpi in data["mpis"]]
-    return {mpi.mpicc: mpi for mpi in mpis if changed(mpi) <= data["newest_file"]}
+    now = {mpi.name: state(mpi) for mpi in stored.mpis}
+    return {
+        mpi.mpicc: mpi
+        for mpi in stored.mpis
+        if now[mpi.name] and now[mpi.name] == stored.files.get(mpi.name)
+    }
 
 
-def changed(mpi: Mpi) -> float:
-    """Time of the last change of the files by which an MPI is reached; infinite if one is gone."""
+def state(mpi: Mpi) -> State:
+    """Where the wrapper and the launcher lead, and when they last changed; None if one is gone."""
     try:
-        return max(os.stat(path).st_ctime for path in (mpi.mpicc, mpi.mpiexec))
+        paths = (mpi.mpicc, mpi.mpiexec)
+        return [[os.path.realpath(path), os.stat(path).st_ctime_ns] for path in paths]
     except OSError:
-        return float("inf")
+        return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 
 @dataclass(frozen=True)
@@ -13,6 +13,12 @@ class Topology:
     sockets_per_node: int = 1
     nodes: int = 1
     nodes_per_switch: int = 0  #: 0 where it is not known
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            least = 0 if field.name == "nodes_per_switch" else 1
+            if getattr(self, field.name) < least:
+                raise ValueError(f"Topology: {field.name}: write {least} or more")
 
     @property
     def cores(self) -> int:

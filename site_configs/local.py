@@ -1,5 +1,7 @@
 """The machine at hand: one node, no scheduler, the MPIs that ``./plumbline setup`` found or installed."""
 
+from shlex import quote
+
 from site_configs.common import environment, partition, site, work_directory
 from site_configs.inventory import load
 from site_configs.ladder import Topology
@@ -24,7 +26,7 @@ site_configuration = site(
             launcher=mpi.launcher,
             mpicc=mpi.mpicc,
             modules=[mpi.module] if mpi.module else [],
-            env_vars=mpi.env,
+            env_vars={key: quote(value) for key, value in mpi.env.items()},
         )
         for mpi in inventory.mpis
     ],

@@ -53,20 +53,28 @@ def cpu_list(text: str) -> set[int]:
 def cache_bytes(text: str) -> int:
     """Bytes of a kernel cache size such as ``1024K``."""
     text = text.strip()
-    return int(text[:-1]) * UNITS[text[-1]] if text[-1] in UNITS else int(text)
+    return int(text[:-1]) * UNITS[text[-1]] if text[-1:] in UNITS else int(text)
 
 
 def read_caches(cpu: Path) -> tuple[Cache, ...]:
     """The data and unified caches of one CPU; empty where the kernel shows none (some containers)."""
     caches = []
     for index in sorted((cpu / "cache").glob("index*")):
-        kind = (index / "type").read_text().strip()
-        if kind != "Instruction":
-            level = int((index / "level").read_text())
-            size = cache_bytes((index / "size").read_text())
-            shared = len(cpu_list((index / "shared_cpu_list").read_text()))
-            caches.append(Cache(level, kind, size, shared))
-    return tuple(caches)
+        try:
+            caches.append(read_cache(index))
+        except (OSError, ValueError):
+            continue  # some ARM machines list caches without their sizes
+    return tuple(cache for cache in caches if cache.type != "Instruction")
+
+
+def read_cache(index: Path) -> Cache:
+    """One cache from its directory. OSError or ValueError if the kernel does not tell all of it."""
+    return Cache(
+        level=int((index / "level").read_text()),
+        type=(index / "type").read_text().strip(),
+        bytes=cache_bytes((index / "size").read_text()),
+        shared_by=len(cpu_list((index / "shared_cpu_list").read_text())),
+    )
 
 
 def quota_cpus(group: Path = Path("/sys/fs/cgroup")) -> int | None:

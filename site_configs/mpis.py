@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 #: Family, and the pattern of its MPI_Get_library_version string with the version as the only group.
 #: Derived libraries come before MPICH, whose string some of them carry too.
 FAMILIES = (
-    ("intel-mpi", re.compile(r"Intel\(R\) MPI Library (\d[\w.]*)")),
-    ("mvapich", re.compile(r"MVAPICH\d?(?: Version)?\s*:?\s*(\d[\w.]*)")),
+    ("intel-mpi", re.compile(r"Intel\(R\) MPI Library (\d[\w.]*(?: Update \d+)?)")),
+    ("mvapich", re.compile(r"MVAPICH\S* Version\s*:\s*(\d[\w.]*)")),
     ("cray-mpich", re.compile(r"CRAY MPICH version (\d[\w.]*)")),
     ("openmpi", re.compile(r"Open MPI v(\d[\w.]*)")),
     ("mpich", re.compile(r"MPICH Version:\s*(\d[\w.]*)")),
@@ -99,15 +100,18 @@ OVERSUBSCRIBED = {
 
 
 def distinct_names(mpis: list[Mpi]) -> list[Mpi]:
-    """The same MPIs, later ones renamed where two are of one family and version."""
-    from dataclasses import replace
+    """The same MPIs, named by family and version; a second one of the same ends in ``-2``, and so on.
 
-    seen: dict[str, int] = {}
+    Names follow from the order alone, not from the names that the MPIs had before.
+    """
+    taken: set[str] = set()
     renamed = []
     for mpi in mpis:
-        seen[mpi.name] = seen.get(mpi.name, 0) + 1
-        suffix = f"-{seen[mpi.name]}" if seen[mpi.name] > 1 else ""
-        renamed.append(replace(mpi, name=mpi.name + suffix))
+        plain = environment_name(mpi.family, mpi.version)
+        names = (plain if number == 1 else f"{plain}-{number}" for number in count(1))
+        name = next(name for name in names if name not in taken)
+        taken.add(name)
+        renamed.append(replace(mpi, name=name))
     return renamed
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -56,23 +58,30 @@ def run(command: list[str], env: Mapping[str, str], step: str) -> str:
     :raises ProbeError: if it cannot be started, fails or does not end in time.
     """
     try:
-        result = subprocess.run(
+        process = subprocess.Popen(
             command,
-            check=False,
             env=dict(env),
-            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            timeout=TIME_LIMIT,
+            start_new_session=True,
         )
-    except subprocess.TimeoutExpired:
-        raise ProbeError(f"{step} did not end within {TIME_LIMIT} s") from None
     except OSError as error:
         raise ProbeError(f"{step}: {error.strerror}: {command[0]}") from None
-    if result.returncode != 0:
-        said = one_line(result.stderr or result.stdout)[-300:]
-        raise ProbeError(f"{step} failed with exit code {result.returncode}: {said}")
-    return result.stdout
+    with process:
+        try:
+            output, errors = process.communicate(timeout=TIME_LIMIT)
+        except subprocess.TimeoutExpired:
+            raise ProbeError(f"{step} did not end within {TIME_LIMIT} s") from None
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # what it started and left behind
+    if process.returncode != 0:
+        said = one_line(errors or output)[-300:]
+        raise ProbeError(f"{step} failed with exit code {process.returncode}: {said}")
+    return output
 
 
 def library_version(candidate: Candidate, env: Mapping[str, str]) -> str:
@@ -88,7 +97,8 @@ def library_version(candidate: Candidate, env: Mapping[str, str]) -> str:
     world, _, library = output.partition("\n")
     if world != "world of 2":
         raise ProbeError(
-            f"{candidate.mpiexec} does not start programs of {candidate.mpicc}: {world}"
+            f"{candidate.mpiexec} does not start programs of {candidate.mpicc}: "
+            f"{one_line(world)[:80] or 'no output'}"
         )
     return one_line(library)
 

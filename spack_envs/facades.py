@@ -7,6 +7,7 @@ oneAPI, ``PREFIX/mpi/VERSION/bin``, which the wheels do not have.
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 from pathlib import Path
@@ -61,9 +62,10 @@ def make_intel_facade(prefix: Path, version: str, facade: Path) -> None:
 
 def component_version(version: str) -> str:
     """The folder that oneAPI has for a version: two numbers from 2021.11 on, before that all."""
-    numbers = version.split(".")
-    year, release = (int(number) for number in (*numbers, "0")[:2])
-    return ".".join(numbers[:2]) if (year, release) >= (2021, 11) else version
+    year, _, rest = version.partition(".")
+    release = re.match(r"\d+", rest)
+    numbers = (int(year) if year.isdecimal() else 0, int(release.group()) if release else 0)
+    return ".".join(version.split(".")[:2]) if numbers >= (2021, 11) else version
 
 
 def make_bin_facade(mpicc: Path, mpiexec: Path, facade: Path) -> None:

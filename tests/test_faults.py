@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import time
@@ -12,14 +13,17 @@ import pytest
 from mpi_support import Installation, fault_library, of_family
 from workshop import Ended, Workshop
 
+from postprocess import provenance
+from postprocess.bands import band
 from postprocess.leftovers import processes_of
 from postprocess.references import Reference, load, location, write
 from postprocess.reframe_driver import SESSION
 
 pytestmark = pytest.mark.mpi
-FEW = ("--routine", "bcast,reduce_sum", "--trials", "11")
-SHORT = ("--routine", "bcast", "--bytes", "8", "--trials", "11")
-WIDE = 1.0  #: spread on the logarithm: only a change of a factor of fifteen leaves such a band
+FEW = ("--routine", "bcast,reduce_sum", "--trials", "5")
+SHORT = ("--routine", "bcast", "--bytes", "8", "--trials", "5")
+CENTER = 1e-3  #: seconds; of references that say what no noise of a shared machine contradicts,
+SPREAD = 2.2  #: with this spread on the logarithm: the band ends at about 0.3 s
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +43,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
 
 @pytest.fixture(scope="module")
 def reviewed(workshop: Workshop, mpich: Installation, openmpi: Installation) -> Path:
-    """References of two MPIs with a stated spread, so that no ordinary noise of a shared machine shows."""
+    """References of two MPIs, calibrated by the command and then given a stated center and spread."""
     root = workshop.home / "reviewed"
     names = f"{mpich.name},{openmpi.name}"
     ended = workshop.run(
@@ -49,15 +53,13 @@ def reviewed(workshop: Workshop, mpich: Installation, openmpi: Installation) -> 
     for name in names.split(","):
         path = location(root, "local", "cpu", name)
         measured = load(path, "local", "cpu", name).values()
-        wide = [Reference(each.case, each.center, WIDE, 20) for each in measured]
+        wide = [Reference(each.case, CENTER, SPREAD, 20) for each in measured]
         write(path, wide, origin_of(path))
     return root
 
 
 def origin_of(path: Path) -> dict:
-    import json
-
-    return json.loads(path.with_name(path.stem + ".provenance.json").read_text())
+    return json.loads(provenance.beside(path).read_text())
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +96,11 @@ def test_planted_slowdown_is_found_exactly_where_it_is(
     openmpi: Installation,
     tmp_path: Path,
 ) -> None:
-    delay = planted(openmpi, fault_library(openmpi, tmp_path), "delay", bytes=10_000, seconds=0.05)
+    known = load(location(reviewed, "local", "cpu", openmpi.name), "local", "cpu", openmpi.name)
+    beyond = 2 * max(band(each).upper for each in known.values())
+    delay = planted(
+        openmpi, fault_library(openmpi, tmp_path), "delay", bytes=10_000, seconds=beyond
+    )
     names = f"{mpich.name},{openmpi.name}"
     ended = workshop.measure("--environment", names, *FEW, *delay, "--references", str(reviewed))
     slow = {name for name, verdict in ended.verdicts().items() if verdict == "regressed"}
@@ -149,7 +155,7 @@ def test_failed_build_names_its_mpi_and_spares_the_others(
     ended = fresh.measure("--environment", names, *SHORT, flag)
     verdicts = ended.verdicts()
     assert verdicts[f"{mpich.name} bcast 8"] == "incomplete"
-    assert any("build_mpicost failed" in reason for reason in ended.reasons())
+    assert any("the build failed" in reason for reason in ended.reasons())
     assert verdicts[f"{openmpi.name} bcast 8"] == "provisional"
     assert ended.status == 1
 
@@ -230,6 +236,6 @@ def wait_for_program(workshop: Workshop) -> None:
 
 def test_every_trial_can_be_found_again(workshop: Workshop, reviewed: Path) -> None:
     frame = pl.read_parquet(workshop.home / "store" / "*.parquet")
-    healthy = frame.filter(pl.col("verdict") == "pass")
+    healthy = frame.filter(pl.col("verdict").is_in(["pass", "fast"]))
     assert healthy.height > 0
-    assert set(healthy["t_max"].list.len()) == {11}
+    assert set(healthy["t_max"].list.len()) == {5}

@@ -117,6 +117,8 @@ def test_intel_wheel_gets_the_layout_of_oneapi(tmp_path):
         ("2021.10.0", "2021.10.0"),
         ("2022.0.1", "2022.0"),
         ("2019.8.254", "2019.8.254"),
+        ("2021", "2021"),
+        ("2021.19rc1", "2021.19rc1"),
     ],
 )
 def test_folder_of_a_version_is_that_of_the_recipe(version, folder):

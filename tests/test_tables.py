@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postprocess import tables
+from postprocess.harmless import one_line
 from postprocess.summaries import SessionSummary, parse_summary
 from postprocess.verdicts import HEALTHY, Verdict
 from tests import report_samples as samples
@@ -153,7 +154,8 @@ def test_hostile_text_is_shown_and_not_obeyed(terminal):
     assert text.count("\n") == tables.render(summary_of(plain), 80, terminal).count("\n")
     rest = COLOUR.sub("", text) if terminal else text
     assert rest.replace("\n", "").isprintable()
-    assert "[red]c[/red]" in rest
+    assert f"note: {one_line(samples.HOSTILE)}\n" in rest
+    assert f"rerun: {one_line(samples.HOSTILE)}\n" in rest
     assert r"\n# l\r\n- m\t\x1b[31mn\x07\x00\u202eo\u2028p" in rest
 
 

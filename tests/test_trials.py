@@ -50,17 +50,14 @@ def test_launches_come_in_order_and_the_latest_are_kept():
         {"t_max": ()},
         {"t_max": (1.0, float("nan"), 1.0)},
         {"t_max": (1.0, 0.0, 1.0)},
+        {"t_max": (1.0, float("inf"), 1.0)},
         {"t_max": (1.0, 2.0), "late": (False,)},
         {"t_max": (1.0, 2.0), "late": (False, True)},
         {"summary": None},
     ],
 )
 def test_broken_trials_yield_no_picture_and_no_error(damage):
-    row = (
-        replace(next(row for row in NIGHT.rows if row.summary), late=(), **damage)
-        if ("late" not in damage)
-        else replace(next(row for row in NIGHT.rows if row.summary), **damage)
-    )
+    row = replace(next(row for row in NIGHT.rows if row.summary), **{"late": (), **damage})
     assert trials.read(samples.Night(rows=[row]).frame(), samples.SESSION) == {}
 
 

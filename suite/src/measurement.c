@@ -51,59 +51,82 @@ static bool sampling_is_done(struct bench *bench)
     return done != 0;
 }
 
-static void sample(struct bench *bench, const struct routine *routine, const struct exchange *exchange)
+/* Where this rank received wrong data first. */
+struct witness {
+    struct finding finding;
+    size_t trial; /* counted from 1; 0: in the run before the timing, with fresh data */
+    bool after;   /* in the run after the timing, with other fresh data */
+};
+
+static void report(const struct item *item, const struct exchange *exchange, const struct witness *witness)
+{
+    char text[320], when[48] = "before timing";
+    const struct finding *finding = &witness->finding;
+    if (witness->trial > 0)
+        snprintf(when, sizeof when, "in trial %zu", witness->trial);
+    if (witness->after)
+        snprintf(when, sizeof when, "after timing");
+    snprintf(text, sizeof text,
+             "wrong data: %s peer %d bytes %llu: rank %d index %zu: %.17g instead of %.17g, %s",
+             item->routine->name, exchange->peer, (unsigned long long)item->bytes, exchange->rank,
+             finding->index, finding->received, finding->expected, when);
+    print_error(text);
+}
+
+static void verify(struct witness *witness, const struct routine *routine, const struct exchange *exchange,
+                   const struct pattern *pattern, size_t trial)
+{
+    if (witness->finding.wrong)
+        return;
+    witness->finding = buffers_verify(routine, exchange, pattern);
+    witness->trial = trial;
+}
+
+/* One run on fresh data, which nobody times. */
+static void verify_run(struct witness *witness, const struct routine *routine, const struct exchange *exchange,
+                       const struct pattern *pattern)
+{
+    buffers_fill(routine, exchange, pattern);
+    buffers_poison(routine, exchange);
+    exchange->operation(exchange);
+    verify(witness, routine, exchange, pattern, 0);
+}
+
+/* The trials. What each of them brought is verified before the next one begins. */
+static void sample(struct bench *bench, struct witness *witness, const struct routine *routine,
+                   const struct exchange *exchange, const struct pattern *pattern)
 {
     struct trials *trials = &bench->trials;
     trials->count = 0;
     do {
         size_t left = trials->capacity - trials->count;
         size_t count = left < trials->batch ? left : trials->batch;
-        timing_run(exchange, &bench->sync, &bench->flush, trials->stamps, count);
+        for (size_t i = 0; i < count; i++) {
+            buffers_poison(routine, exchange);
+            trials->stamps[i] = timing_trial(exchange, &bench->sync, &bench->flush);
+            verify(witness, routine, exchange, pattern, trials->count + i + 1);
+        }
         trials_append(trials, &bench->world->control, &bench->clock, count,
                       routine_takes_part(routine, exchange), routine->paired ? 2 : 1);
     } while (!sampling_is_done(bench));
 }
 
-static void report(const struct item *item, const struct exchange *exchange, const struct finding *finding,
-                   const char *when)
-{
-    char text[256];
-    snprintf(text, sizeof text, "wrong data: %s peer %d bytes %llu: rank %d index %zu: %.17g instead of %.17g, %s",
-             item->routine->name, exchange->peer, (unsigned long long)item->bytes, exchange->rank,
-             finding->index, finding->received, finding->expected, when);
-    print_error(text);
-}
-
-/* Runs the routine once on fresh data and verifies what it brought. */
-static struct finding trial_run(const struct routine *routine, const struct exchange *exchange,
-                                const struct pattern *pattern)
-{
-    buffers_fill(routine, exchange, pattern);
-    buffers_poison(routine, exchange);
-    exchange->operation(exchange);
-    return buffers_verify(routine, exchange, pattern);
-}
-
-/* Verification before, in the last trial of, and after the timing; this rank's view. */
+/* True if this rank received what it must: before, in and after the timing. */
 static bool verify_and_sample(struct bench *bench, const struct item *item, const struct exchange *exchange,
                               uint64_t seed)
 {
-    static const char *const when[] = {"before timing", "in the last trial", "after timing"};
     const struct routine *routine = item->routine;
     struct pattern pattern = {.seed = seed, .processes = exchange->processes};
-    struct finding findings[3];
-    findings[0] = trial_run(routine, exchange, &pattern);
-    buffers_poison(routine, exchange);
-    sample(bench, routine, exchange);
-    findings[1] = buffers_verify(routine, exchange, &pattern);
-    pattern.seed = ~seed;
-    findings[2] = trial_run(routine, exchange, &pattern);
-    for (int i = 0; i < 3; i++)
-        if (findings[i].wrong) {
-            report(item, exchange, &findings[i], when[i]);
-            return false;
-        }
-    return true;
+    struct pattern other = {.seed = ~seed, .processes = exchange->processes};
+    struct witness witness = {0};
+    verify_run(&witness, routine, exchange, &pattern);
+    sample(bench, &witness, routine, exchange, &pattern);
+    bool well = !witness.finding.wrong;
+    verify_run(&witness, routine, exchange, &other);
+    witness.after = well;
+    if (witness.finding.wrong)
+        report(item, exchange, &witness);
+    return !witness.finding.wrong;
 }
 
 struct measurement measurement_run(struct bench *bench, const struct item *item, int peer, uint64_t seed)

@@ -41,7 +41,8 @@ struct exchange measurement_exchange(const struct item *item, int peer, const st
 /* Trials that run without a decision, after the last of them, whether and how to go on. */
 size_t measurement_batch(const struct options *options);
 
-/* Verifies, times and verifies again. A rank that received wrong data names it on standard error.
+/* Verifies a run on fresh data, times the trials and verifies each, and verifies a run on other fresh
+ * data. A rank that received wrong data names it on standard error.
  * Collective. */
 struct measurement measurement_run(struct bench *bench, const struct item *item, int peer, uint64_t seed);
 

@@ -1,19 +1,16 @@
 #include "timing.h"
 
-void timing_run(const struct exchange *exchange, const struct sync *sync, struct flush *flush,
-                struct stamps *stamps, size_t count)
+struct stamps timing_trial(const struct exchange *exchange, const struct sync *sync, struct flush *flush)
 {
-    for (size_t trial = 0; trial < count; trial++) {
-        flush_touch(flush);
-        /* The flush has also thrown out the arguments of the call and the pages behind the clock. They
-         * are ours, not the routine's, so they are fetched again before the start. */
-        struct exchange arguments = *exchange;
-        (void)clock_now();
-        bool late = sync_start(sync);
-        int64_t start = clock_now();
-        arguments.operation(&arguments);
-        int64_t stop = clock_now();
-        sync_end(sync);
-        stamps[trial] = (struct stamps){.start = start, .stop = stop, .late = late};
-    }
+    flush_touch(flush);
+    /* The flush has also thrown out the arguments of the call and the pages behind the clock. They are
+     * ours, not the routine's, so they are fetched again before the start. */
+    struct exchange arguments = *exchange;
+    (void)clock_now();
+    bool late = sync_start(sync);
+    int64_t start = clock_now();
+    arguments.operation(&arguments);
+    int64_t stop = clock_now();
+    sync_end(sync);
+    return (struct stamps){.start = start, .stop = stop, .late = late};
 }

@@ -1,8 +1,7 @@
-/* The timing loop. There is one, for every routine. */
+/* The timed section. There is one, for every routine. */
 #ifndef MPICOST_TIMING_H
 #define MPICOST_TIMING_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "flush.h"
@@ -16,10 +15,9 @@ struct stamps {
     bool late; /* missed the start window */
 };
 
-/* Runs `count` trials of the template of Luecke et al. (2001): flush, synchronise, stamp, routine, stamp,
+/* Runs one trial of the template of Luecke et al. (2001): flush, synchronise, stamp, routine, stamp,
  * barrier. Between the stamps stands the call of the routine, through a pointer, and nothing else.
  * Collective. */
-void timing_run(const struct exchange *exchange, const struct sync *sync, struct flush *flush,
-                struct stamps *stamps, size_t count);
+struct stamps timing_trial(const struct exchange *exchange, const struct sync *sync, struct flush *flush);
 
 #endif

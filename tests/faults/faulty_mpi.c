@@ -1,12 +1,12 @@
 /* Plants one fault into a running MPI program, by the profiling interface. Loaded with LD_PRELOAD.
  *
  * PLANTED_FAULT  delay    every MPI_Bcast of at least PLANTED_BYTES takes PLANTED_SECONDS longer
- *                hang     the tenth MPI_Bcast never returns on rank 1
- *                crash    the tenth MPI_Bcast kills rank 1
+ *                hang     the third MPI_Bcast never returns on rank 1
+ *                crash    the third MPI_Bcast kills rank 1
  *                early    the program dies before MPI_Init
  *                late     the program dies at the end of MPI_Finalize, after all results are written
  *                exit     the program returns 9 after all results are written
- *                corrupt  every MPI_Bcast after the tenth delivers one wrong byte to rank 1
+ *                corrupt  every MPI_Bcast from the third on delivers one wrong byte to rank 1
  */
 #define _POSIX_C_SOURCE 200809L
 #include <mpi.h>
@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { AFTER = 10, EXIT_CODE = 9 };
+enum { BEFORE = 2, EXIT_CODE = 9 };
 
 static int planted(const char *fault)
 {
@@ -56,7 +56,7 @@ int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm com
     int size, rank;
     PMPI_Type_size(type, &size);
     PMPI_Comm_rank(comm, &rank);
-    int chosen = ++calls > AFTER && rank == 1;
+    int chosen = ++calls > BEFORE && rank == 1;
     if (chosen && planted("hang"))
         for (;;)
             pause();

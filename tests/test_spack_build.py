@@ -1,0 +1,82 @@
+"""How Spack is called."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from spack_envs.build import (
+    Commands,
+    location_command,
+    locked_hash,
+    spack_environment_variables,
+    spec_command,
+)
+from spack_envs.errors import SpackEnvironmentError
+
+DIRECTORY = Path("/work/spack/environments/mpich-5.0.2")
+
+
+def test_spack_writes_below_the_work_directory_only():
+    variables = spack_environment_variables(Path("/work"), Path("/opt/spack/bin/spack"), {})
+    assert variables["SPACK_DISABLE_LOCAL_CONFIG"] == "1"
+    assert variables["SPACK_USER_CACHE_PATH"] == "/work/spack/cache"
+
+
+def test_spack_runs_on_the_python_that_has_the_solver():
+    variables = spack_environment_variables(Path("/work"), Path("/opt/spack/bin/spack"), {})
+    assert variables["SPACK_PYTHON"] == sys.executable
+
+
+def test_this_spack_comes_before_any_other():
+    environ = {"PATH": "/usr/bin:/bin"}
+    variables = spack_environment_variables(Path("/work"), Path("/opt/spack/bin/spack"), environ)
+    assert variables["PATH"].split(os.pathsep) == ["/opt/spack/bin", "/usr/bin", "/bin"]
+
+
+def test_every_command_names_its_environment():
+    commands = Commands(DIRECTORY)
+    for command in (commands.concretize, commands.install, commands.location, commands.spec):
+        assert command[:3] == ["spack", "-e", str(DIRECTORY)]
+    assert commands.location[3:] == ["location", "-i", "mpicost"]
+
+
+def test_shell_commands_are_quoted():
+    assert shlex.split(spec_command(DIRECTORY)) == Commands(DIRECTORY).spec
+    assert shlex.split(location_command(Path("/a b"))) == Commands(Path("/a b")).location
+    assert "'{name}@{version}/{hash}'" in spec_command(DIRECTORY)
+
+
+def test_hash_is_read_from_the_solution(tmp_path):
+    roots = [
+        {"hash": "abc", "spec": "mpicost@main"},
+        {"hash": "def", "spec": "osu-micro-benchmarks"},
+    ]
+    (tmp_path / "spack.lock").write_text(json.dumps({"roots": roots}))
+    assert locked_hash(tmp_path) == "abc"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        "{",
+        "[]",
+        '{"roots": 3}',
+        '{"roots": []}',
+        '{"roots": [{"spec": "mpicost"}]}',
+        '{"roots": [{"hash": "a", "spec": "mpicost"}, {"hash": "b", "spec": "mpicost"}]}',
+    ],
+)
+def test_no_solution_is_one_line(tmp_path, text):
+    if text is not None:
+        (tmp_path / "spack.lock").write_text(text)
+    with pytest.raises(SpackEnvironmentError, match=r"spack\.lock: no solution") as caught:
+        locked_hash(tmp_path)
+    assert "\n" not in str(caught.value)

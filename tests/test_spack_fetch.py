@@ -1,0 +1,144 @@
+"""Fetching a release: whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from spack_envs import fetch as module
+from spack_envs.fetch import FetchError, complaint, fetch
+
+
+@pytest.fixture
+def upstream(tmp_path):
+    """A repository with the release v1 and a later commit."""
+    folder = tmp_path / "upstream"
+    folder.mkdir()
+    identity = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
+
+    def git(*arguments):
+        subprocess.run(["git", *identity, *arguments], cwd=folder, check=True)
+
+    git("init", "-q")
+    for text in ("released", "later"):
+        (folder / "file").write_text(text)
+        git("add", "-A")
+        git("commit", "-qm", text)
+        if text == "released":
+            git("tag", "v1")
+    return f"file://{folder}"
+
+
+def test_fetches_the_release(tmp_path, upstream):
+    fetch(upstream, "v1", tmp_path / "cache" / "copy")
+    assert (tmp_path / "cache" / "copy" / "file").read_text() == "released"
+    assert os.listdir(tmp_path / "cache") == ["copy"]
+
+
+def test_release_that_is_not_there(tmp_path, upstream):
+    with pytest.raises(FetchError, match="has no release v2"):
+        fetch(upstream, "v2", tmp_path / "cache" / "copy")
+    assert not (tmp_path / "cache").exists()
+
+
+def test_repository_that_is_not_there(tmp_path):
+    with pytest.raises(FetchError, match=r"file:///nonexistent: .*not appear to be") as caught:
+        fetch("file:///nonexistent", "v1", tmp_path / "copy")
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "copy").exists()
+
+
+def test_address_that_looks_like_an_option(tmp_path):
+    with pytest.raises(FetchError):
+        fetch("--upload-pack=touch x", "v1", tmp_path / "copy")
+
+
+def test_silent_upstream_is_given_up(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"http://127.0.0.1:{server.getsockname()[1]}/x.git"
+        with pytest.raises(FetchError, match=r"no answer in 0\.2 s"):
+            fetch(address, "v1", tmp_path / "copy", patience=0.2)
+
+
+def test_upstream_that_refuses(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(FetchError) as caught:
+        fetch(f"http://127.0.0.1:{port}/x.git", "v1", tmp_path / "copy")
+    assert str(caught.value).count(f"127.0.0.1:{port}/x.git") == 1
+
+
+def test_git_is_needed(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(FetchError, match="git is not on PATH"):
+        fetch("file:///x", "v1", tmp_path / "copy")
+
+
+def test_several_at_once(tmp_path, upstream):
+    start = threading.Barrier(4)
+    ended: list[str] = []
+
+    def run():
+        start.wait()
+        fetch(upstream, "v1", tmp_path / "cache" / "copy")
+        ended.append((tmp_path / "cache" / "copy" / "file").read_text())
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert ended == ["released"] * 4
+    assert os.listdir(tmp_path / "cache") == ["copy"]
+
+
+def test_failed_transfer_leaves_nothing(tmp_path, upstream, monkeypatch):
+    real = module.git
+
+    def fails(arguments, *rest):
+        if arguments[0] == "clone":
+            Path(arguments[-1], "half").write_text("x")
+            raise FetchError("broken off")
+        return real(arguments, *rest)
+
+    monkeypatch.setattr(module, "git", fails)
+    with pytest.raises(FetchError, match="broken off"):
+        fetch(upstream, "v1", tmp_path / "cache" / "copy")
+    assert os.listdir(tmp_path / "cache") == []
+
+
+def test_cache_that_cannot_be_written_is_named(tmp_path, upstream):
+    (tmp_path / "cache").write_text("a file")
+    with pytest.raises(FetchError, match="cache: "):
+        fetch(upstream, "v1", tmp_path / "cache" / "copy")
+
+
+def test_leftovers_of_killed_processes_go_but_not_those_of_running_ones(tmp_path, upstream):
+    old, new = tmp_path / ".incoming-old", tmp_path / ".incoming-new"
+    old.mkdir()
+    new.mkdir()
+    os.utime(old, (0, 0))
+    fetch(upstream, "v1", tmp_path / "copy")
+    assert not old.exists()
+    assert new.exists()
+
+
+@pytest.mark.parametrize(
+    ("errors", "words"),
+    [
+        ("warning: x\nfatal: no\nfatal: second", "no"),
+        (
+            "fatal: unable to access 'https://h/x.git/': Could not resolve host: h",
+            "Could not resolve host: h",
+        ),
+        ("", "git failed"),
+        ("something odd", "git failed"),
+    ],
+)
+def test_complaint_is_what_git_says(errors, words):
+    assert complaint(errors) == words

@@ -1,0 +1,239 @@
+"""The whole way with a real Spack: solve, build, run on the right MPI, and build only what changed.
+
+The MPIs are those whose prefixes PLUMBLINE_TEST_MPIS names, separated by colons.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from spack_envs.build import Commands, locked_hash, spack_environment_variables
+from spack_envs.machine import Environment, write_environment
+from spack_envs.provide import NoSpack, Spack, provide
+
+pytestmark = [pytest.mark.spack, pytest.mark.mpi]
+
+SOURCE = Path(__file__).resolve().parent.parent
+RUN_AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+#: Family: the program that tells its version, and what MPI_Get_library_version begins with.
+FAMILIES = {
+    "mpich": ("mpichversion", "MPICH Version:"),
+    "openmpi": ("ompi_info", "Open MPI v"),
+    "intel-mpi": ("impi_info", "Intel(R) MPI Library"),
+}
+VERSIONS = {"mpich": "5.0.2", "openmpi": "5.0.11", "intel-mpi": "2021.19.0"}
+
+
+@dataclass(frozen=True)
+class TestMpi:
+    """An MPI to test with."""
+
+    __test__ = False
+
+    family: str
+    prefix: str
+    ending: str = ""
+    version: str = ""
+    name: str = field(init=False)
+    mpicc: str = field(init=False)
+    mpiexec: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        version = self.version or VERSIONS[self.family]
+        values = {
+            "version": version,
+            "name": f"{self.family}-{version}",
+            "mpicc": f"{self.prefix}/bin/mpicc{self.ending}",
+            "mpiexec": f"{self.prefix}/bin/mpiexec{self.ending}",
+        }
+        for key, value in values.items():
+            object.__setattr__(self, key, value)
+
+
+def family_of(prefix: str) -> str:
+    """The family of the MPI with this prefix."""
+    return next(name for name, (tool, _) in FAMILIES.items() if Path(prefix, "bin", tool).exists())
+
+
+@pytest.fixture(scope="module")
+def mpis() -> list[TestMpi]:
+    """The MPIs to test with."""
+    prefixes = [path for path in os.environ.get("PLUMBLINE_TEST_MPIS", "").split(":") if path]
+    if not prefixes:
+        pytest.skip("PLUMBLINE_TEST_MPIS names no MPI")
+    return [TestMpi(family_of(prefix), prefix) for prefix in prefixes]
+
+
+@pytest.fixture(scope="module")
+def spack(tmp_path_factory) -> Spack:
+    """The Spack that Plumbline would take here."""
+    answer = provide(tmp_path_factory.mktemp("spack"), print)
+    if isinstance(answer, NoSpack):
+        pytest.skip(f"no Spack: {answer.reason}")
+    return answer
+
+
+@dataclass(frozen=True)
+class Site:
+    """Sources and a work directory of their own, and a Spack."""
+
+    source: Path
+    work: Path
+    home: Path
+    spack: Spack
+
+    def environment(self, mpi: TestMpi) -> Environment:
+        return write_environment(self.work, self.source, self.spack, mpi)
+
+    def call(self, command: list[str]) -> subprocess.CompletedProcess[str]:
+        """Run a Spack command."""
+        variables = spack_environment_variables(self.work, self.spack.executable)
+        env = {**os.environ, **variables, "HOME": str(self.home)}
+        return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+
+    def run(self, command: list[str]) -> str:
+        """Standard output of a Spack command that must end well."""
+        done = self.call(command)
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+        return done.stdout.strip()
+
+    def install(self, mpi: TestMpi) -> Path:
+        """The program of one MPI, built if need be."""
+        commands = Commands(self.environment(mpi).directory)
+        self.run(commands.install)
+        return Path(self.run(commands.location), "bin", "mpicost")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory, spack) -> Site:
+    """A copy of the sources under git, as a user's clone is."""
+    root = tmp_path_factory.mktemp("site")
+    source = root / "source"
+    hidden = shutil.ignore_patterns("__pycache__", ".*")
+    for folder in ("suite", "spack_envs"):
+        shutil.copytree(SOURCE / folder, source / folder, ignore=hidden)
+    identity = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
+    for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "sources"]):
+        subprocess.run(["git", *identity, *arguments], cwd=source, check=True)
+    (root / "home").mkdir()
+    return Site(source, root / "work", root / "home", spack)
+
+
+def built(path: Path) -> tuple[int, int]:
+    """What changes if a program is built again."""
+    status = path.stat()
+    return status.st_ino, status.st_mtime_ns
+
+
+def run_record(program: Path, mpi: TestMpi, folder: Path) -> dict:
+    """What the program says of itself when two processes of it run."""
+    output = folder / f"{mpi.name}.jsonl"
+    command = [mpi.mpiexec, "-n", "2", program, "--routine", "barrier", "--trials", "3"]
+    subprocess.run(
+        [*command, "--output", output], env={**os.environ, **RUN_AS_ROOT}, check=True, timeout=120
+    )
+    return json.loads(output.read_text().splitlines()[0])
+
+
+def test_every_mpi_gets_its_own_program(site, mpis, tmp_path):
+    """Built in turn: then all run on the MPI asked for, and none was built twice."""
+    programs = {mpi: site.install(mpi) for mpi in mpis}
+    before = {program: built(program) for program in programs.values()}
+    assert len(before) == len(mpis)
+    for mpi, program in programs.items():
+        record = run_record(program, mpi, tmp_path)
+        assert record["mpi_library"].startswith(FAMILIES[mpi.family][1])
+        assert mpi.version.removesuffix(".0") in record["mpi_library"]
+        assert record["processes"] == 2
+    for mpi, program in programs.items():
+        environment = site.environment(mpi)
+        assert not environment.changed
+        assert site.install(mpi) == program
+        name = site.run(Commands(environment.directory).spec)
+        assert name == f"mpicost@main/{locked_hash(environment.directory)}"
+    assert {program: built(program) for program in before} == before
+
+
+def test_sources_and_home_stay_clean(site, mpis):
+    for mpi in mpis:
+        site.install(mpi)
+    status = ["git", "status", "--porcelain", "--ignored"]
+    done = subprocess.run(status, cwd=site.source, capture_output=True, text=True, check=True)
+    assert done.stdout == ""
+    assert list(site.home.iterdir()) == []
+
+
+@pytest.fixture
+def some_source(site):
+    """A source file of the suite, which is put back afterwards."""
+    path = site.source / "suite" / "src" / "main.c"
+    text, status = path.read_text(), path.stat()
+    yield path
+    path.write_text(text)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def test_touched_source_is_not_built_again(site, mpis, some_source):
+    program = site.install(mpis[0])
+    before = built(program)
+    os.utime(some_source)
+    site.install(mpis[0])
+    assert built(program) == before
+
+
+def test_changed_source_is_built_again_even_if_it_is_older(site, mpis, some_source, tmp_path):
+    """An older file is put back by rsync, tar and cp -p; neither Spack nor Ninja would see it."""
+    program = site.install(mpis[0])
+    before, hash_before = built(program), run_record(program, mpis[0], tmp_path)["source_hash"]
+    some_source.write_text(some_source.read_text() + "\n/* changed */\n")
+    os.utime(some_source, (1e9, 1e9))
+    assert site.install(mpis[0]) == program
+    assert built(program) != before
+    assert run_record(program, mpis[0], tmp_path)["source_hash"] != hash_before
+
+
+def test_failed_build_says_so_and_keeps_the_old_program(site, mpis, some_source):
+    program = site.install(mpis[0])
+    some_source.write_text("#error broken\n")
+    environment = site.environment(mpis[0])
+    assert site.call(Commands(environment.directory).install).returncode != 0
+    assert program.exists()
+
+
+def test_missing_build_tool_is_not_compiled(site, mpis, tmp_path):
+    """Without the closed world, Spack would now compile a CMake."""
+    environment = site.environment(mpis[0])
+    copy = tmp_path / "environments" / environment.directory.name
+    shutil.copytree(environment.directory.parent, copy.parent)
+    shutil.rmtree(copy / ".spack-env", ignore_errors=True)
+    (copy / "spack.lock").unlink(missing_ok=True)
+    text = (copy / "machine.yaml").read_text()
+    (copy / "machine.yaml").write_text(text.replace("spec: cmake@", "spec: cmake@1.").strip())
+    done = site.call(Commands(copy).concretize)
+    assert done.returncode != 0
+    assert "cmake" in done.stdout + done.stderr
+
+
+def debian_mpis() -> list[TestMpi]:
+    """Debian's MPIs, if both are here; they share /usr."""
+    pairs = (("mpich", "4.0.2"), ("openmpi", "4.1.4"))
+    return [
+        TestMpi(family, "/usr", f".{family}", version)
+        for family, version in pairs
+        if Path(f"/usr/bin/mpicc.{family}").exists()
+    ]
+
+
+@pytest.mark.skipif(len(debian_mpis()) < 2, reason="Debian's MPICH and Open MPI are not both here")
+def test_debian_mpis_are_told_apart(site, tmp_path):
+    for mpi in debian_mpis():
+        record = run_record(site.install(mpi), mpi, tmp_path)
+        assert record["mpi_library"].startswith(FAMILIES[mpi.family][1])
