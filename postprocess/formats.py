@@ -36,10 +36,10 @@ def ratio(value: float | None, reference: float | None) -> str:
 
 
 def size(count: int) -> str:
-    """Write a number of bytes with decimal prefixes, exactly: ``8 B``, ``10 kB``, ``1.25 MB``."""
+    """Write a number of bytes exactly, with a decimal prefix where two decimals do: ``1.25 MB``."""
     for factor, unit in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
-        if count >= factor and count % (factor // 1000) == 0:
-            return f"{count / factor:g} {unit}"
+        if count >= factor and count % (factor // 100) == 0:
+            return f"{count / factor:.2f}".rstrip("0").rstrip(".") + f" {unit}"
     return f"{count} B"
 
 

@@ -6,6 +6,7 @@ Every way in which a launch can go wrong ends here in one verdict for all of its
 
 from __future__ import annotations
 
+import re
 import signal
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,7 +78,7 @@ def ended_badly(code: int | None) -> Outcome:
 def wrong_world(launch: PlannedLaunch, records: LaunchRecords) -> Outcome | None:
     """The MPI and the processes that ran must be those that were asked for."""
     said, wanted = (" ".join(text.split()) for text in (records.mpi_library, launch.library))
-    if not wanted or wanted not in said:
+    if not wanted or not re.search(re.escape(wanted) + r"(?!\d)", said):  # 5.0.1 is not 5.0.11
         fix = "./plumbline setup looks at the MPIs again"
         return failed(Verdict.INCORRECT, f"ran on {said[:80]!r}, not on {wanted[:80]!r}; {fix}")
     ran = (records.processes, records.per_node)

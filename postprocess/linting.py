@@ -54,7 +54,8 @@ def lint_path(work: WorkDirectory, path: Path, progress: Progress) -> list[str]:
 
 def lint_directory(work: WorkDirectory, path: Path) -> list[str]:
     """What is wrong with the references below a directory. Only those of Plumbline's may have none."""
-    if path not in work.reference_roots and not any(path.rglob("*.tsv")):
+    known = [root.resolve() for root in work.reference_roots]
+    if path not in known and not any(path.rglob("*.tsv")):
         return [f"{path}: has no reference file; name sites one by one"]
     return references.lint_root(path)
 

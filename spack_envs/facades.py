@@ -1,15 +1,16 @@
 """The prefix of an MPI as Spack expects it: the MPI's own, or a facade that looks like one.
 
-Spack builds with ``PREFIX/bin/mpicc``. Debian's MPIs share the prefix /usr, where that is whichever of them is
-the default: without a facade the wrong one is taken, silently. Intel's recipe wants the layout of
-oneAPI, ``PREFIX/mpi/VERSION/bin``, which the wheels do not have.
+Spack builds with ``PREFIX/bin/mpicc`` and looks for ``PREFIX/include/mpi.h``. Debian's MPIs share the prefix
+/usr, where ``mpicc`` is whichever of them is the default: without a facade the wrong one is taken, silently.
+Intel's recipe wants the layout of oneAPI, ``PREFIX/mpi/VERSION/bin``, which the wheels do not have.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shlex
-import shutil
+import subprocess
 from pathlib import Path
 from typing import Protocol
 
@@ -31,33 +32,35 @@ class Mpi(Protocol):
     mpiexec: str
 
 
-def prefix_for_spack(mpi: Mpi, facade: Path) -> Path:
-    """The prefix to give to Spack; ``facade`` is made, or brought up to date, if one is needed.
+def prefix_for_spack(mpi: Mpi, facades: Path) -> Path:
+    """The prefix to give to Spack. If it is a facade, it is made below ``facades``, or found there.
 
+    An MPI at another place has another facade: Spack tells installations apart by the prefix of their MPI.
     Raises OSError if it cannot be made.
     """
+    if mpi.family != "intel-mpi" and is_its_own(Path(mpi.prefix), Path(mpi.mpicc)):
+        return Path(mpi.prefix)
+    place = "\0".join((mpi.prefix, mpi.mpicc, mpi.mpiexec))
+    facade = facades / f"{mpi.name}-{hashlib.sha256(place.encode()).hexdigest()[:8]}"
     if mpi.family == "intel-mpi":
         make_intel_facade(Path(mpi.prefix), mpi.version, facade)
-        return facade
-    if is_its_own(Path(mpi.prefix), Path(mpi.mpicc)):
-        return Path(mpi.prefix)
-    make_bin_facade(Path(mpi.mpicc), Path(mpi.mpiexec), facade)
+    else:
+        make_bin_facade(Path(mpi.mpicc), Path(mpi.mpiexec), facade)
     return facade
 
 
 def is_its_own(prefix: Path, mpicc: Path) -> bool:
-    """Whether ``prefix`` belongs to this MPI alone and has its compiler wrapper where Spack looks."""
-    return prefix not in SHARED_PREFIXES and mpicc == prefix / "bin" / "mpicc"
+    """Whether ``prefix`` belongs to this MPI alone and has wrapper and header where Spack looks."""
+    whole = mpicc == prefix / "bin" / "mpicc" and (prefix / "include" / "mpi.h").exists()
+    return whole and prefix not in SHARED_PREFIXES
 
 
 def make_intel_facade(prefix: Path, version: str, facade: Path) -> None:
     """``facade/mpi/VERSION/...`` with links to the folders of ``prefix``."""
     component = facade / "mpi" / component_version(version)
-    clear_others(facade / "mpi", {component.name})
-    present = {name for name in INTEL_FOLDERS if (prefix / name).is_dir()}
-    clear_others(component, present)
-    for name in sorted(present):
-        files.link(component / name, prefix / name)
+    for name in INTEL_FOLDERS:
+        if (prefix / name).is_dir():
+            files.link(component / name, prefix / name)
 
 
 def component_version(version: str) -> str:
@@ -69,7 +72,7 @@ def component_version(version: str) -> str:
 
 
 def make_bin_facade(mpicc: Path, mpiexec: Path, facade: Path) -> None:
-    """``facade/bin/TOOL`` for the tools that stand beside ``mpicc`` with the same ending.
+    """``facade/bin/TOOL`` for the tools that stand beside ``mpicc`` with the same ending, and ``include``.
 
     They are scripts, not links, because several MPIs find their files by the name they are called.
     """
@@ -77,17 +80,21 @@ def make_bin_facade(mpicc: Path, mpiexec: Path, facade: Path) -> None:
     targets = {tool: mpicc.with_name(tool + ending) for tool in TOOLS}
     targets = {tool: path for tool, path in targets.items() if path.exists()}
     targets |= {"mpicc": mpicc, "mpiexec": mpiexec}
-    clear_others(facade / "bin", set(targets))
+    if include := header_folder(mpicc):
+        files.link(facade / "include", include)
     for tool, path in targets.items():
         script = f'#!/bin/sh\nexec {shlex.quote(str(path))} "$@"\n'
         files.write_text(facade / "bin" / tool, script, mode=0o755)
 
 
-def clear_others(folder: Path, names: set[str]) -> None:
-    """Remove what an earlier facade had beside ``names``."""
-    if folder.is_dir():
-        for entry in folder.iterdir():
-            if entry.name not in names:
-                shutil.rmtree(
-                    entry
-                ) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+def header_folder(mpicc: Path) -> Path | None:
+    """The folder with ``mpi.h`` among those that a wrapper compiles with."""
+    try:
+        done = subprocess.run(
+            [mpicc, "-show"], capture_output=True, text=True, timeout=60, check=True
+        )
+        words = shlex.split(done.stdout)
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+    folders = [Path(word[2:]) for word in words if word.startswith("-I")]
+    return next((folder for folder in folders if (folder / "mpi.h").exists()), None)

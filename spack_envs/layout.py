@@ -27,7 +27,7 @@ class Layout:
 
     @property
     def facades(self) -> Path:
-        """One prefix per MPI that does not look as Spack expects."""
+        """Prefixes of the MPIs that do not look as Spack expects."""
         return self.root / "facades"
 
     @property

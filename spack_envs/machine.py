@@ -80,7 +80,7 @@ def assemble(
     layout.make_folders()
     ours = source / "spack_envs"
     recipes = close_world(layout.recipes, spack.packages, ours / "spack_repo" / "plumbline")
-    prefix = facades.prefix_for_spack(mpi, layout.facades / mpi.name)
+    prefix = facades.prefix_for_spack(mpi, layout.facades)
     directory = layout.environment(mpi.name)
     common = {
         layout.environments / "common" / path.name: path for path in ours.glob("common/*.yaml")

@@ -1,0 +1,283 @@
+"""From launches to one verdict per planned case: the worst launch decides, and ReFrame must agree."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from launch_samples import (
+    CASES,
+    book_of,
+    case,
+    entry,
+    finished,
+    headline,
+    planned,
+    reframe_says,
+)
+
+from postprocess.command_line import build_parser
+from postprocess.judgement import (
+    WORST_FIRST,
+    Finished,
+    median_launch,
+    rerun_command,
+    rows,
+    verdicts,
+)
+from postprocess.launches import Outcome
+from postprocess.reference_book import ReferenceBook
+from postprocess.store import read_sessions, write_session
+from postprocess.verdicts import CaseResult, Verdict
+
+FAILURES = [Outcome(None, verdict, f"reason of {verdict}") for verdict in WORST_FIRST]
+
+
+@pytest.fixture(scope="module")
+def well(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """A launch that ended well."""
+    return finished(tmp_path_factory.mktemp("session"))
+
+
+def words(results: Sequence[CaseResult]) -> list[str]:
+    return [str(result.verdict) for result in results]
+
+
+def agreed(done: Finished, book: ReferenceBook) -> Finished:
+    """The same launch, with ReFrame's assertion from the same bands."""
+    return replace(done, asserted=reframe_says(done, book))
+
+
+def test_every_planned_case_has_one_result_in_the_order_of_cases(well: Finished):
+    results = verdicts([well], book_of(well), "local")
+    assert [result.case for result in results] == sorted(CASES)
+    assert words(results) == ["pass"] * len(CASES)
+    assert all(result.launches == 1 for result in results)
+
+
+def test_no_launch_gives_no_result():
+    assert verdicts([], ReferenceBook(), "local") == []
+
+
+def test_a_slow_case_regresses_and_no_other(well: Finished):
+    book = book_of(well)
+    slow = CASES[1]
+    shelf = book.shelf(slow)
+    reference = shelf.references[slow]
+    shelf.references[slow] = replace(reference, center=reference.center / 3)
+    results = verdicts([agreed(well, book)], book, "local")
+    assert {result.case for result in results if result.verdict == Verdict.REGRESSED} == {slow}
+    assert words(results).count("pass") == len(CASES) - 1
+
+
+def test_a_suspiciously_fast_launch_is_fast_and_reframe_need_not_mind(well: Finished):
+    book = book_of(well, factor=10.0)
+    assert set(words(verdicts([agreed(well, book)], book, "local"))) == {"fast"}
+
+
+@pytest.mark.parametrize("said", ["pass", "xfail", "xpass", None, ""])
+def test_a_regression_that_reframe_does_not_see_is_incorrect(well: Finished, said: str | None):
+    book = book_of(well, factor=0.1)
+    results = verdicts([replace(well, asserted={CASES[0].variable: said})], book, "local")
+    assert set(words(results)) == {"incorrect"}
+    first = next(result for result in results if result.case == CASES[0])
+    assert first.reason == (
+        f"Plumbline says regressed, ReFrame says {said}: one of them is wrong"
+    )
+
+
+@pytest.mark.parametrize("said", ["fail", "xfail", "xpass", None, ""])
+@pytest.mark.parametrize("launches", [5, 20])
+def test_a_case_inside_its_band_that_reframe_does_not_pass_is_incorrect(well, said, launches):
+    asserted = entry().results | {CASES[0].variable: said}
+    book = book_of(well, launches=launches)
+    results = verdicts([replace(well, asserted=asserted)], book, "local")
+    assert {result.case for result in results if result.verdict == Verdict.INCORRECT} == {CASES[0]}
+
+
+def test_a_case_without_a_reference_says_so(well: Finished):
+    book = book_of(well, cases=CASES[1:])
+    results = verdicts([well], book, "local")
+    by_case = {result.case: result for result in results}
+    assert by_case[CASES[0]].verdict == Verdict.NO_REFERENCE
+    assert by_case[CASES[0]].value == headline(well, CASES[0])
+    assert words(results).count("pass") == len(CASES) - 1
+
+
+def test_without_any_reference_file_every_case_says_so(well: Finished):
+    assert set(words(verdicts([well], ReferenceBook(), "local"))) == {"no-reference"}
+
+
+@pytest.mark.parametrize(
+    "method", [{"trials": 11}, {"cpu_model": "another"}, {"suite_version": "9"}], ids=str
+)
+def test_a_reference_of_another_method_is_not_comparable(well: Finished, method):
+    book = book_of(well, cases=CASES[1:], **method)
+    results = {result.case: result for result in verdicts([well], book, "local")}
+    assert results[CASES[0]].verdict == Verdict.NO_REFERENCE
+    for case_ in CASES[1:]:
+        result = results[case_]
+        assert (result.verdict, result.reference) == (Verdict.NOT_COMPARABLE, None)
+        assert result.value == headline(well, case_)
+        assert next(iter(method)) in result.reason
+        assert "\n" not in result.reason
+
+
+def test_one_launch_of_another_method_is_enough_not_to_compare(well: Finished, tmp_path: Path):
+    other = finished(tmp_path, number=2, run={"cpu_model": "another"})
+    for launches in ([well, other], [other, well]):
+        assert set(words(verdicts(launches, book_of(well), "local"))) == {"not-comparable"}
+
+
+@pytest.mark.parametrize("outcome", FAILURES, ids=lambda each: str(each.verdict))
+@pytest.mark.parametrize("first", [True, False])
+def test_a_launch_that_failed_decides(well: Finished, tmp_path: Path, outcome, first: bool):
+    bad = finished(tmp_path, outcome=outcome, number=2)
+    launches = [bad, well, well] if first else [well, well, bad]
+    for result in verdicts(launches, book_of(well), "local"):
+        assert (result.verdict, result.reason) == (outcome.verdict, outcome.reason)
+        assert result.value is None
+
+
+@given(st.lists(st.sampled_from(FAILURES), min_size=1))
+def test_the_worst_of_several_failures_decides(outcomes: list[Outcome]):
+    launches = [finished(Path(), outcome=each) for each in outcomes]
+    worst = min(outcomes, key=lambda each: WORST_FIRST.index(each.verdict))
+    results = verdicts(launches, ReferenceBook(), "local")
+    assert {(each.verdict, each.reason) for each in results} == {(worst.verdict, worst.reason)}
+
+
+def test_a_failed_launch_touches_no_case_of_another(well: Finished):
+    others = tuple(case(processes=4, per_node=4, size=size) for size in (8, 16))
+    bad = finished(Path(), outcome=FAILURES[1], cases=others)
+    results = verdicts([well, bad], book_of(well), "local")
+    assert {each.case for each in results if each.verdict == Verdict.CRASHED} == set(others)
+    assert words(results).count("pass") == len(CASES)
+
+
+def test_an_outcome_of_an_unforeseen_kind_is_never_a_pass(well: Finished):
+    odd = finished(Path(), outcome=Outcome(None, Verdict.SKIPPED, "?"))
+    assert set(words(verdicts([odd], ReferenceBook(), "local"))) == {"incomplete"}
+    assert set(words(verdicts([well, odd], book_of(well), "local"))) == {"incomplete"}
+
+
+def test_the_median_launch_is_judged(well: Finished, tmp_path: Path):
+    """Three launches, one of them slow: the case is not. Two of them slow: it is."""
+    slow = finished(tmp_path, scale=10.0, number=2)
+    book = book_of(well)
+    assert set(words(verdicts([slow, well, well], book, "local"))) == {"pass"}
+    results = verdicts([well, slow, slow], book, "local")
+    assert set(words(results)) == {"regressed"}
+    assert {each.launches for each in results} == {3}
+    assert results[0].value == headline(slow, results[0].case)
+
+
+@given(st.permutations([1.0, 2.0, 3.0, 4.0]), st.integers(1, 4))
+def test_the_lower_of_the_middle_two_launches_stands_for_an_even_number(order, number):
+    class Summary:
+        def __init__(self, headline: float) -> None:
+            self.headline = headline
+
+    class Record:
+        def __init__(self, headline: float) -> None:
+            self.summary = Summary(headline)
+
+    measured = [(Record(value), None) for value in order[:number]]
+    chosen, _ = median_launch(measured)
+    assert chosen.summary.headline == sorted(order[:number])[(number - 1) // 2]
+
+
+# The command that measures a case again.
+
+
+@pytest.mark.parametrize(
+    ("changes", "site", "trials", "expected"),
+    [
+        ({}, "local", 51, "--routine bcast --processes 2 --bytes 8"),
+        ({"routine": "barrier", "bytes": 0}, "local", 51, "--routine barrier --processes 2"),
+        (
+            {"cache": "warm", "sync": "window"},
+            "local",
+            11,
+            "--routine bcast --processes 2 --bytes 8 --cache warm --sync window --trials 11",
+        ),
+    ],
+)
+def test_the_rerun_command_names_the_case(changes, site, trials, expected):
+    start = "./plumbline run --environment mpich-5_0_2 "
+    assert rerun_command(case(**changes), site, trials) == start + expected
+
+
+@given(
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1),
+    st.builds(
+        case,
+        routine=st.sampled_from(["bcast", "scan_sum", "barrier"]),
+        size=st.integers(0, 10**6).map(lambda n: 8 * n),
+        cache=st.sampled_from(["flush", "warm"]),
+        sync=st.sampled_from(["dissemination", "barrier", "window"]),
+        processes=st.integers(2, 10**4),
+        environment=st.from_regex(r"[A-Za-z0-9_.+-]+", fullmatch=True).filter(
+            lambda name: not name.startswith("-")
+        ),
+    ),
+    st.integers(1, 1000),
+)
+def test_the_rerun_command_survives_the_shell_and_selects_the_case(site, wanted, trials):
+    line = rerun_command(wanted, f"site {site}", trials)
+    command, *rest = shlex.split(line)
+    assert command == "./plumbline"
+    arguments = build_parser().parse_args(rest)
+    assert arguments.site == f"site {site}"
+    assert arguments.environment == [wanted.environment]
+    assert (arguments.routine, arguments.processes) == ([wanted.routine], [wanted.processes])
+    assert arguments.bytes == ([wanted.bytes] if wanted.bytes else [])
+    assert (arguments.cache or "flush", arguments.sync or "dissemination") == (
+        wanted.cache,
+        wanted.sync,
+    )
+    assert (arguments.trials or 51) == trials
+
+
+def test_each_result_carries_its_rerun_command(well: Finished):
+    for result in verdicts([well], book_of(well), "my site"):
+        assert result.rerun == rerun_command(result.case, "my site", 51)
+        assert "--site 'my site'" in result.rerun
+
+
+# What is stored.
+
+
+def test_every_trial_of_every_launch_is_stored(well: Finished, tmp_path: Path):
+    launches = [well, finished(tmp_path, scale=2.0, number=2)]
+    results = verdicts(launches, book_of(well), "local")
+    stored = rows("s1", "2026-11-21T09:00:00Z", launches, results)
+    assert len(stored) == 2 * len(CASES)
+    write_session(tmp_path / "s1.parquet", stored)
+    frame = read_sessions(tmp_path, ["s1"])
+    for done in launches:
+        for each in CASES:
+            mine = frame.filter(key=each.key, launch=done.launch.number).to_dicts()
+            record = done.records[each.variable]
+            assert len(mine) == 1
+            assert mine[0]["t_max"] == record.t_max.tolist()
+            assert mine[0]["skew"] == record.skew.tolist()
+            assert mine[0]["headline"] == record.summary.headline
+            assert mine[0]["mpi_library"] == done.run["mpi_library"]
+            assert mine[0]["spec_hash"] == "mpicost@0.1.0/abcdef"
+
+
+def test_a_launch_without_records_is_stored_with_its_verdict(tmp_path: Path):
+    bad = finished(Path(), outcome=FAILURES[2])
+    results = verdicts([bad], ReferenceBook(), "local")
+    stored = rows("s1", "2026-11-21T09:00:00Z", [bad], results)
+    assert {(row.verdict, row.reason, len(row.t_max)) for row in stored} == {
+        (Verdict.TIMEOUT, "reason of timeout", 0)
+    }
+    write_session(tmp_path / "s1.parquet", stored)
+    assert read_sessions(tmp_path, ["s1"]).height == len(planned().cases)

@@ -1,0 +1,333 @@
+"""What becomes of a launch: each way of going wrong has one verdict and a reason of one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import record_samples
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from launch_samples import CASES, case, entry, leave, planned
+
+from postprocess.launches import NAMED, assess, exit_code, outcome
+from postprocess.plan import PlannedLaunch
+from postprocess.verdicts import Verdict
+
+Records = list[dict[str, Any]]
+
+
+def assessed(
+    session: Path,
+    records: Records | None = None,
+    code: str | None = "0\n",
+    launch: PlannedLaunch | None = None,
+) -> tuple[str, str]:
+    """Verdict and reason of a launch that left this; ``("", "")`` if its values can be judged."""
+    launch = launch or planned()
+    leave(session, launch, records, code)
+    found = assess(launch, session)
+    assert (found.records is None) == (found.verdict is not None)
+    assert "\n" not in found.reason
+    return str(found.verdict or ""), found.reason
+
+
+def whole(**changes: Any) -> Records:
+    return record_samples.launch(**changes)
+
+
+def test_a_launch_that_went_well_hands_over_its_records(tmp_path: Path):
+    leave(tmp_path, planned(), whole())
+    found = assess(planned(), tmp_path)
+    assert (found.verdict, found.reason) == (None, "")
+    assert {each.variable for each in found.records.cases} == {each.variable for each in CASES}
+
+
+@pytest.mark.parametrize(
+    ("code", "verdict", "reason"),
+    [
+        ("1\n", "crashed", "the program ended with exit code 1"),
+        ("2\n", "crashed", "the program ended with exit code 2"),
+        ("3\n", "incomplete", "the program could not write its results (exit code 3)"),
+        ("4\n", "incomplete", "every trial of a case missed its start window (exit code 4)"),
+        ("9\n", "crashed", "the program ended with exit code 9"),
+        ("127\n", "crashed", "the program ended with exit code 127"),
+        ("134\n", "crashed", "the program ended with exit code 134, SIGABRT"),
+        ("137\n", "crashed", "the program ended with exit code 137, SIGKILL"),
+        ("139\n", "crashed", "the program ended with exit code 139, SIGSEGV"),
+        ("255\n", "crashed", "the program ended with exit code 255"),
+        ("-11\n", "crashed", "the program ended with exit code -11"),
+        (None, "crashed", "the job ended before the program did"),
+        ("", "crashed", "the job ended before the program did"),
+        ("zero\n", "crashed", "the job ended before the program did"),
+    ],
+)
+@pytest.mark.parametrize("left", ["everything", "nothing", "half"])
+def test_no_exit_code_but_zero_is_well(
+    tmp_path: Path, code: str | None, verdict: str, reason: str, left: str
+):
+    records = {"everything": whole(), "nothing": None, "half": whole()[:2]}[left]
+    assert assessed(tmp_path, records, code) == (verdict, reason)
+
+
+@given(st.integers(-300, 300).filter(bool))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_whole_file_does_not_excuse_an_exit_code(tmp_path: Path, code: int):
+    assert assessed(tmp_path, whole(), f"{code}\n")[0] in ("crashed", "incomplete")
+
+
+def test_the_exit_code_of_a_job_script_is_read_and_nothing_else(tmp_path: Path):
+    path = tmp_path / "x.exit"
+    assert exit_code(path) is None
+    path.write_text("0\n")
+    assert exit_code(path) == 0
+    path.write_text("0 0\n")
+    assert exit_code(path) is None
+
+
+@pytest.mark.parametrize("code", ["0\n", "1\n", "139\n", None])
+def test_wrong_data_is_named_whatever_the_exit_code(tmp_path: Path, code: str | None):
+    records = whole()
+    records[2] = records[2] | {"verified": False}
+    verdict, reason = assessed(tmp_path, records, code)
+    assert verdict == "incorrect"
+    assert reason.endswith("line 3: verified: false: wrong data was received")
+
+
+def test_wrong_data_at_the_end_only_is_incorrect_too(tmp_path: Path):
+    records = whole()
+    records[-1] = records[-1] | {"verified": False}
+    assert assessed(tmp_path, records, "1\n")[0] == "incorrect"
+
+
+def test_no_results_at_all_although_the_program_says_it_went_well(tmp_path: Path):
+    verdict, reason = assessed(tmp_path, None)
+    assert verdict == "incomplete"
+    assert reason.endswith("the program wrote no result")
+
+
+def test_records_that_are_cut_off_anywhere_are_never_judged(tmp_path: Path):
+    leave(tmp_path, planned(), whole())
+    path = planned().records(tmp_path)
+    text = path.read_bytes()
+    ends = [place for place, byte in enumerate(text) if byte == 10]
+    for length in sorted({0, 1, len(text) - 1, len(text) // 2, *ends, *(end + 1 for end in ends)}):
+        if length < len(text):
+            path.write_bytes(text[:length])
+            found = assess(planned(), tmp_path)
+            assert (found.verdict, found.records) == (Verdict.INCOMPLETE, None), length
+
+
+@pytest.mark.parametrize("value", [0.0, -1e-6])
+def test_a_time_that_is_none_is_incorrect(tmp_path: Path, value: float):
+    records = whole()
+    records[1]["t_max"][7] = value
+    verdict, reason = assessed(tmp_path, records)
+    assert verdict == "incorrect"
+    assert "line 2: t_max" in reason
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "1e999"])
+def test_a_time_that_is_not_a_number_is_incorrect(tmp_path: Path, word: str):
+    leave(tmp_path, planned(), whole())
+    path = planned().records(tmp_path)
+    text = path.read_text()
+    first = text.partition('"t_max": [')[2].partition(",")[0]
+    path.write_text(text.replace(first, word, 1))
+    assert assess(planned(), tmp_path).verdict in (Verdict.INCORRECT, Verdict.INCOMPLETE)
+
+
+def test_a_case_that_did_not_come_is_incomplete_and_named(tmp_path: Path):
+    records = whole()
+    del records[2]
+    records[0]["cases"] = records[-1]["cases"] = 3
+    verdict, reason = assessed(tmp_path, records)
+    assert (verdict, reason) == ("incomplete", f"missing from the output: {CASES[1].key}")
+
+
+def test_many_missing_cases_are_counted(tmp_path: Path):
+    more = [case("bcast", 8 * size) for size in range(2, 12)]
+    verdict, reason = assessed(tmp_path, whole(), launch=planned(cases=(*CASES, *more)))
+    assert verdict == "incomplete"
+    assert reason.count("mpich-5_0_2:mpicost") == NAMED
+    assert reason.endswith(f" and {10 - NAMED} more")
+
+
+def test_a_case_that_nobody_asked_for_is_incorrect_and_named(tmp_path: Path):
+    verdict, reason = assessed(tmp_path, whole(), launch=planned(cases=CASES[:-1]))
+    assert (verdict, reason) == ("incorrect", f"in the output but not planned: {CASES[-1].key}")
+
+
+@pytest.mark.parametrize(
+    "change", [{"cache": "warm"}, {"sync": "barrier"}, {"program": "other"}], ids=str
+)
+def test_the_same_routines_measured_another_way_are_not_what_was_planned(tmp_path: Path, change):
+    verdict, reason = assessed(tmp_path, whole(**change))
+    assert verdict == "incomplete"
+    assert reason.startswith("missing from the output: ")
+
+
+@pytest.mark.parametrize(
+    "library",
+    ["MPICH Version: 4.3.0", "Open MPI v5.0.11, package: x", "x", "MPICH Version: 5.0.\n2"],
+)
+def test_another_library_than_asked_for_is_incorrect_and_both_are_named(
+    tmp_path: Path, library: str
+):
+    verdict, reason = assessed(tmp_path, whole(mpi_library=library))
+    assert verdict == "incorrect"
+    said = " ".join(library.split())
+    assert reason == (
+        f"ran on {said!r}, not on 'MPICH Version: 5.0.2'; ./plumbline setup looks at the MPIs again"
+    )
+
+
+def test_white_space_in_a_library_version_means_nothing(tmp_path: Path):
+    records = whole(mpi_library="MPICH Version:\t\t5.0.2\nMPICH Release date: today")
+    launch = planned(library="MPICH  Version: 5.0.2\n")
+    assert assessed(tmp_path, records, launch=launch) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("asked", "ran", "verdict"),
+    [
+        ("Open MPI v5.0", "Open MPI v5.0.11, package", ""),
+        ("Open MPI v5.0.11", "Open MPI v5.0.11, package", ""),
+        ("Open MPI v5.0.1", "Open MPI v5.0.11, package", "incorrect"),
+        ("MPICH Version: 4.3", "MPICH Version: 4.3.0 MPICH", ""),
+        ("MPICH Version: 4.3", "MPICH Version: 4.30", "incorrect"),
+        ("MPICH Version: .*", "MPICH Version: 4.3", "incorrect"),
+    ],
+)
+def test_the_beginning_of_a_version_is_enough_but_not_of_a_number(tmp_path, asked, ran, verdict):
+    records = whole(mpi_library=ran)
+    assert assessed(tmp_path, records, launch=planned(library=asked))[0] == verdict
+
+
+@pytest.mark.parametrize("library", ["", " \n"])
+def test_a_launch_that_asks_for_no_library_accepts_none(tmp_path: Path, library: str):
+    assert assessed(tmp_path, whole(), launch=planned(library=library))[0] == "incorrect"
+
+
+def test_a_world_of_another_size_is_incorrect(tmp_path: Path):
+    verdict, reason = assessed(tmp_path, whole(processes=4))
+    assert verdict == "incorrect"
+    assert reason == "ran 4 processes, 4 per node, not 2 processes, 2 per node"
+
+
+def test_the_right_world_on_other_nodes_is_incorrect(tmp_path: Path):
+    hosts = [{"name": "n1", "ranks": 1}, {"name": "n2", "ranks": 1}]
+    verdict, reason = assessed(tmp_path, whole(per_node=1, hosts=hosts))
+    assert verdict == "incorrect"
+    assert reason == "ran 2 processes, 1 per node, not 2 processes, 2 per node"
+
+
+def test_another_number_of_trials_is_incorrect(tmp_path: Path):
+    verdict, reason = assessed(tmp_path, whole(), launch=planned(trials=11))
+    assert (verdict, reason) == ("incorrect", "ran 51 trials, not 11")
+
+
+FAILED_BUILD = "the build failed: build system error: cc1: error"
+
+
+@pytest.mark.parametrize(
+    ("said", "blocked", "verdict", "reason"),
+    [
+        (entry(), "", "", ""),
+        (
+            entry(result="fail", phase="performance", reason="performance error: too slow"),
+            "",
+            "",
+            "",
+        ),
+        (None, "", "incomplete", "planned, but ReFrame did not run it"),
+        (
+            entry(result="fail", phase="run", reason="job error: job timed out (60.1s > 60s)"),
+            "",
+            "timeout",
+            "no end within 60 s",
+        ),
+        (entry(result="fail_deps", phase="setup"), FAILED_BUILD, "incomplete", FAILED_BUILD),
+        (entry(result="skip", phase="setup"), "", "incomplete", "not run (skip)"),
+        (entry(result="abort", phase="run"), "", "incomplete", "not run (abort)"),
+        (
+            entry(result="fail", phase="setup", reason="no such module"),
+            "",
+            "incomplete",
+            "no such module",
+        ),
+        (
+            entry(result="fail", phase="sanity", reason="sanity error: odd"),
+            "",
+            "incorrect",
+            "ReFrame rejects it: sanity error: odd",
+        ),
+        (
+            entry(result="fail", phase="cleanup", reason="os error: full"),
+            "",
+            "incorrect",
+            "ReFrame rejects it: os error: full",
+        ),
+        (entry(result="xpass"), "", "incomplete", "not run (xpass)"),
+    ],
+)
+def test_reframe_has_a_say_in_a_launch_whose_files_are_well(
+    tmp_path: Path, said, blocked, verdict, reason
+):
+    leave(tmp_path, planned(), whole())
+    found = outcome(planned(), tmp_path, said, blocked)
+    assert (str(found.verdict or ""), found.reason) == (verdict, reason)
+    assert (found.records is None) == bool(verdict)
+
+
+def test_a_crash_is_named_with_the_last_words_of_the_job(tmp_path: Path):
+    leave(tmp_path, planned(), None, "139\n")
+    (tmp_path / "rfm_job.err").write_text("first\nsegfault at \x1b[31m0\n\n")
+    said = entry(result="fail", phase="sanity", directory=str(tmp_path), errors="rfm_job.err")
+    found = outcome(planned(), tmp_path, said)
+    assert found.verdict == Verdict.CRASHED
+    assert found.reason == (
+        "the program ended with exit code 139, SIGSEGV: segfault at \\x1b[31m0"
+    )
+
+
+def test_a_job_that_was_never_submitted_is_named_with_reframes_reason(tmp_path: Path):
+    leave(tmp_path, planned(), None, None)
+    said = entry(result="fail", phase="run", reason="job error: sbatch: invalid partition")
+    found = outcome(planned(), tmp_path, said)
+    assert found.verdict == Verdict.CRASHED
+    assert found.reason == (
+        "the job ended before the program did: job error: sbatch: invalid partition"
+    )
+
+
+def test_a_job_that_slurm_ended_at_its_limit_is_a_timeout(tmp_path: Path):
+    leave(tmp_path, planned(), None, None)
+    (tmp_path / "err").write_text(
+        "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-21T09:00:00 DUE TO TIME LIMIT ***\n"
+        "srun: error: n1: task 0: Terminated\n"
+    )
+    said = entry(result="fail", phase="sanity", directory=str(tmp_path), errors="err")
+    assert outcome(planned(), tmp_path, said).verdict == Verdict.TIMEOUT
+
+
+DAMAGE: list[Callable[[Records], object]] = [
+    lambda records: records.pop(),
+    lambda records: records.insert(1, records[1]),
+    lambda records: records[1].update(verified=False),
+    lambda records: records[0].update(mpi_library="other"),
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("code", ["0\n", "1\n", None])
+def test_no_word_of_reframe_makes_a_bad_launch_good(tmp_path: Path, damage, code: str | None):
+    records = whole()
+    damage(records)
+    leave(tmp_path, planned(), records, code)
+    found = outcome(planned(), tmp_path, entry())
+    assert found.records is None
+    assert found.verdict is not None
+    assert found.reason

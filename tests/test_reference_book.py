@@ -1,0 +1,116 @@
+"""The references of a session: loaded and checked before anything runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from launch_samples import CASES, PLACE, case
+
+from postprocess import provenance, references
+from postprocess.reference_book import METHOD, Shelf, method_of, open_book
+from postprocess.references import Reference, ReferenceError
+
+WHERE = (":".join(PLACE[:2]), PLACE[2])
+ORIGIN = {
+    "date_utc": "2026-11-21T09:00:00Z",
+    "mpi_library": "MPICH Version: 5.0.2",
+    "suite_version": "0.1.0",
+    "source_hash": "0123456789abcdef",
+    "machine": {"host": "n1"},
+    "sessions": ["20261121T090000Z-1"],
+}
+RUN = {"suite_version": "0.1.0", "trials": 51, "dropped": 1, "cpu_model": "a processor"}
+
+
+def write(root: Path, center: float = 1e-6, **more: Any) -> Path:
+    path = references.location(root, *PLACE)
+    references.write(path, [Reference(each, center, 0.1, 20) for each in CASES], ORIGIN | more)
+    return path
+
+
+def test_a_book_has_the_references_of_the_places_that_have_a_file(tmp_path: Path):
+    write(tmp_path)
+    book = open_book([tmp_path], [WHERE, WHERE, ("local:cpu", "openmpi-5_0_11")])
+    assert list(book.shelves) == [WHERE]
+    assert book.reference(CASES[0]).center == 1e-6
+    for other in (
+        case(size=16),
+        case(environment="openmpi-5_0_11"),
+        case(partition="gpu"),
+        case(system="other"),
+    ):
+        assert book.reference(other) is None
+
+
+def test_the_first_root_that_has_the_file_wins(tmp_path: Path):
+    reviewed, provisional = tmp_path / "reviewed", tmp_path / "provisional"
+    write(provisional, 2e-6)
+    assert open_book([reviewed, provisional], [WHERE]).reference(CASES[0]).center == 2e-6
+    path = write(reviewed, 1e-6)
+    book = open_book([reviewed, provisional], [WHERE])
+    assert book.reference(CASES[0]).center == 1e-6
+    assert book.shelf(CASES[0]).path == path
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_text(path.read_text().replace("\ts\t", "\tus\t", 1)),
+        lambda path: path.write_text(path.read_text() + path.read_text().split("\n")[-2] + "\n"),
+        lambda path: path.write_text("colour\n"),
+        lambda path: path.write_text(""),
+        lambda path: provenance.beside(path).unlink(),
+        lambda path: provenance.beside(path).write_text("{"),
+        lambda path: provenance.beside(path).write_text(json.dumps(ORIGIN | {"method": "mine"})),
+        lambda path: provenance.beside(path).write_text(json.dumps(ORIGIN | {"method": None})),
+    ],
+)
+def test_a_file_with_a_fault_stops_the_session_in_one_line(tmp_path: Path, damage):
+    path = write(tmp_path)
+    damage(path)
+    with pytest.raises(ReferenceError) as refused:
+        open_book([tmp_path], [WHERE])
+    assert str(path.with_suffix("")) in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_fault_in_the_first_root_does_not_make_the_second_count(tmp_path: Path):
+    reviewed, provisional = tmp_path / "reviewed", tmp_path / "provisional"
+    write(provisional)
+    write(reviewed).write_text("")
+    with pytest.raises(ReferenceError):
+        open_book([reviewed, provisional], [WHERE])
+
+
+def shelf(**origin: Any) -> Shelf:
+    return Shelf(Path("mpich.tsv"), {}, ORIGIN | origin)
+
+
+def test_the_same_method_does_not_differ():
+    assert shelf(method=method_of(RUN)).difference(RUN) == ""
+    assert set(method_of(RUN)) == set(METHOD)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("suite_version", "0.2.0"), ("trials", 11), ("dropped", 0), ("cpu_model", "another")],
+)
+def test_another_method_is_named_with_both_values(key: str, value: Any):
+    found = shelf(method=method_of(RUN)).difference(RUN | {key: value})
+    assert found == (
+        f"{key} is {value!r}, and {RUN[key]!r} in mpich.tsv; calibrate again"
+    )
+    without = {name: fact for name, fact in RUN.items() if name != key}
+    assert shelf(method=method_of(RUN)).difference(without).startswith(f"{key} is None")
+
+
+def test_sampling_that_may_stop_early_is_another_method():
+    assert "relative_error" in shelf(method=method_of(RUN)).difference(RUN | {"relative_error": 0.1})
+
+
+def test_references_that_tell_no_method_still_tell_the_version_of_the_suite():
+    assert shelf().difference(RUN) == ""
+    assert "suite_version" in shelf().difference(RUN | {"suite_version": "0.2.0"})

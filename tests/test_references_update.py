@@ -1,0 +1,195 @@
+"""A calibration becomes reference files. What exists is moved by the user's word alone."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from pathlib import Path
+from typing import Any
+
+import pytest
+from launch_samples import CASES, PLACE, finished, headline
+
+from postprocess import provenance, references
+from postprocess.errors import UsageError
+from postprocess.judgement import Finished
+from postprocess.launches import Outcome
+from postprocess.references_update import samples, update
+from postprocess.summary_file import Session
+from postprocess.verdicts import Verdict
+
+FAILED = Outcome(None, Verdict.CRASHED, "the program ended with exit code 139")
+
+
+def session(name: str = "20261121T090000Z-1") -> Session:
+    return Session(Path("sessions") / name, "calibrate", "local", ["./plumbline"], False)
+
+
+def launches(root: Path, *scales: float, **changes: Any) -> list[Finished]:
+    return [
+        finished(root / str(number), scale, number=number, **changes)
+        for number, scale in enumerate(scales, 1)
+    ]
+
+
+def stored(path: Path) -> dict:
+    return references.load(path, *PLACE)
+
+
+def origin(path: Path) -> dict[str, Any]:
+    return json.loads(provenance.beside(path).read_text())
+
+
+def test_a_calibration_makes_one_reference_of_each_case(tmp_path: Path):
+    done = launches(tmp_path, 1.0, 1.1, 1.3)
+    (path,) = update(tmp_path / "references", session(), done, only=None)
+    assert path == references.location(tmp_path / "references", *PLACE)
+    found = stored(path)
+    assert set(found) == set(CASES)
+    for case, reference in found.items():
+        logs = [math.log(headline(each, case)) for each in done]
+        assert reference.center == pytest.approx(math.exp(statistics.mean(logs)))
+        assert reference.spread == pytest.approx(statistics.stdev(logs))
+        assert (reference.launches, reference.unit) == (3, "s")
+    assert references.lint(path) == []
+
+
+def test_the_provenance_tells_what_ran_and_every_value(tmp_path: Path):
+    done = launches(tmp_path, 1.0, 1.1)
+    (path,) = update(tmp_path / "references", session(), done, only=None)
+    found = origin(path)
+    assert found["mpi_library"] == done[0].run["mpi_library"]
+    assert (found["suite_version"], found["source_hash"]) == ("0.1.0", "0123456789abcdef")
+    assert (found["spec"], found["sessions"]) == ("mpicost@0.1.0/abcdef", [session().name])
+    assert found["method"]["trials"] == 51
+    for case in CASES:
+        assert found["headlines"][case.key] == [headline(each, case) for each in done]
+
+
+def test_a_case_of_which_a_launch_failed_gets_no_reference(tmp_path: Path):
+    good, bad = launches(tmp_path, 1.0), finished(tmp_path, outcome=FAILED, number=2)
+    assert samples([*good, bad]) == {}
+    assert update(tmp_path / "references", session(), [*good, bad], only=None) == []
+    other = finished(tmp_path, outcome=FAILED, cases=CASES[:1])
+    (path,) = update(tmp_path / "references", session(), [*good, other], only=None)
+    assert set(stored(path)) == set(CASES[1:])
+
+
+def test_no_launch_at_all_writes_nothing(tmp_path: Path):
+    assert update(tmp_path, session(), [], only=None) == []
+    assert not any(tmp_path.iterdir())
+
+
+def test_each_environment_has_its_own_file(tmp_path: Path):
+    from launch_samples import case
+
+    there = tuple(case(*size, environment="openmpi-5_0_11") for size in (("bcast", 8),))
+    records = finished(tmp_path, 1.0)
+    other = finished(
+        tmp_path / "x",
+        1.0,
+        environment="openmpi-5_0_11",
+        cases=tuple(
+            case(each.routine, each.bytes, each.peer, environment="openmpi-5_0_11")
+            for each in CASES
+        ),
+    )
+    paths = update(tmp_path / "references", session(), [records, other], only=set(CASES) | {*there})
+    assert [path.stem for path in paths] == ["mpich-5_0_2", "openmpi-5_0_11"]
+    assert len(references.load(paths[1], "local", "cpu", "openmpi-5_0_11")) == 1
+
+
+def test_rows_that_were_not_measured_stay(tmp_path: Path):
+    root = tmp_path / "references"
+    (path,) = update(root, session("a"), launches(tmp_path / "a", 1.0, 1.1), only=set(CASES[:2]))
+    before = stored(path)
+    update(root, session("b"), launches(tmp_path / "b", 2.0, 2.1), only=set(CASES[2:]))
+    after = stored(path)
+    assert set(after) == set(CASES)
+    assert {case: after[case] for case in CASES[:2]} == before
+    assert origin(path)["sessions"] == ["a", "b"]
+    assert set(origin(path)["headlines"]) == {case.key for case in CASES}
+
+
+def test_a_calibration_that_was_asked_for_moves_rows(tmp_path: Path):
+    root = tmp_path / "references"
+    (path,) = update(root, session("a"), launches(tmp_path / "a", 1.0), only=None)
+    before = stored(path)
+    update(root, session("b"), launches(tmp_path / "b", 2.0), only=None)
+    for case, reference in stored(path).items():
+        assert reference.center == pytest.approx(2 * before[case].center)
+
+
+def test_an_automatic_calibration_never_moves_a_row_even_if_told_to(tmp_path: Path):
+    """The caller may have looked for references elsewhere: what this file holds still stands."""
+    root = tmp_path / "references"
+    (path,) = update(root, session("a"), launches(tmp_path / "a", 1.0), only=set(CASES[:3]))
+    before, kept = stored(path), origin(path)
+    update(root, session("b"), launches(tmp_path / "b", 2.0), only=set(CASES))
+    after = stored(path)
+    assert set(after) == set(CASES)
+    assert {case: after[case] for case in CASES[:3]} == before
+    for case in CASES[:3]:
+        assert origin(path)["headlines"][case.key] == kept["headlines"][case.key]
+
+
+def test_an_automatic_calibration_of_nothing_new_leaves_the_files_as_they_are(tmp_path: Path):
+    root = tmp_path / "references"
+    (path,) = update(root, session("a"), launches(tmp_path / "a", 1.0), only=None)
+    before = path.read_bytes(), provenance.beside(path).read_bytes()
+    update(root, session("b"), launches(tmp_path / "b", 2.0), only=set(CASES))
+    assert (path.read_bytes(), provenance.beside(path).read_bytes()) == before
+
+
+def test_only_what_was_named_is_written(tmp_path: Path):
+    (path,) = update(tmp_path / "r", session(), launches(tmp_path, 1.0), only={CASES[1]})
+    assert set(stored(path)) == {CASES[1]}
+
+
+@pytest.mark.parametrize(
+    "other", [{"suite_version": "0.2.0"}, {"cpu_model": "another"}, {"relative_error": 0.1}], ids=str
+)
+@pytest.mark.parametrize("only", [None, set(CASES[2:])])
+def test_another_method_is_refused_and_changes_nothing(tmp_path: Path, other, only):
+    root = tmp_path / "references"
+    (path,) = update(root, session("a"), launches(tmp_path / "a", 1.0), only=set(CASES[:2]))
+    before = path.read_bytes()
+    with pytest.raises(UsageError) as refused:
+        update(root, session("b"), launches(tmp_path / "b", 1.0, run=other), only=only)
+    assert str(refused.value) == (
+        f"{path}: its references were measured with another {next(iter(other))}; "
+        "move the file away, or choose another place with --output"
+    )
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_tells_no_method_cannot_be_added_to(tmp_path: Path):
+    root = tmp_path / "references"
+    (path,) = update(root, session("a"), launches(tmp_path / "a", 1.0), only=set(CASES[:2]))
+    sidecar = provenance.beside(path)
+    known = {key: value for key, value in origin(path).items() if key != "method"}
+    sidecar.write_text(json.dumps(known))
+    with pytest.raises(UsageError, match="measured with another cpu_model, dropped"):
+        update(root, session("b"), launches(tmp_path / "b", 1.0), only=set(CASES[2:]))
+
+
+def test_launches_on_different_processors_make_no_reference(tmp_path: Path):
+    one = launches(tmp_path / "a", 1.0)
+    other = finished(tmp_path / "b", 1.0, number=2, run={"cpu_model": "another"})
+    with pytest.raises(UsageError) as refused:
+        update(tmp_path / "references", session(), [*one, other], only=None)
+    assert str(refused.value) == (
+        "mpich-5_0_2: launches differ in cpu_model; calibrate nodes of one kind at a time"
+    )
+    assert not (tmp_path / "references").exists()
+
+
+def test_a_damaged_file_is_refused_and_not_overwritten(tmp_path: Path):
+    root = tmp_path / "references"
+    (path,) = update(root, session("a"), launches(tmp_path / "a", 1.0), only=None)
+    path.write_text(path.read_text().replace("\ts\t", "\tus\t", 1))
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match="row 2: unit"):
+        update(root, session("b"), launches(tmp_path / "b", 2.0), only=None)
+    assert path.read_bytes() == before
