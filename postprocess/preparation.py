@@ -11,9 +11,10 @@ from postprocess.progress import Progress
 from postprocess.workdir import WorkDirectory
 from site_configs import inventory
 from site_configs.inventory import Inventory
-from site_configs.mpis import FAMILIES
+from site_configs.mpis import FAMILIES, Mpi
 from spack_envs import machine as spack_machine
 from spack_envs.errors import SpackEnvironmentError
+from spack_envs.layout import Layout
 from spack_envs.provide import NoSpack, Spack, provide
 
 DEFAULT_FAMILIES = ("mpich", "openmpi", "intel-mpi")
@@ -49,24 +50,18 @@ def prepare(
     if site == "local":
         found = take_inventory(work, families, progress, fresh)
     spack = find_spack(work, progress)
-    if spack and found:
-        spack = write_environments(work, spack, found, progress)
+    for mpi in found.mpis if spack and found else ():
+        write_environment(work, spack, mpi, progress)
     return Prepared(found, spack)
 
 
-def write_environments(
-    work: WorkDirectory, spack: Spack, found: Inventory, progress: Progress
-) -> Spack | None:
-    """A Spack environment for each MPI; the Spack, or None if it cannot be used on this machine."""
+def write_environment(work: WorkDirectory, spack: Spack, mpi: Mpi, progress: Progress) -> None:
+    """A Spack environment for one MPI, or none: then the suite is built with CMake for it."""
     try:
-        for mpi in found.mpis:
-            spack_machine.write_environment(work.root, work.source, spack, mpi)
+        spack_machine.write_environment(work.root, work.source, spack, mpi)
     except SpackEnvironmentError as error:
-        progress.note(
-            f"Spack {spack.version} cannot be used ({error}): building with CMake instead"
-        )
-        return None
-    return spack
+        progress.note(f"Spack cannot be used for {mpi.name} ({error}): it is built with CMake")
+        (Layout(work.root).environment(mpi.name) / "spack.yaml").unlink(missing_ok=True)
 
 
 def take_inventory(

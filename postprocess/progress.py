@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from rich.console import Console
+from rich.markup import escape
 from rich.status import Status
 
 from postprocess.formats import duration
@@ -39,7 +40,7 @@ class Progress:
     def now(self, text: str) -> None:
         """What goes on at the moment; shown only where the line can be taken back."""
         if self.status:
-            self.status.update(one_line(text).replace("[", "\\["))
+            self.status.update(escape(one_line(text)))
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:

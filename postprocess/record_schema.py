@@ -58,7 +58,6 @@ class CaseRecord:
 
 def checked_run(entry: Entry) -> Entry:
     """The run record, if it has every field that other modules rely on."""
-    entry.word("record", ("run",))
     if entry.integer("schema") != SCHEMA:
         raise ValueError(f"schema: {entry.integer('schema')} is not {SCHEMA}, the one known here")
     _name(entry, "program")

@@ -1,7 +1,6 @@
 """Builds mpicost once per environment: through Spack where a Spack was found, otherwise with CMake."""
 
 import os
-import shutil
 from pathlib import Path
 from shlex import quote
 
@@ -11,10 +10,10 @@ from reframe.core.exceptions import SanityError
 
 from postprocess.programs import Program, write_program
 from site_configs.common import work_directory
-from spack_envs.build import location_command, spack_environment_variables, spec_command
+from spack_envs.build import PACKAGE, location_command, locked_hash, spack_environment_variables
 
 SUITE = Path(__file__).resolve().parent.parent / "suite"
-LOCATION, SPEC = "location.txt", "spec.txt"
+LOCATION = "location.txt"  #: in the stage directory; holds the prefix that was installed to
 
 
 class build_mpicost(rfm.CompileOnlyRegressionTest):
@@ -35,20 +34,18 @@ class build_mpicost(rfm.CompileOnlyRegressionTest):
     @run_before("compile")
     def choose_build_system(self):
         """Spack's environment and CMake's build directory are in the work directory and outlive the session."""
-        if self.spack:
+        self.environment = Path(self.current_environ.extras["spack_environment"])
+        self.by_spack = bool(self.spack) and (self.environment / "spack.yaml").is_file()
+        if self.by_spack:
             self.build_with_spack()
         else:
             self.build_with_cmake()
 
     def build_with_spack(self):
-        directory = Path(self.current_environ.extras["spack_environment"])
         self.build_system = "Spack"
-        self.build_system.environment = str(directory)
+        self.build_system.environment = str(self.environment)
         self.env_vars = spack_environment_variables(work_directory(), Path(self.spack))
-        self.postbuild_cmds = [
-            f"{location_command(directory)} > {LOCATION}",
-            f"{spec_command(directory)} > {SPEC}",
-        ]
+        self.postbuild_cmds = [f"{location_command(self.environment)} > {LOCATION}"]
 
     def build_with_cmake(self):
         directory = work_directory() / "build" / self.current_environ.name
@@ -57,30 +54,26 @@ class build_mpicost(rfm.CompileOnlyRegressionTest):
         self.build_system.builddir = quote(str(directory))
         self.build_system.flags_from_environ = False
         self.build_system.max_concurrency = 2
-        wrapper = (
-            shutil.which(self.current_environ.extras["mpicc"])
-            or self.current_environ.extras["mpicc"]
-        )
+        wrapper = quote(self.current_environ.extras["mpicc"])
         self.build_system.config_opts = [
             "-G Ninja",
             "-DCMAKE_BUILD_TYPE=Release",
-            f"-DMPI_C_COMPILER={quote(wrapper)}",
+            f'-DMPI_C_COMPILER="$(command -v {wrapper})"',  # found once the modules are loaded
             f"-DCMAKE_INSTALL_PREFIX={quote(str(directory / 'installed'))}",
         ]
         self.postbuild_cmds = [
             f"cmake --install {quote(str(directory))}",
             f"echo {quote(str(directory / 'installed'))} > {LOCATION}",
-            f"echo cmake > {SPEC}",
         ]
 
     @sanity_function
     def keep_program(self):
         """The build left an executable; where it is, is kept for the runs and for people."""
-        prefix, spec = (Path(self.stagedir, name).read_text().strip() for name in (LOCATION, SPEC))
-        self.program = Path(prefix, "bin", "mpicost")
+        prefix = Path(self.stagedir, LOCATION).read_text().strip()
+        self.program = Path(prefix, "bin", PACKAGE)
         if not os.access(self.program, os.X_OK):
             raise SanityError(f"the build ended well but {self.program} is not there")
-        write_program(
-            work_directory(), Program(self.current_environ.name, "mpicost", str(self.program), spec)
-        )
+        spec = f"{PACKAGE}/{locked_hash(self.environment)}" if self.by_spack else "cmake"
+        program = Program(self.current_environ.name, PACKAGE, str(self.program), spec)
+        write_program(work_directory(), program)
         return True

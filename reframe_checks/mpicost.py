@@ -179,14 +179,17 @@ class MpicostCheck(rfm.RunOnlyRegressionTest):
             return
         headlines = {record.variable: record.summary.headline for record in self.records.cases}
         self.perf_variables = {
-            name: sn.make_performance_function(sn.defer(value), "s") for name, value in headlines.items()
+            name: sn.make_performance_function(sn.defer(value), "s")
+            for name, value in headlines.items()
         }
         self.reference = {self.current_partition.fullname: self.bands()}
 
     @run_after("performance")
     def demand_references(self):
         """In a strict session a case without a reference fails; the others are asserted all the same."""
-        missing = self.perf_variables.keys() - self.reference.get(self.current_partition.fullname, {})
+        missing = self.perf_variables.keys() - self.reference.get(
+            self.current_partition.fullname, {}
+        )
         if self.strict and missing and not self.is_dry_run():
             raise PerformanceError(f"no reference for {', '.join(sorted(missing))}")
 

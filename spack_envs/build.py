@@ -53,11 +53,6 @@ class Commands:
         """Print the prefix of the suite."""
         return self._spack("location", "-i", PACKAGE)
 
-    @property
-    def spec(self) -> list[str]:
-        """Print name, version and the whole hash of the suite's spec, as in ``mpicost@main/3x7...``."""
-        return self._spack("find", "--format", "{name}@{version}/{hash}", PACKAGE)
-
     def _spack(self, *arguments: str) -> list[str]:
         return [self.executable, "-e", str(self.directory), *arguments]
 
@@ -65,11 +60,6 @@ class Commands:
 def location_command(directory: Path) -> str:
     """Shell command that prints the prefix of the suite."""
     return shlex.join(Commands(directory).location)
-
-
-def spec_command(directory: Path) -> str:
-    """Shell command that prints the suite's spec with its hash."""
-    return shlex.join(Commands(directory).spec)
 
 
 def locked_hash(directory: Path) -> str:

@@ -88,15 +88,19 @@ def test_replace_changes_none_unless_all_are_on_disk(tmp_path, monkeypatch):
 def test_data_is_on_disk_before_it_has_its_name(tmp_path, monkeypatch, write):
     path = tmp_path / "file"
     seen = []
-    monkeypatch.setattr(os, "fsync", lambda descriptor: seen.append(path.exists()))
+
+    def look(descriptor):
+        seen.append((os.fstat(descriptor).st_size, path.exists()))
+
+    monkeypatch.setattr(os, "fsync", look)
     write(path, b"data")
-    assert seen == [False]
+    assert seen == [(4, False)]
 
 
 @pytest.mark.parametrize("write", [atomic.create, lambda path, data: atomic.replace({path: data})])
 def test_a_folder_that_is_a_file_is_an_error(tmp_path, write):
     (tmp_path / "folder").write_text("no folder")
-    with pytest.raises(NotADirectoryError):
+    with pytest.raises(NotADirectoryError, match="its folder is a file"):
         write(tmp_path / "folder" / "file", b"data")
 
 

@@ -86,9 +86,7 @@ def test_a_regression_that_reframe_does_not_see_is_incorrect(well: Finished, sai
     results = verdicts([replace(well, asserted={CASES[0].variable: said})], book, "local")
     assert set(words(results)) == {"incorrect"}
     first = next(result for result in results if result.case == CASES[0])
-    assert first.reason == (
-        f"Plumbline says regressed, ReFrame says {said}: one of them is wrong"
-    )
+    assert first.reason == (f"Plumbline says regressed, ReFrame says {said}: one of them is wrong")
 
 
 @pytest.mark.parametrize("said", ["fail", "xfail", "xpass", None, ""])

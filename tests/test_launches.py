@@ -288,9 +288,7 @@ def test_a_crash_is_named_with_the_last_words_of_the_job(tmp_path: Path):
     said = entry(result="fail", phase="sanity", directory=str(tmp_path), errors="rfm_job.err")
     found = outcome(planned(), tmp_path, said)
     assert found.verdict == Verdict.CRASHED
-    assert found.reason == (
-        "the program ended with exit code 139, SIGSEGV: segfault at \\x1b[31m0"
-    )
+    assert found.reason == ("the program ended with exit code 139, SIGSEGV: segfault at \\x1b[31m0")
 
 
 def test_a_job_that_was_never_submitted_is_named_with_reframes_reason(tmp_path: Path):

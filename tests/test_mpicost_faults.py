@@ -86,6 +86,7 @@ def test_trials_that_miss_their_window_are_marked_and_left_out(family: str, tmp_
     """Rank 1 hears of some windows 30 ms late, three times longer than any window is wide."""
     file = tmp_path / "out.jsonl"
     options = (*TINY, "--sync", "window", "--routine", "barrier", "--output", str(file))
+    options = (*options, "--trials", "300")  # many, because a busy machine misses some by itself
     variables = {"PLUMBLINE_FAULT_AFTER": "60", "PLUMBLINE_FAULT_BEFORE": "80"}
     wrapper = preload(library(family, "late_start"))
     ended = program(family).run(2, *options, wrapper=wrapper, variables=variables)
@@ -94,7 +95,7 @@ def test_trials_that_miss_their_window_are_marked_and_left_out(family: str, tmp_
     planted = [late for late, skew in zip(case["late"], case["skew"], strict=True) if skew > 0.015]
     assert len(planted) >= 5
     assert all(planted)
-    assert case["kept"] + case["removed"] == 51 - 1 - sum(case["late"][1:])
+    assert case["kept"] + case["removed"] == 300 - 1 - sum(case["late"][1:])
 
 
 @pytest.mark.parametrize("family", FAMILIES)

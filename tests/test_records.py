@@ -128,6 +128,19 @@ def test_times_of_a_simulated_machine_may_have_no_skew_and_an_idle_rank(tmp_path
     assert read_launch(samples.write(tmp_path / "a", records)).resolution == 0.0
 
 
+def test_one_trial_is_enough_if_none_is_dropped(tmp_path):
+    case = samples.case_record("bcast", 8, trials=1, dropped=0)
+    records = [samples.run_record(1, trials=1, dropped=0), case, samples.end_record(1)]
+    (record,) = read_launch(samples.write(tmp_path / "a", records)).cases
+    assert record.summary.headline == record.t_max[0]
+
+
+def test_the_fastest_rank_may_be_the_slowest(tmp_path):
+    """One process has one interval per trial."""
+    records = damaged(BCAST, t_min=GOOD[BCAST]["t_max"])
+    assert read_launch(samples.write(tmp_path / "a", records)).cases
+
+
 def test_statistics_may_differ_by_rounding_only(tmp_path, refused):
     headline = GOOD[BCAST]["headline"]
     read_launch(samples.write(tmp_path / "a", damaged(BCAST, headline=headline * (1 + 5e-10))))
@@ -434,7 +447,8 @@ def test_a_field_that_cannot_be_true_is_named(refused, place, changes):
     assert error.verdict is Verdict.INCORRECT
     key = next(iter(changes))
     keys = {"processes": "hosts", "per_node": "hosts", "timer": r"timer(\.resolution)?"}
-    assert re.search(rf": {keys.get(key, key)}(\.ranks)?: ", str(error))
+    line = place % len(GOOD) + (2 if changes == {"trials": 50} else 1)
+    assert re.search(rf": line {line}: {keys.get(key, key)}(\.ranks)?: ", str(error))
 
 
 NOT_NEEDED = {"mpi_standard", "compiler", "compiler_flags", "command", "ranks", "kernel"}
@@ -447,7 +461,7 @@ NEEDED = [(place, key) for place, key in NEEDED if key not in NOT_NEEDED]
 def test_a_field_that_is_missing_is_named(refused, place, key):
     error = refused(without(place, key))
     assert error.verdict is Verdict.INCORRECT
-    assert f": {key}: is missing" in str(error)
+    assert f": line {place % len(GOOD) + 1}: {key}: is missing" in str(error)
 
 
 @pytest.mark.parametrize(

@@ -100,15 +100,15 @@ def test_the_same_method_does_not_differ():
 )
 def test_another_method_is_named_with_both_values(key: str, value: Any):
     found = shelf(method=method_of(RUN)).difference(RUN | {key: value})
-    assert found == (
-        f"{key} is {value!r}, and {RUN[key]!r} in mpich.tsv; calibrate again"
-    )
+    assert found == (f"{key} is {value!r}, and {RUN[key]!r} in mpich.tsv; calibrate again")
     without = {name: fact for name, fact in RUN.items() if name != key}
     assert shelf(method=method_of(RUN)).difference(without).startswith(f"{key} is None")
 
 
 def test_sampling_that_may_stop_early_is_another_method():
-    assert "relative_error" in shelf(method=method_of(RUN)).difference(RUN | {"relative_error": 0.1})
+    assert "relative_error" in shelf(method=method_of(RUN)).difference(
+        RUN | {"relative_error": 0.1}
+    )
 
 
 def test_references_that_tell_no_method_still_tell_the_version_of_the_suite():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -82,22 +83,16 @@ def test_no_launch_at_all_writes_nothing(tmp_path: Path):
 
 
 def test_each_environment_has_its_own_file(tmp_path: Path):
-    from launch_samples import case
-
-    there = tuple(case(*size, environment="openmpi-5_0_11") for size in (("bcast", 8),))
-    records = finished(tmp_path, 1.0)
-    other = finished(
-        tmp_path / "x",
-        1.0,
-        environment="openmpi-5_0_11",
-        cases=tuple(
-            case(each.routine, each.bytes, each.peer, environment="openmpi-5_0_11")
-            for each in CASES
-        ),
-    )
-    paths = update(tmp_path / "references", session(), [records, other], only=set(CASES) | {*there})
-    assert [path.stem for path in paths] == ["mpich-5_0_2", "openmpi-5_0_11"]
-    assert len(references.load(paths[1], "local", "cpu", "openmpi-5_0_11")) == 1
+    name = "openmpi-5_0_11"
+    cases = tuple(replace(each, environment=name) for each in CASES)
+    here = finished(tmp_path / "here")
+    there = finished(tmp_path / "there", 2.0, environment=name, cases=cases)
+    paths = update(tmp_path / "references", session(), [here, there], only=None)
+    assert [path.stem for path in paths] == ["mpich-5_0_2", name]
+    found = references.load(paths[1], "local", "cpu", name)
+    assert {case: found[case].center for case in cases} == {
+        case: pytest.approx(headline(there, case)) for case in cases
+    }
 
 
 def test_rows_that_were_not_measured_stay(tmp_path: Path):
@@ -148,7 +143,9 @@ def test_only_what_was_named_is_written(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "other", [{"suite_version": "0.2.0"}, {"cpu_model": "another"}, {"relative_error": 0.1}], ids=str
+    "other",
+    [{"suite_version": "0.2.0"}, {"cpu_model": "another"}, {"relative_error": 0.1}],
+    ids=str,
 )
 @pytest.mark.parametrize("only", [None, set(CASES[2:])])
 def test_another_method_is_refused_and_changes_nothing(tmp_path: Path, other, only):

@@ -15,41 +15,38 @@ from spack_envs.build import (
     location_command,
     locked_hash,
     spack_environment_variables,
-    spec_command,
 )
 from spack_envs.errors import SpackEnvironmentError
 
-DIRECTORY = Path("/work/spack/environments/mpich-5.0.2")
+DIRECTORY = Path("/site/spack/environments/mpich-5.0.2")
 
 
 def test_spack_writes_below_the_work_directory_only():
-    variables = spack_environment_variables(Path("/work"), Path("/opt/spack/bin/spack"), {})
+    variables = spack_environment_variables(Path("/site"), Path("/opt/spack/bin/spack"), {})
     assert variables["SPACK_DISABLE_LOCAL_CONFIG"] == "1"
-    assert variables["SPACK_USER_CACHE_PATH"] == "/work/spack/cache"
+    assert variables["SPACK_USER_CACHE_PATH"] == "/site/spack/cache"
 
 
 def test_spack_runs_on_the_python_that_has_the_solver():
-    variables = spack_environment_variables(Path("/work"), Path("/opt/spack/bin/spack"), {})
+    variables = spack_environment_variables(Path("/site"), Path("/opt/spack/bin/spack"), {})
     assert variables["SPACK_PYTHON"] == sys.executable
 
 
 def test_this_spack_comes_before_any_other():
     environ = {"PATH": "/usr/bin:/bin"}
-    variables = spack_environment_variables(Path("/work"), Path("/opt/spack/bin/spack"), environ)
+    variables = spack_environment_variables(Path("/site"), Path("/opt/spack/bin/spack"), environ)
     assert variables["PATH"].split(os.pathsep) == ["/opt/spack/bin", "/usr/bin", "/bin"]
 
 
 def test_every_command_names_its_environment():
     commands = Commands(DIRECTORY)
-    for command in (commands.concretize, commands.install, commands.location, commands.spec):
+    for command in (commands.concretize, commands.install, commands.location):
         assert command[:3] == ["spack", "-e", str(DIRECTORY)]
     assert commands.location[3:] == ["location", "-i", "mpicost"]
 
 
 def test_shell_commands_are_quoted():
-    assert shlex.split(spec_command(DIRECTORY)) == Commands(DIRECTORY).spec
     assert shlex.split(location_command(Path("/a b"))) == Commands(Path("/a b")).location
-    assert "'{name}@{version}/{hash}'" in spec_command(DIRECTORY)
 
 
 def test_hash_is_read_from_the_solution(tmp_path):

@@ -1,6 +1,6 @@
 """The whole way with a real Spack: solve, build, run on the right MPI, and build only what changed.
 
-The MPIs are those whose prefixes PLUMBLINE_TEST_MPIS names, separated by colons.
+The MPIs are those of the work directory, which ``./plumbline test`` has set up.
 """
 
 from __future__ import annotations
@@ -9,11 +9,14 @@ import json
 import os
 import shutil
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from site_configs import inventory
+from site_configs.common import work_directory
+from site_configs.mpis import Mpi
 from spack_envs.build import Commands, locked_hash, spack_environment_variables
 from spack_envs.machine import Environment, write_environment
 from spack_envs.provide import NoSpack, Spack, provide
@@ -23,53 +26,39 @@ pytestmark = [pytest.mark.spack, pytest.mark.mpi]
 SOURCE = Path(__file__).resolve().parent.parent
 RUN_AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
-#: Family: the program that tells its version, and what MPI_Get_library_version begins with.
-FAMILIES = {
-    "mpich": ("mpichversion", "MPICH Version:"),
-    "openmpi": ("ompi_info", "Open MPI v"),
-    "intel-mpi": ("impi_info", "Intel(R) MPI Library"),
+#: Family, and what MPI_Get_library_version begins with.
+LIBRARIES = {
+    "mpich": "MPICH Version:",
+    "openmpi": "Open MPI v",
+    "intel-mpi": "Intel(R) MPI Library",
 }
-VERSIONS = {"mpich": "5.0.2", "openmpi": "5.0.11", "intel-mpi": "2021.19.0"}
 
 
 @dataclass(frozen=True)
-class TestMpi:
-    """An MPI to test with."""
-
-    __test__ = False
+class DebianMpi:
+    """One of Debian's MPIs, all of which have the prefix /usr."""
 
     family: str
-    prefix: str
-    ending: str = ""
-    version: str = ""
-    name: str = field(init=False)
-    mpicc: str = field(init=False)
-    mpiexec: str = field(init=False)
+    version: str
+    prefix: str = "/usr"
 
-    def __post_init__(self) -> None:
-        version = self.version or VERSIONS[self.family]
-        values = {
-            "version": version,
-            "name": f"{self.family}-{version}",
-            "mpicc": f"{self.prefix}/bin/mpicc{self.ending}",
-            "mpiexec": f"{self.prefix}/bin/mpiexec{self.ending}",
-        }
-        for key, value in values.items():
-            object.__setattr__(self, key, value)
+    @property
+    def name(self) -> str:
+        return f"{self.family}-{self.version}"
 
+    @property
+    def mpicc(self) -> str:
+        return f"/usr/bin/mpicc.{self.family}"
 
-def family_of(prefix: str) -> str:
-    """The family of the MPI with this prefix."""
-    return next(name for name, (tool, _) in FAMILIES.items() if Path(prefix, "bin", tool).exists())
+    @property
+    def mpiexec(self) -> str:
+        return f"/usr/bin/mpiexec.{self.family}"
 
 
 @pytest.fixture(scope="module")
-def mpis() -> list[TestMpi]:
-    """The MPIs to test with."""
-    prefixes = [path for path in os.environ.get("PLUMBLINE_TEST_MPIS", "").split(":") if path]
-    if not prefixes:
-        pytest.skip("PLUMBLINE_TEST_MPIS names no MPI")
-    return [TestMpi(family_of(prefix), prefix) for prefix in prefixes]
+def mpis() -> list[Mpi]:
+    """The MPIs of this machine that have a Spack environment."""
+    return [mpi for mpi in inventory.load(work_directory()).mpis if mpi.family in LIBRARIES]
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +79,7 @@ class Site:
     home: Path
     spack: Spack
 
-    def environment(self, mpi: TestMpi) -> Environment:
+    def environment(self, mpi: Mpi | DebianMpi) -> Environment:
         return write_environment(self.work, self.source, self.spack, mpi)
 
     def call(self, command: list[str]) -> subprocess.CompletedProcess[str]:
@@ -105,7 +94,7 @@ class Site:
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
         return done.stdout.strip()
 
-    def install(self, mpi: TestMpi) -> Path:
+    def install(self, mpi: Mpi | DebianMpi) -> Path:
         """The program of one MPI, built if need be."""
         commands = Commands(self.environment(mpi).directory)
         self.run(commands.install)
@@ -133,7 +122,7 @@ def built(path: Path) -> tuple[int, int]:
     return status.st_ino, status.st_mtime_ns
 
 
-def run_record(program: Path, mpi: TestMpi, folder: Path) -> dict:
+def run_record(program: Path, mpi: Mpi | DebianMpi, folder: Path) -> dict:
     """What the program says of itself when two processes of it run."""
     output = folder / f"{mpi.name}.jsonl"
     command = [mpi.mpiexec, "-n", "2", program, "--routine", "barrier", "--trials", "3"]
@@ -150,15 +139,15 @@ def test_every_mpi_gets_its_own_program(site, mpis, tmp_path):
     assert len(before) == len(mpis)
     for mpi, program in programs.items():
         record = run_record(program, mpi, tmp_path)
-        assert record["mpi_library"].startswith(FAMILIES[mpi.family][1])
+        assert record["mpi_library"].startswith(LIBRARIES[mpi.family])
         assert mpi.version.removesuffix(".0") in record["mpi_library"]
         assert record["processes"] == 2
     for mpi, program in programs.items():
         environment = site.environment(mpi)
         assert not environment.changed
         assert site.install(mpi) == program
-        name = site.run(Commands(environment.directory).spec)
-        assert name == f"mpicost@main/{locked_hash(environment.directory)}"
+        find = ["spack", "-e", str(environment.directory), "find", "--format", "{hash}", "mpicost"]
+        assert site.run(find) == locked_hash(environment.directory)
     assert {program: built(program) for program in before} == before
 
 
@@ -222,11 +211,11 @@ def test_missing_build_tool_is_not_compiled(site, mpis, tmp_path):
     assert "cmake" in done.stdout + done.stderr
 
 
-def debian_mpis() -> list[TestMpi]:
+def debian_mpis() -> list[DebianMpi]:
     """Debian's MPIs, if both are here; they share /usr."""
     pairs = (("mpich", "4.0.2"), ("openmpi", "4.1.4"))
     return [
-        TestMpi(family, "/usr", f".{family}", version)
+        DebianMpi(family, version)
         for family, version in pairs
         if Path(f"/usr/bin/mpicc.{family}").exists()
     ]
@@ -236,4 +225,4 @@ def debian_mpis() -> list[TestMpi]:
 def test_debian_mpis_are_told_apart(site, tmp_path):
     for mpi in debian_mpis():
         record = run_record(site.install(mpi), mpi, tmp_path)
-        assert record["mpi_library"].startswith(FAMILIES[mpi.family][1])
+        assert record["mpi_library"].startswith(LIBRARIES[mpi.family])

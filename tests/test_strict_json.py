@@ -37,7 +37,10 @@ def test_a_number_is_finite(text, frame):
     assert not isinstance(caught.value, json.JSONDecodeError)
 
 
-@pytest.mark.parametrize("text", ['{"a": 1, "a": 1}', '[{"b": {"a": 1, "c": 2, "a": 3}}]'])
+@pytest.mark.parametrize(
+    "text",
+    ['{"a": 1, "a": 1}', '{"b": 1, "a": 2, "c": 3, "a": 4}', '[{"b": {"a": 1, "c": 2, "a": 3}}]'],
+)
 def test_a_key_is_there_once(text):
     with pytest.raises(ValueError, match="'a': the key is there twice"):
         loads(text)

@@ -1,0 +1,138 @@
+"""Checking what people write: one line for each fault, and nothing passes that was not looked at."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from test_reference_book import write
+
+from postprocess import linting, references
+from postprocess.errors import UsageError
+from postprocess.linting import lint
+from postprocess.progress import Progress
+from postprocess.workdir import WorkDirectory
+
+ROOT = Path(__file__).resolve().parent.parent
+SITE = (ROOT / "site_configs" / "slurm_cluster.py").read_text()
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> WorkDirectory:
+    return WorkDirectory(tmp_path / "home", ROOT)
+
+
+@pytest.fixture
+def progress() -> Progress:
+    return Progress(Console(file=io.StringIO(), width=10_000))
+
+
+def said(progress: Progress) -> str:
+    return progress.console.file.getvalue()
+
+
+def test_a_sound_reference_file_is_well(work, progress, tmp_path: Path):
+    path = write(tmp_path)
+    assert lint(work, [path, tmp_path], progress) == 0
+    assert said(progress).splitlines() == [f"{path}: ok", f"{tmp_path}: ok"]
+
+
+def test_each_fault_of_a_reference_file_is_a_line(work, progress, tmp_path: Path):
+    path = write(tmp_path)
+    text = path.read_text().replace("\ts\t", "\tus\t")
+    path.write_text(text)
+    faults = references.lint(path)
+    assert lint(work, [path], progress) == 1
+    assert said(progress).splitlines() == [f"{path}: {len(faults)} wrong", *faults]
+    assert len(faults) > 1
+
+
+def test_a_file_that_is_not_there_is_wrong_use(work, progress, tmp_path: Path):
+    path = tmp_path / "none.tsv"
+    with pytest.raises(UsageError) as refused:
+        lint(work, [path], progress)
+    assert str(refused.value) == f"{path}: no such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("readme.md", ""),
+        ("check.py", "import reframe as rfm\n"),
+        ("binary.py", "\udcff"),
+        ("references.csv", ""),
+    ],
+)
+def test_what_cannot_be_checked_is_not_well(work, progress, tmp_path: Path, name, text):
+    path = tmp_path / name
+    path.write_text(text, errors="surrogateescape")
+    assert lint(work, [path], progress) == 1
+    assert f"{path}: neither a site (.py)," in said(progress)
+
+
+def test_a_directory_in_which_there_is_nothing_to_check_is_not_well(work, progress, tmp_path: Path):
+    assert lint(work, [tmp_path], progress) == 1
+    assert f"{tmp_path}: has no reference file" in said(progress)
+
+
+def test_the_places_for_references_may_be_empty(progress, tmp_path: Path):
+    work = WorkDirectory(tmp_path / "home", tmp_path)
+    (tmp_path / "reference_data").mkdir()
+    work.provisional.mkdir(parents=True)
+    assert lint(work, work.reference_roots, progress) == 0
+
+
+def test_a_stray_file_among_references_is_found(work, progress, tmp_path: Path):
+    write(tmp_path)
+    (tmp_path / "local" / "stray.tsv").write_text("")
+    assert lint(work, [tmp_path], progress) == 1
+    assert "stray.tsv: is never read" in said(progress)
+
+
+def test_without_a_path_references_and_every_site_are_checked(work, progress, monkeypatch):
+    work.provisional.mkdir(parents=True)
+    looked: list[Path] = []
+    monkeypatch.setattr(linting, "lint_path", lambda _, path, __: looked.append(path) or [])
+    assert lint(work, [], progress) == 0
+    sites = [ROOT / "site_configs" / name for name in ("local.py", "slurm_cluster.py")]
+    assert looked == [ROOT / "reference_data", work.provisional, *sites]
+
+
+# With ReFrame: a dry run of every check on the site.
+
+
+def test_the_cluster_that_new_sites_copy_is_well_on_any_machine(work, progress):
+    """No Slurm, no modules and another host name here: it is only looked at."""
+    path = ROOT / "site_configs" / "slurm_cluster.py"
+    assert lint(work, [path], progress) == 0
+    first = said(progress).splitlines()[0]
+    assert first.startswith(f"{path}: ")
+    assert first.endswith(" cases in 22 launches")
+    assert not any(work.sessions.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("cores_per_node=64", "cores_per_node=0", "Topology: cores_per_node: write 1 or more"),
+        (
+            'library="Open MPI v5.0"',
+            'library=""',
+            "environment 'openmpi-5_0': library: is empty, and would accept every MPI",
+        ),
+        ('scheduler="slurm"', 'scheduler="slrum"', "slrum"),
+        ('"openmpi-5_0",', '"openmpi-5.0",', "'openmpi-5.0' does not match"),
+        ("import environment, partition, site", "import environment, partition", "site"),
+    ],
+)
+def test_a_wrong_site_is_one_line_that_names_it(work, progress, tmp_path, old, new, complaint):
+    assert old in SITE
+    path = tmp_path / "mine.py"
+    path.write_text(SITE.replace(old, new))
+    assert lint(work, [path], progress) == 1
+    first, line = said(progress).splitlines()
+    assert first == f"{path}: 1 wrong"
+    assert line.startswith(f"{path}: ReFrame refuses: ")
+    assert complaint in line
