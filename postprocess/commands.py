@@ -86,6 +86,7 @@ def list_cases(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 def setup(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Find or fetch everything that a session needs."""
+    site_file(work.source, arguments.site)
     progress = Progress()
     with work.held(), progress.phase("set-up"):
         prepared = prepare(work, arguments.site, arguments.mpis, progress, fresh=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from postprocess import atomic, references_update, store
 from postprocess.errors import UsageError
@@ -19,7 +20,7 @@ from postprocess.reference_book import ReferenceBook, open_book
 from postprocess.reframe_driver import SESSION, Reframe, Selection
 from postprocess.report import build_report
 from postprocess.store import read_sessions
-from postprocess.summaries import load_summary
+from postprocess.summaries import parse_summary
 from postprocess.summary_file import Session, document, write_summary
 from postprocess.tables import verdict_table
 from postprocess.verdicts import CaseResult, exit_status
@@ -177,27 +178,44 @@ def calibrate(desk: Desk, selection: Selection, root: Path, only: set | None) ->
 def keep(
     desk: Desk, session: Session, finished: Sequence[Finished], results: Sequence[CaseResult]
 ) -> int:
-    """Store every trial, write the summary and the report, show the verdicts; the exit status."""
+    """Show the verdicts, then store every trial and write summary and report; the exit status.
+
+    The verdicts come first, so that a full disk cannot hide them.
+    """
     progress, request = desk.progress, desk.request
     status = exit_status(results, session.strict)
-    stored = desk.work.store / f"{session.name}{store.SUFFIX}"
-    keep_locks(desk.work, session)
+    data = document(
+        session, desk.prepared, finished, results, status, progress.notes, progress.phases
+    )
+    shown = session.mode == request.mode  # not the calibration that a night begins with
+    if shown:
+        verdict_table(parse_summary(data), progress.console.width)
     with progress.phase("analysis"):
-        store.write_session(stored, rows(session.name, session.started_utc, finished, results))
-        data = document(
-            session, desk.prepared, finished, results, status, progress.notes, progress.phases
-        )
-        write_summary(session.directory / "summary.json", data)
-        frame = read_sessions(desk.work.store, [session.name])
-        markdown, html = build_report(session.directory, frame)
-    if session.mode == "calibrate" and session.mode != request.mode:
-        return status
-    if request.json_file:
-        write_summary(request.json_file, data)
-    verdict_table(load_summary(session.directory / "summary.json"), progress.console.width)
-    progress.say(f"time: {progress.split()}")
-    progress.say(f"report: {html} and {markdown.name}; trials: {stored}")
+        markdown, html = write_files(desk.work, session, finished, results, data)
+    if shown:
+        if request.json_file:
+            write_summary(request.json_file, data)
+        progress.say(f"time: {progress.split()}")
+        progress.say(f"report: {html} and {markdown.name}; trials: {desk.work.store}")
     return status
+
+
+def write_files(
+    work: WorkDirectory,
+    session: Session,
+    finished: Sequence[Finished],
+    results: Sequence[CaseResult],
+    data: dict[str, Any],
+) -> tuple[Path, Path]:
+    """Everything that stays of a session; the report's two files.
+
+    :raises UsageError: if something cannot be written. What is written by then is whole.
+    """
+    stored = work.store / f"{session.name}{store.SUFFIX}"
+    store.write_session(stored, rows(session.name, session.started_utc, finished, results))
+    write_summary(session.directory / "summary.json", data)
+    keep_locks(work, session)
+    return build_report(session.directory, read_sessions(work.store, [session.name]))
 
 
 def keep_locks(work: WorkDirectory, session: Session) -> None:

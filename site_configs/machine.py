@@ -37,7 +37,7 @@ class Machine:
 
     def as_dict(self) -> dict[str, Any]:
         """The machine as plain data, for files."""
-        return asdict(self)
+        return {**asdict(self), "caches": [asdict(cache) for cache in self.caches]}
 
 
 def cpu_list(text: str) -> set[int]:

@@ -9,10 +9,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-#: Family, and the pattern of its MPI_Get_library_version string with the version as the only group.
+#: Family, and the pattern of its MPI_Get_library_version string with the version as its group, or in two.
 #: Derived libraries come before MPICH, whose string some of them carry too.
 FAMILIES = (
-    ("intel-mpi", re.compile(r"Intel\(R\) MPI Library (\d[\w.]*(?: Update \d+)?)")),
+    ("intel-mpi", re.compile(r"Intel\(R\) MPI Library (\d[\w.]*)(?: Update (\d+))?")),
     ("mvapich", re.compile(r"MVAPICH\S* Version\s*:\s*(\d[\w.]*)")),
     ("cray-mpich", re.compile(r"CRAY MPICH version (\d[\w.]*)")),
     ("openmpi", re.compile(r"Open MPI v(\d[\w.]*)")),
@@ -33,7 +33,7 @@ class Mpi:
     mpicc: str
     mpiexec: str
     module: str = ""
-    env: dict[str, str] = field(default_factory=dict)  #: needed to compile and to run
+    env: dict[str, str] = field(default_factory=dict, hash=False)  #: needed to compile and to run
 
     @property
     def launcher(self) -> list[str]:
@@ -54,7 +54,7 @@ def identify(library: str) -> tuple[str, str]:
     """Family and version in an MPI_Get_library_version string; ``("unknown", "0")`` for a stranger."""
     for family, pattern in FAMILIES:
         if match := pattern.search(library):
-            return family, match.group(1)
+            return family, ".".join(filter(None, match.groups()))
     return "unknown", "0"
 
 

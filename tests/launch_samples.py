@@ -8,6 +8,7 @@ from typing import Any
 
 import record_samples
 
+from postprocess import references
 from postprocess.bands import band
 from postprocess.cases import Case
 from postprocess.judgement import Finished
@@ -120,6 +121,24 @@ def slowed(record: dict[str, Any], times: dict[str, float]) -> dict[str, Any]:
     return record_samples.case_record(
         record["routine"], record["bytes"], peer=record["peer"], scale=base * factor
     )
+
+
+#: Provenance of a reference file, without the method.
+ORIGIN = {
+    "date_utc": "2026-11-21T09:00:00Z",
+    "mpi_library": "MPICH Version: 5.0.2",
+    "suite_version": "0.1.0",
+    "source_hash": "0123456789abcdef",
+    "machine": {"host": "n1"},
+    "sessions": ["20261121T090000Z-1"],
+}
+
+
+def write_references(root: Path, center: float = 1e-6, **more: Any) -> Path:
+    """A sound reference file of the sample cases; ``more`` goes to its provenance."""
+    path = references.location(root, *PLACE)
+    references.write(path, [Reference(each, center, 0.1, 20) for each in CASES], ORIGIN | more)
+    return path
 
 
 def headline(done: Finished, of: Case) -> float:

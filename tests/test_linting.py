@@ -6,8 +6,8 @@ import io
 from pathlib import Path
 
 import pytest
+from launch_samples import write_references
 from rich.console import Console
-from test_reference_book import write
 
 from postprocess import linting, references
 from postprocess.errors import UsageError
@@ -34,13 +34,13 @@ def said(progress: Progress) -> str:
 
 
 def test_a_sound_reference_file_is_well(work, progress, tmp_path: Path):
-    path = write(tmp_path)
+    path = write_references(tmp_path)
     assert lint(work, [path, tmp_path], progress) == 0
     assert said(progress).splitlines() == [f"{path}: ok", f"{tmp_path}: ok"]
 
 
 def test_each_fault_of_a_reference_file_is_a_line(work, progress, tmp_path: Path):
-    path = write(tmp_path)
+    path = write_references(tmp_path)
     text = path.read_text().replace("\ts\t", "\tus\t")
     path.write_text(text)
     faults = references.lint(path)
@@ -85,7 +85,7 @@ def test_the_places_for_references_may_be_empty(progress, tmp_path: Path):
 
 
 def test_a_stray_file_among_references_is_found(work, progress, tmp_path: Path):
-    write(tmp_path)
+    write_references(tmp_path)
     (tmp_path / "local" / "stray.tsv").write_text("")
     assert lint(work, [tmp_path], progress) == 1
     assert "stray.tsv: is never read" in said(progress)

@@ -90,6 +90,13 @@ def test_routines_are_selected_by_name() -> None:
     assert set(listed(2, "--routine", "scan_min,gather")) == expected(sizes, 2)
 
 
+def test_routines_carry_sizes_of_their_own() -> None:
+    sizes = {"scan_min": (8, 24), "gather": LUECKE["gather"], "bcast": (16,), "barrier": (0,)}
+    assert set(listed(2, "--routine", "scan_min:8:24,gather,bcast:16,barrier")) == expected(
+        sizes, 2
+    )
+
+
 def test_peers_are_selected() -> None:
     sizes = {"pingpong": THREE}
     assert set(listed(4, "--routine=pingpong", "--peers=3,1")) == expected(sizes, 4, (1, 3))

@@ -7,32 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from launch_samples import CASES, PLACE, case
+from launch_samples import CASES, ORIGIN, PLACE, case, write_references
 
-from postprocess import provenance, references
+from postprocess import provenance
 from postprocess.reference_book import METHOD, Shelf, method_of, open_book
-from postprocess.references import Reference, ReferenceError
+from postprocess.references import ReferenceError
 
 WHERE = (":".join(PLACE[:2]), PLACE[2])
-ORIGIN = {
-    "date_utc": "2026-11-21T09:00:00Z",
-    "mpi_library": "MPICH Version: 5.0.2",
-    "suite_version": "0.1.0",
-    "source_hash": "0123456789abcdef",
-    "machine": {"host": "n1"},
-    "sessions": ["20261121T090000Z-1"],
-}
 RUN = {"suite_version": "0.1.0", "trials": 51, "dropped": 1, "cpu_model": "a processor"}
 
 
-def write(root: Path, center: float = 1e-6, **more: Any) -> Path:
-    path = references.location(root, *PLACE)
-    references.write(path, [Reference(each, center, 0.1, 20) for each in CASES], ORIGIN | more)
-    return path
-
-
 def test_a_book_has_the_references_of_the_places_that_have_a_file(tmp_path: Path):
-    write(tmp_path)
+    write_references(tmp_path)
     book = open_book([tmp_path], [WHERE, WHERE, ("local:cpu", "openmpi-5_0_11")])
     assert list(book.shelves) == [WHERE]
     assert book.reference(CASES[0]).center == 1e-6
@@ -47,9 +33,9 @@ def test_a_book_has_the_references_of_the_places_that_have_a_file(tmp_path: Path
 
 def test_the_first_root_that_has_the_file_wins(tmp_path: Path):
     reviewed, provisional = tmp_path / "reviewed", tmp_path / "provisional"
-    write(provisional, 2e-6)
+    write_references(provisional, 2e-6)
     assert open_book([reviewed, provisional], [WHERE]).reference(CASES[0]).center == 2e-6
-    path = write(reviewed, 1e-6)
+    path = write_references(reviewed, 1e-6)
     book = open_book([reviewed, provisional], [WHERE])
     assert book.reference(CASES[0]).center == 1e-6
     assert book.shelf(CASES[0]).path == path
@@ -69,7 +55,7 @@ def test_the_first_root_that_has_the_file_wins(tmp_path: Path):
     ],
 )
 def test_a_file_with_a_fault_stops_the_session_in_one_line(tmp_path: Path, damage):
-    path = write(tmp_path)
+    path = write_references(tmp_path)
     damage(path)
     with pytest.raises(ReferenceError) as refused:
         open_book([tmp_path], [WHERE])
@@ -79,8 +65,8 @@ def test_a_file_with_a_fault_stops_the_session_in_one_line(tmp_path: Path, damag
 
 def test_a_fault_in_the_first_root_does_not_make_the_second_count(tmp_path: Path):
     reviewed, provisional = tmp_path / "reviewed", tmp_path / "provisional"
-    write(provisional)
-    write(reviewed).write_text("")
+    write_references(provisional)
+    write_references(reviewed).write_text("")
     with pytest.raises(ReferenceError):
         open_book([reviewed, provisional], [WHERE])
 

@@ -224,6 +224,7 @@ def test_a_duplicate_names_both_rows(path):
     rows.insert(3, [*rows[2][:9], "1e-06", "0.5", "10"])
     put(path, rows)
     assert "row 4: is the same case as row 3; remove one" in refusal(path)
+    assert len(references.lint(path)) == 1, "one fault is said once"
 
 
 def test_a_duplicate_far_away_is_found_too(path):

@@ -17,38 +17,39 @@ static size_t list_length(const char *list)
     return length;
 }
 
-static bool check_size(const char *text, uint64_t *bytes, struct outcome *outcome)
+/* The sizes at which a routine is timed, what separates them, and the option they come from. */
+struct sizes {
+    const char *list;
+    char separator;
+    const char *option;
+};
+
+static bool check_size(const char *text, const char *option, uint64_t *bytes, struct outcome *outcome)
 {
     if (!number_parse(text, bytes))
-        return outcome_fail(outcome, EXIT_USAGE, "--bytes: '%s' is not a size in bytes", text);
+        return outcome_fail(outcome, EXIT_USAGE, "%s: '%s' is not a size in bytes", option, text);
     if (*bytes % sizeof(double) != 0)
-        return outcome_fail(outcome, EXIT_USAGE, "--bytes: %s is not a multiple of 8, the size of MPI_DOUBLE",
-                            text);
+        return outcome_fail(outcome, EXIT_USAGE, "%s: %s is not a multiple of 8, the size of MPI_DOUBLE",
+                            option, text);
     if (*bytes / sizeof(double) > INT_MAX)
         return outcome_fail(outcome, EXIT_USAGE,
-                            "--bytes: %s is more than the %d elements that a call of MPI can take", text,
+                            "%s: %s is more than the %d elements that a call of MPI can take", option, text,
                             INT_MAX);
     return true;
 }
 
 static bool add_item(struct plan *plan, const struct routine *routine, const char *text,
-                     struct outcome *outcome)
+                     const char *option, struct outcome *outcome)
 {
     uint64_t bytes;
-    if (!check_size(text, &bytes, outcome))
+    if (!check_size(text, option, &bytes, outcome))
         return false;
     for (size_t i = 0; i < plan->item_count; i++)
         if (plan->items[i].routine == routine && plan->items[i].bytes == bytes)
-            return outcome_fail(outcome, EXIT_USAGE, "--bytes: %s is there twice", text);
+            return outcome_fail(outcome, EXIT_USAGE, "%s: %s is there twice", option, text);
     plan->items[plan->item_count++] = (struct item){routine, bytes};
     return true;
 }
-
-/* The sizes at which a routine is timed, and what separates them. */
-struct sizes {
-    const char *list;
-    char separator;
-};
 
 static bool has_payload(const struct routine *routine, enum family family)
 {
@@ -60,7 +61,7 @@ static bool has_payload(const struct routine *routine, enum family family)
 static struct sizes sizes_of(const struct routine *routine, const struct options *options)
 {
     bool replaced = options->bytes != NULL && has_payload(routine, options->family);
-    return (struct sizes){replaced ? options->bytes : routine->sizes[options->family], ','};
+    return (struct sizes){replaced ? options->bytes : routine->sizes[options->family], ',', "--bytes"};
 }
 
 static bool add_items(struct plan *plan, const struct routine *routine, struct sizes sizes,
@@ -68,7 +69,7 @@ static bool add_items(struct plan *plan, const struct routine *routine, struct s
 {
     char text[NUMBER];
     for (const char *rest = sizes.list; list_next(&rest, sizes.separator, text, sizeof text);)
-        if (!add_item(plan, routine, text, outcome))
+        if (!add_item(plan, routine, text, sizes.option, outcome))
             return false;
     return true;
 }
@@ -86,7 +87,7 @@ static bool own_sizes(struct sizes *sizes, const struct routine *routine, const 
                             routine->name);
     if (!has_payload(routine, options->family))
         return outcome_fail(outcome, EXIT_USAGE, "--routine: %s has no payload, so no sizes", routine->name);
-    *sizes = (struct sizes){end + 1, ':'};
+    *sizes = (struct sizes){end + 1, ':', "--routine"};
     return true;
 }
 

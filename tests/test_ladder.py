@@ -1,0 +1,90 @@
+"""Process counts worth measuring: powers of two, and both sides of each boundary."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from site_configs.ladder import Topology, process_ladder
+
+TOPOLOGIES = st.builds(
+    Topology,
+    cores_per_node=st.integers(1, 300),
+    sockets_per_node=st.integers(1, 8),
+    nodes=st.integers(1, 100),
+    nodes_per_switch=st.integers(0, 40),
+)
+
+
+@pytest.mark.parametrize(
+    ("topology", "expected"),
+    [
+        (Topology(1), []),
+        (Topology(2), [2]),
+        (Topology(4), [2, 4]),
+        (Topology(6), [2, 4, 6]),
+        (Topology(8, sockets_per_node=2), [2, 4, 5, 8]),
+        (Topology(3, sockets_per_node=2), [2, 3]),
+        (Topology(1, sockets_per_node=2), []),
+        (Topology(4, nodes=2), [2, 4, 5, 8]),
+        (Topology(4, nodes=3), [2, 4, 5, 8, 12]),
+        (Topology(1, nodes=4), [2, 4]),
+        (
+            Topology(64, sockets_per_node=2, nodes=4, nodes_per_switch=2),
+            [2, 4, 8, 16, 32, 33, 64, 65, 128, 129, 256],
+        ),
+    ],
+)
+def test_known_ladders(topology: Topology, expected: list[int]):
+    assert process_ladder(topology) == expected
+
+
+@given(TOPOLOGIES)
+def test_a_ladder_rises_from_two_to_all_cores(topology: Topology):
+    ladder = process_ladder(topology)
+    assert ladder == sorted(set(ladder))
+    assert all(2 <= count <= topology.cores for count in ladder)
+    assert (topology.cores in ladder) == (topology.cores >= 2)
+
+
+@given(TOPOLOGIES)
+def test_every_power_and_both_sides_of_every_boundary_are_on_the_ladder(topology: Topology):
+    node = topology.cores_per_node
+    boundaries = [node // topology.sockets_per_node, node, node * topology.nodes_per_switch]
+    wanted = {2**exponent for exponent in range(1, 20)}
+    wanted |= {count + more for count in boundaries for more in (0, 1)}
+    ladder = set(process_ladder(topology))
+    assert {count for count in wanted if 2 <= count <= topology.cores} <= ladder
+    assert ladder <= wanted | {topology.cores}
+
+
+@given(TOPOLOGIES, st.integers(1, 2000))
+def test_a_site_may_allow_more_or_fewer_than_its_cores(topology: Topology, most: int):
+    ladder = process_ladder(topology, most)
+    assert all(2 <= count <= most for count in ladder)
+    common = min(most, topology.cores)
+    assert {c for c in ladder if c <= common} == {
+        c for c in process_ladder(topology) if c <= common
+    }
+    assert (2 in ladder) == (most >= 2)
+
+
+@pytest.mark.parametrize(
+    ("counts", "line"),
+    [
+        ({"cores_per_node": 0}, "Topology: cores_per_node: write 1 or more"),
+        (
+            {"cores_per_node": 8, "sockets_per_node": 0},
+            "Topology: sockets_per_node: write 1 or more",
+        ),
+        ({"cores_per_node": 8, "nodes": -1}, "Topology: nodes: write 1 or more"),
+        (
+            {"cores_per_node": 8, "nodes_per_switch": -1},
+            "Topology: nodes_per_switch: write 0 or more",
+        ),
+    ],
+)
+def test_a_topology_that_cannot_be_is_refused_in_one_line(counts, line):
+    with pytest.raises(ValueError, match=f"^{line}$"):
+        Topology(**counts)
