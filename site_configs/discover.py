@@ -98,10 +98,14 @@ def from_modules() -> list[Candidate]:
 
 
 def from_module(module: str) -> Candidate | None:
-    """The wrapper that a module puts on PATH, with the search paths that the module sets."""
+    """The wrapper that a module puts on PATH, with the search paths that the module sets; None if none."""
     names = ("PATH", "LD_LIBRARY_PATH", "I_MPI_ROOT")
     shown = "; ".join(f'echo "${{{name}-}}"' for name in names)
-    output = module_shell(f"module load {quote(module)} >&2 && command -v mpicc && {{ {shown}; }}")
+    output = module_shell(
+        "before=$(command -v mpicc); "
+        f"module load {quote(module)} >&2 && after=$(command -v mpicc) && "
+        f'test "$after" != "$before" && echo "$after" && {{ {shown}; }}'
+    )
     lines = output.splitlines()[-1 - len(names) :]  # before them, what the user's profile prints
     if len(lines) <= len(names) or not Path(lines[0]).is_absolute():
         return None

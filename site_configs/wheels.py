@@ -50,7 +50,8 @@ def pip_install(family: str, prefix: Path) -> None:
     lock = ["--require-hashes", "-r", str(LOCKS / f"{family}.lock")]
     command = [sys.executable, "-m", "pip", "install", *options, *lock, "--prefix", str(prefix)]
     prefix.mkdir(parents=True)
-    result = subprocess.run(command, check=False, capture_output=True, text=True)
+    result = subprocess.run(command, check=False, capture_output=True, text=True, errors="replace")
     if result.returncode != 0:
-        reason = (result.stderr.strip() or "pip failed").splitlines()[-1]
-        raise WheelError(f"{family}: {reason}")
+        said = (result.stderr.strip() or "pip failed").splitlines()
+        errors = [line for line in said if line.startswith("ERROR: ")]
+        raise WheelError(f"{family}: {(errors or said)[-1]}")

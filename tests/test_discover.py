@@ -171,11 +171,12 @@ def test_what_the_users_profile_prints_does_not_matter(modules):
     assert only.mpicc == root / "mpich/5.0.2/bin/mpicc"
 
 
-def test_a_module_that_does_not_load_or_brings_no_wrapper_is_no_candidate(modules, monkeypatch):
+def test_a_module_that_does_not_load_or_brings_no_wrapper_is_no_candidate(modules, tmp_path):
     root = modules("broken/mpich", "empty/mpich", "mpich/1")
-    for name in ("broken/mpich", "mpich/1"):
+    for name in ("broken/mpich", "mpich/1", "mine"):
         install(root / name)
-    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    with (tmp_path / ".bash_profile").open("a") as profile:
+        profile.write(f"PATH={root}/mine/bin:$PATH\n")
     assert [each.module for each in from_modules()] == ["mpich/1"]
 
 

@@ -194,6 +194,14 @@ def test_sampling_goes_on_while_the_error_is_large(family: str, tmp_path: Path) 
     assert program(family).measure(2, tmp_path / "a", *options).cases[0]["trials"] == 25
 
 
+def test_sampling_with_windows_stops_after_whole_tens_too(tmp_path: Path) -> None:
+    options = (*TINY, "--routine", "barrier", "--sync", "window", "--trials", "400")
+    options = (*options, "--relative-error", "0.99")
+    trials = program("mpich").measure(1, tmp_path / "a", *options).cases[0]["trials"]
+    assert trials % 10 == 0
+    assert trials < 400
+
+
 @pytest.mark.parametrize("sync", ["dissemination", "barrier"])
 def test_synchronisers_that_have_no_window_are_never_late(
     family: str, sync: str, tmp_path: Path

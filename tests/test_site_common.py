@@ -1,0 +1,230 @@
+"""The pieces of a site file: what ReFrame and the checks are told of a machine."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import shlex
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reframe.core.backends import getlauncher
+
+from postprocess import reframe_driver
+from site_configs import common, inventory
+from site_configs.common import (
+    EnvironmentLauncher,
+    environment,
+    oversubscribing,
+    partition,
+    processor,
+    site,
+    work_directory,
+)
+from site_configs.inventory import Inventory
+from site_configs.ladder import Topology
+from site_configs.machine import Machine
+from site_configs.mpis import Mpi
+
+ROOT = Path(__file__).resolve().parent.parent
+TOPOLOGY = Topology(8, sockets_per_node=2, nodes=2)
+
+
+@pytest.fixture(autouse=True)
+def unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Plumbline tells a site through the environment."""
+    for name in ("SESSION", "HOME", "SET_ENV", "OVERSUBSCRIBE", "ONLY_LOOKING"):
+        monkeypatch.delenv(f"PLUMBLINE_{name}", raising=False)
+
+
+def mpich(**more) -> dict:
+    return environment(
+        "mpich-5", **{"family": "mpich", "library": "MPICH Version: 5", "launcher": "srun"} | more
+    )
+
+
+def variables(entry: dict) -> dict[str, str]:
+    return dict(map(tuple, entry["env_vars"]))
+
+
+def test_the_work_directory_is_in_the_clone_unless_said_otherwise(monkeypatch, tmp_path: Path):
+    assert work_directory() == ROOT / ".plumbline"
+    monkeypatch.setenv("PLUMBLINE_HOME", "")
+    assert work_directory() == ROOT / ".plumbline"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PLUMBLINE_HOME", "elsewhere")
+    assert work_directory() == tmp_path / "elsewhere"
+
+
+def test_the_launcher_of_an_environment_starts_so_many_processes():
+    launcher = getlauncher("mpiexec-of-environment")
+    assert launcher is EnvironmentLauncher
+    words = ["/opt/my mpi/bin/mpiexec", "--bind-to", "core"]
+    line = " ".join(launcher(words).command(SimpleNamespace(num_tasks=4)))
+    assert shlex.split(line) == [*words, "-n", "4"]
+
+
+def test_an_environment_tells_the_checks_what_they_may_know(monkeypatch, tmp_path: Path):
+    monkeypatch.setenv("PLUMBLINE_HOME", str(tmp_path))
+    entry = mpich(launcher=("mpirun", "-x"), mpicc="/opt/mpicc", modules=("mpich/5",))
+    assert (entry["name"], entry["modules"], entry["env_vars"]) == ("mpich-5", ["mpich/5"], [])
+    assert {"mpi", "mpich"} <= set(entry["features"])
+    assert entry["extras"] == {
+        "library": "MPICH Version: 5",
+        "family": "mpich",
+        "mpicc": "/opt/mpicc",
+        "launcher": ["mpirun", "-x"],
+        "spack_environment": str(tmp_path / "spack" / "environments" / "mpich-5"),
+    }
+    assert mpich()["extras"]["launcher"] == "srun"
+
+
+@pytest.mark.parametrize("library", ["", " ", "\n"])
+def test_an_environment_that_would_accept_every_mpi_is_refused(library: str):
+    with pytest.raises(ValueError, match=r"^environment 'mpich-5': library: is empty"):
+        mpich(library=library)
+
+
+def test_variables_are_set_for_the_environment_that_was_named(monkeypatch):
+    chosen = {"mpich-5": {"NAME": "1", "MINE": "2"}, "other": {"OTHER": "3"}}
+    monkeypatch.setenv("PLUMBLINE_SET_ENV", json.dumps(chosen))
+    entry = mpich(env_vars={"NAME": "0", "KEPT": "$HOME/x"})
+    assert variables(entry) == {"NAME": "1", "KEPT": "$HOME/x", "MINE": "2"}
+
+
+@given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))
+def test_a_value_that_the_user_sets_reaches_the_program_as_it_was_typed(value: str):
+    """ReFrame writes ``export NAME=VALUE`` into a script as it is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLUMBLINE_SET_ENV", json.dumps({"mpich-5": {"NAME": value}}))
+        (text,) = variables(mpich()).values()
+    assert shlex.split(f"NAME={text}") == [f"NAME={value}"]
+
+
+@pytest.mark.parametrize(("value", "expected"), [("1", True), ("0", False), ("", False)])
+def test_more_processes_than_cores_only_if_asked_for(monkeypatch, value: str, expected: bool):
+    monkeypatch.setenv("PLUMBLINE_OVERSUBSCRIBE", value)
+    assert oversubscribing() == expected
+    most = partition("cpu", topology=TOPOLOGY, environments=[])["extras"]["most_processes"]
+    assert (most > TOPOLOGY.cores) == expected
+    assert bool(mpich()["env_vars"]) == expected
+
+
+def test_a_partition_tells_its_ladder_and_runs_one_job_at_a_time():
+    entry = partition("cpu", topology=TOPOLOGY, environments=("a", "b"))
+    assert entry["extras"] == {
+        "ladder": [2, 4, 5, 8, 9, 16],
+        "most_processes": 16,
+        "cores_per_node": 8,
+        "nodes": 2,
+    }
+    assert (entry["max_jobs"], entry["environs"], entry["scheduler"]) == (1, ["a", "b"], "local")
+    assert entry["launcher"] == "local"
+
+
+def test_a_partition_may_have_any_key_of_reframes():
+    entry = partition(
+        "cpu",
+        topology=TOPOLOGY,
+        environments=[],
+        scheduler="slurm",
+        access=("--exclusive",),
+        max_jobs=3,
+        extras={"fabric": "x"},
+        time_limit="10m",
+    )
+    assert (entry["launcher"], entry["access"], entry["max_jobs"]) == ("srun", ["--exclusive"], 3)
+    assert entry["time_limit"] == "10m"
+    assert entry["extras"]["fabric"] == "x"
+    assert entry["extras"]["ladder"][-1] == 16
+    assert partition("cpu", topology=TOPOLOGY, environments=[], launcher="ssh")["launcher"] == "ssh"
+
+
+def test_a_node_in_reframes_terms():
+    assert processor(TOPOLOGY) == {
+        "num_cpus": 8,
+        "num_cpus_per_core": 1,
+        "num_cpus_per_socket": 4,
+        "num_sockets": 2,
+    }
+
+
+def a_site(**more) -> dict:
+    place = partition("cpu", topology=TOPOLOGY, environments=["mpich-5"])
+    return site(
+        "here",
+        description="A site",
+        partitions=[place],
+        environments=[mpich()],
+        **{"hostnames": ["login1"], "modules_system": "lmod"} | more,
+    )
+
+
+def system(configuration: dict) -> dict:
+    (only,) = configuration["systems"]
+    return only
+
+
+def test_a_site_is_a_whole_configuration(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("PLUMBLINE_HOME", str(tmp_path))
+    found = a_site()
+    assert system(found)["name"] == "here"
+    assert [entry["name"] for entry in system(found)["partitions"]] == ["cpu"]
+    assert [entry["name"] for entry in found["environments"]] == ["mpich-5"]
+    assert found["logging"][0]["perflog_multiline"]
+    assert found["logging"][0]["handlers"][1]["name"] == f"{tmp_path}/reframe.log"
+
+
+def test_by_hand_a_site_is_for_its_hosts_and_in_a_session_for_the_one_it_was_chosen_on(monkeypatch):
+    assert system(a_site())["hostnames"] == ["login1"]
+    monkeypatch.setenv("PLUMBLINE_SESSION", "/sessions/x")
+    assert system(a_site())["hostnames"] == [".*"]
+    assert a_site()["logging"][0]["handlers"][1]["name"] == "/sessions/x/reframe.log"
+
+
+@pytest.mark.parametrize(("value", "expected"), [(None, "lmod"), ("0", "lmod"), ("1", "nomod")])
+def test_to_look_at_a_site_its_modules_are_not_needed(monkeypatch, value, expected):
+    if value is not None:
+        monkeypatch.setenv("PLUMBLINE_ONLY_LOOKING", value)
+    assert system(a_site())["modules_system"] == expected
+
+
+def test_the_local_site_is_what_the_inventory_says(monkeypatch, tmp_path: Path):
+    machine = Machine("n1", "a processor", "6.1", 4, 4, 2, 10**9, ())
+    mpi = Mpi(
+        "mpich-5_0_2",
+        "mpich",
+        "5.0.2",
+        "MPICH Version: 5.0.2 and more",
+        "module",
+        "/p",
+        "/p/mpicc",
+        "/p/mpiexec",
+        module="mpich/5",
+        env={"PATH": "/p/bin:/a b"},
+    )
+    monkeypatch.setattr(inventory, "load", lambda _: Inventory(machine, (mpi,), ()))
+    found = runpy.run_path(str(ROOT / "site_configs" / "local.py"))["site_configuration"]
+    (place,) = system(found)["partitions"]
+    assert (system(found)["name"], place["name"], place["environs"]) == (
+        "local",
+        "cpu",
+        ["mpich-5_0_2"],
+    )
+    assert place["extras"]["ladder"] == [2, 3, 4]
+    (entry,) = found["environments"]
+    assert entry["extras"]["library"] == mpi.library
+    assert (entry["extras"]["mpicc"], entry["extras"]["launcher"]) == ("/p/mpicc", ["/p/mpiexec"])
+    assert entry["modules"] == ["mpich/5"]
+    assert shlex.split(variables(entry)["PATH"]) == ["/p/bin:/a b"]
+
+
+def test_plumbline_and_its_sites_use_the_same_words():
+    """The names of variables are written where they are read and where they are set."""
+    chosen = reframe_driver.Selection(Path("site.py"))
+    told = reframe_driver.Reframe(ROOT, ROOT, ROOT, [], None).environment(chosen)
+    names = (common.SET_ENV, common.OVERSUBSCRIBE, common.SESSION, common.ONLY_LOOKING)
+    assert set(names) <= told.keys()
