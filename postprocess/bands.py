@@ -48,12 +48,26 @@ def band(reference: Reference, resolution: float = 0.0) -> Band:
     return Band(lower=math.exp(center - below), upper=upper, provisional=provisional)
 
 
-def to_reframe(reference: Reference, limits: Band) -> tuple[float, float | None, float, str]:
+def condemns(limits: Band, fastest: float) -> bool:
+    """Whether a launch whose headline lies above the band has regressed. ``fastest`` trial in seconds.
+
+    The few launches behind a provisional reference know little of the machine's bad moments, and a
+    mean is moved by a single one. A slower routine is slower in every trial: a provisional reference
+    condemns only where even the fastest one lies above the band.
+    """
+    return fastest > limits.upper or not limits.provisional
+
+
+def to_reframe(
+    reference: Reference, limits: Band, fastest: float
+) -> tuple[float, float | None, float | None, str]:
     """The reference as ReFrame's tuple: center, lower and upper fraction, unit.
 
-    The lower fraction is None: a case that is too fast is listed, and never a failure.
+    The lower fraction is None: a case that is too fast is listed, and never a failure. So is the
+    upper one where the reference could not condemn whatever the headline is.
     """
-    return reference.center, None, limits.upper / reference.center - 1.0, reference.unit
+    upper = limits.upper / reference.center - 1.0 if condemns(limits, fastest) else None
+    return reference.center, None, upper, reference.unit
 
 
 def _width(reference: Reference, alpha: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import fields
 
-from postprocess.bands import Band, band
+from postprocess.bands import Band, band, condemns
 from postprocess.cases import Case
 from postprocess.record_schema import UNIT
 from postprocess.references import ENOUGH_LAUNCHES, Reference
@@ -38,7 +38,8 @@ def judge(
             case, Verdict.NOT_COMPARABLE, difference, value=value, launches=1, summary=summary
         )
     limits = band(reference, resolution)
-    verdict, reason = _against(value, reference, limits)
+    fastest = summary.minimum if summary else value
+    verdict, reason = _against(value, fastest, reference, limits)
     return CaseResult(
         case,
         verdict,
@@ -63,10 +64,16 @@ def _difference(case: Case, reference: Reference) -> str:
     return ""
 
 
-def _against(value: float, reference: Reference, limits: Band) -> tuple[Verdict, str]:
+def _against(
+    value: float, fastest: float, reference: Reference, limits: Band
+) -> tuple[Verdict, str]:
     change = f"{_micro(value)} is {_ratio(value / reference.center)} its reference"
     launches = f"{reference.launches} launch{'es' if reference.launches > 1 else ''}"
     source = f"{_micro(reference.center)} of {launches}"
+    if value > limits.upper and not condemns(limits, fastest):
+        doubt = f"but the fastest trial, {_micro(fastest)}, is not: too little to go by"
+        above = f"{change} {source}, above the limit {_micro(limits.upper)}"
+        return Verdict.PROVISIONAL, f"{above}; {doubt} with so few launches"
     if value > limits.upper:
         return Verdict.REGRESSED, f"{change} {source}, above the limit {_micro(limits.upper)}"
     if value < limits.lower:

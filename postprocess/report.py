@@ -81,7 +81,6 @@ def render_html(summary: SessionSummary, frame: pl.DataFrame) -> str:
 
 def _context(summary: SessionSummary) -> dict[str, Any]:
     """What both reports say."""
-    fast = [r for r in summary.results if r.verdict is Verdict.FAST]
     return {
         "summary": summary,
         "headline": overview.headline(summary),
@@ -89,7 +88,7 @@ def _context(summary: SessionSummary) -> dict[str, Any]:
         "contradiction": overview.contradiction(summary),
         "counts": count(summary.results),
         "troubles": overview.troubles(summary.failed),
-        "fast": overview.worst_first(fast),
+        "outliers": overview.worst_first(summary.outliers),
         "skipped": overview.reasons(summary, Verdict.SKIPPED),
         "grid": overview.grid(summary),
         "qualifiers": overview.varying(summary.results, series.QUALIFIERS),

@@ -107,6 +107,12 @@ class SessionSummary:
         return tuple(r for r in self.results if not is_healthy(r.verdict, self.strict))
 
     @property
+    def outliers(self) -> tuple[CaseResult, ...]:
+        """Cases outside their band that do not count as failed: suspiciously fast, or not sure enough."""
+        healthy = (r for r in self.results if is_healthy(r.verdict, self.strict))
+        return tuple(r for r in healthy if r.beyond)
+
+    @property
     def good(self) -> bool:
         """Whether the session ended well: status 0, at least one case, and none failed."""
         return self.exit_status == 0 and bool(self.results) and not self.failed

@@ -65,9 +65,8 @@ def render(summary: SessionSummary, width: int, terminal: bool) -> str:
 
 
 def _named(summary: SessionSummary) -> list[CaseResult]:
-    """Every failed case, and the suspiciously fast ones: no failure, but always listed."""
-    fast = [r for r in summary.results if r.verdict is Verdict.FAST]
-    return overview.worst_first([*summary.failed, *fast])
+    """Every failed case, and those outside their band all the same: no failure, but always listed."""
+    return overview.worst_first([*summary.failed, *summary.outliers])
 
 
 def _print_grid(console: Console, summary: SessionSummary) -> None:

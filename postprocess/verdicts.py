@@ -54,6 +54,13 @@ class CaseResult:
     summary: Summary | None = None
     rerun: str = ""  #: command that measures just this case again
 
+    @property
+    def beyond(self) -> bool:
+        """Whether the value lies outside its band, whatever follows from that."""
+        if self.value is None or self.band is None:
+            return False
+        return not self.band[0] <= self.value <= self.band[1]
+
     def entry(self) -> dict[str, Any]:
         """The case as one object of the summary file: the key, its parts, and the result."""
         case = asdict(self.case) | {"variant": self.case.variant, "layout": self.case.layout}

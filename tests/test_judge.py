@@ -23,10 +23,13 @@ SETTLED = Reference(CASE, 1e-5, 0.03, 20)
 PROVISIONAL = Reference(CASE, 1e-5, 0.03, 5)
 
 
-def ruling(value, known=SETTLED, resolution=0.0):
-    result = judge(CASE, value, SUMMARY, known, resolution)
+def ruling(value, known=SETTLED, resolution=0.0, fastest=None):
+    """The verdict on a headline; every trial took as long unless one is said to be the fastest."""
+    trial = value if fastest is None and math.isfinite(value) else fastest
+    summary = replace(SUMMARY, minimum=SUMMARY.minimum if trial is None else trial)
+    result = judge(CASE, value, summary, known, resolution)
     assert result.case == CASE
-    assert result.summary == SUMMARY
+    assert repr(result.summary) == repr(summary)
     assert result.unit == "s"
     assert "\n" not in result.reason
     assert bool(result.reason) == (result.verdict is not Verdict.PASS)
@@ -75,6 +78,25 @@ def test_few_launches_can_only_assert_gross_changes():
     assert result.reference_launches == 5
     assert ruling(2.1e-5, PROVISIONAL).verdict is Verdict.REGRESSED
     assert ruling(0.4e-5, PROVISIONAL).verdict is Verdict.FAST
+
+
+def test_provisional_reference_does_not_condemn_for_a_few_slow_trials():
+    limit = band(PROVISIONAL).upper
+    result = ruling(1e-3, PROVISIONAL, fastest=limit)
+    assert result.verdict is Verdict.PROVISIONAL and result.beyond
+    assert "above the limit 20 us; but the fastest trial, 20 us, is not" in result.reason
+    slower = ruling(1e-3, PROVISIONAL, fastest=math.nextafter(limit, 1))
+    assert slower.verdict is Verdict.REGRESSED and slower.beyond
+
+
+def test_settled_reference_condemns_for_the_headline_alone():
+    assert ruling(1.5e-5, SETTLED, fastest=1e-6).verdict is Verdict.REGRESSED
+
+
+def test_inside_the_band_is_not_beyond():
+    assert not ruling(1.02e-5).beyond
+    assert ruling(0.5e-5).beyond
+    assert not ruling(1e-5, None).beyond
 
 
 def test_one_launch_is_a_launch():

@@ -17,6 +17,7 @@ from site_configs.inventory import Inventory
 from site_configs.machine import Machine
 from site_configs.mpis import Mpi, Unusable
 from spack_envs.errors import SpackEnvironmentError
+from spack_envs.layout import Layout
 from spack_envs.provide import NoSpack, Spack
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -114,17 +115,28 @@ def test_with_spack_every_mpi_gets_an_environment(machine, work, progress, monke
     assert progress.notes == ["passed over: an old one: too old"]
 
 
-def test_a_spack_that_cannot_be_used_is_given_up_with_a_note(machine, work, progress, monkeypatch):
-    machine("mpich", spack=SPACK)
+def test_an_mpi_that_spack_cannot_use_is_built_without_it_and_others_are_not(
+    machine, work, progress, monkeypatch
+):
+    """What an earlier session left for it must not be used either."""
+    machine("mpich", "openmpi", spack=SPACK)
+    stale = Layout(work.root).environment("mpich-1") / "spack.yaml"
+    stale.parent.mkdir(parents=True)
+    stale.write_text("spack: {}")
+    written = []
 
-    def fail(*_):
-        raise SpackEnvironmentError("no compiler")
+    def write(_root, _source, _spack, mpi):
+        if mpi.family == "mpich":
+            raise SpackEnvironmentError("no compiler")
+        written.append(mpi.name)
 
-    monkeypatch.setattr(preparation.spack_machine, "write_environment", fail)
-    assert prepare(work, "local", None, progress).spack is None
+    monkeypatch.setattr(preparation.spack_machine, "write_environment", write)
+    assert prepare(work, "local", None, progress).spack == SPACK
     assert progress.notes[-1] == (
-        "Spack 1.1.0 cannot be used (no compiler): building with CMake instead"
+        "Spack cannot be used for mpich-1 (no compiler): it is built with CMake"
     )
+    assert not stale.exists()
+    assert written == ["openmpi-1"]
 
 
 def test_a_site_that_declares_its_mpis_is_not_searched_for_others(machine, work, progress):

@@ -15,7 +15,7 @@ from postprocess.judgement import Finished, verdicts
 from postprocess.launches import Outcome
 from postprocess.preparation import Prepared
 from postprocess.reference_book import ReferenceBook
-from postprocess.summaries import load_summary
+from postprocess.summaries import load_summary, parse_summary
 from postprocess.summary_file import Session, document, environments, write_summary
 from postprocess.verdicts import Verdict, exit_status
 from site_configs.inventory import Inventory
@@ -73,6 +73,15 @@ def test_a_summary_is_read_back_as_it_was_meant(tmp_path: Path):
     (environment,) = summary.environments
     assert (environment.mpicc, environment.mpiexec) == ("/p/mpicc", "/p/mpiexec")
     assert environment.library == done.run["mpi_library"]
+
+
+def test_the_verdicts_are_the_same_before_and_after_the_file_is_written(tmp_path: Path):
+    """They are shown before, so that a full disk cannot hide them."""
+    done = finished(tmp_path)
+    results = verdicts([done], book_of(done), "local")
+    data = document(session(tmp_path), PREPARED, [done], results, 0, ["a note"], {"running": 1.0})
+    write_summary(tmp_path / "summary.json", data)
+    assert parse_summary(data) == load_summary(tmp_path / "summary.json")
 
 
 def test_a_night_on_which_everything_failed_is_read_back_too(tmp_path: Path):
