@@ -97,7 +97,7 @@ def test_notes_and_reasons_for_skipping_are_printed(bad):
 def test_the_worst_comes_first(bad):
     lines = tables.render(bad, 80, False).splitlines()
     words = [line.split()[0] for line in lines if " rerun: " in line]
-    named = ["incorrect"] + 6 * ["timeout"] + 3 * ["regressed"] + 2 * ["cleared"] + ["fast"]
+    named = ["incorrect"] + 6 * ["timeout"] + 3 * ["regressed"] + ["fast"] + 2 * ["cleared"]
     assert words == named
 
 
