@@ -103,11 +103,9 @@ def time_rows(bench: Bench, counts: Sequence[int]) -> Iterator[Sequence[object]]
 
 def trial_seconds(bench: Bench, processes: int, cache: str) -> tuple[float, int]:
     """Time of one whole trial of a barrier, flush included, and bytes flushed per rank."""
-    few, many = (
-        bench.launch(processes, "--routine", "barrier", "--cache", cache, "--trials", str(trials))
-        for trials in (11, 211)
-    )
-    return (many.elapsed - few.elapsed) / (many.trials - few.trials), many.flush_bytes
+    options = ("--routine", "barrier", "--cache", cache, "--trials", "501")
+    run = bench.launch(processes, *options)
+    return run.elapsed / run.trials, run.flush_bytes
 
 
 def flush_rows(bench: Bench, counts: Sequence[int]) -> Iterator[Sequence[object]]:
