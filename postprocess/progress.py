@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,12 @@ from postprocess.formats import duration
 from postprocess.harmless import one_line
 
 
+def spent_before() -> dict[str, float]:
+    """What making the virtual environment took, if this call did that; told by the front door."""
+    seconds = float(os.environ.get("PLUMBLINE_SET_UP_SECONDS", 0))
+    return {"set-up": seconds} if seconds else {}
+
+
 @dataclass
 class Progress:
     """Speaks on standard output. Each phase is timed; ``phases`` holds the seconds of each."""
@@ -22,7 +29,7 @@ class Progress:
     console: Console = field(
         default_factory=lambda: Console(highlight=False, soft_wrap=True, emoji=False)
     )
-    phases: dict[str, float] = field(default_factory=dict)
+    phases: dict[str, float] = field(default_factory=spent_before)
     notes: list[str] = field(
         default_factory=list
     )  #: said plainly, and repeated in summary and report

@@ -69,13 +69,18 @@ def one_line(text: str) -> str:
 
 
 def family_env(family: str, prefix: Path, oversubscribed: bool = False) -> dict[str, str]:
-    """Variables without which a family does not start here.
+    """Variables without which a family does not start here, or does not bind ranks to cores.
+
+    Open MPI and Intel MPI bind by themselves; MPICH's launcher does if it is told to. Two ranks on one
+    core measure the scheduler.
 
     :param oversubscribed: more processes than cores are wanted, which some families refuse or crawl through.
     """
     env = {}
     if family == "intel-mpi":
         env["I_MPI_ROOT"] = str(prefix)
+    if family == "mpich":
+        env["HYDRA_BINDING"] = "core"
     if family == "openmpi" and os.geteuid() == 0:
         env |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     if oversubscribed:

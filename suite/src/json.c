@@ -35,7 +35,13 @@ static int utf8_length(const unsigned char *s)
 {
     if (s[0] < 0x80)
         return 1;
-    int length = s[0] >= 0xc2 && s[0] <= 0xdf ? 2 : s[0] >= 0xe0 && s[0] <= 0xef ? 3 : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4 : 0;
+    int length = 0;
+    if (s[0] >= 0xc2 && s[0] <= 0xdf)
+        length = 2;
+    else if (s[0] >= 0xe0 && s[0] <= 0xef)
+        length = 3;
+    else if (s[0] >= 0xf0 && s[0] <= 0xf4)
+        length = 4;
     unsigned char least = s[0] == 0xe0 ? 0xa0 : s[0] == 0xf0 ? 0x90 : 0x80;
     unsigned char most = s[0] == 0xed ? 0x9f : s[0] == 0xf4 ? 0x8f : 0xbf;
     for (int i = 1; i < length; i++) {
