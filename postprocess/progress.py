@@ -18,7 +18,7 @@ from postprocess.harmless import one_line
 
 def spent_before() -> dict[str, float]:
     """What making the virtual environment took, if this call did that; told by the front door."""
-    seconds = float(os.environ.get("PLUMBLINE_SET_UP_SECONDS", 0))
+    seconds = float(os.environ.get("PLUMBLINE_SET_UP_SECONDS", "0"))
     return {"set-up": seconds} if seconds else {}
 
 
