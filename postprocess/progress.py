@@ -9,16 +9,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from rich.console import Console
-from rich.markup import escape
 from rich.status import Status
+from rich.text import Text
 
 from postprocess.formats import duration
 from postprocess.harmless import one_line
 
 
 def spent_before() -> dict[str, float]:
-    """What making the virtual environment took, if this call did that; told by the front door."""
-    seconds = float(os.environ.get("PLUMBLINE_SET_UP_SECONDS", "0"))
+    """What making the virtual environment took, if this call did that; told by the front door.
+
+    It is told once: no other Plumbline that is started from here (by a test) made it.
+    """
+    seconds = float(os.environ.pop("PLUMBLINE_SET_UP_SECONDS", "0"))
     return {"set-up": seconds} if seconds else {}
 
 
@@ -47,7 +50,7 @@ class Progress:
     def now(self, text: str) -> None:
         """What goes on at the moment; shown only where the line can be taken back."""
         if self.status:
-            self.status.update(escape(one_line(text)))
+            self.status.update(Text(one_line(text)))
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:

@@ -11,7 +11,7 @@ import pytest
 from wrapper_samples import MPICH, OPENMPI, debian, install, says, script
 
 from site_configs import inventory, wheels
-from site_configs.inventory import inventory_file, load, merged, take
+from site_configs.inventory import inventory_file, load, merged, state, take
 from site_configs.mpis import Mpi
 from site_configs.probe import Candidate
 
@@ -162,6 +162,15 @@ def test_a_wrapper_that_leads_elsewhere_now_is_asked_again(look, tmp_path: Path)
     switch("b")
     found, asked = look(bin_)
     assert (names(found), asked) == (["openmpi-4_1_4"], [str(bin_ / "mpicc")])
+
+
+def test_two_files_that_changed_at_one_time_are_two(tmp_path: Path):
+    mpicc = install(tmp_path)
+    other = mpicc.with_name("other")
+    other.hardlink_to(mpicc)
+    mpi = Mpi("a", "mpich", "1", "MPICH 1", "path", "/p", str(mpicc), str(mpicc))
+    assert state(mpi) == state(mpi)
+    assert state(mpi) != state(replace(mpi, mpicc=str(other)))
 
 
 def test_a_wrapper_that_is_gone_is_forgotten(look, tmp_path: Path):

@@ -79,7 +79,7 @@ def test_a_process_that_ignores_the_polite_request_is_ended_all_the_same(begin, 
     monkeypatch.setattr(leftovers, "GRACE", 0.2)
     stubborn, willing = begin(value, STUBBORN), begin(value)
     assert len(end_processes(SESSION, value)) == 2
-    assert stubborn.wait() == -signal.SIGKILL
+    assert stubborn.wait(timeout=60) == -signal.SIGKILL
     assert willing.wait() == -signal.SIGTERM
 
 

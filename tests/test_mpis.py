@@ -151,5 +151,10 @@ def test_more_processes_than_cores_are_allowed_only_if_asked_for():
         assert not any("oversubscribe" in value for value in plain.values())
 
 
+def test_mpich_is_told_to_bind_as_the_others_do_by_themselves():
+    assert family_env("mpich", Path("/opt"))["HYDRA_BINDING"] == "core"
+    assert "HYDRA_BINDING" not in family_env("openmpi", Path("/opt"))
+
+
 def test_intel_mpi_is_told_where_it_is():
     assert family_env("intel-mpi", Path("/opt/intel")) == {"I_MPI_ROOT": "/opt/intel"}

@@ -46,6 +46,7 @@ def test_a_wrapper_that_works_is_an_mpi(tmp_path: Path):
         prefix=str(tmp_path / "mpi"),
         mpicc=str(mpicc),
         mpiexec=str(mpicc.with_name("mpiexec")),
+        env={"HYDRA_BINDING": "core"},
     )
 
 
@@ -67,7 +68,9 @@ def test_what_a_module_sets_is_there_and_is_kept(tmp_path: Path):
 def test_the_users_variables_are_there_and_are_not_kept(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("SETTING", "MPICH Version:")
     mpicc = install(tmp_path, starts=says("$SETTING 4.3.0").replace("'", '"'))
-    assert (probe(candidate(mpicc)).version, probe(candidate(mpicc)).env) == ("4.3.0", {})
+    found = probe(candidate(mpicc))
+    assert found.version == "4.3.0"
+    assert "SETTING" not in found.env
 
 
 def test_two_processes_may_share_a_core_while_asking_and_not_later(tmp_path: Path):
