@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shlex import quote
 
-from site_configs.probe import Candidate
+from site_configs.probe import Candidate, ProbeError, run
 
 MODULE = re.compile(
     r"(^|[/_-])(open-?mpi\d*|mpich\d*|mvapich\d*|intel-?mpi|impi|cray-mpich)([/_-]|$)", re.I
@@ -71,18 +70,9 @@ def on_path(path: str) -> list[Candidate]:
 def module_shell(command: str) -> str:
     """Output of a command in a login shell, where the ``module`` function lives; empty where it fails."""
     try:
-        result = subprocess.run(
-            ["bash", "-lc", command],
-            check=False,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=MODULE_SECONDS,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        return run(["bash", "-lc", command], os.environ, "modules", MODULE_SECONDS)
+    except ProbeError:
         return ""
-    return result.stdout if result.returncode == 0 else ""
 
 
 def from_modules() -> list[Candidate]:

@@ -52,11 +52,13 @@ class ProbeError(Exception):
     """One line: which step failed and the end of what it printed."""
 
 
-def run(command: list[str], env: Mapping[str, str], step: str) -> str:
-    """Standard output of a command.
+def run(command: list[str], env: Mapping[str, str], step: str, limit: float | None = None) -> str:
+    """Standard output of a command, which leaves no process behind.
 
+    :param limit: seconds, if not the usual limit.
     :raises ProbeError: if it cannot be started, fails or does not end in time.
     """
+    seconds = TIME_LIMIT if limit is None else limit
     try:
         process = subprocess.Popen(
             command,
@@ -72,9 +74,9 @@ def run(command: list[str], env: Mapping[str, str], step: str) -> str:
         raise ProbeError(f"{step}: {error.strerror}: {command[0]}") from None
     with process:
         try:
-            output, errors = process.communicate(timeout=TIME_LIMIT)
+            output, errors = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
-            raise ProbeError(f"{step} did not end within {TIME_LIMIT} s") from None
+            raise ProbeError(f"{step} did not end within {seconds} s") from None
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # what it started and left behind

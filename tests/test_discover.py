@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from wrapper_samples import debian, install, script
+from wrapper_samples import all_end, debian, install, script
 
 from site_configs import discover
 from site_configs.discover import MODULE, companion, from_modules, on_path
@@ -188,10 +188,14 @@ def test_a_machine_without_modules_is_not_asked_for_them(modules, monkeypatch):
     assert from_modules() == []
 
 
-def test_a_module_command_that_hangs_or_prints_no_text_brings_nothing(modules, monkeypatch):
+def test_a_module_command_that_hangs_or_prints_no_text_brings_nothing(
+    modules, monkeypatch, tmp_path
+):
     modules("mpich/5.0.2", profile="sleep 600\n")
+    monkeypatch.setenv("PLUMBLINE_TEST_MARK", str(tmp_path))
     monkeypatch.setattr(discover, "MODULE_SECONDS", 0.3)
     assert from_modules() == []
+    assert all_end("PLUMBLINE_TEST_MARK", str(tmp_path))
     modules(profile="printf '\\377\\376\\n'\n")
     monkeypatch.setattr(discover, "MODULE_SECONDS", 30)
     assert from_modules() == []

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
-import time
 from pathlib import Path
 
 import pytest
-from wrapper_samples import COMPILES, MPICH, OPENMPI, install, says, script
+from wrapper_samples import COMPILES, MPICH, OPENMPI, all_end, install, says, script
 
-from postprocess.leftovers import processes_of
 from site_configs import probe as module
 from site_configs.mpis import Mpi, Unusable
 from site_configs.probe import Candidate, probe
@@ -140,14 +138,6 @@ def test_a_wrapper_that_is_no_program_is_named(tmp_path: Path):
     assert unusable(mpicc) == f"compiling: Exec format error: {mpicc}"
 
 
-def all_end(mark: tuple[str, str], patience: float = 60.0) -> bool:
-    """Whether every process with this variable ends; those that were killed need a moment."""
-    deadline = time.monotonic() + patience
-    while processes_of(*mark) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return not processes_of(*mark)
-
-
 @pytest.mark.parametrize(
     "hangs",
     ["sleep 600", "sleep 600 & wait", "trap '' TERM; sleep 600", "sleep 600 & exit 0"],
@@ -159,7 +149,7 @@ def test_a_wrapper_that_hangs_is_ended_with_all_it_started(tmp_path, monkeypatch
     mpicc = install(tmp_path, **bodies)
     mark = ("PLUMBLINE_TEST_MARK", str(tmp_path))
     assert unusable(mpicc, env=(mark,)) == f"{step} did not end within 0.3 s"
-    assert all_end(mark)
+    assert all_end(*mark)
 
 
 def test_a_launcher_that_asks_a_question_gets_no_answer(tmp_path: Path):

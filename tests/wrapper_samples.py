@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+
+from postprocess.leftovers import processes_of
 
 MPICH = "MPICH Version:\\t5.0.2\\nMPICH Release date:\\ttoday"
 OPENMPI = "Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4"
@@ -52,3 +55,11 @@ def debian(root: Path, chosen: str = "openmpi") -> Path:
         (bin_ / name).symlink_to(alternatives / name)
         (alternatives / name).symlink_to(bin_ / f"{name}.{chosen}")
     return bin_
+
+
+def all_end(variable: str, value: str, patience: float = 60.0) -> bool:
+    """Whether every process with this variable ends; those that were killed need a moment."""
+    deadline = time.monotonic() + patience
+    while processes_of(variable, value) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not processes_of(variable, value)
