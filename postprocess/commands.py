@@ -66,7 +66,18 @@ def request(work: WorkDirectory, arguments: argparse.Namespace) -> Request:
         strict=getattr(arguments, "strict", False),
         json_file=json_file,
         references=getattr(arguments, "references", None) or getattr(arguments, "output", None),
+        rerun_options=rerun_options(arguments),
     )
+
+
+def rerun_options(arguments: argparse.Namespace) -> list[str]:
+    """The options under which a case was measured, beside those that choose it."""
+    words = ["--mpis", ",".join(arguments.mpis)] if arguments.mpis else []
+    words += ["--oversubscribe"] if arguments.oversubscribe else []
+    words += [f"--set-env={place}:{name}={value}" for place, name, value in arguments.set_env]
+    if references := getattr(arguments, "references", None):
+        words += ["--references", str(references)]
+    return words
 
 
 def nightly(work: WorkDirectory, arguments: argparse.Namespace) -> int:

@@ -46,8 +46,8 @@ class Finished:
         return self.outcome.records.run if self.outcome.records else {}
 
 
-def rerun_command(case: Case, site: str, trials: int) -> str:
-    """The command that measures just this case again."""
+def rerun_command(case: Case, site: str, trials: int, options: Sequence[str] = ()) -> str:
+    """The command that measures just this case again, under the further options it was measured under."""
     words = ["./plumbline", "run"] + ([] if site == "local" else ["--site", site])
     words += ["--environment", case.environment, "--routine", case.routine]
     words += ["--processes", str(case.processes)]
@@ -55,10 +55,14 @@ def rerun_command(case: Case, site: str, trials: int) -> str:
     words += [] if case.cache == "flush" else ["--cache", case.cache]
     words += [] if case.sync == "dissemination" else ["--sync", case.sync]
     words += [] if trials == 51 else ["--trials", str(trials)]
-    return shlex.join(words)
+    others = [word for word in options if word.startswith("--set-env=")]
+    own = [word for word in others if word.startswith(f"--set-env={case.environment}:")]
+    return shlex.join([*words, *(word for word in options if word not in others), *own])
 
 
-def verdicts(finished: Sequence[Finished], book: ReferenceBook, site: str) -> list[CaseResult]:
+def verdicts(
+    finished: Sequence[Finished], book: ReferenceBook, site: str, options: Sequence[str] = ()
+) -> list[CaseResult]:
     """One result for every planned case, whatever became of its launches."""
     launches: dict[Case, list[Finished]] = {}
     for each in finished:
@@ -66,10 +70,9 @@ def verdicts(finished: Sequence[Finished], book: ReferenceBook, site: str) -> li
             launches.setdefault(case, []).append(each)
     cases = planned_cases([each.launch for each in finished])
     results = [case_verdict(case, launches[case], book) for case in cases]
+    trials = {case: launches[case][0].launch.trials for case in cases}
     return [
-        replace(
-            result, rerun=rerun_command(result.case, site, launches[result.case][0].launch.trials)
-        )
+        replace(result, rerun=rerun_command(result.case, site, trials[result.case], options))
         for result in results
     ]
 

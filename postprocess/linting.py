@@ -14,6 +14,8 @@ from postprocess.progress import Progress
 from postprocess.reframe_driver import Reframe, Selection
 from postprocess.workdir import WorkDirectory
 
+EXAMPLE = "slurm_cluster.py"  #: the site on which a check is tried: it has partitions of many nodes
+
 
 def lint(work: WorkDirectory, paths: Sequence[Path], progress: Progress) -> int:
     """Check these files, or all there are; 1 if something is wrong."""
@@ -45,10 +47,13 @@ def lint_path(work: WorkDirectory, path: Path, progress: Progress) -> list[str]:
     if path.suffix == ".tsv":
         return references.lint(path)
     if path.suffix == ".py" and is_site(path):
-        return lint_site(work, path, progress)
+        return dry_run(work, path, Selection(path, only_looking=True), progress)
+    if path.suffix == ".py":
+        example = work.source / "site_configs" / EXAMPLE
+        selection = Selection(example, checks=path, only_looking=True)
+        return dry_run(work, path, selection, progress)
     return [
-        f"{path}: neither a site (.py), nor a reference file (.tsv), nor a directory of references; "
-        "checks are looked at with every site"
+        f"{path}: neither a site or check (.py), nor a reference file (.tsv), nor a directory of them"
     ]
 
 
@@ -60,11 +65,11 @@ def lint_directory(work: WorkDirectory, path: Path) -> list[str]:
     return references.lint_root(path)
 
 
-def lint_site(work: WorkDirectory, path: Path, progress: Progress) -> list[str]:
-    """What is wrong with a site file, from a dry run of every check on it."""
+def dry_run(work: WorkDirectory, path: Path, selection: Selection, progress: Progress) -> list[str]:
+    """What is wrong with a site under every check, or with a check on the example of a site."""
     reframe = Reframe(work.source, work.root, work.new_session(), work.reference_roots, None)
     try:
-        planned = look_at_plan(reframe, Selection(path, only_looking=True))
+        planned = look_at_plan(reframe, selection)
     except UsageError as error:
         return [f"{path}: {error}"]
     progress.say(f"{path}: {len(planned_cases(planned))} cases in {len(planned)} launches")

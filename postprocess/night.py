@@ -43,6 +43,7 @@ class Request:
     families: Sequence[str] | None = None
     strict: bool = False
     json_file: Path | None = None
+    rerun_options: Sequence[str] = ()  #: that a case measured again must be given too
     references: Path | None = (
         None  #: where a calibration writes, and where references are looked for first
     )
@@ -91,7 +92,7 @@ def night(work: WorkDirectory, request: Request, progress: Progress) -> int:
             done = run_plan(reframe, request.selection, planned, progress)
         progress.move("running", "build", done.build_seconds)
         with progress.phase("analysis"):
-            results = verdicts(done.finished, book, request.site)
+            results = verdicts(done.finished, book, request.site, request.rerun_options)
         return keep(desk, session, done.finished, results)
 
 
@@ -166,13 +167,16 @@ def calibrate(desk: Desk, selection: Selection, root: Path, only: set | None) ->
     with progress.phase("calibration"):
         planned = make_plan(reframe, selection)
         done = run_plan(reframe, selection, planned, progress)
-        written = references_update.update(root, session, done.finished, only)
-        book = open_book([root, *desk.reference_roots], places(planned))
-        results = verdicts(done.finished, book, desk.request.site)
     progress.move("calibration", "build", done.build_seconds)
-    for path in written:
-        progress.say(f"references: {path}")
-    return keep(desk, session, done.finished, results)
+    try:
+        for path in references_update.update(root, session, done.finished, only):
+            progress.say(f"references: {path}")
+    finally:  # what was measured is kept even if no reference can follow from it
+        book = open_book([root, *desk.reference_roots], places(planned))
+        request = desk.request
+        results = verdicts(done.finished, book, request.site, request.rerun_options)
+        status = keep(desk, session, done.finished, results)
+    return status
 
 
 def keep(

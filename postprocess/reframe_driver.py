@@ -26,6 +26,7 @@ class Selection:
     launches: int = 1
     set_env: dict[str, dict[str, str]] = field(default_factory=dict)  #: by environment
     oversubscribe: bool = False
+    checks: Path | None = None  #: a check file, or a directory of them; None for all of Plumbline's
     only_looking: bool = False  #: the site may be another machine's
 
 
@@ -55,7 +56,8 @@ class Reframe:
         Warnings are errors: ReFrame only warns of a check file that does not import, and drops it.
         """
         words = [sys.executable, "-m", START, "--nocolor", "--warn-as-error", "--keep-stage-files"]
-        words += ["-C", str(selection.site), "-c", str(self.source / "reframe_checks"), "-R"]
+        checks = selection.checks or self.source / "reframe_checks"
+        words += ["-C", str(selection.site), "-c", str(checks), "-R"]
         words += ["--prefix", str(self.session / "reframe"), "--report-file", str(self.report)]
         words += ["--perflogdir", str(self.session / "reframe" / "perflogs")]
         words += [f"--repeat={selection.launches}", "--exec-policy=serial"]

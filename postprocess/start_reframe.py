@@ -3,11 +3,11 @@
 import ctypes
 import signal
 
-from reframe.frontend.cli import main
-
 SET_PARENT_DEATH_SIGNAL = 1  #: PR_SET_PDEATHSIG of prctl(2)
 
 if __name__ == "__main__":
     # SIGTERM makes ReFrame end its jobs: none outlives a driver that was killed.
     ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
+    from reframe.frontend.cli import main  # takes a moment, in which a driver may die
+
     main()

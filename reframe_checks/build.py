@@ -22,6 +22,7 @@ class build_mpicost(rfm.CompileOnlyRegressionTest):
     descr = "Build mpicost"
     sourcesdir = None
     build_locally = True
+    build_time_limit = "30m"
 
     #: Spack's executable; empty where the suite is to be built with CMake alone.
     #:

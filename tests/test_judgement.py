@@ -279,3 +279,12 @@ def test_a_launch_without_records_is_stored_with_its_verdict(tmp_path: Path):
     }
     write_session(tmp_path / "s1.parquet", stored)
     assert read_sessions(tmp_path, ["s1"]).height == len(planned().cases)
+
+
+def test_rerun_command_has_the_options_that_concern_the_case():
+    options = ["--oversubscribe", "--set-env=mpich:A=1 2", "--set-env=openmpi:B=3"]
+    chosen = replace(case(), environment="mpich")
+    command = rerun_command(chosen, "local", 51, options)
+    words = shlex.split(command)
+    assert words[-2:] == ["--oversubscribe", "--set-env=mpich:A=1 2"]
+    build_parser().parse_args(words[1:])

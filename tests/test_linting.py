@@ -60,8 +60,6 @@ def test_a_file_that_is_not_there_is_wrong_use(work, progress, tmp_path: Path):
     ("name", "text"),
     [
         ("readme.md", ""),
-        ("check.py", "import reframe as rfm\n"),
-        ("binary.py", "\udcff"),
         ("references.csv", ""),
     ],
 )
@@ -69,7 +67,28 @@ def test_what_cannot_be_checked_is_not_well(work, progress, tmp_path: Path, name
     path = tmp_path / name
     path.write_text(text, errors="surrogateescape")
     assert lint(work, [path], progress) == 1
-    assert f"{path}: neither a site (.py)," in said(progress)
+    assert f"{path}: neither a site or check (.py)," in said(progress)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("import reframe as rfm\n", "matches no case"),
+        ("class Broken(\n", "check.py"),
+        ("import reframe as rfm\nimport no_such_module\n", "no_such_module"),
+        ("\udcff", "check.py"),
+    ],
+)
+def test_a_check_that_does_not_load_is_not_well(work, progress, tmp_path: Path, text, problem):
+    path = tmp_path / "check.py"
+    path.write_text(text, errors="surrogateescape")
+    assert lint(work, [path], progress) == 1
+    assert problem in said(progress).splitlines()[-1]
+
+
+def test_a_check_of_ours_is_well(work, progress):
+    assert lint(work, [ROOT / "reframe_checks" / "luecke.py"], progress) == 0
+    assert "5280 cases in 22 launches" in said(progress)
 
 
 def test_a_directory_in_which_there_is_nothing_to_check_is_not_well(work, progress, tmp_path: Path):
