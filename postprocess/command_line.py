@@ -18,6 +18,8 @@ from postprocess.workdir import WorkDirectory
 DESCRIPTION = "MPI performance regression tests: build, run, judge against references, report."
 EXIT_STATUS = "Exit status: 0 all well, 1 some case is not, 2 wrong use or configuration."
 INTERRUPTED = 130
+LARGEST = 10**12  #: of any number; ReFrame and the store have no room for one of any size
+MOST_TRIALS = 1_000_000  #: as mpicost has it
 ASSIGNMENT = re.compile(r"(?P<environment>[^:]+):(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.S | re.A)
 
 
@@ -29,21 +31,31 @@ class Parser(argparse.ArgumentParser):
 
 
 def comma_list(text: str) -> list[str]:
-    """The words of a comma-separated list. An empty one is wrong: left out, it would mean all."""
-    words = [word for word in text.split(",") if word]
+    """The words of a comma-separated list, each once. An empty one is wrong: left out, it would mean all."""
+    words = list(dict.fromkeys(word for word in text.split(",") if word))
     if not words:
         raise argparse.ArgumentTypeError("names nothing; leave it out for all")
     return words
 
 
 def count(text: str) -> int:
-    """A whole number of one or more."""
+    """A whole number of one or more, and small enough for every place that it goes to."""
     try:
         number = int(text)
     except ValueError:
         number = 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of one or more")
+    if number > LARGEST:
+        raise argparse.ArgumentTypeError(f"{text} is too large a number")
+    return number
+
+
+def trials(text: str) -> int:
+    """A number of trials that mpicost takes: the first one is dropped."""
+    number = count(text)
+    if not 2 <= number <= MOST_TRIALS:
+        raise argparse.ArgumentTypeError(f"{text} is not from 2 to {MOST_TRIALS}")
     return number
 
 
@@ -76,7 +88,7 @@ def add_site(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mpis",
         type=comma_list,
-        help="MPI families wanted on this machine, as in mpich,openmpi,intel-mpi",
+        help="MPI families wanted on this machine (default: mpich,openmpi,intel-mpi)",
     )
 
 
@@ -92,12 +104,14 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
         "--processes", type=counts, default=[], help="these counts instead of the ladder's"
     )
     parser.add_argument("--bytes", type=sizes, default=[], help="these sizes (multiples of 8)")
-    parser.add_argument("--trials", type=count, help="timed calls per case (default: 51)")
+    parser.add_argument("--trials", type=trials, help="timed calls per case (default: 51)")
     parser.add_argument(
         "--cache", choices=("flush", "warm"), help="before each trial (default: flush)"
     )
     parser.add_argument(
-        "--sync", choices=("dissemination", "barrier", "window"), help="start of a trial"
+        "--sync",
+        choices=("dissemination", "barrier", "window"),
+        help="what starts the processes of a trial together (default: dissemination)",
     )
     parser.add_argument("--time-limit", type=count, help="seconds after which a launch is ended")
     parser.add_argument(
@@ -116,7 +130,9 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
 def add_session(parser: argparse.ArgumentParser) -> None:
     """The options of a command that judges."""
     parser.add_argument(
-        "--strict", action="store_true", help="provisional and skipped cases fail too"
+        "--strict",
+        action="store_true",
+        help="provisional and skipped cases fail too; nothing is calibrated",
     )
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="write a machine-readable summary"
@@ -155,19 +171,32 @@ def build_parser() -> argparse.ArgumentParser:
     session.add_argument(
         "--launches", type=count, default=10, help="launches of each (default: 10)"
     )
-    session.add_argument("--output", type=Path, metavar="DIR", help="where references go")
+    session.add_argument(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="where references go (default: the work directory; reviewed ones are in reference_data)",
+    )
     session = command("list", commands.list_cases, "The cases that would run, and about how long.")
     add_site(session)
     add_selection(session)
     add_site(command("setup", commands.setup, "Find or fetch MPIs and Spack; measure nothing."))
-    add_site(command("doctor", commands.doctor, "What was found on this machine, and why not."))
+    add_site(
+        command(
+            "doctor",
+            commands.doctor,
+            "The same as setup: what was found, and why something is not usable.",
+        )
+    )
     session = command("report", commands.report, "Write the report of a session again.")
     session.add_argument("session", nargs="?", help="name of the session (default: the last one)")
     session = command("lint", commands.lint, "Check site files, reference files and check files.")
     session.add_argument("paths", nargs="*", type=Path, help="files or directories (default: all)")
     session = command("where", commands.where, "Absolute path of a program of an environment.")
     session.add_argument("program", choices=("mpicost", "mpicc", "mpiexec"))
-    session.add_argument("--environment", required=True)
+    session.add_argument(
+        "--environment", required=True, help="as in mpich-5_0_2 (see ./plumbline list)"
+    )
     text = "Run Plumbline's own tests; all further words go to pytest."
     session = found.add_parser("test", help=text, add_help=False, prefix_chars="\0")
     session.set_defaults(run=commands.test)

@@ -57,6 +57,10 @@ def request(work: WorkDirectory, arguments: argparse.Namespace) -> Request:
     """The whole of what the user asks for."""
     json_file = getattr(arguments, "json", None)
     night.check_json_file(json_file)
+    searched = getattr(arguments, "references", None)
+    if searched and not searched.is_dir():
+        raise UsageError(f"--references {searched}: is not a directory; name one that is there")
+    references = searched or getattr(arguments, "output", None)
     return Request(
         mode=arguments.name,
         command=["./plumbline", *sys.argv[1:]],
@@ -65,7 +69,7 @@ def request(work: WorkDirectory, arguments: argparse.Namespace) -> Request:
         families=arguments.mpis,
         strict=getattr(arguments, "strict", False),
         json_file=json_file,
-        references=getattr(arguments, "references", None) or getattr(arguments, "output", None),
+        references=references and references.absolute(),  # ReFrame runs in another directory
         rerun_options=rerun_options(arguments),
     )
 

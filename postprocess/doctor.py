@@ -14,11 +14,15 @@ from site_configs.machine import Machine, read_machine
 def show(work: WorkDirectory, prepared: Prepared, progress: Progress) -> None:
     """Print the page."""
     machine = prepared.inventory.machine if prepared.inventory else read_machine()
-    for name, value in machine_facts(machine) + tool_facts(work, prepared):
+    facts = machine_facts(machine)
+    if (
+        prepared.inventory is None
+    ):  # this is a login node: the site file says what its partitions are
+        facts[-1] = ("process counts", "the site's own, like its MPIs: ./plumbline list shows them")
+    for name, value in facts + tool_facts(work, prepared):
         progress.say(f"{name:<16}{value}")
-    if prepared.inventory:
-        for line in mpi_lines(prepared.inventory):
-            progress.say(line)
+    for line in mpi_lines(prepared.inventory) if prepared.inventory else ():
+        progress.say(line)
 
 
 def machine_facts(machine: Machine) -> list[tuple[str, str]]:

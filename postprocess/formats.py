@@ -29,10 +29,11 @@ def band(limits: tuple[float, float] | None) -> str:
 
 
 def ratio(value: float | None, reference: float | None) -> str:
-    """Write value over reference, such as ``2.31``."""
+    """Write value over reference, such as ``2.31``; a small one to two digits, as in ``0.0046``."""
     if value is None or not reference:
         return DASH
-    return f"{value / reference:.2f}"
+    quotient = value / reference
+    return f"{quotient:.2f}" if quotient >= 0.1 else f"{quotient:.2g}"
 
 
 def size(count: int) -> str:

@@ -14,9 +14,8 @@ from postprocess.progress import Progress
 from postprocess.summaries import SessionSummary, load_summary
 from postprocess.workdir import WorkDirectory
 
-ROUGH_TRIAL = (
-    0.006  #: seconds of a trial where nothing is known: mostly the flushing of a large cache
-)
+#: Seconds of a trial where nothing is known: mostly the flushing of a large cache.
+ROUGH_TRIAL = 0.006
 ROUGH_START = 1.0  #: seconds to start a launch
 
 

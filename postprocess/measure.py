@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,7 @@ from postprocess.reframe_driver import SESSION, Reframe, Selection
 ENDED = re.compile(r"\[\s+(OK|FAIL|SKIP|XFAIL|XPASS|ABORT)\s*\] \(\s*(\d+)/(\d+)\) (.*)")
 STARTED = re.compile(r"\[ RUN\s+\] (.*)")
 NAMED = re.compile(r"(?P<test>\S+) .*@[^+\s]+\+(?P<environment>\S+)")
-COMPLAINT = re.compile(r"(ERROR|WARNING): (?P<what>.*)")
+COMPLAINT = re.compile(r"(ERROR|WARNING|\* Reason): (?P<what>.*)")
 FIX = "./plumbline list shows environments, routines and counts"
 
 
@@ -34,7 +33,6 @@ class Pass:
 
     finished: list[Finished]
     build_seconds: float
-    run_seconds: float
 
 
 def make_plan(reframe: Reframe, selection: Selection) -> list[PlannedLaunch]:
@@ -49,7 +47,20 @@ def make_plan(reframe: Reframe, selection: Selection) -> list[PlannedLaunch]:
         raise UsageError(f"{complaint(output)} (all of it: {reframe.log})")
     if unmatched := next(without_case(selection, launches), None):
         raise UsageError(f"{unmatched} matches no case: {FIX}")
+    if stray := next(without_plan(reframe_report.read_report(reframe.report), launches), None):
+        fix = "let the check be an MpicostCheck, or take it out of reframe_checks"
+        raise UsageError(f"{stray} would run and plans no case, so nobody would see it fail: {fix}")
     return launches
+
+
+def without_plan(
+    entries: Iterable[reframe_report.Entry], launches: Sequence[PlannedLaunch]
+) -> Iterator[str]:
+    """The tests that ReFrame would run beside the plan: no verdict would tell what becomes of them."""
+    known = {(each.test, each.partition, each.environment) for each in launches if each.cases}
+    for entry in entries:
+        if not entry.fixture and (entry.test, entry.partition, entry.environment) not in known:
+            yield entry.test
 
 
 def without_case(selection: Selection, launches: Sequence[PlannedLaunch]) -> Iterator[str]:
@@ -61,10 +72,12 @@ def without_case(selection: Selection, launches: Sequence[PlannedLaunch]) -> Ite
         ("--environment", selection.environments, environments),
         ("--routine", choice.get("routines", ()), {case.routine for case in cases}),
         ("--processes", choice.get("processes", ()), {case.processes for case in cases}),
+        ("--bytes", choice.get("sizes", ()), {case.bytes for case in cases}),
         ("--set-env", () if selection.environments else selection.set_env, environments),
     ]
     if not cases:
-        yield "the selection"
+        words = [f"{option} {','.join(map(str, wanted))}" for option, wanted, _ in sought if wanted]
+        yield f"the selection ({' '.join(words)})" if words else "the selection"
     for option, wanted, found in sought:
         yield from (f"{option} {word}" for word in wanted if word not in found)
 
@@ -90,7 +103,6 @@ def run_plan(
     reframe: Reframe, selection: Selection, planned: Sequence[PlannedLaunch], progress: Progress
 ) -> Pass:
     """Run what was planned and find out what became of each launch. Nothing planned gets lost."""
-    begin = time.monotonic()
     process = reframe.start(selection, "--run")
     output = []
     try:
@@ -98,7 +110,8 @@ def run_plan(
             output.append(line)
             show(line, progress)
     finally:
-        process.terminate() if process.poll() is None else None
+        if process.poll() is None:
+            process.terminate()
         for name in end_processes(SESSION, str(reframe.session)):
             progress.note(f"ended a process that was left behind: {name}")
     entries = reframe_report.read_report(reframe.report)
@@ -106,7 +119,7 @@ def run_plan(
         progress.note(f"ReFrame left no report: {complaint(output)}")
     builds = sum(entry.seconds for entry in entries if entry.fixture)
     finished = [finish(launch, reframe, entries) for launch in planned]
-    return Pass(finished, builds, time.monotonic() - begin - builds)
+    return Pass(finished, builds)
 
 
 def show(line: str, progress: Progress) -> None:

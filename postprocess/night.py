@@ -27,9 +27,8 @@ from postprocess.verdicts import CaseResult, exit_status
 from postprocess.workdir import WorkDirectory
 from spack_envs.layout import Layout
 
-AUTOMATIC_LAUNCHES = (
-    5  #: of a calibration that nobody asked for; too few for more than provisional references
-)
+#: Of a calibration that nobody asked for; too few for more than provisional references.
+AUTOMATIC_LAUNCHES = 5
 
 
 @dataclass(frozen=True)
@@ -44,9 +43,8 @@ class Request:
     strict: bool = False
     json_file: Path | None = None
     rerun_options: Sequence[str] = ()  #: that a case measured again must be given too
-    references: Path | None = (
-        None  #: where a calibration writes, and where references are looked for first
-    )
+    #: Where a calibration writes, and where references are looked for first.
+    references: Path | None = None
 
 
 @dataclass(frozen=True)

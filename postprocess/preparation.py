@@ -30,6 +30,8 @@ class Prepared:
     @property
     def built_with(self) -> str:
         """How the programs of this session are built, in words."""
+        if self.spack and not self.inventory:
+            return "CMake (Spack environments are made for the MPIs of this machine only)"
         return f"Spack {self.spack.version}" if self.spack else "CMake (no Spack)"
 
 
@@ -44,9 +46,12 @@ def prepare(
 
     :param families: MPI families asked for by name, or None for the default ones, of which a
         missing one is only noted.
-    :raises UsageError: if a family that was asked for by name, or any MPI at all, cannot be had.
+    :raises UsageError: if a family that was asked for by name, or any MPI at all, cannot be had, or if
+        families are asked for on a site that declares its MPIs itself.
     """
     found = None
+    if families and site != "local":
+        raise UsageError(f"--mpis: site {site} declares its MPIs itself; choose with --environment")
     if site == "local":
         found = take_inventory(work, families, progress, fresh)
     spack = find_spack(work, progress)

@@ -40,5 +40,7 @@ def read_program(work: Path, environment: str, name: str) -> Program:
     try:
         return Program(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError):
-        fix = f"./plumbline run --environment {environment} builds it"
+        known = sorted(each.parent.name for each in work.glob(f"programs/*/{name}.json"))
+        others = f" (built for {', '.join(known)})" if set(known) - {environment} else ""
+        fix = f"./plumbline run --environment {environment} builds it{others}"
         raise UsageError(f"{path}: {name} is not built for {environment} yet: {fix}") from None

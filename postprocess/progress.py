@@ -33,9 +33,8 @@ class Progress:
         default_factory=lambda: Console(highlight=False, soft_wrap=True, emoji=False)
     )
     phases: dict[str, float] = field(default_factory=spent_before)
-    notes: list[str] = field(
-        default_factory=list
-    )  #: said plainly, and repeated in summary and report
+    #: Said plainly, and repeated in summary and report.
+    notes: list[str] = field(default_factory=list)
     status: Status | None = None
 
     def say(self, text: str) -> None:

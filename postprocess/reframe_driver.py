@@ -70,6 +70,7 @@ class Reframe:
         variables = dict(os.environ)
         for name in [name for name in variables if name.startswith("RFM_")]:
             del variables[name]
+        variables.pop("PYTHONSAFEPATH", None)  # checks and sites import from the source
         bin_directory = str(Path(sys.executable).parent)
         variables |= {
             "PATH": os.pathsep.join([bin_directory, variables.get("PATH", os.defpath)]),

@@ -36,7 +36,11 @@ SECONDS_TO_START = 60  #: allowed likewise
 def process_counts() -> list[int]:
     """Every process count on the ladder of some partition of this site, or those asked for."""
     ladders = [part.extras["ladder"] for part in runtime().system.partitions]
-    return chosen("processes", sorted({count for ladder in ladders for count in ladder}))
+    counts = chosen("processes", sorted({count for ladder in ladders for count in ladder}))
+    if not counts:
+        fix = "choose --processes, perhaps with --oversubscribe"
+        raise ValueError(f"one core is too few for any process count of the ladder: {fix}")
+    return counts
 
 
 class MpicostCheck(rfm.RunOnlyRegressionTest):
@@ -98,14 +102,26 @@ class MpicostCheck(rfm.RunOnlyRegressionTest):
     tags = {"mpicost"}
 
     @run_after("init")
+    def look_at_table(self):
+        """A routine without a size would be measured nowhere, and nobody would notice."""
+        if not self.table or not all(self.table.values()):
+            raise ValueError("table: give every routine of the family a size, [0] for no payload")
+
+    @run_after("init")
     def choose_partitions(self):
-        """Run where the count is on the ladder, or where it was asked for and fits."""
+        """Run where the count is on the ladder, or where it was asked for and fits.
+
+        A family of which nothing was chosen runs nowhere.
+        """
         asked = chosen("processes", None) is not None
         self.valid_systems = [
             part.fullname
             for part in runtime().system.partitions
-            if self.processes in part.extras["ladder"]
-            or (asked and self.processes <= part.extras["most_processes"])
+            if any(self.peers(routine) for routine in self.chosen_routines())
+            and (
+                self.processes in part.extras["ladder"]
+                or (asked and self.processes <= part.extras["most_processes"])
+            )
         ]
         self.num_tasks = self.processes
 
@@ -207,6 +223,14 @@ class MpicostCheck(rfm.RunOnlyRegressionTest):
             tuples[each.case.variable] = to_reframe(each, limits, fastest[each.case.variable])
         return tuples
 
+    def chosen_routines(self) -> list[str]:
+        """The routines of the family that are measured."""
+        return [routine for routine in self.table if not self.routines or routine in self.routines]
+
+    def peers(self, routine: str) -> list[int]:
+        """The partners with which a routine is measured: of ping-pong, every other process in turn."""
+        return list(range(1, self.processes)) if routine == "pingpong" else [0]
+
     def chosen_sizes(self, routine: str) -> list[int]:
         """The sizes at which a routine of the family is measured."""
         own = self.table[routine]
@@ -214,11 +238,9 @@ class MpicostCheck(rfm.RunOnlyRegressionTest):
 
     def cases(self) -> Iterator[Case]:
         """The cases of this launch, from the declaration alone and never from what a program printed."""
-        for routine in self.table:
-            if not self.routines or routine in self.routines:
-                peers = range(1, self.processes) if routine == "pingpong" else [0]
-                for size in self.chosen_sizes(routine):
-                    yield from (self.case(routine, peer, size) for peer in peers)
+        for routine in self.chosen_routines():
+            for size in self.chosen_sizes(routine):
+                yield from (self.case(routine, peer, size) for peer in self.peers(routine))
 
     def case(self, routine: str, peer: int, size: int) -> Case:
         """One case of this launch."""
@@ -238,10 +260,8 @@ class MpicostCheck(rfm.RunOnlyRegressionTest):
 
     def routines_and_sizes(self) -> str:
         """The family as mpicost is told it: ``bcast:8:10000,barrier``."""
-        chosen = [
-            routine for routine in self.table if not self.routines or routine in self.routines
-        ]
         words = [
-            [routine, *map(str, filter(None, self.chosen_sizes(routine)))] for routine in chosen
+            [routine, *map(str, filter(None, self.chosen_sizes(routine)))]
+            for routine in self.chosen_routines()
         ]
         return ",".join(":".join(word) for word in words)

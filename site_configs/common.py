@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
@@ -27,6 +28,9 @@ OVERSUBSCRIBE = "PLUMBLINE_OVERSUBSCRIBE"
 SESSION = "PLUMBLINE_SESSION"
 #: Set to 1 where a site is only looked at, perhaps on a machine without its modules.
 ONLY_LOOKING = "PLUMBLINE_ONLY_LOOKING"
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")  #: what ReFrame takes for a name
+MODULES_SYSTEMS = ("envmod", "lmod", "nomod", "spack")  #: that ReFrame knows
 
 
 @register_launcher("mpiexec-of-environment")
@@ -67,6 +71,7 @@ def environment(
     :param mpicc: compiler wrapper, found after the modules are loaded or given by absolute path.
     :param env_vars: needed to compile and to run; the values as a shell reads them.
     """
+    check_name("environment", name)
     if not library.strip():
         raise ValueError(f"environment {name!r}: library: is empty, and would accept every MPI")
     variables = dict(env_vars or {})
@@ -84,11 +89,24 @@ def environment(
     return {
         "name": name,
         "features": ["mpi", family],
-        "modules": list(modules),
+        "modules": [] if only_looking() else list(modules),
         "env_vars": [[key, value] for key, value in variables.items()],
         "extras": extras,
         "target_systems": ["*"],
     }
+
+
+def check_name(what: str, name: str) -> None:
+    """Refuse a name that ReFrame would refuse, and say which it takes."""
+    if not NAME.fullmatch(name):
+        raise ValueError(
+            f"{what} {name!r}: name: write letters, digits, _ and - only, a letter first"
+        )
+
+
+def only_looking() -> bool:
+    """Whether nothing of the site is going to run."""
+    return os.environ.get(ONLY_LOOKING) == "1"
 
 
 def oversubscribing() -> bool:
@@ -113,10 +131,10 @@ def partition(
     :param max_jobs: jobs at once; more than one only where jobs cannot disturb each other.
     :param more: any further key of a ReFrame partition.
     """
-    most = None if not oversubscribing() else 1_000_000
+    check_name("partition", name)
     extras = {
         "ladder": process_ladder(topology),
-        "most_processes": topology.cores if most is None else most,
+        "most_processes": 1_000_000 if oversubscribing() else topology.cores,
         "cores_per_node": topology.cores_per_node,
         "nodes": topology.nodes,
     }
@@ -156,12 +174,15 @@ def site(
 
     :param hostnames: patterns of the hosts it is for, where ReFrame is started by hand.
     """
-    looking = os.environ.get(ONLY_LOOKING) == "1"
+    check_name("site", name)
+    if modules_system not in MODULES_SYSTEMS:
+        choice = ", ".join(MODULES_SYSTEMS)
+        raise ValueError(f"site {name!r}: modules_system: {modules_system!r}: choose from {choice}")
     system = {
         "name": name,
         "descr": description,
         "hostnames": [".*"] if SESSION in os.environ else list(hostnames),
-        "modules_system": "nomod" if looking else modules_system,
+        "modules_system": "nomod" if only_looking() else modules_system,
         "partitions": [dict(entry) for entry in partitions],
     }
     general = {"target_systems": ["*"], "unload_modules": []}

@@ -17,7 +17,10 @@ class Topology:
     def __post_init__(self) -> None:
         for field in fields(self):
             least = 0 if field.name == "nodes_per_switch" else 1
-            if getattr(self, field.name) < least:
+            value = getattr(self, field.name)
+            if not isinstance(value, int):
+                raise ValueError(f"Topology: {field.name}: {value!r}: write a whole number")
+            if value < least:
                 raise ValueError(f"Topology: {field.name}: write {least} or more")
 
     @property

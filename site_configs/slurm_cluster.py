@@ -36,7 +36,7 @@ site_configuration = site(
     description="A cluster with Slurm",
     # CHANGE: patterns of the hosts on which this file applies.
     hostnames=[r"login\d+\.mycluster"],
-    # CHANGE: "lmod", "tmod4", ... or "nomod".
+    # CHANGE: "lmod", "envmod" (Environment Modules 4 and later), "spack" or "nomod".
     modules_system="lmod",
     environments=environments,
     partitions=[

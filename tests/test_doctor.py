@@ -53,6 +53,7 @@ def test_the_page_names_the_machine_its_mpis_and_what_is_wrong():
 def test_without_spack_and_on_a_site_of_its_own_there_is_a_page_all_the_same():
     text = page(Prepared(None, None))
     assert "Spack           none: see the note above" in text
+    assert "process counts  the site's own, like its MPIs: ./plumbline list shows them" in text
     assert "says" not in text
 
 

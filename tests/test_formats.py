@@ -28,6 +28,7 @@ def test_band_and_ratio():
     assert formats.band((4.1e-6, 7.83e-6)) == "4.10 to 7.83"
     assert formats.band(None) == "-"
     assert formats.ratio(2.3e-6, 1e-6) == "2.30"
+    assert formats.ratio(4.71e-9, 1e-6) == "0.0047"
     assert formats.ratio(None, 1e-6) == formats.ratio(1e-6, None) == formats.ratio(1.0, 0.0) == "-"
 
 

@@ -74,6 +74,7 @@ def test_a_site_may_allow_more_or_fewer_than_its_cores(topology: Topology, most:
     ("counts", "line"),
     [
         ({"cores_per_node": 0}, "Topology: cores_per_node: write 1 or more"),
+        ({"cores_per_node": "8"}, "Topology: cores_per_node: '8': write a whole number"),
         (
             {"cores_per_node": 8, "sockets_per_node": 0},
             "Topology: sockets_per_node: write 1 or more",

@@ -142,7 +142,9 @@ def test_the_cluster_that_new_sites_copy_is_well_on_any_machine(work, progress):
             "environment 'openmpi-5_0': library: is empty, and would accept every MPI",
         ),
         ('scheduler="slurm"', 'scheduler="slrum"', "slrum"),
-        ('"openmpi-5_0",', '"openmpi-5.0",', "'openmpi-5.0' does not match"),
+        ('"openmpi-5_0",', '"openmpi-5.0",', "environment 'openmpi-5.0': name: write letters"),
+        ('"lmod",', '"lmodd",', "modules_system: 'lmodd': choose from envmod, lmod, nomod, spack"),
+        ('launcher=["mpirun"]', 'launcher="mprun"', "no such launcher: 'mprun'"),
         ("import environment, partition, site", "import environment, partition", "site"),
     ],
 )

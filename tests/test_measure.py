@@ -90,6 +90,11 @@ def test_a_selection_that_matches_nothing_is_refused(reframe: Reframe, launches)
     )
 
 
+def test_a_selection_that_matches_nothing_is_named():
+    selection = Selection(Path(), environments=["typo"], choice={"processes": [2, 3]})
+    assert next(without_case(selection, [])) == "the selection (--environment typo --processes 2,3)"
+
+
 def test_a_check_that_does_not_load_is_refused_although_others_planned(reframe: Reframe):
     write_launch(reframe.session, planned())
     play(reframe, "print('x: WARNING: skipping check_y.py: no module z'); sys.exit(1)")
@@ -137,6 +142,7 @@ def test_looking_at_a_plan_leaves_no_session_unless_it_fails(reframe: Reframe):
         (["one", "two", ""], "two"),
         (["x", "ERROR: first", "ERROR: second", "y"], "first"),
         (["site.py: WARNING: odd"], "odd"),
+        (["  * Reason: no launcher", "the end"], "no launcher"),
     ],
 )
 def test_what_reframe_complains_of(output: list[str], expected: str):

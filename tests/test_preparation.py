@@ -142,7 +142,10 @@ def test_an_mpi_that_spack_cannot_use_is_built_without_it_and_others_are_not(
 def test_a_site_that_declares_its_mpis_is_not_searched_for_others(machine, work, progress):
     asked = machine()
     assert prepare(work, "slurm_cluster", None, progress) == Prepared(None, None)
+    assert Prepared(None, SPACK).built_with.startswith("CMake")
     assert asked == []
+    with pytest.raises(UsageError, match=r"^--mpis: site slurm_cluster declares its MPIs itself"):
+        prepare(work, "slurm_cluster", ["mpich"], progress)
 
 
 def test_the_sites_that_come_with_plumbline(work: WorkDirectory):

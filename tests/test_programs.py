@@ -18,6 +18,12 @@ def test_a_program_is_found_again(tmp_path: Path):
     assert read_program(tmp_path, "mpich-5_0_2", "mpicost") == BUILT
 
 
+def test_for_a_name_that_was_not_built_those_that_were_are_named(tmp_path: Path):
+    write_program(tmp_path, BUILT)
+    with pytest.raises(UsageError, match=r"builds it \(built for mpich-5_0_2\)$"):
+        read_program(tmp_path, "mpich", "mpicost")
+
+
 def test_a_program_built_again_takes_the_place_of_the_first(tmp_path: Path):
     write_program(tmp_path, BUILT)
     write_program(tmp_path, Program("mpich-5_0_2", "mpicost", "/opt/new", "cmake"))

@@ -190,6 +190,7 @@ def test_to_look_at_a_site_its_modules_are_not_needed(monkeypatch, value, expect
     if value is not None:
         monkeypatch.setenv("PLUMBLINE_ONLY_LOOKING", value)
     assert system(a_site())["modules_system"] == expected
+    assert bool(mpich(modules=("mpich/5",))["modules"]) == (expected == "lmod")
 
 
 def test_the_local_site_is_what_the_inventory_says(monkeypatch, tmp_path: Path):
