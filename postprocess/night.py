@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,10 +26,15 @@ from postprocess.summary_file import Session, document, write_summary
 from postprocess.tables import verdict_table
 from postprocess.verdicts import CaseResult, exit_status
 from postprocess.workdir import WorkDirectory
+from site_configs.machine import busy_share, cpu_times
 from spack_envs.layout import Layout
 
 #: Of a calibration that nobody asked for; too few for more than provisional references.
 AUTOMATIC_LAUNCHES = 5
+
+
+LOOK_SECONDS = 0.5  #: for which the machine is watched before anything is measured
+BUSY_SHARE = 0.15  #: of all CPUs; a quiet machine's daemons need far less
 
 
 @dataclass(frozen=True)
@@ -109,7 +115,21 @@ def open_desk(work: WorkDirectory, request: Request, progress: Progress) -> Desk
     with progress.phase("set-up"):
         prepared = prepare(work, request.site, request.families, progress)
     progress.say(f"built with {prepared.built_with}")
+    if prepared.inventory:
+        note_other_work(progress)
     return Desk(work, request, prepared, progress)
+
+
+def note_other_work(progress: Progress) -> None:
+    """Say so if others use this machine now: what is measured beside them, references too, is theirs."""
+    before = cpu_times()
+    time.sleep(LOOK_SECONDS)
+    share = busy_share(before, cpu_times())
+    if share > BUSY_SHARE:
+        progress.note(
+            f"other work keeps this machine {share:.0%} busy: do not trust these times, and calibrate "
+            "again when it is quiet (./plumbline calibrate)"
+        )
 
 
 def say_plan(planned: Sequence[PlannedLaunch], progress: Progress) -> None:

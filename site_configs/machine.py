@@ -111,6 +111,21 @@ def cpu_model(path: Path = Path("/proc/cpuinfo")) -> str:
     return names[0] if names else platform.machine()
 
 
+def cpu_times(path: Path = Path("/proc/stat")) -> tuple[int, int]:
+    """Idle and all ticks of all CPUs since the start of the machine; zeros where they are not told."""
+    try:
+        ticks = [int(word) for word in path.read_text().split("\n", 1)[0].split()[1:9]]
+    except (OSError, ValueError):
+        ticks = [0] * 8
+    return sum(ticks[3:5]), sum(ticks)
+
+
+def busy_share(before: tuple[int, int], after: tuple[int, int]) -> float:
+    """Share of all CPUs' time, from 0 to 1, that was not idle between two readings of ``cpu_times``."""
+    idle, total = after[0] - before[0], after[1] - before[1]
+    return 1 - idle / total if total > 0 else 0.0
+
+
 def read_machine() -> Machine:
     """Look at the machine this process runs on."""
     cpus = os.sched_getaffinity(0)
