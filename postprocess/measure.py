@@ -45,11 +45,11 @@ def make_plan(reframe: Reframe, selection: Selection) -> list[PlannedLaunch]:
     launches = read_plan(reframe.session)
     if process.returncode != 0:
         raise UsageError(f"{complaint(output)} (all of it: {reframe.log})")
-    if unmatched := next(without_case(selection, launches), None):
-        raise UsageError(f"{unmatched} matches no case: {FIX}")
     if stray := next(without_plan(reframe_report.read_report(reframe.report), launches), None):
         fix = "let the check be an MpicostCheck, or take it out of reframe_checks"
         raise UsageError(f"{stray} would run and plans no case, so nobody would see it fail: {fix}")
+    if unmatched := next(without_case(selection, launches), None):
+        raise UsageError(f"{unmatched} matches no case: {FIX}")
     return launches
 
 

@@ -114,6 +114,10 @@ WRONG = [
     ["run", "--processes", "two"],
     ["run", "--processes", "2,,x"],
     ["run", "--trials", "0"],
+    ["run", "--trials", "1"],
+    ["run", "--trials", "1000001"],
+    ["run", "--bytes", "8" + "0" * 20],
+    ["run", "--time-limit", "9" * 20],
     ["run", "--trials", "9" * 5000],
     ["run", "--trials", "nan"],
     ["run", "--routine", ""],
@@ -235,6 +239,13 @@ def test_what_the_user_chose_reaches_the_command():
     assert (chosen.oversubscribe, chosen.strict) == (True, True)
     assert chosen.set_env == [("a", "X", "1=2"), ("b", "Y", ""), ("c", "Z", "l1\nl2")]
     assert (chosen.json, chosen.references) == (Path("out.json"), Path("refs"))
+
+
+def test_what_is_named_twice_counts_once():
+    words = ["--routine", "bcast,scan_sum,bcast", "--processes", "2,2", "--bytes", "16,8,16"]
+    chosen = build_parser().parse_args(["run", *words])
+    assert chosen.routine == ["bcast", "scan_sum"]
+    assert (chosen.processes, chosen.bytes) == ([2], [16, 8])
 
 
 def test_each_command_has_its_function():

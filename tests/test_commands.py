@@ -96,6 +96,20 @@ def test_a_summary_that_cannot_be_written_is_known_before_measuring(command, tmp
 
 
 @pytest.mark.usefixtures("unprepared")
+def test_references_are_looked_for_only_where_there_is_a_directory(command, tmp_path):
+    (tmp_path / "file").write_text("")
+    for name in ("nothing", "file"):
+        line = refused(command("run", "--references", str(tmp_path / name)))
+        assert line == f"--references {tmp_path / name}: is not a directory; name one that is there"
+
+
+def test_reframe_finds_references_that_were_named_from_here(work, tmp_path, monkeypatch):
+    (tmp_path / "mine").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert asked(work, "run", "--references", "mine").references == tmp_path / "mine"
+
+
+@pytest.mark.usefixtures("unprepared")
 def test_a_variable_for_an_environment_that_does_not_run_is_wrong_use(command):
     line = refused(command("run", "--environment", "a,b", "--set-env", "c:X=1"))
     assert line == "--set-env c: is not among those of --environment"

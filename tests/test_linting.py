@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,14 @@ from postprocess.workdir import WorkDirectory
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE = (ROOT / "site_configs" / "slurm_cluster.py").read_text()
+
+CHECK = "import reframe as rfm\nfrom reframe_checks.mpicost import MpicostCheck\n@rfm.simple_test\n"
+FAMILY = CHECK + "class family(MpicostCheck):\n    table = {}\n"
+STRANGER = CHECK + (
+    "class stranger(rfm.RunOnlyRegressionTest):\n"
+    "    valid_systems = valid_prog_environs = ['*']\n    executable = 'false'\n"
+    "    @rfm.core.builtins.sanity_function\n    def well(self):\n        return True\n"
+)
 
 
 @pytest.fixture
@@ -77,13 +86,28 @@ def test_what_cannot_be_checked_is_not_well(work, progress, tmp_path: Path, name
         ("class Broken(\n", "check.py"),
         ("import reframe as rfm\nimport no_such_module\n", "no_such_module"),
         ("\udcff", "check.py"),
+        (FAMILY.format({}), "table: give every routine of the family a size"),
+        (FAMILY.format({"bcast": []}), "table: give every routine of the family a size"),
+        (STRANGER, "stranger would run and plans no case"),
     ],
 )
-def test_a_check_that_does_not_load_is_not_well(work, progress, tmp_path: Path, text, problem):
+def test_a_check_that_does_not_load_is_not_well(
+    work, progress, tmp_path: Path, monkeypatch, text, problem
+):
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     path = tmp_path / "check.py"
     path.write_text(text, errors="surrogateescape")
     assert lint(work, [path], progress) == 1
     assert problem in said(progress).splitlines()[-1]
+    assert not list((tmp_path / "tmp").iterdir())
+
+
+def test_a_site_of_one_core_has_no_process_count(work, progress, tmp_path: Path):
+    path = tmp_path / "site.py"
+    path.write_text(re.sub("topology=.*", "topology=Topology(1),", SITE))
+    assert lint(work, [path], progress) == 1
+    assert "one core is too few" in said(progress).splitlines()[-1]
 
 
 def test_a_check_of_ours_is_well(work, progress):

@@ -106,6 +106,18 @@ def test_a_check_that_does_not_load_is_refused_although_others_planned(reframe: 
     assert "skipping check_y.py" in reframe.log.read_text()
 
 
+def test_a_test_that_plans_no_case_is_refused(reframe: Reframe):
+    """It could fail, and no verdict would tell."""
+    write_launch(reframe.session, planned())
+    write_launch(reframe.session, planned(test="empty", cases=()))
+    play(reframe, report=[BUILD, RUN])
+    assert planned() in make_plan(reframe, SITE)
+    for name in ("empty", "stranger"):
+        play(reframe, report=[BUILD, RUN, RUN | {"unique_name": name}])
+        with pytest.raises(UsageError, match=f"^{name} would run and plans no case, "):
+            make_plan(reframe, SITE)
+
+
 @pytest.mark.parametrize(
     ("selection", "lost"),
     [
@@ -115,6 +127,7 @@ def test_a_check_that_does_not_load_is_refused_although_others_planned(reframe: 
         (Selection(Path(), choice={"routines": ["bcast", "typo"]}), ["--routine typo"]),
         (Selection(Path(), choice={"processes": [2, 3]}), ["--processes 3"]),
         (Selection(Path(), choice={"trials": 5, "sizes": [8]}), []),
+        (Selection(Path(), choice={"sizes": [8, 24]}), ["--bytes 24"]),
         (Selection(Path(), set_env={"mpich-5_0_2": {"A": "b"}}), []),
         (Selection(Path(), set_env={"typo": {"A": "b"}}), ["--set-env typo"]),
     ],

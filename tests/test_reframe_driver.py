@@ -52,7 +52,9 @@ def test_nothing_of_the_users_reframe_settings_gets_through(shown, monkeypatch):
     monkeypatch.setenv("RFM_CONFIG_FILES", "/other.py")
     monkeypatch.setenv("RFM_DRY_RUN", "1")
     monkeypatch.setenv("KEPT", "yes")
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")  # would hide the source from the checks
     environment = shown(Selection(Path("site.py")))["environment"]
+    assert "PYTHONSAFEPATH" not in environment
     assert [name for name in environment if name.startswith("RFM_")] == []
     assert environment["KEPT"] == "yes"
 
