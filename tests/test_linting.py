@@ -13,13 +13,16 @@ from rich.console import Console
 from postprocess import linting, references
 from postprocess.errors import UsageError
 from postprocess.linting import lint
+from postprocess.measure import look_at_plan
 from postprocess.progress import Progress
+from postprocess.reframe_driver import Reframe, Selection
 from postprocess.workdir import WorkDirectory
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE = (ROOT / "site_configs" / "slurm_cluster.py").read_text()
 
-CHECK = "import reframe as rfm\nfrom reframe_checks.mpicost import MpicostCheck\n@rfm.simple_test\n"
+HEAD = "import reframe as rfm\nfrom reframe_checks.mpicost import MpicostCheck\n"
+CHECK = HEAD + "@rfm.simple_test\n"
 FAMILY = CHECK + "class family(MpicostCheck):\n    table = {}\n"
 STRANGER = CHECK + (
     "class stranger(rfm.RunOnlyRegressionTest):\n"
@@ -101,6 +104,21 @@ def test_a_check_that_does_not_load_is_not_well(
     assert lint(work, [path], progress) == 1
     assert problem in said(progress).splitlines()[-1]
     assert not list((tmp_path / "tmp").iterdir())
+
+
+def test_a_family_of_which_nothing_is_chosen_runs_nowhere(work, tmp_path: Path):
+    path, site = tmp_path / "check.py", ROOT / "site_configs" / "slurm_cluster.py"
+    families = {"one": {"bcast": [8]}, "two": {"scatter": [8]}}
+    classes = [
+        FAMILY.replace("family", name).format(table).removeprefix(HEAD)
+        for name, table in families.items()
+    ]
+    path.write_text(HEAD + "".join(classes))
+    reframe = Reframe(work.source, work.root, work.new_session(), [], None)
+    choice = {"routines": ["bcast"], "processes": [2]}
+    planned = look_at_plan(reframe, Selection(site, checks=path, choice=choice, only_looking=True))
+    assert {case.routine for launch in planned for case in launch.cases} == {"bcast"}
+    assert all(launch.cases for launch in planned)
 
 
 def test_a_site_of_one_core_has_no_process_count(work, progress, tmp_path: Path):
