@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from postprocess import atomic, references_update, store
+from postprocess.absent import absent, is_whole
+from postprocess.cases import Case
 from postprocess.errors import UsageError
 from postprocess.formats import plural
 from postprocess.judgement import Finished, rows, verdicts
@@ -89,6 +91,8 @@ def night(work: WorkDirectory, request: Request, progress: Progress) -> int:
         with progress.phase("set-up"):
             planned = make_plan(reframe, request.selection)
             book = open_book(desk.reference_roots, places(planned))
+            whole = is_whole(request.selection) and not request.families
+            gone = absent(desk.reference_roots, planned) if whole else []
         say_plan(planned, progress)
         if not request.strict:
             book = calibrate_unknown(desk, planned, book)
@@ -97,7 +101,12 @@ def night(work: WorkDirectory, request: Request, progress: Progress) -> int:
         progress.move("running", "build", done.build_seconds)
         with progress.phase("analysis"):
             results = verdicts(done.finished, book, request.site, request.rerun_options)
-        return keep(desk, session, done.finished, results)
+        return keep(desk, session, done.finished, sorted([*results, *gone], key=by_case))
+
+
+def by_case(result: CaseResult) -> Case:
+    """What results are sorted by."""
+    return result.case
 
 
 def calibration(work: WorkDirectory, request: Request, progress: Progress) -> int:

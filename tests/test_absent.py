@@ -1,0 +1,37 @@
+"""An environment that had references and is gone is seen, and only in a whole night."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from launch_samples import planned, write_references
+
+from postprocess.absent import absent, is_whole
+from postprocess.reframe_driver import Selection
+from postprocess.verdicts import Verdict, exit_status
+
+
+def test_a_case_without_its_environment_is_incomplete(tmp_path: Path):
+    write_references(tmp_path)
+    here = planned()
+    gone = absent([tmp_path], [replace(here, environment="other")])
+    assert {result.case for result in gone} == set(here.cases)
+    assert {result.verdict for result in gone} == {Verdict.INCOMPLETE}
+    assert all(here.environment in result.reason for result in gone)
+    assert exit_status(gone, strict=False) == 1
+
+
+def test_nothing_is_gone_where_every_environment_is_planned(tmp_path: Path):
+    write_references(tmp_path)
+    assert absent([tmp_path], [planned()]) == []
+    assert absent([tmp_path / "none"], [planned()]) == []
+
+
+@pytest.mark.parametrize("name", ["routines", "sizes", "processes", "cache", "sync"])
+def test_a_choice_makes_a_night_partial(name: str):
+    assert is_whole(Selection(Path()))
+    assert is_whole(Selection(Path(), choice={"trials": 11}))
+    assert not is_whole(Selection(Path(), choice={name: ["x"]}))
+    assert not is_whole(Selection(Path(), environments=["mpich"]))
