@@ -28,7 +28,9 @@ class Shelf:
         """How this run was measured differently from the references, in one line; empty if it was not."""
         method = {"suite_version": self.origin["suite_version"], **self.origin.get("method", {})}
         for key in METHOD:
-            if key in method and method[key] != run.get(key):
+            if key not in method:
+                return f"{self.path.name} does not tell the {key} it was measured with; calibrate again"
+            if method[key] != run.get(key):
                 return f"{key} is {run.get(key)!r}, and {method[key]!r} in {self.path.name}; calibrate again"
         return ""
 

@@ -224,7 +224,7 @@ def test_the_rerun_command_names_the_case(changes, site, trials, expected):
             lambda name: not name.startswith("-")
         ),
     ),
-    st.integers(1, 1000),
+    st.integers(2, 1000),
 )
 def test_the_rerun_command_survives_the_shell_and_selects_the_case(site, wanted, trials):
     line = rerun_command(wanted, f"site {site}", trials)

@@ -97,6 +97,12 @@ def test_sampling_that_may_stop_early_is_another_method():
     )
 
 
-def test_references_that_tell_no_method_still_tell_the_version_of_the_suite():
-    assert shelf().difference(RUN) == ""
+def test_references_that_tell_no_method_compare_with_nothing():
+    assert "does not tell the trials" in shelf().difference(RUN)
     assert "suite_version" in shelf().difference(RUN | {"suite_version": "0.2.0"})
+
+
+@pytest.mark.parametrize("key", [key for key in METHOD if key != "suite_version"])
+def test_every_part_of_the_method_must_be_told(key: str):
+    partly = {name: value for name, value in method_of(RUN).items() if name != key}
+    assert f"does not tell the {key}" in shelf(method=partly).difference(RUN)
