@@ -33,8 +33,6 @@ from spack_envs.layout import Layout
 
 #: Of a calibration that nobody asked for; too few for more than provisional references.
 AUTOMATIC_LAUNCHES = 5
-
-
 LOOK_SECONDS = 0.5  #: for which the machine is watched before anything is measured
 BUSY_SHARE = 0.15  #: of all CPUs; a quiet machine's daemons need far less
 
