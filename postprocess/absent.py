@@ -14,7 +14,10 @@ from postprocess.verdicts import CaseResult, Verdict
 CHOOSING = (
     "routines",
     "sizes",
+    "partitions",
     "processes",
+    "per_node",
+    "peers",
     "cache",
     "sync",
 )  #: variables that make a night partial

@@ -21,6 +21,10 @@ SMALL_FLOOR = 0.05  #: no band is narrower than this fraction of the center
 LARGE_FLOOR = 0.03  #: the same from ``LARGE_BYTES`` on
 PROVISIONAL_FLOOR = 1.0  #: few launches can assert a factor of two at best
 FLOOR_IN_RESOLUTIONS = 2.0
+EXACT_FLOOR = 1e-9  #: of an exact reference: rounding, which another machine may do otherwise
+CLOCK_SECONDS = (
+    2e-9  #: and at least this: clocks tell whole nanoseconds, at both ends of an interval
+)
 LARGEST_LOG = 300.0  #: of a limit; 1e130 s asserts nothing, and is still a finite number
 
 
@@ -37,8 +41,12 @@ def band(reference: Reference, resolution: float = 0.0) -> Band:
     """The band of a reference. ``resolution`` is the timer's, in seconds.
 
     Two launches or three give a band that may span powers of ten: they say no more. One launch
-    says nothing of the spread, and its band is the floor alone.
+    says nothing of the spread, and its band is the floor alone. Simulated time has no spread, and
+    the band of an exact reference is what numbers are rounded to.
     """
+    if reference.exact:
+        width = max(EXACT_FLOOR * reference.center, CLOCK_SECONDS)
+        return Band(max(reference.center - width, 0.0), reference.center + width, False)
     provisional = reference.provisional
     floor = _floor(reference, resolution)
     center = math.log(reference.center)

@@ -7,8 +7,25 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from postprocess.bands import band
 from postprocess.cases import Case
 from postprocess.references import Reference
+
+
+def calibrate_exactly(samples: Mapping[Case, Sequence[float]]) -> list[Reference]:
+    """One exact reference per case, sorted, from headlines in simulated seconds.
+
+    Raises ValueError for a case whose launches differ: then its time is not exact.
+    """
+    references = []
+    for case in sorted(samples):
+        first, *others = samples[case]
+        reference = Reference(case, first, 0.0, 1 + len(others), exact=True)
+        limits = band(reference)
+        if not all(limits.lower <= value <= limits.upper for value in others):
+            raise ValueError(f"{case.key}: simulated time does not repeat: {list(samples[case])}")
+        references.append(reference)
+    return references
 
 
 def calibrate(samples: Mapping[Case, Sequence[float]]) -> list[Reference]:

@@ -100,8 +100,13 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--routine", type=comma_list, default=[], help="only these, as in bcast,reduce_sum"
     )
+    parser.add_argument("--partition", type=comma_list, default=[], help="only these of the site")
     parser.add_argument(
         "--processes", type=counts, default=[], help="these counts instead of the ladder's"
+    )
+    parser.add_argument("--per-node", type=counts, default=[], help="these processes per node")
+    parser.add_argument(
+        "--peers", type=counts, default=[], help="only these partners of rank 0 in ping-pong"
     )
     parser.add_argument("--bytes", type=sizes, default=[], help="these sizes (multiples of 8)")
     parser.add_argument("--trials", type=trials, help="timed calls per case (default: 51)")

@@ -31,7 +31,10 @@ def selection(work: WorkDirectory, arguments: argparse.Namespace, launches: int 
     choice = {
         "routines": arguments.routine,
         "sizes": arguments.bytes,
+        "partitions": arguments.partition,
         "processes": arguments.processes,
+        "per_node": arguments.per_node,
+        "peers": arguments.peers,
         "trials": arguments.trials,
         "cache": arguments.cache,
         "sync": arguments.sync,

@@ -13,7 +13,7 @@ from typing import Any
 from postprocess.cases import Case
 from postprocess.judge import judge
 from postprocess.launches import Outcome
-from postprocess.plan import PlannedLaunch, planned_cases
+from postprocess.plan import PlannedLaunch
 from postprocess.record_schema import CaseRecord
 from postprocess.reference_book import ReferenceBook
 from postprocess.store import Row
@@ -46,15 +46,20 @@ class Finished:
         return self.outcome.records.run if self.outcome.records else {}
 
 
-def rerun_command(case: Case, site: str, trials: int, options: Sequence[str] = ()) -> str:
+def rerun_command(launch: PlannedLaunch, case: Case, site: str, options: Sequence[str] = ()) -> str:
     """The command that measures just this case again, under the further options it was measured under."""
-    words = ["./plumbline", "run"] + ([] if site == "local" else ["--site", site])
+    words = ["./plumbline", "run"]
+    if site != "local":
+        words += ["--site", site, "--partition", case.partition]
     words += ["--environment", case.environment, "--routine", case.routine]
     words += ["--processes", str(case.processes)]
+    words += ["--per-node", str(case.per_node)] if case.per_node != case.processes else []
+    words += ["--peers", str(case.peer)] if case.peer else []
     words += ["--bytes", str(case.bytes)] if case.bytes else []
-    words += [] if case.cache == "flush" else ["--cache", case.cache]
-    words += [] if case.sync == "dissemination" else ["--sync", case.sync]
-    words += [] if trials == 51 else ["--trials", str(trials)]
+    usual = {"--cache": "flush", "--sync": "dissemination", "--trials": "51"}
+    ran = {"--cache": case.cache, "--sync": case.sync, "--trials": str(launch.trials)}
+    for option, value in ran.items():  # a site may have defaults of its own
+        words += [option, value] if site != "local" or value != usual[option] else []
     others = [word for word in options if word.startswith("--set-env=")]
     own = [word for word in others if word.startswith(f"--set-env={case.environment}:")]
     return shlex.join([*words, *(word for word in options if word not in others), *own])
@@ -68,13 +73,20 @@ def verdicts(
     for each in finished:
         for case in each.launch.cases:
             launches.setdefault(case, []).append(each)
-    cases = planned_cases([each.launch for each in finished])
-    results = [case_verdict(case, launches[case], book) for case in cases]
-    trials = {case: launches[case][0].launch.trials for case in cases}
-    return [
-        replace(result, rerun=rerun_command(result.case, site, trials[result.case], options))
-        for result in results
+    results = [
+        replace(
+            case_verdict(case, launches[case], book),
+            rerun=rerun_command(launches[case][0].launch, case, site, options),
+        )
+        for case in launches
     ]
+    return sorted(results + skipped(finished), key=lambda result: result.case)
+
+
+def skipped(finished: Sequence[Finished]) -> list[CaseResult]:
+    """The cases that were deliberately not run, each once, with the reason."""
+    reasons = {skip.case: skip.reason for each in finished for skip in each.launch.skips}
+    return [CaseResult(case, Verdict.SKIPPED, reason) for case, reason in reasons.items()]
 
 
 def case_verdict(case: Case, launches: Sequence[Finished], book: ReferenceBook) -> CaseResult:

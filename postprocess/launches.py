@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import re
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 from postprocess.plan import PlannedLaunch
 from postprocess.records import LaunchRecords, RecordError, read_launch
 from postprocess.reframe_report import Entry
 from postprocess.verdicts import Verdict
+from site_configs.ladder import Layout
 
 #: Exit codes of a program that ran to its end and has no whole result.
 NO_RESULT = {
@@ -85,7 +88,20 @@ def wrong_world(launch: PlannedLaunch, records: LaunchRecords) -> Outcome | None
     if ran != (launch.processes, launch.per_node):
         asked = f"{launch.processes} processes, {launch.per_node} per node"
         return failed(Verdict.INCORRECT, f"ran {ran[0]} processes, {ran[1]} per node, not {asked}")
+    on_hosts = sorted((host["ranks"] for host in records.run["hosts"]), reverse=True)
+    layout = Layout(launch.processes, launch.per_node)
+    if on_hosts != layout.ranks_per_host:
+        there, asked = (short(each) for each in (on_hosts, layout.ranks_per_host))
+        return failed(Verdict.INCORRECT, f"ran {there} processes on its hosts, not {asked}")
     return None
+
+
+def short(numbers: Sequence[int]) -> str:
+    """Processes of each host, runs of equal ones as one word: ``3 x 64 + 1``."""
+    runs = ((number, len(list(same))) for number, same in groupby(numbers))
+    return " + ".join(
+        str(number) if count == 1 else f"{count} x {number}" for number, count in runs
+    )
 
 
 def wrong_cases(launch: PlannedLaunch, records: LaunchRecords) -> Outcome | None:
@@ -116,6 +132,8 @@ def outcome(
     :param entry: what ReFrame reports of this launch; None if it reports nothing.
     :param blocked: why it could not be run at all, if so (its program did not build).
     """
+    if not launch.cases:
+        return failed(Verdict.SKIPPED, "all of its cases are skipped")
     if entry is None:
         return failed(Verdict.INCOMPLETE, "planned, but ReFrame did not run it")
     if entry.timed_out:

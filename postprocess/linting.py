@@ -50,7 +50,7 @@ def lint_path(work: WorkDirectory, path: Path, progress: Progress) -> list[str]:
         return dry_run(work, path, Selection(path, only_looking=True), progress)
     if path.suffix == ".py":
         example = work.source / "site_configs" / EXAMPLE
-        selection = Selection(example, checks=path, only_looking=True)
+        selection = Selection(example, checks=path, tag="", only_looking=True)
         return dry_run(work, path, selection, progress)
     return [
         f"{path}: neither a site or check (.py), nor a reference file (.tsv), nor a directory of them"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from postprocess import reframe_report
@@ -57,7 +57,7 @@ def without_plan(
     entries: Iterable[reframe_report.Entry], launches: Sequence[PlannedLaunch]
 ) -> Iterator[str]:
     """The tests that ReFrame would run beside the plan: no verdict would tell what becomes of them."""
-    known = {(each.test, each.partition, each.environment) for each in launches if each.cases}
+    known = {(each.test, each.partition, each.environment) for each in launches if each.all_cases}
     for entry in entries:
         if not entry.fixture and (entry.test, entry.partition, entry.environment) not in known:
             yield entry.test
@@ -71,7 +71,10 @@ def without_case(selection: Selection, launches: Sequence[PlannedLaunch]) -> Ite
     sought = [
         ("--environment", selection.environments, environments),
         ("--routine", choice.get("routines", ()), {case.routine for case in cases}),
+        ("--partition", choice.get("partitions", ()), {case.partition for case in cases}),
         ("--processes", choice.get("processes", ()), {case.processes for case in cases}),
+        ("--per-node", choice.get("per_node", ()), {case.per_node for case in cases}),
+        ("--peers", choice.get("peers", ()), {case.peer for case in cases}),
         ("--bytes", choice.get("sizes", ()), {case.bytes for case in cases}),
         ("--set-env", () if selection.environments else selection.set_env, environments),
     ]
@@ -103,7 +106,8 @@ def run_plan(
     reframe: Reframe, selection: Selection, planned: Sequence[PlannedLaunch], progress: Progress
 ) -> Pass:
     """Run what was planned and find out what became of each launch. Nothing planned gets lost."""
-    process = reframe.start(selection, "--run")
+    undisturbed = all(launch.exact for launch in planned)
+    process = reframe.start(replace(selection, side_by_side=undisturbed), "--run")
     output = []
     try:
         for line in reframe.lines(process):
@@ -137,7 +141,7 @@ def short(name: str) -> str:
     if not match:
         return name
     words = [match["environment"], match["test"]]
-    words += [f"{count} processes" for count in re.findall(r"%processes=(\d+)", name)]
+    words += [f"{layout} processes" for layout in re.findall(r"%layout=(\d+x\d+)", name)]
     words += [f"launch {int(number) + 1}" for number in re.findall(r"%\.repeat_no=(\d+)", name)]
     return ", ".join(words)
 

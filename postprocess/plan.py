@@ -18,6 +18,14 @@ from postprocess.errors import UsageError
 
 
 @dataclass(frozen=True)
+class Skip:
+    """A case that is deliberately not run, and why, in one line."""
+
+    case: Case
+    reason: str
+
+
+@dataclass(frozen=True)
 class PlannedLaunch:
     """One start of the parallel program, and the cases it has to measure."""
 
@@ -29,24 +37,31 @@ class PlannedLaunch:
     number: int  #: 1 for the first launch of these cases in the session
     trials: int
     time_limit: float  #: seconds after which the launch is ended
+    exact: bool  #: whether time is simulated and repeats to the last digit
     cases: tuple[Case, ...]
+    skips: tuple[Skip, ...] = ()  #: cases that would be in this launch
+
+    @property
+    def all_cases(self) -> tuple[Case, ...]:
+        """The cases of the launch and those that are skipped."""
+        return self.cases + tuple(skip.case for skip in self.skips)
 
     @property
     def name(self) -> str:
         """Unique within the session and fit for a file name."""
-        layout = self.cases[0].layout if self.cases else "none"
+        layout = self.all_cases[0].layout if self.all_cases else "none"
         where = self.partition.replace(":", "-")
         return f"{self.test}-{where}-{self.environment}-{self.program}-{layout}-launch{self.number}"
 
     @property
     def processes(self) -> int:
         """Processes of the launch."""
-        return self.cases[0].processes if self.cases else 0
+        return self.all_cases[0].processes if self.all_cases else 0
 
     @property
     def per_node(self) -> int:
         """Processes per node of the launch."""
-        return self.cases[0].per_node if self.cases else 0
+        return self.all_cases[0].per_node if self.all_cases else 0
 
     def records(self, session: Path) -> Path:
         """The file into which the program writes its trials."""
@@ -90,9 +105,11 @@ def read_launch_file(path: Path) -> PlannedLaunch:
 
 def launch_from(data: dict[str, Any]) -> PlannedLaunch:
     """A launch from its stored form."""
-    return PlannedLaunch(**{**data, "cases": tuple(Case(**case) for case in data["cases"])})
+    cases = tuple(Case(**case) for case in data["cases"])
+    skips = tuple(Skip(Case(**skip["case"]), skip["reason"]) for skip in data["skips"])
+    return PlannedLaunch(**{**data, "cases": cases, "skips": skips})
 
 
 def planned_cases(launches: Sequence[PlannedLaunch]) -> list[Case]:
     """Every case of the plan once, in the order of cases."""
-    return sorted({case for launch in launches for case in launch.cases})
+    return sorted({case for launch in launches for case in launch.all_cases})

@@ -14,6 +14,7 @@ from postprocess.references import Reference, ReferenceError
 
 #: Facts of a launch that its reference must share, or the two are not comparable.
 METHOD = ("suite_version", "trials", "dropped", "relative_error", "cpu_model")
+EXACT_METHOD = tuple(key for key in METHOD if key != "cpu_model")  #: simulated on any machine
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ class Shelf:
     def difference(self, run: dict[str, Any]) -> str:
         """How this run was measured differently from the references, in one line; empty if it was not."""
         method = {"suite_version": self.origin["suite_version"], **self.origin.get("method", {})}
-        for key in METHOD:
+        exact = any(reference.exact for reference in self.references.values())
+        for key in EXACT_METHOD if exact else METHOD:
             if key not in method:
                 return f"{self.path.name} does not tell the {key} it was measured with; calibrate again"
             if method[key] != run.get(key):
@@ -79,6 +81,6 @@ def read_origin(path: Path) -> dict[str, Any]:
     return origin
 
 
-def method_of(run: dict[str, Any]) -> dict[str, Any]:
-    """The facts of a launch that make it comparable with another."""
-    return {key: run.get(key) for key in METHOD}
+def method_of(run: dict[str, Any], exact: bool) -> dict[str, Any]:
+    """The facts of a launch that make it comparable with another; ``exact`` if its time is simulated."""
+    return {key: run.get(key) for key in (EXACT_METHOD if exact else METHOD)}

@@ -24,6 +24,7 @@ ENOUGH_LAUNCHES = 10  #: a reference of fewer is provisional
 KEYS = ("program", "routine", "peer", "cache", "sync", "processes", "per_node", "bytes")
 COLUMNS = (*KEYS, "unit", "center", "spread", "launches")
 HEADER = "\t".join(COLUMNS)
+EXACT = "exact"  #: in the column ``spread``
 INTEGER = re.compile(r"0|[1-9][0-9]{0,17}")
 NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
@@ -41,11 +42,12 @@ class Reference:
     spread: float  #: standard deviation (ddof 1) of ln headline between launches
     launches: int
     unit: str = UNIT
+    exact: bool = False  #: of simulated time, which repeats: any difference is a change
 
     @property
     def provisional(self) -> bool:
         """Whether so few launches are behind it that it can assert gross changes only."""
-        return self.launches < ENOUGH_LAUNCHES
+        return self.launches < ENOUGH_LAUNCHES and not self.exact
 
 
 def location(root: Path, system: str, partition: str, environment: str) -> Path:
@@ -131,7 +133,8 @@ def write(path: Path, references: Iterable[Reference], origin: Mapping[str, Any]
 def _line(reference: Reference) -> str:
     """A row. ``repr`` of a float is the shortest text that reads back as the same number."""
     keys = (str(getattr(reference.case, key)) for key in KEYS)
-    numbers = (repr(float(reference.center)), repr(float(reference.spread)))
+    spread = EXACT if reference.exact else repr(float(reference.spread))
+    numbers = (repr(float(reference.center)), spread)
     return "\t".join((*keys, reference.unit, *numbers, str(reference.launches)))
 
 
@@ -207,13 +210,14 @@ def _reference(cells: list[str], system: str, partition: str, environment: str) 
     )
     if case.per_node > case.processes or case.peer >= case.processes:
         raise ValueError("processes: fewer than per_node or peer ask for; correct one of them")
-    center, spread = _number(cell, "center"), _number(cell, "spread")
+    exact = cell["spread"] == EXACT
+    center, spread = _number(cell, "center"), 0.0 if exact else _number(cell, "spread")
     launches = _integer(cell, "launches", 1)
     if center == 0:
         raise ValueError("center: 0 is no time; write seconds, as in 1.25e-06")
     if launches == 1 and spread != 0:
         raise ValueError("spread: one launch has none; write 0.0, or correct launches")
-    return Reference(case, center, spread, launches)
+    return Reference(case, center, spread, launches, exact=exact)
 
 
 def _integer(cell: Mapping[str, str], column: str, least: int) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from postprocess import references
-from postprocess.calibration import calibrate
+from postprocess.calibration import calibrate, calibrate_exactly
 from postprocess.cases import Case
 from postprocess.errors import UsageError
 from postprocess.judgement import Finished
@@ -71,7 +71,11 @@ def write_place(
     origin = provenance_of(launches, session, measured)
     if rows:
         origin = joined(path, read_origin(path), origin)
-    rows |= {reference.case: reference for reference in calibrate(measured)}
+    to_references = calibrate_exactly if launches[0].launch.exact else calibrate
+    try:
+        rows |= {reference.case: reference for reference in to_references(measured)}
+    except ValueError as error:
+        raise UsageError(f"{path}: {error}; nothing is written") from None
     references.write(path, rows.values(), origin)
     return path
 
@@ -83,9 +87,10 @@ def provenance_of(
 
     :raises UsageError: if the launches differ in what makes times comparable.
     """
-    run, method = launches[0].run, method_of(launches[0].run)
+    run, exact = launches[0].run, launches[0].launch.exact
+    method = method_of(run, exact)
     for each in launches:
-        if mixed := different(method, method_of(each.run)):
+        if mixed := different(method, method_of(each.run, exact)):
             fix = "calibrate nodes of one kind at a time"
             raise UsageError(f"{each.launch.environment}: launches differ in {mixed}; {fix}")
     return {
@@ -95,10 +100,12 @@ def provenance_of(
         "source_hash": run["source_hash"],
         "spec": launches[0].spec,
         "compiler": run.get("compiler", ""),
-        "machine": read_machine().as_dict(),
+        "machine": {"simulated": run["mpi_library"]} if exact else read_machine().as_dict(),
         "method": method,
         "sessions": [session.name],
-        "headlines": {case.key: values for case, values in sorted(measured.items())},
+        "headlines": {}
+        if exact
+        else {case.key: values for case, values in sorted(measured.items())},
     }
 
 

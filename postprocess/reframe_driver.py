@@ -27,7 +27,9 @@ class Selection:
     set_env: dict[str, dict[str, str]] = field(default_factory=dict)  #: by environment
     oversubscribe: bool = False
     checks: Path | None = None  #: a check file, or a directory of them; None for all of Plumbline's
+    tag: str = "nightly"  #: of the checks that are wanted; empty for all
     only_looking: bool = False  #: the site may be another machine's
+    side_by_side: bool = False  #: whether launches may run beside each other and beside builds
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,9 @@ class Reframe:
         words += ["-C", str(selection.site), "-c", str(checks), "-R"]
         words += ["--prefix", str(self.session / "reframe"), "--report-file", str(self.report)]
         words += ["--perflogdir", str(self.session / "reframe" / "perflogs")]
-        words += [f"--repeat={selection.launches}", "--exec-policy=serial"]
+        words += [f"--tag=^{selection.tag}$"] if selection.tag else []
+        words += [f"--repeat={selection.launches}"]
+        words += [f"--exec-policy={'async' if selection.side_by_side else 'serial'}"]
         if selection.environments:
             words += ["-p", f"^({'|'.join(map(re.escape, selection.environments))})$"]
         return [*words, action]

@@ -23,24 +23,29 @@ from reframe.utility import typecheck as typ
 from postprocess.bands import band, to_reframe
 from postprocess.cases import Case
 from postprocess.launches import assess
-from postprocess.plan import PlannedLaunch, write_launch
+from postprocess.plan import PlannedLaunch, Skip, write_launch
 from postprocess.reference_book import open_book
 from reframe_checks.build import build_mpicost
-from reframe_checks.choice import chosen
+from reframe_checks.choice import chosen, chosen_layouts
+from reframe_checks.memory import buffer_bytes
 from site_configs.common import EnvironmentLauncher
+from site_configs.ladder import Layout
 
 SECONDS_PER_TRIAL = 0.1  #: allowed, not expected: far more than flushing a large cache takes
 SECONDS_TO_START = 60  #: allowed likewise
 
 
-def process_counts() -> list[int]:
-    """Every process count on the ladder of some partition of this site, or those asked for."""
-    ladders = [part.extras["ladder"] for part in runtime().system.partitions]
-    counts = chosen("processes", sorted({count for ladder in ladders for count in ladder}))
-    if not counts:
+def measured_layouts() -> list[str]:
+    """Every layout that is measured on some partition of this site, as ``4x2``.
+
+    :raises ValueError: if there is none, and nothing was asked for that could be named as missing.
+    """
+    parts = runtime().system.partitions
+    found = sorted({layout for part in parts for layout in chosen_layouts(part.name, part.extras)})
+    if not found and not any(part.extras["layouts"] for part in parts):
         fix = "choose --processes, perhaps with --oversubscribe"
         raise ValueError(f"one core is too few for any process count of the ladder: {fix}")
-    return counts
+    return [str(layout) for layout in found]
 
 
 class MpicostCheck(rfm.RunOnlyRegressionTest):
@@ -80,6 +85,11 @@ class MpicostCheck(rfm.RunOnlyRegressionTest):
     #: :default: ``dissemination``, which is the same algorithm with every MPI
     sync = variable(str, value=chosen("sync", "dissemination"))
 
+    #: Partners of rank 0 in ping-pong, one after the other; every other process if empty.
+    #:
+    #: :default: ``[]``, as in the papers
+    peers = variable(typ.List[int], value=chosen("peers", []))
+
     #: Fail a case that has no reference, instead of leaving it unasserted.
     #:
     #: :default: ``False``
@@ -93,13 +103,14 @@ class MpicostCheck(rfm.RunOnlyRegressionTest):
         value=os.environ.get("PLUMBLINE_REFERENCES", "reference_data").split(os.pathsep),
     )
 
-    #: Processes of the launch: the ladders of the site's partitions, or a choice from outside.
-    processes = parameter(process_counts())
+    #: Processes of the launch and processes per node: the layouts of the site's partitions, or a choice
+    #: from outside.
+    layout = parameter(measured_layouts())
 
     mpicost = fixture(build_mpicost, scope="environment")
     valid_prog_environs = ["+mpi"]
     maintainers = ["plumbline"]
-    tags = {"mpicost"}
+    tags = {"nightly"}
 
     @run_after("init")
     def look_at_table(self):
@@ -109,38 +120,39 @@ class MpicostCheck(rfm.RunOnlyRegressionTest):
 
     @run_after("init")
     def choose_partitions(self):
-        """Run where the count is on the ladder, or where it was asked for and fits.
-
-        A family of which nothing was chosen runs nowhere.
-        """
-        asked = chosen("processes", None) is not None
+        """Run where the layout is measured. A family of which nothing was chosen runs nowhere."""
+        self.processes, self.num_tasks_per_node = map(int, self.layout.split("x"))
+        self.num_tasks = self.processes
         self.valid_systems = [
             part.fullname
             for part in runtime().system.partitions
-            if any(self.peers(routine) for routine in self.chosen_routines())
-            and (
-                self.processes in part.extras["ladder"]
-                or (asked and self.processes <= part.extras["most_processes"])
-            )
+            if any(self.partners(routine) for routine in self.chosen_routines())
+            and Layout(self.processes, self.num_tasks_per_node)
+            in chosen_layouts(part.name, part.extras)
         ]
-        self.num_tasks = self.processes
 
-    @run_after("init")
+    @run_after("setup")
+    def take_defaults_of_partition(self):
+        """What the site says of a variable holds unless the user says otherwise."""
+        for name, value in self.current_partition.extras["defaults"].items():
+            setattr(self, name, chosen(name, value))
+
+    @run_after("setup")
     def limit_time(self):
         """Give every launch an end, unless the user gave one."""
         self.time_limit = chosen("time_limit", self.time_limit)
         if self.time_limit is None:
-            cases = (
-                sum(len(self.sizes or sizes) for sizes in self.table.values()) + 3 * self.processes
-            )
+            cases = len(list(self.all_cases()))
             self.time_limit = f"{SECONDS_TO_START + int(cases * self.trials * SECONDS_PER_TRIAL)}s"
 
     @run_after("setup")
     def plan_launch(self):
         """Write down what this launch will measure: what is planned and does not come is seen."""
-        cores, nodes = (self.current_partition.extras[key] for key in ("cores_per_node", "nodes"))
-        self.num_tasks_per_node = min(self.processes, max(cores, -(-self.processes // nodes)))
+        extras = self.current_partition.extras
         self.session = Path(os.environ.get("PLUMBLINE_SESSION", self.stagedir))
+        cases = list(self.all_cases())
+        skips = [skip for case in cases if (skip := self.too_large(case))]
+        left_out = {skip.case for skip in skips}
         self.launch = PlannedLaunch(
             test=self.unique_name,
             partition=self.current_partition.fullname,
@@ -150,9 +162,21 @@ class MpicostCheck(rfm.RunOnlyRegressionTest):
             number=getattr(self, ".repeat_no", 0) + 1,
             trials=self.trials,
             time_limit=float(self.time_limit),
-            cases=tuple(self.cases()),
+            exact=extras["exact"],
+            cases=tuple(case for case in cases if case not in left_out),
+            skips=tuple(skips),
         )
         write_launch(self.session, self.launch)
+        self.skip_if(not self.launch.cases, "no case fits into this machine's memory")
+
+    def too_large(self, case: Case) -> Skip | None:
+        """Why a case is left out: simulated processes share the memory of one real machine."""
+        limit = self.current_partition.extras["shared_memory_bytes"]
+        needed = buffer_bytes(case.routine, case.processes, case.bytes)
+        if not limit or needed <= limit:
+            return None
+        sizes = f"{needed / 1e9:.3g} GB, and the simulated processes share {limit / 1e9:.3g} GB"
+        return Skip(case, f"its buffers need {sizes}")
 
     @run_after("setup")
     def choose_launcher(self):
@@ -177,6 +201,8 @@ class MpicostCheck(rfm.RunOnlyRegressionTest):
             f"--sync={self.sync}",
             f"--output={records}",
         ]
+        if peers := self.chosen_peers():
+            self.executable_opts.append(f"--peers={','.join(map(str, peers))}")
         self.postrun_cmds = ["code=$?", f"echo $code > {ending}", "exit $code"]
 
     @sanity_function
@@ -227,20 +253,29 @@ class MpicostCheck(rfm.RunOnlyRegressionTest):
         """The routines of the family that are measured."""
         return [routine for routine in self.table if not self.routines or routine in self.routines]
 
-    def peers(self, routine: str) -> list[int]:
-        """The partners with which a routine is measured: of ping-pong, every other process in turn."""
-        return list(range(1, self.processes)) if routine == "pingpong" else [0]
+    def chosen_peers(self) -> list[int]:
+        """The partners that were chosen, as far as there are so many processes; empty for all."""
+        return [peer for peer in self.peers if peer < self.processes]
+
+    def partners(self, routine: str) -> list[int]:
+        """The partners with which a routine is measured: of ping-pong, other processes in turn."""
+        if routine != "pingpong":
+            return [0]
+        return list(range(1, self.processes)) if not self.peers else self.chosen_peers()
 
     def chosen_sizes(self, routine: str) -> list[int]:
         """The sizes at which a routine of the family is measured."""
         own = self.table[routine]
         return own if own == [0] else self.sizes or own
 
-    def cases(self) -> Iterator[Case]:
-        """The cases of this launch, from the declaration alone and never from what a program printed."""
+    def all_cases(self) -> Iterator[Case]:
+        """The cases of this launch and those that are skipped.
+
+        They follow from the declaration alone, and never from what a program printed.
+        """
         for routine in self.chosen_routines():
             for size in self.chosen_sizes(routine):
-                yield from (self.case(routine, peer, size) for peer in self.peers(routine))
+                yield from (self.case(routine, peer, size) for peer in self.partners(routine))
 
     def case(self, routine: str, peer: int, size: int) -> Case:
         """One case of this launch."""
@@ -259,9 +294,12 @@ class MpicostCheck(rfm.RunOnlyRegressionTest):
         )
 
     def routines_and_sizes(self) -> str:
-        """The family as mpicost is told it: ``bcast:8:10000,barrier``."""
-        words = [
-            [routine, *map(str, filter(None, self.chosen_sizes(routine)))]
-            for routine in self.chosen_routines()
-        ]
-        return ",".join(":".join(word) for word in words)
+        """The launch's cases as mpicost is told them: ``bcast:8:10000,barrier``."""
+        sizes: dict[str, list[int]] = {}
+        for case in self.launch.cases:
+            if case.bytes not in sizes.setdefault(case.routine, []):
+                sizes[case.routine].append(case.bytes)
+        return ",".join(
+            ":".join([routine, *map(str, filter(None, chosen))])
+            for routine, chosen in sizes.items()
+        )

@@ -1,6 +1,6 @@
 """The pieces a site file is made of. A site file calls these and stays small; ReFrame reads the result.
 
-What a check may ask of a site, it asks through ``extras``: the process ladder of a partition, and how an
+What a check may ask of a site, it asks through ``extras``: the layouts of a partition, and how an
 environment is built and launched. Nothing else of a machine is visible to a check.
 """
 
@@ -17,7 +17,8 @@ from typing import Any
 from reframe.core.backends import register_launcher
 from reframe.core.launchers import JobLauncher
 
-from site_configs.ladder import Topology, process_ladder
+from site_configs.ladder import Layout, Topology
+from site_configs.ladder import layouts as layouts_of
 from site_configs.mpis import OVERSUBSCRIBED
 
 #: Variables set for the launches of one environment, as JSON ``{environment: {name: value}}``.
@@ -30,6 +31,7 @@ SESSION = "PLUMBLINE_SESSION"
 ONLY_LOOKING = "PLUMBLINE_ONLY_LOOKING"
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")  #: what ReFrame takes for a name
+DEFAULTS = ("trials", "cache", "sync", "peers", "time_limit")  #: variables that a partition may set
 MODULES_SYSTEMS = ("envmod", "lmod", "nomod", "spack")  #: that ReFrame knows
 
 
@@ -122,21 +124,34 @@ def partition(
     scheduler: str = "local",
     access: Sequence[str] = (),
     max_jobs: int = 1,
+    layouts: Sequence[Layout] | None = None,
+    defaults: Mapping[str, Any] | None = None,
+    exact: bool = False,
+    shared_memory_bytes: int = 0,
     **more: Any,
 ) -> dict[str, Any]:
     """One kind of nodes.
 
-    :param topology: from which the ladder of process counts follows.
+    :param topology: from which the layouts follow.
     :param access: options that every job needs (``["--partition=cpu", "--exclusive"]``).
     :param max_jobs: jobs at once; more than one only where jobs cannot disturb each other.
+    :param layouts: what is measured, where that does not follow from the topology.
+    :param defaults: values of variables of the checks on this partition (``{"trials": 21}``).
+    :param exact: whether time is simulated and repeats to the last digit.
+    :param shared_memory_bytes: memory that all processes of a launch share, where simulated nodes
+        have none of their own; cases that need more are skipped. 0: nodes have their own.
     :param more: any further key of a ReFrame partition.
     """
     check_name("partition", name)
+    check_defaults(name, defaults or {})
     extras = {
-        "ladder": process_ladder(topology),
+        "layouts": [list(layout) for layout in layouts or layouts_of(topology)],
         "most_processes": 1_000_000 if oversubscribing() else topology.cores,
         "cores_per_node": topology.cores_per_node,
         "nodes": topology.nodes,
+        "defaults": dict(defaults or {}),
+        "exact": exact,
+        "shared_memory_bytes": shared_memory_bytes,
     }
     return {
         "name": name,
@@ -149,6 +164,14 @@ def partition(
         "extras": extras | more.pop("extras", {}),
         **more,
     }
+
+
+def check_defaults(name: str, defaults: Mapping[str, Any]) -> None:
+    """Refuse a default of a variable that no check has."""
+    for variable in defaults:
+        if variable not in DEFAULTS:
+            choice = ", ".join(DEFAULTS)
+            raise ValueError(f"partition {name!r}: defaults: {variable!r}: choose from {choice}")
 
 
 def processor(topology: Topology) -> dict[str, int]:

@@ -1,8 +1,25 @@
-"""Process counts worth measuring on a partition, from its topology alone."""
+"""Process counts and layouts worth measuring on a partition, from its topology alone."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+
+class Layout(NamedTuple):
+    """Processes and how many of them a node gets: node after node is filled, the last with the rest."""
+
+    processes: int
+    per_node: int
+
+    def __str__(self) -> str:
+        return f"{self.processes}x{self.per_node}"
+
+    @property
+    def ranks_per_host(self) -> list[int]:
+        """Ranks on each host, the fullest first."""
+        full, rest = divmod(self.processes, self.per_node)
+        return [self.per_node] * full + [rest] * bool(rest)
 
 
 @dataclass(frozen=True)
@@ -41,7 +58,30 @@ def process_ladder(topology: Topology, most: int | None = None) -> list[int]:
         measure the operating system's scheduler.
     """
     limit = topology.cores if most is None else most
-    powers = {2**exponent for exponent in range(1, limit.bit_length() + 1)}
     edges = topology.boundaries()
-    counts = powers | edges | {count + 1 for count in edges}
+    counts = powers_of_two(limit) | edges | {count + 1 for count in edges}
     return sorted(count for count in counts if 2 <= count <= limit)
+
+
+def powers_of_two(limit: int) -> set[int]:
+    """2, 4, 8, ... up to the limit."""
+    return {2**exponent for exponent in range(1, limit.bit_length()) if 2**exponent <= limit}
+
+
+def layouts(topology: Topology) -> list[Layout]:
+    """Full nodes at every count of the ladder; half-full ones and one process per node at fewer.
+
+    Two processes on one node and on two are the pairs inside a node and between nodes; every layout of
+    more than one node and more than one process per node mixes both.
+    """
+    cores = topology.cores_per_node
+    full = {Layout(count, min(count, cores)) for count in process_ladder(topology)}
+    return sorted(full | sparse(topology, 1) | sparse(topology, cores // 2))
+
+
+def sparse(topology: Topology, per_node: int) -> set[Layout]:
+    """Several nodes that are not full: powers of two of them, all, and both sides of a switch."""
+    switch = topology.nodes_per_switch
+    nodes = powers_of_two(topology.nodes) | {topology.nodes, switch, switch + 1}
+    counts = [count for count in nodes if 2 <= count <= topology.nodes]
+    return {Layout(count * per_node, per_node) for count in counts} if per_node else set()

@@ -57,6 +57,7 @@ def planned(**changes: Any) -> PlannedLaunch:
         "number": 1,
         "trials": record_samples.TRIALS,
         "time_limit": 60.0,
+        "exact": False,
         "cases": CASES,
     }
     return PlannedLaunch(**values | changes)
@@ -159,7 +160,7 @@ def book_of(
     known = {
         each: Reference(each, factor * headline(done, each), spread, launches) for each in cases
     }
-    origin = {"suite_version": "0.1.0", "method": method_of(done.run) | method}
+    origin = {"suite_version": "0.1.0", "method": method_of(done.run, exact=False) | method}
     shelf = Shelf(Path("reference_data/local/cpu/mpich-5_0_2.tsv"), known, origin)
     return ReferenceBook({(":".join(PLACE[:2]), PLACE[2]): shelf})
 

@@ -11,8 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess import references
-from postprocess.calibration import calibrate
+from postprocess.bands import band, to_reframe
+from postprocess.calibration import calibrate, calibrate_exactly
 from postprocess.cases import Case
+from postprocess.judge import judge
+from postprocess.references import Reference
+from postprocess.verdicts import Verdict
 
 PLACE = ("laptop", "cpu", "mpich")
 TIMES = st.floats(min_value=1e-9, max_value=1e3)
@@ -87,3 +91,40 @@ def test_a_calibration_can_be_written_and_read(tmp_path_factory, samples):
     }
     references.write(path, made, origin)
     assert list(references.load(path, *PLACE).values()) == made
+
+
+# Simulated time, which repeats.
+
+
+def test_simulated_launches_give_an_exact_reference(tmp_path):
+    (reference,) = calibrate_exactly({case(): [3.5e-6, 3.5e-6]})
+    assert reference == Reference(case(), 3.5e-6, 0.0, 2, exact=True)
+    assert not reference.provisional
+    origin = {"date_utc": "2026-11-21T09:00:00Z", "machine": {"simulated": "x"}, "sessions": ["s"]}
+    origin |= {"mpi_library": "m", "suite_version": "v", "source_hash": "h"}
+    path = references.location(tmp_path, *PLACE)
+    references.write(path, [reference], origin)
+    assert path.read_text().splitlines()[1].split("\t")[-3:] == ["3.5e-06", "exact", "2"]
+    assert references.load(path, *PLACE) == {case(): reference}
+
+
+def test_time_that_does_not_repeat_is_not_exact():
+    with pytest.raises(ValueError, match="simulated time does not repeat"):
+        calibrate_exactly({case(): [3.5e-6, 3.6e-6]})
+
+
+@pytest.mark.parametrize(
+    ("value", "verdict"),
+    [
+        (1e-3, Verdict.PASS),
+        (1.000001e-3, Verdict.PASS),  # one nanosecond of a clock
+        (1.00001e-3, Verdict.REGRESSED),
+        (0.99999e-3, Verdict.FAST),
+    ],
+)
+def test_any_difference_from_an_exact_reference_is_seen(value, verdict):
+    (reference,) = calibrate_exactly({case(): [1e-3]})
+    assert judge(case(), value, None, reference, resolution=1e-6).verdict == verdict
+    limits = band(reference)
+    _, _, upper, _ = to_reframe(reference, limits, fastest=value)
+    assert (value <= reference.center * (1 + upper)) == (verdict != Verdict.REGRESSED)

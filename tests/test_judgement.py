@@ -31,9 +31,10 @@ from postprocess.judgement import (
     verdicts,
 )
 from postprocess.launches import Outcome
+from postprocess.plan import Skip
 from postprocess.reference_book import ReferenceBook
 from postprocess.store import read_sessions, write_session
-from postprocess.verdicts import CaseResult, Verdict
+from postprocess.verdicts import CaseResult, Verdict, exit_status
 
 FAILURES = [Outcome(None, verdict, f"reason of {verdict}") for verdict in WORST_FIRST]
 
@@ -190,6 +191,16 @@ def test_the_lower_of_the_middle_two_launches_stands_for_an_even_number(order, n
     assert chosen.summary.headline == sorted(order[:number])[(number - 1) // 2]
 
 
+def test_a_skipped_case_has_its_reason_and_fails_only_a_strict_night(well: Finished):
+    other = case(size=10**9)
+    skipping = replace(well, launch=replace(well.launch, skips=(Skip(other, "too large"),)))
+    results = verdicts([skipping], book_of(well), "local")
+    (skipped,) = [each for each in results if each.case == other]
+    assert (skipped.verdict, skipped.reason) == (Verdict.SKIPPED, "too large")
+    assert len(results) == len(CASES) + 1
+    assert (exit_status(results, strict=False), exit_status(results, strict=True)) == (0, 1)
+
+
 # The command that measures a case again.
 
 
@@ -204,11 +215,17 @@ def test_the_lower_of_the_middle_two_launches_stands_for_an_even_number(order, n
             11,
             "--routine bcast --processes 2 --bytes 8 --cache warm --sync window --trials 11",
         ),
+        (
+            {"routine": "pingpong", "peer": 3, "processes": 4},
+            "local",
+            51,
+            "--routine pingpong --processes 4 --per-node 2 --peers 3 --bytes 8",
+        ),
     ],
 )
 def test_the_rerun_command_names_the_case(changes, site, trials, expected):
     start = "./plumbline run --environment mpich-5_0_2 "
-    assert rerun_command(case(**changes), site, trials) == start + expected
+    assert rerun_command(planned(trials=trials), case(**changes), site) == start + expected
 
 
 @given(
@@ -220,6 +237,7 @@ def test_the_rerun_command_names_the_case(changes, site, trials, expected):
         cache=st.sampled_from(["flush", "warm"]),
         sync=st.sampled_from(["dissemination", "barrier", "window"]),
         processes=st.integers(2, 10**4),
+        per_node=st.integers(2, 10**3),
         environment=st.from_regex(r"[A-Za-z0-9_.+-]+", fullmatch=True).filter(
             lambda name: not name.startswith("-")
         ),
@@ -227,7 +245,7 @@ def test_the_rerun_command_names_the_case(changes, site, trials, expected):
     st.integers(2, 1000),
 )
 def test_the_rerun_command_survives_the_shell_and_selects_the_case(site, wanted, trials):
-    line = rerun_command(wanted, f"site {site}", trials)
+    line = rerun_command(planned(trials=trials), wanted, f"site {site}")
     command, *rest = shlex.split(line)
     assert command == "./plumbline"
     arguments = build_parser().parse_args(rest)
@@ -239,12 +257,14 @@ def test_the_rerun_command_survives_the_shell_and_selects_the_case(site, wanted,
         wanted.cache,
         wanted.sync,
     )
-    assert (arguments.trials or 51) == trials
+    assert arguments.trials == trials
+    assert arguments.partition == [wanted.partition]
+    assert arguments.per_node == ([wanted.per_node] if wanted.per_node != wanted.processes else [])
 
 
 def test_each_result_carries_its_rerun_command(well: Finished):
     for result in verdicts([well], book_of(well), "my site"):
-        assert result.rerun == rerun_command(result.case, "my site", 51)
+        assert result.rerun == rerun_command(well.launch, result.case, "my site")
         assert "--site 'my site'" in result.rerun
 
 
@@ -284,7 +304,7 @@ def test_a_launch_without_records_is_stored_with_its_verdict(tmp_path: Path):
 def test_rerun_command_has_the_options_that_concern_the_case():
     options = ["--oversubscribe", "--set-env=mpich:A=1 2", "--set-env=openmpi:B=3"]
     chosen = replace(case(), environment="mpich")
-    command = rerun_command(chosen, "local", 51, options)
+    command = rerun_command(planned(trials=51), chosen, "local", options)
     words = shlex.split(command)
     assert words[-2:] == ["--oversubscribe", "--set-env=mpich:A=1 2"]
     build_parser().parse_args(words[1:])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from site_configs.ladder import Topology, process_ladder
+from site_configs.ladder import Layout, Topology, layouts, process_ladder
 
 TOPOLOGIES = st.builds(
     Topology,
@@ -89,3 +89,46 @@ def test_a_site_may_allow_more_or_fewer_than_its_cores(topology: Topology, most:
 def test_a_topology_that_cannot_be_is_refused_in_one_line(counts, line):
     with pytest.raises(ValueError, match=f"^{line}$"):
         Topology(**counts)
+
+
+# Layouts: how many of the processes share a node.
+
+
+@pytest.mark.parametrize(
+    ("topology", "expected"),
+    [
+        (Topology(1), ""),
+        (Topology(4), "2x2 4x4"),
+        (Topology(1, nodes=4), "2x1 4x1"),
+        (Topology(2, nodes=4), "2x1 2x2 3x2 4x1 4x2 8x2"),
+        (Topology(4, nodes=2), "2x1 2x2 4x2 4x4 5x4 8x4"),
+        (Topology(3, nodes=3), "2x1 2x2 3x1 3x3 4x3 8x3 9x3"),
+        (Topology(2, nodes=6, nodes_per_switch=3), "2x1 2x2 3x1 3x2 4x1 4x2 6x1 6x2 7x2 8x2 12x2"),
+    ],
+)
+def test_known_layouts(topology: Topology, expected: str):
+    assert " ".join(map(str, layouts(topology))) == expected
+
+
+@given(TOPOLOGIES)
+def test_layouts_fit_and_full_ones_are_the_ladder(topology: Topology):
+    found = layouts(topology)
+    assert found == sorted(set(found))
+    full = [each for each in found if each.per_node == min(each.processes, topology.cores_per_node)]
+    assert {each.processes for each in full} >= set(process_ladder(topology))
+    for each in found:
+        assert 1 <= each.per_node <= min(each.processes, topology.cores_per_node)
+        assert len(each.ranks_per_host) <= topology.nodes
+
+
+@given(TOPOLOGIES.filter(lambda each: each.nodes > 1 and each.cores_per_node > 1))
+def test_two_processes_share_a_node_and_are_apart(topology: Topology):
+    assert {Layout(2, 1), Layout(2, 2)} <= set(layouts(topology))
+
+
+@given(st.builds(Layout, st.integers(1, 5000), st.integers(1, 300)))
+def test_hosts_are_filled_one_after_the_other(layout: Layout):
+    ranks = layout.ranks_per_host
+    assert sum(ranks) == layout.processes
+    assert all(number == layout.per_node for number in ranks[:-1])
+    assert 1 <= ranks[-1] <= layout.per_node

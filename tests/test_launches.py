@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import record_samples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from launch_samples import CASES, case, entry, leave, planned
+from launch_samples import CASES, LIBRARY, case, entry, leave, planned
 
-from postprocess.launches import NAMED, assess, exit_code, outcome
-from postprocess.plan import PlannedLaunch
+from postprocess.launches import NAMED, assess, exit_code, outcome, wrong_world
+from postprocess.plan import PlannedLaunch, Skip, read_plan, write_launch
 from postprocess.verdicts import Verdict
 
 Records = list[dict[str, Any]]
@@ -222,6 +223,38 @@ def test_the_right_world_on_other_nodes_is_incorrect(tmp_path: Path):
     verdict, reason = assessed(tmp_path, whole(per_node=1, hosts=hosts))
     assert verdict == "incorrect"
     assert reason == "ran 2 processes, 1 per node, not 2 processes, 2 per node"
+
+
+@pytest.mark.parametrize(
+    ("ranks", "said"),
+    [
+        ([2, 2, 1], ""),
+        ([1, 2, 2], ""),  # which host has the rest is the launcher's business
+        ([2, 1, 1, 1], "ran 2 + 3 x 1 processes on its hosts, not 2 x 2 + 1"),
+        ([2, 2], "ran 2 x 2 processes on its hosts, not 2 x 2 + 1"),
+    ],
+)
+def test_every_host_must_have_the_ranks_that_the_layout_gives_it(ranks, said):
+    class Records:
+        mpi_library = LIBRARY
+        processes, per_node = 5, 2
+        run: ClassVar = {
+            "hosts": [{"name": f"n{i}", "ranks": each} for i, each in enumerate(ranks)]
+        }
+
+    layout = {"processes": 5, "per_node": 2}
+    launch = planned(cases=tuple(replace(each, **layout) for each in CASES))
+    problem = wrong_world(launch, Records())
+    assert (problem.reason if problem else "") == said
+    assert problem is None or problem.verdict == Verdict.INCORRECT
+
+
+def test_a_launch_of_which_every_case_is_skipped_did_not_fail(tmp_path: Path):
+    launch = planned(cases=(), skips=(Skip(CASES[0], "too large"),))
+    assert (launch.processes, launch.per_node) == (2, 2)
+    assert outcome(launch, tmp_path, None).verdict == Verdict.SKIPPED
+    write_launch(tmp_path, launch)
+    assert read_plan(tmp_path) == [launch]
 
 
 def test_another_number_of_trials_is_incorrect(tmp_path: Path):

@@ -14,6 +14,7 @@ from postprocess import linting, references
 from postprocess.errors import UsageError
 from postprocess.linting import lint
 from postprocess.measure import look_at_plan
+from postprocess.preparation import site_names
 from postprocess.progress import Progress
 from postprocess.reframe_driver import Reframe, Selection
 from postprocess.workdir import WorkDirectory
@@ -130,7 +131,7 @@ def test_a_site_of_one_core_has_no_process_count(work, progress, tmp_path: Path)
 
 def test_a_check_of_ours_is_well(work, progress):
     assert lint(work, [ROOT / "reframe_checks" / "luecke.py"], progress) == 0
-    assert "5280 cases in 22 launches" in said(progress)
+    assert "7530 cases in 34 launches" in said(progress)
 
 
 def test_a_directory_in_which_there_is_nothing_to_check_is_not_well(work, progress, tmp_path: Path):
@@ -157,7 +158,8 @@ def test_without_a_path_references_and_every_site_are_checked(work, progress, mo
     looked: list[Path] = []
     monkeypatch.setattr(linting, "lint_path", lambda _, path, __: looked.append(path) or [])
     assert lint(work, [], progress) == 0
-    sites = [ROOT / "site_configs" / name for name in ("local.py", "slurm_cluster.py")]
+    sites = [ROOT / "site_configs" / f"{name}.py" for name in sorted(site_names(ROOT))]
+    assert {"local", "slurm_cluster"} <= {path.stem for path in sites}
     assert looked == [ROOT / "reference_data", work.provisional, *sites]
 
 
@@ -170,7 +172,7 @@ def test_the_cluster_that_new_sites_copy_is_well_on_any_machine(work, progress):
     assert lint(work, [path], progress) == 0
     first = said(progress).splitlines()[0]
     assert first.startswith(f"{path}: ")
-    assert first.endswith(" cases in 22 launches")
+    assert first.endswith(": 7530 cases in 34 launches")
     assert not any(work.sessions.iterdir())
 
 

@@ -49,7 +49,7 @@ def test_what_took_so_long_before_is_expected_to_again(work: WorkDirectory):
     session(work, "20261121T090000Z-1", 30.0)
     session(work, "20261121T100000Z-1", 12.0)
     known = known_seconds(work)
-    assert known == {("local:cpu", "mpich-5_0_2", 2, len(CASES)): 12.0}
+    assert known == {("local:cpu", "mpich-5_0_2", 2, 2, len(CASES)): 12.0}
     assert estimate(planned(), known) == 12.0
 
 
@@ -92,7 +92,7 @@ def test_a_summary_that_cannot_be_read_is_passed_over(work: WorkDirectory, text:
 def test_sizes_are_listed_by_routine():
     assert by_routine(planned()) == {
         "bcast": ["8 B", "1 MB"],
-        "pingpong@1": ["8 B"],
+        "pingpong x 1": ["8 B"],
         "barrier": ["no payload"],
     }
 
@@ -113,7 +113,7 @@ def test_the_list_names_every_case(work, monkeypatch, capsys):
     monkeypatch.setattr(listing, "look_at_plan", look)
     assert listing.list_cases(work, request, progress) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "local:cpu mpich-5_0_2 2 processes"
+    assert lines[0] == "local:cpu mpich-5_0_2 2 processes, 2 per node"
     assert lines[1] == "  bcast            8 B, 1 MB"
     assert lines[-1].startswith("8 cases in 2 starts of the program, about ")
     assert lines[-1].endswith(" (roughly: not all of it was measured here yet)")

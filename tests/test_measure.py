@@ -264,12 +264,12 @@ run_plan(Reframe(*map(Path, {list(map(str, (reframe.source, reframe.work, refram
 
 
 def test_the_start_and_the_end_of_a_test_are_passed_on(reframe: Reframe, progress):
-    name = "luecke %processes=2 %.repeat_no=0 /6238cc7a @local:cpu+mpich-5_0_2"
+    name = "luecke %layout=2x2 %.repeat_no=0 /6238cc7a @local:cpu+mpich-5_0_2"
     lines = [f"[ RUN      ] {name}", f"[     FAIL ] ( 1/24) {name}", "noise", "[ READY    ] x"]
     play(reframe, f"print({chr(10).join(lines)!r})", report=[RUN])
     run_plan(reframe, SITE, [], progress)
     shown = progress.console.file.getvalue().splitlines()
-    assert "  1/24 fail  mpich-5_0_2, luecke, 2 processes, launch 1" in shown
+    assert "  1/24 fail  mpich-5_0_2, luecke, 2x2 processes, launch 1" in shown
     assert not any("noise" in line or "READY" in line for line in shown)
 
 
@@ -277,8 +277,8 @@ def test_the_start_and_the_end_of_a_test_are_passed_on(reframe: Reframe, progres
     ("name", "expected"),
     [
         (
-            "luecke %processes=16 %.repeat_no=4 /6238cc7a @s:p+mpich-5_0_2",
-            "mpich-5_0_2, luecke, 16 processes, launch 5",
+            "luecke %layout=16x8 %.repeat_no=4 /6238cc7a @s:p+mpich-5_0_2",
+            "mpich-5_0_2, luecke, 16x8 processes, launch 5",
         ),
         ("build_mpicost ~local:cpu+mpich /12345678 @local:cpu+mpich", "mpich, build_mpicost"),
         ("something else", "something else"),

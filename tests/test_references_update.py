@@ -190,3 +190,19 @@ def test_a_damaged_file_is_refused_and_not_overwritten(tmp_path: Path):
     with pytest.raises(UsageError, match="row 2: unit"):
         update(root, session("b"), launches(tmp_path / "b", 2.0), only=None)
     assert path.read_bytes() == before
+
+
+def test_simulated_time_that_does_not_repeat_makes_no_reference(tmp_path: Path):
+    done = launches(tmp_path, 1.0, 2.0, exact=True)
+    with pytest.raises(UsageError, match="simulated time does not repeat.*nothing is written"):
+        update(tmp_path / "references", session(), done, only=None)
+    assert not list(tmp_path.rglob("*.tsv"))
+
+
+def test_a_simulated_reference_tells_nothing_of_the_machine_that_simulated(tmp_path: Path):
+    done = launches(tmp_path, 1.0, 1.0, exact=True)
+    (path,) = update(tmp_path / "references", session(), done, only=None)
+    assert {each.exact for each in references.load(path, *PLACE).values()} == {True}
+    told = origin(path)
+    assert "cpu_model" not in told["method"]
+    assert set(told["machine"]) == {"simulated"}

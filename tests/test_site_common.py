@@ -25,7 +25,7 @@ from site_configs.common import (
     work_directory,
 )
 from site_configs.inventory import Inventory
-from site_configs.ladder import Topology
+from site_configs.ladder import Layout, Topology
 from site_configs.machine import Machine
 from site_configs.mpis import Mpi
 
@@ -113,16 +113,38 @@ def test_more_processes_than_cores_only_if_asked_for(monkeypatch, value: str, ex
     assert bool(mpich()["env_vars"]) == expected
 
 
-def test_a_partition_tells_its_ladder_and_runs_one_job_at_a_time():
+def test_a_partition_tells_its_layouts_and_runs_one_job_at_a_time():
     entry = partition("cpu", topology=TOPOLOGY, environments=("a", "b"))
     assert entry["extras"] == {
-        "ladder": [2, 4, 5, 8, 9, 16],
+        "layouts": [[2, 1], [2, 2], [4, 4], [5, 5], [8, 4], [8, 8], [9, 8], [16, 8]],
         "most_processes": 16,
         "cores_per_node": 8,
         "nodes": 2,
+        "defaults": {},
+        "exact": False,
+        "shared_memory_bytes": 0,
     }
     assert (entry["max_jobs"], entry["environs"], entry["scheduler"]) == (1, ["a", "b"], "local")
     assert entry["launcher"] == "local"
+
+
+def test_a_partition_says_what_it_measures_and_how():
+    entry = partition(
+        "cpu",
+        topology=TOPOLOGY,
+        environments=[],
+        layouts=[Layout(4, 2)],
+        defaults={"cache": "warm"},
+        exact=True,
+    )
+    extras = entry["extras"]
+    assert (extras["layouts"], extras["defaults"], extras["exact"]) == (
+        [[4, 2]],
+        {"cache": "warm"},
+        True,
+    )
+    with pytest.raises(ValueError, match="partition 'cpu': defaults: 'cach': choose from trials, "):
+        partition("cpu", topology=TOPOLOGY, environments=[], defaults={"cach": "warm"})
 
 
 def test_a_partition_may_have_any_key_of_reframes():
@@ -139,7 +161,7 @@ def test_a_partition_may_have_any_key_of_reframes():
     assert (entry["launcher"], entry["access"], entry["max_jobs"]) == ("srun", ["--exclusive"], 3)
     assert entry["time_limit"] == "10m"
     assert entry["extras"]["fabric"] == "x"
-    assert entry["extras"]["ladder"][-1] == 16
+    assert entry["extras"]["layouts"][-1] == [16, 8]
     assert partition("cpu", topology=TOPOLOGY, environments=[], launcher="ssh")["launcher"] == "ssh"
 
 
@@ -215,7 +237,7 @@ def test_the_local_site_is_what_the_inventory_says(monkeypatch, tmp_path: Path):
         "cpu",
         ["mpich-5_0_2"],
     )
-    assert place["extras"]["ladder"] == [2, 3, 4]
+    assert place["extras"]["layouts"] == [[2, 2], [3, 3], [4, 4]]
     (entry,) = found["environments"]
     assert entry["extras"]["library"] == mpi.library
     assert (entry["extras"]["mpicc"], entry["extras"]["launcher"]) == ("/p/mpicc", ["/p/mpiexec"])
