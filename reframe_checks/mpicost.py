@@ -25,6 +25,7 @@ from postprocess.cases import Case
 from postprocess.launches import assess
 from postprocess.plan import PlannedLaunch, Skip, write_launch
 from postprocess.reference_book import open_book
+from postprocess.verdicts import Verdict
 from reframe_checks.build import build_mpicost
 from reframe_checks.choice import chosen, chosen_layouts
 from reframe_checks.memory import buffer_bytes
@@ -45,7 +46,8 @@ def measured_layouts() -> list[str]:
     if not found and not any(part.extras["layouts"] for part in parts):
         fix = "choose --processes, perhaps with --oversubscribe"
         raise ValueError(f"one core is too few for any process count of the ladder: {fix}")
-    return [str(layout) for layout in found]
+    nowhere = "1x1"  # a parameter must have a value; no partition measures this one
+    return [str(layout) for layout in found] or [nowhere]
 
 
 class MpicostCheck(rfm.RunOnlyRegressionTest):
@@ -211,6 +213,9 @@ class MpicostCheck(rfm.RunOnlyRegressionTest):
         outcome = assess(self.launch, self.session)
         if outcome.verdict is not None:
             raise SanityError(f"{outcome.verdict}: {outcome.reason}")
+        proof = self.current_environ.extras.get("proof", "")
+        if proof not in Path(str(self.stderr)).read_text(errors="replace"):
+            raise SanityError(f"{Verdict.INCORRECT}: nothing on standard error says {proof!r}")
         self.records = outcome.records
         return True
 

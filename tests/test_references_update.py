@@ -194,7 +194,7 @@ def test_a_damaged_file_is_refused_and_not_overwritten(tmp_path: Path):
 
 def test_simulated_time_that_does_not_repeat_makes_no_reference(tmp_path: Path):
     done = launches(tmp_path, 1.0, 2.0, exact=True)
-    with pytest.raises(UsageError, match="simulated time does not repeat.*nothing is written"):
+    with pytest.raises(UsageError, match=r"simulated time does not repeat.*nothing is written"):
         update(tmp_path / "references", session(), done, only=None)
     assert not list(tmp_path.rglob("*.tsv"))
 
