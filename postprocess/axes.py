@@ -21,17 +21,22 @@ MARGIN = 1.18
 ALONE_MARGIN = 1.6  #: beside the only place of x, as a factor
 
 
-def panel(title: str, x_label: str) -> tuple[Figure, Axes]:
-    """An empty panel with a title, a label under x, and microseconds to the left."""
-    figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72), dpi=72)
+def panel(
+    title: str, x_label: str, unit: str = "µs", extent: tuple[int, int] = (WIDTH, HEIGHT)
+) -> tuple[Figure, Axes]:
+    """An empty panel with a title, a label under x, and the unit of y above its axis.
+
+    ``extent`` is width and height in CSS pixels.
+    """
+    figure = Figure(figsize=(extent[0] / 72, extent[1] / 72), dpi=72)
     FigureCanvasSVG(figure)
     axes = figure.add_axes((0.15, 0.19, 0.82, 0.66))
     axes.set_title(title, y=1.0, pad=9)  # a given y spares a costly search for it
     beside = {"transform": axes.transAxes, "color": MUTED}
-    axes.text(0.5, -0.22, x_label, ha="center", **beside)
+    axes.text(0.5, -0.22 * HEIGHT / extent[1], x_label, ha="center", **beside)
     axes.grid(axis="y")
     axes.set_axisbelow(True)
-    axes.text(-0.02, 1.035, "µs", ha="right", fontsize=9, **beside)
+    axes.text(-0.02, 1.035, unit, ha="right", fontsize=9, **beside)
     axes.tick_params(length=3)
     return figure, axes
 
@@ -72,6 +77,16 @@ def logarithmic_y(axes: Axes, low: float, high: float) -> None:
     axes.set_ylim(low, high)
     ticks = _log_ticks(low, high)
     _fix(axes.yaxis, ticks, [_time(tick) for tick in ticks])
+
+
+def logarithmic_both(axes: Axes, low: float, high: float) -> None:
+    """The same logarithmic axis for x and y, that holds ``low`` to ``high`` (positive, without a unit)."""
+    logarithmic_y(axes, low, high)
+    ends = axes.get_ylim()
+    axes.set_xscale("log")
+    axes.set_xlim(ends)
+    ticks = _log_ticks(*ends)
+    _fix(axes.xaxis, ticks, [_time(tick) for tick in ticks])
 
 
 def linear_y(axes: Axes, low: float, high: float) -> None:

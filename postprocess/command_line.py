@@ -195,6 +195,18 @@ def build_parser() -> argparse.ArgumentParser:
     )
     session = command("report", commands.report, "Write the report of a session again.")
     session.add_argument("session", nargs="?", help="name of the session (default: the last one)")
+    session = command("papers", commands.papers, "A session as the papers show it.")
+    session.add_argument("session", nargs="?", help="name of the session (default: the last one)")
+    session.add_argument(
+        "--against",
+        metavar="PARTITION",
+        help="that the others are held against (default: the T3E's, else the first)",
+    )
+    session.add_argument(
+        "--processes",
+        type=count,
+        help="at which machines are compared (default: the papers' 128, else the largest)",
+    )
     session = command("lint", commands.lint, "Check site files, reference files and check files.")
     session.add_argument("paths", nargs="*", type=Path, help="files or directories (default: all)")
     session = command("where", commands.where, "Absolute path of a program of an environment.")

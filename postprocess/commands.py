@@ -11,6 +11,7 @@ from pathlib import Path
 
 from postprocess import doctor as doctor_page
 from postprocess import linting, listing, night, summaries
+from postprocess import papers as views
 from postprocess.errors import UsageError
 from postprocess.night import Request
 from postprocess.preparation import prepare, site_file
@@ -119,17 +120,41 @@ def doctor(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 def report(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Write the report of a session again, and show its verdicts."""
-    directory = work.sessions / arguments.session if arguments.session else work.last_session()
-    if directory is None or not (directory / "summary.json").exists():
-        raise UsageError(
-            f"{directory or work.sessions}: no finished session there; ./plumbline nightly makes one"
-        )
+    directory = finished_session(work, arguments.session)
     summary = summaries.load_summary(directory / "summary.json")
     paths = build_report(directory, read_sessions(work.store, [directory.name]))
     verdict_table(summary, Progress().console.width)
     for path in paths:
         print(path)
     return summary.exit_status
+
+
+def papers(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Show a session as the papers do, and write that with its pictures beside the report."""
+    directory = finished_session(work, arguments.session)
+    summary = summaries.load_summary(directory / "summary.json")
+    found = views.parts(summary, arguments.against, arguments.processes)
+    if not found:
+        missing = "several process counts or partitions"
+        raise UsageError(f"{directory}: nothing to compare; choose a session with {missing}")
+    paths = views.write(directory, summary, found)
+    print(views.as_text(found))
+    for path in paths:
+        print(path)
+    return 0
+
+
+def finished_session(work: WorkDirectory, name: str | None) -> Path:
+    """The directory of a session that came to a summary, the last one unless named.
+
+    :raises UsageError: if there is none.
+    """
+    directory = work.sessions / name if name else work.last_session()
+    if directory is None or not (directory / "summary.json").exists():
+        raise UsageError(
+            f"{directory or work.sessions}: no finished session there; ./plumbline nightly makes one"
+        )
+    return directory
 
 
 def lint(work: WorkDirectory, arguments: argparse.Namespace) -> int:

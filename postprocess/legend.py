@@ -22,6 +22,14 @@ def key_of_line(style: int) -> str:
 
 
 @styled
+def key_of_marker(style: int) -> str:
+    """The marker alone, where it stands for a machine, as SVG."""
+    figure, axes = _empty()
+    axes.plot([0.5], [0.5], **line_style(style) | {"linestyle": "none"})
+    return inline(figure, "")
+
+
+@styled
 def keys() -> dict[str, str]:
     """Every other sign by what it means: trials, levels, the band, failed and missing cases."""
     return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,39 +43,46 @@ def build_report(session_dir: Path, frame: pl.DataFrame) -> tuple[Path, Path]:
         session_dir / "report.md": render_markdown(summary),
         session_dir / "report.html": render_html(summary, frame),
     }
+    write(pages)
+    return session_dir / "report.md", session_dir / "report.html"
+
+
+def write(pages: Mapping[Path, str]) -> None:
+    """Write pages that belong together, whole or not at all.
+
+    :raises UsageError: if they cannot be written.
+    """
     try:
         atomic.replace({path: text.encode("utf-8") for path, text in pages.items()})
     except OSError as error:
-        problem = f"{error.filename or session_dir}: cannot be written: {error.strerror}"
+        problem = (
+            f"{error.filename or next(iter(pages)).parent}: cannot be written: {error.strerror}"
+        )
         raise UsageError(f"{problem}; make room or change its rights") from None
-    return session_dir / "report.md", session_dir / "report.html"
 
 
 def render_markdown(summary: SessionSummary) -> str:
     """The report without pictures, for a mail or an issue."""
-    environment = _environment(autoescape=False, finalize=_as_markdown)
-    return environment.get_template("report.md.j2").render(_context(summary))
+    return markdown_templates().get_template("report.md.j2").render(_context(summary))
 
 
 def render_html(summary: SessionSummary, frame: pl.DataFrame) -> str:
     """The report as one page that needs nothing but itself."""
-    environment = _environment(autoescape=True, finalize=_as_html)
-    environment.filters.update(
-        panel=lambda panel: Markup(plots.lines(panel)),
-        trials=lambda shown: Markup(plots.trials(shown)),
-    )
     known = trials.read(frame, summary.session)
     failed, not_drawn = trials.of_failed(summary, known)
-    names = series.environments(summary.results)
-    return environment.get_template("report.html.j2").render(
-        _context(summary),
-        chapters=series.chapters(summary.results, summary.strict),
-        line_keys={name: Markup(legend.key_of_line(n)) for n, name in enumerate(names)},
-        keys={name: Markup(key) for name, key in legend.keys().items()},
-        failed_trials=failed,
-        not_drawn=not_drawn,
-        other_trials=trials.representative(summary, known),
-        anchors={shown.result.case.key: f"trials-{n}" for n, shown in enumerate(failed, 1)},
+    return (
+        html_templates()
+        .get_template("report.html.j2")
+        .render(
+            _context(summary),
+            chapters=series.chapters(summary.results, summary.strict),
+            line_keys=line_keys(summary),
+            keys={name: Markup(key) for name, key in legend.keys().items()},
+            failed_trials=failed,
+            not_drawn=not_drawn,
+            other_trials=trials.representative(summary, known),
+            anchors={shown.result.case.key: f"trials-{n}" for n, shown in enumerate(failed, 1)},
+        )
     )
 
 
@@ -95,6 +102,27 @@ def _context(summary: SessionSummary) -> dict[str, Any]:
         "processes": sorted({r.case.processes for r in summary.results}),
         "failed_launches": [launch for launch in summary.launches if launch.outcome != "ok"],
     }
+
+
+def line_keys(summary: SessionSummary) -> dict[str, Markup]:
+    """The sign of each environment's line."""
+    names = series.environments(summary.results)
+    return {name: Markup(legend.key_of_line(n)) for n, name in enumerate(names)}
+
+
+def markdown_templates() -> jinja2.Environment:
+    """Templates of Markdown: what they print is harmless."""
+    return _environment(autoescape=False, finalize=_as_markdown)
+
+
+def html_templates() -> jinja2.Environment:
+    """Templates of pages: what they print is harmless, and they can draw."""
+    environment = _environment(autoescape=True, finalize=_as_html)
+    environment.filters.update(
+        panel=lambda panel: Markup(plots.lines(panel)),
+        trials=lambda shown: Markup(plots.trials(shown)),
+    )
+    return environment
 
 
 def _environment(**options: Any) -> jinja2.Environment:

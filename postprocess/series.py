@@ -81,7 +81,7 @@ def chapters(results: Sequence[CaseResult], strict: bool) -> list[Chapter]:
 
 def _groups(results: Sequence[CaseResult]) -> dict[tuple[str, ...], list[CaseResult]]:
     qualifiers = varying(results, QUALIFIERS)
-    packed = _packed(results)
+    packed = most_per_node(results)
     groups: dict[tuple[str, ...], list[CaseResult]] = {}
     for result in results:
         title = [result.case.routine, *(getattr(result.case, name) for name in qualifiers)]
@@ -168,7 +168,7 @@ def _nodes(result: CaseResult) -> tuple[str, str, int]:
     return (result.case.system, result.case.partition, result.case.processes)
 
 
-def _packed(results: Iterable[CaseResult]) -> dict[tuple[str, str, int], int]:
+def most_per_node(results: Iterable[CaseResult]) -> dict[tuple[str, str, int], int]:
     """The most processes per node that a partition was given, for each number of processes."""
     most: dict[tuple[str, str, int], int] = {}
     for result in results:

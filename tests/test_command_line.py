@@ -29,6 +29,7 @@ COMMANDS = (
     "lint",
     "where",
     "doctor",
+    "papers",
     "test",
 )
 SELECTION = [
@@ -257,6 +258,7 @@ def test_each_command_has_its_function():
         "setup": "setup",
         "doctor": "doctor",
         "report": "report",
+        "papers": "papers",
         "lint": "lint",
         "where mpicc --environment x": "where",
         "test": "test",

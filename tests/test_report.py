@@ -319,9 +319,5 @@ def test_a_very_bad_night_stays_small(tmp_path, monkeypatch):
 
 
 def test_templates_come_with_the_package():
-    assert {path.name for path in Path(report.TEMPLATES).iterdir()} == {
-        "macros.html.j2",
-        "report.html.j2",
-        "report.md.j2",
-        "report.css",
-    }
+    names = {path.name for path in Path(report.TEMPLATES).iterdir()}
+    assert {"macros.html.j2", "report.html.j2", "report.md.j2", "report.css"} <= names
