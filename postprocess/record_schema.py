@@ -18,6 +18,7 @@ from postprocess.verdicts import Verdict
 
 SCHEMA = 1
 UNIT = "s"
+TOURNAMENT = "tournament"  #: the routine whose ranks all play in pairs, a round a case
 CACHES = ("flush", "warm")
 SYNCHRONISERS = ("dissemination", "barrier", "window")
 AGREEMENT = 1e-9  #: relative difference allowed between the program's statistics and these
@@ -36,6 +37,15 @@ class RecordError(Exception):
 
 
 @dataclass(frozen=True, eq=False)
+class Pair:
+    """What two ranks that played with each other in a round of a tournament took, in seconds."""
+
+    a: int  #: the lower rank
+    b: int  #: the higher rank
+    t: NDArray[np.float64]  #: per trial, the longer of the two local intervals, halved
+
+
+@dataclass(frozen=True, eq=False)
 class CaseRecord:
     """All trials of one case in one launch, in the order they were run. Times in seconds."""
 
@@ -48,6 +58,7 @@ class CaseRecord:
     skew: NDArray[np.float64]  #: last start minus first start
     late: NDArray[np.bool_]  #: the trial missed its start window
     summary: Summary  #: recomputed from ``t_max``
+    pairs: tuple[Pair, ...] = ()  #: all that played in a round of a tournament; else none
 
     @property
     def variable(self) -> str:
@@ -101,9 +112,10 @@ def measured(entry: Entry, run: Entry) -> CaseRecord:
     late = _late(entry, run, trials)
     if late[dropped:].all():
         raise RecordError(Verdict.INCOMPLETE, f"late: none of {trials} trials is left to average")
+    routine = _name(entry, "routine")
     return CaseRecord(
-        routine=_name(entry, "routine"),
-        peer=_peer(entry, run),
+        routine=routine,
+        peer=_peer(entry, run, routine),
         bytes=entry.integer("bytes"),
         t_max=t_max,
         t_min=t_min,
@@ -111,6 +123,7 @@ def measured(entry: Entry, run: Entry) -> CaseRecord:
         skew=entry.series("skew", trials),
         late=late,
         summary=summarise(t_max, late, dropped, run.object("timer").number("resolution")),
+        pairs=_pairs(entry, run, t_max, t_min) if _has_pairs(entry, routine) else (),
     )
 
 
@@ -142,11 +155,46 @@ def _name(entry: Entry, key: str) -> str:
     return name
 
 
-def _peer(entry: Entry, run: Entry) -> int:
-    peer = entry.integer("peer")
-    if peer >= run.integer("processes"):
+def _peer(entry: Entry, run: Entry, routine: str) -> int:
+    peer, processes = entry.integer("peer"), run.integer("processes")
+    if routine == TOURNAMENT:
+        rounds = processes - 1 + processes % 2  # with an odd number a rank is left over in each
+        if not 1 <= peer <= rounds:
+            raise ValueError(f"peer: a tournament of {processes} has no round {peer}")
+    elif peer >= processes:
         raise ValueError(f"peer: there is no rank {peer}")
     return peer
+
+
+def _has_pairs(entry: Entry, routine: str) -> bool:
+    if routine != TOURNAMENT and "pairs" in entry.fields:
+        raise ValueError(f"pairs: {shown(routine)} is not played in pairs")
+    return routine == TOURNAMENT
+
+
+def _pairs(
+    entry: Entry, run: Entry, t_max: NDArray[np.float64], t_min: NDArray[np.float64]
+) -> tuple[Pair, ...]:
+    """Every pair of a round once, whose slowest trials are exactly those of ``t_max``."""
+    processes = run.integer("processes")
+    pairs = tuple(_pair(each, processes, t_max.size) for each in entry.objects("pairs"))
+    ranks = {rank for pair in pairs for rank in (pair.a, pair.b)}
+    if len(ranks) < 2 * len(pairs):
+        raise ValueError("pairs: a rank is in two of them")
+    if len(pairs) != processes // 2:
+        raise ValueError(f"pairs: {len(pairs)} where {processes} processes make {processes // 2}")
+    times = np.array([pair.t for pair in pairs])
+    for wrong, key in ((times.max(axis=0) != t_max, "t_max"), (times.min(axis=0) < t_min, "t_min")):
+        if wrong.any():
+            raise ValueError(f"pairs: trial {int(np.argmax(wrong)) + 1} disagrees with {key}")
+    return pairs
+
+
+def _pair(entry: Entry, processes: int, trials: int) -> Pair:
+    a, b = entry.integer("a"), entry.integer("b")
+    if not a < b < processes:
+        raise ValueError(f"pairs: {a} and {b} are no two of {processes} ranks in ascending order")
+    return Pair(a, b, entry.series("t", trials, zero=False))
 
 
 def _trials(entry: Entry, run: Entry) -> int:

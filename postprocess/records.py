@@ -14,11 +14,11 @@ from typing import Any
 
 from postprocess import record_schema, strict_json
 from postprocess.cases import Case
-from postprocess.record_schema import CaseRecord, RecordError
+from postprocess.record_schema import CaseRecord, Pair, RecordError
 from postprocess.strict_json import Entry
 from postprocess.verdicts import Verdict
 
-__all__ = ["CaseRecord", "LaunchRecords", "RecordError", "read_launch", "salvage"]
+__all__ = ["CaseRecord", "LaunchRecords", "Pair", "RecordError", "read_launch", "salvage"]
 
 
 @dataclass(frozen=True, eq=False)

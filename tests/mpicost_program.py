@@ -105,15 +105,26 @@ def read(file: Path) -> Records:
 
 def build(mpi: Installation, directory: Path, *definitions: str) -> Path:
     """Configure and build the suite with CMake, and return the directory with the programs."""
-    generator = ["-G", "Ninja"] if shutil.which("ninja") else []
-    configure = ["cmake", "-S", str(SUITE), "-B", str(directory), *generator]
     settings = [f"-DMPI_C_COMPILER={mpi.mpicc}", "-DMPICOST_TESTS=ON", *definitions]
-    for command in ([*configure, *settings], ["cmake", "--build", str(directory)]):
-        done = subprocess.run(
-            command, env=environment_with(mpi), capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+    cmake(directory, settings, environment_with(mpi), environment_with(mpi))
     return directory
+
+
+def cmake(
+    directory: Path,
+    settings: Sequence[str],
+    configuring: Mapping[str, str],
+    building: Mapping[str, str],
+) -> None:
+    """Configure and build the suite, each step with an environment of its own."""
+    generator = ["-G", "Ninja"] if shutil.which("ninja") else []
+    configure = ["cmake", "-S", str(SUITE), "-B", str(directory), *generator, *settings]
+    for command, env in (
+        (configure, configuring),
+        (["cmake", "--build", str(directory)], building),
+    ):
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 @cache

@@ -49,6 +49,9 @@ def test_sanitizers_find_nothing(family: str, tmp_path: Path) -> None:
         ended = program.run(processes, *options, variables=variables)
         assert ended.status == 0
         assert read(file).end["verified"]
+    pairs = ("--routine", "tournament:8:10000,pingpong:8", "--trials", "3", "--output", str(file))
+    for processes in (2, 5):
+        assert program.run(processes, *TINY, *pairs, variables=variables).status == 0
     for sync in ("barrier", "window"):
         ended = program.run(2, *options, "--sync", sync, variables=variables)
         assert ended.status in ((0, 4) if sync == "window" else (0,))

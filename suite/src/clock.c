@@ -2,7 +2,11 @@
 
 #include <stdlib.h>
 
-enum { READINGS = 1000, BATCHES = 10, ROUND_TRIPS = 30, TAG_CLOCK = 1 };
+enum { READINGS = 200, BATCHES = 5, ROUND_TRIPS = 30 };
+
+/* ns. Crystals differ by up to 1e-4: that is 1 us before the rate is known. Afterwards it stays, for a second,
+ * what it was. */
+enum { TRUSTED_LEAST = 10000000, TRUSTED_MOST = 1000000000 };
 
 static int compare(const void *left, const void *right)
 {
@@ -56,60 +60,99 @@ static int64_t measure_overhead(void)
     return best;
 }
 
-/* Rank 0's side: the reply of the fastest round trip is taken to have been stamped half-way (Cristian,
- * 1989). Sends the leader its offset and the bound on its error, half the round trip. */
-static int64_t measure_offset(MPI_Comm leaders, int leader)
+int64_t clock_offset(const struct clock *clock, int64_t now)
 {
-    int64_t result[2] = {0, INT64_MAX}; /* offset, shortest round trip */
-    for (int i = 0; i < ROUND_TRIPS; i++) {
-        int64_t theirs, start = clock_now();
-        MPI_Send(&start, 1, MPI_INT64_T, leader, TAG_CLOCK, leaders);
-        MPI_Recv(&theirs, 1, MPI_INT64_T, leader, TAG_CLOCK, leaders, MPI_STATUS_IGNORE);
-        int64_t trip = clock_now() - start;
-        if (trip < result[1]) {
-            result[0] = theirs - (start + trip / 2);
-            result[1] = trip;
-        }
-    }
-    MPI_Send(&result[0], 1, MPI_INT64_T, leader, TAG_CLOCK, leaders);
-    return (result[1] + 1) / 2;
+    return offset_expected(&clock->first, &clock->last, now);
 }
 
-static int64_t answer(MPI_Comm leaders)
+/* An offset as it travels, with the bound on its error. */
+enum { WHEN, VALUE, ERROR, MEASURED };
+
+/* The side of the one that knows its own offset: the reply of the fastest round trip is taken to have been
+ * stamped half-way (Cristian, 1989). Half that trip bounds the error, to which our own is added. */
+static void measure(const struct clock *clock, int64_t own_error, const struct control *leaders, int leader)
+{
+    int64_t shortest = INT64_MAX, result[MEASURED];
+    for (int i = 0; i < ROUND_TRIPS; i++) {
+        int64_t theirs, start = clock_now();
+        MPI_Send(&start, 1, MPI_INT64_T, leader, TAG_CLOCK, leaders->comm);
+        MPI_Recv(&theirs, 1, MPI_INT64_T, leader, TAG_CLOCK, leaders->comm, MPI_STATUS_IGNORE);
+        int64_t trip = clock_now() - start;
+        if (trip >= shortest)
+            continue;
+        int64_t middle = start + trip / 2;
+        shortest = trip;
+        result[WHEN] = theirs;
+        result[VALUE] = theirs - middle + clock_offset(clock, middle);
+        result[ERROR] = (trip + 1) / 2 + own_error;
+    }
+    MPI_Send(result, MEASURED, MPI_INT64_T, leader, TAG_CLOCK, leaders->comm);
+}
+
+static void answer(int64_t *result, const struct control *leaders, int parent)
 {
     int64_t message;
     for (int i = 0; i < ROUND_TRIPS; i++) {
-        MPI_Recv(&message, 1, MPI_INT64_T, 0, TAG_CLOCK, leaders, MPI_STATUS_IGNORE);
+        MPI_Recv(&message, 1, MPI_INT64_T, parent, TAG_CLOCK, leaders->comm, MPI_STATUS_IGNORE);
         message = clock_now();
-        MPI_Send(&message, 1, MPI_INT64_T, 0, TAG_CLOCK, leaders);
+        MPI_Send(&message, 1, MPI_INT64_T, parent, TAG_CLOCK, leaders->comm);
     }
-    MPI_Recv(&message, 1, MPI_INT64_T, 0, TAG_CLOCK, leaders, MPI_STATUS_IGNORE);
-    return message;
+    MPI_Recv(result, MEASURED, MPI_INT64_T, parent, TAG_CLOCK, leaders->comm, MPI_STATUS_IGNORE);
+}
+
+/* Takes over a measured offset and returns by how much it missed the one expected. */
+static int64_t adopt(struct clock *clock, const int64_t *result)
+{
+    int64_t missed = clock->known ? result[VALUE] - clock_offset(clock, result[WHEN]) : 0;
+    clock->last = (struct offset){result[WHEN], result[VALUE], result[ERROR]};
+    if (!clock->known)
+        clock->first = clock->last;
+    clock->known = true;
+    return missed < 0 ? -missed : missed;
+}
+
+/* Along the binomial tree of the first ranks of all hosts: each is measured by its parent and then measures its
+ * children, so that rank 0 has log2 of the hosts to measure, not all. */
+static int64_t synchronise_hosts(struct clock *clock, const struct control *leaders, int64_t *result)
+{
+    int distance = control_distance(leaders);
+    if (leaders->rank == 0)
+        *result = clock_now();
+    else
+        answer(result, leaders, leaders->rank - distance);
+    int64_t missed = adopt(clock, result);
+    while ((distance /= 2) > 0)
+        if (leaders->rank + distance < leaders->size)
+            measure(clock, result[ERROR], leaders, leaders->rank + distance);
+    return missed;
 }
 
 void clock_synchronise(struct clock *clock, const struct world *world)
 {
-    if (world->hosts == 1)
+    if (!clock->common)
         return;
-    int64_t error = 0;
-    if (world->control.rank == 0)
-        for (int leader = 1; leader < world->hosts; leader++) {
-            int64_t half_trip = measure_offset(world->leaders, leader);
-            error = half_trip > error ? half_trip : error;
-        }
-    else if (world->host_rank == 0)
-        clock->offset = answer(world->leaders);
-    if (world->host_rank == 0)
-        for (int rank = 1; rank < world->host_size; rank++)
-            MPI_Send(&clock->offset, 1, MPI_INT64_T, rank, TAG_CLOCK, world->host);
-    else
-        MPI_Recv(&clock->offset, 1, MPI_INT64_T, 0, TAG_CLOCK, world->host, MPI_STATUS_IGNORE);
-    clock->error = control_all_maximum(&world->control, error);
+    int64_t result[MEASURED] = {0};
+    bool leads = world->host.rank == 0;
+    int64_t missed = leads ? synchronise_hosts(clock, &world->leaders, result) : 0;
+    control_broadcast(&world->host, result, MEASURED);
+    if (!leads)
+        missed = adopt(clock, result);
+    int64_t work[2], worst[2] = {result[ERROR], missed};
+    control_maximum(&world->control, worst, work, 2);
+    clock->error = worst[0];
+    clock->deviation = worst[1] > clock->deviation ? worst[1] : clock->deviation;
 }
 
-void clock_open(struct clock *clock, const struct world *world)
+bool clock_is_due(const struct clock *clock)
 {
-    *clock = (struct clock){0};
+    int64_t trusted = clock->last.when - clock->first.when;
+    trusted = trusted < TRUSTED_LEAST ? TRUSTED_LEAST : trusted > TRUSTED_MOST ? TRUSTED_MOST : trusted;
+    return clock->common && clock_now() - clock->last.when >= trusted;
+}
+
+void clock_open(struct clock *clock, const struct world *world, bool compared)
+{
+    *clock = (struct clock){.common = compared && world->hosts > 1};
     int64_t batch = control_all_maximum(&world->control, measure_overhead());
     clock->overhead = (batch + READINGS - 1) / READINGS;
     clock->overhead_mean = seconds(batch) / READINGS;

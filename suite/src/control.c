@@ -1,22 +1,21 @@
 #include "control.h"
 
-enum tag { TAG_TREE = 1, TAG_BARRIER, TAG_BYTES };
-
-void control_open(struct control *control)
+void control_open(struct control *control, MPI_Comm comm)
 {
-    MPI_Comm_dup(MPI_COMM_WORLD, &control->comm);
-    MPI_Comm_rank(control->comm, &control->rank);
-    MPI_Comm_size(control->comm, &control->size);
+    *control = (struct control){.comm = comm, .rank = MPI_PROC_NULL};
+    if (comm == MPI_COMM_NULL)
+        return;
+    MPI_Comm_rank(comm, &control->rank);
+    MPI_Comm_size(comm, &control->size);
 }
 
 void control_close(struct control *control)
 {
-    MPI_Comm_free(&control->comm);
+    if (control->comm != MPI_COMM_NULL)
+        MPI_Comm_free(&control->comm);
 }
 
-/* The distance from a rank to its parent is its lowest set bit; its children lie nearer. Rank 0 has
- * no parent, and the distance is the first power of two that is not below the size. */
-static int distance_to_parent(const struct control *control)
+int control_distance(const struct control *control)
 {
     int distance = 1;
     while (distance < control->size && (control->rank & distance) == 0)
@@ -26,7 +25,7 @@ static int distance_to_parent(const struct control *control)
 
 void control_broadcast(const struct control *control, int64_t *values, int count)
 {
-    int distance = distance_to_parent(control);
+    int distance = control_distance(control);
     if (control->rank != 0)
         MPI_Recv(values, count, MPI_INT64_T, control->rank - distance, TAG_TREE, control->comm,
                  MPI_STATUS_IGNORE);
@@ -37,7 +36,7 @@ void control_broadcast(const struct control *control, int64_t *values, int count
 
 void control_maximum(const struct control *control, int64_t *values, int64_t *work, int count)
 {
-    int limit = distance_to_parent(control);
+    int limit = control_distance(control);
     for (int distance = 1; distance < limit && control->rank + distance < control->size; distance *= 2) {
         MPI_Recv(work, count, MPI_INT64_T, control->rank + distance, TAG_TREE, control->comm,
                  MPI_STATUS_IGNORE);

@@ -8,16 +8,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { TAG_TREE = 1, TAG_BARRIER, TAG_BYTES, TAG_GATHER, TAG_CLOCK };
+
 struct control {
-    MPI_Comm comm; /* a duplicate of MPI_COMM_WORLD */
+    MPI_Comm comm; /* used for nothing else */
     int rank;
     int size;
 };
 
-void control_open(struct control *control);
+/* `comm` becomes ours, to be freed by control_close; it may be MPI_COMM_NULL, of which nobody is part. */
+void control_open(struct control *control, MPI_Comm comm);
 void control_close(struct control *control);
 
-/* Copies `values` of rank 0 to every rank: binomial tree. */
+/* All that follows but the barrier and the last two goes along a binomial tree with rank 0 at its root. The
+ * distance from a rank to its parent is its lowest set bit; its children are at all smaller powers of two, and
+ * what lies below a child are the ranks from it up to the next. Rank 0 has no parent, and the distance is the
+ * first power of two that is not below the size. */
+int control_distance(const struct control *control);
+
+/* Copies `values` of rank 0 to every rank. */
 void control_broadcast(const struct control *control, int64_t *values, int count);
 
 /* Leaves the maximum over ranks in `values` of rank 0, garbage in those of the others. `work` holds

@@ -10,7 +10,7 @@ struct limit {
 
 static struct limit limit_of(const struct options *options, const struct world *world)
 {
-    uint64_t share = memory_available() / (uint64_t)world->host_size;
+    uint64_t share = memory_available() / (uint64_t)world->host.size;
     if (options->memory_limit > 0 && options->memory_limit <= share)
         return (struct limit){options->memory_limit, "--memory-limit"};
     return (struct limit){share, "this rank's share of the memory available on its host"};
@@ -21,11 +21,20 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+/* A peer for whose case this rank needs its buffers; 0 if there is none. */
+static int any_peer(const struct routine *routine, const struct control *control)
+{
+    int peers = routine_peers(routine, control->size);
+    for (int peer = 1; peer <= peers; peer++)
+        if (routine_partner(routine, control->size, peer, control->rank) >= 0)
+            return peer;
+    return 0;
+}
+
 /* Whether the case fits when the buffers grow to what it needs, which `need` then says. */
 static bool fits(struct need *need, const struct item *item, const struct control *control, uint64_t limit)
 {
-    int peer = !item->routine->paired ? 0 : control->rank > 0 ? control->rank : 1;
-    struct exchange exchange = measurement_exchange(item, peer, control);
+    struct exchange exchange = measurement_exchange(item, any_peer(item->routine, control), control);
     size_t send, receive;
     if (!buffers_needed(item->routine, &exchange, &send, &receive))
         return false;

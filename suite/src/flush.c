@@ -14,7 +14,7 @@ static int ranks_sharing(const struct world *world, const struct cache *cache)
     int common = cpu_list_common(world->cpus, cache->shared_by);
     int bound = common == allowed;
     MPI_Comm sharers;
-    MPI_Comm_split(world->host, bound ? 1 + cpu_list_first(cache->shared_by) : 0, 0, &sharers);
+    MPI_Comm_split(world->host.comm, bound ? 1 + cpu_list_first(cache->shared_by) : 0, 0, &sharers);
     int sharing;
     MPI_Comm_size(sharers, &sharing);
     MPI_Comm_free(&sharers);

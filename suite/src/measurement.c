@@ -14,6 +14,7 @@ struct exchange measurement_exchange(const struct item *item, int peer, const st
         .rank = control->rank,
         .processes = control->size,
         .peer = peer,
+        .partner = routine_partner(item->routine, control->size, peer, control->rank),
     };
 }
 
@@ -107,7 +108,7 @@ static void sample(struct bench *bench, struct witness *witness, const struct ro
             verify(witness, routine, exchange, pattern, trials->count + i + 1);
         }
         trials_append(trials, &bench->world->control, &bench->clock, count,
-                      routine_takes_part(routine, exchange), routine->paired ? 2 : 1);
+                      routine_takes_part(routine, exchange), routine_legs(routine));
     } while (!sampling_is_done(bench));
 }
 
@@ -135,7 +136,6 @@ struct measurement measurement_run(struct bench *bench, const struct item *item,
     struct exchange exchange = measurement_exchange(item, peer, control);
     exchange.send = bench->buffers.send;
     exchange.receive = bench->buffers.receive;
-    clock_synchronise(&bench->clock, bench->world);
 
     int64_t work, wrong = !verify_and_sample(bench, item, &exchange, seed);
     struct measurement result = {.correct = wrong == 0};

@@ -17,7 +17,8 @@ const char options_help[] =
     "                        bcast:8:10000 times a routine at sizes of its own\n"
     "  --family NAME         luecke (default), luecke2001 or luecke2003: routines and sizes\n"
     "  --bytes LIST          sizes in bytes, multiples of 8, in place of the family's\n"
-    "  --peers LIST          ranks that rank 0 plays ping-pong with (default: all)\n"
+    "  --peers LIST          ranks that rank 0 plays ping-pong with, rounds of a tournament\n"
+    "                        (default: all)\n"
     "  --trials N            trials per case, the first is dropped (default: 51)\n"
     "  --sync KIND           dissemination (default), barrier or window\n"
     "  --cache STATE         flush (default) or warm\n"
@@ -123,7 +124,7 @@ static const struct valued_option {
     {"--routine", set_routine, "names of routines"},
     {"--family", set_family, "luecke, luecke2001 or luecke2003"},
     {"--bytes", set_bytes, "sizes in bytes"},
-    {"--peers", set_peers, "ranks"},
+    {"--peers", set_peers, "ranks or rounds"},
     {"--trials", set_trials, "a whole number from 2 to 1000000"},
     {"--sync", set_sync, "dissemination, barrier or window"},
     {"--cache", set_cache, "flush or warm"},

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "gather.h"
+
 struct place {
     int rank;
     int host_size;
@@ -9,23 +11,42 @@ struct place {
     char cpus[SYSTEM_LINE];
 };
 
-enum { TAG_PLACE = 1 };
-
 static void place_of(struct place *place, const struct world *world)
 {
     place->rank = world->control.rank;
-    place->host_size = world->host_size;
+    place->host_size = world->host.size;
     memcpy(place->name, world->name, sizeof place->name);
     memcpy(place->cpus, world->cpus, sizeof place->cpus);
 }
 
-/* The place of rank `from` of the communicator, which is that of rank 0 itself for 0. */
-static void ask(struct place *place, const struct world *world, MPI_Comm comm, int from)
+static void put_text(struct gather *gather, const char *text)
 {
-    if (from == 0)
-        place_of(place, world);
-    else
-        MPI_Recv(place, sizeof *place, MPI_BYTE, from, TAG_PLACE, comm, MPI_STATUS_IGNORE);
+    size_t bytes = strlen(text) + 1;
+    gather_put(gather, &bytes, sizeof bytes);
+    gather_put(gather, text, bytes);
+}
+
+static void get_text(struct gather *gather, char *text)
+{
+    size_t bytes;
+    gather_get(gather, &bytes, sizeof bytes);
+    gather_get(gather, text, bytes);
+}
+
+static void put(struct gather *gather, const struct place *place)
+{
+    gather_put(gather, &place->rank, sizeof place->rank);
+    gather_put(gather, &place->host_size, sizeof place->host_size);
+    put_text(gather, place->name);
+    put_text(gather, place->cpus);
+}
+
+static void get(struct gather *gather, struct place *place)
+{
+    gather_get(gather, &place->rank, sizeof place->rank);
+    gather_get(gather, &place->host_size, sizeof place->host_size);
+    get_text(gather, place->name);
+    get_text(gather, place->cpus);
 }
 
 static void write_host(struct json *json, const struct place *place)
@@ -45,32 +66,45 @@ static void write_rank(struct json *json, const struct place *place)
     json_close(json, '}');
 }
 
-static void write_all(struct json *json, const struct world *world, MPI_Comm comm, int count,
+/* The places of the ranks in `control`, on its rank 0. */
+static void write_all(struct json *json, const struct world *world, const struct control *control,
                       void (*write)(struct json *, const struct place *))
 {
     struct place place;
+    struct gather gather;
+    place_of(&place, world);
+    gather_open(&gather, control);
     json_open(json, '[');
-    for (int rank = 0; rank < count; rank++) {
-        ask(&place, world, comm, rank);
+    write(json, &place);
+    for (int rank = 1; rank < control->size; rank++) {
+        get(&gather, &place);
         write(json, &place);
     }
     json_close(json, ']');
+    gather_close(&gather);
+}
+
+static void answer(const struct world *world, const struct control *control)
+{
+    struct place place;
+    struct gather gather;
+    place_of(&place, world);
+    gather_open(&gather, control);
+    put(&gather, &place);
+    gather_finish(&gather);
 }
 
 void places_write(struct json *json, const struct world *world)
 {
     json_key(json, "hosts");
-    write_all(json, world, world->leaders, world->hosts, write_host);
+    write_all(json, world, &world->leaders, write_host);
     json_key(json, "ranks");
-    write_all(json, world, world->control.comm, world->control.size, write_rank);
+    write_all(json, world, &world->control, write_rank);
 }
 
 void places_answer(const struct world *world)
 {
-    struct place place;
-    memset(&place, 0, sizeof place);
-    place_of(&place, world);
-    if (world->leaders != MPI_COMM_NULL)
-        MPI_Send(&place, sizeof place, MPI_BYTE, 0, TAG_PLACE, world->leaders);
-    MPI_Send(&place, sizeof place, MPI_BYTE, 0, TAG_PLACE, world->control.comm);
+    if (world->host.rank == 0)
+        answer(world, &world->leaders);
+    answer(world, &world->control);
 }

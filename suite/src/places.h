@@ -1,4 +1,4 @@
-/* Where each rank is. Rank 0 asks one rank after the other and keeps nothing. */
+/* Where each rank is. Rank 0 writes it as it comes in and keeps nothing. */
 #ifndef MPICOST_PLACES_H
 #define MPICOST_PLACES_H
 

@@ -51,17 +51,25 @@ static bool add_item(struct plan *plan, const struct routine *routine, const cha
     return true;
 }
 
-static bool has_payload(const struct routine *routine, enum family family)
+/* Sizes unless the user says others. A routine that is in no family has some only where it is named. */
+static const char *default_sizes(const struct routine *routine, const struct options *options)
 {
-    const char *sizes = routine->sizes[family];
+    bool named = options->routines != NULL;
+    const char *sizes = routine->sizes[options->family];
+    return sizes == NULL && named ? routine->sizes[ON_REQUEST] : sizes;
+}
+
+static bool has_payload(const struct routine *routine, const struct options *options)
+{
+    const char *sizes = default_sizes(routine, options);
     return sizes != NULL && strcmp(sizes, "0") != 0;
 }
 
 /* A routine without payload keeps its one size whatever sizes are asked for. */
 static struct sizes sizes_of(const struct routine *routine, const struct options *options)
 {
-    bool replaced = options->bytes != NULL && has_payload(routine, options->family);
-    return (struct sizes){replaced ? options->bytes : routine->sizes[options->family], ',', "--bytes"};
+    bool replaced = options->bytes != NULL && has_payload(routine, options);
+    return (struct sizes){replaced ? options->bytes : default_sizes(routine, options), ',', "--bytes"};
 }
 
 static bool add_items(struct plan *plan, const struct routine *routine, struct sizes sizes,
@@ -85,7 +93,7 @@ static bool own_sizes(struct sizes *sizes, const struct routine *routine, const 
     if (options->bytes != NULL)
         return outcome_fail(outcome, EXIT_USAGE, "--bytes: %s has sizes of its own in --routine",
                             routine->name);
-    if (!has_payload(routine, options->family))
+    if (!has_payload(routine, options))
         return outcome_fail(outcome, EXIT_USAGE, "--routine: %s has no payload, so no sizes", routine->name);
     *sizes = (struct sizes){end + 1, ':', "--routine"};
     return true;
@@ -132,16 +140,38 @@ static int compare(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Reads the peers into `peers`, in ascending order. */
-static bool parse_peers(int *peers, size_t count, const char *list, int processes, struct outcome *outcome)
+/* The routine among the items that is played in pairs and has the fewest peers; NULL if none is. */
+static const struct routine *fewest_peers(const struct plan *plan, int processes)
+{
+    const struct routine *fewest = NULL;
+    for (size_t i = 0; i < plan->item_count; i++) {
+        const struct routine *routine = plan->items[i].routine;
+        if (routine->pairing != PAIRING_NONE &&
+            (fewest == NULL || routine_peers(routine, processes) < routine_peers(fewest, processes)))
+            fewest = routine;
+    }
+    return fewest;
+}
+
+static bool check_peer(const char *text, const struct routine *routine, int processes, uint64_t *peer,
+                       struct outcome *outcome)
+{
+    if (number_parse(text, peer) && *peer > 0 && *peer <= (uint64_t)routine_peers(routine, processes))
+        return true;
+    return outcome_fail(outcome, EXIT_USAGE, "--peers: %s with %d processes has no peer '%s'", routine->name,
+                        processes, text);
+}
+
+/* Reads the peers, which all routines that are played in pairs must have, in ascending order. */
+static bool parse_peers(int *peers, size_t count, const char *list, const struct routine *fewest,
+                        int processes, struct outcome *outcome)
 {
     char text[NUMBER];
     const char *rest = list;
     for (size_t i = 0; i < count && list_next(&rest, ',', text, sizeof text); i++) {
         uint64_t peer;
-        if (!number_parse(text, &peer) || peer == 0 || peer >= (uint64_t)processes)
-            return outcome_fail(outcome, EXIT_USAGE, "--peers: '%s' is no rank that rank 0 of %d can play with",
-                                text, processes);
+        if (!check_peer(text, fewest, processes, &peer, outcome))
+            return false;
         peers[i] = (int)peer;
     }
     qsort(peers, count, sizeof *peers, compare);
@@ -151,45 +181,53 @@ static bool parse_peers(int *peers, size_t count, const char *list, int processe
     return true;
 }
 
-/* Cases in the order of the items. `peers` NULL: all other ranks. */
-static void list_visits(struct plan *plan, const int *peers, size_t peer_count)
+/* Cases of a routine at one size. `chosen`: how many peers the user names; 0 for all. */
+static size_t visits_of(const struct routine *routine, size_t chosen, int processes)
+{
+    if (routine->pairing == PAIRING_NONE)
+        return 1;
+    return chosen > 0 ? chosen : (size_t)routine_peers(routine, processes);
+}
+
+static size_t count_visits(const struct plan *plan, size_t chosen, int processes)
+{
+    size_t visits = 0;
+    for (size_t item = 0; item < plan->item_count; item++)
+        visits += visits_of(plan->items[item].routine, chosen, processes);
+    return visits;
+}
+
+/* Cases in the order of the items. */
+static void list_visits(struct plan *plan, const int *peers, size_t chosen, int processes)
 {
     for (size_t item = 0; item < plan->item_count; item++) {
-        bool paired = plan->items[item].routine->paired;
-        for (size_t i = 0; i < (paired ? peer_count : 1); i++) {
-            int peer = !paired ? 0 : peers != NULL ? peers[i] : (int)i + 1;
+        const struct routine *routine = plan->items[item].routine;
+        for (size_t i = 0; i < visits_of(routine, chosen, processes); i++) {
+            int peer = routine->pairing == PAIRING_NONE ? 0 : chosen > 0 ? peers[i] : (int)i + 1;
             plan->visits[plan->visit_count++] = (struct visit){item, peer};
         }
     }
 }
 
-static size_t count_paired(const struct plan *plan)
-{
-    size_t paired = 0;
-    for (size_t item = 0; item < plan->item_count; item++)
-        paired += plan->items[item].routine->paired;
-    return paired;
-}
-
 static bool plan_visits(struct plan *plan, struct memory *memory, const struct options *options,
                         int processes, struct outcome *outcome)
 {
-    size_t paired = count_paired(plan);
-    if (options->peers != NULL && paired == 0)
-        return outcome_fail(outcome, EXIT_USAGE, "--peers: no pingpong among the routines");
-    size_t peer_count = options->peers != NULL ? list_length(options->peers) : (size_t)processes - 1;
-    size_t visits = paired * peer_count + plan->item_count - paired;
+    const struct routine *fewest = fewest_peers(plan, processes);
+    if (options->peers != NULL && fewest == NULL)
+        return outcome_fail(outcome, EXIT_USAGE, "--peers: none of the routines is played in pairs");
+    size_t chosen = options->peers != NULL ? list_length(options->peers) : 0;
+    size_t visits = count_visits(plan, chosen, processes);
     if (visits == 0)
-        return outcome_fail(outcome, EXIT_USAGE, "no case to run: pingpong needs 2 processes");
+        return outcome_fail(outcome, EXIT_USAGE, "no case to run: %s needs 2 processes", fewest->name);
     plan->visit_bytes = visits * sizeof *plan->visits;
     plan->visits = memory_allocate(memory, plan->visit_bytes);
-    size_t peer_bytes = options->peers != NULL ? peer_count * sizeof(int) : 0;
-    int *peers = peer_bytes > 0 ? memory_allocate(memory, peer_bytes) : NULL;
-    if (plan->visits == NULL || (peer_bytes > 0 && peers == NULL))
+    size_t peer_bytes = chosen * sizeof(int);
+    int *peers = chosen > 0 ? memory_allocate(memory, peer_bytes) : NULL;
+    if (plan->visits == NULL || (chosen > 0 && peers == NULL))
         return outcome_fail(outcome, EXIT_USAGE, "no memory for a list of %zu cases", visits);
-    bool well = peers == NULL || parse_peers(peers, peer_count, options->peers, processes, outcome);
+    bool well = peers == NULL || parse_peers(peers, chosen, options->peers, fewest, processes, outcome);
     if (well)
-        list_visits(plan, peers, peer_count);
+        list_visits(plan, peers, chosen, processes);
     memory_free(memory, peers, peer_bytes);
     return well;
 }

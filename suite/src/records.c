@@ -1,5 +1,7 @@
 #include "records.h"
 
+#include "pairs.h"
+
 static void write_late(struct json *json, const struct trials *trials)
 {
     json_key(json, "late");
@@ -23,11 +25,10 @@ static void write_summary(struct json *json, const struct summary *summary)
     json_key_bool(json, "bimodal", summary->bimodal);
 }
 
-void record_case(struct json *json, const struct item *item, int peer, const struct trials *trials,
-                 const struct measurement *measurement)
+static void write_case(struct json *json, const struct item *item, int peer, struct bench *bench,
+                       const struct measurement *measurement)
 {
-    if (json->file == NULL)
-        return;
+    struct trials *trials = &bench->trials;
     json_open(json, '{');
     json_key_string(json, "record", "case");
     json_key_string(json, "routine", item->routine->name);
@@ -40,11 +41,25 @@ void record_case(struct json *json, const struct item *item, int peer, const str
     json_key_numbers(json, "t_global", trials->t_global, trials->count);
     json_key_numbers(json, "skew", trials->skew, trials->count);
     write_late(json, trials);
+    if (item->routine->pairing == PAIRING_ROUND)
+        pairs_write(json, item->routine, peer, trials, &bench->world->control);
     if (measurement->measured)
         write_summary(json, &measurement->summary);
     json_key_bool(json, "verified", measurement->correct);
     json_close(json, '}');
     json_newline(json);
+}
+
+void record_case(struct json *json, const struct item *item, int peer, struct bench *bench,
+                 const struct measurement *measurement)
+{
+    const struct control *control = &bench->world->control;
+    if (bench->options->output == NULL)
+        return;
+    if (control->rank == 0)
+        write_case(json, item, peer, bench, measurement);
+    else if (item->routine->pairing == PAIRING_ROUND)
+        pairs_answer(item->routine, peer, &bench->trials, control);
 }
 
 void record_end(struct json *json, const struct totals *totals)
@@ -57,6 +72,7 @@ void record_end(struct json *json, const struct totals *totals)
     json_key_bool(json, "verified", totals->correct);
     json_key_number(json, "elapsed", seconds(totals->elapsed));
     json_key_number(json, "timed", seconds(totals->timed));
+    json_key_number(json, "clock_deviation", seconds(totals->clock_deviation));
     json_key_integer(json, "memory_bytes", totals->memory);
     json_key_integer(json, "flush_sum", totals->flush_sum);
     json_close(json, '}');

@@ -12,10 +12,12 @@ struct totals {
     int64_t elapsed; /* ns since the start of the program */
     int64_t timed;   /* ns between stamps */
     int64_t memory;  /* bytes allocated at the peak, on the rank with most */
+    int64_t clock_deviation; /* ns; see struct clock */
     int64_t flush_sum; /* see flush_sum(); the smallest of all ranks */
 };
 
-void record_case(struct json *json, const struct item *item, int peer, const struct trials *trials,
+/* Rank 0 writes the record, for which the ranks of a tournament send it their times. Collective. */
+void record_case(struct json *json, const struct item *item, int peer, struct bench *bench,
                  const struct measurement *measurement);
 void record_end(struct json *json, const struct totals *totals);
 

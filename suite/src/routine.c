@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "tournament.h"
+
 const struct routine *routine_find(const char *name)
 {
     for (size_t i = 0; i < routine_count; i++)
@@ -22,9 +24,35 @@ bool family_find(const char *name, enum family *family)
     return false;
 }
 
+int routine_peers(const struct routine *routine, int processes)
+{
+    switch (routine->pairing) {
+    case PAIRING_ROOT:
+        return processes - 1;
+    case PAIRING_ROUND:
+        return tournament_rounds(processes);
+    default:
+        return 0;
+    }
+}
+
+int routine_partner(const struct routine *routine, int processes, int peer, int rank)
+{
+    if (peer < 1 || peer > routine_peers(routine, processes))
+        return -1;
+    if (routine->pairing == PAIRING_ROUND)
+        return tournament_partner(processes, peer, rank);
+    return rank == 0 ? peer : rank == peer ? 0 : -1;
+}
+
+int routine_legs(const struct routine *routine)
+{
+    return routine->pairing == PAIRING_NONE ? 1 : 2;
+}
+
 bool routine_takes_part(const struct routine *routine, const struct exchange *exchange)
 {
-    return !routine->paired || exchange->rank == 0 || exchange->rank == exchange->peer;
+    return routine->pairing == PAIRING_NONE || exchange->partner >= 0;
 }
 
 double routine_divisor(const struct routine *routine, int processes)

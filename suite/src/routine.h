@@ -9,8 +9,16 @@
 #include "pattern.h"
 
 enum family { FAMILY_LUECKE, FAMILY_LUECKE2001, FAMILY_LUECKE2003, FAMILIES };
+enum { ON_REQUEST = FAMILIES, SIZE_LISTS };
 enum combine { COMBINE_NOTHING, COMBINE_SUM, COMBINE_MIN, COMBINE_MAX };
 enum scaling { SCALING_NONE, SCALING_LOG2, SCALING_LINEAR };
+
+/* Ranks that play ping-pong: a trial is a round trip, halved, and there is a case for each `peer` from 1 on. */
+enum pairing {
+    PAIRING_NONE,
+    PAIRING_ROOT, /* rank 0 with rank `peer`; the others do nothing */
+    PAIRING_ROUND /* all ranks at the same time, as round `peer` of a tournament has them */
+};
 
 /* One case as one rank sees it: the arguments of the timed call, within one cache line. */
 struct exchange {
@@ -22,13 +30,14 @@ struct exchange {
     int count; /* elements of a block: `bytes` / 8 */
     int rank;
     int processes;
-    int peer; /* partner of rank 0 in ping-pong, else 0 */
+    int peer;    /* which case of a routine that is played in pairs, else 0 */
+    int partner; /* the rank that this rank plays with, or -1 */
 };
 
 struct routine {
     const char *name;
-    const char *convention;      /* what `bytes` counts */
-    const char *sizes[FAMILIES]; /* bytes by default; NULL: not in that family */
+    const char *convention;        /* what `bytes` counts */
+    const char *sizes[SIZE_LISTS]; /* bytes by default; NULL: not in that family; last if in none, but named */
     int (*sends)(const struct exchange *exchange);    /* blocks in this rank's send buffer */
     int (*receives)(const struct exchange *exchange); /* blocks in this rank's receive buffer */
     void (*operation)(const struct exchange *exchange); /* what is timed */
@@ -36,7 +45,7 @@ struct routine {
     double (*expected)(const struct pattern *pattern, const struct exchange *exchange, size_t index);
     enum combine combine;
     enum scaling scaling; /* the paper's model of how the time grows with the processes */
-    bool paired;          /* between rank 0 and one peer; a trial is a round trip, halved */
+    enum pairing pairing;
 };
 
 extern const struct routine routines[];
@@ -44,6 +53,15 @@ extern const size_t routine_count;
 
 const struct routine *routine_find(const char *name);
 bool family_find(const char *name, enum family *family);
+
+/* Number of peers that a routine played in pairs has a case for; 0 for the others. */
+int routine_peers(const struct routine *routine, int processes);
+
+/* The rank that `rank` plays with in the case of that peer, or -1. */
+int routine_partner(const struct routine *routine, int processes, int peer, int rank);
+
+/* Messages one after the other in a trial, by which its time is divided. */
+int routine_legs(const struct routine *routine);
 
 /* Whether this rank does any work in the case, so that its times count. */
 bool routine_takes_part(const struct routine *routine, const struct exchange *exchange);

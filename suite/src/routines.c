@@ -36,20 +36,21 @@ static int others_one(const struct exchange *x)
 
 static int pair_one(const struct exchange *x)
 {
-    return x->rank == 0 || x->rank == x->peer;
+    return x->partner >= 0;
 }
 
 /* --- what is timed --- */
 
+/* The lower rank of a pair serves. */
 static void pingpong(const struct exchange *x)
 {
     enum { PING = 1, PONG };
-    if (x->rank == 0) {
-        MPI_Send(x->send, x->count, MPI_DOUBLE, x->peer, PING, x->comm);
-        MPI_Recv(x->receive, x->count, MPI_DOUBLE, x->peer, PONG, x->comm, MPI_STATUS_IGNORE);
-    } else if (x->rank == x->peer) {
-        MPI_Recv(x->receive, x->count, MPI_DOUBLE, 0, PING, x->comm, MPI_STATUS_IGNORE);
-        MPI_Send(x->send, x->count, MPI_DOUBLE, 0, PONG, x->comm);
+    if (x->rank < x->partner) {
+        MPI_Send(x->send, x->count, MPI_DOUBLE, x->partner, PING, x->comm);
+        MPI_Recv(x->receive, x->count, MPI_DOUBLE, x->partner, PONG, x->comm, MPI_STATUS_IGNORE);
+    } else if (x->partner >= 0) {
+        MPI_Recv(x->receive, x->count, MPI_DOUBLE, x->partner, PING, x->comm, MPI_STATUS_IGNORE);
+        MPI_Send(x->send, x->count, MPI_DOUBLE, x->partner, PONG, x->comm);
     }
 }
 
@@ -118,7 +119,7 @@ static void scan(const struct exchange *x)
 
 static double from_partner(const struct pattern *pattern, const struct exchange *x, size_t index)
 {
-    return pattern_value(pattern, x->rank == 0 ? x->peer : 0, index);
+    return pattern_value(pattern, x->partner, index);
 }
 
 static double from_left(const struct pattern *pattern, const struct exchange *x, size_t index)
@@ -185,44 +186,46 @@ static double max_up_to_own(const struct pattern *pattern, const struct exchange
 #define VECTOR "the vector of one rank"
 #define BLOCK "what one rank sends to or receives from one other"
 
-/* Name, byte convention, sizes {luecke (both papers), luecke2001, luecke2003};
- * blocks sent, blocks received, what is timed, what must arrive, reduction, scaling, paired. */
+/* Name, byte convention, sizes {luecke (both papers), luecke2001, luecke2003; if in none of them, on request};
+ * blocks sent, blocks received, what is timed, what must arrive, reduction, scaling, pairing. */
 /* clang-format off */
 const struct routine routines[] = {
     {"pingpong", MESSAGE, {"8,10000,1000000", "8,1000000", "8,10000,1000000"},
-     pair_one, pair_one, pingpong, from_partner, COMBINE_NOTHING, SCALING_NONE, true},
+     pair_one, pair_one, pingpong, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_ROOT},
     {"rightshift", MESSAGE, {"8,10000,1000000", "8,10000", "8,10000,1000000"},
-     one, one, rightshift, from_left, COMBINE_NOTHING, SCALING_NONE, false},
+     one, one, rightshift, from_left, COMBINE_NOTHING, SCALING_NONE, PAIRING_NONE},
     {"barrier", "nothing", {"0", "0", NULL},
-     none, none, barrier, from_root, COMBINE_NOTHING, SCALING_NONE, false},
+     none, none, barrier, from_root, COMBINE_NOTHING, SCALING_NONE, PAIRING_NONE},
     {"bcast", VECTOR, {"8,10000,1000000", "8,1000000", "8,10000,1000000"},
-     root_one, others_one, bcast, from_root, COMBINE_NOTHING, SCALING_LOG2, false},
+     root_one, others_one, bcast, from_root, COMBINE_NOTHING, SCALING_LOG2, PAIRING_NONE},
     {"scatter", BLOCK, {"8,1000,10000,100000", "8,10000", "8,1000,100000"},
-     root_all, one, scatter, own_block_of_root, COMBINE_NOTHING, SCALING_LINEAR, false},
+     root_all, one, scatter, own_block_of_root, COMBINE_NOTHING, SCALING_LINEAR, PAIRING_NONE},
     {"gather", BLOCK, {"8,1000,10000,100000", "8,10000", "8,1000,100000"},
-     one, root_all, gather, block_of_each, COMBINE_NOTHING, SCALING_LINEAR, false},
+     one, root_all, gather, block_of_each, COMBINE_NOTHING, SCALING_LINEAR, PAIRING_NONE},
     {"allgather", BLOCK, {"8,10000", "8,10000", NULL},
-     one, all, allgather, block_of_each, COMBINE_NOTHING, SCALING_LINEAR, false},
+     one, all, allgather, block_of_each, COMBINE_NOTHING, SCALING_LINEAR, PAIRING_NONE},
     {"alltoall", BLOCK, {"8,1000,10000,100000", "8,10000", "8,1000,100000"},
-     all, all, alltoall, own_block_of_each, COMBINE_NOTHING, SCALING_LINEAR, false},
+     all, all, alltoall, own_block_of_each, COMBINE_NOTHING, SCALING_LINEAR, PAIRING_NONE},
     {"reduce_sum", VECTOR, {"8,10000,1000000", "8,1000000", "8,10000,1000000"},
-     one, root_one, reduce, sum_of_all, COMBINE_SUM, SCALING_NONE, false},
+     one, root_one, reduce, sum_of_all, COMBINE_SUM, SCALING_NONE, PAIRING_NONE},
     {"reduce_min", VECTOR, {"8,10000,1000000", "8,1000000", NULL},
-     one, root_one, reduce, min_of_all, COMBINE_MIN, SCALING_NONE, false},
+     one, root_one, reduce, min_of_all, COMBINE_MIN, SCALING_NONE, PAIRING_NONE},
     {"reduce_max", VECTOR, {"8,10000,1000000", "8,1000000", NULL},
-     one, root_one, reduce, max_of_all, COMBINE_MAX, SCALING_NONE, false},
+     one, root_one, reduce, max_of_all, COMBINE_MAX, SCALING_NONE, PAIRING_NONE},
     {"allreduce_sum", VECTOR, {"8,1000000", "8,1000000", NULL},
-     one, one, allreduce, sum_of_all, COMBINE_SUM, SCALING_NONE, false},
+     one, one, allreduce, sum_of_all, COMBINE_SUM, SCALING_NONE, PAIRING_NONE},
     {"allreduce_min", VECTOR, {"8,1000000", "8,1000000", NULL},
-     one, one, allreduce, min_of_all, COMBINE_MIN, SCALING_NONE, false},
+     one, one, allreduce, min_of_all, COMBINE_MIN, SCALING_NONE, PAIRING_NONE},
     {"allreduce_max", VECTOR, {"8,1000000", "8,1000000", NULL},
-     one, one, allreduce, max_of_all, COMBINE_MAX, SCALING_NONE, false},
+     one, one, allreduce, max_of_all, COMBINE_MAX, SCALING_NONE, PAIRING_NONE},
     {"scan_sum", VECTOR, {"8,1000000", "8,1000000", NULL},
-     one, one, scan, sum_up_to_own, COMBINE_SUM, SCALING_NONE, false},
+     one, one, scan, sum_up_to_own, COMBINE_SUM, SCALING_NONE, PAIRING_NONE},
     {"scan_min", VECTOR, {"8,1000000", "8,1000000", NULL},
-     one, one, scan, min_up_to_own, COMBINE_MIN, SCALING_NONE, false},
+     one, one, scan, min_up_to_own, COMBINE_MIN, SCALING_NONE, PAIRING_NONE},
     {"scan_max", VECTOR, {"8,1000000", "8,1000000", NULL},
-     one, one, scan, max_up_to_own, COMBINE_MAX, SCALING_NONE, false},
+     one, one, scan, max_up_to_own, COMBINE_MAX, SCALING_NONE, PAIRING_NONE},
+    {"tournament", MESSAGE, {NULL, NULL, NULL, "8,1000000"},
+     pair_one, pair_one, pingpong, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_ROUND},
 };
 /* clang-format on */
 const size_t routine_count = sizeof routines / sizeof routines[0];

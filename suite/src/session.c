@@ -70,19 +70,23 @@ static void tear_down(struct bench *bench, struct memory *memory)
     flush_close(&bench->flush, memory);
 }
 
-/* Announces the case that rank 0 has next, or the end, to all ranks. */
-static bool next_visit(struct visit *visit, const struct plan *plan, size_t number, bool stop,
-                       const struct control *control)
+/* Announces the case that rank 0 has next, or the end, to all ranks. In between, the offsets of the clocks are
+ * measured again if they are due. */
+static bool next_visit(struct visit *visit, const struct plan *plan, size_t number, bool stop, struct bench *bench)
 {
-    int64_t message[3] = {0, 0, 0};
+    enum { GOES_ON, ITEM, PEER, CLOCK, MESSAGE };
+    const struct control *control = &bench->world->control;
+    int64_t message[MESSAGE] = {[CLOCK] = clock_is_due(&bench->clock)};
     if (control->rank == 0 && !stop && number < plan->visit_count) {
-        message[0] = 1;
-        message[1] = (int64_t)plan->visits[number].item;
-        message[2] = plan->visits[number].peer;
+        message[GOES_ON] = 1;
+        message[ITEM] = (int64_t)plan->visits[number].item;
+        message[PEER] = plan->visits[number].peer;
     }
-    control_broadcast(control, message, 3);
-    *visit = (struct visit){(size_t)message[1], (int)message[2]};
-    return message[0] != 0;
+    control_broadcast(control, message, MESSAGE);
+    if (message[CLOCK] != 0)
+        clock_synchronise(&bench->clock, bench->world);
+    *visit = (struct visit){(size_t)message[ITEM], (int)message[PEER]};
+    return message[GOES_ON] != 0;
 }
 
 static void note_result(const struct item *item, const struct measurement *measurement, const struct control *control,
@@ -103,14 +107,14 @@ static bool run_cases(struct bench *bench, const struct plan *plan, struct outpu
     struct outcome lateness = {0};
     struct visit visit;
     bool writable = output_flush(output, outcome);
-    while (next_visit(&visit, plan, totals->cases, !writable, control)) {
+    while (next_visit(&visit, plan, totals->cases, !writable, bench)) {
         const struct item *item = &plan->items[visit.item];
         struct measurement measurement =
             measurement_run(bench, item, visit.peer, splitmix_at(seed, totals->cases));
         note_result(item, &measurement, control, totals, &lateness);
+        record_case(&output->json, item, visit.peer, bench, &measurement);
         if (control->rank != 0)
             continue;
-        record_case(&output->json, item, visit.peer, &bench->trials, &measurement);
         table_row(item, visit.peer, control->size, &measurement);
         writable = output_flush(output, outcome);
     }
@@ -136,6 +140,7 @@ static void finish(struct bench *bench, const struct memory *memory, struct outp
                    struct totals *totals, struct outcome *outcome)
 {
     const struct control *control = &bench->world->control;
+    totals->clock_deviation = bench->clock.deviation;
     totals->memory = control_all_maximum(control, (int64_t)memory->peak);
     totals->flush_sum = control_all_minimum(control, (int64_t)flush_sum(&bench->flush));
     totals->timed = bench->trials.timed;
@@ -170,7 +175,7 @@ void session_run(const struct options *options, const struct world *world, struc
     struct outcome closing;
     caches_read(&caches, cpu_list_first(world->cpus));
     if (set_up(&bench, memory, plan, &caches, outcome)) {
-        clock_open(&bench.clock, world);
+        clock_open(&bench.clock, world, options->output != NULL || options->sync == SYNC_WINDOW);
         sync_open(&bench.sync, options->sync, world, &bench.clock);
         struct provenance provenance = {argc, argv, &caches, choose_seed(options, &world->control)};
         output_open(&output, options->output, world->control.rank, outcome);

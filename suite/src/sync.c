@@ -11,6 +11,13 @@ static int compare(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
+/* This rank's idea of rank 0's clock. */
+static int64_t rank_0_now(const struct clock *clock)
+{
+    int64_t now = clock_now();
+    return now - clock_offset(clock, now);
+}
+
 /* ns until the news of a start has reached the last rank: median of some probes. Result on rank 0. */
 static int64_t announcement_time(const struct sync *sync)
 {
@@ -19,7 +26,7 @@ static int64_t announcement_time(const struct sync *sync)
         control_barrier(sync->control);
         int64_t work, sent = clock_now();
         control_broadcast(sync->control, &sent, 1);
-        delays[i] = clock_now() - sync->clock->offset - sent;
+        delays[i] = rank_0_now(sync->clock) - sent;
         control_maximum(sync->control, &delays[i], &work, 1);
     }
     qsort(delays, PROBES, sizeof delays[0], compare);
@@ -51,7 +58,7 @@ static bool start_window(const struct sync *sync)
     control_barrier(sync->control);
     int64_t opening = clock_now() + sync->slack;
     control_broadcast(sync->control, &opening, 1);
-    opening += sync->clock->offset;
+    opening += clock_offset(sync->clock, clock_now());
     int64_t tolerance = 10 * (sync->clock->overhead + sync->clock->resolution);
     int64_t now = clock_now();
     bool late = now > opening;

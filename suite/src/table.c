@@ -11,12 +11,16 @@ static double microseconds(double time)
     return time * 1e6;
 }
 
-static bool lacks_peers(const struct plan *plan)
+/* A routine of several sizes has its items one after the other. */
+static void name_those_without_peers(const struct plan *plan)
 {
-    for (size_t i = 0; i < plan->item_count; i++)
-        if (plan->items[i].routine->paired)
-            return true;
-    return false;
+    const struct routine *last = NULL;
+    for (size_t i = 0; i < plan->item_count; i++) {
+        const struct routine *routine = plan->items[i].routine;
+        if (routine->pairing != PAIRING_NONE && routine != last)
+            printf("# %s: no case, because a single process has no peer\n", routine->name);
+        last = routine;
+    }
 }
 
 void table_head(const struct bench *bench, const struct plan *plan)
@@ -35,8 +39,8 @@ void table_head(const struct bench *bench, const struct plan *plan)
     else
         printf("warm caches");
     printf("; %zu trials\n", options->trials);
-    if (processes == 1 && lacks_peers(plan))
-        printf("# pingpong: no case, because a single process has no peer\n");
+    if (processes == 1)
+        name_those_without_peers(plan);
     printf("# Times in microseconds. Scaled: headline by log2 p or p - 1, as the paper's model of the routine "
            "says.\n");
     printf("# %-13s %5s %9s %12s %12s %12s %12s %12s %8s  %s\n", "Routine", "Peer", "Bytes", "Headline", "Median",

@@ -7,7 +7,7 @@ enum { LONGEST, SHORTEST, LAST_STOP, FIRST_START, LAST_START, LATE, EXTREMES };
 
 static size_t bytes_per_trial(void)
 {
-    return 6 * sizeof(double) + sizeof(unsigned char);
+    return 2 * sizeof(int64_t) + 6 * sizeof(double) + sizeof(unsigned char);
 }
 
 static size_t bytes_per_stamp(void)
@@ -30,7 +30,9 @@ bool trials_open(struct trials *trials, struct memory *memory, size_t capacity, 
     trials->stamps = trials->block;
     trials->extremes = (int64_t *)(trials->stamps + batch);
     trials->extremes_work = trials->extremes + EXTREMES * batch;
-    trials->t_max = (double *)(trials->extremes_work + EXTREMES * batch);
+    trials->own = trials->extremes_work + EXTREMES * batch;
+    trials->others = trials->own + capacity;
+    trials->t_max = (double *)(trials->others + capacity);
     trials->t_min = trials->t_max + capacity;
     trials->t_global = trials->t_min + capacity;
     trials->skew = trials->t_global + capacity;
@@ -44,13 +46,15 @@ void trials_close(struct trials *trials, struct memory *memory)
     memory_free(memory, trials->block, trials->bytes);
 }
 
-static void reduce_to_extremes(int64_t *extremes, const struct stamps *stamps, int64_t offset)
+static void reduce_to_extremes(int64_t *extremes, const struct stamps *stamps, const struct clock *clock)
 {
+    int64_t start = stamps->start - clock_offset(clock, stamps->start);
+    int64_t stop = stamps->stop - clock_offset(clock, stamps->stop);
     extremes[LONGEST] = stamps->stop - stamps->start;
     extremes[SHORTEST] = -(stamps->stop - stamps->start);
-    extremes[LAST_STOP] = stamps->stop - offset;
-    extremes[FIRST_START] = -(stamps->start - offset);
-    extremes[LAST_START] = stamps->start - offset;
+    extremes[LAST_STOP] = stop;
+    extremes[FIRST_START] = -start;
+    extremes[LAST_START] = start;
     extremes[LATE] = stamps->late;
 }
 
@@ -71,7 +75,9 @@ void trials_append(struct trials *trials, const struct control *control, const s
     for (size_t i = 0; i < EXTREMES * count; i++)
         trials->extremes[i] = INT64_MIN;
     for (size_t i = 0; takes_part && i < count; i++)
-        reduce_to_extremes(trials->extremes + EXTREMES * i, &trials->stamps[i], clock->offset);
+        reduce_to_extremes(trials->extremes + EXTREMES * i, &trials->stamps[i], clock);
+    for (size_t i = 0; i < count; i++)
+        trials->own[trials->count + i] = trials->stamps[i].stop - trials->stamps[i].start;
     control_maximum(control, trials->extremes, trials->extremes_work, (int)(EXTREMES * count));
     if (control->rank != 0) {
         trials->count += count;

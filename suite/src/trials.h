@@ -20,6 +20,9 @@ struct trials {
     int64_t *extremes;       /* [batch], six each */
     int64_t *extremes_work;
 
+    int64_t *own;    /* [capacity], ns between this rank's stamps */
+    int64_t *others; /* [capacity], room for those of another rank */
+
     /* [capacity], in s, on rank 0; ranks that take no part in the case do not count */
     double *t_max;    /* longest local interval */
     double *t_min;    /* shortest local interval */

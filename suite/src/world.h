@@ -8,11 +8,9 @@
 #include "system_files.h"
 
 struct world {
-    struct control control;
-    MPI_Comm host;    /* the ranks of this host, which share memory and clock */
-    MPI_Comm leaders; /* the first rank of each host; MPI_COMM_NULL on the others */
-    int host_rank;
-    int host_size;
+    struct control control; /* all ranks */
+    struct control host;    /* the ranks of this host, which share memory and clock */
+    struct control leaders; /* the first rank of each host; the others are no part of it */
     int hosts;    /* number of hosts */
     int per_node; /* ranks on the fullest host */
     char name[MPI_MAX_PROCESSOR_NAME + 1];
