@@ -24,6 +24,7 @@ NO_RESULT = {
     3: "the program could not write its results",
     4: "every trial of a case missed its start window",
 }
+ALONE = re.compile(r'"processes":\s*1,')  #: in the run record of a world of one
 NAMED = 3  #: cases that a reason names before it only counts them
 
 
@@ -47,6 +48,8 @@ def assess(launch: PlannedLaunch, session: Path) -> Outcome:
     Correctness comes first: wrong data is named even if the program also failed.
     """
     code = exit_code(launch.ending(session))
+    if alone := worlds_of_one(launch, session):
+        return alone
     try:
         records = read_launch(launch.records(session))
     except RecordError as error:
@@ -76,6 +79,22 @@ def ended_badly(code: int | None) -> Outcome:
     names = {number.value: number.name for number in signal.Signals}
     name = f", {names[code - 128]}" if code - 128 in names else ""
     return failed(Verdict.CRASHED, f"the program ended with exit code {code}{name}")
+
+
+def worlds_of_one(launch: PlannedLaunch, session: Path) -> Outcome | None:
+    """Whether every process took itself for the only one, as with a launcher that is not the MPI's.
+
+    All of them write to one file, which need not be whole then: a single run record in it is enough.
+    """
+    try:
+        text = launch.records(session).read_text(errors="replace")
+    except OSError:
+        return None
+    if launch.processes == 1 or not ALONE.search(text):
+        return None
+    what = f"many worlds of 1 process ran, not one of {launch.processes}"
+    cause = f"the launcher does not belong to the MPI of {launch.environment}"
+    return failed(Verdict.INCORRECT, f"{what}: {cause}; see its launcher in the site file")
 
 
 def wrong_world(launch: PlannedLaunch, records: LaunchRecords) -> Outcome | None:
@@ -138,6 +157,8 @@ def outcome(
         return failed(Verdict.INCOMPLETE, "planned, but ReFrame did not run it")
     if entry.timed_out:
         return failed(Verdict.TIMEOUT, f"no end within {launch.time_limit:.0f} s")
+    if entry.never_started:
+        return failed(Verdict.INCOMPLETE, entry.never_started)
     if blocked or not entry.ran:
         reason = blocked or entry.reason or f"not run ({entry.result})"
         return failed(Verdict.INCOMPLETE, reason)

@@ -1,4 +1,5 @@
-"""Processes that a session left behind: found by the session's name in their environment, and ended."""
+"""What a session left behind, found and ended: processes by the session's name in their environment, Slurm's
+jobs by the directory from which they were submitted."""
 
 from __future__ import annotations
 
@@ -6,7 +7,10 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Iterable
 from pathlib import Path
+
+from site_configs import slurm_jobs
 
 PROC = Path("/proc")
 GRACE = 3.0  #: seconds between asking a process to end and ending it
@@ -42,3 +46,21 @@ def end_processes(variable: str, value: str, prefix: bool = False) -> list[str]:
         while processes_of(variable, value, prefix) and time.monotonic() < deadline:
             time.sleep(0.05)
     return sorted(ended.values())
+
+
+def end_jobs(sessions: Iterable[Path]) -> list[str]:
+    """Cancel the jobs in Slurm's queue that these sessions sent, and return their names.
+
+    Slurm is only asked if a session has sent jobs and nobody has looked after them since.
+
+    :raises SlurmError: if Slurm does not answer or refuses; then they can be looked after again.
+    """
+    marks = [mark for session in sessions if (mark := session / slurm_jobs.MARK).exists()]
+    if not marks:
+        return []
+    homes = {mark.parent.resolve() for mark in marks}
+    jobs = [job for job in slurm_jobs.own_jobs() if homes & set(job.directory.resolve().parents)]
+    slurm_jobs.cancel(job.number for job in jobs)
+    for mark in marks:
+        mark.unlink(missing_ok=True)
+    return [f"{job.name} ({job.number}, {job.state})" for job in jobs]

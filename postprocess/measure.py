@@ -12,11 +12,12 @@ from postprocess import reframe_report
 from postprocess.errors import UsageError
 from postprocess.judgement import Finished
 from postprocess.launches import outcome
-from postprocess.leftovers import end_processes
+from postprocess.leftovers import end_jobs, end_processes
 from postprocess.plan import PlannedLaunch, planned_cases, read_plan
 from postprocess.programs import read_program
 from postprocess.progress import Progress
 from postprocess.reframe_driver import SESSION, Reframe, Selection
+from site_configs.slurm_jobs import SlurmError
 
 #: ReFrame's line for the end of a test: result, how many of how many, and the test's name with its
 #: parameters, partition and environment.
@@ -25,6 +26,10 @@ STARTED = re.compile(r"\[ RUN\s+\] (.*)")
 NAMED = re.compile(r"(?P<test>\S+) .*@[^+\s]+\+(?P<environment>\S+)")
 COMPLAINT = re.compile(r"(ERROR|WARNING|\* Reason): (?P<what>.*)")
 FIX = "./plumbline list shows environments, routines and counts"
+
+
+class NoCase(UsageError):
+    """A selection, or a part of it, matches nothing."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,8 @@ class Pass:
 def make_plan(reframe: Reframe, selection: Selection) -> list[PlannedLaunch]:
     """What the selection would run, from a dry run of the checks.
 
-    :raises UsageError: if a check or the site does not load, or the selection matches nothing.
+    :raises UsageError: if a check or the site does not load.
+    :raises NoCase: if the selection, or a part of it, matches nothing.
     """
     process = reframe.start(selection, "--dry-run")
     output = list(reframe.lines(process))
@@ -49,7 +55,7 @@ def make_plan(reframe: Reframe, selection: Selection) -> list[PlannedLaunch]:
         fix = "let the check be an MpicostCheck, or take it out of reframe_checks"
         raise UsageError(f"{stray} would run and plans no case, so nobody would see it fail: {fix}")
     if unmatched := next(without_case(selection, launches), None):
-        raise UsageError(f"{unmatched} matches no case: {FIX}")
+        raise NoCase(f"{unmatched} matches no case: {FIX}")
     return launches
 
 
@@ -118,12 +124,23 @@ def run_plan(
             process.terminate()
         for name in end_processes(SESSION, str(reframe.session)):
             progress.note(f"ended a process that was left behind: {name}")
+        cancel_jobs([reframe.session], "this session", progress)
     entries = reframe_report.read_report(reframe.report)
     if not entries:
         progress.note(f"ReFrame left no report: {complaint(output)}")
     builds = sum(entry.seconds for entry in entries if entry.fixture)
     finished = [finish(launch, reframe, entries) for launch in planned]
     return Pass(finished, builds)
+
+
+def cancel_jobs(sessions: Iterable[Path], whose: str, progress: Progress) -> None:
+    """Cancel the jobs that sessions left in a queue, and say so."""
+    try:
+        for name in end_jobs(sessions):
+            progress.note(f"cancelled a job that {whose} left in the queue: {name}")
+    except SlurmError as error:
+        fix = "squeue --me shows them, and the next session cancels them"
+        progress.note(f"jobs of {whose} may still be in the queue ({error}): {fix}")
 
 
 def show(line: str, progress: Progress) -> None:

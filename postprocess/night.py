@@ -15,7 +15,7 @@ from postprocess.errors import UsageError
 from postprocess.formats import plural
 from postprocess.judgement import Finished, rows, verdicts
 from postprocess.leftovers import end_processes
-from postprocess.measure import make_plan, places, run_plan
+from postprocess.measure import cancel_jobs, make_plan, places, run_plan
 from postprocess.plan import PlannedLaunch, planned_cases, read_plan
 from postprocess.preparation import Prepared, prepare
 from postprocess.progress import Progress
@@ -119,6 +119,7 @@ def open_desk(work: WorkDirectory, request: Request, progress: Progress) -> Desk
     """Set up what the session needs, after ending what an earlier one left running."""
     for name in end_processes(SESSION, f"{work.sessions}/", prefix=True):
         progress.note(f"ended a process that an earlier session left behind: {name}")
+    cancel_jobs(work.sessions.glob("*"), "an earlier session", progress)
     with progress.phase("set-up"):
         prepared = prepare(work, request.site, request.families, progress)
     progress.say(f"built with {prepared.built_with}")

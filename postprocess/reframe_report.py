@@ -9,6 +9,9 @@ from typing import Any
 
 from postprocess.harmless import one_line
 
+NEVER_STARTED = (
+    "never started: "  #: begins what a scheduler's backend says of a job that did not run
+)
 JOB = ("run", "run_wait")  #: phases in which it is the job, not what it left, that fails
 
 
@@ -32,12 +35,19 @@ class Entry:
     needs: tuple[
         tuple[str, str, str], ...
     ] = ()  #: test, partition, environment of each test it builds on
+    tags: tuple[str, ...] = ()
 
     @property
     def timed_out(self) -> bool:
         """Whether ReFrame or the scheduler (Slurm says so in the job's output) ended it at its limit."""
         slurm = any("DUE TO TIME LIMIT" in line for line in self.error_lines)
         return self.result == "fail" and ("job timed out" in self.reason or slurm)
+
+    @property
+    def never_started(self) -> str:
+        """Why its job never started, in the words of the scheduler's backend; empty if it did."""
+        _, found, why = self.reason.partition(NEVER_STARTED)
+        return found + why if self.result == "fail" and self.phase in JOB else ""
 
     @property
     def error_lines(self) -> list[str]:
@@ -99,6 +109,7 @@ def entry(case: dict[str, Any]) -> Entry:
         results={name.rpartition(":")[2]: result[-1] for name, result in values.items()},
         fixture=bool(case.get("fixture")),
         needs=tuple(tuple(needed) for needed in case.get("dependencies_actual") or ()),
+        tags=tuple(case.get("tags") or ()),
     )
 
 

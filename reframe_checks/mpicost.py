@@ -67,6 +67,12 @@ class MpicostCheck(rfm.RunOnlyRegressionTest):
     #: :default: ``[]``
     routines = variable(typ.List[str], value=chosen("routines", []))
 
+    #: The most processes at which a routine is measured (``{"scan_min": 32}``), or a routine at one size
+    #: (``{"alltoall:1000": 32}``), unless routines are asked for by name; without a limit if not in it.
+    #:
+    #: :default: ``{}``
+    left_out_above = variable(typ.Dict[str, int], value={})
+
     #: Measure these sizes (bytes, multiples of 8) in the place of the family's own; its own if empty.
     #:
     #: :default: ``[]``
@@ -154,7 +160,7 @@ class MpicostCheck(rfm.RunOnlyRegressionTest):
         self.session = Path(os.environ.get("PLUMBLINE_SESSION", self.stagedir))
         cases = list(self.all_cases())
         skips = [skip for case in cases if (skip := self.too_large(case))]
-        left_out = {skip.case for skip in skips}
+        skipped = {skip.case for skip in skips}
         self.launch = PlannedLaunch(
             test=self.unique_name,
             partition=self.current_partition.fullname,
@@ -165,7 +171,7 @@ class MpicostCheck(rfm.RunOnlyRegressionTest):
             trials=self.trials,
             time_limit=float(self.time_limit),
             exact=extras["exact"],
-            cases=tuple(case for case in cases if case not in left_out),
+            cases=tuple(case for case in cases if case not in skipped),
             skips=tuple(skips),
         )
         write_launch(self.session, self.launch)
@@ -203,7 +209,10 @@ class MpicostCheck(rfm.RunOnlyRegressionTest):
             f"--sync={self.sync}",
             f"--output={records}",
         ]
-        if peers := self.chosen_peers():
+        if self.launch.exact:  # the order of the cases can matter, and must repeat with the time
+            self.executable_opts.append(f"--seed={self.launch.number}")
+        peers = self.chosen_peers()
+        if peers and any(case.peer for case in self.launch.cases):
             self.executable_opts.append(f"--peers={','.join(map(str, peers))}")
         self.postrun_cmds = ["code=$?", f"echo $code > {ending}", "exit $code"]
 
@@ -271,7 +280,16 @@ class MpicostCheck(rfm.RunOnlyRegressionTest):
     def chosen_sizes(self, routine: str) -> list[int]:
         """The sizes at which a routine of the family is measured."""
         own = self.table[routine]
-        return own if own == [0] else self.sizes or own
+        sizes = own if own == [0] else self.sizes or own
+        return [size for size in sizes if self.routines or self.within_limits(routine, size)]
+
+    def within_limits(self, routine: str, size: int) -> bool:
+        """Whether the site measures a routine of this size at so many processes."""
+        limits = self.left_out_above
+        return all(
+            self.processes <= limits.get(key, self.processes)
+            for key in (routine, f"{routine}:{size}")
+        )
 
     def all_cases(self) -> Iterator[Case]:
         """The cases of this launch and those that are skipped.

@@ -31,7 +31,8 @@ SESSION = "PLUMBLINE_SESSION"
 ONLY_LOOKING = "PLUMBLINE_ONLY_LOOKING"
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")  #: what ReFrame takes for a name
-DEFAULTS = ("trials", "cache", "sync", "peers", "time_limit")  #: variables that a partition may set
+#: Variables of the checks that a partition may set.
+DEFAULTS = ("trials", "cache", "sync", "peers", "left_out_above", "time_limit", "max_pending_time")
 MODULES_SYSTEMS = ("envmod", "lmod", "nomod", "spack")  #: that ReFrame knows
 
 

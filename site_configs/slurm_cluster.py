@@ -6,6 +6,7 @@ cp site_configs/slurm_cluster.py site_configs/mycluster.py
 ./plumbline nightly --site mycluster
 """
 
+from site_configs import slurm
 from site_configs.common import environment, partition, site
 from site_configs.ladder import Topology
 
@@ -17,7 +18,8 @@ environments = [
         family="openmpi",
         library="Open MPI v5.0",
         modules=["openmpi/5.0"],
-        # Open MPI inside a batch job: its own mpirun. srun --mpi=pmix is known to crash at some counts.
+        # Open MPI: its own mpirun inside the job. srun --mpi=pmix (slurm.SRUN_PMIX) is known to crash at some
+        # process counts.
         launcher=["mpirun"],
     ),
     environment(
@@ -25,8 +27,9 @@ environments = [
         family="mpich",
         library="MPICH Version: 4.3",
         modules=["mpich/4.3"],
-        # MPICH with Slurm's PMI-2. Without it srun starts many worlds of one process.
-        launcher=["srun", "--mpi=pmi2"],
+        # MPICH: srun with Slurm's PMI-2. Without it srun starts many worlds of one process. Cray MPICH takes
+        # slurm.SRUN_CRAY, and an MPI that is in the site's MpiDefault slurm.SRUN.
+        launcher=slurm.SRUN_PMI2,
     ),
 ]
 
@@ -42,7 +45,8 @@ site_configuration = site(
     partitions=[
         partition(
             "cpu",
-            scheduler="slurm",  # "squeue" where accounting is switched off
+            # Slurm, with or without accounting; it survives a controller that is away for ten minutes.
+            scheduler=slurm.SCHEDULER,
             # CHANGE: what sbatch needs to reach these nodes. Exclusive nodes make quiet measurements.
             access=["--partition=cpu", "--exclusive"],
             # CHANGE: physical cores; these counts decide which process counts are measured.
@@ -50,6 +54,8 @@ site_configuration = site(
             environments=[entry["name"] for entry in environments],
             # One job at a time: jobs of one night share the network and would disturb each other.
             max_jobs=1,
+            # CHANGE: how long a job may wait in the queue. Once one has waited in vain, the next wait a minute.
+            defaults={"max_pending_time": "12h"},
         ),
     ],
 )

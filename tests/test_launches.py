@@ -225,6 +225,30 @@ def test_the_right_world_on_other_nodes_is_incorrect(tmp_path: Path):
     assert reason == "ran 2 processes, 1 per node, not 2 processes, 2 per node"
 
 
+@pytest.mark.parametrize("damage", ["", "{", '"record"'])
+def test_many_worlds_of_one_process_are_named_even_if_they_garbled_their_file(
+    tmp_path: Path, damage: str
+):
+    launch = planned()
+    leave(tmp_path, launch, whole(processes=1))
+    file = launch.records(tmp_path)
+    file.write_text(file.read_text().replace("\n", f"\n{damage}", 1))
+    found = assess(launch, tmp_path)
+    assert found.verdict == Verdict.INCORRECT
+    assert found.reason == (
+        "many worlds of 1 process ran, not one of 2: the launcher does not belong to the MPI of "
+        "mpich-5_0_2; see its launcher in the site file"
+    )
+
+
+def test_damaged_records_of_a_larger_world_are_not_taken_for_many_worlds(tmp_path: Path):
+    launch = planned()
+    leave(tmp_path, launch, whole(processes=12, mpi_library='"processes":1,'))
+    file = launch.records(tmp_path)
+    file.write_text(file.read_text() + "{")
+    assert "world" not in assess(launch, tmp_path).reason
+
+
 @pytest.mark.parametrize(
     ("ranks", "said"),
     [
