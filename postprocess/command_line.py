@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import signal
 import sys
@@ -13,11 +14,13 @@ from typing import NoReturn
 from postprocess import commands
 from postprocess.errors import UsageError
 from postprocess.harmless import one_line
+from postprocess.site_commands import add as add_site_commands
 from postprocess.workdir import WorkDirectory
 
 DESCRIPTION = "MPI performance regression tests: build, run, judge against references, report."
 EXIT_STATUS = "Exit status: 0 all well, 1 some case is not, 2 wrong use or configuration."
 INTERRUPTED = 130
+STANDARD_ERROR = 2  #: written to as a file descriptor, because a signal may come in the middle of a print
 LARGEST = 10**12  #: of any number; ReFrame and the store have no room for one of any size
 MOST_TRIALS = 1_000_000  #: as mpicost has it
 ASSIGNMENT = re.compile(r"(?P<environment>[^:]+):(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.S | re.A)
@@ -110,8 +113,13 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--bytes", type=sizes, default=[], help="these sizes (multiples of 8)")
     parser.add_argument("--trials", type=trials, help="timed calls per case (default: 51)")
+    add_launching(parser)
+
+
+def add_launching(parser: argparse.ArgumentParser, cache: str = "flush") -> None:
+    """The options that say how a launch is made."""
     parser.add_argument(
-        "--cache", choices=("flush", "warm"), help="before each trial (default: flush)"
+        "--cache", choices=("flush", "warm"), help=f"before each trial (default: {cache})"
     )
     parser.add_argument(
         "--sync",
@@ -130,6 +138,44 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
         metavar="ENVIRONMENT:NAME=VALUE",
         help="set a variable for the launches of one environment",
     )
+
+
+def add_links(parser: argparse.ArgumentParser) -> None:
+    """The options of the comparison of all pairs of nodes, which runs a check and sizes of its own."""
+    parser.add_argument(
+        "--environment", type=comma_list, default=[], help="(default: the first of a partition)"
+    )
+    parser.add_argument("--partition", type=comma_list, default=[], help="only these of the site")
+    parser.add_argument(
+        "--nodes",
+        type=lambda text: [count(text)],
+        default=[],
+        dest="processes",
+        metavar="N",
+        help="this many nodes (default: as many as the site measures)",
+    )
+    parser.add_argument(
+        "--launches", type=count, help="launches (default: as many as a bad link needs)"
+    )
+    parser.add_argument("--trials", type=trials, help="of each pair in a launch")
+    parser.add_argument(
+        "--least",
+        type=count,
+        default=10,
+        metavar="PERCENT",
+        help="name nothing that is slower by less (default: 10)",
+    )
+    parser.add_argument(
+        "--nodes-per-switch",
+        type=count,
+        metavar="N",
+        help="compare pairs of a switch with such pairs; its nodes follow each other by name",
+    )
+    add_launching(parser, cache="warm")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write a machine-readable summary"
+    )
+    parser.set_defaults(routine=[], bytes=[], peers=[], per_node=[1])
 
 
 def add_session(parser: argparse.ArgumentParser) -> None:
@@ -182,6 +228,10 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="where references go (default: the work directory; reviewed ones are in reference_data)",
     )
+    text = "Compare all pairs of nodes with each other: names sick nodes and bad links."
+    session = command("links", commands.links, text)
+    add_site(session)
+    add_links(session)
     session = command("list", commands.list_cases, "The cases that would run, and about how long.")
     add_site(session)
     add_selection(session)
@@ -209,6 +259,10 @@ def build_parser() -> argparse.ArgumentParser:
     )
     session = command("lint", commands.lint, "Check site files, reference files and check files.")
     session.add_argument("paths", nargs="*", type=Path, help="files or directories (default: all)")
+    text = "Write a site file of this machine, check one, or try one out."
+    add_site_commands(
+        found.add_parser("site", help=text, description=text, epilog=EXIT_STATUS), comma_list
+    )
     session = command("where", commands.where, "Absolute path of a program of an environment.")
     session.add_argument("program", choices=("mpicost", "mpicc", "mpiexec"))
     session.add_argument(
@@ -221,9 +275,16 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def end(number: int, _: object) -> None:
+    """Come to an end in good order because of a signal."""
+    text = "plumbline: terminated; what was measured so far is in the session's raw files\n"
+    os.write(STANDARD_ERROR, text.encode())
+    sys.exit(128 + number)
+
+
 def main(source: str, work: str, words: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status. Errors of the user's are one line, never a traceback."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    signal.signal(signal.SIGTERM, end)
     try:
         arguments = build_parser().parse_args(words)
         return arguments.run(WorkDirectory(Path(work), Path(source)), arguments)

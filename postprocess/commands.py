@@ -10,8 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from postprocess import doctor as doctor_page
-from postprocess import linting, listing, night, summaries
+from postprocess import links_command, linting, listing, night, summaries
 from postprocess import papers as views
+from postprocess import site_check as checking_sites
+from postprocess import site_new as making_sites
+from postprocess import site_try as trying_sites
 from postprocess.errors import UsageError
 from postprocess.night import Request
 from postprocess.preparation import prepare, site_file
@@ -69,7 +72,7 @@ def request(work: WorkDirectory, arguments: argparse.Namespace) -> Request:
         mode=arguments.name,
         command=["./plumbline", *sys.argv[1:]],
         site=arguments.site,
-        selection=selection(work, arguments, getattr(arguments, "launches", 1)),
+        selection=selection(work, arguments, getattr(arguments, "launches", None) or 1),
         families=arguments.mpis,
         strict=getattr(arguments, "strict", False),
         json_file=json_file,
@@ -96,6 +99,14 @@ def nightly(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 def calibrate(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Measure references."""
     return night.calibration(work, request(work, arguments), Progress())
+
+
+def links(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Compare all pairs of nodes with each other, and name what is slow."""
+    least, per_switch = arguments.least / 100, arguments.nodes_per_switch or 0
+    demand = links_command.Demand(least, arguments.launches, per_switch)
+    asked = request(work, arguments)
+    return links_command.links(work, asked, demand, Progress())
 
 
 def list_cases(work: WorkDirectory, arguments: argparse.Namespace) -> int:
@@ -137,9 +148,9 @@ def papers(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     if not found:
         missing = "several process counts or partitions"
         raise UsageError(f"{directory}: nothing to compare; choose a session with {missing}")
-    paths = views.write(directory, summary, found)
-    print(views.as_text(found))
-    for path in paths:
+    print(views.as_text(found), flush=True)
+    Progress().say("drawing the pictures")
+    for path in views.write(directory, summary, found):
         print(path)
     return 0
 
@@ -160,6 +171,23 @@ def finished_session(work: WorkDirectory, name: str | None) -> Path:
 def lint(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Check the files that people write."""
     return linting.lint(work, arguments.paths, Progress())
+
+
+def site_new(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Write a site file of the machine at hand."""
+    chosen = (arguments.site, arguments.output, arguments.scheduler, arguments.mpis)
+    return making_sites.new(work, *chosen, Progress())
+
+
+def site_check(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Say what is wrong with a site file, and what a night on it costs."""
+    with work.held():
+        return checking_sites.check(work, arguments.site, Progress())
+
+
+def site_try(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Launch two processes on every partition with every MPI."""
+    return trying_sites.attempt(work, arguments.site, arguments.environment, Progress())
 
 
 def where(work: WorkDirectory, arguments: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from postprocess import references
+from postprocess import references, site_check
 from postprocess.errors import UsageError
 from postprocess.measure import look_at_plan
 from postprocess.plan import planned_cases
@@ -47,7 +47,7 @@ def lint_path(work: WorkDirectory, path: Path, progress: Progress) -> list[str]:
     if path.suffix == ".tsv":
         return references.lint(path)
     if path.suffix == ".py" and is_site(path):
-        return dry_run(work, path, Selection(path, only_looking=True), progress)
+        return site_check.problems(work, path, progress)
     if path.suffix == ".py":
         example = work.source / "site_configs" / EXAMPLE
         selection = Selection(example, checks=path, tag="", only_looking=True)
@@ -66,7 +66,7 @@ def lint_directory(work: WorkDirectory, path: Path) -> list[str]:
 
 
 def dry_run(work: WorkDirectory, path: Path, selection: Selection, progress: Progress) -> list[str]:
-    """What is wrong with a site under every check, or with a check on the example of a site."""
+    """What is wrong with a check on the example of a site."""
     reframe = Reframe(work.source, work.root, work.new_session(), work.reference_roots, None)
     try:
         planned = look_at_plan(reframe, selection)

@@ -75,16 +75,20 @@ def module_shell(command: str) -> str:
         return ""
 
 
-def from_modules() -> list[Candidate]:
-    """One candidate for each environment module whose name is that of an MPI."""
+def mpi_modules() -> list[str]:
+    """The environment modules whose name is that of an MPI, as ``module avail`` lists them."""
     if not (os.environ.get("MODULESHOME") or os.environ.get("LMOD_CMD")) or not shutil.which(
         "bash"
     ):
         return []
     lines = module_shell("module -t avail 2>&1").splitlines()
     names = [line.strip().removesuffix("(default)") for line in lines]
-    modules = [name for name in names if MODULE.search(name) and not name.endswith((":", "/"))]
-    return [candidate for module in modules if (candidate := from_module(module))]
+    return [name for name in names if MODULE.search(name) and not name.endswith((":", "/"))]
+
+
+def from_modules() -> list[Candidate]:
+    """One candidate for each environment module whose name is that of an MPI."""
+    return [candidate for module in mpi_modules() if (candidate := from_module(module))]
 
 
 def from_module(module: str) -> Candidate | None:

@@ -29,7 +29,11 @@ COMMANDS = (
     "lint",
     "where",
     "doctor",
+    "links",
     "papers",
+    "site_new",
+    "site_check",
+    "site_try",
     "test",
 )
 SELECTION = [
@@ -254,12 +258,16 @@ def test_each_command_has_its_function():
         "nightly": "nightly",
         "run": "nightly",
         "calibrate": "calibrate",
+        "links": "links",
         "list": "list_cases",
         "setup": "setup",
         "doctor": "doctor",
         "report": "report",
         "papers": "papers",
         "lint": "lint",
+        "site new": "site_new",
+        "site check x": "site_check",
+        "site try x": "site_try",
         "where mpicc --environment x": "where",
         "test": "test",
     }

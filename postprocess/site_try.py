@@ -1,0 +1,150 @@
+"""Launches the smallest case on every partition with every MPI, and tells what works."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from postprocess.errors import UsageError
+from postprocess.formats import microseconds
+from postprocess.judgement import Finished
+from postprocess.measure import make_plan, run_plan
+from postprocess.night import Request, open_desk
+from postprocess.preparation import site_file
+from postprocess.progress import Progress
+from postprocess.reframe_driver import Selection
+from postprocess.site_check import aligned, file_problems, read_site
+from postprocess.workdir import WorkDirectory
+from site_configs.ladder import Layout
+from site_configs.mpis import Mpi
+from site_configs.pairing import pairing
+from site_configs.reading import Reading
+from site_configs.scheduler import Scheduler
+
+CHECK = Path(__file__).resolve().parent.parent / "reframe_checks" / "luecke.py"
+WORKS = "works"
+TRIALS = 5
+SECONDS = 120  #: that a launch may take; a healthy one takes a few
+HEAD = ("partition", "environment", "on its nodes", "result")
+
+
+def attempt(work: WorkDirectory, site: str, environments: Sequence[str], progress: Progress) -> int:
+    """Try a site; 1 if something does not work.
+
+    :raises UsageError: if there is something wrong with the site file.
+    """
+    path = site_file(work.source, site)
+    with work.held():
+        reading = read_site(work, path)
+        wrong, scheduler = file_problems(reading, path, progress)
+        if wrong:
+            raise UsageError(f"{wrong[0]} (all that is wrong: ./plumbline site check {site})")
+        session, done = launch_all(work, site, smallest(reading, path, environments), progress)
+    rows = sorted([row(each) for each in done] + untried(reading, environments, done))
+    for line in aligned([HEAD, *rows], texts=len(HEAD)):
+        progress.say(line)
+    failed = {environment for _, environment, _, result in rows if not result.startswith(WORKS)}
+    for line in advice(reading, failed, scheduler):
+        progress.say(line)
+    works = sum(result.startswith(WORKS) for *_, result in rows)
+    progress.say(
+        f"{works} of {len(rows)} work" + (f"; files of the jobs: {session}" if failed else "")
+    )
+    return 1 if failed else 0
+
+
+def launch_all(
+    work: WorkDirectory, site: str, selection: Selection, progress: Progress
+) -> tuple[Path, list[Finished]]:
+    """Start everything in a session of its own, of which nothing is stored as a measurement."""
+    desk = open_desk(
+        work, Request("try", ["./plumbline", *sys.argv[1:]], site, selection), progress
+    )
+    _, reframe = desk.open_session("try")
+    planned = make_plan(reframe, selection)
+    return reframe.session, run_plan(reframe, selection, planned, progress).finished
+
+
+def smallest(reading: Reading, path: Path, environments: Sequence[str]) -> Selection:
+    """A broadcast of 8 bytes between two processes: on one node, and on two where a partition has two.
+
+    A broadcast also runs in a world of one, and so tells a launcher that starts many of these.
+    """
+    parts = [part["extras"] for part in reading.configuration["systems"][0]["partitions"]]
+    per_node = [1] if any(part["nodes"] > 1 for part in parts) else []
+    per_node += [2] if any(part["cores_per_node"] > 1 for part in parts) else []
+    choice = {
+        "routines": ["bcast"],
+        "sizes": [8],
+        "processes": [2],
+        "per_node": per_node,
+        "trials": TRIALS,
+        "cache": "warm",
+        "time_limit": f"{SECONDS}s",
+    }
+    return Selection(path, environments, choice, checks=CHECK, tag="")
+
+
+def row(each: Finished) -> tuple[str, ...]:
+    """One launch in the table."""
+    launch, outcome = each.launch, each.outcome
+    where = " + ".join(map(str, Layout(launch.processes, launch.per_node).ranks_per_host))
+    if outcome.records is None:
+        result = f"{outcome.verdict}: {outcome.reason}"
+    else:
+        headline = outcome.records.cases[0].summary.headline
+        result = f"{WORKS}: {microseconds(headline)} us for 8 B"
+    return (launch.partition.partition(":")[2], launch.environment, where, result)
+
+
+def untried(
+    reading: Reading, environments: Sequence[str], done: Sequence[Finished]
+) -> list[tuple[str, ...]]:
+    """What the site has and no launch came of: it must not look as if it worked."""
+    tried = {(each.launch.partition.partition(":")[2], each.launch.environment) for each in done}
+    parts = reading.configuration["systems"][0]["partitions"]
+    wanted = [
+        (part["name"], name)
+        for part in parts
+        for name in part["environs"]
+        if not environments or name in environments
+    ]
+    why = "not tried: two processes fit on none of its layouts"
+    return [(*place, "", why) for place in wanted if place not in tried]
+
+
+def advice(reading: Reading, environments: set[str], scheduler: Scheduler | None) -> list[str]:
+    """What is known to start the processes of the MPIs that failed, where the site does it in another way."""
+    found = []
+    for entry in reading.configuration["environments"]:
+        if entry["name"] in environments:
+            pair = pairing(scheduler, as_mpi(entry))
+            words = list(pair.launcher) if isinstance(pair.launcher, tuple) else pair.launcher
+            if words != entry["extras"]["launcher"]:
+                found.append(
+                    f"{entry['name']}: known to work with {entry['extras']['family']}: launcher={words!r} "
+                    f"({pair.why})"
+                )
+    return found
+
+
+def as_mpi(entry: Mapping[str, Any]) -> Mpi:
+    """An environment of a site as far as its pairing depends on it."""
+    extras = entry["extras"]
+    module = entry["modules"][0] if entry["modules"] else ""
+    mpiexec = str(
+        Path(extras["mpicc"]).with_name(Path(extras["mpicc"]).name.replace("mpicc", "mpiexec"))
+    )
+    return Mpi(
+        entry["name"],
+        extras["family"],
+        "",
+        extras["library"],
+        "",
+        "",
+        extras["mpicc"],
+        mpiexec,
+        module,
+    )

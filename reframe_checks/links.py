@@ -1,0 +1,61 @@
+"""Ping-pong over all pairs of nodes: first one at a time with the first node, then all nodes at once.
+
+Luecke et al. 2001, test 1, sweeps rank 0 over the others; the tournament gives every pair its turn.
+"""
+
+import reframe as rfm
+from reframe.core.builtins import run_after
+from reframe.core.runtime import runtime
+
+from reframe_checks.choice import chosen, chosen_layouts
+from reframe_checks.mpicost import MpicostCheck
+
+LATENCY_AND_BANDWIDTH = [8, 1_000_000]
+#: Trials that each node plays with all its partners together: at a tenth of a millisecond they last about
+#: a second, so that a node which is stopped now and then is seen. Few for each pair where there are many.
+TRIALS_OF_A_NODE = 8000
+FEWEST_TRIALS, MOST_TRIALS = 15, 1000
+
+
+@rfm.simple_test
+class links(MpicostCheck):
+    """All pairs of nodes, one process on each node."""
+
+    descr = "Ping-pong over all pairs of nodes"
+    table = {"pingpong": LATENCY_AND_BANDWIDTH, "tournament": LATENCY_AND_BANDWIDTH}
+    tags = {"links"}
+
+    cache = chosen("cache", "warm")  # it is about the network
+
+    @run_after("init")
+    def take_all_nodes(self):
+        """One process on each of the nodes that were asked for, or on as many as the site measures."""
+        self.valid_systems = [
+            part.fullname
+            for part in runtime().system.partitions
+            if part.fullname in self.valid_systems
+            and self.num_tasks_per_node == 1
+            and self.processes == most_nodes(part)
+        ]
+
+    @run_after("init")
+    def choose_trials(self):
+        """Enough for a node, whatever the number of its partners; the site and the user have precedence."""
+        each = min(max(TRIALS_OF_A_NODE // self.processes, FEWEST_TRIALS), MOST_TRIALS)
+        self.trials = chosen("trials", each)
+
+    def chosen_peers(self) -> list[int]:
+        """All of them, whatever choice a site makes for other checks."""
+        return []
+
+    def partners(self, routine: str) -> list[int]:
+        """Partners of the first node, or rounds of the tournament."""
+        rounds = self.processes - 1 + self.processes % 2
+        last = rounds if routine == "tournament" else self.processes - 1
+        return list(range(1, last + 1))
+
+
+def most_nodes(part) -> int:
+    """The most nodes that a layout of one process per node has on a partition."""
+    layouts = chosen_layouts(part.name, part.extras)
+    return max((layout.processes for layout in layouts if layout.per_node == 1), default=0)

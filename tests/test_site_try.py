@@ -1,0 +1,120 @@
+"""``site try``: what works on a machine and, where it does not, why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from launch_samples import CASES, finished, headline
+from scheduler_samples import CRAY, PBS, answering
+from site_samples import CRAY_MPICH, MPICH, OPENMPI, pbs, slurm, text_of
+from workshop import Workshop
+
+from postprocess.formats import microseconds
+from postprocess.launches import failed
+from postprocess.site_try import advice, row, smallest, untried
+from postprocess.verdicts import Verdict
+from site_configs import inventory, scheduler_pbs, scheduler_slurm
+from site_configs.common import work_directory
+from site_configs.reading import Reader, Reading
+
+SITE = text_of(slurm(CRAY, OPENMPI, MPICH))
+CLUSTER = scheduler_slurm.read(answering(CRAY))
+
+
+@pytest.fixture
+def read(tmp_path: Path):
+    """What a site file says."""
+
+    def of(text: str) -> Reading:
+        path = tmp_path / "mine.py"
+        path.write_text(text)
+        reading = Reader(path).read()
+        assert reading.faults == []
+        return reading
+
+    return of
+
+
+@pytest.mark.parametrize(
+    ("cores", "nodes", "per_node"), [(128, 4, [1, 2]), (128, 1, [2]), (1, 2, [1])]
+)
+def test_two_processes_on_one_node_and_on_two(read, cores: int, nodes: int, per_node: list[int]):
+    text = SITE.replace("cores_per_node=128", f"cores_per_node={cores}")
+    text = text.replace("sockets_per_node=2", "sockets_per_node=1").replace(
+        "nodes=4", f"nodes={nodes}"
+    )
+    found = smallest(read(text), Path("mine.py"), ["mpich-5_0_2"])
+    assert found.choice["per_node"] == per_node
+    assert (found.choice["processes"], found.choice["sizes"]) == ([2], [8])
+    assert found.environments == ["mpich-5_0_2"]
+    assert found.tag == ""  # whatever a night runs
+
+
+def test_what_works_has_its_time_and_what_does_not_its_reason(tmp_path: Path):
+    place = ("cpu", "mpich-5_0_2", "2")
+    done = finished(tmp_path)
+    assert row(done) == (*place, f"works: {microseconds(headline(done, CASES[0]))} us for 8 B")
+    bad = finished(tmp_path, outcome=failed(Verdict.CRASHED, "no such file"))
+    assert row(bad) == (*place, "crashed: no such file")
+    apart = replace(bad.launch.cases[0], per_node=1)
+    bad = replace(bad, launch=replace(bad.launch, cases=(apart,)))
+    assert row(bad)[2] == "1 + 1"
+
+
+def test_what_was_not_launched_does_not_look_as_if_it_worked(read, tmp_path: Path):
+    reading = read(SITE)
+    why = "not tried: two processes fit on none of its layouts"
+    both = [("standard", name, "", why) for name in ("openmpi-5_0_3", "mpich-5_0_2")]
+    assert untried(reading, [], []) == both
+    assert untried(reading, ["mpich-5_0_2"], []) == both[1:]
+    done = finished(tmp_path, outcome=failed(Verdict.CRASHED, ""), partition="mine:standard")
+    assert untried(reading, [], [done]) == both[:1]
+
+
+def test_what_failed_is_told_the_launcher_that_is_known_to_work(read):
+    wrong = SITE.replace("slurm.SRUN_PMI2", '["srun", "--mpi=pmix"]')
+    found = advice(read(wrong), {"mpich-5_0_2"}, CLUSTER)
+    assert len(found) == 1
+    assert found[0].startswith(
+        "mpich-5_0_2: known to work with mpich: launcher='srun-pmi2' (srun with"
+    )
+    assert advice(read(wrong), {"openmpi-5_0_3"}, CLUSTER) == []
+    assert advice(read(SITE), {"mpich-5_0_2", "openmpi-5_0_3"}, CLUSTER) == []
+
+
+def test_advice_for_cray_under_pbs(read):
+    text = text_of(pbs(PBS, CRAY_MPICH)).replace("sockets_per_node=0", "sockets_per_node=1")
+    wrong = text.replace("pbs.PALS", '["mpiexec"]')
+    found = advice(read(wrong), {"cray-mpich-8_1_28_15"}, scheduler_pbs.read(answering(PBS)))
+    assert len(found) == 1 and "launcher='pals'" in found[0]
+
+
+# On this machine, from nothing.
+
+
+def test_a_plain_machine_from_nothing_to_what_works_and_what_does_not(tmp_path: Path):
+    """What ``site new`` writes is well as it is; with the launcher of another MPI, an MPI does not work."""
+    shop, path = Workshop(tmp_path / "home"), tmp_path / "plain.py"
+    mpis = {mpi.family: mpi for mpi in inventory.load(work_directory()).mpis}
+    good, bad = mpis["mpich"], mpis["openmpi"]
+    made = shop.run("site", "new", "plain", "--scheduler", "none", "--output", str(path))
+    assert (made.status, made.errors) == (0, "")
+    assert made.output.splitlines()[-1].endswith(f"./plumbline site check {path}")
+    assert "CHANGE" not in made.output
+    checked = shop.run("site", "check", str(path))
+    assert checked.status == 0, checked.output + checked.errors
+    assert checked.output.splitlines()[-1] == f"{path}: ok"
+
+    launchers = [f'"mpi/{Path(mpi.prefix).name}/bin/mpiexec"' for mpi in (bad, good)]
+    assert launchers[0] in path.read_text()
+    path.write_text(path.read_text().replace(*launchers))
+    tried = shop.run("site", "try", str(path), "--environment", f"{good.name},{bad.name}")
+    assert tried.status == 1, tried.output + tried.errors
+    rows = {line.split()[1]: line for line in tried.output.splitlines() if line.startswith("cpu ")}
+    assert "works: " in rows[good.name]
+    assert "incorrect: many worlds of 1 process ran, not one of 2" in rows[bad.name]
+    assert "1 of 2 work; files of the jobs: " in tried.output
+    assert f"{bad.name}: known to work with openmpi: launcher=" in tried.output
+    assert not any((tmp_path / "home" / "store").glob("*"))
