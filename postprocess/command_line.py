@@ -20,7 +20,7 @@ from postprocess.workdir import WorkDirectory
 DESCRIPTION = "MPI performance regression tests: build, run, judge against references, report."
 EXIT_STATUS = "Exit status: 0 all well, 1 some case is not, 2 wrong use or configuration."
 INTERRUPTED = 130
-STANDARD_ERROR = 2  #: written to as a file descriptor, because a signal may come in the middle of a print
+STANDARD_ERROR = 2  #: as a descriptor: a signal may come in the middle of a print
 LARGEST = 10**12  #: of any number; ReFrame and the store have no room for one of any size
 MOST_TRIALS = 1_000_000  #: as mpicost has it
 ASSIGNMENT = re.compile(r"(?P<environment>[^:]+):(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.S | re.A)

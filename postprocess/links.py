@@ -211,10 +211,11 @@ def limits(rest: Measure, least: float, found: Analysis) -> Limits:
 
 def seen(excess: Matrix, limit: float, found: Analysis) -> float:
     """The least share by which a node or a pair must be slower to be named with probability ``SEEN``."""
-    values = levels.there(excess)
-    nothing = np.zeros(excess.shape[1], bool)
-    sure = found.exact or max(chance(excess, nothing, limit)) * found.looked_at <= ALPHA
-    if not values.size or not sure:
+    measured = excess[:, np.isfinite(excess).any(axis=0)]
+    if not measured.size:
         return math.inf
-    in_each = SEEN ** (1 / excess.shape[0])
-    return math.expm1(limit - float(levels.quantile(values, 1 - in_each)))
+    one = np.arange(measured.shape[1]) == 0  # whichever is slow is none of the others
+    if not found.exact and max(chance(measured, one, limit)) * found.looked_at > ALPHA:
+        return math.inf
+    in_each = SEEN ** (1 / measured.shape[0])
+    return math.expm1(limit - float(levels.quantile(levels.there(measured), 1 - in_each)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -150,8 +151,8 @@ def tell(finished: Sequence[Finished], demand: Demand) -> list[Told]:
 def keep(desk: Desk, session: Session, finished: Sequence[Finished], told: Sequence[Told]) -> int:
     """Show what was found, then keep every trial, and write summary, report and page; the exit status."""
     progress, request = desk.progress, desk.request
-    results = judged(finished, told, rerun(request))
-    failures = failed_launches(results) + [text for each in told if (text := missed(each.sweep))]
+    results = judged(finished, told, shlex.join(request.command))
+    failures = failures_of(results, told)
     named = sum(len(each.findings) for each in told)
     status = 1 if failures or named or not told else exit_status(results, strict=False)
     for line in failures:
@@ -197,22 +198,20 @@ def judged(finished: Sequence[Finished], told: Sequence[Told], again: str) -> li
 def touched(told: Told, slow: Slow, finished: Sequence[Finished]) -> set[Case]:
     """The rounds of the tournament in which a slow pair played, at the size at which it is slow."""
     found = set()
+    names = {told.sweep.nodes[node] for node in slow.who}
     for each in finished:
         where = (each.launch.partition, each.launch.environment)
         if where != (told.sweep.partition, told.sweep.environment):
             continue
-        ranks = {place for place, host in enumerate(hosts(each.run)) if host in names(told, slow)}
+        ranks = {rank for rank, host in enumerate(hosts(each.run)) if host in names}
+        if len(ranks) < len(names):
+            continue  # it ran on other nodes
         for case in each.launch.cases:
             if case.routine == TOURNAMENT and case.bytes == slow.measure.bytes:
                 pairs = each.records[case.variable].pairs
                 if any(ranks <= {pair.a, pair.b} for pair in pairs):
                     found.add(case)
     return found
-
-
-def names(told: Told, slow: Slow) -> set[str]:
-    """The names of the nodes."""
-    return {told.sweep.nodes[node] for node in slow.who}
 
 
 def text_of(told: Told, slow: Slow) -> str:
@@ -222,16 +221,14 @@ def text_of(told: Told, slow: Slow) -> str:
     )
 
 
-def failed_launches(results: Sequence[CaseResult]) -> list[str]:
-    """One line for each way in which launches failed."""
-    well = (Verdict.PASS, Verdict.REGRESSED)
-    failed_cases = [result for result in results if result.verdict not in well]
-    return sorted({f"{place(each.case)}: {each.verdict}: {each.reason}" for each in failed_cases})
-
-
-def place(case: Case) -> str:
-    """Where a case ran."""
-    return f"{case.system}:{case.partition} with {case.environment}"
+def failures_of(results: Sequence[CaseResult], told: Sequence[Told]) -> list[str]:
+    """One line for each way in which launches failed, and for each sweep that lacks pairs."""
+    lines = set()
+    for each in results:
+        if each.verdict not in (Verdict.PASS, Verdict.REGRESSED):
+            where = f"{each.case.system}:{each.case.partition} with {each.case.environment}"
+            lines.add(f"{where}: {each.verdict}: {each.reason}")
+    return sorted(lines) + [text for each in told if (text := missed(each.sweep))]
 
 
 def missed(sweep: Sweep) -> str:
@@ -248,8 +245,3 @@ def headline(named: int, failures: Sequence[str]) -> str:
     if failures:
         return "Not all pairs were measured"
     return f"{plural(named, 'finding')}" if named else "Nothing stands out"
-
-
-def rerun(request: Request) -> str:
-    """The command that measures the same again."""
-    return " ".join(request.command)

@@ -143,10 +143,12 @@ def nothing_else(sweep: Sweep, analysis: Analysis) -> str:
 def would_have_been_seen(analysis: Analysis) -> list[str]:
     """What the sweep could see, by size, with the better statistic for each."""
     lines = []
+    further = "further " if analysis.nodes or analysis.pairs else ""
     for count in sorted({each.measure.bytes for each in analysis.limits}):
         limits = [each for each in analysis.limits if each.measure.bytes == count]
         node, pair = (min(getattr(each, what) for each in limits) for what in ("node", "pair"))
-        text = f"at {size(count)} {slower('node', node)} and {slower('link', pair)}"
+        node_text, link_text = slower(f"{further}node", node), slower(f"{further}link", pair)
+        text = f"at {size(count)} {node_text} and {link_text}"
         lines.append(f"{text} would have been seen ({SEEN:.0%})")
     return lines
 

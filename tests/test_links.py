@@ -154,6 +154,13 @@ def test_what_would_have_been_seen_is_seen(machine):
     assert rate(replace(machine, slow_pairs={(1, 5): 1 + pair}), (1, 5), 20) >= 0.8
 
 
+def test_what_else_would_have_been_seen_is_told_beside_a_finding():
+    machine = replace(EXACT, launches=5, slow_nodes={2: 3.0})
+    found = analyse(machine.measures((1,)))
+    assert named(found) == {(2,)}
+    assert all(each.node == pytest.approx(0.1) for each in found.limits)
+
+
 def test_enough_launches_are_enough_for_a_bad_link():
     for nodes in (4, 6, 8, 16, 64):
         launches = enough_launches(nodes, 4)

@@ -20,7 +20,7 @@ from postprocess.errors import UsageError
 from postprocess.judgement import Finished
 from postprocess.launches import failed
 from postprocess.links import analyse
-from postprocess.links_command import Demand, failed_launches, headline, judged, plan, tell
+from postprocess.links_command import Demand, failures_of, headline, judged, plan, tell, touched
 from postprocess.links_page import Told, as_data, render, write_page
 from postprocess.links_picture import MISSING, STEPS, HeatMap, draw, fitting, steps
 from postprocess.links_sweep import Sweep
@@ -135,7 +135,7 @@ def test_launches_of_a_slow_node_regress_where_it_played(tmp_path: Path):
     results = judged(launches, [told], "./plumbline links")
     regressed = {each.case.routine for each in results if each.verdict == Verdict.REGRESSED}
     assert regressed == {"tournament"}
-    assert not failed_launches(results)
+    assert not failures_of(results, [told])
     assert {each.rerun for each in results} == {"./plumbline links"}
 
 
@@ -150,6 +150,15 @@ def test_only_the_round_of_a_slow_pair_regresses(tmp_path: Path):
     assert all("n2-n5" in each.reason for each in results if each.case in regressed)
 
 
+def test_a_launch_on_other_nodes_has_no_round_of_a_slow_pair(tmp_path: Path):
+    launches = launches_of(tmp_path, slow({"n2-n5"}))
+    (told,) = tell(launches, DEMAND)
+    one = told.analysis.pairs[0]
+    others = Tournament(slow(set()), ("n1", "n3", "n5", "n7")).finished(tmp_path)
+    assert one.who == (1, 4)
+    assert touched(told, one, launches[:1]) and not touched(told, one, [others])
+
+
 def test_a_healthy_machine_passes(tmp_path: Path):
     launches = launches_of(tmp_path, slow(set()))
     (told,) = tell(launches, DEMAND)
@@ -161,9 +170,17 @@ def test_a_launch_that_failed_is_told_and_nothing_is_said_of_its_nodes(tmp_path:
     launches = launches_of(tmp_path, slow({"n3"}))
     launches[2] = replace(launches[2], outcome=failed(Verdict.CRASHED, "the job ended"))
     assert not tell(launches, DEMAND)
-    lines = failed_launches(judged(launches, [], ""))
+    lines = failures_of(judged(launches, [], ""), [])
     assert lines == ["local:cpu with mpich-5_0_2: crashed: the job ended"]
     assert headline(0, lines) == "Not all pairs were measured"
+
+
+def test_pairs_that_a_launch_lacks_fail_the_sweep(tmp_path: Path):
+    launches = launches_of(tmp_path, slow(set()))
+    launches[0] = Tournament(slow(set()), (*NODES[:7], "n9")).finished(tmp_path)
+    (told,) = tell(launches, DEMAND)
+    (line,) = failures_of(judged(launches, [told], ""), [told])
+    assert line.startswith("local:cpu with mpich-5_0_2: not measured in every launch: n1-n8, n1-n9")
 
 
 def test_one_process_is_asked_for_on_each_node():
