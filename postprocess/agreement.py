@@ -81,22 +81,30 @@ def draw(shown: Agreement) -> str:
 
 
 def _name_furthest(axes: Axes, dots: Sequence[Dot]) -> None:
-    """Write what the points furthest out are, away from the diagonal; a name has no other one below it."""
+    """Write what the points furthest out are, each where its name covers no point and no other name."""
+    points = [axes.transData.transform((dot.printed, dot.measured)) for dot in dots]
     named: list[Bbox] = []
     for dot in sorted(dots, key=lambda dot: dot.distance, reverse=True)[:MOST_NAMED]:
-        name, box = one_line(dot.name), _room_for_name(axes, dot)
-        if dot.distance <= math.log(NEAR) or any(box.overlaps(other) for other in named):
+        if dot.distance <= math.log(NEAR):
             continue
-        named.append(box)
-        middle = axes.transData.inverted().transform((box.x0 + box.width / 2, box.y0))
-        axes.text(*middle, name, ha="center", va="bottom", fontsize=FONT, color=INK)
+        for box in _rooms_for_name(axes, dot):
+            if any(box.overlaps(other) for other in named):
+                continue
+            if any(box.contains(*point) for point in points):
+                continue
+            named.append(box)
+            middle = axes.transData.inverted().transform((box.x0 + box.width / 2, box.y0))
+            name = one_line(dot.name)
+            axes.text(*middle, name, ha="center", va="bottom", fontsize=FONT, color=INK)
+            break
 
 
-def _room_for_name(axes: Axes, dot: Dot) -> Bbox:
-    """Where the name of a point goes, in pixels: above one above the diagonal, else below, inside the axes."""
+def _rooms_for_name(axes: Axes, dot: Dot) -> list[Bbox]:
+    """Where the name of a point may go, in pixels: away from the diagonal first, inside the axes."""
     x, y = axes.transData.transform((dot.printed, dot.measured))
     width, height = 0.6 * FONT * len(dot.name), 1.2 * FONT
     ends = axes.get_window_extent()
     left = min(max(x - width / 2, ends.x0), ends.x1 - width)
-    bottom = y + CLEAR if dot.measured > dot.printed else y - CLEAR - height
-    return Bbox.from_bounds(left, bottom, width, height)
+    above, below = y + CLEAR, y - CLEAR - height
+    order = (above, below) if dot.measured > dot.printed else (below, above)
+    return [Bbox.from_bounds(left, bottom, width, height) for bottom in order]

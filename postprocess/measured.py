@@ -32,9 +32,7 @@ TESTS = (  #: of Luecke et al. (2001), in their order; a reduction has the name 
 )
 CONDITIONS = ("program", "cache", "sync")
 #: Verdicts under which a value, if there is one, is no time of the routine.
-UNUSABLE = frozenset(
-    {Verdict.INCORRECT, Verdict.INCOMPLETE, Verdict.CRASHED, Verdict.TIMEOUT, Verdict.SKIPPED}
-)
+UNUSABLE = frozenset({Verdict.INCORRECT, Verdict.INCOMPLETE, Verdict.CRASHED, Verdict.TIMEOUT})
 
 
 @dataclass(frozen=True, order=True)
@@ -138,7 +136,8 @@ class Measured:
 
 
 def arrange(results: Sequence[CaseResult]) -> Measured:
-    """Arrange the cases of a session."""
+    """Arrange the cases of a session. What was skipped was not to be measured, so it is not missing."""
+    results = [result for result in results if result.verdict is not Verdict.SKIPPED]
     most = most_per_node(results)
     several = bool(varying(results, ("system",)))
     found: dict[Cell, list[CaseResult]] = {}

@@ -23,7 +23,8 @@ TEXT_WIDTH = 100
 SCALES = (
     "Time divided by what a simple model of messages expects of it (Luecke et al. 2001): log2 p for "
     "bcast, p-1 for scatter, gather, allgather and alltoall. A flat line scales as the model says. Small "
-    "scatters and gathers may fall: there the log2 p of the model counts too."
+    "messages fall where the algorithm takes log2 p steps: a tree for scatter and gather, and what "
+    "today's MPIs have for allgather and alltoall."
 )
 FOUND = (
     "What the paper found up to 128 processes: bcast nearly constant on all machines but for p < 8; "
@@ -33,9 +34,10 @@ FOUND = (
 )
 STANDS = (
     "Simulated machines are models of links (latency, bandwidth, routes, sharing), made from published "
-    "figures and not validated. They leave out the software of sender and receiver, caches and copies in "
-    "memory, and the vendor's MPI: the algorithms are those of today's MPIs. A ratio that differs from "
-    "the printed one says where these matter; it is no error of either."
+    "figures and not validated. They leave out the work of sender and receiver, copies in memory, "
+    "arithmetic, and the vendor's MPI: the algorithms are those of today's MPIs. Where a ratio differs "
+    "from the printed one, something that is left out matters, or a model is wrong; these tables cannot "
+    "tell which."
 )
 
 AGAINST = (
@@ -44,7 +46,7 @@ AGAINST = (
 )
 IN_PRINT = (
     " Beside it the ratio that the paper prints, where the partition stands for its machine; in brackets "
-    "ln(measured / printed): +0.69 is twice as large, -0.69 half as large."
+    "the measured ratio over the printed one."
 )
 
 

@@ -44,13 +44,13 @@ def nearness(measured: Measured, history: History, tables: Iterable[RatioTable])
     for table in tables:
         for row in table.rows:
             for name in table.environments if row.is_evidence else ():
-                found.setdefault((row.machine, name), []).append(row.difference(name))
+                found.setdefault((row.machine, name), []).append(row.over_printed(name))
     if not found:
         return None
     stands = stands_for(measured, history)
     rows = [
-        (machine, " and ".join(stands[machine]), name, *_nearness(differences))
-        for (machine, name), differences in found.items()
+        (machine, " and ".join(stands[machine]), name, *_nearness(factors))
+        for (machine, name), factors in found.items()
     ]
     return Sheet(
         "How near the ratios come to the printed ones",
@@ -59,8 +59,8 @@ def nearness(measured: Measured, history: History, tables: Iterable[RatioTable])
         tuple(rows),
         (
             "without the ratios to which a model was fitted",
-            "typical factor: exp of the mean |ln(measured / printed)|; "
-            "bias: exp of the mean ln, above 1 where the measured ratios are the larger ones",
+            "typical factor: geometric mean of how far measured and printed are apart, either way; "
+            "bias: geometric mean of measured over printed",
         ),
     )
 
@@ -82,17 +82,17 @@ def _printed(row: Row) -> str:
 
 
 def _cell(row: Row, environment: str) -> str:
-    value, difference = row.ratios[environment], row.difference(environment)
+    value, factor = row.ratios[environment], row.over_printed(environment)
     if value is None:
         return MISSING
-    return ratio(value, 1.0) + (f" ({difference:+.2f})" if difference is not None else "")
+    return ratio(value, 1.0) + (f" ({ratio(factor, 1.0)})" if factor is not None else "")
 
 
-def _nearness(differences: Sequence[float | None]) -> tuple[str, ...]:
-    known = [each for each in differences if each is not None]
-    near = sum(abs(each) <= math.log(NEAR) for each in known)
-    if not known:
-        return (str(len(differences)), "0", MISSING, MISSING, MISSING)
-    typical = math.exp(statistics.fmean(map(abs, known)))
-    bias = math.exp(statistics.fmean(known))
-    return (str(len(differences)), str(len(known)), str(near), ratio(typical, 1), ratio(bias, 1))
+def _nearness(factors: Sequence[float | None]) -> tuple[str, ...]:
+    logs = [math.log(each) for each in factors if each is not None]
+    near = sum(abs(each) <= math.log(NEAR) for each in logs)
+    if not logs:
+        return (str(len(factors)), "0", MISSING, MISSING, MISSING)
+    typical = math.exp(statistics.fmean(map(abs, logs)))
+    bias = math.exp(statistics.fmean(logs))
+    return (str(len(factors)), str(len(logs)), str(near), ratio(typical, 1), ratio(bias, 1))

@@ -5,7 +5,6 @@ Where simulated machines stand for the paper's, the printed ratio stands beside 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -39,12 +38,12 @@ class Row:
         """Whether there is a printed ratio that the model does not come from."""
         return self.printed is not None and not self.fitted
 
-    def difference(self, environment: str) -> float | None:
-        """ln(measured / printed), or None where either is missing."""
+    def over_printed(self, environment: str) -> float | None:
+        """The measured ratio over the printed one, or None where either is missing."""
         measured = self.ratios[environment]
         if measured is None or self.printed is None:
             return None
-        return math.log(measured / self.printed.ratio)
+        return measured / self.printed.ratio
 
 
 @dataclass(frozen=True)

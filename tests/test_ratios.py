@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import pytest
@@ -54,8 +53,8 @@ def test_a_ratio_is_time_over_time_with_the_same_mpi():
     found = row(measured(seconds=seconds), "hypercube")
     assert found.ratios == {"simgrid-mpich": 2.5, "simgrid-ompi": 7.5}
     assert (found.printed.ratio, found.printed.source) == (2.5, "Luecke 2001 Table 2")
-    assert found.difference("simgrid-mpich") == 0
-    assert found.difference("simgrid-ompi") == pytest.approx(math.log(3))
+    assert found.over_printed("simgrid-mpich") == 1
+    assert found.over_printed("simgrid-ompi") == 3
 
 
 def test_every_printed_ratio_of_a_machine_that_is_modelled_stands_beside_one_of_the_session():
@@ -124,7 +123,7 @@ def test_a_missing_time_is_missing_and_never_a_number(lost):
         return
     found = row(these, "hypercube")
     assert set(found.ratios.values()) == {None}
-    assert found.difference("simgrid-mpich") is None
+    assert found.over_printed("simgrid-mpich") is None
     cells = [r for r in ratio_sheets.sheet(these, table(these)).rows if r[1] == "hypercube"]
     assert all(r[2:4] == (MISSING, MISSING) for r in cells)
     nearness = ratio_sheets.nearness(these, HISTORY, ratios.tables(these, HISTORY, TORUS))
@@ -151,6 +150,12 @@ def test_a_value_that_is_no_time_of_the_routine_is_missing(verdict):
     )
     assert row(both, "hypercube").ratios == {"simgrid-mpich": None}
     assert row(both, "myrinet").ratios == {"simgrid-mpich": 3.0}
+
+
+def test_what_was_skipped_is_not_missing():
+    skipped = [result("torus", None, bytes=10_000, verdict=Verdict.SKIPPED)]
+    both = [result("torus", 1.0), result("hypercube", 2.0)]
+    assert [r.operation.bytes for r in table(arrange(both + skipped)).rows] == [8]
 
 
 def test_a_ping_pong_that_lacks_a_partner_is_missing():
@@ -256,7 +261,7 @@ def test_the_table_has_the_form_of_the_papers():
     assert sheet.labels == ("size", "machine")
     assert sheet.columns == ("simgrid-mpich", "simgrid-ompi", "printed")
     assert [r[1] for r in sheet.rows[:4]] == ["hypercube", "myrinet", "ethernet", "fattree"]
-    assert sheet.rows[1] == ("8 B", "myrinet", "3.74 (+1.06)", "3.74 (+1.06)", "1.3")
+    assert sheet.rows[1] == ("8 B", "myrinet", "3.74 (2.88)", "3.74 (2.88)", "1.3")
     assert sheet.rows[3] == ("8 B", "fattree", "0.37", "0.37", NOT_PRINTED)
     assert sheet.notes == ("printed: Luecke 2001 Table 2",)
 
