@@ -16,6 +16,7 @@ from postprocess.preparation import site_file
 from postprocess.progress import Progress
 from postprocess.reframe_driver import Selection
 from postprocess.site_check import aligned, file_problems, read_site
+from postprocess.site_python import registered
 from postprocess.workdir import WorkDirectory
 from site_configs.ladder import Layout
 from site_configs.mpis import Mpi
@@ -116,17 +117,23 @@ def untried(
 
 
 def advice(reading: Reading, environments: set[str], scheduler: Scheduler | None) -> list[str]:
-    """What is known to start the processes of the MPIs that failed, where the site does it in another way."""
+    """What is known to start the processes of the MPIs that failed, where the site does it in another way.
+
+    Nothing where it is not known what starts them: on simulated machines, and if a scheduler was not asked.
+    """
+    partitions = reading.configuration["systems"][0]["partitions"]
+    batch = any(part["scheduler"] != "local" for part in partitions)
+    if any(part["extras"]["exact"] for part in partitions) or (batch and scheduler is None):
+        return []
     found = []
     for entry in reading.configuration["environments"]:
         if entry["name"] in environments:
             pair = pairing(scheduler, as_mpi(entry))
             words = list(pair.launcher) if isinstance(pair.launcher, tuple) else pair.launcher
             if words != entry["extras"]["launcher"]:
-                found.append(
-                    f"{entry['name']}: known to work with {entry['extras']['family']}: launcher={words!r} "
-                    f"({pair.why})"
-                )
+                python = registered(words) if isinstance(words, str) else repr(words)
+                known = f"known to work with {entry['extras']['family']}"
+                found.append(f"{entry['name']}: {known}: launcher={python} ({pair.why})")
     return found
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from launch_samples import CASES, finished, headline
 from scheduler_samples import CRAY, PBS, answering
-from site_samples import CRAY_MPICH, MPICH, OPENMPI, pbs, slurm, text_of
+from site_samples import CRAY_MPICH, MPICH, OPENMPI, PLAIN, pbs, slurm, text_of
 from workshop import Workshop
 
 from postprocess.formats import microseconds
@@ -78,7 +78,7 @@ def test_what_failed_is_told_the_launcher_that_is_known_to_work(read):
     found = advice(read(wrong), {"mpich-5_0_2"}, CLUSTER)
     assert len(found) == 1
     assert found[0].startswith(
-        "mpich-5_0_2: known to work with mpich: launcher='srun-pmi2' (srun with"
+        "mpich-5_0_2: known to work with mpich: launcher=slurm.SRUN_PMI2 (srun with"
     )
     assert advice(read(wrong), {"openmpi-5_0_3"}, CLUSTER) == []
     assert advice(read(SITE), {"mpich-5_0_2", "openmpi-5_0_3"}, CLUSTER) == []
@@ -88,7 +88,17 @@ def test_advice_for_cray_under_pbs(read):
     text = text_of(pbs(PBS, CRAY_MPICH)).replace("sockets_per_node=0", "sockets_per_node=1")
     wrong = text.replace("pbs.PALS", '["mpiexec"]')
     found = advice(read(wrong), {"cray-mpich-8_1_28_15"}, scheduler_pbs.read(answering(PBS)))
-    assert len(found) == 1 and "launcher='pals'" in found[0]
+    assert len(found) == 1 and "launcher=pbs.PALS" in found[0]
+
+
+def test_no_advice_where_it_is_not_known_what_starts_processes(read):
+    """The scheduler is not asked on another host; a simulator starts processes by itself."""
+    wrong = SITE.replace("slurm.SRUN_PMI2", '["srun"]')
+    assert advice(read(wrong), {"mpich-5_0_2"}, None) == []
+    plain = text_of(PLAIN).replace("mpiexec", "prun")
+    assert len(advice(read(plain), {"mpich-5_0_2"}, None)) == 1
+    simulated = plain.replace("max_jobs=1,", "max_jobs=1, exact=True,")
+    assert advice(read(simulated), {"mpich-5_0_2"}, None) == []
 
 
 # On this machine, from nothing.
