@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from simgrid_program import simulated, simulator
 
-from suite.benchmark.simulator import count_messages
+from suite.benchmark.simulator import count_messages, torus
 
 pytestmark = pytest.mark.mpi
 COUNTS = (8, 16, 64)
@@ -80,3 +80,18 @@ def test_a_call_of_unknown_messages_is_not_counted_as_none() -> None:
     with pytest.raises(ValueError, match="PMPI_Isend"):
         count_messages([line], 1)
     assert count_messages(['5 7 2 PMPI_Bcast "1 0 0"\n', "12 0.1 2 1 7\n"], 1).direct == [0]
+
+
+@pytest.mark.parametrize(
+    ("processes", "lengths"),
+    [(1, "2,2,2"), (8, "2,2,2"), (9, "2,2,4"), (128, "4,4,8"), (512, "8,8,8"), (513, "8,8,16")],
+)
+def test_machine_is_as_large_as_it_must_be(processes: int, lengths: str, tmp_path: Path) -> None:
+    words = torus("smpirun", tmp_path, processes).launcher
+    platform, hosts = (
+        Path(words[words.index(option) + 1]).read_text() for option in ("-platform", "-hostfile")
+    )
+    count = math.prod(int(length) for length in lengths.split(","))
+    assert f'topo_parameters="{lengths}"' in platform
+    assert f'radical="0-{count - 1}"' in platform
+    assert hosts.split() == [f"n{number}" for number in range(count)]

@@ -2,9 +2,9 @@
 
 ``python -m suite.benchmark.growth --mpicost BUILD/mpicost --osu DIRECTORY``
 
-Runs programs that were built for SimGrid's SMPI on a torus of 1,024 hosts and prints, for each routine and
-number of processes, what a launch of one case costs beyond the routine itself. Messages and simulated time
-are exact; wall time is that of this machine.
+Runs programs that were built for SimGrid's SMPI on a torus with a host for each process and prints, for
+each routine and number of processes, what a launch of one case costs beyond the routine itself. Messages
+and simulated time are exact; wall time is that of this machine.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ class Overhead:
 class Growth:
     """The programs, and how often each calls its routine."""
 
-    simulator: Simulator
+    smpirun: str
+    directory: Path  #: for the descriptions of the simulated machines
     mpicost: Path
     osu: Path | None  #: directory of OSU's programs
     trials: int
@@ -66,25 +67,28 @@ class Growth:
     def rows(self, counts: Sequence[int]) -> Iterator[Sequence[object]]:
         """One row per number of processes, routine and program."""
         for processes in counts:
+            simulator = torus(self.smpirun, self.directory, processes)
             # What is not sent point to point is what MPI needs to make communicators.
-            start = self.simulator.trace(self.mpicost, processes, "--list").inside
+            start = simulator.trace(self.mpicost, processes, "--list").inside
             for routine, program in ROUTINES.items():
-                own, per_call = self.of_mpicost(routine, processes, start)
+                own, per_call = self.of_mpicost(simulator, routine, processes, start)
                 yield own.row(processes, routine, "mpicost")
                 if self.osu is not None:
-                    theirs = self.of_osu(self.osu / program, routine, processes, per_call)
+                    theirs = self.of_osu(
+                        simulator, self.osu / program, routine, processes, per_call
+                    )
                     yield theirs.row(processes, routine, "osu")
 
     def of_mpicost(
-        self, routine: str, processes: int, start: list[int]
+        self, simulator: Simulator, routine: str, processes: int, start: list[int]
     ) -> tuple[Overhead, list[int]]:
         """Overhead of mpicost, and the messages of one call of the routine on each rank."""
         with tempfile.TemporaryDirectory() as directory:
             file = Path(directory) / "out.jsonl"
             options = (*WARM, "--trials", str(self.trials), "--routine", with_bytes(routine))
             options = (*options, "--output", str(file))
-            traced = self.simulator.trace(self.mpicost, processes, *options)
-            cost = self.simulator.measure(self.mpicost, processes, *options)
+            traced = simulator.trace(self.mpicost, processes, *options)
+            cost = simulator.measure(self.mpicost, processes, *options)
             timed = json.loads(file.read_text().splitlines()[-1])["timed"]
         calls = self.trials + VERIFIED
         routines = [whole - first for whole, first in zip(traced.inside, start, strict=True)]
@@ -94,12 +98,19 @@ class Growth:
         per_call = [messages // calls for messages in routines]
         return Overhead(own, cost.simulated - timed, cost), per_call
 
-    def of_osu(self, program: Path, routine: str, processes: int, per_call: list[int]) -> Overhead:
+    def of_osu(
+        self,
+        simulator: Simulator,
+        program: Path,
+        routine: str,
+        processes: int,
+        per_call: list[int],
+    ) -> Overhead:
         """Overhead of a program of OSU, given the messages of one call on each rank."""
         options = ["-i", str(self.trials), "-x", "0", "-f"]
         options += [] if routine == "barrier" else ["-m", f"{BYTES}:{BYTES}"]
-        traced = self.simulator.trace(program, processes, *options)
-        cost = self.simulator.measure(program, processes, *options)
+        traced = simulator.trace(program, processes, *options)
+        cost = simulator.measure(program, processes, *options)
         all_messages = zip(traced.direct, traced.inside, per_call, strict=True)
         own = [direct + inside - self.trials * each for direct, inside, each in all_messages]
         if min(own) < 0:
@@ -133,8 +144,8 @@ def main() -> int:
     """Run, print."""
     options = arguments()
     with tempfile.TemporaryDirectory() as directory:
-        simulator = torus(options.smpirun, Path(directory))
-        growth = Growth(simulator, options.mpicost.resolve(), options.osu, options.trials)
+        places = (options.smpirun, Path(directory), options.mpicost.resolve(), options.osu)
+        growth = Growth(*places, options.trials)
         print(f"A launch of one case of {BYTES} bytes with {options.trials} timed calls, beyond")
         print("those calls. Messages of a rank, sent and received: the mean and the most.")
         print("Wall time and memory are those of the whole launch.")

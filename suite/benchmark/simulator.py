@@ -18,11 +18,12 @@ TIMING = ("--log=smpi_utils.thres:info", "--cfg=smpi/display-timing:yes")
 TIME_MARK = "Simulated time: "
 #: messages that a rank sends or receives in a call; those inside of other calls have lines of their own
 MESSAGES = {"PMPI_Send": 1, "PMPI_Recv": 1, "PMPI_Sendrecv": 2}
+MOST_HOSTS = 1024
 PLATFORM = """<?xml version="1.0"?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
 <platform version="4.1"><zone id="top" routing="Full">
- <cluster id="torus" prefix="n" suffix="" radical="0-1023" speed="600Mf" bw="350MBps" lat="1.8us"
-  loopback_bw="1GBps" loopback_lat="0.2us" topology="TORUS" topo_parameters="8,8,16"/>
+ <cluster id="torus" prefix="n" suffix="" radical="0-{last}" speed="600Mf" bw="350MBps" lat="1.8us"
+  loopback_bw="1GBps" loopback_lat="0.2us" topology="TORUS" topo_parameters="{lengths}"/>
 </zone></platform>
 """
 
@@ -80,11 +81,21 @@ class Simulator:
         return Cost(said, float(simulated[0]), wall, usage.ru_maxrss * 1024)
 
 
-def torus(smpirun: str, directory: Path) -> Simulator:
-    """A simulator of a 3-D torus of 1,024 hosts, a rank on each, whose description goes to ``directory``."""
-    platform, hosts = directory / "torus.xml", directory / "hosts"
-    platform.write_text(PLATFORM)
-    hosts.write_text("".join(f"n{number}\n" for number in range(1024)))
+def torus(smpirun: str, directory: Path, processes: int = MOST_HOSTS) -> Simulator:
+    """A simulator of a 3-D torus, a rank on each host, whose description goes to ``directory``.
+
+    It has as many hosts as processes, or the next power of two: where ranks fill a part of a ring only, the
+    way from its last rank to its first does not grow with their number as it would on a machine of that size.
+    """
+    doublings = max(
+        3, (processes - 1).bit_length()
+    )  # SimGrid 3.32 needs two hosts in each direction
+    lengths = [2 ** ((doublings + more) // 3) for more in range(3)]
+    count = 2**doublings
+    platform, hosts = directory / f"torus{count}.xml", directory / f"hosts{count}"
+    words = ",".join(map(str, lengths))
+    platform.write_text(PLATFORM.format(last=count - 1, lengths=words))
+    hosts.write_text("".join(f"n{number}\n" for number in range(count)))
     return Simulator([smpirun, *SIMULATE, "-platform", str(platform), "-hostfile", str(hosts)])
 
 
