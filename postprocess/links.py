@@ -8,7 +8,8 @@ so in every launch: a passing disturbance is not.
 
 What is named is slower by a least share, raised where the machine's own nodes or pairs differ by more, and
 its p-value is multiplied by all that was looked at (Bonferroni): a sweep of a healthy machine names anything at
-all with a probability of at most ``ALPHA``.
+all with a probability of at most ``ALPHA`` (in simulations; with up to 2% where few healthy nodes differ for
+good by a standard deviation of 5%).
 """
 
 from __future__ import annotations

@@ -17,8 +17,10 @@ from postprocess.links import (
     Analysis,
     Measure,
     analyse,
+    chance,
     enough_launches,
     interval,
+    throughout,
 )
 
 #: Of a healthy machine; with at most one false alarm in a hundred two are very unlikely.
@@ -88,10 +90,13 @@ def test_a_slow_pair_does_not_name_its_nodes():
     assert all(each.factor == pytest.approx(2.0) for each in found.pairs)
 
 
-def test_a_node_with_half_of_its_pairs_slow_has_bad_links():
+def test_a_node_with_some_of_its_pairs_slow_has_bad_links():
     pairs = {(0, other): 3.0 for other in range(1, 8)}
     found = analyse(replace(EXACT, slow_pairs=pairs).measures((1,)), exact=True)
     assert named(found) == set(pairs)
+    pairs = {(0, other): 3.0 for other in range(1, 11)}
+    found = analyse(replace(EXACT, slow_pairs=pairs).measures((1,)), exact=True)
+    assert (0,) not in named(found)
 
 
 @pytest.mark.parametrize("factor", [1.0, 1.09])
@@ -113,6 +118,15 @@ def test_one_launch_cannot_tell_a_bad_link_from_a_disturbance():
     assert not found.pairs
     assert {each.who for each in found.suspects} == {(2, 7)}
     assert all(math.isinf(each.pair) for each in found.limits)
+
+
+def test_the_more_others_are_disturbed_the_less_sure_is_what_is_slow_throughout():
+    excess = np.array([[1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, math.nan]])
+    slow = throughout(excess, 0.5)
+    assert slow.tolist() == [True, False, False, False]
+    assert chance(excess, slow, 0.5)[0] == pytest.approx(2 / 4 * 1 / 3)
+    excess[1, 0] = math.nan
+    assert chance(excess, throughout(excess, 0.5), 0.5)[0] == pytest.approx(2 / 4)
 
 
 def test_the_more_is_looked_at_the_surer_it_must_be():
