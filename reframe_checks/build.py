@@ -49,19 +49,24 @@ class build_mpicost(rfm.CompileOnlyRegressionTest):
         self.postbuild_cmds = [f"{location_command(self.environment)} > {LOCATION}"]
 
     def build_with_cmake(self):
-        directory = work_directory() / "build" / self.current_environ.name
+        extras = self.current_environ.extras
+        directory = work_directory() / "build" / extras.get("build", self.current_environ.name)
         self.build_system = "CMake"
         self.build_system.configuredir = quote(str(SUITE))
         self.build_system.builddir = quote(str(directory))
         self.build_system.flags_from_environ = False
         self.build_system.max_concurrency = 2
-        wrapper = quote(self.current_environ.extras["mpicc"])
+        wrapper = quote(extras["mpicc"])
+        variable_of_wrapper = extras.get("compiler_variable", "MPI_C_COMPILER")
         self.build_system.config_opts = [
             "-G Ninja",
             "-DCMAKE_BUILD_TYPE=Release",
-            f'-DMPI_C_COMPILER="$(command -v {wrapper})"',  # found once the modules are loaded
+            f'-D{variable_of_wrapper}="$(command -v {wrapper})"',  # found once the modules are loaded
             f"-DCMAKE_INSTALL_PREFIX={quote(str(directory / 'installed'))}",
         ]
+        # Builds of several partitions, or of environments that share one, must not meet in it.
+        lock = quote(f"{directory}.lock")
+        self.prebuild_cmds = [f"mkdir -p {quote(str(directory))}", f"exec 9> {lock}", "flock 9"]
         self.postbuild_cmds = [
             f"cmake --install {quote(str(directory))}",
             f"echo {quote(str(directory / 'installed'))} > {LOCATION}",

@@ -58,3 +58,9 @@ def fits(layout: Layout, extras: Mapping[str, Any]) -> bool:
         and len(layout.ranks_per_host) <= nodes
         and not crowded
     )
+
+
+def within(limits: Mapping[str, int], routine: str, size: int, processes: int) -> bool:
+    """Whether a site's limits on processes, of a routine (``scan_min``) or of one at a size
+    (``alltoall:1000``), let it be measured at so many."""
+    return all(processes <= limits.get(key, processes) for key in (routine, f"{routine}:{size}"))

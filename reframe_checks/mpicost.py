@@ -27,7 +27,7 @@ from postprocess.plan import PlannedLaunch, Skip, write_launch
 from postprocess.reference_book import open_book
 from postprocess.verdicts import Verdict
 from reframe_checks.build import build_mpicost
-from reframe_checks.choice import chosen, chosen_layouts
+from reframe_checks.choice import chosen, chosen_layouts, within
 from reframe_checks.memory import buffer_bytes
 from site_configs.common import EnvironmentLauncher
 from site_configs.ladder import Layout
@@ -281,15 +281,8 @@ class MpicostCheck(rfm.RunOnlyRegressionTest):
         """The sizes at which a routine of the family is measured."""
         own = self.table[routine]
         sizes = own if own == [0] else self.sizes or own
-        return [size for size in sizes if self.routines or self.within_limits(routine, size)]
-
-    def within_limits(self, routine: str, size: int) -> bool:
-        """Whether the site measures a routine of this size at so many processes."""
-        limits = self.left_out_above
-        return all(
-            self.processes <= limits.get(key, self.processes)
-            for key in (routine, f"{routine}:{size}")
-        )
+        limits = {} if self.routines else self.left_out_above
+        return [size for size in sizes if within(limits, routine, size, self.processes)]
 
     def all_cases(self) -> Iterator[Case]:
         """The cases of this launch and those that are skipped.

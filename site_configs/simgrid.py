@@ -1,0 +1,183 @@
+"""SimGrid's SMPI: a real MPI program on a modelled machine, in simulated time that repeats exactly.
+
+SMPI has no collectives of its own but those of other MPIs, of which a *selector* chooses a set: each
+selector is an environment here. A platform file (``platforms/README.md``) is a machine, and a partition.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from shlex import quote
+from typing import Any
+from xml.etree import ElementTree
+
+from reframe.core.backends import register_launcher
+from reframe.core.launchers import JobLauncher
+
+from site_configs.common import environment, only_looking, partition
+from site_configs.ladder import Layout, Topology
+
+PLATFORMS = Path(__file__).parent / "platforms"
+SELECTORS = ("mpich", "ompi", "mvapich2", "impi")  #: those that stand for an MPI implementation
+#: Routines in which Open MPI's algorithms stand in for a selector's own, which are not right in SimGrid 3.32.
+#: MVAPICH2's: the time of gather depends on what ran before it; reduce of 1 MB writes where only the root
+#: may be written to (64 processes), and allreduce fails without that reduce. Intel MPI's: bcast delivers
+#: wrong data (8 processes on 8 nodes), allreduce aborts (32 on 8), reduce is as MVAPICH2's, and gather
+#: crashes (65 on 17).
+REPLACED = {
+    "mvapich2": ("gather", "reduce", "allreduce"),
+    "impi": ("bcast", "allreduce", "reduce", "gather"),
+}
+NEEDED = ("smpicc", "smpirun", "setpriv")  #: setpriv is in util-linux
+FIX = "install SimGrid with SMPI (Debian and Ubuntu: apt-get install libsimgrid-dev)"
+
+#: What a launch is told by its environment, so that its records tell it too.
+PLATFORM, SELECTOR, STAND_INS = "SMPI_PLATFORM", "SMPI_SELECTOR", "SMPI_STAND_INS"
+#: A host file in the place of the launcher's own, to try another placement.
+HOST_FILE = "SMPI_HOST_FILE"
+#: Bytes that the processes of one launch may need together, as in ``8e9``.
+MEMORY = "PLUMBLINE_SIMULATED_MEMORY"
+
+MEMORY_DEFAULT = 500_000_000
+TRIALS = 2  #: one trial tells it all; the first is dropped as everywhere
+#: Partners in ping-pong: near, ever farther, and the last of the papers' 128.
+PEERS = [1, 4, 16, 64, 127]
+TIME_LIMIT = "1800s"  #: of a launch; simulating 1,024 processes takes minutes
+
+
+@register_launcher("smpirun")
+class SmpirunLauncher(JobLauncher):
+    """Starts a program on the platform and with the selector that the job's variables name.
+
+    The simulator writes to standard error which selector it takes (see :func:`selector`), and dies with
+    ``smpirun``: on its own it would compute on.
+    """
+
+    def command(self, job: Any) -> list[str]:
+        """The launch line up to the program. Writes the host file into the job's directory."""
+        hosts = host_list(job.num_tasks, job.num_tasks_per_node)
+        Path(job.workdir, "hosts").write_text("".join(f"{host}\n" for host in hosts))
+        return [
+            "smpirun",
+            *("-wrapper", quote("setpriv --pdeathsig KILL")),
+            *("-np", str(job.num_tasks)),
+            *("-platform", f'"${PLATFORM}"'),
+            *("-hostfile", f'"${{{HOST_FILE}:-hosts}}"'),
+            f'--cfg=smpi/coll-selector:"${SELECTOR}"',
+            f"${STAND_INS}",  # several words, or none
+            "--cfg=smpi/simulate-computation:no",
+            "--log=root.thres:error",
+            "--log=smpi_coll.thres:info",
+        ]
+
+
+def host_list(processes: int, per_node: int) -> list[str]:
+    """The host of each process in turn: node after node is filled."""
+    return [f"n{rank // per_node}" for rank in range(processes)]
+
+
+def hosts_of(platform: Path) -> list[str]:
+    """The hosts of a platform file that consists of one cluster, in the order of the file."""
+    cluster = ElementTree.parse(platform).getroot().find("zone/cluster")
+    if cluster is None:
+        raise ValueError(f"{platform}: has no cluster in its zone")
+    first, last = map(int, cluster.attrib["radical"].split("-"))
+    prefix, suffix = cluster.attrib["prefix"], cluster.attrib["suffix"]
+    return [f"{prefix}{number}{suffix}" for number in range(first, last + 1)]
+
+
+def version() -> str:
+    """Version of the SimGrid on the PATH, as in ``3.32``; empty where the site is only looked at.
+
+    :raises ValueError: if something of it is missing.
+    """
+    if only_looking():
+        return ""
+    missing = [name for name in NEEDED if shutil.which(name) is None]
+    if missing:
+        raise ValueError(f"simulated machines: {missing[0]} is not on the PATH: {FIX}")
+    said = subprocess.run(["smpirun", "-version"], capture_output=True, text=True, check=False)
+    words = said.stdout.split()
+    if words[:2] != ["SimGrid", "version"] or len(words) != 3:
+        raise ValueError(f"simulated machines: smpirun -version said {said.stdout!r}: {FIX}")
+    return words[2]
+
+
+def selector(name: str) -> dict[str, Any]:
+    """The environment of a selector. All share one build: it is the same program.
+
+    ``proof`` is what the running simulator says of itself: without it a launch counts as incorrect.
+    """
+    stand_ins = " ".join(f"--cfg=smpi/{routine}:ompi" for routine in REPLACED.get(name, ()))
+    entry = environment(
+        f"simgrid-{name}",
+        family="simgrid",
+        library=f"SMPI Version {version()}",
+        launcher="smpirun",
+        mpicc="smpicc",
+        env_vars={SELECTOR: name, STAND_INS: quote(stand_ins)},
+    )
+    entry["extras"] |= {
+        "proof": f"Switch to algorithm {name} for collective barrier",
+        "build": "simgrid",
+        "compiler_variable": "CMAKE_C_COMPILER",
+    }
+    return entry
+
+
+def machine(
+    name: str,
+    *,
+    per_node: int,
+    counts: Sequence[int],
+    selectors: Sequence[str] = ("mpich",),
+    sparse: Sequence[Layout] = (),
+    left_out_above: Mapping[str, int] | None = None,
+    nodes_per_switch: int = 0,
+    platform: Path | None = None,
+) -> dict[str, Any]:
+    """The partition of a simulated machine.
+
+    :param per_node: processes on a full node.
+    :param counts: the numbers of processes that a night measures, on full nodes.
+    :param sparse: layouts on other nodes.
+    :param left_out_above: what a night leaves out above how many processes.
+    :param platform: its file, where that is not the one of this name.
+    """
+    file = platform or PLATFORMS / f"{name}.xml"
+    full = [Layout(count, min(count, per_node)) for count in counts]
+    return partition(
+        name,
+        topology=Topology(per_node, nodes=len(hosts_of(file)), nodes_per_switch=nodes_per_switch),
+        environments=[f"simgrid-{each}" for each in selectors],
+        layouts=sorted([*full, *sparse]),
+        defaults={
+            "trials": TRIALS,
+            "cache": "warm",
+            "peers": PEERS,
+            "time_limit": TIME_LIMIT,
+            "left_out_above": dict(left_out_above or {}),
+        },
+        exact=True,
+        shared_memory_bytes=memory_bytes(),
+        env_vars=[[PLATFORM, quote(str(file))]],
+    )
+
+
+def memory_bytes() -> int:
+    """Bytes that the processes of one launch may need together.
+
+    :raises ValueError: if the user's choice is no number.
+    """
+    text = os.environ.get(MEMORY, str(MEMORY_DEFAULT))
+    try:
+        number = int(float(text))
+    except (ValueError, OverflowError):
+        number = 0
+    if number < 1:
+        raise ValueError(f"{MEMORY}: {text!r}: write a number of bytes, as in 8e9")
+    return number
