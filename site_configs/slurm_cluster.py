@@ -1,8 +1,8 @@
 """A cluster with Slurm and environment modules. Copy this file, rename it, and change what is marked.
 
 cp site_configs/slurm_cluster.py site_configs/mycluster.py
-./plumbline lint site_configs/mycluster.py        # says what is wrong, with key and fix
-./plumbline list --site mycluster                 # says what a night would run
+./plumbline site check mycluster
+./plumbline site try mycluster
 ./plumbline nightly --site mycluster
 """
 

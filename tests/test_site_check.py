@@ -194,3 +194,14 @@ def test_what_reframe_refuses_is_a_fault(work, path, progress, monkeypatch):
     monkeypatch.setattr(site_check, "make_plan", refuse)
     assert site_check.check(work, str(path), progress) == 1
     assert said(progress)[-2:] == [f"{path}: ReFrame refuses: that", f"{path}: 1 wrong"]
+
+
+def test_a_launch_that_never_runs_makes_a_site_wrong(work, path, progress, monkeypatch):
+    own = launch(4, 4, partition="mine:standard", time_limit=1e9)
+    monkeypatch.setattr(site_here, "look", lambda: HERE)
+    monkeypatch.setattr(site_here, "wrapper", lambda *_: ())
+    monkeypatch.setattr(site_check, "dry_run", lambda *_: ([own], []))
+    path.write_text(TEXT.replace("login\\\\d+", ".*"))
+    assert site_check.check(work, str(path), progress) == 1
+    assert "its queue ends jobs after" in said(progress)[-2]
+    assert said(progress)[-1] == f"{path}: 1 wrong"

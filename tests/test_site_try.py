@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from launch_samples import CASES, finished, headline
+from rich.console import Console
 from scheduler_samples import CRAY, PBS, answering
 from site_samples import CRAY_MPICH, MPICH, OPENMPI, PLAIN, pbs, slurm, text_of
 from workshop import Workshop
 
+from postprocess import site_try
+from postprocess.errors import UsageError
 from postprocess.formats import microseconds
 from postprocess.launches import failed
+from postprocess.progress import Progress
 from postprocess.site_try import advice, row, smallest, untried
 from postprocess.verdicts import Verdict
+from postprocess.workdir import WorkDirectory
 from site_configs import inventory, scheduler_pbs, scheduler_slurm
 from site_configs.common import work_directory
+from site_configs.login_mpis import LoginMpis
 from site_configs.reading import Reader, Reading
 
 SITE = text_of(slurm(CRAY, OPENMPI, MPICH))
@@ -99,6 +106,40 @@ def test_no_advice_where_it_is_not_known_what_starts_processes(read):
     assert len(advice(read(plain), {"mpich-5_0_2"}, None)) == 1
     simulated = plain.replace("max_jobs=1,", "max_jobs=1, exact=True,")
     assert advice(read(simulated), {"mpich-5_0_2"}, None) == []
+
+
+# The command, without launches.
+
+
+@pytest.fixture
+def attempted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Exit status and last line of an attempt of which only the launches of MPICH came back."""
+    work = WorkDirectory(tmp_path / "home", Path(__file__).resolve().parent.parent)
+    progress = Progress(Console(file=io.StringIO(), width=10_000))
+    done = [finished(tmp_path)]
+    monkeypatch.setattr(site_try, "launch_all", lambda *_: (tmp_path, done))
+
+    def of(text: str) -> tuple[int, str]:
+        path = tmp_path / "mine.py"
+        path.write_text(text)
+        status = site_try.attempt(work, str(path), [], progress)
+        return status, progress.console.file.getvalue().splitlines()[-1]
+
+    return of
+
+
+def test_an_mpi_that_was_not_launched_is_one_that_does_not_work(attempted):
+    local = text_of(replace(PLAIN, mpis=LoginMpis((MPICH,), ())))
+    away = 'hostnames=["nowhere"]'
+    assert attempted(local.replace('hostnames=["login\\\\d+"]', away)) == (0, "1 of 1 work")
+    both = text_of(PLAIN).replace('hostnames=["login\\\\d+"]', away)
+    status, last = attempted(both)
+    assert (status, last[:11]) == (1, "1 of 2 work")
+
+
+def test_a_wrong_site_is_not_tried(attempted):
+    with pytest.raises(UsageError, match=r"jobs: is not known; .*all that is wrong"):
+        attempted(text_of(PLAIN).replace("max_jobs=", "jobs="))
 
 
 # On this machine, from nothing.
