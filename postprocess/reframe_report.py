@@ -12,6 +12,7 @@ from postprocess.harmless import one_line
 NEVER_STARTED = (
     "never started: "  #: begins what a scheduler's backend says of a job that did not run
 )
+INVISIBLE = " \t\r\v\f\0"  #: a line of nothing else says nothing
 JOB = ("run", "run_wait")  #: phases in which it is the job, not what it left, that fails
 
 
@@ -56,7 +57,7 @@ class Entry:
             written = Path(self.directory, self.errors).read_text(errors="replace").split("\n")
         except OSError:
             return []
-        return [line for line in written if line.strip()]
+        return [line for line in written if line.strip(INVISIBLE)]
 
     @property
     def last_words(self) -> str:

@@ -341,7 +341,7 @@ def test_reframe_has_a_say_in_a_launch_whose_files_are_well(
 
 def test_a_crash_is_named_with_the_last_words_of_the_job(tmp_path: Path):
     leave(tmp_path, planned(), None, "139\n")
-    (tmp_path / "rfm_job.err").write_text("first\nsegfault at \x1b[31m0\n\n")
+    (tmp_path / "rfm_job.err").write_text("first\nsegfault at \x1b[31m0\n\n \0")
     said = entry(result="fail", phase="sanity", directory=str(tmp_path), errors="rfm_job.err")
     found = outcome(planned(), tmp_path, said)
     assert found.verdict == Verdict.CRASHED

@@ -17,12 +17,13 @@ LEAST_QUOTA = 1000  #: microseconds; the kernel takes no less
 
 
 def power_off(cluster: Cluster, node: str) -> None:
-    """Everything on a node dies at once."""
-    cluster.run("sh", "-c", "kill -9 -1", machine=node, check=False)
+    """Everything on a node dies at once, and nothing answers for it, not even to refuse a connection."""
+    cluster.run("sh", "-c", "ip link set eth0 down; kill -9 -1", machine=node, check=False)
 
 
 def power_on(cluster: Cluster, node: str) -> None:
     """Start the daemon of a node that was off, and have it used again."""
+    cluster.run("ip", "link", "set", "eth0", "up", machine=node)
     cluster.run("slurmd", "-N", node, machine=node)
     wait_until(f"{node} to be idle", lambda: cluster.state(node) == "idle")
 
