@@ -1,8 +1,10 @@
-"""How much memory the buffers of a case take, where all processes of a launch share one machine's."""
+"""How much memory a case takes where the processes of a launch are simulated, and share one machine's."""
 
 
-def buffer_bytes(routine: str, processes: int, size: int) -> int:
-    """Bytes of the send and receive buffers of all processes together.
+def shared_bytes(routine: str, processes: int, size: int) -> int:
+    """Bytes of the send and receive buffers of all processes together, and of messages on their way.
+
+    SimGrid's scan sends to all higher ranks at once: 2.1 GB were measured for 1 MB and 64 processes.
 
     :param size: bytes by the routine's convention: of a block between two processes, or of a vector.
     """
@@ -12,4 +14,6 @@ def buffer_bytes(routine: str, processes: int, size: int) -> int:
         blocks = processes * (1 + processes)
     else:
         blocks = 2 * processes  # what the root has, and one block or vector on each
+    if routine.startswith("scan_"):
+        blocks += processes * (processes - 1) // 2
     return blocks * size

@@ -28,7 +28,7 @@ from postprocess.reference_book import open_book
 from postprocess.verdicts import Verdict
 from reframe_checks.build import build_mpicost
 from reframe_checks.choice import chosen, chosen_layouts, within
-from reframe_checks.memory import buffer_bytes
+from reframe_checks.memory import shared_bytes
 from site_configs.common import EnvironmentLauncher
 from site_configs.ladder import Layout
 
@@ -180,11 +180,11 @@ class MpicostCheck(rfm.RunOnlyRegressionTest):
     def too_large(self, case: Case) -> Skip | None:
         """Why a case is left out: simulated processes share the memory of one real machine."""
         limit = self.current_partition.extras["shared_memory_bytes"]
-        needed = buffer_bytes(case.routine, case.processes, case.bytes)
+        needed = shared_bytes(case.routine, case.processes, case.bytes)
         if not limit or needed <= limit:
             return None
         sizes = f"{needed / 1e9:.3g} GB, and the simulated processes share {limit / 1e9:.3g} GB"
-        return Skip(case, f"its buffers need {sizes}")
+        return Skip(case, f"it needs {sizes} (shared_memory_bytes of the partition)")
 
     @run_after("setup")
     def choose_launcher(self):

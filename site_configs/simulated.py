@@ -1,7 +1,7 @@
 """Simulated machines: SimGrid on this machine, the papers' machines and a modern one as models.
 
 ./plumbline nightly --site simulated
-./plumbline run --site simulated --partition torus --processes 256,512,1024
+PLUMBLINE_SIMULATED_MEMORY=8e9 ./plumbline run --site simulated --partition torus --processes 256,512,1024
 """
 
 from site_configs.common import site

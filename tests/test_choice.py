@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reframe_checks.choice import CHOICE, chosen, chosen_layouts, fits
-from reframe_checks.memory import buffer_bytes
+from reframe_checks.memory import shared_bytes
 from site_configs.common import partition
 from site_configs.ladder import Layout, Topology
 
@@ -71,7 +71,14 @@ def test_what_fits_has_its_nodes_and_its_cores(processes: int, per_node: int):
 
 @pytest.mark.parametrize(
     ("routine", "blocks"),
-    [("bcast", 16), ("scatter", 16), ("gather", 16), ("allgather", 72), ("alltoall", 128)],
+    [
+        ("bcast", 16),
+        ("scatter", 16),
+        ("gather", 16),
+        ("allgather", 72),
+        ("alltoall", 128),
+        ("scan_sum", 44),
+    ],
 )
-def test_memory_of_all_buffers(routine: str, blocks: int):
-    assert buffer_bytes(routine, 8, 1000) == 1000 * blocks
+def test_memory_of_a_case(routine: str, blocks: int):
+    assert shared_bytes(routine, 8, 1000) == 1000 * blocks
