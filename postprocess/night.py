@@ -168,10 +168,17 @@ def calibrate_unknown(
     ]
     if not unknown:
         return book
+    exact = all(launch.exact for launch in unknown)
+    launches = 1 if exact else AUTOMATIC_LAUNCHES
+    worth = (
+        "simulated time repeats"
+        if exact
+        else "such references are provisional and assert gross changes only (./plumbline calibrate "
+        "measures better ones)"
+    )
     desk.progress.note(
         f"no references yet for {', '.join(sorted({launch.environment for launch in unknown}))}: "
-        f"calibrating with {AUTOMATIC_LAUNCHES} launches each; such references are provisional and "
-        "assert gross changes only (./plumbline calibrate measures better ones)"
+        f"calibrating with {plural(launches, 'launch', 'es')} each; {worth}"
     )
     chosen = desk.request.selection
     counts = sorted({launch.processes for launch in unknown})
@@ -179,7 +186,7 @@ def calibrate_unknown(
         chosen,
         environments=sorted({launch.environment for launch in unknown}),
         choice={**chosen.choice, "processes": counts},
-        launches=AUTOMATIC_LAUNCHES,
+        launches=launches,
     )
     missing = {case for case in planned_cases(unknown) if book.reference(case) is None}
     calibrate(desk, selection, desk.work.provisional, only=missing)

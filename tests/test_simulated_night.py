@@ -66,3 +66,18 @@ def test_provenance_of_a_simulated_reference_names_no_machine():
         origin = json.loads(path.read_text())
         assert set(origin["machine"]) == {"simulated"}
         assert str(Path.home()) not in path.read_text()
+
+
+@pytest.mark.mpi
+def test_a_simulated_machine_without_references_is_calibrated_with_one_launch(
+    workshop: Workshop, tmp_path: Path
+):
+    """A copy of the site has another name, and so nothing to be held against."""
+    site = tmp_path / "copy.py"
+    text = (ROOT / "site_configs" / "simulated.py").read_text()
+    site.write_text(text.replace('    "simulated",', '    "copy",'))
+    few = ("--partition", "ethernet", "--processes", "2", "--per-node", "1", "--routine", "barrier")
+    ended = workshop.measure("--site", str(site), *few)
+    assert ended.status == 0, ended.output + ended.errors
+    assert "calibrating with 1 launch each; simulated time repeats" in ended.output
+    assert [case["verdict"] for case in ended.summary["cases"]] == ["pass"]
