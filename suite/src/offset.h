@@ -12,8 +12,8 @@ struct offset {
 };
 
 /* What the offset is expected to be when the clock shows `now`: the last one measured, and since then the mean
- * rate at which the clocks drifted apart between the first and the last; but none if errors alone can account
- * for what they differ by. So the rate is never more than twice the true one, however poor the measurements. */
+ * rate at which the clocks drifted apart between the first and the last; but none if errors can account for
+ * half of what they differ by. So the rate is never more than twice the true one, however poor the measurements. */
 int64_t offset_expected(const struct offset *first, const struct offset *last, int64_t now);
 
 #endif
