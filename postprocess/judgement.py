@@ -101,7 +101,9 @@ def case_verdict(case: Case, launches: Sequence[Finished], book: ReferenceBook) 
     middle, launch = median_launch(measured)
     value = statistics.median(record.summary.headline for record, _ in measured)
     shelf = book.shelf(case) if book.reference(case) else None
-    differences = [shelf.difference(each.run) for _, each in measured] if shelf else []
+    differences = (
+        [shelf.difference(each.run, each.launch.exact) for _, each in measured] if shelf else []
+    )
     if difference := next(filter(None, differences), ""):
         return CaseResult(
             case,

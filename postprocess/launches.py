@@ -112,6 +112,10 @@ def wrong_world(launch: PlannedLaunch, records: LaunchRecords) -> Outcome | None
     if on_hosts != layout.ranks_per_host:
         there, asked = (short(each) for each in (on_hosts, layout.ranks_per_host))
         return failed(Verdict.INCORRECT, f"ran {there} processes on its hosts, not {asked}")
+    blocks = [host for host, _ in groupby(rank["host"] for rank in records.run["ranks"])]
+    if len(blocks) != len(on_hosts):
+        what = "neighbouring ranks are strewn over hosts, not node after node"
+        return failed(Verdict.INCORRECT, f"{what}; see the launcher in the site file")
     return None
 
 

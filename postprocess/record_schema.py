@@ -6,6 +6,7 @@ Every check raises ValueError, ``key: what is wrong with it``, for a record that
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -82,10 +83,25 @@ def checked_run(entry: Entry) -> Entry:
     entry.object("timer").number("resolution")
     if entry.get("relative_error", float, int, type(None)) is not None:
         entry.number("relative_error")
-    ranks = [host.integer("ranks", least=1) for host in entry.objects("hosts")]
-    if sum(ranks) != entry.integer("processes") or max(ranks) != entry.integer("per_node"):
-        raise ValueError(f"hosts: ranks {shown(ranks)} disagree with processes or per_node")
+    _check_places(entry)
     return entry
+
+
+def _check_places(entry: Entry) -> None:
+    """Hosts and ranks must tell the same of where every process was."""
+    hosts = {each.text("name"): each.integer("ranks", least=1) for each in entry.objects("hosts")}
+    if len(hosts) != len(entry.objects("hosts")):
+        raise ValueError("hosts: two of them have the same name")
+    if sum(hosts.values()) != entry.integer("processes") or max(hosts.values()) != entry.integer(
+        "per_node"
+    ):
+        ranks = list(hosts.values())
+        raise ValueError(f"hosts: ranks {shown(ranks)} disagree with processes or per_node")
+    ranks = entry.objects("ranks")
+    if [each.integer("rank") for each in ranks] != list(range(entry.integer("processes"))):
+        raise ValueError("ranks: are not those from 0 to processes - 1, in turn")
+    if Counter(each.text("host") for each in ranks) != hosts:
+        raise ValueError("ranks: their hosts disagree with hosts")
 
 
 def checked_end(entry: Entry) -> Entry:
@@ -113,9 +129,10 @@ def measured(entry: Entry, run: Entry) -> CaseRecord:
     if late[dropped:].all():
         raise RecordError(Verdict.INCOMPLETE, f"late: none of {trials} trials is left to average")
     routine = _name(entry, "routine")
+    peer = _peer(entry, run, routine)
     return CaseRecord(
         routine=routine,
-        peer=_peer(entry, run, routine),
+        peer=peer,
         bytes=entry.integer("bytes"),
         t_max=t_max,
         t_min=t_min,
@@ -123,7 +140,7 @@ def measured(entry: Entry, run: Entry) -> CaseRecord:
         skew=entry.series("skew", trials),
         late=late,
         summary=summarise(t_max, late, dropped, run.object("timer").number("resolution")),
-        pairs=_pairs(entry, run, t_max, t_min) if _has_pairs(entry, routine) else (),
+        pairs=_pairs(entry, run, peer, t_max, t_min) if _has_pairs(entry, routine) else (),
     )
 
 
@@ -173,16 +190,19 @@ def _has_pairs(entry: Entry, routine: str) -> bool:
 
 
 def _pairs(
-    entry: Entry, run: Entry, t_max: NDArray[np.float64], t_min: NDArray[np.float64]
+    entry: Entry, run: Entry, number: int, t_max: NDArray[np.float64], t_min: NDArray[np.float64]
 ) -> tuple[Pair, ...]:
-    """Every pair of a round once, whose slowest trials are exactly those of ``t_max``."""
+    """Every pair of that round once, whose slowest trials are exactly those of ``t_max``."""
     processes = run.integer("processes")
     pairs = tuple(_pair(each, processes, t_max.size) for each in entry.objects("pairs"))
-    ranks = {rank for pair in pairs for rank in (pair.a, pair.b)}
-    if len(ranks) < 2 * len(pairs):
-        raise ValueError("pairs: a rank is in two of them")
-    if len(pairs) != processes // 2:
-        raise ValueError(f"pairs: {len(pairs)} where {processes} processes make {processes // 2}")
+    games = _games(processes, number)
+    if stranger := next((each for each in pairs if (each.a, each.b) not in games), None):
+        who = f"{stranger.a} and {stranger.b}"
+        raise ValueError(f"pairs: {who} do not meet in round {number} of {processes} processes")
+    if len({each.a for each in pairs}) < len(pairs):
+        raise ValueError("pairs: one of them is there twice")
+    if len(pairs) != len(games):
+        raise ValueError(f"pairs: {len(pairs)} where {processes} processes make {len(games)}")
     times = np.array([pair.t for pair in pairs])
     for wrong, key in ((times.max(axis=0) != t_max, "t_max"), (times.min(axis=0) < t_min, "t_min")):
         if wrong.any():
@@ -190,10 +210,21 @@ def _pairs(
     return pairs
 
 
+def _games(processes: int, number: int) -> set[tuple[int, int]]:
+    """Who meets in a round, lower rank first, by the circle method of the suite (``tournament.c``)."""
+    circle, alone = processes - 1 + processes % 2, number - 1
+    last = [(alone, processes - 1)] if processes % 2 == 0 else []
+    ranks = (rank for rank in range(circle) if rank != alone)
+    met = [(rank, (2 * alone - rank) % circle) for rank in ranks]
+    return {(a, b) for a, b in [*met, *last] if a < b}
+
+
 def _pair(entry: Entry, processes: int, trials: int) -> Pair:
     a, b = entry.integer("a"), entry.integer("b")
     if not a < b < processes:
         raise ValueError(f"pairs: {a} and {b} are no two of {processes} ranks in ascending order")
+    if unknown := sorted(set(entry.fields) - {"a", "b", "t"}):
+        raise ValueError(f"pairs: {shown(unknown[0])} is no key of a pair")
     return Pair(a, b, entry.series("t", trials, zero=False))
 
 

@@ -13,8 +13,10 @@ from postprocess.cases import Case
 from postprocess.references import Reference, ReferenceError
 
 #: Facts of a launch that its reference must share, or the two are not comparable.
-METHOD = ("suite_version", "trials", "dropped", "relative_error", "cpu_model")
-EXACT_METHOD = tuple(key for key in METHOD if key != "cpu_model")  #: simulated on any machine
+SHARED_METHOD = ("suite_version", "trials", "dropped", "relative_error")
+METHOD = (*SHARED_METHOD, "cpu_model")
+EXACT_METHOD = (*SHARED_METHOD, "mpi_library", "platform")  #: simulated, on any machine
+PLATFORM = "SMPI_PLATFORM_HASH"  #: among the variables of a launch in simulated time
 
 
 @dataclass(frozen=True)
@@ -25,15 +27,27 @@ class Shelf:
     references: dict[Case, Reference]
     origin: dict[str, Any]
 
-    def difference(self, run: dict[str, Any]) -> str:
-        """How this run was measured differently from the references, in one line; empty if it was not."""
+    @property
+    def exact(self) -> bool:
+        """Whether they are of simulated time; then all are."""
+        return any(reference.exact for reference in self.references.values())
+
+    def difference(self, run: dict[str, Any], exact: bool) -> str:
+        """How this run, ``exact`` if its time is simulated, was measured differently from the references.
+
+        One line; empty if it was not.
+        """
+        if exact != self.exact:
+            kinds = ("measured", "simulated")
+            return f"time is {kinds[exact]}, and {kinds[self.exact]} in {self.path.name}; calibrate again"
         method = {"suite_version": self.origin["suite_version"], **self.origin.get("method", {})}
-        exact = any(reference.exact for reference in self.references.values())
-        for key in EXACT_METHOD if exact else METHOD:
+        for key, value in method_of(run, exact).items():
             if key not in method:
                 return f"{self.path.name} does not tell the {key} it was measured with; calibrate again"
-            if method[key] != run.get(key):
-                return f"{key} is {run.get(key)!r}, and {method[key]!r} in {self.path.name}; calibrate again"
+            if method[key] != value:
+                return (
+                    f"{key} is {value!r}, and {method[key]!r} in {self.path.name}; calibrate again"
+                )
         return ""
 
 
@@ -83,4 +97,5 @@ def read_origin(path: Path) -> dict[str, Any]:
 
 def method_of(run: dict[str, Any], exact: bool) -> dict[str, Any]:
     """The facts of a launch that make it comparable with another; ``exact`` if its time is simulated."""
-    return {key: run.get(key) for key in (EXACT_METHOD if exact else METHOD)}
+    known = {**run, "platform": run.get("environment", {}).get(PLATFORM)}
+    return {key: known.get(key) for key in (EXACT_METHOD if exact else METHOD)}

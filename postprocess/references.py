@@ -172,6 +172,8 @@ def _parse(
         except ValueError as error:
             problems.append(f"{name}: row {number}: {error}")
     problems += [f"{name}: {problem}" for problem in _order_problems(rows)]
+    if len({reference.exact for reference in rows.values()}) > 1:
+        problems.append(f"{name}: spread: exact in some rows only; simulated time is exact in all")
     return list(rows.values()), problems
 
 

@@ -93,6 +93,7 @@ def is_healthy(verdict: Verdict, strict: bool) -> bool:
 
 
 def exit_status(results: Iterable[CaseResult], strict: bool) -> int:
-    """0 if there is at least one case and every one is healthy, else 1."""
-    verdicts = [result.verdict for result in results]
-    return 0 if verdicts and all(is_healthy(verdict, strict) for verdict in verdicts) else 1
+    """0 if at least one case ran and every one is healthy, else 1."""
+    verdicts = {result.verdict for result in results}
+    ran = verdicts - {Verdict.SKIPPED}
+    return 0 if ran and all(is_healthy(verdict, strict) for verdict in verdicts) else 1

@@ -253,7 +253,7 @@ class MpicostCheck(rfm.RunOnlyRegressionTest):
         """ReFrame's reference tuple of each case that has a comparable reference."""
         place = (self.current_partition.fullname, self.current_environ.name)
         shelf = open_book([Path(root) for root in self.reference_roots], [place]).shelves.get(place)
-        if shelf is None or shelf.difference(self.records.run):
+        if shelf is None or shelf.difference(self.records.run, self.launch.exact):
             return {}
         known = [shelf.references[case] for case in self.launch.cases if case in shelf.references]
         fastest = {each.variable: each.summary.minimum for each in self.records.cases}

@@ -6,6 +6,7 @@ selector is an environment here. A platform file (``platforms/README.md``) is a 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -37,6 +38,7 @@ FIX = "install SimGrid with SMPI (Debian and Ubuntu: apt-get install libsimgrid-
 
 #: What a launch is told by its environment, so that its records tell it too.
 PLATFORM, SELECTOR, STAND_INS = "SMPI_PLATFORM", "SMPI_SELECTOR", "SMPI_STAND_INS"
+PLATFORM_HASH = "SMPI_PLATFORM_HASH"  #: times on another platform are not comparable
 #: A host file in the place of the launcher's own, to try another placement.
 HOST_FILE = "SMPI_HOST_FILE"
 #: Bytes that the processes of one launch may need together, as in ``8e9``.
@@ -164,8 +166,13 @@ def machine(
         },
         exact=True,
         shared_memory_bytes=memory_bytes(),
-        env_vars=[[PLATFORM, quote(str(file))]],
+        env_vars=[[PLATFORM, quote(str(file))], [PLATFORM_HASH, hash_of(file)]],
     )
+
+
+def hash_of(file: Path) -> str:
+    """What a reference keeps of a platform: the beginning of its file's SHA-256."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
 
 
 def memory_bytes() -> int:

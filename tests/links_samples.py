@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -73,12 +74,14 @@ class Tournament:
     number: int = 1
 
     def pairs(self, round_number: int) -> list[tuple[int, int]]:
-        """Pairs of ranks of a round, from 1, by the circle method; with an odd number one is idle."""
+        """Pairs of ranks of a round, from 1, as the suite plays them; with an odd number one is idle."""
         count = len(self.nodes)
-        even = count + count % 2
-        circle = [0, *((step + round_number) % (even - 1) + 1 for step in range(even - 1))]
-        found = (sorted((circle[i], circle[even - 1 - i])) for i in range(even // 2))
-        return [(a, b) for a, b in found if b < count]
+        circle = count - 1 + count % 2
+        games = {(round_number - 1, count - 1)} if count % 2 == 0 else set()
+        for a, b in combinations(range(circle), 2):
+            if (a + b) % circle == (2 * round_number - 2) % circle:
+                games.add((a, b))
+        return sorted(games)
 
     @property
     def rounds(self) -> range:

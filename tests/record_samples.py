@@ -16,7 +16,8 @@ RESOLUTION = 1e-9
 
 
 def run_record(cases: int, processes: int = 2, **changes: Any) -> dict[str, Any]:
-    """The run record of a launch on one node."""
+    """The run record of a launch on one node, if ``hosts`` does not say otherwise."""
+    hosts = changes.get("hosts", [{"name": "n1", "ranks": processes}])
     record = {
         "record": "run",
         "schema": 1,
@@ -31,8 +32,8 @@ def run_record(cases: int, processes: int = 2, **changes: Any) -> dict[str, Any]
         "command": ["mpicost"],
         "processes": processes,
         "per_node": processes,
-        "hosts": [{"name": "n1", "ranks": processes}],
-        "ranks": [{"rank": rank, "host": "n1", "cpus": "0-1"} for rank in range(processes)],
+        "hosts": hosts,
+        "ranks": ranks_of(hosts),
         "kernel": "Linux 6.1",
         "cpu_model": "a processor",
         "caches": [{"level": 1, "type": "Data", "bytes": 32768, "shared_by": 1}],
@@ -49,6 +50,12 @@ def run_record(cases: int, processes: int = 2, **changes: Any) -> dict[str, Any]
         "cases": cases,
     }
     return record | changes
+
+
+def ranks_of(hosts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Host after host is filled."""
+    names = [host["name"] for host in hosts for _ in range(max(0, host["ranks"]))]
+    return [{"rank": rank, "host": name, "cpus": "0-1"} for rank, name in enumerate(names)]
 
 
 def case_record(

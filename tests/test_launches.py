@@ -262,15 +262,29 @@ def test_every_host_must_have_the_ranks_that_the_layout_gives_it(ranks, said):
     class Records:
         mpi_library = LIBRARY
         processes, per_node = 5, 2
-        run: ClassVar = {
-            "hosts": [{"name": f"n{i}", "ranks": each} for i, each in enumerate(ranks)]
-        }
+        hosts: ClassVar = [{"name": f"n{i}", "ranks": each} for i, each in enumerate(ranks)]
+        run: ClassVar = {"hosts": hosts, "ranks": record_samples.ranks_of(hosts)}
 
     layout = {"processes": 5, "per_node": 2}
     launch = planned(cases=tuple(replace(each, **layout) for each in CASES))
     problem = wrong_world(launch, Records())
     assert (problem.reason if problem else "") == said
     assert problem is None or problem.verdict == Verdict.INCORRECT
+
+
+def test_ranks_that_are_strewn_over_hosts_are_incorrect(tmp_path: Path):
+    """As with ``srun --distribution=cyclic``: every host has the right number, of the wrong ranks."""
+    launch = planned(cases=tuple(replace(each, processes=4, per_node=2) for each in CASES))
+    hosts = [{"name": "n1", "ranks": 2}, {"name": "n2", "ranks": 2}]
+    ranks = [
+        {"rank": rank, "host": f"n{1 + rank % 2}", "cpus": str(rank // 2)} for rank in range(4)
+    ]
+    said = whole(processes=4, per_node=2, hosts=hosts)
+    assert assessed(tmp_path, said, launch=launch) == ("", "")
+    said = whole(processes=4, per_node=2, hosts=hosts, ranks=ranks)
+    verdict, reason = assessed(tmp_path, said, launch=launch)
+    assert verdict == "incorrect"
+    assert reason.startswith("neighbouring ranks are strewn over hosts")
 
 
 def test_a_launch_of_which_every_case_is_skipped_did_not_fail(tmp_path: Path):

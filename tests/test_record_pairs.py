@@ -109,9 +109,25 @@ def test_a_pair_is_two_ranks_in_ascending_order(refused, a, b):
     assert refused(changed(0, a=a, b=b)).startswith("pairs")
 
 
-@pytest.mark.parametrize(("a", "b"), [(0, 3), (1, 5), (2, 4), (0, 5)])
-def test_no_rank_plays_twice_at_a_time(refused, a, b):
-    assert refused(changed(1, a=a, b=b)) == "pairs: a rank is in two of them"
+@pytest.mark.parametrize(("a", "b"), [(0, 3), (1, 5), (2, 4)])
+def test_no_rank_plays_with_another_one_than_the_round_says(refused, a, b):
+    said = f"pairs: {a} and {b} do not meet in round 1 of 6 processes"
+    assert refused(changed(1, a=a, b=b)) == said
+
+
+def test_no_pair_is_there_twice(refused):
+    assert refused(changed(1, a=0, b=5)) == "pairs: one of them is there twice"
+
+
+@pytest.mark.parametrize(("processes", "peers"), [(6, (2, 3, 4, 5)), (7, (1, 2, 3, 4, 5, 6))])
+def test_the_pairs_of_another_round_are_refused(refused, processes, peers):
+    for peer in peers:
+        said = refused(launch(processes=processes, peer=peer))
+        assert said.endswith(f" do not meet in round {peer} of {processes} processes")
+
+
+def test_a_key_that_a_pair_does_not_have_is_refused(refused):
+    assert refused(changed(2, median=1e-6)) == "pairs: 'median' is no key of a pair"
 
 
 def test_no_pair_is_missing(refused):

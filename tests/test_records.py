@@ -428,6 +428,12 @@ def test_counts_agree(refused, planned, ended, verdict):
         (RUN, {"hosts": []}),
         (RUN, {"hosts": [{"name": "n1", "ranks": 1}]}),
         (RUN, {"hosts": [{"name": "n1", "ranks": 0}, {"name": "n2", "ranks": 2}]}),
+        (RUN, {"hosts": [{"name": "n1", "ranks": 1}, {"name": "n1", "ranks": 1}]}),
+        (RUN, {"ranks": []}),
+        (RUN, {"ranks": [{"rank": 0, "host": "n1"}]}),
+        (RUN, {"ranks": [{"rank": 0, "host": "n1"}, {"rank": 0, "host": "n1"}]}),
+        (RUN, {"ranks": [{"rank": 1, "host": "n1"}, {"rank": 0, "host": "n1"}]}),
+        (RUN, {"ranks": [{"rank": 0, "host": "n1"}, {"rank": 1, "host": "n2"}]}),
         (BCAST, {"routine": ""}),
         (BCAST, {"routine": "b cast"}),
         (BCAST, {"peer": -1}),
@@ -451,7 +457,7 @@ def test_a_field_that_cannot_be_true_is_named(refused, place, changes):
     assert re.search(rf": line {line}: {keys.get(key, key)}(\.ranks)?: ", str(error))
 
 
-NOT_NEEDED = {"mpi_standard", "compiler", "compiler_flags", "command", "ranks", "kernel"}
+NOT_NEEDED = {"mpi_standard", "compiler", "compiler_flags", "command", "kernel"}
 NOT_NEEDED |= {"cpu_model", "caches", "flush_bytes", "seed", "clock_error", "environment"}
 NEEDED = [(place, key) for place in (RUN, BCAST, END) for key in GOOD[place]]
 NEEDED = [(place, key) for place, key in NEEDED if key not in NOT_NEEDED]

@@ -11,7 +11,7 @@ import pytest
 from launch_samples import CASES, ORIGIN, PLACE, case, write_references
 
 from postprocess import provenance
-from postprocess.reference_book import METHOD, Shelf, method_of, open_book
+from postprocess.reference_book import METHOD, PLATFORM, Shelf, method_of, open_book
 from postprocess.references import Reference, ReferenceError
 
 WHERE = (":".join(PLACE[:2]), PLACE[2])
@@ -77,7 +77,7 @@ def shelf(**origin: Any) -> Shelf:
 
 
 def test_the_same_method_does_not_differ():
-    assert shelf(method=method_of(RUN, exact=False)).difference(RUN) == ""
+    assert shelf(method=method_of(RUN, exact=False)).difference(RUN, exact=False) == ""
     assert set(method_of(RUN, exact=False)) == set(METHOD)
 
 
@@ -86,37 +86,57 @@ def test_the_same_method_does_not_differ():
     [("suite_version", "0.2.0"), ("trials", 11), ("dropped", 0), ("cpu_model", "another")],
 )
 def test_another_method_is_named_with_both_values(key: str, value: Any):
-    found = shelf(method=method_of(RUN, exact=False)).difference(RUN | {key: value})
+    found = shelf(method=method_of(RUN, exact=False)).difference(RUN | {key: value}, exact=False)
     assert found == (f"{key} is {value!r}, and {RUN[key]!r} in mpich.tsv; calibrate again")
     without = {name: fact for name, fact in RUN.items() if name != key}
     assert (
-        shelf(method=method_of(RUN, exact=False)).difference(without).startswith(f"{key} is None")
+        shelf(method=method_of(RUN, exact=False))
+        .difference(without, exact=False)
+        .startswith(f"{key} is None")
     )
 
 
 def test_sampling_that_may_stop_early_is_another_method():
     assert "relative_error" in shelf(method=method_of(RUN, exact=False)).difference(
-        RUN | {"relative_error": 0.1}
+        RUN | {"relative_error": 0.1}, exact=False
     )
 
 
 def test_references_that_tell_no_method_compare_with_nothing():
-    assert "does not tell the trials" in shelf().difference(RUN)
-    assert "suite_version" in shelf().difference(RUN | {"suite_version": "0.2.0"})
+    assert "does not tell the trials" in shelf().difference(RUN, exact=False)
+    assert "suite_version" in shelf().difference(RUN | {"suite_version": "0.2.0"}, exact=False)
 
 
 @pytest.mark.parametrize("key", [key for key in METHOD if key != "suite_version"])
 def test_every_part_of_the_method_must_be_told(key: str):
     partly = {name: value for name, value in method_of(RUN, exact=False).items() if name != key}
-    assert f"does not tell the {key}" in shelf(method=partly).difference(RUN)
+    assert f"does not tell the {key}" in shelf(method=partly).difference(RUN, exact=False)
+
+
+def simulated(method: dict[str, Any]) -> Shelf:
+    return replace(shelf(method=method), references={1: Reference(1, 1.0, 0.0, 2, exact=True)})
 
 
 def test_simulated_time_is_the_same_on_every_processor():
     """All else still counts."""
-    method = method_of(RUN, exact=True)
-    assert set(METHOD) - set(method) == {"cpu_model"}
-    exact = replace(shelf(method=method), references={1: Reference(1, 1.0, 0.0, 2, exact=True)})
-    assert exact.difference(RUN | {"cpu_model": "another"}) == ""
-    assert "trials" in exact.difference(RUN | {"trials": 11})
-    measured = replace(exact, references={1: Reference(1, 1.0, 0.0, 2)})
-    assert "does not tell the cpu_model" in measured.difference(RUN)
+    known = simulated(method_of(RUN, exact=True))
+    assert known.difference(RUN | {"cpu_model": "another"}, exact=True) == ""
+    assert "trials" in known.difference(RUN | {"trials": 11}, exact=True)
+
+
+def test_simulated_time_is_of_one_simulator_and_one_platform():
+    environment = {PLATFORM: "0123456789abcdef"}
+    run = RUN | {"mpi_library": "SMPI 3.32", "environment": environment}
+    known = simulated(method_of(run, exact=True))
+    assert known.difference(run, exact=True) == ""
+    assert "mpi_library is" in known.difference(run | {"mpi_library": "SMPI 3.33"}, exact=True)
+    other = run | {"environment": {PLATFORM: "another"}}
+    assert known.difference(other, exact=True).startswith("platform is 'another', and '0123")
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_simulated_and_measured_time_compare_with_each_other_never(exact: bool):
+    method = method_of(RUN, exact) | method_of(RUN, not exact)
+    known = shelf(method=method) if exact else simulated(method)
+    assert known.difference(RUN, exact=not exact) == ""
+    assert known.difference(RUN, exact).startswith("time is ")

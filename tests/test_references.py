@@ -227,6 +227,14 @@ def test_a_duplicate_names_both_rows(path):
     assert len(references.lint(path)) == 1, "one fault is said once"
 
 
+def test_simulated_and_measured_times_do_not_stand_in_one_file(path):
+    """Else a single exact row would have the other ones compared by the method of simulated time."""
+    rows = table(path)
+    rows[2][COLUMNS.index("spread")] = "exact"
+    put(path, rows)
+    assert "spread: exact in some rows only" in refusal(path)
+
+
 def test_a_duplicate_far_away_is_found_too(path):
     rows = table(path)
     rows.append(rows[1])

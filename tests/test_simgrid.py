@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from workshop import ROOT, Workshop
 
+from postprocess import reference_book
 from reframe_checks.choice import within
 from site_configs import simgrid
 from site_configs.ladder import Layout
@@ -135,7 +136,12 @@ def test_a_platform_of_ones_own_can_be_a_machine(tmp_path: Path):
     file = tmp_path / "two words.xml"
     shutil.copy(simgrid.PLATFORMS / "torus.xml", file)
     entry = machine("mine", per_node=1, counts=[2, 4], platform=file)
-    assert entry["env_vars"] == [[simgrid.PLATFORM, f"'{file}'"]]
+    variables = dict(entry["env_vars"])
+    assert variables[simgrid.PLATFORM] == f"'{file}'"
+    file.write_text(file.read_text().replace("1.8us", "1.7us"))
+    changed = dict(machine("mine", per_node=1, counts=[2, 4], platform=file)["env_vars"])
+    assert changed[simgrid.PLATFORM_HASH] != variables[simgrid.PLATFORM_HASH]
+    assert simgrid.PLATFORM_HASH == reference_book.PLATFORM
     assert entry["extras"]["layouts"] == [[2, 1], [4, 1]]
 
 

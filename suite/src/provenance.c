@@ -97,7 +97,7 @@ static void write_clock(struct json *json, const struct clock *clock)
 static bool matters(const char *variable)
 {
     static const char *const prefixes[] = {"OMPI_", "PRTE_", "PMIX_", "MPICH_", "MPIR_", "I_MPI_", "HYDRA_", "FI_",
-                                           "UCX_",  "OMP_",  "SLURM_", "LD_PRELOAD=", "LD_LIBRARY_PATH="};
+                                           "UCX_",  "OMP_",  "SMPI_",  "SLURM_", "LD_PRELOAD=", "LD_LIBRARY_PATH="};
     for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
         if (strncmp(variable, prefixes[i], strlen(prefixes[i])) == 0)
             return true;
