@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from postprocess.errors import UsageError
 from postprocess.progress import Progress
+from postprocess.site_hosts import sites_for
 from postprocess.workdir import WorkDirectory
 from site_configs import inventory
 from site_configs.inventory import Inventory
@@ -53,11 +55,20 @@ def prepare(
     if families and site != "local":
         raise UsageError(f"--mpis: site {site} declares its MPIs itself; choose with --environment")
     if site == "local":
+        note_own_sites(work.source / "site_configs", progress)
         found = take_inventory(work, families, progress, fresh)
     spack = find_spack(work, progress)
     for mpi in found.mpis if spack and found else ():
         write_environment(work, spack, mpi, progress)
     return Prepared(found, spack)
+
+
+def note_own_sites(directory: Path, progress: Progress) -> None:
+    """Say so if there is a site file for this host: on a login node ``local`` is seldom what is meant."""
+    for name in sites_for(directory, platform.node()):
+        progress.note(
+            f"site_configs/{name}.py is for this host and not used: --site {name} uses it"
+        )
 
 
 def write_environment(work: WorkDirectory, spack: Spack, mpi: Mpi, progress: Progress) -> None:

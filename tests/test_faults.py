@@ -237,6 +237,14 @@ def wait_for_program(workshop: Workshop) -> None:
         time.sleep(0.1)
 
 
+def unmount(directory: Path) -> None:
+    """Unmount; a process that was killed may keep its directory busy for a moment."""
+    deadline = time.monotonic() + 60
+    while subprocess.run(["umount", str(directory)], capture_output=True, check=False).returncode:
+        assert time.monotonic() < deadline, f"{directory} stays busy"
+        time.sleep(0.1)
+
+
 @contextmanager
 def nearly_full(directory: Path, size: str) -> Iterator[None]:
     """A directory on a file system with hardly any room; what it held is back afterwards."""
@@ -251,7 +259,7 @@ def nearly_full(directory: Path, size: str) -> Iterator[None]:
         yield
     finally:
         if mounted.returncode == 0:
-            subprocess.run(["umount", str(directory)], check=True)
+            unmount(directory)
         directory.rmdir()
         aside.rename(directory)
 

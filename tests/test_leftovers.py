@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -93,7 +94,11 @@ def test_a_daemon_with_neither_parent_nor_terminal_is_ended(begin, value):
 
 
 def test_what_a_process_of_the_session_started_is_of_the_session(begin, value):
-    process = begin(value, "import subprocess; subprocess.Popen(['sleep', '60'])")
+    first = "import subprocess; child = subprocess.Popen(['sleep', '60'])"
+    process = begin(value, first)
+    deadline = time.monotonic() + 60
+    while len(processes_of(SESSION, value)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)  # between fork and exec a process shows no environment
     (child,) = processes_of(SESSION, value).keys() - {process.pid}
     assert len(end_processes(SESSION, value)) == 2
     assert process.wait() == -signal.SIGTERM

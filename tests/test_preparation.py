@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import platform
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from rich.console import Console
 
 from postprocess import preparation
 from postprocess.errors import UsageError
-from postprocess.preparation import Prepared, prepare, site_file, site_names
+from postprocess.preparation import Prepared, note_own_sites, prepare, site_file, site_names
 from postprocess.progress import Progress
 from postprocess.workdir import WorkDirectory
 from site_configs.inventory import Inventory
@@ -167,7 +168,16 @@ def test_a_site_that_is_not_there_is_one_line_with_the_choice(site: str):
     with pytest.raises(UsageError) as refused:
         site_file(ROOT, site)
     assert str(refused.value).startswith(f"--site {site}: no file ")
-    assert "choose from local, slurm_cluster" in str(refused.value)
+    choice = str(refused.value).partition("choose from ")[2].split(", ")
+    assert {"local", "simulated", "slurm_cluster"} < set(choice)
+
+
+def test_a_site_file_for_this_host_that_is_not_used_is_named(tmp_path: Path, capsys):
+    (tmp_path / "mine.py").write_text(f"site('mine', hostnames=[{platform.node()!r}])")
+    (tmp_path / "other.py").write_text("site('other', hostnames=['another-host'])")
+    note_own_sites(tmp_path, Progress())
+    said = capsys.readouterr().out
+    assert "--site mine uses it" in said and "other" not in said
 
 
 def test_a_file_that_is_no_text_is_no_site(tmp_path: Path):

@@ -78,7 +78,7 @@ def changed(workshop: Workshop, environment: str, variable: str, value: str) -> 
         ("better_headline", "incorrect", "headline"),
         ("fewer_trials", "incorrect", "trials"),
         ("other_mpi", "incorrect", "Some MPI"),
-        ("smaller_world", "incorrect", "processes"),
+        ("smaller_world", "incorrect", "many worlds of 1 process"),
         ("no_end", "incomplete", "end"),
         ("truncated", "incomplete", ""),
         ("empty", "incomplete", ""),
