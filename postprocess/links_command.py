@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from postprocess.cases import Case
@@ -20,6 +21,7 @@ from postprocess.links_words import (
     findings,
     named_pairs,
     nothing_else,
+    of_places,
     suspicion,
     would_have_been_seen,
 )
@@ -65,8 +67,11 @@ def links(work: WorkDirectory, request: Request, demand: Demand, progress: Progr
         progress.move("running", "build", done.build_seconds)
         finished = [checked(each) for each in done.finished]
         with progress.phase("analysis"):
+            pairs = write_pairs(
+                work.store, session.name, finished
+            )  # whatever comes of the analysis
             told = tell(finished, demand)
-        return keep(desk, session, finished, told)
+        return keep(desk, session, finished, told, pairs)
 
 
 def plan(
@@ -142,14 +147,19 @@ def tell(finished: Sequence[Finished], demand: Demand) -> list[Told]:
     for sweep in sweeps(finished, demand.per_switch):
         analysis = analyse(sweep.measures, demand.least, sweep.exact)
         remarks = [nothing_else(sweep, analysis), *would_have_been_seen(analysis)]
-        remarks += [suspicion(sweep, analysis), contention(sweep)]
+        remarks += [suspicion(sweep, analysis), of_places(sweep, analysis), contention(sweep)]
         named = findings(sweep, analysis)
         told.append(Told(sweep, analysis, named, [text for text in remarks if text]))
     return told
 
 
-def keep(desk: Desk, session: Session, finished: Sequence[Finished], told: Sequence[Told]) -> int:
-    """Show what was found, then keep every trial, and write summary, report and page; the exit status."""
+def keep(
+    desk: Desk, session: Session, finished: Sequence[Finished], told: Sequence[Told], pairs: Path
+) -> int:
+    """Show what was found, then write store, summary, report and page; the exit status.
+
+    :param pairs: the file that has every trial of every pair.
+    """
     progress, request = desk.progress, desk.request
     results = judged(finished, told, shlex.join(request.command))
     failures = failures_of(results, told)
@@ -164,7 +174,6 @@ def keep(desk: Desk, session: Session, finished: Sequence[Finished], told: Seque
         session, desk.prepared, finished, results, status, progress.notes, progress.phases
     )
     with progress.phase("analysis"):
-        pairs = write_pairs(desk.work.store, session.name, finished)
         write_files(desk.work, session, finished, results, data)
         page = write_page(session, told, failures, headline(named, failures))
     if request.json_file:

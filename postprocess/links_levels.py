@@ -100,12 +100,23 @@ def ratios(log: Matrix) -> Matrix:
     return np.exp(median(log - np.minimum(typical[:, :, None], typical[:, None, :])))
 
 
+def without_peers(switch: Sequence[int]) -> list[int]:
+    """Nodes of whose pairs there is no other of the same kind: one that is alone beside a single switch."""
+    sizes = {number: list(switch).count(number) for number in switch}
+    return [node for node, number in enumerate(switch) if len(sizes) == 2 and sizes[number] == 1]
+
+
 def beside_their_kind(log: Matrix, switch: Sequence[int]) -> Matrix:
-    """Pairs of one switch and pairs of two on one level; ``switch``: its number for every node."""
+    """Pairs of one switch and pairs of two on one level; ``switch``: its number for every node.
+
+    One of the two kinds may have no pair: a single switch, or every node on one of its own.
+    """
     number = np.asarray(switch)
     near = number[:, None] == number[None, :]
     moved = log.copy()
     for kind in (near, ~near):
+        if not kind.any():
+            continue
         level = median(log[:, kind], axis=1)
         moved[:, kind] -= np.where(np.isnan(level), 0.0, level)[:, None]
     return moved

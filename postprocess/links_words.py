@@ -10,7 +10,7 @@ import numpy as np
 
 from postprocess.formats import plural, size
 from postprocess.links import CONFIDENCE, SEEN, Analysis, Limits, Slow
-from postprocess.links_levels import there
+from postprocess.links_levels import there, without_peers
 from postprocess.links_sweep import Sweep
 
 SHOWN = 5  #: nodes, partners or suspects that a line names before it only counts them
@@ -178,6 +178,21 @@ def suspicion(sweep: Sweep, analysis: Analysis) -> str:
     more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
     return (
         f"slow, but perhaps by chance: {', '.join(texts[:SHOWN])}{more}; more --launches would tell"
+    )
+
+
+def of_places(sweep: Sweep, analysis: Analysis) -> str:
+    """What a node's place in the network may have to do with the findings; empty if nothing."""
+    switch = sweep.measures[0].switch
+    if switch:
+        nodes = [sweep.nodes[node] for node in without_peers(switch)]
+        alone = "alone on its switch, and no other node's pairs are like its own"
+        return f"nothing is said of node {nodes[0]}: it is {alone}" if nodes else ""
+    if not analysis.nodes and not analysis.pairs:
+        return ""
+    return (
+        "the switches are not known: nodes that differ in their place (alone or few on a switch) look slow "
+        "too; --nodes-per-switch N compares pairs of a switch with such pairs"
     )
 
 

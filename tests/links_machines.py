@@ -95,10 +95,18 @@ def groups(nodes: int, each: int, bad: Mapping[str, float]) -> Network:
 
 def write_site(directory: Path, machines: Mapping[str, Network]) -> Path:
     """Write the platforms and the site file that has a partition for each; the path of the site file."""
-    files = {
-        name: (network.nodes, str(network.write(directory / f"{name}.xml")))
-        for name, network in machines.items()
-    }
+    return write_partitions(
+        directory,
+        {
+            name: (network.nodes, network.write(directory / f"{name}.xml"))
+            for name, network in machines.items()
+        },
+    )
+
+
+def write_partitions(directory: Path, partitions: Mapping[str, tuple[int, Path]]) -> Path:
+    """Write a site file whose partitions are so many nodes of a platform; its path."""
+    machines = {name: (nodes, str(file)) for name, (nodes, file) in partitions.items()}
     path = directory / "drawn.py"
-    path.write_text(SITE.format(machines=files))
+    path.write_text(SITE.format(machines=machines))
     return path

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from links_machines import direct, groups, star, write_site
+from links_machines import direct, groups, star, write_partitions, write_site
 from workshop import Ended, Workshop
+
+from site_configs.simgrid import PLATFORMS
 
 MACHINES = {
     "healthy": star(8, {}),
@@ -19,17 +21,31 @@ MACHINES = {
 }
 
 
-@pytest.fixture(scope="module")
-def sweep(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ended, dict[str, Any]]:
-    """All machines in one session, and its JSON page."""
-    if not (shutil.which("smpicc") and shutil.which("smpirun")):
-        pytest.skip("no SimGrid: smpicc and smpirun are not on the PATH")
-    directory: Path = tmp_path_factory.mktemp("drawn")
+#: Nodes of a fat tree with 16 a switch: one alone on the last, half of it, one alone behind two full ones.
+PARTLY_FILLED = (17, 24, 33)
+
+
+def measure(directory: Path, site: Path, *words: str) -> tuple[Ended, dict[str, Any]]:
+    """All machines of a site in one session, and its JSON page."""
     shop = Workshop(directory / "home")
-    ended = shop.run("links", "--site", str(write_site(directory, MACHINES)))
+    ended = shop.run("links", "--site", str(site), *words)
     pages = list((shop.home / "sessions").glob("*/links.json"))
     assert len(pages) == 1, ended.output + ended.errors
     return ended, json.loads(pages[0].read_text())
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where a session works."""
+    if not (shutil.which("smpicc") and shutil.which("smpirun")):
+        pytest.skip("no SimGrid: smpicc and smpirun are not on the PATH")
+    return tmp_path_factory.mktemp("drawn")
+
+
+@pytest.fixture(scope="module")
+def sweep(directory: Path) -> tuple[Ended, dict[str, Any]]:
+    """All machines in one session."""
+    return measure(directory, write_site(directory, MACHINES))
 
 
 def found(page: dict[str, Any], partition: str) -> list[tuple[str, list[list[str]]]]:
@@ -62,3 +78,13 @@ def test_the_session_says_so(sweep):
     ended, page = sweep
     assert (ended.status, page["failures"]) == (1, [])
     assert "heat maps:" in ended.output
+
+
+def test_nodes_of_partly_filled_switches_are_healthy(tmp_path: Path, directory: Path):
+    """The synchroniser releases their ranks one after the other; that is in no pair's time."""
+    file = PLATFORMS / "fattree.xml"
+    site = write_partitions(tmp_path, {f"of{nodes}": (nodes, file) for nodes in PARTLY_FILLED})
+    ended, page = measure(tmp_path, site, "--trials", "2", "--nodes-per-switch", "16")
+    for nodes in PARTLY_FILLED:
+        assert found(page, f"of{nodes}") == []
+    assert (ended.status, page["failures"]) == (0, [])

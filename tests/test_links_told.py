@@ -7,9 +7,11 @@ import re
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
+import polars as pl
 import pytest
 from launch_samples import planned
 from links_samples import Machine, Tournament
@@ -29,14 +31,17 @@ from postprocess.links_words import (
     contention,
     findings,
     nothing_else,
+    of_places,
     suspicion,
     would_have_been_seen,
 )
 from postprocess.measure import NoCase
+from postprocess.night import Request
 from postprocess.progress import Progress
 from postprocess.reframe_driver import Selection
 from postprocess.summary_file import Session
 from postprocess.verdicts import Verdict
+from postprocess.workdir import WorkDirectory
 
 NODES = tuple(f"n{number}" for number in range(1, 9))
 DEMAND = Demand(least=0.1, launches=None)
@@ -120,6 +125,68 @@ def test_what_is_slow_but_not_surely_is_told_and_not_named():
         small == "at 8 B no node however slow and no link however slow would have been seen (90%)"
     )
     assert large.startswith("at 1 MB no node")
+
+
+def placed(tmp_path: Path, times, nodes: int, per_switch: int) -> Told:
+    """What is told of so many nodes with so many at a switch."""
+    names = tuple(f"n{number}" for number in range(1, nodes + 1))
+    (told,) = tell(
+        launches_of(tmp_path, times, nodes=names), replace(DEMAND, per_switch=per_switch)
+    )
+    return told
+
+
+def test_a_finding_may_be_a_matter_of_place_where_switches_are_not_known(tmp_path: Path):
+    def far(a: str, b: str, size: int) -> float:
+        return (3.0 if "n9" in (a, b) else 1.0) * 1e-6 * (1 + size)
+
+    told = placed(tmp_path, far, nodes=9, per_switch=0)
+    assert [text.split(":")[0] for text in texts(told)] == ["node n9"]
+    (remark,) = (text for text in told.remarks if "place" in text)
+    assert "alone or few on a switch" in remark and "--nodes-per-switch" in remark
+    told = placed(tmp_path, far, nodes=9, per_switch=8)
+    assert not told.findings
+    assert "nothing is said of node n9: it is alone on its switch, " in "\n".join(told.remarks)
+
+
+def test_nothing_is_said_of_places_where_nothing_is_found_or_all_have_peers(tmp_path: Path):
+    for per_switch in (0, 3, 4, 8):
+        told = placed(tmp_path, slow(set()), nodes=8, per_switch=per_switch)
+        assert not of_places(told.sweep, told.analysis)
+
+
+@pytest.mark.parametrize("per_switch", [1, 8, 9, 1000])
+def test_pairs_may_be_all_of_one_switch_or_all_of_two(tmp_path: Path, per_switch: int):
+    assert not placed(tmp_path, slow(set()), 8, per_switch).findings
+    found = placed(tmp_path, slow({"n3"}), 8, per_switch).findings
+    assert [(each.kind, each.who) for each in found] == [("node", ((2,),))]
+
+
+class Broken(Exception):
+    """The analysis fails."""
+
+
+def test_trials_are_kept_whatever_comes_of_the_analysis(tmp_path: Path, monkeypatch):
+    def broken(*_):
+        raise Broken
+
+    work = WorkDirectory(tmp_path / "home", tmp_path)
+    work.root.mkdir()
+    session = Session(tmp_path / "20261121T120000Z-1", "links", "site", ["./plumbline"], False)
+    launches = launches_of(tmp_path, slow(set()), number=1)
+    desk = SimpleNamespace(open_session=lambda mode: (session, None))
+    done = SimpleNamespace(finished=launches, build_seconds=0.0)
+    monkeypatch.setattr(links_command, "open_desk", lambda *_: desk)
+    monkeypatch.setattr(
+        links_command, "plan", lambda *_: (None, [each.launch for each in launches])
+    )
+    monkeypatch.setattr(links_command, "run_plan", lambda *_: done)
+    monkeypatch.setattr(links_command, "analyse", broken)
+    request = Request("links", ["./plumbline"], "site", Selection(Path("site.py")))
+    with pytest.raises(Broken):
+        links_command.links(work, request, DEMAND, Progress())
+    kept = pl.read_parquet(work.store / "pairs" / f"{session.name}.parquet")
+    assert kept.height == 2 * (28 + 7)
 
 
 def test_contention_is_what_is_left_when_all_are_busy(tmp_path: Path):

@@ -123,6 +123,23 @@ def test_all_rounds_in_simulated_time(processes: int, tmp_path: Path) -> None:
         assert times[0, 7] == pytest.approx(times[0, 1], rel=0.1)
 
 
+@pytest.mark.parametrize("processes", [5, 17])
+def test_how_ranks_are_released_is_in_no_time_of_a_pair(processes: int, tmp_path: Path) -> None:
+    """Partners meet before they are timed. A start window has them all start at once, a barrier does not."""
+    options = ("--cache", "warm", "--routine", "tournament:8", "--trials", "2")
+
+    def times(sync: str) -> dict[tuple[int, int], float]:
+        records = simulated().measure(processes, tmp_path / sync, *options, "--sync", sync)
+        return {
+            (pair["a"], pair["b"]): pair["t"][1] for case in records.cases for pair in case["pairs"]
+        }
+
+    together = times("window")
+    assert len(together) == processes * (processes - 1) // 2
+    for sync in ("dissemination", "barrier"):
+        assert times(sync) == pytest.approx(together, rel=0.01)  # messages meet on the way
+
+
 def test_sampling_that_goes_on_keeps_every_trial_of_every_pair(tmp_path: Path) -> None:
     options = ("--cache", "warm", "--trials", "40", "--relative-error", "0.0000001")
     records = measured(simulated(), 5, tmp_path / "a", *options)

@@ -98,13 +98,14 @@ static void sample(struct bench *bench, struct witness *witness, const struct ro
                    const struct exchange *exchange, const struct pattern *pattern)
 {
     struct trials *trials = &bench->trials;
+    meeting *meet = routine_meeting(routine);
     trials->count = 0;
     do {
         size_t left = trials->capacity - trials->count;
         size_t count = left < trials->batch ? left : trials->batch;
         for (size_t i = 0; i < count; i++) {
             buffers_poison(routine, exchange);
-            trials->stamps[i] = timing_trial(exchange, &bench->sync, &bench->flush);
+            trials->stamps[i] = timing_trial(exchange, meet, &bench->sync, &bench->flush);
             verify(witness, routine, exchange, pattern, trials->count + i + 1);
         }
         trials_append(trials, &bench->world->control, &bench->clock, count,

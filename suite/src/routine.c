@@ -55,6 +55,24 @@ bool routine_takes_part(const struct routine *routine, const struct exchange *ex
     return routine->pairing == PAIRING_NONE || exchange->partner >= 0;
 }
 
+/* An empty ping-pong: when it is over, both ranks are there, whichever of them was late. */
+static void meet_partner(const struct exchange *x)
+{
+    enum { MEET = 3, MET };
+    if (x->rank < x->partner) {
+        MPI_Send(NULL, 0, MPI_BYTE, x->partner, MEET, x->comm);
+        MPI_Recv(NULL, 0, MPI_BYTE, x->partner, MET, x->comm, MPI_STATUS_IGNORE);
+    } else if (x->partner >= 0) {
+        MPI_Recv(NULL, 0, MPI_BYTE, x->partner, MEET, x->comm, MPI_STATUS_IGNORE);
+        MPI_Send(NULL, 0, MPI_BYTE, x->partner, MET, x->comm);
+    }
+}
+
+meeting *routine_meeting(const struct routine *routine)
+{
+    return routine->pairing == PAIRING_ROUND ? meet_partner : NULL;
+}
+
 double routine_divisor(const struct routine *routine, int processes)
 {
     if (processes == 1 || routine->scaling == SCALING_NONE)

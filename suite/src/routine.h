@@ -34,6 +34,9 @@ struct exchange {
     int partner; /* the rank that this rank plays with, or -1 */
 };
 
+/* Brings ranks together that the synchroniser released one after the other. Not timed. */
+typedef void meeting(const struct exchange *exchange);
+
 struct routine {
     const char *name;
     const char *convention;        /* what `bytes` counts */
@@ -65,6 +68,10 @@ int routine_legs(const struct routine *routine);
 
 /* Whether this rank does any work in the case, so that its times count. */
 bool routine_takes_part(const struct routine *routine, const struct exchange *exchange);
+
+/* What the ranks do after the synchronisation, before the first stamp: the two of a pair of a tournament
+ * meet, so that neither waits for the other in its timed call. NULL for all other routines. */
+meeting *routine_meeting(const struct routine *routine);
 
 /* What the paper divides a time by to see whether it scales: 1, log2 p or p - 1. */
 double routine_divisor(const struct routine *routine, int processes);

@@ -1,6 +1,7 @@
 #include "timing.h"
 
-struct stamps timing_trial(const struct exchange *exchange, const struct sync *sync, struct flush *flush)
+struct stamps timing_trial(const struct exchange *exchange, meeting *meet, const struct sync *sync,
+                           struct flush *flush)
 {
     flush_touch(flush);
     /* The flush has also thrown out the arguments of the call and the pages behind the clock. They are
@@ -8,6 +9,8 @@ struct stamps timing_trial(const struct exchange *exchange, const struct sync *s
     struct exchange arguments = *exchange;
     (void)clock_now();
     bool late = sync_start(sync);
+    if (meet != NULL)
+        meet(&arguments);
     int64_t start = clock_now();
     arguments.operation(&arguments);
     int64_t stop = clock_now();

@@ -17,7 +17,8 @@ struct stamps {
 
 /* Runs one trial of the template of Luecke et al. (2001): flush, synchronise, stamp, routine, stamp,
  * barrier. Between the stamps stands the call of the routine, through a pointer, and nothing else.
- * Collective. */
-struct stamps timing_trial(const struct exchange *exchange, const struct sync *sync, struct flush *flush);
+ * `meet`: what follows the synchronisation, before the first stamp; or NULL. Collective. */
+struct stamps timing_trial(const struct exchange *exchange, meeting *meet, const struct sync *sync,
+                           struct flush *flush);
 
 #endif
