@@ -49,7 +49,7 @@ def end_processes(variable: str, value: str, prefix: bool = False) -> list[str]:
 
 
 def end_jobs(sessions: Iterable[Path]) -> list[str]:
-    """Cancel the jobs in Slurm's queue that these sessions sent, and return their names.
+    """Cancel the jobs in Slurm's queue that these sessions sent, and return their directories' names.
 
     Slurm is only asked if a session has sent jobs and nobody has looked after them since.
 
@@ -59,8 +59,9 @@ def end_jobs(sessions: Iterable[Path]) -> list[str]:
     if not marks:
         return []
     homes = {mark.parent.resolve() for mark in marks}
-    jobs = [job for job in slurm_jobs.own_jobs() if homes & set(job.directory.resolve().parents)]
+    queue = [job for job in slurm_jobs.own_jobs() if job.active]
+    jobs = [job for job in queue if homes & set(Path(os.path.realpath(job.directory)).parents)]
     slurm_jobs.cancel(job.number for job in jobs)
     for mark in marks:
         mark.unlink(missing_ok=True)
-    return [f"{job.name} ({job.number}, {job.state})" for job in jobs]
+    return [f"{job.directory.name} ({job.number}, {job.state})" for job in jobs]

@@ -138,7 +138,7 @@ def cancel_jobs(sessions: Iterable[Path], whose: str, progress: Progress) -> Non
     try:
         for name in end_jobs(sessions):
             progress.note(f"cancelled a job that {whose} left in the queue: {name}")
-    except SlurmError as error:
+    except (SlurmError, OSError) as error:  # everything is measured: nothing may lose it now
         fix = "squeue --me shows them, and the next session cancels them"
         progress.note(f"jobs of {whose} may still be in the queue ({error}): {fix}")
 

@@ -13,10 +13,11 @@ from typing import Any
 from reframe.core.backends import register_launcher
 from reframe.core.launchers import JobLauncher
 
-from site_configs.slurm_backend import SCHEDULER
+from site_configs.slurm_backend import SCHEDULER, patience
 
 __all__ = ["SCHEDULER", "SRUN", "SRUN_CRAY", "SRUN_PMI2", "SRUN_PMIX"]
 
+patience()  # a mistake in it must be told with the site file, not in the middle of an outage
 SRUN = "srun-blocks"  #: with the kind of MPI that the site has chosen for all (MpiDefault)
 SRUN_PMI2 = (
     "srun-pmi2"  #: MPICH and what comes of it; Intel MPI where I_MPI_PMI_LIBRARY names libpmi2.so

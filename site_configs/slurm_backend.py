@@ -7,6 +7,7 @@ a site file needs of this.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from dataclasses import dataclass
@@ -14,7 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from reframe.core.backends import register_scheduler
-from reframe.core.exceptions import JobError, JobSchedulerError, SpawnedProcessError
+from reframe.core.exceptions import (
+    JobError,
+    JobSchedulerError,
+    SpawnedProcessError,
+    SpawnedProcessTimeout,
+)
 from reframe.core.schedulers.slurm import SlurmJobScheduler
 
 from site_configs import slurm_jobs
@@ -116,33 +122,39 @@ class BlockSlurm(SlurmJobScheduler):
     def submit(self, job: Any) -> None:
         """Hand the job over, also if the controller is away for a while."""
         leave_mark()
+        os.environ.pop("SLURM_CLUSTERS", None)  # the cluster that is asked for the job must have it
         while True:
             try:
                 super().submit(job)
                 break
+            except SpawnedProcessTimeout as error:
+                problem = NoAnswer(f"sbatch did not end within {error.timeout} s")
             except SpawnedProcessError as error:
                 problem = slurm_jobs.refusal("sbatch", error.stderr or "")
             if not isinstance(problem, NoAnswer):
                 raise JobSchedulerError(f"{NEVER_STARTED}: {problem}")
-            self.wait_for_controller(problem)
-            if self.was_taken(job):
+            if self.was_taken(job, problem):
                 break
         self.outage.end()
         job.watch = Watch(time.monotonic())
 
-    def wait_for_controller(self, problem: NoAnswer) -> None:
+    def wait_for_controller(self, problem: SlurmError) -> None:
         """Wait a moment, or give up. The controller is given its time once, not once for each job."""
         away = self.outage.seconds(time.monotonic())
         if away >= patience():
             raise JobSchedulerError(f"{NEVER_STARTED}: {no_answer(problem, away)}")
         time.sleep(min(LONGEST_PAUSE, 1 + away / 10))
 
-    def was_taken(self, job: Any) -> bool:
-        """Whether a job was taken although sbatch got no answer; it must not run twice."""
-        try:
-            jobs = slurm_jobs.own_jobs()
-        except SlurmError:
-            return False
+    def was_taken(self, job: Any, problem: SlurmError) -> bool:
+        """Whether a job was taken although sbatch got no answer. Until that is known it is not sent again:
+        it must not run twice."""
+        while True:
+            self.wait_for_controller(problem)
+            try:
+                jobs = slurm_jobs.own_jobs()
+                break
+            except SlurmError as again:
+                problem = again
         here = os.path.realpath(os.getcwd())
         mine = [each.number for each in jobs if os.path.realpath(each.directory) == here]
         if mine:
@@ -184,7 +196,7 @@ class BlockSlurm(SlurmJobScheduler):
     def judge_wait(self, job: Any, state: JobState) -> None:
         """End a wait that cannot end by itself, or that is longer than the site allows."""
         waited = time.monotonic() - job.watch.submitted
-        allowed = job.max_pending_time or WAIT_SECONDS
+        allowed = WAIT_SECONDS if job.max_pending_time is None else job.max_pending_time
         if can_never_run(state.reason):
             why = f"Slurm cannot run it as it is asked for ({state.reason})"
             fix = "see topology, layouts and access of the partition in the site file"
@@ -202,7 +214,8 @@ class BlockSlurm(SlurmJobScheduler):
         self.waited_in_vain = False
         now = time.monotonic()
         job.watch.started = job.watch.started or now
-        if job.time_limit and now - job.watch.started > job.time_limit + GRACE_SECONDS:
+        limit = job.time_limit
+        if limit is not None and now - job.watch.started > limit + GRACE_SECONDS:
             self.give_up(job, "job timed out")
 
     def judge_end(self, job: Any, state: JobState) -> None:
@@ -247,8 +260,18 @@ def leave_mark() -> None:
 
 
 def patience() -> float:
-    """Seconds for which the controller may be away."""
-    return float(os.environ.get(PATIENCE, PATIENCE_SECONDS))
+    """Seconds for which the controller may be away.
+
+    :raises ValueError: if what the user says of it is no such number; one line.
+    """
+    text = os.environ.get(PATIENCE, str(PATIENCE_SECONDS))
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        raise ValueError(f"{PATIENCE}={text!r}: give a number of seconds, such as 600")
+    return seconds
 
 
 def no_answer(problem: SlurmError, away: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,14 +19,27 @@ AWAY = re.compile(
 )
 UNKNOWN_JOB = re.compile(r"Invalid job id")
 WAITING = frozenset(
-    {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"}
+    {"PENDING", "CONFIGURING", "POWER_UP_NODE", "EXPEDITING", "REQUEUED", "REQUEUE_HOLD"}
+    | {"REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
+)
+RUNNING = frozenset(
+    {"RUNNING", "COMPLETING", "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED", "SUSPENDED"}
+    | {"UPDATE_DB"}
 )
 OVER = frozenset(
     {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY"}
     | {"PREEMPTED", "REVOKED", "TIMEOUT"}
 )
 NAMED = 4  #: nodes that a reason names before it only counts them
-QUEUE = "%i|%T|%j|%Z"
+#: Variables with which a user chooses what Slurm's commands show, and of which cluster: here they would hide
+#: jobs, or invent some.
+CHOICES = ("SQUEUE_", "SINFO_", "SACCT_", "SCONTROL_", "SCANCEL_", "SLURM_CLUSTERS")
+QUEUE = "%i|%T|%Z"
+#: A line in this format. A job may be sent without a directory, and not from here.
+QUEUED = re.compile(r"(\d[^\s|]*)\|([A-Z_]+)\|(/[^\0\n]*|)")
+#: A job of accounting: ``CANCELLED by 1000|0:15|n1``.
+ACCOUNT = re.compile(r"([A-Z_]+)(?: by \S+)?\|(\d{1,3}):\d+\|([^|\n]*)")
+SHOWN = 80  #: characters of an odd answer that an error shows
 
 
 class SlurmError(Exception):
@@ -55,12 +68,16 @@ class JobState:
 
 @dataclass(frozen=True)
 class QueuedJob:
-    """A job of this user that is not over."""
+    """A job of this user."""
 
     number: str
     state: str
-    name: str
     directory: Path  #: from which it was submitted
+
+    @property
+    def active(self) -> bool:
+        """Whether it is not over and not about to be."""
+        return self.state not in OVER and self.state != "COMPLETING"
 
 
 def ask(*words: str) -> str:
@@ -70,7 +87,7 @@ def ask(*words: str) -> str:
     :raises UnknownJob: if there is no such job.
     :raises SlurmError: if Slurm refuses, or the command is not there.
     """
-    environment = {**os.environ, "LC_ALL": "C"}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(CHOICES)}
     try:
         done = subprocess.run(
             words,
@@ -79,7 +96,7 @@ def ask(*words: str) -> str:
             text=True,
             errors="replace",
             timeout=ASK_SECONDS,
-            env=environment,
+            env={**kept, "LC_ALL": "C"},
             check=False,
         )
     except subprocess.TimeoutExpired:
@@ -100,67 +117,86 @@ def refusal(command: str, text: str) -> SlurmError:
     return NoAnswer(said) if AWAY.search(text) else SlurmError(said)
 
 
+def odd_answer(command: str, text: str) -> SlurmError:
+    """What it means that a command was content and what it said is not understood."""
+    return SlurmError(f"{command} says what is not understood: {text[:SHOWN]!r}")
+
+
 def look(number: str) -> JobState:
     """A job that is in the queue, or left it a short while ago; later, accounting is asked.
 
     :raises NoAnswer: if the controller does not answer.
     :raises UnknownJob: if the job is over and nobody knows how it ended.
+    :raises SlurmError: if Slurm refuses, or its answer is not understood.
     """
     try:
-        return parse_job(number, ask("scontrol", "--oneliner", "show", "job", number))
+        return parse_job(number, ask("scontrol", "--all", "--oneliner", "show", "job", number))
     except UnknownJob as error:
+        words = ["--noheader", "--parsable2", "--allocations", "--format=state,exitcode,nodelist"]
         try:
-            format_ = "--format=state,exitcode,nodelist"
-            words = (
-                "sacct",
-                "--noheader",
-                "--parsable2",
-                "--allocations",
-                "--jobs",
-                number,
-                format_,
-            )
-            return parse_account(number, ask(*words))
-        except (SlurmError, ValueError):
+            return parse_account(number, ask("sacct", *words, "--jobs", number))
+        except SlurmError:
             raise error from None
 
 
 def parse_job(number: str, text: str) -> JobState:
-    """A job from what ``scontrol --oneliner show job`` prints."""
+    """A job from what ``scontrol --oneliner show job`` prints.
+
+    :raises SlurmError: if its state is not one that is known.
+    """
 
     def value(key: str) -> str:
         match = re.search(rf"(?<!\S){key}=(\S+)", text)
         return match[1] if match and match[1] not in ("(null)", "None") else ""
 
-    code = value("ExitCode").partition(":")[0]
+    code = re.fullmatch(r"(\d{1,3}):\d+", value("ExitCode"))
     return JobState(
         number=number,
-        state=value("JobState"),
+        state=known_state("scontrol", value("JobState"), text),
         reason=value("Reason").replace("_", " "),
         partition=value("Partition"),
         nodes=value("NodeList"),
-        exit_code=int(code) if code.isdigit() else None,
+        exit_code=int(code[1]) if code else None,
     )
 
 
 def parse_account(number: str, text: str) -> JobState:
     """A job from accounting: ``FAILED|3:0|n1``; ``CANCELLED by 1000`` is a state too.
 
-    :raises ValueError: if accounting does not know the job.
+    :raises SlurmError: if accounting does not know the job.
     """
-    state, code, nodes = text.strip().split("|")
-    return JobState(number, state.split()[0], nodes=nodes, exit_code=int(code.partition(":")[0]))
+    match = ACCOUNT.fullmatch(text.strip())
+    if not match:
+        raise odd_answer("sacct", text)
+    state, code, nodes = match.groups()
+    return JobState(number, known_state("sacct", state, text), nodes=nodes, exit_code=int(code))
+
+
+def known_state(command: str, state: str, text: str) -> str:
+    """The state of a job, as a command told it in this text.
+
+    :raises SlurmError: if there is no such state: then nobody can tell whether the job runs.
+    """
+    if state not in WAITING | RUNNING | OVER:
+        raise odd_answer(command, f"JobState={state}" if state else text)
+    return state
 
 
 def own_jobs() -> list[QueuedJob]:
-    """Every job of this user that is not over and not about to be.
+    """Every job of this user in the queue, and those that left it a short while ago.
 
-    :raises SlurmError: if Slurm does not tell.
+    :raises SlurmError: if Slurm does not tell, or a line of what it tells is not understood: a job that is
+        not seen would be left behind.
     """
-    text = ask("squeue", "--noheader", f"--user={os.getuid()}", f"--format={QUEUE}")
-    lines = (line.split("|", 3) for line in text.splitlines())
-    jobs = [QueuedJob(words[0], words[1], words[2], Path(words[3])) for words in lines]
-    return [job for job in jobs if job.state != "COMPLETING"]
+    words = ("--noheader", "--all", "--states=all", f"--user={os.getuid()}", f"--format={QUEUE}")
+    jobs = []
+    for line in ask("squeue", *words).removesuffix("\n").split("\n"):
+        match = QUEUED.fullmatch(line)
+        if line and not match:
+            raise odd_answer("squeue", line)
+        if match and match[3]:
+            jobs.append(QueuedJob(match[1], match[2], Path(match[3])))
+    return jobs
 
 
 def cancel(numbers: Iterable[str]) -> None:
@@ -177,17 +213,24 @@ def cancel(numbers: Iterable[str]) -> None:
 
 def unwell(job: JobState) -> str:
     """The nodes of a job, or of its partition, that are of no use: ``n2 (down*)``; empty if none is."""
-    where = ("--nodes", job.nodes) if job.nodes else ("--partition", job.partition)
+    where = ("--all", "--nodes", job.nodes) if job.nodes else ("--partition", job.partition)
     try:
         text = ask("sinfo", "--noheader", "--Node", *where, "--format=%N %T")
+        sick = sorted(set(sick_nodes(text)))
     except SlurmError:
         return ""
-    names = [f"{name} ({state})" for name, state in sorted(set(sick_nodes(text.split())))]
+    names = [f"{name} ({state})" for name, state in sick]
     return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if names[NAMED:] else "")
 
 
-def sick_nodes(words: Sequence[str]) -> Iterable[tuple[str, str]]:
-    """Name and state of the nodes that cannot be used, from name and state in turn."""
-    for name, state in zip(words[::2], words[1::2], strict=True):
+def sick_nodes(text: str) -> Iterator[tuple[str, str]]:
+    """Name and state of the nodes that cannot be used, from lines of a name and a state.
+
+    :raises SlurmError: if a line is something else.
+    """
+    for line in text.splitlines():
+        name, _, state = line.strip().partition(" ")
+        if not state or " " in state:
+            raise odd_answer("sinfo", line)
         if state.endswith("*") or state.startswith(("down", "drain", "fail", "error", "unknown")):
             yield name, state

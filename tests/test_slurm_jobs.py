@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from postprocess.leftovers import end_jobs
+from postprocess.measure import cancel_jobs
+from postprocess.progress import Progress
 from site_configs import slurm_jobs
 from site_configs.slurm_jobs import (
     MARK,
@@ -28,6 +33,7 @@ RUNNING = (
     "Partition=work AllocNode:Sid=head:1 ReqNodeList=(null) ExcNodeList=(null) NodeList=n[1-2] "
     "ExitCode=0:0 DerivedExitCode=3:0 NumNodes=2 StdErr=/tmp/JobState=FAILED Power="
 )
+ENDED = ("COMPLETED", "COMPLETING", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL")
 WAITING = (
     "JobId=8 JobState=PENDING Reason=ReqNodeNotAvail,_UnavailableNodes:n2 Partition=work "
     "NodeList=(null) ExitCode=0:0"
@@ -57,10 +63,53 @@ def test_a_job_of_accounting(text: str, state: str, code: int):
     assert (job.state, job.exit_code) == (state, code)
 
 
-@pytest.mark.parametrize("text", ["", "\n", "COMPLETED|0:0\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n",
+        "COMPLETED|0:0\n",
+        " |0:0|n1",
+        "FAILED||n1",
+        f"FAILED|{'9' * 9999}:0|n1",
+        "FAILED|0:0|n1\nFAILED|0:0|n2",
+        "ODD|0:0|",
+    ],
+)
 def test_a_job_that_accounting_does_not_know_is_an_error(text: str):
-    with pytest.raises(ValueError):
+    with pytest.raises(SlurmError, match="sacct says what is not understood"):
         parse_account("9", text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\n", "garbage\nfor many lines", "JobId=7 JobState=(null)", "JobId=7 JobState=ODD"]
+)
+def test_an_answer_without_a_state_that_is_known_is_not_taken_for_a_job_that_runs(text: str):
+    with pytest.raises(SlurmError, match="scontrol says what is not understood") as error:
+        parse_job("7", text)
+    assert "\n" not in str(error.value)
+
+
+@given(st.text())
+@example("3|RUNNING|/\0")
+def test_whatever_slurm_says_is_understood_or_is_its_error(said: str):
+    for reading in (parse_job, parse_account):
+        with contextlib.suppress(SlurmError):
+            assert reading("7", said).state
+    with contextlib.suppress(SlurmError):
+        list(sick_nodes(said))
+    with pytest.MonkeyPatch.context() as patch, contextlib.suppress(SlurmError):
+        patch.setattr(slurm_jobs, "ask", lambda *_: said)
+        assert all(os.path.realpath(job.directory) for job in slurm_jobs.own_jobs())
+
+
+def test_job_that_neither_controller_nor_accounting_understands_is_not_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    no_job = "echo slurm_load_jobs error: Invalid job id specified >&2; exit 1"
+    commands(tmp_path, monkeypatch, scontrol=no_job, sacct="echo ' |0:0|n1'")
+    with pytest.raises(UnknownJob, match="Invalid job id specified"):
+        slurm_jobs.look("1")
 
 
 @pytest.mark.parametrize(
@@ -81,8 +130,16 @@ def test_a_controller_that_is_away_is_told_from_one_that_refuses(text: str, kind
 
 
 def test_nodes_that_cannot_be_used():
-    words = ["n1", "idle", "n2", "down*", "n3", "drained", "n4", "allocated", "n5", "mixed*"]
-    assert dict(sick_nodes(words)) == {"n2": "down*", "n3": "drained", "n5": "mixed*"}
+    lines = "n1 idle\nn2 down*\nn3 drained \nn4 allocated\nn5 mixed*\n"
+    assert dict(sick_nodes(lines)) == {"n2": "down*", "n3": "drained", "n5": "mixed*"}
+
+
+@pytest.mark.parametrize("said", ["n1 idle\nwarning\n", "a warning of five words\n", "\n"])
+def test_nodes_are_not_named_if_the_answer_is_not_understood(
+    said: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(slurm_jobs, "ask", lambda *_: said)
+    assert unwell(JobState("1", "PENDING", partition="work")) == ""
 
 
 def test_a_reason_names_a_few_nodes_and_counts_the_others(monkeypatch: pytest.MonkeyPatch):
@@ -98,25 +155,78 @@ def test_command_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, tmp
         slurm_jobs.own_jobs()
 
 
+def commands(directory: Path, monkeypatch: pytest.MonkeyPatch, **scripts: str) -> None:
+    """Stand-ins for Slurm's commands: shell scripts."""
+    for name, text in scripts.items():
+        (directory / name).write_text(f"#!/bin/sh\n{text}\n")
+        (directory / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
+
+
 def fake_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: str) -> Path:
     """A queue with these lines; the file into which cancelled jobs are written."""
     cancelled = tmp_path / "cancelled"
-    scripts = {
-        "squeue": f"cat <<'END'\n{lines}END",
-        "scancel": f"echo $1 >> {cancelled}",
-    }
-    for name, text in scripts.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    queue = f"cat <<'END'\n{lines}END"
+    commands(tmp_path, monkeypatch, squeue=queue, scancel=f"echo $1 >> {cancelled}")
     return cancelled
 
 
-def test_job_names_and_directories_may_hold_what_they_like(
+def test_lines_of_the_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    fake_queue(tmp_path, monkeypatch, "1|RUNNING|/a|b c\n5_[1-9%2]|PENDING|/a\n7+1|RUNNING|\n")
+    jobs = [
+        QueuedJob("1", "RUNNING", Path("/a|b c")),
+        QueuedJob("5_[1-9%2]", "PENDING", Path("/a")),
+    ]
+    assert slurm_jobs.own_jobs() == jobs
+    fake_queue(tmp_path, monkeypatch, "")
+    assert slurm_jobs.own_jobs() == []
+
+
+@pytest.mark.parametrize(
+    "line", ["warning: old", "b|/a", "3|RUNNING", "|RUNNING|/a", "3||/a", "3|R|a"]
+)
+def test_odd_line_of_the_queue_is_a_note_and_the_jobs_are_looked_for_again(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / MARK).touch()
+    cancelled = fake_queue(tmp_path, monkeypatch, f"2|RUNNING|/b\n{line}\n1|RUNNING|{tmp_path}/a\n")
+    progress = Progress()
+    cancel_jobs([tmp_path], "this session", progress)
+    assert "may still be in the queue (squeue says what is not understood: " in progress.notes[0]
+    assert line in progress.notes[0]
+    assert (tmp_path / MARK).exists() and not cancelled.exists()
+    fake_queue(tmp_path, monkeypatch, f"1|RUNNING|{tmp_path}/a\n")
+    cancel_jobs([tmp_path], "an earlier session", progress)
+    assert cancelled.read_text() == "1\n" and not (tmp_path / MARK).exists()
+
+
+def test_mark_that_cannot_be_removed_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / MARK).mkdir()
+    fake_queue(tmp_path, monkeypatch, "")
+    progress = Progress()
+    cancel_jobs([tmp_path], "this session", progress)
+    assert "jobs of this session may still be in the queue" in progress.notes[0]
+
+
+def test_what_the_user_chose_to_see_of_slurm_does_not_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    fake_queue(tmp_path, monkeypatch, "1|RUNNING|rfm job|/a|b c\n2|COMPLETING|rfm|/a\n")
-    assert slurm_jobs.own_jobs() == [QueuedJob("1", "RUNNING", "rfm job", Path("/a|b c"))]
+    chosen = ["SQUEUE_PARTITION", "SQUEUE_STATES", "SINFO_FORMAT", "SACCT_FORMAT", "SCONTROL_ALL"]
+    for name in (*chosen, "SCANCEL_STATE", "SLURM_CLUSTERS", "SLURM_CONF"):
+        monkeypatch.setenv(name, "a")
+    commands(tmp_path, monkeypatch, squeue="env")
+    said = slurm_jobs.ask("squeue").splitlines()
+    left = [line for line in said if line.startswith(("SQ", "SI", "SA", "SC", "SL"))]
+    assert left == ["SLURM_CONF=a"]
+
+
+def test_jobs_of_every_partition_and_state_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    commands(tmp_path, monkeypatch, squeue=f'echo "$@" > {tmp_path}/words')
+    assert slurm_jobs.own_jobs() == []
+    words = (tmp_path / "words").read_text().split()
+    assert {"--all", "--states=all", f"--user={os.getuid()}"} <= set(words)
 
 
 def test_only_jobs_of_the_sessions_are_cancelled_and_only_once(
@@ -125,10 +235,11 @@ def test_only_jobs_of_the_sessions_are_cancelled_and_only_once(
     mine, other, quiet = (tmp_path / name for name in ("mine", "mine-not", "quiet"))
     for session in (mine, other, quiet):
         (session / "stage").mkdir(parents=True)
-    lines = f"1|PENDING|a|{mine}/stage\n2|RUNNING|b|{other}/stage\n3|RUNNING|c|{quiet}/stage\n"
+    lines = f"1|PENDING|{mine}/stage\n2|RUNNING|{other}/stage\n3|RUNNING|{quiet}/stage\n"
+    lines += "".join(f"{n}|{state}|{mine}/stage\n" for n, state in enumerate(ENDED, 4))
     cancelled = fake_queue(tmp_path, monkeypatch, lines)
     (mine / MARK).touch()
-    assert end_jobs([mine, quiet]) == ["a (1, PENDING)"]
+    assert end_jobs([mine, quiet]) == ["stage (1, PENDING)"]
     assert cancelled.read_text() == "1\n"
     assert end_jobs([mine, quiet]) == []  # Slurm is not asked again
 

@@ -20,7 +20,7 @@ from workshop import LIMIT, Ended
 from postprocess import provenance
 from postprocess.references import Reference, load, location, write
 from postprocess.store import read_sessions
-from site_configs import inventory
+from site_configs import inventory, slurm_jobs
 from site_configs.common import work_directory
 from site_configs.mpis import Mpi
 
@@ -53,14 +53,16 @@ class Place:
         planted = {"LD_PRELOAD": library, "PLANTED_FAULT": "hang"}
         return [f"--set-env={mpi.name}:{name}={value}" for name, value in planted.items()]
 
-    def begin(self, *families: str, words: Sequence[str] = ()) -> subprocess.Popen[str]:
+    def begin(
+        self, *families: str, words: Sequence[str] = (), **more: str
+    ) -> subprocess.Popen[str]:
         """Begin a night of a launch of each of these MPIs, the last of which hangs; wait for that one."""
         begun, ended = (
             len(self.left("jsonl")) + len(families),
             len(self.left("exit")) + len(families) - 1,
         )
         options = [*self.site(*families), *SHORT, *APART, *self.hanging(families[-1]), *words]
-        night = self.head.start("run", *options)
+        night = self.head.start("run", *options, **more)
 
         def hangs() -> bool:
             return len(self.left("jsonl")) == begun and len(self.left("exit")) == ended
@@ -157,45 +159,29 @@ def test_launcher_of_another_mpi_is_incorrect_and_named(place: Place) -> None:
     assert ended.status == 1
 
 
-def test_job_that_can_never_run_is_told_at_once_and_the_others_run(place: Place) -> None:
-    site = place.site("mpich", nodes=8)
-    ended = place.head.measure(*site, *SHORT, "--processes", "2,8", "--per-node", "1")
-    small, large = (next(c for c in summary(ended) if c["processes"] == n) for n in (2, 8))
-    assert small["verdict"] == "no-reference"
-    assert large["verdict"] == "incomplete"
-    assert "never started: Slurm cannot run it as it is asked for (Part" in large["reason"]
-    assert "topology, layouts and access of the partition" in large["reason"]
-    assert place.queue_is_empty()
-
-
-def test_job_that_waits_too_long_is_given_up(place: Place) -> None:
-    place.cluster.run("sbatch", "--nodes=4", "--output=/dev/null", "--wrap", "sleep 600")
+def test_launches_that_cannot_start_are_told_why_and_the_others_run(place: Place) -> None:
+    drained = ("update", "nodename=n3")
+    place.cluster.run("scontrol", *drained, "state=drain", "reason=cables")
+    place.cluster.run(
+        "sbatch", "--nodelist=n4", "--output=/dev/null", "--job-name=a\nb", "--wrap", "sleep 600"
+    )
     try:
-        site = place.site("mpich", defaults={"max_pending_time": "2s"})
-        ended = place.head.measure(*site, *SHORT, *APART)
-        assert len(place.jobs()) == 1  # the other one's
+        site = place.site("mpich", nodes=8, defaults={"max_pending_time": "2s"})
+        ended = place.head.measure(*site, *SHORT, "--processes", "2,4,8", "--per-node", "1")
+        assert place.jobs()[0].endswith("RUNNING a") and place.jobs()[1:] == [
+            "b"
+        ]  # the other one's
     finally:
+        place.cluster.run("scontrol", *drained, "state=resume")
         place.cluster.run("scancel", "--user=root")
         wait_until("an empty queue", place.queue_is_empty)
-    verdict, reason = by_family(ended)["mpich"]
-    assert verdict == "incomplete"
-    assert "never started: waited" in reason and "in the queue (Resources)" in reason
-    assert "max_pending_time" in reason
-
-
-def test_drained_partition_is_named_with_its_nodes(place: Place) -> None:
-    nodes = "nodename=n[1-4]"
-    place.cluster.run("scontrol", "update", nodes, "state=drain", "reason=cables")
-    try:
-        site = place.site("mpich", defaults={"max_pending_time": "2s"})
-        ended = place.head.measure(*site, *SHORT, *APART)
-    finally:
-        place.cluster.run("scontrol", "update", nodes, "state=resume")
-    verdict, reason = by_family(ended)["mpich"]
-    assert verdict == "incomplete"
-    assert "never started: waited" in reason
-    assert all(f"n{number} (drained)" in reason for number in range(1, 5))
-    assert place.queue_is_empty()
+    two, four, eight = sorted(summary(ended), key=lambda case: case["processes"])
+    assert two["verdict"] == "no-reference"
+    assert four["verdict"] == eight["verdict"] == "incomplete"
+    assert "never started: waited" in four["reason"] and "s in the queue (" in four["reason"]
+    assert "n3 (drained)" in four["reason"] and "max_pending_time" in four["reason"]
+    assert "never started: Slurm cannot run it as it is asked for (Part" in eight["reason"]
+    assert "topology, layouts and access of the partition" in eight["reason"]
 
 
 def test_controller_away_for_a_while_is_waited_for(place: Place) -> None:
@@ -212,42 +198,31 @@ def test_controller_away_for_a_while_is_waited_for(place: Place) -> None:
     assert place.queue_is_empty()
 
 
-def test_controller_that_stays_away_is_given_up(place: Place) -> None:
+def test_controller_that_stays_away_is_given_up_and_the_next_command_cancels_the_job(
+    place: Place,
+) -> None:
+    night = place.begin("openmpi", PLUMBLINE_SLURM_PATIENCE="0")
     faults.stop_controller(place.cluster)
     try:
-        ended = place.head.measure(
-            *place.site("mpich"), *SHORT, *APART, PLUMBLINE_SLURM_PATIENCE="2"
-        )
+        ended = finish(night)
     finally:
         place.cluster.start_controller()
-    verdict, reason = by_family(ended)["mpich"]
-    assert verdict == "incomplete"
-    assert "never started: Slurm has not answered for" in reason
-
-
-def test_stopped_driver_leaves_no_job(place: Place) -> None:
-    night = place.begin("openmpi")
-    signal_program(night, signal.SIGTERM)
-    finish(night)
-    wait_until("an empty queue", place.queue_is_empty)
-
-
-def test_killed_driver_leaves_no_job(place: Place) -> None:
-    night = place.begin("openmpi")
-    signal_program(night, signal.SIGKILL)
-    night.wait()
-    wait_until("an empty queue", place.queue_is_empty)
-
-
-def test_next_command_cancels_what_nobody_could(place: Place) -> None:
-    night = place.begin("openmpi")
-    place.cluster.run("sh", "-c", "kill -9 $(pgrep -f postprocess.start_reframe)", check=False)
-    signal_program(night, signal.SIGKILL)
-    night.wait()
+    assert "Slurm has not answered for" in ended.output
+    assert "jobs of this session may still be in the queue" in ended.output
     assert len(place.jobs()) == 1
-    ended = place.head.measure(*place.site("mpich"), *SHORT, *APART)
+    ended = place.head.measure(
+        *place.site("mpich"), *SHORT, *APART, SQUEUE_PARTITION="nope", SQUEUE_STATES="CD"
+    )
     assert "cancelled a job that an earlier session left in the queue" in ended.output
     assert by_family(ended)["mpich"][0] == "no-reference"
+    wait_until("an empty queue", place.queue_is_empty)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])
+def test_driver_that_ends_early_leaves_no_job(place: Place, number: int) -> None:
+    night = place.begin("openmpi")
+    signal_program(night, number)
+    night.communicate(timeout=LIMIT)
     wait_until("an empty queue", place.queue_is_empty)
 
 
@@ -264,9 +239,15 @@ def test_node_that_dies_in_the_middle_is_named_and_the_rest_is_kept(
         assert there.queue_is_empty()
 
 
-def test_accounting_that_is_switched_off_is_not_missed(place: Place, tmp_path: Path) -> None:
-    with cluster_or_skip(tmp_path, nodes=2, accounting=True) as cluster:
-        there = replace(place, cluster=cluster, head=replace(place.head, cluster=cluster))
+def test_accounting_that_is_switched_off_is_not_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with cluster_or_skip(tmp_path, nodes=1, accounting=True) as cluster:
+        for name, value in cluster.environment().items():
+            monkeypatch.setenv(name, value)
         cluster.run("sh", "-c", "kill $(pgrep slurmdbd)")
-        ended = there.head.measure(*there.site("mpich"), *SHORT, *APART)
-        assert by_family(ended)["mpich"][0] == "no-reference", ended.output
+        words = ["sbatch", "--wait", "--parsable", "--output=/dev/null", "--wrap", "exit 3"]
+        number = cluster.run(*words, check=False).stdout.strip()
+        assert (slurm_jobs.look(number).state, slurm_jobs.look(number).exit_code) == ("FAILED", 3)
+        with pytest.raises(slurm_jobs.UnknownJob):
+            slurm_jobs.look("999")
