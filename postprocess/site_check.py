@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-import os
+import json
 import shutil
-import subprocess
-import sys
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from postprocess.errors import UsageError
-from postprocess.formats import duration, plural
+from postprocess.formats import duration, plural, size
 from postprocess.listing import ROUGH_START, ROUGH_TRIAL, estimate, key, known_seconds
-from postprocess.measure import make_plan
+from postprocess.measure import NoCase, make_plan
 from postprocess.night import AUTOMATIC_LAUNCHES
-from postprocess.plan import PlannedLaunch
+from postprocess.plan import PlannedLaunch, read_plan
 from postprocess.preparation import site_file
 from postprocess.progress import Progress
-from postprocess.reframe_driver import SESSION, Reframe, Selection
+from postprocess.reframe_driver import Reframe, Selection
 from postprocess.reframe_report import read_report
+from postprocess.site_reading import read_site
+from postprocess.site_sessions import removed_on_failure
 from postprocess.workdir import WorkDirectory
+from reframe_checks.choice import unknown_limits
 from site_configs import site_faults, site_here
-from site_configs.common import ONLY_LOOKING
 from site_configs.ladder import Layout
-from site_configs.reading import Fault, Reading, from_json
+from site_configs.reading import Fault, Reading, suggestion
 from site_configs.scheduler import Scheduler
 
-READ_SECONDS = 120  #: for running a site file; one that asks a scheduler may take a while
 HEAD = ("partition", "environment", "launches", "cases", "nodes", "time", "node-hours")
 
 
@@ -51,11 +50,16 @@ def problems(work: WorkDirectory, path: Path, progress: Progress) -> list[str]:
     progress.say(f"{path}: trying every check on it, without running any")
     try:
         with progress.phase("dry run"):
-            night, others = dry_run(work, path)
+            trial = dry_run(work, path)
     except UsageError as error:
         return [f"{path}: {error}"]
-    show_costs(work, path, night, others, progress)
-    return [f"{path}: {text}" for text in too_long(reading, night, scheduler)]
+    if trial.night:
+        show_costs(work, path, trial.night, trial.others, progress)
+    wrong = [*measured(reading, trial), *too_long(reading, trial.night, scheduler)]
+    for partition in [] if wrong else reading.configuration["systems"][0]["partitions"]:
+        if line := left_out(partition):
+            progress.say(line)
+    return [f"{path}: {text}" for text in wrong]
 
 
 def file_problems(
@@ -80,50 +84,88 @@ def place(path: Path, fault: Fault) -> str:
     return f"{path}:{fault.line}" if fault.line else str(path)
 
 
-def read_site(work: WorkDirectory, path: Path) -> Reading:
-    """What a site file says, read by a process of its own.
+@dataclass(frozen=True)
+class Trial:
+    """What a dry run of every check on a site tells."""
 
-    :raises UsageError: if that does not end well: the file is a program.
-    """
-    variables = {name: value for name, value in os.environ.items() if name != SESSION}
-    variables |= {"PLUMBLINE_HOME": str(work.root), ONLY_LOOKING: "0"}
-    with tempfile.TemporaryDirectory(prefix="plumbline-site-") as scratch:
-        result = Path(scratch, "reading.json")
-        command = [sys.executable, "-m", "site_configs.reading", str(path), str(result)]
-        try:
-            ended = subprocess.run(
-                command,
-                cwd=work.source,
-                env=variables,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=READ_SECONDS,
-                check=False,
-            )
-            return from_json(result.read_text())
-        except subprocess.TimeoutExpired:
-            raise UsageError(
-                f"{path}: does not end within {READ_SECONDS} s when it is run"
-            ) from None
-        except OSError:
-            said = (ended.stderr.strip() or f"exit code {ended.returncode}").splitlines()[-1]
-            raise UsageError(f"{path}: ended the process that reads it: {said}") from None
+    night: list[PlannedLaunch]
+    others: list[PlannedLaunch]  #: of checks that no night runs
+    tables: list[dict[str, list[int]]]  #: sizes of each routine, of each check
 
 
-def dry_run(work: WorkDirectory, path: Path) -> tuple[list[PlannedLaunch], list[PlannedLaunch]]:
-    """The launches of a night, and those of checks that no night runs. An error leaves its log for people.
+def dry_run(work: WorkDirectory, path: Path) -> Trial:
+    """Every check on a site, without running any.
 
     :raises UsageError: if ReFrame refuses the site under any check.
     """
     reframe = Reframe(work.source, work.root, work.new_session(), work.reference_roots, None)
-    selection = Selection(path, tag="", only_looking=True)
-    launches = [launch for launch in make_plan(reframe, selection) if launch.cases]
-    nightly = {each.test for each in read_report(reframe.report) if Selection.tag in each.tags}
+    with removed_on_failure(reframe):
+        try:
+            planned = make_plan(reframe, Selection(path, tag="", only_looking=True))
+        except NoCase:
+            planned = []
+        except UsageError:
+            if bare := next(without_case(reframe.session), ""):
+                raise UsageError(bare) from None
+            raise
+        nightly = {each.test for each in read_report(reframe.report) if Selection.tag in each.tags}
+        tables = tables_of(reframe.report)
     shutil.rmtree(reframe.session, ignore_errors=True)
+    launches = [launch for launch in planned if launch.cases]
     night = [launch for launch in launches if launch.test in nightly]
-    return night, [launch for launch in launches if launch.test not in nightly]
+    return Trial(night, [launch for launch in launches if launch.test not in nightly], tables)
+
+
+def without_case(session: Path) -> Iterator[str]:
+    """The launches of a plan that a site leaves nothing of, for people."""
+    for each in read_plan(session):
+        if not each.all_cases:
+            title = f"partition {each.partition.partition(':')[2]!r}: defaults: left_out_above"
+            fix = "leave less out, or take that layout out of layouts"
+            yield f"{title}: leaves nothing of {each.test} with {each.environment}; {fix}"
+
+
+def tables_of(report: Path) -> list[dict[str, list[int]]]:
+    """The routines that the checks in ReFrame's report measure, with their sizes in bytes."""
+    runs = json.loads(report.read_text())["runs"]
+    entries = [entry for run in runs for entry in run["testcases"]]
+    return [entry["table"] for entry in entries if "table" in entry]
+
+
+def measured(reading: Reading, trial: Trial) -> list[str]:
+    """Where a night would measure nothing, or leave out what does not exist, one line each."""
+    if not trial.night:
+        return ["a night on it measures nothing; see its layouts, peers and left_out_above"]
+    found = []
+    there = {(each.partition.partition(":")[2], each.environment) for each in trial.night}
+    for partition in reading.configuration["systems"][0]["partitions"]:
+        title = f"partition {partition['name']!r}"
+        for name in partition["environs"]:
+            if (partition["name"], name) not in there:
+                fix = "see its layouts, peers and left_out_above"
+                found.append(f"{title}: a night measures nothing with {name}; {fix}")
+        for word, choice in unknown_limits(limits_of(partition), trial.tables):
+            what = f"{title}: defaults: left_out_above: {word!r}: no check measures it"
+            found.append(f"{what}; {suggestion(word, choice)}")
+    return found
+
+
+def limits_of(partition: Mapping[str, Any]) -> dict[str, int]:
+    """The most processes at which a night measures a routine, or a routine at one size."""
+    return partition["extras"]["defaults"].get("left_out_above", {})
+
+
+def left_out(partition: Mapping[str, Any]) -> str:
+    """What a night leaves out on a partition above which count of processes; empty for nothing."""
+    by_count: dict[int, list[str]] = {}
+    for word, limit in sorted(limits_of(partition).items()):
+        routine, _, at = word.partition(":")
+        by_count.setdefault(limit, []).append(f"{routine} of {size(int(at))}" if at else routine)
+    parts = [
+        f"above {plural(limit, 'process', 'es')} {', '.join(by_count[limit])}"
+        for limit in sorted(by_count)
+    ]
+    return f"{partition['name']}: a night leaves out {'; '.join(parts)}" if parts else ""
 
 
 @dataclass(frozen=True)

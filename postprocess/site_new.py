@@ -16,7 +16,7 @@ from postprocess.site_facts import Facts
 from postprocess.site_partition_views import partition_views
 from postprocess.site_python import REGISTERED
 from postprocess.workdir import WorkDirectory
-from site_configs.common import NAME
+from site_configs.arguments import NAME
 
 TEMPLATES = Path(__file__).parent / "templates"
 TEMPLATE = "site.py.j2"

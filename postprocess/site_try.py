@@ -15,8 +15,10 @@ from postprocess.night import Request, open_desk
 from postprocess.preparation import site_file
 from postprocess.progress import Progress
 from postprocess.reframe_driver import Selection
-from postprocess.site_check import aligned, file_problems, read_site
+from postprocess.site_check import aligned, file_problems
 from postprocess.site_python import registered
+from postprocess.site_reading import read_site
+from postprocess.site_sessions import removed_on_failure
 from postprocess.workdir import WorkDirectory
 from site_configs.ladder import Layout
 from site_configs.mpis import Mpi
@@ -64,7 +66,8 @@ def launch_all(
         work, Request("try", ["./plumbline", *sys.argv[1:]], site, selection), progress
     )
     _, reframe = desk.open_session("try")
-    planned = make_plan(reframe, selection)
+    with removed_on_failure(reframe):
+        planned = make_plan(reframe, selection)
     return reframe.session, run_plan(reframe, selection, planned, progress).finished
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 from reframe.core.backends import register_launcher
 from reframe.core.launchers import JobLauncher
 
+from site_configs import arguments
 from site_configs.ladder import Layout, Topology
 from site_configs.ladder import layouts as layouts_of
 from site_configs.mpis import OVERSUBSCRIBED
@@ -29,11 +29,6 @@ OVERSUBSCRIBE = "PLUMBLINE_OVERSUBSCRIBE"
 SESSION = "PLUMBLINE_SESSION"
 #: Set to 1 where a site is only looked at, perhaps on a machine without its modules.
 ONLY_LOOKING = "PLUMBLINE_ONLY_LOOKING"
-
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")  #: what ReFrame takes for a name
-#: Variables of the checks that a partition may set.
-DEFAULTS = ("trials", "cache", "sync", "peers", "left_out_above", "time_limit", "max_pending_time")
-MODULES_SYSTEMS = ("envmod", "lmod", "nomod", "spack")  #: that ReFrame knows
 
 
 @register_launcher("mpiexec-of-environment")
@@ -74,10 +69,23 @@ def environment(
     :param mpicc: compiler wrapper, found after the modules are loaded or given by absolute path.
     :param env_vars: needed to compile and to run; the values as a shell reads them.
     """
-    check_name("environment", name)
-    if not library.strip():
-        raise ValueError(f"environment {name!r}: library: is empty, and would accept every MPI")
-    variables = dict(env_vars or {})
+    title = f"environment {name!r}"
+    variables = {} if env_vars is None else env_vars
+    refuse(title, arguments.name(name))
+    refuse(
+        title,
+        arguments.environment(
+            family=family,
+            library=library,
+            launcher=launcher,
+            mpicc=mpicc,
+            modules=modules,
+            env_vars=variables,
+        ),
+    )
+    if not only_looking():  # what is not on this machine may not know its version
+        refuse(title, arguments.names_a_version(library))
+    variables = dict(variables)
     if oversubscribing():
         variables |= OVERSUBSCRIBED.get(family, {})
     chosen = json.loads(os.environ.get(SET_ENV, "{}")).get(name, {})
@@ -99,12 +107,10 @@ def environment(
     }
 
 
-def check_name(what: str, name: str) -> None:
-    """Refuse a name that ReFrame would refuse, and say which it takes."""
-    if not NAME.fullmatch(name):
-        raise ValueError(
-            f"{what} {name!r}: name: write letters, digits, _ and - only, a letter first"
-        )
+def refuse(title: str, wrong: Iterable[str]) -> None:
+    """Raise a ValueError of the first thing that is wrong, if something is."""
+    for text in wrong:
+        raise ValueError(f"{title}: {text}")
 
 
 def only_looking() -> bool:
@@ -143,14 +149,32 @@ def partition(
         have none of their own; cases that need more are skipped. 0: nodes have their own.
     :param more: any further key of a ReFrame partition.
     """
-    check_name("partition", name)
-    check_defaults(name, defaults or {})
+    title, values = f"partition {name!r}", {} if defaults is None else defaults
+    refuse(title, arguments.name(name))
+    refuse(
+        title,
+        arguments.partition(
+            topology=topology,
+            environments=environments,
+            scheduler=scheduler,
+            access=access,
+            max_jobs=max_jobs,
+            exact=exact,
+            shared_memory_bytes=shared_memory_bytes,
+            more=more,
+        ),
+    )
+    if layouts is None:
+        layouts = layouts_of(topology)
+    else:
+        refuse(title, arguments.layouts(layouts))
+    refuse(title, arguments.defaults(values, layouts))
     extras = {
-        "layouts": [list(layout) for layout in layouts or layouts_of(topology)],
+        "layouts": [list(layout) for layout in layouts],
         "most_processes": 1_000_000 if oversubscribing() else topology.cores,
         "cores_per_node": topology.cores_per_node,
         "nodes": topology.nodes,
-        "defaults": dict(defaults or {}),
+        "defaults": dict(values),
         "exact": exact,
         "shared_memory_bytes": shared_memory_bytes,
     }
@@ -165,14 +189,6 @@ def partition(
         "extras": extras | more.pop("extras", {}),
         **more,
     }
-
-
-def check_defaults(name: str, defaults: Mapping[str, Any]) -> None:
-    """Refuse a default of a variable that no check has."""
-    for variable in defaults:
-        if variable not in DEFAULTS:
-            choice = ", ".join(DEFAULTS)
-            raise ValueError(f"partition {name!r}: defaults: {variable!r}: choose from {choice}")
 
 
 def processor(topology: Topology) -> dict[str, int]:
@@ -198,10 +214,12 @@ def site(
 
     :param hostnames: patterns of the hosts it is for, where ReFrame is started by hand.
     """
-    check_name("site", name)
-    if modules_system not in MODULES_SYSTEMS:
-        choice = ", ".join(MODULES_SYSTEMS)
-        raise ValueError(f"site {name!r}: modules_system: {modules_system!r}: choose from {choice}")
+    title = f"site {name!r}"
+    refuse(title, arguments.name(name))
+    refuse(
+        title,
+        arguments.site(description=description, hostnames=hostnames, modules_system=modules_system),
+    )
     system = {
         "name": name,
         "descr": description,

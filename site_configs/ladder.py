@@ -35,7 +35,7 @@ class Topology:
         for field in fields(self):
             least = 0 if field.name == "nodes_per_switch" else 1
             value = getattr(self, field.name)
-            if not isinstance(value, int):
+            if not isinstance(value, int) or isinstance(value, bool):
                 raise ValueError(f"Topology: {field.name}: {value!r}: write a whole number")
             if value < least:
                 raise ValueError(f"Topology: {field.name}: write {least} or more")

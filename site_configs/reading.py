@@ -8,11 +8,13 @@ read, as JSON. ``site_configs.site_faults`` judges it.
 
 from __future__ import annotations
 
+import ctypes
 import difflib
 import functools
 import inspect
 import json
 import runpy
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,10 +27,12 @@ import reframe
 from reframe.core import backends
 
 from site_configs import common, ladder
+from site_configs.changed import changes, plain
 
 #: Arguments that are lists: of a text given in the place of one, every letter would count.
 LISTS = ("access", "environments", "hostnames", "modules", "partitions")
 
+SET_PARENT_DEATH_SIGNAL = 1  #: PR_SET_PDEATHSIG of prctl(2)
 
 TOPOLOGY = ladder.Topology
 #: What a site file is made of.
@@ -134,7 +138,8 @@ class Call:
             return TOPOLOGY(1)
         named = {"name": str(self.bound.get("name", ""))}
         if self.name == "partition":
-            return named | {"environs": list(self.bound.get("environments", ()))}
+            named_there = self.bound.get("environments", ())
+            return named | {"environs": [each for each in named_there if isinstance(each, str)]}
         if self.name == "site":
             own = {each: list(self.bound.get(each, ())) for each in ("partitions", "environments")}
             system = named | {"partitions": own["partitions"], "hostnames": []}
@@ -149,6 +154,8 @@ class Reader:
         self.path = path
         self.reading = Reading()
         self.made: list[Any] = []  #: every result of the pieces; others are written by hand
+        self.copies: list[Any] = []  #: each as it was made
+        self.as_made = True  #: whether the results are as they were made
 
     def read(self) -> Reading:
         """The site as far as it can be read."""
@@ -178,7 +185,10 @@ class Reader:
             what = str(error) if told else f"{type(error).__name__}: {error}"
             self.fault(lines[-1] if lines else 0, " ".join(what.split()))
         else:
-            self.reading.configuration = found if self.is_made(found) else None
+            for text in self.changed(found):
+                self.fault(0, f"site_configuration: {text}")
+            well = self.is_made(found) and self.as_made
+            self.reading.configuration = found if well else None
 
     def collecting(self, function: Callable, name: str, more: set[str]) -> Callable:
         """The same function, but a wrong call is a fault, and gives something to go on with."""
@@ -193,15 +203,25 @@ class Reader:
             made = None
             if not call.missing():
                 try:
-                    made = function(*args, **call.kwargs)
+                    result = function(*args, **call.kwargs)
+                    copy, made = plain(result), result
                 except (TypeError, ValueError) as error:
                     texts.append(str(error))
             self.reading.faults += [Fault(line, text) for text in texts]
             self.reading.broken += [call.key] if texts else []
             self.made.append(call.stand_in() if made is None else made)
+            self.copies.append({} if made is None else copy)
             return self.made[-1]
 
         return make
+
+    def changed(self, thing: Any) -> Iterator[str]:
+        """Where a thing differs from what a piece made of it: no piece has looked at what was put there."""
+        for made, copy in zip(self.made, self.copies, strict=True):
+            if thing is made:
+                for where in changes(copy, plain(thing)):
+                    self.as_made = False
+                    yield f"{where}: was changed after it was made; write it as an argument"
 
     def is_made(self, thing: Any) -> bool:
         """Whether one of the pieces made it."""
@@ -214,6 +234,9 @@ class Reader:
             if len(own) < len(call.kwargs.get(word, ())):
                 yield f"site {call.bound.get('name')!r}: {word}: make each with {word[:-1]}(...)"
             call.kwargs[word] = own
+            for each in own:
+                title = f"{word[:-1]} {each['name']!r}" if "name" in each else word
+                yield from (f"{title}: {text}" for text in self.changed(each))
 
     def line_of_call(self) -> int:
         """The line of the site file that is being run."""
@@ -250,4 +273,6 @@ def from_json(text: str) -> Reading:
 
 
 if __name__ == "__main__":
+    # A file that does not end does not outlive the one who wants to know.
+    ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     main(*sys.argv[1:])

@@ -11,6 +11,8 @@ from typing import Any
 from site_configs.mpis import FAMILIES, identify
 from site_configs.reading import Fault, Reading, suggestion
 
+SIMULATED = "simgrid"  #: the family whose time is simulated
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -67,6 +69,8 @@ def faults(reading: Reading) -> list[Fault]:
             known(environment, "launcher", launcher, reading) if isinstance(launcher, str) else []
         )
         found += family(environment)
+    for partition in own:
+        found += simulated(partition, mpis)
     for one, two in combinations(mpis, 2):
         found += alike(one, two)
     return sorted(set(found))
@@ -130,6 +134,15 @@ def topology(partition: Entry) -> Iterator[Fault]:
             yield partition.fault(
                 "layouts", f"{layout} does not fit on {nodes} nodes of {cores} cores"
             )
+
+
+def simulated(partition: Entry, environments: Sequence[Entry]) -> Iterator[Fault]:
+    """Only simulated time repeats exactly: any other would regress at every launch."""
+    if partition.extras["exact"]:
+        for each in environments:
+            if each.name in partition.data["environs"] and each.extras["family"] != SIMULATED:
+                why = f"times of {each.name!r} ({each.extras['family']}) do not repeat exactly"
+                yield partition.fault("exact", f"{why}; write False")
 
 
 def family(environment: Entry) -> Iterator[Fault]:

@@ -12,16 +12,30 @@ from hypothesis import strategies as st
 from launch_samples import case, planned
 from rich.console import Console
 from scheduler_samples import CRAY, answering
-from site_samples import OPENMPI, PLAIN, slurm, text_of
+from site_samples import MPICH, OPENMPI, PLAIN, slurm, text_of
 
 from postprocess import site_check
 from postprocess.errors import UsageError
-from postprocess.formats import duration
+from postprocess.formats import duration, size
+from postprocess.measure import NoCase
 from postprocess.plan import PlannedLaunch
 from postprocess.progress import Progress
-from postprocess.site_check import Cost, aligned, cost, how_estimated, read_site, too_long
+from postprocess.site_check import (
+    Cost,
+    Trial,
+    aligned,
+    cost,
+    how_estimated,
+    left_out,
+    measured,
+    too_long,
+)
+from postprocess.site_reading import read_site
+from postprocess.site_sessions import LOG
 from postprocess.workdir import WorkDirectory
 from site_configs import scheduler_slurm, site_here
+from site_configs.login_mpis import LoginMpis
+from site_configs.reading import Reading
 from site_configs.site_here import Here
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -119,36 +133,57 @@ def test_a_launch_that_its_queue_would_end_is_a_fault(work, path):
     assert too_long(reading, [launch(4, 4, **place, test="x")], None) == []
 
 
-# A site file is a program, and is read by a process of its own.
+# What a night leaves out.
+
+
+PARTS = [{"name": "standard", "environs": ["a", "b"], "extras": {"defaults": {}}}]
+TABLES = [{"bcast": [8, 80], "barrier": [0]}, {"tournament": [8]}]
+
+
+def reading_of(**defaults) -> Reading:
+    """A site of one partition with two environments."""
+    parts = [{**PARTS[0], "extras": {"defaults": defaults}}]
+    return Reading(configuration={"systems": [{"name": "mine", "partitions": parts}]})
+
+
+def night_with(*environments: str) -> list[PlannedLaunch]:
+    return [launch(4, 4, partition="mine:standard", environment=each) for each in environments]
+
+
+def test_a_night_that_measures_nothing_is_wrong():
+    nothing = Trial([], night_with("a", "b"), TABLES)
+    (line,) = measured(reading_of(), nothing)
+    assert line.startswith("a night on it measures nothing; ")
+    (line,) = measured(reading_of(), Trial(night_with("b"), [], TABLES))
+    assert line.startswith("partition 'standard': a night measures nothing with a; ")
+    assert measured(reading_of(), Trial(night_with("a", "b"), [], TABLES)) == []
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("key", "fix"),
     [
-        ("import os\nos._exit(3)\n", "ended the process that reads it: exit code 3"),
-        ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n", "exit code -9"),
-        (
-            "import os, sys\nprint('no licence', file=sys.stderr, flush=True)\nos._exit(3)\n",
-            "ended the process that reads it: no licence",
-        ),
-        ("while True: pass\n", "does not end within 1 s when it is run"),
+        ("bcats", "did you mean bcast?"),
+        ("bcast:81", "did you mean bcast:8?"),
+        ("scan", "choose from barrier, bcast, tournament"),
+        ("tournament", ""),
+        ("bcast:80", ""),
+        ("barrier", ""),
     ],
 )
-def test_a_file_that_ends_its_reader_is_one_line(work, path, monkeypatch, text, complaint):
-    monkeypatch.setattr(site_check, "READ_SECONDS", 1 if "while" in text else 60)
-    path.write_text(text)
-    with pytest.raises(UsageError) as refused:
-        read_site(work, path)
-    assert str(refused.value) == f"{path}: " + str(refused.value).partition(": ")[2]
-    assert complaint in str(refused.value)
+def test_a_limit_of_what_no_check_measures_is_wrong(key: str, fix: str):
+    found = measured(reading_of(left_out_above={key: 2}), Trial(night_with("a", "b"), [], TABLES))
+    what = f"partition 'standard': defaults: left_out_above: {key!r}: no check measures it; {fix}"
+    assert found == ([what] if fix else [])
 
 
-def test_a_site_is_read_as_it_is_and_in_no_session(work, path, monkeypatch):
-    """Within a session it would apply to every host, and only looked at it would have no modules."""
-    monkeypatch.setenv("PLUMBLINE_SESSION", str(work.root))
-    monkeypatch.setenv("PLUMBLINE_ONLY_LOOKING", "1")
-    system = read_site(work, path).configuration["systems"][0]
-    assert system["hostnames"] == ["login\\d+"] and system["modules_system"] == "lmod"
+def test_what_a_night_leaves_out_is_said():
+    limits = {"scan_sum": 64, "alltoall:100000": 4, "scan_min": 16, "scan_max": 16, "barrier": 1}
+    part = {"name": "torus", "extras": {"defaults": {"left_out_above": limits}}}
+    assert left_out(part) == (
+        "torus: a night leaves out above 1 process barrier; above 4 processes alltoall of "
+        f"{size(100_000)}; above 16 processes scan_max, scan_min; above 64 processes scan_sum"
+    )
+    assert left_out(PARTS[0]) == ""
 
 
 # The command.
@@ -197,11 +232,81 @@ def test_what_reframe_refuses_is_a_fault(work, path, progress, monkeypatch):
 
 
 def test_a_launch_that_never_runs_makes_a_site_wrong(work, path, progress, monkeypatch):
-    own = launch(4, 4, partition="mine:standard", time_limit=1e9)
+    own = launch(4, 4, partition="mine:standard", environment="openmpi-5_0_3", time_limit=1e9)
     monkeypatch.setattr(site_here, "look", lambda: HERE)
     monkeypatch.setattr(site_here, "wrapper", lambda *_: ())
-    monkeypatch.setattr(site_check, "dry_run", lambda *_: ([own], []))
+    monkeypatch.setattr(site_check, "dry_run", lambda *_: Trial([own], [], []))
     path.write_text(TEXT.replace("login\\\\d+", ".*"))
     assert site_check.check(work, str(path), progress) == 1
     assert "its queue ends jobs after" in said(progress)[-2]
     assert said(progress)[-1] == f"{path}: 1 wrong"
+
+
+# With ReFrame.
+
+REDUCTIONS = [
+    f"{word}_{operation}"
+    for word in ("reduce", "allreduce", "scan")
+    for operation in ("sum", "min", "max")
+]
+ROUTINES = [
+    "pingpong",
+    "rightshift",
+    "barrier",
+    "bcast",
+    "scatter",
+    "gather",
+    "allgather",
+    "alltoall",
+    *REDUCTIONS,
+]
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """A sound site file of this machine, with one MPI that nobody starts."""
+    path = tmp_path / "own.py"
+    local = text_of(replace(PLAIN, mpis=LoginMpis((MPICH,), ())))
+    path.write_text(local.replace("cores_per_node=16", "cores_per_node=2"))
+    return path
+
+
+def test_a_dry_run_leaves_no_session(work, own, progress):
+    trial = site_check.dry_run(work, own)
+    assert trial.night and trial.tables[0]["bcast"]
+    assert list(work.sessions.iterdir()) == []
+
+
+def test_a_dry_run_of_no_case_is_wrong(work, own, progress):
+    limits = dict.fromkeys(ROUTINES, 1)
+    text = own.read_text().replace(
+        "max_jobs=1,", f"max_jobs=1, defaults={{'left_out_above': {limits}}},"
+    )
+    own.write_text(text)
+    assert site_check.check(work, str(own), progress) == 1
+    what = "left_out_above: leaves nothing of luecke"
+    assert what in said(progress)[-2] and "with mpich-5_0_2; leave less out" in said(progress)[-2]
+    assert list(work.sessions.iterdir()) == []
+
+
+def test_a_dry_run_that_matches_no_case_is_one_of_nothing(work, own, monkeypatch):
+    def nothing(reframe, _):
+        reframe.report.parent.mkdir()
+        reframe.report.write_text('{"runs": [{"testcases": []}]}')
+        raise NoCase("the selection matches no case")
+
+    monkeypatch.setattr(site_check, "make_plan", nothing)
+    monkeypatch.setattr(site_check, "read_report", lambda _: [])
+    assert site_check.dry_run(work, own) == Trial([], [], [])
+
+
+def test_a_site_that_reframe_refuses_leaves_a_log_and_no_session(work, own, progress):
+    own.write_text(
+        "import os\nif 'PLUMBLINE_SESSION' in os.environ: raise ValueError('not tonight')\n"
+        + own.read_text()
+    )
+    assert site_check.check(work, str(own), progress) == 1
+    log = work.root / LOG
+    assert said(progress)[-2].endswith(f"(all of it: {log})")
+    assert "not tonight" in log.read_text()
+    assert list(work.sessions.iterdir()) == []

@@ -108,8 +108,8 @@ JOBS = "max_jobs=1,"
         ),
         (
             JOBS,
-            "layouts=[[2, 129]],",
-            PART + "layouts: [2, 129] does not fit on 4 nodes of 128 cores",
+            "layouts=[[130, 129]],",
+            PART + "layouts: [130, 129] does not fit on 4 nodes of 128 cores",
         ),
         (
             '"standard",',
@@ -117,6 +117,23 @@ JOBS = "max_jobs=1,"
             "partition 'stand ard': name: write letters, digits, _ and - only",
         ),
         (JOBS, 'defaults={"trails": 3},', PART + "defaults: 'trails': choose from"),
+        (JOBS, 'defaults={"trials": 1},', PART + "defaults: trials: 1: write a whole number"),
+        (
+            JOBS,
+            "layouts=[(2, 0)],",
+            PART + "layouts: [2, 0]: write [processes, processes_per_node]",
+        ),
+        (JOBS, 'extras={"nodes": "x"},', PART + "extras: 'nodes': follows from topology=; write"),
+        (CORES, "cores_per_node=True", "Topology: cores_per_node: True: write a whole number"),
+        (JOBS, "exact=True,", PART + "exact: times of 'openmpi-5_0_3' (openmpi) do not repeat"),
+        ('"login\\\\d+"', '"("', "site 'mine': hostnames: '(' is no pattern (missing ), untermin"),
+        (LIBRARY, "library=None", MPI + "library: None: write what MPI_Get_library_version says"),
+        ("=slurm.SRUN_PMI2", "=[]", MPI + "launcher: []: write a launcher of ReFrame's"),
+        (
+            'environments=[entry["name"] for entry in environments]',
+            "environments=[[]]",
+            PART + "environments: []: write a text, in quotes",
+        ),
     ],
 )
 def test_each_fault_is_a_line_that_names_key_and_fix(told, old: str, new: str, said: str):
@@ -234,6 +251,47 @@ def test_whole_versions(library: str, whole: bool):
 )  # fmt: skip
 def test_a_file_that_is_no_site_is_a_fault(told, text: str, said: str):
     assert any(line.startswith(said) or said in line for line in told(text)), told(text)
+
+
+CHANGED = "was changed after it was made; write it as an argument"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("systems[0]['partitions'][0]['extras']['nodes'] = 'x'", "systems[0].partitions[0].extras.nodes"),
+        ("systems[0]['partitions'][0]['extras'].pop('nodes')", "systems[0].partitions[0].extras.nodes"),
+        ("environments[0]['extras']['library'] = ''", "environments[0].extras.library"),
+        ("systems.append(dict(systems[0], name='other'))", "systems"),
+        ("systems[0]['descr'] = None", "systems[0].descr"),
+    ],
+)  # fmt: skip
+def test_what_is_changed_after_it_was_made_is_a_fault(told, change: str, said: str):
+    """No piece has looked at it: a library that is empty would accept every MPI."""
+    start = (
+        "systems, environments = (site_configuration[key] for key in ('systems', 'environments'))"
+    )
+    lines = told(f"{SITE}\n{start}\n{change}\n")
+    assert lines == [f"0: site_configuration: {said}: {CHANGED}"]
+
+
+def test_what_is_changed_before_the_site_is_made_is_a_fault(told):
+    change = "environments[0]['extras'].clear()"
+    lines = told(SITE.replace("\nsite_configuration", f"{change}\n\nsite_configuration"))
+    said = [line.partition(": ")[2] for line in lines]
+    assert f"environment 'openmpi-5_0_3': extras.library: {CHANGED}" in said
+
+
+def test_a_key_that_is_added_is_no_fault(told):
+    """A site may tell the checks more than the pieces do."""
+    change = "environments[0]['extras']['proof'] = 'x'"
+    assert told(SITE.replace("\nsite_configuration", f"{change}\n\nsite_configuration")) == []
+
+
+def test_simulated_time_is_exact(told):
+    text = SITE.replace(JOBS, "exact=True,")
+    text = text.replace('"openmpi"', '"simgrid"').replace('"mpich"', '"simgrid"')
+    assert not [line for line in told(text) if "exact" in line]
 
 
 def test_faults_are_in_the_order_of_the_file():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from launch_samples import CASES, finished, headline
@@ -18,6 +19,8 @@ from postprocess.errors import UsageError
 from postprocess.formats import microseconds
 from postprocess.launches import failed
 from postprocess.progress import Progress
+from postprocess.reframe_driver import Reframe
+from postprocess.site_sessions import LOG
 from postprocess.site_try import advice, row, smallest, untried
 from postprocess.verdicts import Verdict
 from postprocess.workdir import WorkDirectory
@@ -140,6 +143,26 @@ def test_an_mpi_that_was_not_launched_is_one_that_does_not_work(attempted):
 def test_a_wrong_site_is_not_tried(attempted):
     with pytest.raises(UsageError, match=r"jobs: is not known; .*all that is wrong"):
         attempted(text_of(PLAIN).replace("max_jobs=", "jobs="))
+
+
+def test_a_site_that_reframe_refuses_leaves_no_session(tmp_path: Path, monkeypatch):
+    """Nothing was measured in it. Its log is told of, and stays."""
+    reframe = Reframe(tmp_path, tmp_path, tmp_path / "sessions" / "1", [], None)
+    desk = SimpleNamespace(open_session=lambda _: (None, reframe))
+    monkeypatch.setattr(site_try, "open_desk", lambda *_: desk)
+
+    def refuse(*_):
+        reframe.log.parent.mkdir(parents=True)
+        reframe.log.write_text("what it said")
+        raise UsageError(f"ReFrame refuses (all of it: {reframe.log})")
+
+    monkeypatch.setattr(site_try, "make_plan", refuse)
+    with pytest.raises(UsageError) as refused:
+        site_try.launch_all(None, "mine", None, None)
+    log = tmp_path / LOG
+    assert str(refused.value) == f"ReFrame refuses (all of it: {log})"
+    assert log.read_text() == "what it said"
+    assert not reframe.session.exists()
 
 
 # On this machine, from nothing.

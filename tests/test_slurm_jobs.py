@@ -134,7 +134,7 @@ def test_nodes_that_cannot_be_used():
     assert dict(sick_nodes(lines)) == {"n2": "down*", "n3": "drained", "n5": "mixed*"}
 
 
-@pytest.mark.parametrize("said", ["n1 idle\nwarning\n", "a warning of five words\n", "\n"])
+@pytest.mark.parametrize("said", ["n1 down*\nwarning\n", "n1 down*\na warning of words\n", "\n"])
 def test_nodes_are_not_named_if_the_answer_is_not_understood(
     said: str, monkeypatch: pytest.MonkeyPatch
 ):

@@ -1,0 +1,25 @@
+"""Where something differs from what it was: a site file may change what the pieces made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+
+def plain(thing: Any) -> Any:
+    """A copy of nothing but lists, mappings, texts and numbers."""
+    return json.loads(json.dumps(thing, default=str))
+
+
+def changes(made: Any, now: Any, where: str = "") -> Iterator[str]:
+    """The places in which something was changed or taken away; a key that was added is none."""
+    if isinstance(made, dict) and isinstance(now, dict):
+        for key, value in made.items():
+            place = f"{where}.{key}" if where else key
+            yield from changes(value, now[key], place) if key in now else [place]
+    elif isinstance(made, list) and isinstance(now, list) and len(made) == len(now):
+        for number, pair in enumerate(zip(made, now, strict=True)):
+            yield from changes(*pair, f"{where}[{number}]")
+    elif made != now:
+        yield where
