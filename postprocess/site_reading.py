@@ -43,7 +43,7 @@ def read_site(work: WorkDirectory, path: Path) -> Reading:
         if left:
             fix = "let them end before the file does"
             raise UsageError(f"{path}: leaves processes running ({', '.join(left)}); {fix}")
-        if not result.exists():
+        if code != 0 or not result.exists():
             said = errors.read_text(errors="replace").strip() or f"exit code {code}"
             raise UsageError(f"{path}: ended the process that reads it: {said.splitlines()[-1]}")
         return from_json(result.read_text())
