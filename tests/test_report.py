@@ -158,7 +158,7 @@ def test_the_verdict_comes_first(bad, page):
         ("pass provisional skipped", "✓ No failure in 2 cases, 1 of them provisional, 1 skipped"),
         ("provisional provisional", "✓ No gross change in 2 cases, all provisional"),
         ("provisional skipped", "✓ No gross change in 1 case, all provisional, 1 skipped"),
-        ("skipped skipped", "✓ Nothing was measured: 2 skipped"),
+        ("skipped skipped", "✗ Nothing was measured: 2 skipped"),
         ("pass no-reference", "✗ 1 of 2 cases failed"),
         ("", "✗ Nothing was measured"),
     ],
