@@ -11,12 +11,12 @@ from typing import Any
 from postprocess import provenance, references
 from postprocess.cases import Case
 from postprocess.references import Reference, ReferenceError
+from site_configs.common import PLATFORM_HASH
 
 #: Facts of a launch that its reference must share, or the two are not comparable.
 SHARED_METHOD = ("suite_version", "trials", "dropped", "relative_error")
 METHOD = (*SHARED_METHOD, "cpu_model")
 EXACT_METHOD = (*SHARED_METHOD, "mpi_library", "platform")  #: simulated, on any machine
-PLATFORM = "SMPI_PLATFORM_HASH"  #: among the variables of a launch in simulated time
 
 
 @dataclass(frozen=True)
@@ -97,5 +97,5 @@ def read_origin(path: Path) -> dict[str, Any]:
 
 def method_of(run: dict[str, Any], exact: bool) -> dict[str, Any]:
     """The facts of a launch that make it comparable with another; ``exact`` if its time is simulated."""
-    known = {**run, "platform": run.get("environment", {}).get(PLATFORM)}
+    known = {**run, "platform": run.get("environment", {}).get(PLATFORM_HASH)}
     return {key: known.get(key) for key in (EXACT_METHOD if exact else METHOD)}

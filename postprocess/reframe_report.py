@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.harmless import one_line
+from site_configs.slurm_jobs import NEVER_STARTED
 
-NEVER_STARTED = (
-    "never started: "  #: begins what a scheduler's backend says of a job that did not run
-)
 INVISIBLE = " \t\r\v\f\0"  #: a line of nothing else says nothing
 JOB = ("run", "run_wait")  #: phases in which it is the job, not what it left, that fails
 
@@ -47,7 +45,7 @@ class Entry:
     @property
     def never_started(self) -> str:
         """Why its job never started, in the words of the scheduler's backend; empty if it did."""
-        _, found, why = self.reason.partition(NEVER_STARTED)
+        _, found, why = self.reason.partition(f"{NEVER_STARTED}: ")
         return found + why if self.result == "fail" and self.phase in JOB else ""
 
     @property

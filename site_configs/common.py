@@ -27,6 +27,8 @@ SET_ENV = "PLUMBLINE_SET_ENV"
 OVERSUBSCRIBE = "PLUMBLINE_OVERSUBSCRIBE"
 #: The session that Plumbline runs. It was told the site, so host names need not match.
 SESSION = "PLUMBLINE_SESSION"
+#: Tells what a launch in simulated time was simulated on; times on another platform are not comparable.
+PLATFORM_HASH = "SMPI_PLATFORM_HASH"
 #: Set to 1 where a site is only looked at, perhaps on a machine without its modules.
 ONLY_LOOKING = "PLUMBLINE_ONLY_LOOKING"
 

@@ -13,12 +13,10 @@ from site_configs.mpis import (
     FAMILIES,
     Mpi,
     Unusable,
-    environment_name,
     family_env,
-    identify,
     one_line,
 )
-from site_configs.probe import Candidate, ProbeError, run
+from site_configs.probe import Candidate, ProbeError, described, run
 
 PROGRAM = r"""
 #include <mpi.h>
@@ -55,22 +53,7 @@ def identified(candidate: Candidate) -> Mpi | Unusable:
         library = library_version(candidate)
     except ProbeError as error:
         return Unusable(str(candidate.mpicc), candidate.origin, str(error))
-    family, version = identify(library)
-    if family == "unknown":
-        problem = f"unknown MPI library: {library[:80]}"
-        return Unusable(str(candidate.mpicc), candidate.origin, problem)
-    return Mpi(
-        name=environment_name(family, version),
-        family=family,
-        version=version,
-        library=library,
-        origin=candidate.origin,
-        prefix=str(candidate.root),
-        mpicc=str(candidate.mpicc),
-        mpiexec=str(candidate.mpiexec),
-        module=candidate.module,
-        env=family_env(family, candidate.root),
-    )
+    return described(candidate, library, env={})  # a site file loads the module
 
 
 def telling_text(library: str) -> str:

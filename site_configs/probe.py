@@ -114,11 +114,18 @@ def probe(candidate: Candidate) -> Mpi | Unusable:
         library = library_version(candidate, os.environ | needed)
     except ProbeError as error:
         return Unusable(str(candidate.mpicc), candidate.origin, str(error))
+    return described(candidate, library, candidate.env)
+
+
+def described(candidate: Candidate, library: str, env: Mapping[str, str]) -> Mpi | Unusable:
+    """The MPI that says this of itself, or why it is not usable.
+
+    :param env: variables that it needs beside those of its family.
+    """
     family, version = identify(library)
     if family == "unknown":
-        return Unusable(
-            str(candidate.mpicc), candidate.origin, f"unknown MPI library: {library[:80]}"
-        )
+        problem = f"unknown MPI library: {library[:80]}"
+        return Unusable(str(candidate.mpicc), candidate.origin, problem)
     return Mpi(
         name=environment_name(family, version),
         family=family,
@@ -129,5 +136,5 @@ def probe(candidate: Candidate) -> Mpi | Unusable:
         mpicc=str(candidate.mpicc),
         mpiexec=str(candidate.mpiexec),
         module=candidate.module,
-        env=dict(candidate.env) | family_env(family, candidate.root),
+        env=dict(env) | family_env(family, candidate.root),
     )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from site_configs import scheduler_pbs, scheduler_slurm
 from site_configs.probe import ProbeError, run
 from site_configs.scheduler import Ask, Scheduler
+from site_configs.slurm_jobs import without_choices
 
 ASK_SECONDS = 30  #: for each command of a scheduler
 
@@ -33,7 +34,7 @@ def ask_command(words: Sequence[str]) -> str:
     :raises ProbeError: if it fails or does not end in time.
     """
     step = " ".join(word for word in words if not word.startswith("-"))
-    return run(list(words), os.environ, step, ASK_SECONDS)
+    return run(list(words), without_choices(os.environ), step, ASK_SECONDS)
 
 
 def look(

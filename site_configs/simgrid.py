@@ -19,7 +19,7 @@ from xml.etree import ElementTree
 from reframe.core.backends import register_launcher
 from reframe.core.launchers import JobLauncher
 
-from site_configs.common import environment, only_looking, partition
+from site_configs.common import PLATFORM_HASH, environment, only_looking, partition
 from site_configs.ladder import Layout, Topology
 
 PLATFORMS = Path(__file__).parent / "platforms"
@@ -38,7 +38,6 @@ FIX = "install SimGrid with SMPI (Debian and Ubuntu: apt-get install libsimgrid-
 
 #: What a launch is told by its environment, so that its records tell it too.
 PLATFORM, SELECTOR, STAND_INS = "SMPI_PLATFORM", "SMPI_SELECTOR", "SMPI_STAND_INS"
-PLATFORM_HASH = "SMPI_PLATFORM_HASH"  #: times on another platform are not comparable
 #: A host file in the place of the launcher's own, to try another placement.
 HOST_FILE = "SMPI_HOST_FILE"
 #: Bytes that the processes of one launch may need together, as in ``8e9``.

@@ -25,7 +25,15 @@ from reframe.core.schedulers.slurm import SlurmJobScheduler
 
 from site_configs import slurm_jobs
 from site_configs.common import SESSION
-from site_configs.slurm_jobs import OVER, WAITING, JobState, NoAnswer, SlurmError, UnknownJob
+from site_configs.slurm_jobs import (
+    NEVER_STARTED,
+    OVER,
+    WAITING,
+    JobState,
+    NoAnswer,
+    SlurmError,
+    UnknownJob,
+)
 
 SCHEDULER = "slurm-blocks"
 #: Seconds for which the controller may be away before a launch is given up.
@@ -51,7 +59,6 @@ NEVER = frozenset(
 )
 #: Beginnings of limits on the size of one job, of an association or a quality of service.
 TOO_LARGE = ("AssocMax", "QOSMax")
-NEVER_STARTED = "never started"  #: begins the reason of a launch that did not run
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +31,7 @@ OVER = frozenset(
     | {"PREEMPTED", "REVOKED", "TIMEOUT"}
 )
 NAMED = 4  #: nodes that a reason names before it only counts them
+NEVER_STARTED = "never started"  #: begins the reason of a launch that did not run
 #: Variables with which a user chooses what Slurm's commands show, and of which cluster: here they would hide
 #: jobs, or invent some.
 CHOICES = ("SQUEUE_", "SINFO_", "SACCT_", "SCONTROL_", "SCANCEL_", "SLURM_CLUSTERS")
@@ -80,6 +81,11 @@ class QueuedJob:
         return self.state not in OVER and self.state != "COMPLETING"
 
 
+def without_choices(environment: Mapping[str, str]) -> dict[str, str]:
+    """An environment in which Slurm's commands show everything."""
+    return {name: value for name, value in environment.items() if not name.startswith(CHOICES)}
+
+
 def ask(*words: str) -> str:
     """Standard output of one of Slurm's commands.
 
@@ -87,7 +93,7 @@ def ask(*words: str) -> str:
     :raises UnknownJob: if there is no such job.
     :raises SlurmError: if Slurm refuses, or the command is not there.
     """
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(CHOICES)}
+    kept = without_choices(os.environ)
     try:
         done = subprocess.run(
             words,

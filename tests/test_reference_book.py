@@ -11,8 +11,9 @@ import pytest
 from launch_samples import CASES, ORIGIN, PLACE, case, write_references
 
 from postprocess import provenance
-from postprocess.reference_book import METHOD, PLATFORM, Shelf, method_of, open_book
+from postprocess.reference_book import METHOD, Shelf, method_of, open_book
 from postprocess.references import Reference, ReferenceError
+from site_configs.common import PLATFORM_HASH
 
 WHERE = (":".join(PLACE[:2]), PLACE[2])
 RUN = {"suite_version": "0.1.0", "trials": 51, "dropped": 1, "cpu_model": "a processor"}
@@ -125,12 +126,12 @@ def test_simulated_time_is_the_same_on_every_processor():
 
 
 def test_simulated_time_is_of_one_simulator_and_one_platform():
-    environment = {PLATFORM: "0123456789abcdef"}
+    environment = {PLATFORM_HASH: "0123456789abcdef"}
     run = RUN | {"mpi_library": "SMPI 3.32", "environment": environment}
     known = simulated(method_of(run, exact=True))
     assert known.difference(run, exact=True) == ""
     assert "mpi_library is" in known.difference(run | {"mpi_library": "SMPI 3.33"}, exact=True)
-    other = run | {"environment": {PLATFORM: "another"}}
+    other = run | {"environment": {PLATFORM_HASH: "another"}}
     assert known.difference(other, exact=True).startswith("platform is 'another', and '0123")
 
 

@@ -53,3 +53,10 @@ def test_a_command_that_hangs_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(schedulers, "ASK_SECONDS", 0.3)
     with pytest.raises(schedulers.ProbeError, match="sinfo did not end within"):
         ask_command([str(path), "--noheader"])
+
+
+def test_what_the_user_chooses_to_be_shown_hides_no_queue(tmp_path, monkeypatch):
+    monkeypatch.setenv("SINFO_PARTITION", "mine")
+    monkeypatch.setenv("SLURM_CLUSTERS", "another")
+    path = script(tmp_path / "sinfo", 'echo "<$SINFO_PARTITION$SLURM_CLUSTERS>"')
+    assert ask_command([str(path)]).strip() == "<>"
