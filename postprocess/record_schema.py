@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from postprocess.cases import NAME
-from postprocess.statistics import Summary, summarise
+from postprocess.statistics import Summary, bounds_of_slowest_mean, summarise
 from postprocess.strict_json import Entry, shown
 from postprocess.verdicts import Verdict
 
@@ -60,6 +60,7 @@ class CaseRecord:
     late: NDArray[np.bool_]  #: the trial missed its start window
     summary: Summary  #: recomputed from ``t_max``
     pairs: tuple[Pair, ...] = ()  #: all that played in a round of a tournament; else none
+    slowest_mean: float | None = None  #: largest of the ranks' mean times; of trials back to back only
 
     @property
     def variable(self) -> str:
@@ -83,11 +84,11 @@ def checked_run(entry: Entry) -> Entry:
     entry.object("timer").number("resolution")
     if entry.get("relative_error", float, int, type(None)) is not None:
         entry.number("relative_error")
-    _check_places(entry)
+    check_places(entry)
     return entry
 
 
-def _check_places(entry: Entry) -> None:
+def check_places(entry: Entry) -> None:
     """Hosts and ranks must tell the same of where every process was."""
     hosts = {each.text("name"): each.integer("ranks", least=1) for each in entry.objects("hosts")}
     if len(hosts) != len(entry.objects("hosts")):
@@ -141,6 +142,7 @@ def measured(entry: Entry, run: Entry) -> CaseRecord:
         late=late,
         summary=summarise(t_max, late, dropped, run.object("timer").number("resolution")),
         pairs=_pairs(entry, run, peer, t_max, t_min) if _has_pairs(entry, routine) else (),
+        slowest_mean=_slowest_mean(entry, run, t_max, t_min),
     )
 
 
@@ -208,6 +210,20 @@ def _pairs(
         if wrong.any():
             raise ValueError(f"pairs: trial {int(np.argmax(wrong)) + 1} disagrees with {key}")
     return pairs
+
+
+def _slowest_mean(
+    entry: Entry, run: Entry, t_max: NDArray[np.float64], t_min: NDArray[np.float64]
+) -> float | None:
+    """What the ranks' own times come to, if the run tells it: no more than the extremes allow."""
+    if "back_to_back" not in run.fields:
+        return None
+    run.integer("back_to_back")
+    mean, processes = entry.number("slowest_mean"), run.integer("processes")
+    low, high = bounds_of_slowest_mean(t_max, t_min, processes, run.integer("dropped"))
+    if not low * (1 - AGREEMENT) <= mean <= high * (1 + AGREEMENT):
+        raise ValueError(f"slowest_mean: {mean!r} disagrees with the trials, {low!r} to {high!r}")
+    return mean
 
 
 def _games(processes: int, number: int) -> set[tuple[int, int]]:

@@ -2,7 +2,8 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
+
+#include "complaint.h"
 
 bool outcome_fail(struct outcome *outcome, enum exit_code code, const char *format, ...)
 {
@@ -16,15 +17,7 @@ bool outcome_fail(struct outcome *outcome, enum exit_code code, const char *form
 
 void print_error(const char *text)
 {
-    char line[sizeof(((struct outcome *)0)->text) + sizeof "mpicost: \n"];
-    int length = snprintf(line, sizeof line - 1, "mpicost: %s", text);
-    size_t end = (size_t)length < sizeof line - 1 ? (size_t)length : sizeof line - 2;
-    for (size_t i = 0; i < end; i++)
-        if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
-            line[i] = '?';
-    line[end] = '\n';
-    line[end + 1] = '\0';
-    fputs(line, stderr);
+    complain("mpicost", text);
 }
 
 bool outcome_agree(struct outcome *outcome, const struct control *control)

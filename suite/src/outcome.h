@@ -27,7 +27,7 @@ bool outcome_fail(struct outcome *outcome, enum exit_code code, const char *form
  * has, on one line of standard error, and every rank takes over its code. Collective. */
 bool outcome_agree(struct outcome *outcome, const struct control *control);
 
-/* Writes one line to standard error, in one piece. What the text quotes cannot break the line. */
+/* Writes one line of mpicost's to standard error. */
 void print_error(const char *text);
 
 #endif

@@ -1,70 +1,15 @@
 #include "provenance.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <sys/utsname.h>
-#include <time.h>
-
-#include "build.h"
-#include "cpu_list.h"
+#include "origin.h"
 #include "places.h"
 
-extern char **environ;
-
-static void write_build(struct json *json)
+static void write_command(struct json *json, const struct provenance *provenance)
 {
-    char library[MPI_MAX_LIBRARY_VERSION_STRING], standard[32];
-    int length, version, subversion;
-    MPI_Get_library_version(library, &length);
-    MPI_Get_version(&version, &subversion);
-    snprintf(standard, sizeof standard, "%d.%d", version, subversion);
-    json_key_string(json, "suite_version", build_version);
-    json_key_string(json, "source_hash", build_source_hash);
-    json_key_string(json, "mpi_library", library);
-    json_key_string(json, "mpi_standard", standard);
-    json_key_string(json, "compiler", build_compiler);
-    json_key_string(json, "compiler_flags", build_flags);
-}
-
-static void write_invocation(struct json *json, const struct provenance *provenance)
-{
-    char date[32];
-    time_t now = time(NULL);
-    struct tm utc;
-    gmtime_r(&now, &utc);
-    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    json_key_string(json, "date_utc", date);
     json_key(json, "command");
     json_open(json, '[');
     for (int i = 0; i < provenance->argc; i++)
         json_string(json, provenance->argv[i]);
     json_close(json, ']');
-}
-
-static void write_caches(struct json *json, const struct caches *caches)
-{
-    json_key(json, "caches");
-    json_open(json, '[');
-    for (int i = 0; i < caches->count; i++) {
-        const struct cache *cache = &caches->list[i];
-        json_open(json, '{');
-        json_key_integer(json, "level", cache->level);
-        json_key_string(json, "type", cache->type);
-        json_key_integer(json, "bytes", (int64_t)cache->bytes);
-        json_key_integer(json, "shared_by", cpu_list_count(cache->shared_by));
-        json_close(json, '}');
-    }
-    json_close(json, ']');
-}
-
-static void write_machine(struct json *json, const struct caches *caches)
-{
-    struct utsname kernel;
-    char model[SYSTEM_LINE];
-    json_key_string(json, "kernel", uname(&kernel) >= 0 ? kernel.release : "unknown");
-    bool known = system_suffix("/proc/cpuinfo", "model name", model, sizeof model);
-    json_key_string(json, "cpu_model", known ? model : "unknown");
-    write_caches(json, caches);
 }
 
 static void write_method(struct json *json, const struct provenance *provenance, const struct bench *bench)
@@ -80,6 +25,8 @@ static void write_method(struct json *json, const struct provenance *provenance,
         json_number(json, options->relative_error);
     else
         json_null(json);
+    if (options->back_to_back)
+        json_key_integer(json, "back_to_back", (int64_t)options->warm_up);
     json_key_integer(json, "seed", (int64_t)provenance->seed);
 }
 
@@ -94,50 +41,6 @@ static void write_clock(struct json *json, const struct clock *clock)
     json_key_number(json, "clock_error", seconds(clock->error));
 }
 
-static bool matters(const char *variable)
-{
-    static const char *const prefixes[] = {"OMPI_", "PRTE_", "PMIX_", "MPICH_", "MPIR_", "I_MPI_", "HYDRA_", "FI_",
-                                           "UCX_",  "OMP_",  "SMPI_",  "SLURM_", "LD_PRELOAD=", "LD_LIBRARY_PATH="};
-    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
-        if (strncmp(variable, prefixes[i], strlen(prefixes[i])) == 0)
-            return true;
-    return false;
-}
-
-/* Some launchers pass credentials in variables of theirs. */
-static bool is_secret(const char *name)
-{
-    static const char *const words[] = {"JWT", "TOKEN", "SECRET", "PASSWORD"};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strstr(name, words[i]) != NULL)
-            return true;
-    return false;
-}
-
-/* Writes a variable "NAME=value", unless it is hidden behind another one of the same name. */
-static void write_variable(struct json *json, const char *variable)
-{
-    char name[256];
-    size_t length = strcspn(variable, "=");
-    if (variable[length] != '=' || length >= sizeof name)
-        return;
-    memcpy(name, variable, length);
-    name[length] = '\0';
-    const char *value = variable + length + 1;
-    if (!is_secret(name) && getenv(name) == value)
-        json_key_string(json, name, value);
-}
-
-static void write_environment(struct json *json)
-{
-    json_key(json, "environment");
-    json_open(json, '{');
-    for (char **variable = environ; *variable != NULL; variable++)
-        if (matters(*variable))
-            write_variable(json, *variable);
-    json_close(json, '}');
-}
-
 static void write_record(struct json *json, const struct provenance *provenance, const struct bench *bench,
                          const struct plan *plan)
 {
@@ -145,15 +48,17 @@ static void write_record(struct json *json, const struct provenance *provenance,
     json_key_string(json, "record", "run");
     json_key_integer(json, "schema", 1);
     json_key_string(json, "program", "mpicost");
-    write_build(json);
-    write_invocation(json, provenance);
+    origin_build(json);
+    origin_library(json);
+    origin_date(json);
+    write_command(json, provenance);
     json_key_integer(json, "processes", bench->world->control.size);
     json_key_integer(json, "per_node", bench->world->per_node);
     places_write(json, bench->world);
-    write_machine(json, provenance->caches);
+    origin_machine(json, provenance->caches);
     write_method(json, provenance, bench);
     write_clock(json, &bench->clock);
-    write_environment(json);
+    origin_environment(json);
     json_key_integer(json, "cases", (int64_t)plan->visit_count);
     json_close(json, '}');
     json_newline(json);

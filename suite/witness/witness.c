@@ -1,0 +1,203 @@
+/* Preloaded into a benchmark that is not ours, proves what it ran on: PLUMBLINE_WITNESS names the file that receives a
+ * `run` and an `end` record. All work is done in MPI_Finalize, when nothing is timed any more. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "caches.h"
+#include "clock.h"
+#include "complaint.h"
+#include "cpu_list.h"
+#include "gather.h"
+#include "line.h"
+#include "origin.h"
+#include "places.h"
+#include "world.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+
+static int64_t started; /* ns; 0 before MPI_Init has returned */
+
+struct testimony {
+    const char *path; /* NULL: nothing is wanted, or can be said */
+    int64_t elapsed;  /* ns from MPI_Init to MPI_Finalize; on rank 0, in the end: of the slowest rank */
+    int arrived;      /* on rank 0: ranks that reached MPI_Finalize */
+    bool well;        /* on rank 0: the run record is in the file */
+};
+
+/* Handles of another family of MPI than the one that this was built for mean something else there. */
+#ifdef OPEN_MPI
+static bool is_foreign(void)
+{
+    return (const void *)MPI_COMM_WORLD == NULL;
+}
+#else
+extern const char ompi_mpi_comm_world __attribute__((weak));
+
+static bool is_foreign(void)
+{
+    return &ompi_mpi_comm_world != NULL;
+}
+#endif
+
+/* The keys `program` and `command`. */
+static void write_command(struct json *json)
+{
+    char *word = NULL;
+    size_t size = 0, words = 0;
+    FILE *file = fopen("/proc/self/cmdline", "r");
+    while (file != NULL && getdelim(&word, &size, '\0', file) > 0) {
+        if (words++ == 0) {
+            const char *slash = strrchr(word, '/');
+            json_key_string(json, "program", slash != NULL ? slash + 1 : word);
+            json_key(json, "command");
+            json_open(json, '[');
+        }
+        json_string(json, word);
+    }
+    if (words > 0)
+        json_close(json, ']');
+    free(word);
+    if (file != NULL)
+        fclose(file);
+}
+
+/* On rank 0, while the others call places_answer. */
+static void write_run(struct json *json, const struct world *world)
+{
+    struct caches caches;
+    caches_read(&caches, cpu_list_first(world->cpus));
+    json_open(json, '{');
+    json_key_string(json, "record", "run");
+    json_key_integer(json, "schema", 1);
+    json_key(json, "witness");
+    json_open(json, '{');
+    origin_build(json);
+    json_close(json, '}');
+    origin_library(json);
+    origin_date(json);
+    write_command(json);
+    json_key_integer(json, "processes", world->control.size);
+    json_key_integer(json, "per_node", world->per_node);
+    places_write(json, world);
+    origin_machine(json, &caches);
+    origin_environment(json);
+    json_close(json, '}');
+    json_newline(json);
+}
+
+static void write_end(struct json *json, const struct testimony *testimony)
+{
+    json_open(json, '{');
+    json_key_string(json, "record", "end");
+    json_key_integer(json, "arrived", testimony->arrived);
+    json_key_number(json, "elapsed", seconds(testimony->elapsed));
+    json_close(json, '}');
+    json_newline(json);
+}
+
+static bool append(struct line *line, const char *path)
+{
+    char text[512];
+    if (line_append(line, path))
+        return true;
+    snprintf(text, sizeof text, "cannot write %s: %s", path, strerror(errno));
+    complain("witness", text);
+    return false;
+}
+
+/* Collective. */
+static bool testify_run(const struct testimony *testimony, const struct world *world)
+{
+    struct line line;
+    if (world->control.rank != 0) {
+        places_answer(world);
+        return false;
+    }
+    line_open(&line);
+    write_run(&line.json, world);
+    return append(&line, testimony->path);
+}
+
+/* Every rank says for itself that it came, and after what time; rank 0 counts those that it hears. Collective. */
+static void count_arrivals(struct testimony *testimony, const struct control *control)
+{
+    struct gather gather;
+    gather_open(&gather, control);
+    if (control->rank != 0) {
+        gather_put(&gather, &testimony->elapsed, sizeof testimony->elapsed);
+        gather_finish(&gather);
+        return;
+    }
+    testimony->arrived = 1;
+    for (int rank = 1; rank < control->size; rank++) {
+        int64_t elapsed = -1;
+        gather_get(&gather, &elapsed, sizeof elapsed);
+        testimony->arrived += elapsed >= 0;
+        if (elapsed > testimony->elapsed)
+            testimony->elapsed = elapsed;
+    }
+    gather_close(&gather);
+}
+
+/* Collective. */
+static void testify(struct testimony *testimony)
+{
+    struct world world;
+    world_open(&world);
+    testimony->well = testify_run(testimony, &world);
+    count_arrivals(testimony, &world.control);
+    world_close(&world);
+}
+
+static void testify_end(const struct testimony *testimony)
+{
+    struct line line;
+    line_open(&line);
+    write_end(&line.json, testimony);
+    append(&line, testimony->path);
+}
+
+static struct testimony prepare(void)
+{
+    struct testimony testimony = {.path = getenv("PLUMBLINE_WITNESS"), .elapsed = clock_now() - started};
+    const char *problem = NULL;
+    if (testimony.path != NULL && started == 0)
+        problem = "MPI_Finalize came, and MPI_Init did not";
+    else if (testimony.path != NULL && is_foreign())
+        problem = "the MPI of this program is of another family than the one that the witness was built for";
+    if (problem != NULL) {
+        complain("witness", problem);
+        testimony.path = NULL;
+    }
+    return testimony;
+}
+
+EXPORTED int MPI_Init(int *argc, char ***argv)
+{
+    int result = PMPI_Init(argc, argv);
+    if (result == MPI_SUCCESS)
+        started = clock_now();
+    return result;
+}
+
+EXPORTED int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+    int result = PMPI_Init_thread(argc, argv, required, provided);
+    if (result == MPI_SUCCESS)
+        started = clock_now();
+    return result;
+}
+
+/* The end record is written behind PMPI_Finalize: it says that this too went well. */
+EXPORTED int MPI_Finalize(void)
+{
+    struct testimony testimony = prepare();
+    if (testimony.path != NULL)
+        testify(&testimony);
+    int result = PMPI_Finalize();
+    if (testimony.well && result == MPI_SUCCESS)
+        testify_end(&testimony);
+    return result;
+}
