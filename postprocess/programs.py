@@ -9,15 +9,21 @@ from pathlib import Path
 from postprocess import atomic
 from postprocess.errors import UsageError
 
+PROGRAMS = ("mpicost", "osu", "imb")  #: Plumbline's own, and the reference benchmarks
+
 
 @dataclass(frozen=True)
 class Program:
-    """A benchmark program built for one environment."""
+    """A benchmark program of one environment, and how it was compiled, as far as it tells."""
 
     environment: str
     name: str
-    path: str
-    spec: str  #: Spack's spec with its hash, or ``cmake``
+    path: str  #: of the executable, or of the folder with the executables
+    spec: str  #: Spack's package with its hash; ``cmake``, ``site`` or ``wheel`` where it is not Spack's
+    version: str = "unknown"
+    compiler: str = "unknown"
+    flags: str = "unknown"
+    source: str = "official"  #: or what a mirror has in its place
 
 
 def program_file(work: Path, environment: str, name: str) -> Path:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,33 +47,40 @@ class Commands:
         """Build what is missing or changed."""
         return self._spack("install")
 
-    @property
-    def location(self) -> list[str]:
-        """Print the prefix of the suite."""
-        return self._spack("location", "-i", PACKAGE)
+    def install_of(self, package: str) -> list[str]:
+        """Build one package, and what it needs, if it is missing or changed."""
+        return self._spack("install", package)
+
+    def location_of(self, package: str) -> list[str]:
+        """Print the prefix of a package."""
+        return self._spack("location", "-i", package)
+
+    def python(self, script: Path) -> list[str]:
+        """Run a script in Spack's own Python."""
+        return self._spack("python", str(script))
+
+    def mirror(self, folder: Path, leave_out: Sequence[str]) -> list[str]:
+        """Put the sources of all that is built into a source mirror."""
+        words = ["mirror", "create", "--all", "--directory", str(folder)]
+        return self._spack(*words, "--exclude-specs", " ".join([PACKAGE, *leave_out]))
 
     def _spack(self, *arguments: str) -> list[str]:
         return [self.executable, "-e", str(self.directory), *arguments]
 
 
-def location_command(directory: Path) -> str:
-    """Shell command that prints the prefix of the suite."""
-    return shlex.join(Commands(directory).location)
+def locked_hash(directory: Path, package: str = PACKAGE) -> str:
+    """The hash of a package in an environment's solution; without starting Spack.
 
-
-def locked_hash(directory: Path) -> str:
-    """The hash of the suite's spec in an environment's solution; without starting Spack.
-
-    :raises SpackEnvironmentError: if there is no solution, or none with the suite.
+    :raises SpackEnvironmentError: if there is no solution, or none with the package.
     """
     path = directory / "spack.lock"
     try:
         roots = json.loads(path.read_text("utf-8"))["roots"]
-        hashes = [root["hash"] for root in roots if root["spec"].split("@")[0] == PACKAGE]
+        hashes = [root["hash"] for root in roots if root["spec"].split("@")[0] == package]
     except (OSError, ValueError, KeyError, TypeError):
         hashes = []
     if len(hashes) != 1:
         raise SpackEnvironmentError(
-            f"{path}: no solution for {PACKAGE}; spack -e {directory} install makes it"
+            f"{path}: no solution for {package}; spack -e {directory} install makes it"
         )
     return hashes[0]

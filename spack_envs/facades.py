@@ -11,6 +11,7 @@ import hashlib
 import re
 import shlex
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -30,6 +31,10 @@ class Mpi(Protocol):
     prefix: str
     mpicc: str
     mpiexec: str
+
+    @property
+    def modules(self) -> Sequence[str]:
+        """Without which it is not whole."""
 
 
 def prefix_for_spack(mpi: Mpi, facades: Path) -> Path:

@@ -36,6 +36,11 @@ class Layout:
         return self.root / "recipes"
 
     @property
+    def mirrored(self) -> Path:
+        """What was unpacked from a mirror, and recipes of sources that it replaces."""
+        return self.root / "mirrored"
+
+    @property
     def user_cache(self) -> Path:
         """What Spack would keep in the home directory."""
         return self.root / "cache"

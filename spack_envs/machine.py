@@ -22,8 +22,9 @@ from spack_envs import facades, files
 from spack_envs.errors import SpackEnvironmentError
 from spack_envs.facades import Mpi
 from spack_envs.layout import Layout
+from spack_envs.mirrored import Sources, write_repository
 from spack_envs.provide import Spack
-from spack_envs.recipes import BUILT, Recipes, close_world
+from spack_envs.recipes import BUILT, TOOLS, Recipes, close_world
 from spack_envs.toolchain import External, find_toolchain
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
@@ -57,29 +58,42 @@ class Environment:
 
 
 def write_environment(
-    work: Path, source: Path, spack: Spack, mpi: Mpi, toolchain: Sequence[External] | None = None
+    work: Path,
+    source: Path,
+    spack: Spack,
+    mpi: Mpi,
+    toolchain: Sequence[External] | None = None,
+    sources: Sources | None = None,
 ) -> Environment:
     """Write, or bring up to date, the environment of one MPI.
 
     :param work: work directory; everything is below its folder ``spack``
     :param source: root of Plumbline's sources
+    :param sources: of a mirror, which Spack asks first
     :raises SpackEnvironmentError: if it cannot be made on this machine, in one line.
     """
     layout = Layout(work)
-    check(mpi, (work, source, Path(mpi.prefix)))
+    check(mpi, (work, source, Path(mpi.prefix), *([sources.folder] if sources else [])))
     try:
-        return assemble(layout, source, spack, mpi, toolchain or find_toolchain())
+        return assemble(layout, source, spack, mpi, toolchain or find_toolchain(), sources)
     except OSError as error:
         raise SpackEnvironmentError(f"{error.filename}: {error.strerror}") from None
 
 
 def assemble(
-    layout: Layout, source: Path, spack: Spack, mpi: Mpi, toolchain: Sequence[External]
+    layout: Layout,
+    source: Path,
+    spack: Spack,
+    mpi: Mpi,
+    toolchain: Sequence[External],
+    sources: Sources | None,
 ) -> Environment:
     """The parts of an environment, one after the other."""
     layout.make_folders()
     ours = source / "spack_envs"
     recipes = close_world(layout.recipes, spack.packages, ours / "spack_repo" / "plumbline")
+    substitutes = sources.substitutes if sources else ()
+    replaced = write_repository(layout.mirrored, recipes.plumbline, substitutes)
     prefix = facades.prefix_for_spack(mpi, layout.facades)
     directory = layout.environment(mpi.name)
     common = {
@@ -91,8 +105,8 @@ def assemble(
     settings = {
         "config": layout.config(recipes),
         "bootstrap": {"enable": False},
-        "repos:": {"plumbline": str(recipes.plumbline), "builtin": str(recipes.builtin)},
-        "mirrors:": mirrors(os.environ.get("PLUMBLINE_SPACK_MIRROR")),
+        "repos:": replaced | {"plumbline": str(recipes.plumbline), "builtin": str(recipes.builtin)},
+        "mirrors:": mirrors(sources, os.environ.get("PLUMBLINE_SPACK_MIRROR")),
         "concretizer": {"static_analysis": True},
         "develop": {"mpicost": {"spec": "mpicost@main", "path": str(source / "suite")}},
         "packages": packages(mpi, prefix, toolchain, recipes),
@@ -124,9 +138,10 @@ def check(mpi: Mpi, paths: Sequence[Path]) -> None:
             )
 
 
-def mirrors(address: str | None) -> dict[str, Any]:
-    """No mirror but the site's own, if it has one."""
-    return {"site": {"url": address, "source": True, "binary": False}} if address else {}
+def mirrors(sources: Sources | None, address: str | None) -> dict[str, Any]:
+    """No mirror but ours, if there is one, and after it the site's own, if it has one."""
+    site = {"site": {"url": address, "source": True, "binary": False}} if address else {}
+    return ({"plumbline": sources.entry} if sources else {}) | site
 
 
 def packages(
@@ -137,8 +152,12 @@ def packages(
     A double colon in Spack's files (one at the end of a key here) drops what a site's own files say.
     """
     name, variants = PACKAGES[mpi.family]
-    externals = [External(name, f"{name}@={mpi.version}{variants}", str(prefix)), *toolchain]
-    section: dict[str, Any] = {package: {"buildable": False} for package in recipes.closed}
+    spec = f"{name}@={mpi.version}{variants}"
+    own = External(name, spec, str(prefix), modules=tuple(mpi.modules))
+    externals = [own, *toolchain]
+    given = {external.package for external in externals}
+    closed = {*recipes.closed, *TOOLS} - given
+    section: dict[str, Any] = {package: {"buildable": False} for package in sorted(closed)}
     section |= {f"{package}:": {"buildable": True} for package in BUILT}
     section |= {f"{external.package}:": external_entry(external) for external in externals}
     section["mpi:"] = {"buildable": False, "require": [f"{name}@={mpi.version}"]}
@@ -151,13 +170,15 @@ def external_entry(external: External) -> dict[str, Any]:
     entry: dict[str, Any] = {"spec": external.spec, "prefix": external.prefix}
     if external.compilers:
         entry["extra_attributes"] = {"compilers": external.compilers}
+    if external.modules:
+        entry["modules"] = list(external.modules)
     return {"buildable": False, "externals": [entry]}
 
 
 def render(name: str, inputs: str, settings: dict[str, Any]) -> str:
-    """The text of ``machine.yaml``."""
+    """The text of ``machine.yaml``. Of two repositories with the same package, the first named one counts."""
     head = f"# Written by Plumbline for {name}; changes are overwritten.\n# Other inputs: {inputs[:16]}\n"
-    return head + yaml.safe_dump(settings, sort_keys=True, width=1000)
+    return head + yaml.safe_dump(settings, sort_keys=False, width=1000)
 
 
 def update(directory: Path, wanted: dict[Path, str]) -> bool:

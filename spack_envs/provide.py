@@ -1,7 +1,8 @@
 """Finds a Spack with its package recipes, or fetches the pinned release.
 
 Looked at in this order: $SPACK_ROOT, ``spack`` on PATH, the copy in the user's cache, upstream. The recipes
-are always those of the pinned release, because later ones cannot be used without a network.
+are always those of the pinned release, because later ones cannot be used without a network. If the user
+has named a mirror, both are the mirror's, and nothing else is looked at.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Spack:
     executable: Path
     packages: Path  #: checkout of the package recipes
     version: str
-    origin: str  #: ``SPACK_ROOT``, ``PATH``, ``cache`` or ``fetched``
+    origin: str  #: ``mirror``, ``SPACK_ROOT``, ``PATH``, ``cache`` or ``fetched``
     passed_over: tuple[str, ...] = ()  #: one line for each Spack that was found but not taken
 
 
@@ -52,9 +53,10 @@ class Release:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the environment variables say."""
+    """What the environment variables say, and where a mirror has been unpacked."""
 
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    unpacked: Mapping[str, Path] | None = None  #: folders of releases by name
 
     @property
     def cache(self) -> Path:
@@ -68,7 +70,7 @@ class Settings:
         """Spack itself."""
         address = self.environ.get("PLUMBLINE_SPACK_URL") or "https://github.com/spack/spack.git"
         tag = self.environ.get("PLUMBLINE_SPACK_RELEASE") or "v1.1.0"
-        return Release("spack", address, tag, self.cache / "spack")
+        return Release("spack", address, tag, self.copy("spack"))
 
     @property
     def packages(self) -> Release:
@@ -76,18 +78,26 @@ class Settings:
         address = self.environ.get("PLUMBLINE_SPACK_PACKAGES_URL")
         address = address or "https://github.com/spack/spack-packages.git"
         tag = self.environ.get("PLUMBLINE_SPACK_PACKAGES_RELEASE") or "v2026.03.0"
-        return Release("spack-packages", address, tag, self.cache / "spack-packages")
+        return Release("spack-packages", address, tag, self.copy("spack-packages"))
+
+    def copy(self, name: str) -> Path:
+        """Where the copy of a release is."""
+        return self.cache / name if self.unpacked is None else self.unpacked[name]
 
 
 def provide(
-    work: Path, say: Callable[[str], None], environ: Mapping[str, str] | None = None
+    work: Path,
+    say: Callable[[str], None],
+    environ: Mapping[str, str] | None = None,
+    unpacked: Mapping[str, Path] | None = None,
 ) -> Spack | NoSpack:
     """Find or fetch a Spack. Tells ``say`` in one line when it starts to fetch something.
 
     :param work: work directory, where the Spacks that are asked for their version may write
     :param environ: environment variables; those of this process by default
+    :param unpacked: folders of releases by name, out of a mirror: these and no others are taken
     """
-    settings = Settings(os.environ if environ is None else environ)
+    settings = Settings(os.environ if environ is None else environ, unpacked)
     if settings.environ.get("PLUMBLINE_NO_SPACK") == "1":
         return NoSpack("PLUMBLINE_NO_SPACK is set")
     passed_over: list[str] = []
@@ -109,6 +119,9 @@ def candidates(settings: Settings, say: Callable[[str], None]) -> Iterator[tuple
 
     :raises FetchError: if upstream cannot be had.
     """
+    if settings.unpacked is not None:
+        yield "mirror", settings.spack.copy / "bin" / "spack"
+        return
     if root := settings.environ.get("SPACK_ROOT"):
         yield "SPACK_ROOT", Path(root, "bin", "spack")
     if found := shutil.which("spack", path=settings.environ.get("PATH", "")):

@@ -17,9 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spack_envs.errors import SpackEnvironmentError
+from spack_envs.products import PRODUCTS
 
-BUILT = ("mpicost", "compiler-wrapper", "gcc-runtime")
-EXTERNAL = ("gcc", "glibc", "musl", "cmake", "ninja", "mpich", "openmpi", "intel-oneapi-mpi")
+#: gnuconfig is a few scripts, for configure on other CPUs than x86.
+BUILT = (
+    *(product.package for product in PRODUCTS.values()),
+    *("compiler-wrapper", "gcc-runtime", "gnuconfig"),
+)
+TOOLS = ("cmake", "ninja", "gmake")
+EXTERNAL = ("gcc", "glibc", "musl", *TOOLS, "mpich", "openmpi", "intel-oneapi-mpi")
 NAME_IN_A_STRING = re.compile(r"""["'^%]([a-z0-9][a-z0-9-]*)""")
 VIRTUAL = re.compile(r"^    virtual = True", re.MULTILINE)
 

@@ -23,17 +23,19 @@ class External:
     spec: str
     prefix: str
     compilers: dict[str, str] = field(default_factory=dict)
+    modules: tuple[str, ...] = ()  #: that Spack loads where it builds with it
 
 
 def find_toolchain(folders: Sequence[Path] | None = None) -> tuple[External, ...]:
-    """GCC, CMake and Ninja.
+    """GCC, CMake, Ninja and, if it is there, GNU Make, which mpicost does without.
 
     :param folders: where to look; by default beside this Python (the wheels), then PATH.
     :raises SpackEnvironmentError: naming the one that is missing.
     """
     if folders is None:
         folders = [Path(sys.executable).parent, *search_path()]
-    return (find_gcc(folders), find_tool("cmake", folders), find_tool("ninja", folders))
+    tools = (find_tool("cmake", folders), find_tool("ninja", folders))
+    return (find_gcc(folders), *tools, *find_make(folders))
 
 
 def search_path() -> list[Path]:
@@ -68,6 +70,14 @@ def find_tool(name: str, folders: Sequence[Path]) -> External:
     )
 
 
+def find_make(folders: Sequence[Path]) -> Iterator[External]:
+    """The first ``make`` that is GNU Make, if there is one. Spack calls it by this name."""
+    for folder in candidates("make", folders):
+        if version := answer([str(folder / "make"), "--version"], "GNU Make"):
+            yield External("gmake", f"gmake@{version}", str(folder.parent))
+            return
+
+
 def candidates(name: str, folders: Sequence[Path]) -> Iterator[Path]:
     """Folders that hold ``name`` where a Spack prefix has it, which is in ``bin``."""
     return (folder for folder in folders if folder.name == "bin" and is_executable(folder / name))
@@ -78,11 +88,11 @@ def is_executable(path: Path) -> bool:
     return path.is_file() and os.access(path, os.X_OK)
 
 
-def answer(command: list[str]) -> str | None:
-    """The version number in what a command prints, or None if it fails or prints none."""
+def answer(command: list[str], words: str = "") -> str | None:
+    """The version number after ``words`` in what a command prints, or None if it fails or prints none."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    match = VERSION.search(done.stdout)
+    match = VERSION.search(done.stdout.partition(words)[2] if words else done.stdout)
     return match.group() if done.returncode == 0 and match else None

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sys
 from pathlib import Path
 
 import pytest
 
-from spack_envs.build import (
-    Commands,
-    location_command,
-    locked_hash,
-    spack_environment_variables,
-)
+from spack_envs.build import Commands, locked_hash, spack_environment_variables
 from spack_envs.errors import SpackEnvironmentError
 
 DIRECTORY = Path("/site/spack/environments/mpich-5.0.2")
@@ -40,13 +34,13 @@ def test_this_spack_comes_before_any_other():
 
 def test_every_command_names_its_environment():
     commands = Commands(DIRECTORY)
-    for command in (commands.concretize, commands.install, commands.location):
+    called = (commands.concretize, commands.install_of("mpicost"), commands.location_of("mpicost"))
+    for command in called:
         assert command[:3] == ["spack", "-e", str(DIRECTORY)]
-    assert commands.location[3:] == ["location", "-i", "mpicost"]
-
-
-def test_shell_commands_are_quoted():
-    assert shlex.split(location_command(Path("/a b"))) == Commands(Path("/a b")).location
+    assert [command[3:] for command in called[1:]] == [
+        ["install", "mpicost"],
+        ["location", "-i", "mpicost"],
+    ]
 
 
 def test_hash_is_read_from_the_solution(tmp_path):
@@ -56,6 +50,7 @@ def test_hash_is_read_from_the_solution(tmp_path):
     ]
     (tmp_path / "spack.lock").write_text(json.dumps({"roots": roots}))
     assert locked_hash(tmp_path) == "abc"
+    assert locked_hash(tmp_path, "osu-micro-benchmarks") == "def"
 
 
 @pytest.mark.parametrize(

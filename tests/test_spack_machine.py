@@ -6,6 +6,7 @@ import platform
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import yaml
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from spack_envs import machine
 from spack_envs.errors import SpackEnvironmentError
 from spack_envs.machine import write_environment
+from spack_envs.products import PRODUCTS
 from spack_envs.provide import Spack
 from spack_envs.recipes import BUILT, EXTERNAL
 from spack_envs.toolchain import External
@@ -47,7 +49,7 @@ def work(tmp_path):
     return tmp_path / "work"
 
 
-def an_mpi(family: str = "mpich", version: str = "5.0.2", **other: str) -> SimpleNamespace:
+def an_mpi(family: str = "mpich", version: str = "5.0.2", **other: Any) -> SimpleNamespace:
     """An MPI with a prefix of its own."""
     fields = {
         "name": f"{family}-{version}",
@@ -57,6 +59,7 @@ def an_mpi(family: str = "mpich", version: str = "5.0.2", **other: str) -> Simpl
         "mpicc": "/opt/mpi/bin/mpicc",
         "mpiexec": "/opt/mpi/bin/mpiexec",
         "origin": "wheel",
+        "modules": (),
     }
     return SimpleNamespace(**fields | other)
 
@@ -111,6 +114,29 @@ def test_only_the_suite_and_what_belongs_to_the_compiler_is_built(work, spack):
     assert sections["gcc:"]["externals"][0]["extra_attributes"] == {
         "compilers": {"c": "/usr/bin/gcc"}
     }
+
+
+def test_recipes_of_ours_come_before_those_of_spack(work, spack):
+    assert list(settings(write(work, spack))["repos:"]) == ["plumbline", "builtin"]
+
+
+def test_missing_make_is_not_compiled(work, spack):
+    assert settings(write(work, spack))["packages"]["gmake"] == {"buildable": False}
+    there = (*TOOLCHAIN, External("gmake", "gmake@4.3", "/usr"))
+    sections = settings(write_environment(work, SOURCE, spack, an_mpi(), there))["packages"]
+    assert "gmake" not in sections
+    assert sections["gmake:"]["externals"] == [{"spec": "gmake@4.3", "prefix": "/usr"}]
+
+
+@pytest.mark.parametrize("family", ["mpich", "openmpi", "intel-mpi"])
+def test_every_mpi_builds_the_same_programs(family):
+    """Their versions stand in one place."""
+    ours = SOURCE / "spack_envs"
+    specs = yaml.safe_load((ours / family / "spack.yaml").read_text())["spack"]["specs"]
+    assert specs == ["$programs"]
+    (named,) = yaml.safe_load((ours / "common" / "definitions.yaml").read_text())["definitions"]
+    packages = [spec.partition("@")[0] for spec in named["programs"]]
+    assert packages == [product.package for product in PRODUCTS.values()]
 
 
 def test_code_is_for_the_family_of_cpus(work, spack):

@@ -9,16 +9,23 @@ import json
 import os
 import shutil
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from postprocess.mirror_use import default as default_mirror
+from postprocess.progress import Progress
 from site_configs import inventory
 from site_configs.common import work_directory
 from site_configs.mpis import Mpi
 from spack_envs.build import Commands, locked_hash, spack_environment_variables
+from spack_envs.errors import SpackEnvironmentError
+from spack_envs.install import Builder, Installation
 from spack_envs.machine import Environment, write_environment
+from spack_envs.mirrored import Sources
+from spack_envs.products import PRODUCTS
 from spack_envs.provide import NoSpack, Spack, provide
 
 pytestmark = [pytest.mark.spack, pytest.mark.mpi]
@@ -34,6 +41,11 @@ LIBRARIES = {
 }
 
 
+#: What two processes are asked, and a part of what they answer.
+RUN = {"osu": ["-m", "8:8"], "imb": ["-npmin", "2", "-iter", "10", "PingPong"]}
+SAYS = {"osu": "# OSU MPI Latency Test v7.4", "imb": "Intel(R) MPI Benchmarks 2021.11"}
+
+
 @dataclass(frozen=True)
 class DebianMpi:
     """One of Debian's MPIs, all of which have the prefix /usr."""
@@ -41,6 +53,7 @@ class DebianMpi:
     family: str
     version: str
     prefix: str = "/usr"
+    modules: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -78,9 +91,10 @@ class Site:
     work: Path
     home: Path
     spack: Spack
+    sources: Sources | None
 
     def environment(self, mpi: Mpi | DebianMpi) -> Environment:
-        return write_environment(self.work, self.source, self.spack, mpi)
+        return write_environment(self.work, self.source, self.spack, mpi, sources=self.sources)
 
     def call(self, command: list[str]) -> subprocess.CompletedProcess[str]:
         """Run a Spack command."""
@@ -94,15 +108,18 @@ class Site:
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
         return done.stdout.strip()
 
+    def build(self, mpi: Mpi | DebianMpi, name: str) -> Installation:
+        """A program of one MPI, built if need be."""
+        directory = self.environment(mpi).directory
+        return Builder(self.work, self.spack.executable, directory, print).install(name)
+
     def install(self, mpi: Mpi | DebianMpi) -> Path:
-        """The program of one MPI, built if need be."""
-        commands = Commands(self.environment(mpi).directory)
-        self.run(commands.install)
-        return Path(self.run(commands.location), "bin", "mpicost")
+        """The executable mpicost of one MPI, built if need be."""
+        return self.build(mpi, "mpicost").folder / "mpicost"
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory, spack) -> Site:
+def site(tmp_path_factory, spack) -> Iterator[Site]:
     """A copy of the sources under git, as a user's clone is."""
     root = tmp_path_factory.mktemp("site")
     source = root / "source"
@@ -113,7 +130,11 @@ def site(tmp_path_factory, spack) -> Site:
     for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "sources"]):
         subprocess.run(["git", *identity, *arguments], cwd=source, check=True)
     (root / "home").mkdir()
-    return Site(source, root / "work", root / "home", spack)
+    mirror = default_mirror(Progress())
+    site = Site(source, root / "work", root / "home", spack, mirror.sources if mirror else None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(root / "home"))
+        yield site
 
 
 def built(path: Path) -> tuple[int, int]:
@@ -193,7 +214,9 @@ def test_failed_build_says_so_and_keeps_the_old_program(site, mpis, some_source)
     program = site.install(mpis[0])
     some_source.write_text("#error broken\n")
     environment = site.environment(mpis[0])
-    assert site.call(Commands(environment.directory).install).returncode != 0
+    builder = Builder(site.work, site.spack.executable, environment.directory, print)
+    with pytest.raises(SpackEnvironmentError, match=r"error: #error broken.*spack-build-out.txt"):
+        builder.install("mpicost")
     assert program.exists()
 
 
@@ -226,3 +249,132 @@ def test_debian_mpis_are_told_apart(site, tmp_path):
     for mpi in debian_mpis():
         record = run_record(site.install(mpi), mpi, tmp_path)
         assert record["mpi_library"].startswith(LIBRARIES[mpi.family])
+
+
+@pytest.fixture(scope="module")
+def others(site, mpis) -> dict[Mpi, dict[str, Installation]]:
+    """OSU and IMB, and mpicost, for every MPI."""
+    try:
+        return {mpi: {name: site.build(mpi, name) for name in PRODUCTS} for mpi in mpis}
+    except SpackEnvironmentError as error:
+        if "cannot be fetched" not in str(error):
+            raise
+        pytest.skip(f"OSU and IMB were not built: {error}")
+
+
+def test_osu_and_imb_are_built_on_the_mpi_asked_for(site, others):
+    for mpi, programs in others.items():
+        prefix = site.environment(mpi).prefix
+        for name, told in (("osu", "pt2pt/osu_latency"), ("imb", "IMB-MPI1")):
+            program = programs[name].folder / told
+            linked = subprocess.run(
+                ["readelf", "-d", program], capture_output=True, text=True, check=True
+            ).stdout
+            assert str(prefix) in linked
+            done = subprocess.run(
+                [mpi.mpiexec, "-n", "2", program, *RUN[name]],
+                env={**os.environ, **RUN_AS_ROOT},
+                capture_output=True,
+                text=True,
+                timeout=300,
+                check=True,
+            )
+            assert SAYS[name] in done.stdout
+
+
+def test_flags_stand_beside_the_executables_as_they_were_used(others):
+    for programs in others.values():
+        for name, level in (("mpicost", "-O3"), ("osu", "-O2"), ("imb", "-O2")):
+            record = programs[name].record
+            assert level in record["flags"].split()
+            assert not {"-O0", "-O1"} & set(record["flags"].split())
+            assert record["compiler"].startswith("gcc ")
+            assert record["program"] == name
+        assert (programs["osu"].record["version"], programs["imb"].record["version"]) == (
+            "7.4",
+            "2021.11",
+        )
+
+
+def test_imb_has_the_executables_that_are_measured_and_no_others(others):
+    for programs in others.values():
+        executables = sorted(path.name for path in programs["imb"].folder.iterdir())
+        assert executables == ["IMB-MPI1", "IMB-NBC", "IMB-P2P", "IMB-RMA"]
+
+
+def test_solution_is_kept_and_spack_is_not_started_for_what_is_built(site, others):
+    for mpi, programs in others.items():
+        environment = site.environment(mpi)
+        before = built(environment.lock)
+        silent = Builder(site.work, Path("/nonexistent/spack"), environment.directory, print)
+        for name, done in programs.items():
+            assert silent.install(name) == done
+        assert built(site.environment(mpi).lock) == before
+
+
+@pytest.fixture
+def edited(site):
+    """Edit files of the sources; they are put back afterwards."""
+    texts: dict[Path, str] = {}
+
+    def edit(name: str, old: str, new: str) -> None:
+        path = site.source / "spack_envs" / name
+        texts[path] = path.read_text()
+        assert old in texts[path]
+        path.write_text(texts[path].replace(old, new))
+
+    yield edit
+    for path, text in texts.items():
+        path.write_text(text)
+
+
+def recipe(folder: str) -> str:
+    """The place of a recipe of ours."""
+    return f"spack_repo/plumbline/packages/{folder}/package.py"
+
+
+def test_broken_recipe_hurts_no_other_program(site, others, edited):
+    mpi, programs = next(iter(others.items()))
+    edited(recipe("osu_micro_benchmarks"), "return [*super()", "raise ValueError('broken')  # ")
+    with pytest.raises(SpackEnvironmentError, match="broken"):
+        site.build(mpi, "osu")
+    for name in ("mpicost", "imb"):
+        assert site.build(mpi, name).prefix == programs[name].prefix
+
+
+def test_version_that_is_not_known_hurts_no_other_program(site, others, edited):
+    mpi, programs = next(iter(others.items()))
+    edited("common/definitions.yaml", "osu-micro-benchmarks@7.4", "osu-micro-benchmarks@99")
+    with pytest.raises(SpackEnvironmentError, match=r"cannot be solved: .*osu-micro-benchmarks@99"):
+        site.build(mpi, "osu")
+    for name in ("mpicost", "imb"):
+        assert site.build(mpi, name).prefix == programs[name].prefix
+
+
+def test_other_flags_are_another_program(site, others, edited):
+    mpi, programs = next(iter(others.items()))
+    edited(recipe("intel_mpi_benchmarks"), 'level = "-O2"', 'level = "-O3"')
+    done = site.build(mpi, "imb")
+    assert done.prefix != programs["imb"].prefix
+    assert "-O3" in done.record["flags"].split()
+
+
+def test_program_that_was_compiled_otherwise_than_meant_is_not_installed(site, mpis, edited):
+    edited(recipe("mpicost"), 'level = "-O3"', 'level = "-O2"')
+    with pytest.raises(SpackEnvironmentError, match=r"compiled with .* and not with -O2"):
+        site.build(mpis[0], "mpicost")
+
+
+def test_source_that_cannot_be_had_is_told_in_seconds(site, mpis, tmp_path, monkeypatch):
+    """Neither upstream nor a mirror, as on a node without a network; mpicost needs none."""
+    for name in ("http_proxy", "https_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.delenv("PLUMBLINE_SPACK_MIRROR", raising=False)
+    away = replace(site, work=tmp_path / "work", sources=None)
+    assert away.install(mpis[0]).exists()
+    for name, address in (("osu", "https://mvapich"), ("imb", PRODUCTS["imb"].git)):
+        with pytest.raises(SpackEnvironmentError, match="cannot be fetched from") as caught:
+            away.build(mpis[0], name)
+        assert address in str(caught.value)
+        assert "./plumbline setup --mirror DIR" in str(caught.value)
+        assert "\n" not in str(caught.value)

@@ -15,7 +15,7 @@ TEXTS = {
     "mpich": 'for name in ("libfabric", "ucx"):\n    depends_on(name)\nprovides("mpi")\n',
     "cmake": "conflicts('%intel-oneapi-compilers@:18')\n",
 }
-OTHERS = ("gmp", "libfabric", "ucx", "intel_oneapi_compilers", "gmake", "unrelated", "_7zip")
+OTHERS = ("gmp", "libfabric", "ucx", "intel_oneapi_compilers", "autoconf", "unrelated", "_7zip")
 
 
 def recipe(folder: Path, name: str, text: str) -> None:
@@ -36,7 +36,7 @@ def packages(tmp_path):
         recipe(builtin, name, 'depends_on("unrelated")\n')
     recipe(builtin, "mpi", "class Mpi(Package):\n    virtual = True\n")
     (builtin / "build_systems").mkdir()
-    (builtin / "build_systems" / "makefile.py").write_text('depends_on("gmake")\n')
+    (builtin / "build_systems" / "makefile.py").write_text('depends_on("autoconf")\n')
     (builtin / "repo.yaml").write_text("repo: {namespace: builtin}\n")
     return tmp_path / "spack-packages"
 
@@ -59,7 +59,7 @@ def names(repository: Path) -> set[str]:
 def test_has_what_known_recipes_name_and_no_more(tmp_path, packages, ours):
     world = close_world(tmp_path / "worlds", packages, ours)
     known = {name.replace("-", "_") for name in (*BUILT, *EXTERNAL)} - {"mpicost"}
-    named = {"gmp", "libfabric", "ucx", "intel_oneapi_compilers", "gmake", "mpi"}
+    named = {"gmp", "libfabric", "ucx", "intel_oneapi_compilers", "autoconf", "mpi"}
     assert names(world.builtin) == known | named
     assert names(world.plumbline) == {"mpicost"}
     assert (world.builtin / "build_systems" / "makefile.py").is_file()
@@ -68,7 +68,7 @@ def test_has_what_known_recipes_name_and_no_more(tmp_path, packages, ours):
 
 def test_what_is_only_named_may_not_be_built(tmp_path, packages, ours):
     world = close_world(tmp_path / "worlds", packages, ours)
-    assert world.closed == ("gmake", "gmp", "intel-oneapi-compilers", "libfabric", "ucx")
+    assert world.closed == ("autoconf", "gmp", "intel-oneapi-compilers", "libfabric", "ucx")
 
 
 def test_second_time_finds_it(tmp_path, packages, ours):

@@ -14,6 +14,7 @@ ANSWERS = {
     "g++": "12.2.0",
     "cmake": "cmake version 4.4.4-dirty",
     "ninja": "1.13.2.git.kitware",
+    "make": "GNU Make 4.3",
 }
 
 
@@ -33,11 +34,11 @@ def bin_folder(tmp_path):
 
 
 def test_finds_versions_prefixes_and_languages(bin_folder):
-    gcc, cmake, ninja = find_toolchain([bin_folder])
+    gcc, cmake, ninja, make = find_toolchain([bin_folder])
     assert gcc.spec == "gcc@12.2.0 languages='c,c++'"
     assert gcc.compilers == {"c": f"{bin_folder}/gcc", "cxx": f"{bin_folder}/g++"}
-    assert (cmake.spec, ninja.spec) == ("cmake@4.4.4", "ninja@1.13.2")
-    assert {gcc.prefix, cmake.prefix, ninja.prefix} == {str(bin_folder.parent)}
+    assert (cmake.spec, ninja.spec, make.spec) == ("cmake@4.4.4", "ninja@1.13.2", "gmake@4.3")
+    assert {each.prefix for each in (gcc, cmake, ninja, make)} == {str(bin_folder.parent)}
 
 
 def test_gcc_without_cxx_is_enough(bin_folder):
@@ -47,7 +48,7 @@ def test_gcc_without_cxx_is_enough(bin_folder):
 
 def test_first_folder_wins(bin_folder, tmp_path):
     tool(tmp_path / "wheel" / "bin", "cmake", "cmake version 3.30.1")
-    _, cmake, ninja = find_toolchain([tmp_path / "wheel" / "bin", bin_folder])
+    _, cmake, ninja, *_ = find_toolchain([tmp_path / "wheel" / "bin", bin_folder])
     assert cmake.spec == "cmake@3.30.1"
     assert ninja.prefix == str(bin_folder.parent)
 
@@ -79,6 +80,15 @@ def test_missing_tool_is_named(bin_folder, name):
 
 
 def test_this_python_has_cmake_and_ninja_beside_it_or_on_path():
-    _, cmake, ninja = find_toolchain()
+    _, cmake, ninja, *_ = find_toolchain()
     for external in (cmake, ninja):
         assert Path(external.prefix, "bin", external.package).is_file()
+
+
+@pytest.mark.parametrize("answer", [None, "make: illegal option", "BSD make 4.3"])
+def test_make_that_is_not_gnu_make_is_none(bin_folder, answer):
+    """Then there is no IMB and no OSU, but mpicost is built all the same."""
+    (bin_folder / "make").unlink()
+    if answer:
+        tool(bin_folder, "make", answer)
+    assert [each.package for each in find_toolchain([bin_folder])] == ["gcc", "cmake", "ninja"]

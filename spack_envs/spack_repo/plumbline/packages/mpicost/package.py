@@ -1,32 +1,12 @@
 """Recipe of mpicost, the benchmark program of Plumbline. Built from a checkout, never downloaded."""
 
-import hashlib
-import os
 import pathlib
 import shutil
 
 from spack.package import depends_on, run_after, run_before, version
 from spack_repo.builtin.build_systems.cmake import CMakePackage, generator
-
-
-def is_source_folder(path: pathlib.Path) -> bool:
-    """Not hidden, not Python's cache, not somebody's build folder."""
-    ours = not path.name.startswith(".") and path.name != "__pycache__"
-    return ours and not (path / "CMakeCache.txt").exists()
-
-
-def source_digest(root: pathlib.Path) -> str:
-    """SHA-256 over names and contents of all source files below ``root``."""
-    digest = hashlib.sha256()
-    for folder, folders, files in os.walk(root):
-        folders[:] = sorted(
-            name for name in folders if is_source_folder(pathlib.Path(folder, name))
-        )
-        for name in sorted(name for name in files if not name.startswith(".")):
-            path = pathlib.Path(folder, name)
-            content = hashlib.sha256(path.read_bytes()).hexdigest()
-            digest.update(f"{path.relative_to(root).as_posix()}\0{content}\n".encode())
-    return digest.hexdigest()
+from spack_repo.plumbline.build_record import telling, write_build_record
+from spack_repo.plumbline.source_digest import source_digest
 
 
 class Mpicost(CMakePackage):
@@ -39,6 +19,7 @@ class Mpicost(CMakePackage):
 
     version("main")
 
+    level = "-O3"
     generator("ninja")
     depends_on("c", type="build")
     depends_on("cmake@3.13:", type="build")
@@ -47,6 +28,10 @@ class Mpicost(CMakePackage):
     def cmake_args(self):
         """FindMPI would take any MPI of the machine; a wrong MPI_C_COMPILER is an error."""
         return [self.define("MPI_C_COMPILER", self.spec["mpi"].mpicc)]
+
+    def flag_handler(self, name, flags):
+        """The program shall tell how it was compiled."""
+        return telling(name, flags)
 
     def detect_dev_src_change(self):
         """By content: Spack's own test, by time of change, misses an older file that is put back."""
@@ -67,6 +52,11 @@ class Mpicost(CMakePackage):
         """The digest taken before the build: a file that was edited during it counts as changed."""
         self.digest_file.parent.mkdir(parents=True, exist_ok=True)
         self.digest_file.write_text(self.digest)
+
+    @run_after("install")
+    def keep_flags(self):
+        """What CMake's Release has come to."""
+        write_build_record(self, "mpicost", [self.prefix.bin.mpicost], self.level)
 
     @property
     def source_folder(self) -> pathlib.Path:

@@ -1,0 +1,83 @@
+"""Builds the programs of every MPI with Spack before a session needs them, and keeps what was built."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from postprocess import atomic
+from postprocess.formats import duration
+from postprocess.preparation import Prepared
+from postprocess.programs import Program, program_file, write_program
+from postprocess.progress import Progress
+from postprocess.workdir import WorkDirectory
+from spack_envs.errors import SpackEnvironmentError
+from spack_envs.install import Builder, Installation
+from spack_envs.layout import Layout
+from spack_envs.products import PRODUCTS, Product
+from spack_envs.provide import Spack
+
+
+def build_programs(work: WorkDirectory, prepared: Prepared, progress: Progress) -> int:
+    """Build every program for every MPI of this machine that has a Spack environment.
+
+    One that cannot be built is noted and does not keep the others from it.
+
+    :returns: how many could not be built.
+    """
+    if prepared.spack is None or prepared.inventory is None:
+        progress.say(f"programs: built by the first session, with {prepared.built_with}")
+        return 0
+    failures = 0
+    for name in environments(work, prepared):
+        for product in PRODUCTS.values():
+            failures += not build_program(work, prepared.spack, name, product, progress)
+    return failures
+
+
+def environments(work: WorkDirectory, prepared: Prepared) -> Iterator[str]:
+    """The MPIs of this machine for which Spack can be used."""
+    for mpi in prepared.inventory.mpis if prepared.inventory else ():
+        if (Layout(work.root).environment(mpi.name) / "spack.yaml").is_file():
+            yield mpi.name
+
+
+def build_program(
+    work: WorkDirectory, spack: Spack, name: str, product: Product, progress: Progress
+) -> bool:
+    """Build one program for one MPI, and say so; whether it could be built."""
+    what = f"{name}: {product.name}"
+    directory = Layout(work.root).environment(name)
+    builder = Builder(
+        work.root, spack.executable, directory, lambda line: progress.now(f"{what}: {line}")
+    )
+    begin = time.monotonic()
+    try:
+        done = builder.install(product.name)
+        program = keep_installed(work.root, name, done)
+    except SpackEnvironmentError as error:
+        progress.note(f"{what}: {error}")
+        return False
+    spent = duration(time.monotonic() - begin)
+    source = "" if program.source == "official" else f" from {program.source}"
+    facts = f"{spent}; {program.compiler} {program.flags}"
+    progress.say(f"{what} {program.version}{source} is built ({facts})")
+    return True
+
+
+def keep_installed(root: Path, environment: str, done: Installation) -> Program:
+    """Keep where a program is that Spack has built, how it was compiled, and Spack's whole solution.
+
+    :param root: a work directory, or that of a session
+    :raises SpackEnvironmentError: if the installation does not tell.
+    """
+    told = done.record
+    path = done.folder / PRODUCTS[done.program].single
+    facts = [told.get(key, "unknown") for key in ("version", "compiler", "flags")]
+    source = told.get("source", "official")
+    program = Program(environment, done.program, str(path), done.spec, *facts, source)
+    lock = program_file(root, environment, done.program).with_suffix(".lock")
+    atomic.replace({lock: done.lock.read_bytes()})
+    write_program(root, program)
+    return program

@@ -1,0 +1,54 @@
+"""What went wrong, on one line, out of all that Spack says when something does."""
+
+from __future__ import annotations
+
+import re
+
+ERROR = re.compile(r"^==> Error: (.*)")
+COMPILER = re.compile(r"(?:^|\s)(?:\S+: )?(?:fatal )?error: .+|\*\*\* .+|configure: error: .+")
+ADDRESS = re.compile(r"\b(?:https?|ftp|file|ssh|git)://[^\s'\"]+[^\s'\":,.]")
+UNFETCHED = "All fetchers failed"
+CAUSES = (
+    re.compile(r"errored with: (.+)"),
+    re.compile(r"^fatal: (?:unable to access '[^']*': )?(.+)"),
+)
+NUMBERED = re.compile(r"^\s+\d+\. (.+)")
+LOG = re.compile(r"^\s+(/\S+/spack-build-out\.txt)\s*$")
+FIX = (
+    "./plumbline mirror create DIR on a connected machine collects all sources, "
+    "./plumbline setup --mirror DIR takes them"
+)
+
+
+def complaint(output: str) -> str:
+    """The reason of a failure, with the fix where it is known; never empty, and one line.
+
+    :param output: all that Spack wrote.
+    """
+    lines = output.splitlines()
+    place = next((number for number, line in enumerate(lines) if ERROR.match(line)), None)
+    if place is None:
+        said = [line.strip() for line in lines if line.strip()]
+        return said[-1] if said else "Spack ends without a word"
+    if UNFETCHED in lines[place]:
+        return unfetched(lines, place)
+    reason = ERROR.match(lines[place])[1].strip()
+    after = lines[place + 1 :]
+    if "failed to concretize" in reason:
+        found = (match[1] for line in after if (match := NUMBERED.match(line)))
+        return f"cannot be solved: {next(found, reason)}"
+    found = [match[0].strip() for line in after if (match := COMPILER.search(line))]
+    found += [line.strip() for line in after[:1] if line.startswith(" ")]
+    detail = f": {found[0]}" if found else ""
+    log = next((f" (all of it: {match[1]})" for line in after if (match := LOG.match(line))), "")
+    return f"{reason.rstrip(':')}{detail}{log}"
+
+
+def unfetched(lines: list[str], place: int) -> str:
+    """Why a source cannot be had: the last address that was tried, what it answers, and the fix."""
+    after = "\n".join(lines[place + 1 :])
+    addresses = ADDRESS.findall(after)
+    causes = (cause for line in lines for each in CAUSES if (cause := each.search(line)))
+    said = next((cause[1].strip() for cause in causes), "no answer")
+    address = addresses[-1] if addresses else "its source"
+    return f"cannot be fetched from {address} ({said}): {FIX}"

@@ -1,0 +1,258 @@
+"""Builds one program of an environment, or finds that it is built already, without starting Spack.
+
+``python -m spack_envs.install WORK SPACK ENVIRONMENT PROGRAM RESULT``: what Spack says goes to standard output;
+why it failed, in one line, is the last line of standard error. ``RESULT`` says what was installed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import yaml
+
+from spack_envs import files
+from spack_envs.build import Commands, locked_hash, spack_environment_variables
+from spack_envs.complaints import complaint
+from spack_envs.errors import SpackEnvironmentError
+from spack_envs.fetch import ANSWER_SECONDS, FetchError, git
+from spack_envs.products import PRODUCTS, Product
+from spack_envs.spack_repo.plumbline.source_digest import source_digest
+
+DIGEST = Path("share", "mpicost", "sources.sha256")  #: of an installed mpicost
+RECORD = Path("share", "plumbline", "build.json")
+Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  #: ten times as fast, where it was built in
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Installation:
+    """One program as it was installed."""
+
+    program: str
+    prefix: str
+    spec: str  #: package and hash
+    place: str  #: folder of the environment whose solution it was built by
+    key: str  #: of all that it was built by; see :func:`key_of`
+
+    @property
+    def folder(self) -> Path:
+        """With the executables, or with folders of them."""
+        return Path(self.prefix, PRODUCTS[self.program].folder)
+
+    @property
+    def lock(self) -> Path:
+        """Spack's solution that it was built by."""
+        return Path(self.place, "spack.lock")
+
+    @property
+    def record(self) -> dict[str, str]:
+        """What the executables tell of how they were compiled.
+
+        :raises SpackEnvironmentError: if it is not there.
+        """
+        path = Path(self.prefix) / RECORD
+        try:
+            return json.loads(path.read_text("utf-8"))
+        except (OSError, ValueError):
+            fix = f"remove {Path(self.prefix).parent} and build again"
+            raise SpackEnvironmentError(f"{path}: the installation is damaged: {fix}") from None
+
+
+@dataclass(frozen=True)
+class Builder:
+    """Builds in one environment.
+
+    :param work: work directory, where Spack may write
+    :param spack: Spack's executable
+    :param say: is told each line that Spack says
+    """
+
+    work: Path
+    spack: Path
+    directory: Path
+    say: Say
+
+    def install(self, program: str) -> Installation:
+        """Build a program if it is not built, or its sources or anything it was built by has changed.
+
+        :raises SpackEnvironmentError: if it cannot be built; in one line. What others need is not touched.
+        """
+        product = PRODUCTS[program]
+        if found := self.unchanged(product):
+            return found
+        with alone_in(self.directory):
+            return self.unchanged(product) or self.build(product)
+
+    def unchanged(self, product: Product) -> Installation | None:
+        """What was installed, if that is what would be installed now."""
+        for place in (self.directory, self.own_place(product)):
+            found = read_stamp(place, product)
+            same = found and found.key == key_of(self.directory, place)
+            if same and is_there(found) and self.is_current(found):
+                return found
+        return None
+
+    def is_current(self, found: Installation) -> bool:
+        """Whether it was built from the sources as they are now: mpicost's may be edited at any time."""
+        if found.program != "mpicost":
+            return True
+        try:
+            digest = (Path(found.prefix) / DIGEST).read_text("utf-8")
+            settings = yaml.load((self.directory / "machine.yaml").read_text("utf-8"), Loader)
+        except OSError:
+            return False
+        return digest == source_digest(Path(settings["develop"]["mpicost"]["path"]))
+
+    def build(self, product: Product) -> Installation:
+        """Solve where there is no solution, build, and keep a stamp."""
+        place = self.solved(product)
+        commands = Commands(place)
+        self.call(commands.install_of(product.package), unanswered(product))
+        prefix = self.call(commands.location_of(product.package)).split()[-1]
+        spec = f"{product.package}/{locked_hash(place, product.package)}"
+        key = key_of(self.directory, place)
+        done = Installation(product.name, prefix, spec, str(place), key)
+        if not is_there(done):
+            raise SpackEnvironmentError(f"{done.folder}: the build ended well but it is not there")
+        files.write_text(stamp(place, product), json.dumps(asdict(done), indent=1))
+        return done
+
+    def solved(self, product: Product) -> Path:
+        """The folder of the environment to build in: all programs in one, unless that has no solution.
+
+        A program whose package cannot be solved must not take the others with it.
+        """
+        if (self.directory / "spack.lock").is_file():
+            return self.directory
+        try:
+            self.call(Commands(self.directory).concretize)
+            return self.directory
+        except SpackEnvironmentError as error:
+            self.say(f"{self.directory.name}: {error}; {product.name} is solved by itself")
+        place = self.own_place(product)
+        write_own(self.directory, place, product)
+        self.call(Commands(place).concretize)
+        return place
+
+    def own_place(self, product: Product) -> Path:
+        """Where a program has an environment of its own."""
+        return self.directory / "alone" / product.name
+
+    def call(self, command: list[str], silent: str = "") -> str:
+        """All that a command of Spack says.
+
+        :param silent: why git gets no answer from upstream, if so: Spack's git would wait for minutes
+        :raises SpackEnvironmentError: if it fails.
+        """
+        variables = spack_environment_variables(self.work, self.spack)
+        if silent:
+            variables["GIT_ALLOW_PROTOCOL"] = "file"
+        said = [f"fatal: {silent}\n"] if silent else []
+        with subprocess.Popen(
+            [str(self.spack), *command[1:]],
+            env={**os.environ, **variables},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        ) as process:
+            for line in process.stdout or ():
+                said.append(line)
+                self.say(line.rstrip())
+        if process.returncode != 0:
+            raise SpackEnvironmentError(complaint("".join(said)))
+        return "".join(said)
+
+
+def unanswered(product: Product) -> str:
+    """Why the repository of a program gives no answer; empty if it does, or if there is none to ask."""
+    if product.git:
+        try:
+            git(["ls-remote", "--", product.git, "HEAD"], product.git, ANSWER_SECONDS)
+        except FetchError as error:
+            return str(error).removeprefix(f"{product.git}: ")
+    return ""
+
+
+@contextmanager
+def alone_in(directory: Path) -> Iterator[None]:
+    """One process at a time: what the first one builds the others find."""
+    try:
+        with (directory / ".plumbline.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+    except OSError as error:
+        raise SpackEnvironmentError(f"{error.filename}: {error.strerror}") from None
+
+
+def stamp(place: Path, product: Product) -> Path:
+    """Where it is kept what was installed."""
+    return place / ".plumbline" / f"{product.name}.json"
+
+
+def read_stamp(place: Path, product: Product) -> Installation | None:
+    """What was installed; None if nothing, or nothing that can be read."""
+    try:
+        return Installation(**json.loads(stamp(place, product).read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def key_of(directory: Path, place: Path) -> str:
+    """Changes with everything that Spack is told, and with its solution.
+
+    ``machine.yaml`` names the MPI, the compiler, and the recipes by a digest of their contents.
+    """
+    paths = [directory / "spack.yaml", directory / "machine.yaml", place / "spack.lock"]
+    digest = hashlib.sha256()
+    for path in [*paths, *sorted((directory.parent / "common").glob("*.yaml"))]:
+        content = path.read_bytes() if path.is_file() else b"none"
+        digest.update(hashlib.sha256(content).digest())
+    return digest.hexdigest()
+
+
+def is_there(found: Installation) -> bool:
+    """Whether an installation has not been removed."""
+    return found.folder.is_dir() and (Path(found.prefix) / RECORD).is_file()
+
+
+def write_own(directory: Path, place: Path, product: Product) -> None:
+    """The environment of all programs, cut down to one."""
+    whole = yaml.safe_load((directory / "spack.yaml").read_text("utf-8"))["spack"]
+    common = directory.parent / "common"
+    definitions = yaml.safe_load((common / "definitions.yaml").read_text("utf-8"))["definitions"]
+    specs = [spec for each in definitions for spec in each["programs"]]
+    own = [spec for spec in specs if spec.partition("@")[0] == product.package]
+    include = [str(directory / "machine.yaml"), str(common)]
+    text = yaml.safe_dump({"spack": {**whole, "include": include, "specs": own}}, sort_keys=False)
+    (place / "spack.lock").unlink(missing_ok=True)
+    files.write_text(place / "spack.yaml", text)
+
+
+def main(words: list[str]) -> int:
+    """One program; see the module's text."""
+    work, spack, directory, program, result = words
+    builder = Builder(
+        Path(work), Path(spack), Path(directory), lambda line: print(line, flush=True)
+    )
+    try:
+        done = builder.install(program)
+        files.write_text(Path(result), json.dumps(asdict(done)))
+    except SpackEnvironmentError as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

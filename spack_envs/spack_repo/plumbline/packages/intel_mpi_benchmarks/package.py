@@ -1,0 +1,59 @@
+"""Intel MPI Benchmarks, optimised, and one program after the other.
+
+Why not Spack's own recipe, seen in v2026.03.0 with IMB 2021.11:
+
+- It knows 2021.7 at most.
+- It builds with ``make -j`` while the programs share object files, and passes ``TARGET=...``, at which the
+  top Makefile builds everything.
+- The Makefiles force ``-O0`` and ``-Werror`` on whoever calls them. Without optimisation the benchmark's own
+  loop is timed along; with ``-Werror`` a newer compiler stops at a warning, and GCC 12 at the C++ header of
+  Open MPI 4.1.
+"""
+
+import os
+import pathlib
+
+from spack.package import filter_file, run_after, version, working_dir
+from spack_repo.builtin.packages.intel_mpi_benchmarks import package as builtin
+from spack_repo.plumbline.build_record import telling, write_build_record
+
+
+class IntelMpiBenchmarks(builtin.IntelMpiBenchmarks):
+    """The recipe of Spack with another way to build."""
+
+    git = "https://github.com/intel/mpi-benchmarks.git"
+    version("2021.11", tag="IMB-v2021.11", commit="1a7cada09754be3ccf60c2698305a4c020b52e28")
+
+    level = "-O2"
+    parallel = False
+    build_directory = "."
+
+    @property
+    def build_targets(self):
+        """The executables by their names; ``IMB-MPI1`` and so on."""
+        suites = ("mpi1", "nbc", "rma", "p2p", "ext", "io", "mt")
+        chosen = [name.upper() for name in suites if self.spec.variants[name].value]
+        return [f"IMB-{name}" for name in chosen]
+
+    def edit(self, spec, prefix):
+        """The compilers, and Makefiles that let the level be chosen."""
+        os.environ.update(CC=spec["mpi"].mpicc, CXX=spec["mpi"].mpicxx)
+        with working_dir(self.stage.source_path):
+            for makefile in ("src_cpp/Makefile", "src_c/P2P/Makefile"):
+                filter_file(r"-O[0-3]\b", self.level, makefile)
+                filter_file(r"\s-Werror\b", "", makefile)
+
+    def setup_build_environment(self, env):
+        """Open MPI 4's C++ interface is not used, and its header makes compilers complain."""
+        super().setup_build_environment(env)
+        env.append_flags("CPPFLAGS", "-DOMPI_SKIP_MPICXX")
+
+    def flag_handler(self, name, flags):
+        """Each executable shall tell how it was compiled."""
+        return telling(name, flags)
+
+    @run_after("install")
+    def keep_flags(self):
+        """All of its executables are compiled alike, or this is an error."""
+        executables = [pathlib.Path(self.prefix.bin, name) for name in self.build_targets]
+        write_build_record(self, "imb", executables, self.level)

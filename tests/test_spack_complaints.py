@@ -1,0 +1,81 @@
+"""One line out of all that Spack says."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spack_envs.complaints import FIX, complaint
+
+TARBALL = """==> Installing osu-micro-benchmarks-7.4-q2i75n3 [7/7]
+==> Error: FetchError: All fetchers failed for spack-stage-osu-micro-benchmarks-7.4-q2i75n3
+        https://h.example/osu-7.4.tar.gz: DetailedURLError: GET https://h.example/osu-7.4.tar.gz errored with: Name or service not known
+"""
+MIRROR_FIRST = """==> Error: FetchError: All fetchers failed for spack-stage-osu-micro-benchmarks-7.4-q2i75n3
+        file:///m/_source-cache/archive/1e/1edd.tar.gz: FileNotFoundError: not there
+        https://h.example/osu-7.4.tar.gz: DetailedURLError: GET https://h.example/osu-7.4.tar.gz errored with: timed out
+"""
+REPOSITORY = """fatal: unable to access 'https://h.example/imb.git/': Could not resolve host: h.example
+==> Error: FetchError: All fetchers failed for spack-stage-intel-mpi-benchmarks-2021.11-nutpbxd
+        [git] https://h.example/imb.git at commit 1a7cada: ProcessError: Command exited with status 128:
+    '/usr/bin/git' 'clone' '--quiet' 'https://h.example/imb.git'
+"""
+CHECKSUM = """==> Error: ChecksumError: sha256 checksum failed for /w/stage/osu-7.4.tar.gz
+    Expected 1edd but got dda5. File size = 970126 bytes.
+"""
+SOLVER = """==> Error: failed to concretize `mpicost@main`, `osu-micro-benchmarks@9` for the following reasons:
+     1. Cannot satisfy 'osu-micro-benchmarks@9' 1(7.5.2)
+     2. something that follows from it
+"""
+COMPILER = """==> Error: ProcessError: Command exited with status 2:
+    '/usr/bin/make' '-j2'
+1 error found in build log:
+     12    gcc -c a.c
+  >> 13    a.c:3:2: error: #error broken
+See build log for details:
+  /w/stage/spack-stage-mpicost/spack-build-out.txt
+"""
+
+
+@pytest.mark.parametrize(
+    ("output", "line"),
+    [
+        (
+            TARBALL,
+            "cannot be fetched from https://h.example/osu-7.4.tar.gz (Name or service not known): "
+            + FIX,
+        ),
+        (
+            REPOSITORY,
+            "cannot be fetched from https://h.example/imb.git (Could not resolve host: h.example): "
+            + FIX,
+        ),
+        (
+            MIRROR_FIRST,
+            f"cannot be fetched from https://h.example/osu-7.4.tar.gz (timed out): {FIX}",
+        ),
+        (
+            CHECKSUM,
+            "ChecksumError: sha256 checksum failed for /w/stage/osu-7.4.tar.gz: "
+            "Expected 1edd but got dda5. File size = 970126 bytes.",
+        ),
+        (SOLVER, "cannot be solved: Cannot satisfy 'osu-micro-benchmarks@9' 1(7.5.2)"),
+        (
+            COMPILER,
+            "ProcessError: Command exited with status 2: a.c:3:2: error: #error broken "
+            "(all of it: /w/stage/spack-stage-mpicost/spack-build-out.txt)",
+        ),
+        ("==> a\nIllegal instruction\n\n", "Illegal instruction"),
+        ("", "Spack ends without a word"),
+    ],
+)
+def test_reason_is_one_line_with_the_fix(output, line):
+    assert complaint(output) == line
+
+
+@given(st.text(), st.sampled_from([TARBALL, REPOSITORY, CHECKSUM, SOLVER, COMPILER, ""]))
+def test_whatever_spack_says_is_one_line(noise, output):
+    said = complaint(noise + output)
+    assert said
+    assert len(said.splitlines()) == 1
