@@ -68,6 +68,25 @@ def summarise(
     )
 
 
+def bounds_of_slowest_mean(
+    t_max: NDArray[np.float64], t_min: NDArray[np.float64], ranks: int, dropped: int = 1
+) -> tuple[float, float]:
+    """Between what the largest of the ranks' means lies, from the longest and shortest time of each trial.
+
+    OSU and IMB average each rank's times over the trials, without a filter, and print the largest of these
+    means. It is at most the mean of the maxima, and at least the mean of all ranks, which is at least
+    (max + (p - 1) min) / p: one rank had the longest time, and none had less than the shortest.
+
+    ``t_max``, ``t_min``: shape (n,), in the order they were run; ``ranks``: how many took part;
+    ``dropped``: leading trials to leave out. The result has the unit of the trials. Raises ValueError if
+    no trial is left, or the shapes differ.
+    """
+    if t_max.shape != t_min.shape or t_max.size <= dropped or ranks < 1:
+        raise ValueError("longest and shortest times of the same trials are needed")
+    most, least = float(np.mean(t_max[dropped:])), float(np.mean(t_min[dropped:]))
+    return (most + (ranks - 1) * least) / ranks, most
+
+
 def removed_by_filter(
     trials: NDArray[np.float64], late: NDArray[np.bool_] | None = None, dropped: int = 1
 ) -> NDArray[np.bool_]:

@@ -57,23 +57,10 @@ class Program:
         variables: Mapping[str, str] | None = None,
     ) -> Ended:
         """Start it, behind the words of a wrapper, and wait for its end. A hang fails the test."""
-        launch = [*self.mpi.mpiexec, "-n", str(processes), *wrapper]
-        process = subprocess.Popen(
-            [*launch, str(self.build / "mpicost"), *options],
-            env={**environment_with(self.mpi), **(variables or {})},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            output, errors = process.communicate(timeout=LIMIT)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            output, errors = process.communicate()
-            raise AssertionError(f"{options} hung; it said:\n{output}\n{errors}") from None
+        words = [*wrapper, str(self.build / "mpicost"), *options]
+        status, output, errors = start(self.mpi, processes, words, variables or {})
         complaints = [line for line in errors.splitlines() if line.startswith("mpicost: ")]
-        return Ended(process.returncode, output, complaints)
+        return Ended(status, output, complaints)
 
     def measure(self, processes: int, file: Path, *options: str) -> Records:
         """Start it on an output file; it must end well and write a whole file."""
@@ -81,6 +68,27 @@ class Program:
         assert ended.status == 0, (ended.complaints, ended.output)
         assert ended.complaints == []
         return read(file)
+
+
+def start(
+    mpi: Installation, processes: int, words: Sequence[str], variables: Mapping[str, str]
+) -> tuple[int, str, str]:
+    """Exit status, output and errors of a program that an MPI starts. A hang fails the test."""
+    process = subprocess.Popen(
+        [*mpi.mpiexec, "-n", str(processes), *words],
+        env={**environment_with(mpi), **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        output, errors = process.communicate(timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, errors = process.communicate()
+        raise AssertionError(f"{words} hung; it said:\n{output}\n{errors}") from None
+    return process.returncode, output, errors
 
 
 def lines(file: Path) -> list[Record]:

@@ -93,21 +93,50 @@ static void verify_run(struct witness *witness, const struct routine *routine, c
     verify(witness, routine, exchange, pattern, 0);
 }
 
-/* The trials. What each of them brought is verified before the next one begins. */
+/* Trials, what each of them brought verified before the next one begins. */
+static void run_verified(struct bench *bench, struct witness *witness, const struct routine *routine,
+                         const struct exchange *exchange, const struct pattern *pattern, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        buffers_poison(routine, exchange);
+        bench->trials.stamps[i] =
+            timing_trial(exchange, routine_meeting(routine), false, &bench->sync, &bench->flush);
+        verify(witness, routine, exchange, pattern, bench->trials.count + i + 1);
+    }
+}
+
+/* Trials one right after the other: the barrier of each is the synchronisation of the next one. */
+static void run_back_to_back(struct bench *bench, const struct routine *routine,
+                             const struct exchange *exchange, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        bench->trials.stamps[i] =
+            timing_trial(exchange, routine_meeting(routine), i > 0, &bench->sync, &bench->flush);
+}
+
+/* Calls whose times are forgotten. */
+static void warm_up(struct bench *bench, const struct routine *routine, const struct exchange *exchange)
+{
+    size_t count, batch = bench->trials.batch;
+    for (size_t left = bench->options->warm_up; left > 0; left -= count) {
+        count = left < batch ? left : batch;
+        run_back_to_back(bench, routine, exchange, count);
+    }
+}
+
 static void sample(struct bench *bench, struct witness *witness, const struct routine *routine,
                    const struct exchange *exchange, const struct pattern *pattern)
 {
     struct trials *trials = &bench->trials;
-    meeting *meet = routine_meeting(routine);
     trials->count = 0;
+    warm_up(bench, routine, exchange);
     do {
         size_t left = trials->capacity - trials->count;
         size_t count = left < trials->batch ? left : trials->batch;
-        for (size_t i = 0; i < count; i++) {
-            buffers_poison(routine, exchange);
-            trials->stamps[i] = timing_trial(exchange, meet, &bench->sync, &bench->flush);
-            verify(witness, routine, exchange, pattern, trials->count + i + 1);
-        }
+        if (bench->options->back_to_back)
+            run_back_to_back(bench, routine, exchange, count);
+        else
+            run_verified(bench, witness, routine, exchange, pattern, count);
         trials_append(trials, &bench->world->control, &bench->clock, count,
                       routine_takes_part(routine, exchange), routine_legs(routine));
     } while (!sampling_is_done(bench));
@@ -131,6 +160,17 @@ static bool verify_and_sample(struct bench *bench, const struct item *item, cons
     return !witness.finding.wrong;
 }
 
+/* What OSU and IMB print: of each rank the mean of its own times, and of these means the largest. On rank 0. */
+static double slowest_mean(const struct bench *bench, const struct routine *routine, const struct exchange *exchange)
+{
+    const struct trials *trials = &bench->trials;
+    int64_t work, sum = 0;
+    for (size_t i = DROPPED; routine_takes_part(routine, exchange) && i < trials->count; i++)
+        sum += trials->own[i];
+    control_maximum(&bench->world->control, &sum, &work, 1);
+    return seconds(sum) / (double)(trials->count - DROPPED) / routine_legs(routine);
+}
+
 struct measurement measurement_run(struct bench *bench, const struct item *item, int peer, uint64_t seed)
 {
     const struct control *control = &bench->world->control;
@@ -141,6 +181,8 @@ struct measurement measurement_run(struct bench *bench, const struct item *item,
     int64_t work, wrong = !verify_and_sample(bench, item, &exchange, seed);
     struct measurement result = {.correct = wrong == 0};
     control_maximum(control, &wrong, &work, 1);
+    if (bench->options->back_to_back)
+        result.slowest_mean = slowest_mean(bench, item->routine, &exchange);
     if (control->rank == 0) {
         const struct trials *trials = &bench->trials;
         result.correct = wrong == 0;

@@ -33,6 +33,7 @@ struct measurement {
     bool correct;  /* this rank received what it must; on rank 0: all ranks did */
     bool measured; /* rank 0: a trial is left after the dropped and the late ones */
     struct summary summary; /* rank 0, if measured */
+    double slowest_mean;    /* s; rank 0: largest of the ranks' mean times, of trials back to back */
 };
 
 /* The case as this rank sees it. */

@@ -25,6 +25,8 @@ const char options_help[] =
     "  --flush-bytes N|auto  bytes that each rank touches to flush the caches (default: auto)\n"
     "  --relative-error X    stop a case early once the standard error of its headline is at most\n"
     "                        X times the headline (after 10 trials or more)\n"
+    "  --back-to-back N      N untimed calls, then one synchronisation between two trials and nothing\n"
+    "                        else; data is verified before and after all of them: as in OSU and IMB\n"
     "  --seed N              seed of the order of cases and of the data (default: from the clock)\n"
     "  --memory-limit BYTES  refuse sizes that need more than this on a rank\n"
     "  --output FILE         write JSON Lines to FILE\n"
@@ -99,6 +101,14 @@ static bool set_relative_error(struct options *options, const char *value)
     return end != value && *end == '\0' && options->relative_error > 0 && options->relative_error < 1;
 }
 
+static bool set_back_to_back(struct options *options, const char *value)
+{
+    uint64_t calls;
+    options->back_to_back = number_parse(value, &calls) && calls <= TRIALS_MOST;
+    options->warm_up = options->back_to_back ? (size_t)calls : 0;
+    return options->back_to_back;
+}
+
 static bool set_seed(struct options *options, const char *value)
 {
     options->seed_given = true;
@@ -130,6 +140,7 @@ static const struct valued_option {
     {"--cache", set_cache, "flush or warm"},
     {"--flush-bytes", set_flush_bytes, "auto or a positive number of bytes"},
     {"--relative-error", set_relative_error, "a number between 0 and 1"},
+    {"--back-to-back", set_back_to_back, "a whole number up to 1000000"},
     {"--seed", set_seed, "a whole number"},
     {"--memory-limit", set_memory_limit, "a positive number of bytes"},
     {"--output", set_output, "the name of a file"},
@@ -165,6 +176,9 @@ static bool check_together(const struct options *options, struct outcome *outcom
         return outcome_fail(outcome, EXIT_USAGE, "--routine and --family: give one of them");
     if (!options->flush && options->flush_bytes > 0)
         return outcome_fail(outcome, EXIT_USAGE, "--flush-bytes: nothing is flushed with --cache warm");
+    if (options->back_to_back && (options->flush || options->sync == SYNC_WINDOW))
+        return outcome_fail(outcome, EXIT_USAGE,
+                            "--back-to-back: needs --cache warm, and no --sync window: both take time between trials");
     return true;
 }
 

@@ -26,6 +26,8 @@ struct options {
     bool flush;
     uint64_t flush_bytes; /* per rank; 0: from the machine's caches */
     double relative_error; /* 0: no early stop */
+    bool back_to_back;     /* trials one right after the other */
+    size_t warm_up;        /* untimed calls before them */
     bool seed_given;
     uint64_t seed;
     uint64_t memory_limit; /* bytes per rank; 0: what the host has */

@@ -45,6 +45,8 @@ static void write_case(struct json *json, const struct item *item, int peer, str
         pairs_write(json, item->routine, peer, trials, &bench->world->control);
     if (measurement->measured)
         write_summary(json, &measurement->summary);
+    if (bench->options->back_to_back)
+        json_key_number(json, "slowest_mean", measurement->slowest_mean);
     json_key_bool(json, "verified", measurement->correct);
     json_close(json, '}');
     json_newline(json);

@@ -17,8 +17,9 @@ struct stamps {
 
 /* Runs one trial of the template of Luecke et al. (2001): flush, synchronise, stamp, routine, stamp,
  * barrier. Between the stamps stands the call of the routine, through a pointer, and nothing else.
- * `meet`: what follows the synchronisation, before the first stamp; or NULL. Collective. */
-struct stamps timing_trial(const struct exchange *exchange, meeting *meet, const struct sync *sync,
-                           struct flush *flush);
+ * `meet`: what follows the synchronisation, before the first stamp; or NULL. `follows`: the barrier of the
+ * trial before it is its synchronisation. Collective. */
+struct stamps timing_trial(const struct exchange *exchange, meeting *meet, bool follows,
+                           const struct sync *sync, struct flush *flush);
 
 #endif
