@@ -12,6 +12,7 @@ from postprocess.reframe_driver import Selection
 from postprocess.verdicts import CaseResult, Verdict
 
 CHOOSING = (
+    "programs",
     "routines",
     "sizes",
     "partitions",

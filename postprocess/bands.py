@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from scipy.special import stdtrit
 
 from postprocess.references import Reference
+from postprocess.units import better
 
 SLOW_ALPHA = 0.01  #: probability that a healthy launch lies above the band
 FAST_ALPHA = 0.001  #: and below it; also on both sides of a provisional reference
@@ -30,11 +31,20 @@ LARGEST_LOG = 300.0  #: of a limit; 1e130 s asserts nothing, and is still a fini
 
 @dataclass(frozen=True)
 class Band:
-    """What a healthy launch may cost, in seconds."""
+    """What a healthy launch may give, in the unit of the reference."""
 
     lower: float
     upper: float
     provisional: bool  #: the reference has too few launches: the band is wide
+    better: str = "lower"  #: direction, ``lower`` or ``higher``
+
+    def too_slow(self, value: float) -> bool:
+        """Whether a value lies outside on the side that is worse. A limit itself is inside."""
+        return value > self.upper if self.better == "lower" else value < self.lower
+
+    def too_fast(self, value: float) -> bool:
+        """Whether it lies outside on the other side."""
+        return value < self.lower if self.better == "lower" else value > self.upper
 
 
 def band(reference: Reference, resolution: float = 0.0) -> Band:
@@ -50,32 +60,38 @@ def band(reference: Reference, resolution: float = 0.0) -> Band:
     provisional = reference.provisional
     floor = _floor(reference, resolution)
     center = math.log(reference.center)
-    above = max(_width(reference, FAST_ALPHA if provisional else SLOW_ALPHA), math.log1p(floor))
-    below = max(_width(reference, FAST_ALPHA), math.log1p(floor))
+    slow = max(_width(reference, FAST_ALPHA if provisional else SLOW_ALPHA), math.log1p(floor))
+    fast = max(_width(reference, FAST_ALPHA), math.log1p(floor))
+    direction = better(reference.unit)
+    below, above = (fast, slow) if direction == "lower" else (slow, fast)
     upper = math.exp(min(center + above, LARGEST_LOG))
-    return Band(lower=math.exp(center - below), upper=upper, provisional=provisional)
+    return Band(math.exp(center - below), upper, provisional, direction)
 
 
-def condemns(limits: Band, fastest: float) -> bool:
-    """Whether a launch whose headline lies above the band has regressed. ``fastest`` trial in seconds.
+def condemns(limits: Band, best: float | None) -> bool:
+    """Whether a launch whose headline lies on the slow side of the band has regressed.
 
     The few launches behind a provisional reference know little of the machine's bad moments, and a
     mean is moved by a single one. A slower routine is slower in every trial: a provisional reference
-    condemns only where even the fastest one lies above the band.
+    condemns only where even the ``best`` that the launch shows lies outside, and never where a
+    program shows nothing but a mean (None).
     """
-    return fastest > limits.upper or not limits.provisional
+    return not limits.provisional or (best is not None and limits.too_slow(best))
 
 
 def to_reframe(
-    reference: Reference, limits: Band, fastest: float
+    reference: Reference, limits: Band, best: float | None
 ) -> tuple[float, float | None, float | None, str]:
     """The reference as ReFrame's tuple: center, lower and upper fraction, unit.
 
-    The lower fraction is None: a case that is too fast is listed, and never a failure. So is the
-    upper one where the reference could not condemn whatever the headline is.
+    The fraction of the fast side is None: a case that is too fast is listed, and never a failure. So
+    is that of the slow side where the reference could not condemn whatever the headline is.
     """
-    upper = limits.upper / reference.center - 1.0 if condemns(limits, fastest) else None
-    return reference.center, None, upper, reference.unit
+    if not condemns(limits, best):
+        return reference.center, None, None, reference.unit
+    if limits.better == "lower":
+        return reference.center, None, limits.upper / reference.center - 1.0, reference.unit
+    return reference.center, limits.lower / reference.center - 1.0, None, reference.unit
 
 
 def _width(reference: Reference, alpha: float) -> float:

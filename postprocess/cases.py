@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 NAME = re.compile(r"[A-Za-z0-9_.+-]+")
+NAMED = 3  #: cases that a reason names before it only counts them
 
 
 @dataclass(frozen=True, order=True)
@@ -18,8 +20,8 @@ class Case:
     program: str
     routine: str
     peer: int  #: rank that rank 0 plays ping-pong with; 0 for every other routine
-    cache: str  #: ``flush`` or ``warm``
-    sync: str  #: ``dissemination``, ``barrier`` or ``window``
+    cache: str  #: ``flush`` or ``warm``, or ``rotate`` of IMB
+    sync: str  #: ``dissemination``, ``barrier`` or ``window``, or ``loop`` of OSU and IMB
     processes: int
     per_node: int  #: processes per node
     bytes: int  #: by the byte convention of the routine; 0 where there is no payload
@@ -57,3 +59,9 @@ class Case:
         """Unique, readable and stable: ``laptop:cpu:mpich-5.0.2:mpicost:bcast:flush-barrier:2x2:8``."""
         parts = (self.system, self.partition, self.environment, self.program, self.label)
         return ":".join((*parts, self.variant, self.layout, str(self.bytes)))
+
+
+def named(cases: Sequence[Case]) -> str:
+    """The first few cases by name, the rest as a number."""
+    names = ", ".join(case.key for case in cases[:NAMED])
+    return names + (f" and {len(cases) - NAMED} more" if len(cases) > NAMED else "")

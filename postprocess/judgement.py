@@ -10,10 +10,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from postprocess.benchmarks import ITERATIONS
 from postprocess.cases import Case
 from postprocess.judge import judge
 from postprocess.launches import Outcome
+from postprocess.measurement import Measurement
 from postprocess.plan import PlannedLaunch
+from postprocess.programs import Program
 from postprocess.record_schema import CaseRecord
 from postprocess.reference_book import ReferenceBook
 from postprocess.store import Row
@@ -33,12 +36,17 @@ class Finished:
     directory: str  #: ReFrame's stage directory
     asserted: Mapping[str, str]  #: what ReFrame says of each performance variable
     spec: str = ""  #: Spack's spec with its hash, or ``cmake``
+    built: Program | None = None  #: what is known of the build
+
+    @cached_property
+    def measurements(self) -> dict[str, Measurement]:
+        """What this launch measured, by variable; empty if the launch failed."""
+        return self.outcome.records.measurements if self.outcome.records else {}
 
     @cached_property
     def records(self) -> dict[str, CaseRecord]:
-        """What this launch measured, by variable; empty if the launch failed."""
-        whole = self.outcome.records
-        return {each.variable: each for each in whole.cases} if whole else {}
+        """The trials of this launch, by variable; empty for a program that tells none."""
+        return {name: each.record for name, each in self.measurements.items() if each.record}
 
     @property
     def run(self) -> dict[str, Any]:
@@ -51,18 +59,30 @@ def rerun_command(launch: PlannedLaunch, case: Case, site: str, options: Sequenc
     words = ["./plumbline", "run"]
     if site != "local":
         words += ["--site", site, "--partition", case.partition]
-    words += ["--environment", case.environment, "--routine", case.routine]
+    words += ["--environment", case.environment, "--program", case.program]
+    words += ["--routine", case.routine]
     words += ["--processes", str(case.processes)]
     words += ["--per-node", str(case.per_node)] if case.per_node != case.processes else []
     words += ["--peers", str(case.peer)] if case.peer else []
-    words += ["--bytes", str(case.bytes)] if case.bytes else []
-    usual = {"--cache": "flush", "--sync": "dissemination", "--trials": "51"}
-    ran = {"--cache": case.cache, "--sync": case.sync, "--trials": str(launch.trials)}
-    for option, value in ran.items():  # a site may have defaults of its own
-        words += [option, value] if site != "local" or value != usual[option] else []
+    sized = any(each.sizes is None for each in launch.benchmarks if each.routine == case.routine)
+    words += ["--bytes", str(case.bytes)] if case.bytes or sized else []
+    for option, (value, usual) in conditions(launch, case).items():
+        words += [option, value] if site != "local" or value != usual else []
     others = [word for word in options if word.startswith("--set-env=")]
     own = [word for word in others if word.startswith(f"--set-env={case.environment}:")]
     return shlex.join([*words, *(word for word in options if word not in others), *own])
+
+
+def conditions(launch: PlannedLaunch, case: Case) -> dict[str, tuple[str, str]]:
+    """The options under which a case ran, each with its default. A site may have defaults of its own."""
+    if launch.benchmarks:
+        iterations = str(launch.trials)
+        return {"--cache": (case.cache, "warm"), "--iterations": (iterations, str(ITERATIONS))}
+    return {
+        "--cache": (case.cache, "flush"),
+        "--sync": (case.sync, "dissemination"),
+        "--trials": (str(launch.trials), "51"),
+    }
 
 
 def verdicts(
@@ -80,13 +100,25 @@ def verdicts(
         )
         for case in launches
     ]
-    return sorted(results + skipped(finished), key=lambda result: result.case)
+    return sorted(results + skipped(finished, book), key=lambda result: result.case)
 
 
-def skipped(finished: Sequence[Finished]) -> list[CaseResult]:
+def skipped(finished: Sequence[Finished], book: ReferenceBook) -> list[CaseResult]:
     """The cases that were deliberately not run, each once, with the reason."""
-    reasons = {skip.case: skip.reason for each in finished for skip in each.launch.skips}
-    return [CaseResult(case, Verdict.SKIPPED, reason) for case, reason in reasons.items()]
+    skips = {skip.case: skip for each in finished for skip in each.launch.skips}
+    return [
+        without_program(case, skip.reason, book)
+        if skip.no_program
+        else CaseResult(case, Verdict.SKIPPED, skip.reason)
+        for case, skip in skips.items()
+    ]
+
+
+def without_program(case: Case, reason: str, book: ReferenceBook) -> CaseResult:
+    """A case whose program cannot be had. What has a reference was measured before, and is missing now."""
+    if book.reference(case) is None:
+        return CaseResult(case, Verdict.SKIPPED, reason)
+    return CaseResult(case, Verdict.INCOMPLETE, f"{reason}; it has a reference, and is missing now")
 
 
 def case_verdict(case: Case, launches: Sequence[Finished], book: ReferenceBook) -> CaseResult:
@@ -95,11 +127,15 @@ def case_verdict(case: Case, launches: Sequence[Finished], book: ReferenceBook) 
         for each in launches:
             if each.outcome.verdict == verdict:
                 return CaseResult(case, verdict, each.outcome.reason)
-    measured = [(record, each) for each in launches if (record := each.records.get(case.variable))]
+    if left_out := [each for each in launches if each.outcome.verdict == Verdict.SKIPPED]:
+        return without_program(case, left_out[0].outcome.reason, book)
+    measured = [
+        (found, each) for each in launches if (found := each.measurements.get(case.variable))
+    ]
     if len(measured) != len(launches):
         return CaseResult(case, Verdict.INCOMPLETE, "no value in a launch that ended well")
     middle, launch = median_launch(measured)
-    value = statistics.median(record.summary.headline for record, _ in measured)
+    middle = replace(middle, value=statistics.median(found.value for found, _ in measured))
     shelf = book.shelf(case) if book.reference(case) else None
     differences = (
         [shelf.difference(each.run, each.launch.exact) for _, each in measured] if shelf else []
@@ -109,22 +145,25 @@ def case_verdict(case: Case, launches: Sequence[Finished], book: ReferenceBook) 
             case,
             Verdict.NOT_COMPARABLE,
             difference,
-            value=value,
+            value=middle.value,
+            unit=middle.unit,
             launches=len(measured),
             summary=middle.summary,
+            figures=middle.figures,
         )
-    resolution = launch.outcome.records.resolution if launch.outcome.records else 0.0
-    result = judge(case, value, middle.summary, book.reference(case), resolution)
+    records = launch.outcome.records
+    resolution = records.resolution(middle.unit) if records else 0.0
+    result = judge(case, middle, book.reference(case), resolution)
     return replace(agreeing(result, measured), launches=len(measured))
 
 
-def median_launch(measured: Sequence[tuple[CaseRecord, Finished]]) -> tuple[CaseRecord, Finished]:
+def median_launch(measured: Sequence[tuple[Measurement, Finished]]) -> tuple[Measurement, Finished]:
     """The launch whose headline is the median one (the lower of the middle two)."""
-    ordered = sorted(measured, key=lambda pair: pair[0].summary.headline)
+    ordered = sorted(measured, key=lambda pair: pair[0].value)
     return ordered[(len(ordered) - 1) // 2]
 
 
-def agreeing(result: CaseResult, measured: Sequence[tuple[CaseRecord, Finished]]) -> CaseResult:
+def agreeing(result: CaseResult, measured: Sequence[tuple[Measurement, Finished]]) -> CaseResult:
     """The same result if ReFrame's own assertion says the same; two judges who differ are a fault."""
     if len(measured) > 1:
         return result
@@ -150,7 +189,7 @@ def rows(
 def row(session: str, started: str, finished: Finished, result: CaseResult) -> Row:
     """One case in one launch."""
     run = finished.run
-    record = finished.records.get(result.case.variable)
+    measured = finished.measurements.get(result.case.variable)
     lower, upper = result.band or (None, None)
     base = Row(
         session=session,
@@ -169,11 +208,20 @@ def row(session: str, started: str, finished: Finished, result: CaseResult) -> R
         spec_hash=finished.spec,
         provenance=json.dumps(run),
     )
+    if measured is None:
+        return base
+    base = replace(
+        base,
+        unit=measured.unit,
+        value=measured.value,
+        figures=json.dumps(dict(measured.figures)),
+        summary=measured.summary,
+    )
+    record = measured.record
     if record is None:
         return base
     return replace(
         base,
-        summary=record.summary,
         t_max=record.t_max,
         t_min=record.t_min,
         t_global=record.t_global,

@@ -13,11 +13,14 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
+from postprocess.benchmark_launch import BenchmarkRecords, read_benchmarks
+from postprocess.cases import named
 from postprocess.plan import PlannedLaunch
 from postprocess.records import LaunchRecords, RecordError, read_launch
 from postprocess.reframe_report import Entry
 from postprocess.verdicts import Verdict
 from site_configs.ladder import Layout
+from spack_envs.complaints import CANNOT_BE_FETCHED
 
 #: Exit codes of a program that ran to its end and has no whole result.
 NO_RESULT = {
@@ -25,14 +28,14 @@ NO_RESULT = {
     4: "every trial of a case missed its start window",
 }
 ALONE = re.compile(r'"processes":\s*1,')  #: in the run record of a world of one
-NAMED = 3  #: cases that a reason names before it only counts them
+TIMED_OUT = (124, 137)  #: exit codes of ``timeout``, which ends a start among several of a job
 
 
 @dataclass(frozen=True)
 class Outcome:
     """Either records that can be judged, or the verdict for all cases of the launch and its reason."""
 
-    records: LaunchRecords | None
+    records: LaunchRecords | BenchmarkRecords | None
     verdict: Verdict | None = None
     reason: str = ""
 
@@ -51,14 +54,20 @@ def assess(launch: PlannedLaunch, session: Path) -> Outcome:
     if alone := worlds_of_one(launch, session):
         return alone
     try:
-        records = read_launch(launch.records(session))
+        records = (
+            read_benchmarks(launch, session)
+            if launch.benchmarks
+            else read_launch(launch.records(session))
+        )
     except RecordError as error:
         if error.verdict == Verdict.INCORRECT or code == 0:
             return failed(error.verdict, str(error))
-        return ended_badly(code)
+        return ended_badly(code, launch)
     if code != 0:
-        return ended_badly(code)
-    problem = wrong_world(launch, records) or wrong_cases(launch, records)
+        return ended_badly(code, launch)
+    problem = wrong_world(launch, records)
+    if isinstance(records, LaunchRecords):
+        problem = problem or wrong_cases(launch, records)
     return problem or Outcome(records)
 
 
@@ -70,10 +79,12 @@ def exit_code(path: Path) -> int | None:
         return None
 
 
-def ended_badly(code: int | None) -> Outcome:
+def ended_badly(code: int | None, launch: PlannedLaunch) -> Outcome:
     """The outcome of a program that did not return 0."""
     if code is None:
         return failed(Verdict.CRASHED, "the job ended before the program did")
+    if launch.start and code in TIMED_OUT:
+        return failed(Verdict.TIMEOUT, f"no end within {launch.time_limit:.0f} s")
     if code in NO_RESULT:
         return failed(Verdict.INCOMPLETE, f"{NO_RESULT[code]} (exit code {code})")
     names = {number.value: number.name for number in signal.Signals}
@@ -86,8 +97,9 @@ def worlds_of_one(launch: PlannedLaunch, session: Path) -> Outcome | None:
 
     All of them write to one file, which need not be whole then: a single run record in it is enough.
     """
+    written = launch.witness(session) if launch.benchmarks else launch.records(session)
     try:
-        text = launch.records(session).read_text(errors="replace")
+        text = written.read_text(errors="replace")
     except OSError:
         return None
     if launch.processes == 1 or not ALONE.search(text):
@@ -97,7 +109,7 @@ def worlds_of_one(launch: PlannedLaunch, session: Path) -> Outcome | None:
     return failed(Verdict.INCORRECT, f"{what}: {cause}; see its launcher in the site file")
 
 
-def wrong_world(launch: PlannedLaunch, records: LaunchRecords) -> Outcome | None:
+def wrong_world(launch: PlannedLaunch, records: LaunchRecords | BenchmarkRecords) -> Outcome | None:
     """The MPI and the processes that ran must be those that were asked for."""
     said, wanted = (" ".join(text.split()) for text in (records.mpi_library, launch.library))
     if not wanted or not re.search(re.escape(wanted) + r"(?!\d)", said):  # 5.0.1 is not 5.0.11
@@ -128,23 +140,17 @@ def short(numbers: Sequence[int]) -> str:
 
 
 def wrong_cases(launch: PlannedLaunch, records: LaunchRecords) -> Outcome | None:
-    """The cases that came must be exactly those that were planned, with as many trials."""
+    """The cases of mpicost that came must be exactly those that were planned, with as many trials."""
     system, partition = launch.partition.split(":")
     came = {records.case(case, system, partition, launch.environment) for case in records.cases}
     planned = set(launch.cases)
     if missing := sorted(planned - came):
-        return failed(Verdict.INCOMPLETE, f"missing from the output: {shown(missing)}")
+        return failed(Verdict.INCOMPLETE, f"missing from the output: {named(missing)}")
     if extra := sorted(came - planned):
-        return failed(Verdict.INCORRECT, f"in the output but not planned: {shown(extra)}")
+        return failed(Verdict.INCORRECT, f"in the output but not planned: {named(extra)}")
     if records.run["trials"] != launch.trials:
         return failed(Verdict.INCORRECT, f"ran {records.run['trials']} trials, not {launch.trials}")
     return None
-
-
-def shown(cases: list) -> str:
-    """The first few cases by name, the rest as a number."""
-    names = ", ".join(case.key for case in cases[:NAMED])
-    return names + (f" and {len(cases) - NAMED} more" if len(cases) > NAMED else "")
 
 
 def outcome(
@@ -159,16 +165,45 @@ def outcome(
         return failed(Verdict.SKIPPED, "all of its cases are skipped")
     if entry is None:
         return failed(Verdict.INCOMPLETE, "planned, but ReFrame did not run it")
-    if entry.timed_out:
-        return failed(Verdict.TIMEOUT, f"no end within {launch.time_limit:.0f} s")
-    if entry.never_started:
-        return failed(Verdict.INCOMPLETE, entry.never_started)
-    if blocked or not entry.ran:
-        reason = blocked or entry.reason or f"not run ({entry.result})"
-        return failed(Verdict.INCOMPLETE, reason)
+    if stopped := not_run(launch, session, entry, blocked):
+        return stopped
     assessed = assess(launch, session)
     if assessed.verdict == Verdict.CRASHED:
         return failed(Verdict.CRASHED, assessed.reason + entry.cause)
     if assessed.verdict is None and not entry.sane:
-        return failed(Verdict.INCORRECT, f"ReFrame rejects it: {entry.reason}")
+        return rejected(launch, entry)
     return assessed
+
+
+def without_end(launch: PlannedLaunch, session: Path) -> Outcome | None:
+    """The outcome of a start that was not at its end when its job came to its limit; None if it was."""
+    if not launch.start:
+        return failed(Verdict.TIMEOUT, f"no end within {launch.time_limit:.0f} s")
+    if exit_code(launch.ending(session)) is None:
+        return failed(Verdict.TIMEOUT, f"no end within the {launch.job_limit:.0f} s of its job")
+    return None
+
+
+def rejected(launch: PlannedLaunch, entry: Entry) -> Outcome:
+    """The outcome of a launch with whole results that ReFrame does not accept: one judge makes no verdict."""
+    if not entry.timed_out:
+        return failed(Verdict.INCORRECT, f"ReFrame rejects it: {entry.reason}")
+    limit = f"its job ran into its limit of {launch.job_limit:.0f} s"
+    return failed(Verdict.INCOMPLETE, f"it ended well, but {limit} and ReFrame judged nothing")
+
+
+def not_run(launch: PlannedLaunch, session: Path, entry: Entry, blocked: str) -> Outcome | None:
+    """Why a launch was not run to its end, if it was not; the parameters are those of :func:`outcome`.
+
+    A job that ran out of its time may have ended some of its starts before.
+    """
+    if entry.timed_out and (unended := without_end(launch, session)):
+        return unended
+    if entry.never_started:
+        return failed(Verdict.INCOMPLETE, entry.never_started)
+    if launch.benchmarks and CANNOT_BE_FETCHED in blocked:
+        return failed(Verdict.SKIPPED, f"no source of {launch.program}; {blocked}")
+    if blocked or not entry.ran:
+        reason = blocked or entry.reason or f"not run ({entry.result})"
+        return failed(Verdict.INCOMPLETE, reason)
+    return None

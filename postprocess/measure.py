@@ -14,7 +14,7 @@ from postprocess.judgement import Finished
 from postprocess.launches import outcome
 from postprocess.leftovers import end_jobs, end_processes
 from postprocess.plan import PlannedLaunch, planned_cases, read_plan
-from postprocess.programs import read_program
+from postprocess.programs import Program, read_program
 from postprocess.progress import Progress
 from postprocess.reframe_driver import SESSION, Reframe, Selection
 from site_configs.slurm_jobs import SlurmError
@@ -76,6 +76,7 @@ def without_case(selection: Selection, launches: Sequence[PlannedLaunch]) -> Ite
     environments = {case.environment for case in cases}
     sought = [
         ("--environment", selection.environments, environments),
+        ("--program", choice.get("programs", ()), {case.program for case in cases}),
         ("--routine", choice.get("routines", ()), {case.routine for case in cases}),
         ("--partition", choice.get("partitions", ()), {case.partition for case in cases}),
         ("--processes", choice.get("processes", ()), {case.processes for case in cases}),
@@ -169,22 +170,24 @@ def finish(
     """What became of one planned launch."""
     entry = reframe_report.find(entries, launch.test, launch.partition, launch.environment)
     blocked = reframe_report.blocked_by(entries, entry) if entry else ""
+    built = program_of(reframe.work, launch)
     return Finished(
         launch=launch,
         outcome=outcome(launch, reframe.session, entry, blocked),
         seconds=entry.seconds if entry else 0.0,
         directory=entry.directory if entry else "",
         asserted=entry.results if entry else {},
-        spec=spec_of(reframe.work, launch),
+        spec=built.spec if built else "",
+        built=built,
     )
 
 
-def spec_of(work: Path, launch: PlannedLaunch) -> str:
-    """From what the launch's program was built; empty if it was not."""
+def program_of(work: Path, launch: PlannedLaunch) -> Program | None:
+    """The launch's program as it was built; None if it was not."""
     try:
-        return read_program(work, launch.environment, launch.program).spec
+        return read_program(work, launch.environment, launch.program)
     except UsageError:
-        return ""
+        return None
 
 
 def places(launches: Iterable[PlannedLaunch]) -> set[tuple[str, str]]:

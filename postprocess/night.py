@@ -185,7 +185,11 @@ def calibrate_unknown(
     selection = replace(
         chosen,
         environments=sorted({launch.environment for launch in unknown}),
-        choice={**chosen.choice, "processes": counts},
+        choice={
+            **chosen.choice,
+            "processes": counts,
+            "programs": sorted({launch.program for launch in unknown}),
+        },
         launches=launches,
     )
     missing = {case for case in planned_cases(unknown) if book.reference(case) is None}

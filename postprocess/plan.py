@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from postprocess import atomic
+from postprocess.benchmarks import Benchmark, from_stored
 from postprocess.cases import Case
 from postprocess.errors import UsageError
 
@@ -23,6 +24,7 @@ class Skip:
 
     case: Case
     reason: str
+    no_program: bool = False  #: because its program cannot be had; else by decision
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,11 @@ class PlannedLaunch:
     exact: bool  #: whether time is simulated and repeats to the last digit
     cases: tuple[Case, ...]
     skips: tuple[Skip, ...] = ()  #: cases that would be in this launch
+    start: str = ""  #: which start of its job it is, where a job has several
+    job_limit: float = 0.0  #: seconds after which the whole job is ended
+    benchmarks: tuple[Benchmark, ...] = ()  #: of OSU or IMB, that it runs
+    #: What makes values of OSU or IMB comparable, by name; mpicost tells it in its records.
+    method: dict[str, Any] = field(default_factory=dict)
 
     @property
     def all_cases(self) -> tuple[Case, ...]:
@@ -51,7 +58,9 @@ class PlannedLaunch:
         """Unique within the session and fit for a file name."""
         layout = self.all_cases[0].layout if self.all_cases else "none"
         where = self.partition.replace(":", "-")
-        return f"{self.test}-{where}-{self.environment}-{self.program}-{layout}-launch{self.number}"
+        words = [self.test, where, self.environment, self.program, layout]
+        words += [self.start] if self.start else []
+        return "-".join([*words, f"launch{self.number}"])
 
     @property
     def processes(self) -> int:
@@ -66,6 +75,14 @@ class PlannedLaunch:
     def records(self, session: Path) -> Path:
         """The file into which the program writes its trials."""
         return session / "raw" / f"{self.name}.jsonl"
+
+    def output(self, session: Path) -> Path:
+        """The file with what a reference benchmark printed."""
+        return session / "raw" / f"{self.name}.txt"
+
+    def witness(self, session: Path) -> Path:
+        """The file into which the witness of a reference benchmark writes what it ran on."""
+        return session / "raw" / f"{self.name}.witness.jsonl"
 
     def ending(self, session: Path) -> Path:
         """The file into which the job script writes the program's exit code."""
@@ -106,8 +123,9 @@ def read_launch_file(path: Path) -> PlannedLaunch:
 def launch_from(data: dict[str, Any]) -> PlannedLaunch:
     """A launch from its stored form."""
     cases = tuple(Case(**case) for case in data["cases"])
-    skips = tuple(Skip(Case(**skip["case"]), skip["reason"]) for skip in data["skips"])
-    return PlannedLaunch(**{**data, "cases": cases, "skips": skips})
+    skips = tuple(Skip(**{**skip, "case": Case(**skip["case"])}) for skip in data["skips"])
+    benchmarks = tuple(from_stored(each) for each in data["benchmarks"])
+    return PlannedLaunch(**{**data, "cases": cases, "skips": skips, "benchmarks": benchmarks})
 
 
 def planned_cases(launches: Sequence[PlannedLaunch]) -> list[Case]:

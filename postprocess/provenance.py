@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from postprocess import strict_json
 from postprocess.strict_json import Entry, shown
 
 SUFFIX = ".provenance.json"
-TEXTS = ("mpi_library", "suite_version", "source_hash")
+TEXTS = ("mpi_library", "version")  #: that must be told of each program
 DATE_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
@@ -26,8 +26,11 @@ def described(path: Path) -> Path:
     return path.with_name(path.name.removesuffix(SUFFIX) + ".tsv")
 
 
-def problems(path: Path) -> list[str]:
-    """What is wrong with the provenance of the reference file ``path``, one line each."""
+def problems(path: Path, programs: Collection[str] = ()) -> list[str]:
+    """What is wrong with the provenance of the reference file ``path``, one line each.
+
+    :param programs: those of its cases, each of which it must tell of.
+    """
     sidecar = beside(path)
     try:
         origin = strict_json.loads(sidecar.read_bytes().decode())
@@ -41,14 +44,24 @@ def problems(path: Path) -> list[str]:
         return [f"{sidecar}: {error}; correct it"]
     if not isinstance(origin, dict):
         return [f"{sidecar}: is not a JSON object; write one with date_utc, machine and so on"]
-    return [f"{sidecar}: {fault}" for fault in faults(origin)]
+    return [f"{sidecar}: {fault}" for fault in faults(origin, programs)]
 
 
-def faults(origin: Mapping[str, Any]) -> list[str]:
+def faults(origin: Mapping[str, Any], programs: Collection[str] = ()) -> list[str]:
     """What a provenance object lacks, ``key: what is wrong with it``."""
     entry = Entry(origin)
-    checks = [(_date, "date_utc"), (_machine, "machine"), (_sessions, "sessions")]
-    checks += [(Entry.text, key) for key in TEXTS]
+    found = _complaints(entry, [(_machine, "machine"), (_programs, "programs")])
+    if found:
+        return found
+    for name, told in sorted(entry.get("programs", dict).items()):
+        checks = [(_date, "date_utc"), (_method, "method"), (_sessions, "sessions")]
+        checks += [(Entry.text, key) for key in TEXTS]
+        found += [f"programs: {name}: {fault}" for fault in _complaints(Entry(told), checks)]
+    untold = sorted(set(programs) - set(entry.get("programs", dict)))
+    return found + [f"programs: says nothing of {name}; calibrate again" for name in untold]
+
+
+def _complaints(entry: Entry, checks: Sequence[tuple[Callable, str]]) -> list[str]:
     found: list[str] = []
     for check, key in checks:
         try:
@@ -76,6 +89,17 @@ def _date(entry: Entry, key: str) -> None:
 
 def _machine(entry: Entry, key: str) -> None:
     if not entry.get(key, str, dict):
+        raise ValueError(f"{key}: is empty")
+
+
+def _programs(entry: Entry, key: str) -> None:
+    programs = entry.get(key, dict)
+    if not programs or any(not isinstance(told, dict) for told in programs.values()):
+        raise ValueError(f"{key}: does not tell of each program how it was measured")
+
+
+def _method(entry: Entry, key: str) -> None:
+    if not entry.get(key, dict):
         raise ValueError(f"{key}: is empty")
 
 

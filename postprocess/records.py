@@ -6,16 +6,16 @@ not arrive whole is ``incomplete``; what arrives and cannot be true is ``incorre
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from postprocess import record_schema, strict_json
+from postprocess import record_lines, record_schema
 from postprocess.cases import Case
+from postprocess.measurement import Measurement, of_trials
 from postprocess.record_schema import CaseRecord, Pair, RecordError
 from postprocess.strict_json import Entry
+from postprocess.units import SECONDS
 from postprocess.verdicts import Verdict
 
 __all__ = ["CaseRecord", "LaunchRecords", "Pair", "RecordError", "read_launch", "salvage"]
@@ -28,6 +28,11 @@ class LaunchRecords:
     run: dict[str, Any]  #: provenance, as written
     cases: list[CaseRecord]  #: in the order they were run
     end: dict[str, Any]
+
+    @property
+    def measurements(self) -> dict[str, Measurement]:
+        """What was measured of each case, by its variable."""
+        return {record.variable: of_trials(record) for record in self.cases}
 
     @property
     def processes(self) -> int:
@@ -49,9 +54,9 @@ class LaunchRecords:
     def mpi_library(self) -> str:
         return self.run["mpi_library"]
 
-    @property
-    def resolution(self) -> float:
-        """Of the timer, in seconds."""
+    def resolution(self, unit: str) -> float:
+        """Of the timer, in seconds, which is the only unit here."""
+        assert unit == SECONDS
         return float(self.run["timer"]["resolution"])
 
     def case(self, record: CaseRecord, system: str, partition: str, environment: str) -> Case:
@@ -77,13 +82,7 @@ def read_launch(path: Path) -> LaunchRecords:
     A wrong record is reported before a missing one: correctness comes first.
     """
     reader = _Reader()
-    for where, line in _lines(path):
-        try:
-            reader.take(_parse(line))
-        except RecordError as error:
-            raise RecordError(error.verdict, f"{where}: {error}") from None
-        except ValueError as error:
-            raise RecordError(Verdict.INCORRECT, f"{where}: {error}") from None
+    record_lines.feed(path, reader.take)
     return reader.finish(path)
 
 
@@ -96,9 +95,9 @@ def salvage(path: Path) -> list[CaseRecord]:
     run: Entry | None = None
     cases: list[CaseRecord] = []
     try:
-        for _, line in _lines(path):
+        for _, line in record_lines.lines(path):
             try:
-                entry = _parse(line)
+                entry = record_lines.parse(line)
                 if run is None:
                     run = record_schema.checked_run(entry)
                 elif entry.fields.get("record") == "case":
@@ -160,27 +159,3 @@ class _Reader:
             raise RecordError(Verdict.INCORRECT, message)
         cases = list(self.cases.values())
         return LaunchRecords(dict(self.run.fields), cases, dict(self.end.fields))
-
-
-def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Each line after its place, ``out.jsonl: line 3``. RecordError if the last one is cut off."""
-    try:
-        *lines, rest = path.read_bytes().split(b"\n")
-    except OSError as error:
-        message = f"{path}: {error.strerror}; the program wrote no result"
-        raise RecordError(Verdict.INCOMPLETE, message) from None
-    for number, line in enumerate(lines, 1):
-        yield f"{path}: line {number}", line
-    if rest:
-        message = f"{path}: line {len(lines) + 1}: the line is cut off"
-        raise RecordError(Verdict.INCOMPLETE, message)
-
-
-def _parse(line: bytes) -> Entry:
-    try:
-        value = strict_json.loads(line.decode())
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise RecordError(Verdict.INCOMPLETE, f"not a whole JSON object: {error}") from None
-    if not isinstance(value, dict):
-        raise ValueError(f"{strict_json.shown(value)} is not a record")
-    return Entry(value)

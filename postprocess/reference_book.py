@@ -10,7 +10,7 @@ from typing import Any
 
 from postprocess import provenance, references
 from postprocess.cases import Case
-from postprocess.references import Reference, ReferenceError
+from postprocess.references import Reference
 from site_configs.common import PLATFORM_HASH
 
 #: Facts of a launch that its reference must share, or the two are not comparable.
@@ -40,7 +40,10 @@ class Shelf:
         if exact != self.exact:
             kinds = ("measured", "simulated")
             return f"time is {kinds[exact]}, and {kinds[self.exact]} in {self.path.name}; calibrate again"
-        method = {"suite_version": self.origin["suite_version"], **self.origin.get("method", {})}
+        told = self.origin["programs"].get(run["program"])
+        if told is None:
+            return f"{self.path.name} does not tell how {run['program']} was measured; calibrate again"
+        method = told["method"]
         for key, value in method_of(run, exact).items():
             if key not in method:
                 return f"{self.path.name} does not tell the {key} it was measured with; calibrate again"
@@ -84,18 +87,13 @@ def open_book(roots: Sequence[Path], places: Iterable[tuple[str, str]]) -> Refer
 
 
 def read_origin(path: Path) -> dict[str, Any]:
-    """The provenance of a reference file that was loaded.
-
-    :raises postprocess.references.ReferenceError: if it describes no method by name and value.
-    """
-    sidecar = provenance.beside(path)
-    origin = json.loads(sidecar.read_text())
-    if not isinstance(origin.get("method", {}), dict):
-        raise ReferenceError(f"{sidecar}: method: is not an object; calibrate again")
-    return origin
+    """The provenance of a reference file that was loaded, so that it is known to be sound."""
+    return json.loads(provenance.beside(path).read_text())
 
 
 def method_of(run: dict[str, Any], exact: bool) -> dict[str, Any]:
     """The facts of a launch that make it comparable with another; ``exact`` if its time is simulated."""
+    if "method" in run:  # of a reference benchmark
+        return {**run["method"], "version": run["version"], "cpu_model": run.get("cpu_model")}
     known = {**run, "platform": run.get("environment", {}).get(PLATFORM_HASH)}
     return {key: known.get(key) for key in (EXACT_METHOD if exact else METHOD)}

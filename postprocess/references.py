@@ -15,14 +15,21 @@ from pathlib import Path
 from typing import Any
 
 from postprocess import atomic, provenance
+from postprocess.benchmarks import LOOP, ROTATE
 from postprocess.cases import Case
 from postprocess.errors import UsageError
-from postprocess.record_schema import CACHES, SYNCHRONISERS, UNIT
+from postprocess.record_schema import CACHES, SYNCHRONISERS
 from postprocess.strict_json import shown
+from postprocess.units import SECONDS, UNITS
 
 ENOUGH_LAUNCHES = 10  #: a reference of fewer is provisional
 KEYS = ("program", "routine", "peer", "cache", "sync", "processes", "per_node", "bytes")
 COLUMNS = (*KEYS, "unit", "center", "spread", "launches")
+WORDS = {  #: that a cell may hold
+    "cache": (*CACHES, ROTATE),
+    "sync": (*SYNCHRONISERS, LOOP),
+    "unit": tuple(UNITS),
+}
 HEADER = "\t".join(COLUMNS)
 EXACT = "exact"  #: in the column ``spread``
 INTEGER = re.compile(r"0|[1-9][0-9]{0,17}")
@@ -38,10 +45,10 @@ class Reference:
     """Cost of a case on a healthy machine, on the logarithm: launches scatter by factors."""
 
     case: Case
-    center: float  #: seconds; exp of the mean of ln headline over the launches
+    center: float  #: in ``unit``; exp of the mean of ln headline over the launches
     spread: float  #: standard deviation (ddof 1) of ln headline between launches
     launches: int
-    unit: str = UNIT
+    unit: str = SECONDS
     exact: bool = False  #: of simulated time, which repeats: any difference is a change
 
     @property
@@ -117,7 +124,8 @@ def write(path: Path, references: Iterable[Reference], origin: Mapping[str, Any]
         raise ReferenceError(f"{path}: the cases are of {len(places)} environments; write one each")
     place = next(iter(places), ("", "", ""))
     _, problems = _parse(str(path), text, *place)
-    problems += [f"{provenance.beside(path)}: {fault}" for fault in provenance.faults(origin)]
+    faults = provenance.faults(origin, {reference.case.program for reference in ordered})
+    problems += [f"{provenance.beside(path)}: {fault}" for fault in faults]
     if problems:
         raise ReferenceError(problems[0])
     try:
@@ -150,7 +158,8 @@ def _examine(
         row = error.object[: error.start].count(b"\n") + 1
         return [], [f"{path}: row {row}: is not UTF-8 text; restore the file"]
     references, problems = _parse(str(path), text, system, partition, environment)
-    return references, problems + provenance.problems(path)
+    programs = {reference.case.program for reference in references}
+    return references, problems + provenance.problems(path, programs)
 
 
 def _parse(
@@ -194,7 +203,7 @@ def _reference(cells: list[str], system: str, partition: str, environment: str) 
     if len(cells) != len(COLUMNS):
         raise ValueError(f"has {len(cells)} cells; write {len(COLUMNS)}, parted by tabs")
     cell = dict(zip(COLUMNS, cells, strict=True))
-    for key, words in (("cache", CACHES), ("sync", SYNCHRONISERS), ("unit", (UNIT,))):
+    for key, words in WORDS.items():
         if cell[key] not in words:
             raise ValueError(f"{key}: {shown(cell[key])} is wrong; write {' or '.join(words)}")
     case = Case(
@@ -216,10 +225,10 @@ def _reference(cells: list[str], system: str, partition: str, environment: str) 
     center, spread = _number(cell, "center"), 0.0 if exact else _number(cell, "spread")
     launches = _integer(cell, "launches", 1)
     if center == 0:
-        raise ValueError("center: 0 is no time; write seconds, as in 1.25e-06")
+        raise ValueError("center: 0 is nothing to hold a value against; write it, as in 1.25e-06")
     if launches == 1 and spread != 0:
         raise ValueError("spread: one launch has none; write 0.0, or correct launches")
-    return Reference(case, center, spread, launches, exact=exact)
+    return Reference(case, center, spread, launches, cell["unit"], exact)
 
 
 def _integer(cell: Mapping[str, str], column: str, least: int) -> int:

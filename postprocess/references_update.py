@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,24 @@ from site_configs.machine import read_machine
 
 
 def samples(finished: Sequence[Finished]) -> dict[Case, list[float]]:
-    """Headlines in seconds by case, one per launch. A case of which a launch failed has none at all."""
+    """Headlines by case, one per launch. A case of which a launch failed has none at all."""
     spoilt = {case for each in finished if not each.run for case in each.launch.cases}
     found: dict[Case, list[float]] = {}
     for each in finished:
         for case in each.launch.cases:
             if case not in spoilt:
-                found.setdefault(case, []).append(each.records[case.variable].summary.headline)
+                found.setdefault(case, []).append(each.measurements[case.variable].value)
     return found
+
+
+def units(finished: Sequence[Finished]) -> dict[Case, str]:
+    """The unit of each case that was measured."""
+    return {
+        case: each.measurements[case.variable].unit
+        for each in finished
+        if each.run
+        for case in each.launch.cases
+    }
 
 
 def update(
@@ -72,8 +83,10 @@ def write_place(
     if rows:
         origin = joined(path, read_origin(path), origin)
     to_references = calibrate_exactly if launches[0].launch.exact else calibrate
+    unit = units(launches)
     try:
-        rows |= {reference.case: reference for reference in to_references(measured)}
+        new = (replace(each, unit=unit[each.case]) for each in to_references(measured))
+        rows |= {reference.case: reference for reference in new}
     except ValueError as error:
         raise UsageError(f"{path}: {error}; nothing is written") from None
     references.write(path, rows.values(), origin)
@@ -83,9 +96,31 @@ def write_place(
 def provenance_of(
     launches: Sequence[Finished], session: Session, measured: dict[Case, list[float]]
 ) -> dict[str, Any]:
-    """Where new references come from: what ran, on what, when, and every value behind them.
+    """Where new references come from: what ran, on what, when, and every value behind them, by program.
 
-    :raises UsageError: if the launches differ in what makes times comparable.
+    :raises UsageError: if launches of a program differ in what makes their values comparable.
+    """
+    run, exact = launches[0].run, launches[0].launch.exact
+    programs = sorted({case.program for case in measured})
+    return {
+        "machine": {"simulated": run["mpi_library"]} if exact else read_machine().as_dict(),
+        "programs": {
+            program: program_of(
+                [each for each in launches if each.launch.program == program],
+                session,
+                {case: values for case, values in measured.items() if case.program == program},
+            )
+            for program in programs
+        },
+    }
+
+
+def program_of(
+    launches: Sequence[Finished], session: Session, measured: dict[Case, list[float]]
+) -> dict[str, Any]:
+    """The provenance of the values of one program.
+
+    :raises UsageError: if its launches differ in what makes values comparable.
     """
     run, exact = launches[0].run, launches[0].launch.exact
     method = method_of(run, exact)
@@ -96,11 +131,10 @@ def provenance_of(
     return {
         "date_utc": utc_now(),
         "mpi_library": run["mpi_library"],
-        "suite_version": run["suite_version"],
-        "source_hash": run["source_hash"],
+        "version": run.get("version") or run["suite_version"],
+        "source_hash": run.get("source_hash", ""),
         "spec": launches[0].spec,
         "compiler": run.get("compiler", ""),
-        "machine": {"simulated": run["mpi_library"]} if exact else read_machine().as_dict(),
         "method": method,
         "sessions": [session.name],
         "headlines": {}
@@ -114,7 +148,18 @@ def joined(path: Path, old: dict[str, Any], new: dict[str, Any]) -> dict[str, An
 
     :raises UsageError: if they cannot stand in one file.
     """
-    if changed := different(old.get("method", {}), new["method"]):
+    programs = dict(old["programs"])
+    for name, told in new["programs"].items():
+        programs[name] = added(path, programs[name], told) if name in programs else told
+    return {**new, "programs": programs}
+
+
+def added(path: Path, old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """The provenance of a program whose values are of two calibrations.
+
+    :raises UsageError: if they are of different methods.
+    """
+    if changed := different(old["method"], new["method"]):
         fix = "move the file away, or choose another place with --output"
         raise UsageError(f"{path}: its references were measured with another {changed}; {fix}")
     return {

@@ -19,6 +19,7 @@ from postprocess import atomic, seal
 from postprocess.cases import Case
 from postprocess.errors import UsageError
 from postprocess.statistics import Summary
+from postprocess.units import SECONDS
 from postprocess.verdicts import Verdict
 
 SUFFIX = ".parquet"
@@ -43,6 +44,9 @@ class Row:
     reference: float | None = None
     lower: float | None = None
     upper: float | None = None
+    unit: str = SECONDS
+    value: float | None = None  #: the headline, in ``unit``
+    figures: str = "{}"  #: all that a reference benchmark printed of the case, as JSON
     summary: Summary | None = None
     t_max: Sequence[float] | np.ndarray = ()
     t_min: Sequence[float] | np.ndarray = ()

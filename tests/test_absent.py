@@ -29,9 +29,9 @@ def test_nothing_is_gone_where_every_environment_is_planned(tmp_path: Path):
     assert absent([tmp_path / "none"], [planned()]) == []
 
 
-@pytest.mark.parametrize("name", ["routines", "sizes", "processes", "cache", "sync"])
+@pytest.mark.parametrize("name", ["programs", "routines", "sizes", "processes", "cache", "sync"])
 def test_a_choice_makes_a_night_partial(name: str):
     assert is_whole(Selection(Path()))
-    assert is_whole(Selection(Path(), choice={"trials": 11}))
+    assert is_whole(Selection(Path(), choice={"trials": 11, "iterations": 50}))
     assert not is_whole(Selection(Path(), choice={name: ["x"]}))
     assert not is_whole(Selection(Path(), environments=["mpich"]))

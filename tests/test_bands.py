@@ -16,6 +16,7 @@ from postprocess.bands import Band, band, condemns, to_reframe
 from postprocess.calibration import calibrate
 from postprocess.cases import Case
 from postprocess.references import Reference
+from postprocess.units import MEGABYTES
 
 CENTERS = st.floats(min_value=1e-9, max_value=1e3)
 SPREADS = st.floats(min_value=0.0, max_value=3.0)
@@ -219,10 +220,79 @@ def test_reframe_draws_the_same_line(center, spread, launches, ratio, fastest_ra
     assert (upper is None) == (limits.provisional and fastest <= limits.upper)
     assert upper is None or (math.isfinite(upper) and upper > 0)
     value = center * ratio
-    if math.isclose(value, limits.upper, rel_tol=1e-12):
-        return
+    if not math.isclose(value, limits.upper, rel_tol=1e-12):
+        assert reframe_passes(value, wanted, lower, upper) == (
+            value <= limits.upper or not condemns(limits, fastest)
+        )
+
+
+@given(CENTERS, SPREADS, LAUNCHES, RATIOS, RATIOS)
+def test_reframe_draws_the_same_line_under_a_rate(center, spread, launches, ratio, best_ratio):
+    known = rate(center, spread, launches)
+    limits = band(known)
+    best = center * max(ratio, best_ratio)
+    wanted, lower, upper, unit = to_reframe(known, limits, best)
+    assert (wanted, upper, unit) == (center, None, "MB/s")
+    assert (lower is None) == (limits.provisional and best >= limits.lower)
+    assert lower is None or -1 <= lower < 0  # ReFrame refuses what is not
+    value = center * ratio
+    if not math.isclose(value, limits.lower, rel_tol=1e-12):
+        assert reframe_passes(value, wanted, lower, upper) == (
+            value >= limits.lower or not condemns(limits, best)
+        )
+
+
+def reframe_passes(value: float, wanted: float, lower: float | None, upper: float | None) -> bool:
+    """What ReFrame's own assertion says."""
     try:
-        passes = bool(sanity.assert_reference(value, wanted, lower, upper).evaluate())
+        return bool(sanity.assert_reference(value, wanted, lower, upper).evaluate())
     except sanity.SanityError:
-        passes = False
-    assert passes == (value <= limits.upper or not condemns(limits, fastest))
+        return False
+
+
+@pytest.mark.parametrize(("known", "slow"), [(reference(), 1e3), (reference(launches=5), 1e3)])
+def test_reframe_is_given_no_limit_that_a_single_mean_could_not_break(known, slow):
+    """Else it would fail a case that Plumbline leaves provisional, and one of them would be wrong."""
+    limits = band(known)
+    _, lower, upper, _ = to_reframe(known, limits, None)
+    assert (lower, upper is None) == (None, limits.provisional)
+    assert condemns(limits, None) == (not limits.provisional)
+
+
+# ---------------------------------------------------------------- where higher is better
+
+
+def rate(center=1e3, spread=WIDE, launches=20, size=8) -> Reference:
+    known = reference(center, spread, launches, size)
+    return Reference(known.case, center, spread, launches, MEGABYTES)
+
+
+@given(CENTERS, SPREADS, st.integers(1, 100), st.sampled_from([0, 8, 10_000]))
+def test_the_band_of_a_rate_is_the_mirror_image_of_that_of_a_time(center, spread, launches, size):
+    """On the logarithm, value -> 1 / value: what was too slow above is too slow below."""
+    time = band(reference(center, spread, launches, size))
+    mirrored = band(rate(1 / center, spread, launches, size))
+    assert mirrored.lower == pytest.approx(1 / time.upper, rel=1e-9)
+    if time.lower > 1e-100:  # beyond, limits are cut where numbers end
+        assert mirrored.upper == pytest.approx(1 / time.lower, rel=1e-9)
+    assert (mirrored.provisional, mirrored.better) == (time.provisional, "higher")
+    assert time.better == "lower"
+
+
+@given(CENTERS, SPREADS, st.integers(1, 100), RATIOS)
+def test_a_rate_is_too_slow_where_its_time_is(center, spread, launches, ratio):
+    time, mirrored = band(reference(center, spread, launches)), band(rate(1 / center, spread, launches))
+    value = center * ratio
+    if any(math.isclose(value, limit, rel_tol=1e-9) for limit in (time.lower, time.upper)):
+        return
+    assert time.too_slow(value) == mirrored.too_slow(1 / value)
+    assert time.too_fast(value) == mirrored.too_fast(1 / value)
+    assert condemns(time, value) == condemns(mirrored, 1 / value)
+    assert not (time.too_slow(value) and time.too_fast(value))
+
+
+@pytest.mark.parametrize("known", [reference(), rate(), reference(launches=3), rate(launches=3)])
+def test_a_limit_is_inside_in_both_directions(known):
+    limits = band(known)
+    for value in (limits.lower, limits.upper, known.center):
+        assert not limits.too_slow(value) and not limits.too_fast(value)

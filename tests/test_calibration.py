@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from launch_samples import origin_of
 
 from postprocess import references
 from postprocess.bands import band, to_reframe
 from postprocess.calibration import calibrate, calibrate_exactly
 from postprocess.cases import Case
 from postprocess.judge import judge
+from postprocess.measurement import Measurement
 from postprocess.references import Reference
 from postprocess.verdicts import Verdict
 
@@ -81,15 +83,7 @@ def test_what_is_no_time_is_refused_by_case(times):
 def test_a_calibration_can_be_written_and_read(tmp_path_factory, samples):
     made = calibrate({case(8 * size): times for size, times in enumerate(samples)})
     path = references.location(tmp_path_factory.mktemp("made"), *PLACE)
-    origin = {
-        "date_utc": "2026-11-21T09:00:00Z",
-        "mpi_library": "MPICH",
-        "suite_version": "0.1.0",
-        "source_hash": "0123456789abcdef",
-        "machine": "n1",
-        "sessions": ["one"],
-    }
-    references.write(path, made, origin)
+    references.write(path, made, origin_of())
     assert list(references.load(path, *PLACE).values()) == made
 
 
@@ -100,10 +94,8 @@ def test_simulated_launches_give_an_exact_reference(tmp_path):
     (reference,) = calibrate_exactly({case(): [3.5e-6, 3.5e-6]})
     assert reference == Reference(case(), 3.5e-6, 0.0, 2, exact=True)
     assert not reference.provisional
-    origin = {"date_utc": "2026-11-21T09:00:00Z", "machine": {"simulated": "x"}, "sessions": ["s"]}
-    origin |= {"mpi_library": "m", "suite_version": "v", "source_hash": "h"}
     path = references.location(tmp_path, *PLACE)
-    references.write(path, [reference], origin)
+    references.write(path, [reference], origin_of())
     assert path.read_text().splitlines()[1].split("\t")[-3:] == ["3.5e-06", "exact", "2"]
     assert references.load(path, *PLACE) == {case(): reference}
 
@@ -124,7 +116,7 @@ def test_time_that_does_not_repeat_is_not_exact():
 )
 def test_any_difference_from_an_exact_reference_is_seen(value, verdict):
     (reference,) = calibrate_exactly({case(): [1e-3]})
-    assert judge(case(), value, None, reference, resolution=1e-6).verdict == verdict
+    assert judge(case(), Measurement(value), reference, resolution=1e-6).verdict == verdict
     limits = band(reference)
-    _, _, upper, _ = to_reframe(reference, limits, fastest=value)
+    _, _, upper, _ = to_reframe(reference, limits, best=value)
     assert (value <= reference.center * (1 + upper)) == (verdict != Verdict.REGRESSED)

@@ -23,8 +23,8 @@ from postprocess.references import Reference, load, location, write
 from postprocess.reframe_driver import SESSION
 
 pytestmark = pytest.mark.mpi
-FEW = ("--routine", "bcast,reduce_sum", "--trials", "5")
-SHORT = ("--routine", "bcast", "--bytes", "8", "--trials", "5")
+FEW = ("--program", "mpicost", "--routine", "bcast,reduce_sum", "--trials", "5")
+SHORT = ("--program", "mpicost", "--routine", "bcast", "--bytes", "8", "--trials", "5")
 CENTER = 1e-3  #: seconds; of references that say what no noise of a shared machine contradicts,
 SPREAD = 2.2  #: with this spread on the logarithm: the band ends at about 0.3 s
 
@@ -109,9 +109,8 @@ def test_planted_slowdown_is_found_exactly_where_it_is(
     slow = {name for name, verdict in ended.verdicts().items() if verdict == "regressed"}
     assert slow == {f"{openmpi.name} bcast 10000", f"{openmpi.name} bcast 1000000"}
     assert ended.status == 1
-    assert (
-        f"--environment {openmpi.name} --routine bcast --processes 2 --bytes 10000" in ended.output
-    )
+    again = "--program mpicost --routine bcast --processes 2 --bytes 10000"
+    assert f"--environment {openmpi.name} {again}" in ended.output
     assert len(ended.verdicts()) == 12
 
 
@@ -164,8 +163,8 @@ def test_failed_build_names_its_mpi_and_spares_the_others(
 
 
 def test_missing_reference_fails_a_strict_run(workshop: Workshop, mpich: Installation) -> None:
-    words = ["--environment", mpich.name, "--routine", "barrier", "--trials", "11", "--strict"]
-    ended = workshop.measure(*words)
+    words = ["--program", "mpicost", "--routine", "barrier", "--trials", "11", "--strict"]
+    ended = workshop.measure("--environment", mpich.name, *words)
     assert set(ended.verdicts().values()) == {"no-reference"}
     assert ended.status == 1
 

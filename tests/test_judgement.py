@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from benchmark_samples import measured, start
 from hypothesis import given
 from hypothesis import strategies as st
 from launch_samples import (
@@ -17,10 +19,12 @@ from launch_samples import (
     entry,
     finished,
     headline,
+    origin_of,
     planned,
     reframe_says,
 )
 
+from postprocess.benchmarks import Benchmark
 from postprocess.command_line import build_parser
 from postprocess.judgement import (
     WORST_FIRST,
@@ -31,8 +35,10 @@ from postprocess.judgement import (
     verdicts,
 )
 from postprocess.launches import Outcome
+from postprocess.measurement import Measurement
 from postprocess.plan import Skip
-from postprocess.reference_book import ReferenceBook
+from postprocess.reference_book import ReferenceBook, Shelf, method_of
+from postprocess.references import Reference
 from postprocess.store import read_sessions, write_session
 from postprocess.verdicts import CaseResult, Verdict, exit_status
 
@@ -159,8 +165,9 @@ def test_a_failed_launch_touches_no_case_of_another(well: Finished):
     assert words(results).count("pass") == len(CASES)
 
 
-def test_an_outcome_of_an_unforeseen_kind_is_never_a_pass(well: Finished):
-    odd = finished(Path(), outcome=Outcome(None, Verdict.SKIPPED, "?"))
+@pytest.mark.parametrize("verdict", sorted(set(Verdict) - {*WORST_FIRST, Verdict.SKIPPED}))
+def test_an_outcome_of_an_unforeseen_kind_is_never_a_pass(well: Finished, verdict: Verdict):
+    odd = finished(Path(), outcome=Outcome(None, verdict, "?"))
     assert set(words(verdicts([odd], ReferenceBook(), "local"))) == {"incomplete"}
     assert set(words(verdicts([well, odd], book_of(well), "local"))) == {"incomplete"}
 
@@ -178,17 +185,9 @@ def test_the_median_launch_is_judged(well: Finished, tmp_path: Path):
 
 @given(st.permutations([1.0, 2.0, 3.0, 4.0]), st.integers(1, 4))
 def test_the_lower_of_the_middle_two_launches_stands_for_an_even_number(order, number):
-    class Summary:
-        def __init__(self, headline: float) -> None:
-            self.headline = headline
-
-    class Record:
-        def __init__(self, headline: float) -> None:
-            self.summary = Summary(headline)
-
-    measured = [(Record(value), None) for value in order[:number]]
+    measured = [(Measurement(value), None) for value in order[:number]]
     chosen, _ = median_launch(measured)
-    assert chosen.summary.headline == sorted(order[:number])[(number - 1) // 2]
+    assert chosen.value == sorted(order[:number])[(number - 1) // 2]
 
 
 def test_a_skipped_case_has_its_reason_and_fails_only_a_strict_night(well: Finished):
@@ -224,7 +223,7 @@ def test_a_skipped_case_has_its_reason_and_fails_only_a_strict_night(well: Finis
     ],
 )
 def test_the_rerun_command_names_the_case(changes, site, trials, expected):
-    start = "./plumbline run --environment mpich-5_0_2 "
+    start = "./plumbline run --environment mpich-5_0_2 --program mpicost "
     assert rerun_command(planned(trials=trials), case(**changes), site) == start + expected
 
 
@@ -252,6 +251,7 @@ def test_the_rerun_command_survives_the_shell_and_selects_the_case(site, wanted,
     assert arguments.site == f"site {site}"
     assert arguments.environment == [wanted.environment]
     assert (arguments.routine, arguments.processes) == ([wanted.routine], [wanted.processes])
+    assert arguments.program == [wanted.program]
     assert arguments.bytes == ([wanted.bytes] if wanted.bytes else [])
     assert (arguments.cache or "flush", arguments.sync or "dissemination") == (
         wanted.cache,
@@ -260,6 +260,44 @@ def test_the_rerun_command_survives_the_shell_and_selects_the_case(site, wanted,
     assert arguments.trials == trials
     assert arguments.partition == [wanted.partition]
     assert arguments.per_node == ([wanted.per_node] if wanted.per_node != wanted.processes else [])
+
+
+BCAST = Benchmark("osu_bcast", "bcast", "t", "Max Latency(us)")
+BARRIER = Benchmark("osu_barrier", "barrier", "t", "Max Latency(us)", sync="loop", sizes=(0,))
+PINGPONG = Benchmark("PingPong", "pingpong", "PingPong", "t[usec]", sync="loop", ranks="two")
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "changes", "iterations", "expected"),
+    [
+        (BCAST, {}, 200, "--routine bcast --processes 2 --bytes 8"),
+        (BCAST, {}, 20, "--routine bcast --processes 2 --bytes 8 --iterations 20"),
+        (BARRIER, {"size": 0, "sync": "loop"}, 200, "--routine barrier --processes 2"),
+        (
+            PINGPONG,
+            {"peer": 1, "size": 0},
+            200,
+            "--routine pingpong --processes 2 --peers 1 --bytes 0",
+        ),
+        (
+            PINGPONG,
+            {"peer": 1, "cache": "rotate"},
+            200,
+            "--routine pingpong --processes 2 --peers 1 --bytes 8 --cache rotate",
+        ),
+    ],
+)
+def test_the_rerun_command_of_a_reference_benchmark(benchmark, changes, iterations, expected):
+    """It has no trials, and its cases say themselves what is between two calls."""
+    about = {"program": "osu", "cache": "warm", "sync": "barrier", "routine": benchmark.routine}
+    wanted = case(**about | changes)
+    launch = planned(trials=iterations, benchmarks=(benchmark,), cases=(wanted,), program="osu")
+    line = rerun_command(launch, wanted, "local")
+    assert line == f"./plumbline run --environment mpich-5_0_2 --program osu {expected}"
+    build_parser().parse_args(shlex.split(line)[1:])
+    elsewhere = rerun_command(launch, wanted, "cluster")
+    assert elsewhere.endswith(f"--cache {wanted.cache} --iterations {iterations}")
+    assert "--sync" not in elsewhere and "--trials" not in elsewhere
 
 
 def test_each_result_carries_its_rerun_command(well: Finished):
@@ -285,9 +323,90 @@ def test_every_trial_of_every_launch_is_stored(well: Finished, tmp_path: Path):
             assert len(mine) == 1
             assert mine[0]["t_max"] == record.t_max.tolist()
             assert mine[0]["skew"] == record.skew.tolist()
-            assert mine[0]["headline"] == record.summary.headline
+            assert mine[0]["headline"] == mine[0]["value"] == record.summary.headline
+            assert (mine[0]["unit"], mine[0]["figures"]) == ("s", "{}")
             assert mine[0]["mpi_library"] == done.run["mpi_library"]
             assert mine[0]["spec_hash"] == "mpicost@0.1.0/abcdef"
+
+
+def test_a_start_of_a_reference_benchmark_is_judged_and_stored_with_all_its_figures(tmp_path: Path):
+    """It has no trials: what a mean hides is lost, and nothing pretends that it is there."""
+    done = measured(tmp_path)
+    results = verdicts([done], osu_book(done), "local")
+    assert words(results) == ["pass"] * len(done.launch.cases)
+    stored = rows("s1", "2026-11-21T09:00:00Z", [done], results)
+    write_session(tmp_path / "s1.parquet", stored)
+    frame = read_sessions(tmp_path, ["s1"])
+    for each in done.launch.cases:
+        (row,) = frame.filter(key=each.key).to_dicts()
+        found = done.measurements[each.variable]
+        assert (row["value"], row["unit"]) == (found.value, "s")
+        assert json.loads(row["figures"]) == found.figures
+        assert (row["headline"], row["t_max"], row["spec_hash"]) == (None, [], done.spec)
+        assert row["mpi_library"] == done.run["mpi_library"]
+    assert [result.figures for result in results] == [
+        done.measurements[result.case.variable].figures for result in results
+    ]
+
+
+def osu_book(done: Finished, factor: float = 1.0, launches: int = 20, **method) -> ReferenceBook:
+    """References of a start of OSU, ``factor`` above what it measured."""
+    known = {
+        each: Reference(each, factor * done.measurements[each.variable].value, 0.1, launches)
+        for each in done.launch.cases
+    }
+    origin = origin_of("osu", method=method_of(done.run, exact=False) | method)
+    path = Path("reference_data/local/cpu/mpich-5_0_2.tsv")
+    return ReferenceBook({("local:cpu", "mpich-5_0_2"): Shelf(path, known, origin)})
+
+
+def test_a_start_of_another_method_is_not_comparable_and_keeps_its_value(tmp_path: Path):
+    done = measured(tmp_path)
+    for result in verdicts([done], osu_book(done, iterations=100), "local"):
+        assert result.verdict == Verdict.NOT_COMPARABLE
+        assert result.reason.startswith("iterations is 200, and 100 in mpich-5_0_2.tsv")
+        found = done.measurements[result.case.variable]
+        assert (result.value, result.unit, result.figures) == (found.value, "s", found.figures)
+
+
+def test_a_slow_start_regresses_and_reframe_must_say_so_too(tmp_path: Path):
+    done = measured(tmp_path)
+    book = osu_book(done, factor=0.1)
+    assert set(words(verdicts([done], book, "local"))) == {"incorrect"}  # it passed all of them
+    failing = replace(done, asserted=dict.fromkeys(done.asserted, "fail"))
+    assert set(words(verdicts([failing], book, "local"))) == {"regressed"}
+
+
+def test_a_provisional_reference_condemns_a_start_whose_median_is_too_slow(tmp_path: Path):
+    """The median of the trials is half of the mean in the samples: a few bad trials are no slow routine."""
+    done = measured(tmp_path)
+    few = {"launches": 5}
+    book = osu_book(done, factor=0.3, **few)  # the band ends at some 0.6 of what was measured
+    assert set(words(verdicts([done], book, "local"))) == {"provisional"}
+    book = osu_book(done, factor=0.1, **few)
+    failing = replace(done, asserted=dict.fromkeys(done.asserted, "fail"))
+    assert set(words(verdicts([failing], book, "local"))) == {"regressed"}
+
+
+def test_the_median_of_rates_is_judged_by_their_direction(tmp_path: Path):
+    """Three launches, one of them with a low rate: the case is not regressed. Two of them: it is."""
+    done = measured(tmp_path, sizes=(8,), cases=start().cases[1:2])
+    variable = done.launch.cases[0].variable
+
+    def rate(value: float, number: int) -> Finished:
+        launch = replace(done.launch, number=number)
+        each = replace(done, launch=launch)
+        found = replace(done.measurements[variable], value=value, unit="MB/s", best=None)
+        each.__dict__["measurements"] = {variable: found}
+        return each
+
+    book = osu_book(rate(1000.0, 1))
+    shelf = book.shelf(done.launch.cases[0])
+    for key, known in shelf.references.items():
+        shelf.references[key] = replace(known, center=1000.0, unit="MB/s")
+    high, low = rate(1000.0, 1), rate(10.0, 2)
+    assert words(verdicts([low, high, high], book, "local")) == ["pass"]
+    assert words(verdicts([low, low, high], book, "local")) == ["regressed"]
 
 
 def test_a_launch_without_records_is_stored_with_its_verdict(tmp_path: Path):

@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from launch_samples import CASES, LIBRARY, case, entry, leave, planned
 
-from postprocess.launches import NAMED, assess, exit_code, outcome, wrong_world
+from postprocess.cases import NAMED
+from postprocess.launches import assess, exit_code, outcome, wrong_world
 from postprocess.plan import PlannedLaunch, Skip, read_plan, write_launch
 from postprocess.verdicts import Verdict
 

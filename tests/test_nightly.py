@@ -14,7 +14,7 @@ from postprocess.programs import read_program
 from postprocess.references import load, location
 from spack_envs.provide import NoSpack, provide
 
-FEW = ("--routine", "pingpong,barrier", "--trials", "5")
+FEW = ("--program", "mpicost", "--routine", "pingpong,barrier", "--trials", "5")
 CASES = 4  #: of each MPI: ping-pong at three sizes, and the barrier
 
 

@@ -69,7 +69,7 @@ def test_a_good_file_is_read_whole(tmp_path):
     assert (launch.processes, launch.per_node) == (2, 2)
     assert (launch.cache, launch.sync) == ("flush", "dissemination")
     assert launch.mpi_library == GOOD[RUN]["mpi_library"]
-    assert launch.resolution == samples.RESOLUTION
+    assert launch.resolution("s") == samples.RESOLUTION
 
 
 def test_every_trial_is_kept_as_written(tmp_path):
@@ -125,7 +125,7 @@ def test_times_of_a_simulated_machine_may_have_no_skew_and_an_idle_rank(tmp_path
     zeros = [0.0] * samples.TRIALS
     records = damaged(BCAST, skew=zeros, t_min=zeros)
     records[RUN]["timer"]["resolution"] = 0
-    assert read_launch(samples.write(tmp_path / "a", records)).resolution == 0.0
+    assert read_launch(samples.write(tmp_path / "a", records)).resolution("s") == 0.0
 
 
 def test_one_trial_is_enough_if_none_is_dropped(tmp_path):

@@ -20,14 +20,20 @@ from postprocess.references import COLUMNS, HEADER, Reference, ReferenceError
 
 ROOT = Path(__file__).parents[1]
 PLACE = ("laptop", "cpu", "mpich-5.0.2")
-ORIGIN = {
+TOLD = {
     "date_utc": "2026-11-21T09:00:00Z",
     "mpi_library": "MPICH Version: 5.0.2",
-    "suite_version": "0.1.0",
-    "source_hash": "0123456789abcdef",
-    "machine": {"host": "n1"},
+    "version": "0.1.0",
+    "method": {"trials": 51},
     "sessions": ["20261121T090000Z-4711"],
 }
+ORIGIN = {"machine": {"host": "n1"}, "programs": {"mpicost": TOLD}}
+
+
+def origin(**changes) -> dict:
+    """Provenance that tells something else of the program, or nothing of a key whose value is None."""
+    told = {key: value for key, value in (TOLD | changes).items() if value is not None}
+    return {**ORIGIN, "programs": {"mpicost": told}}
 
 
 def case(routine: str = "bcast", size: int = 8, processes: int = 2, peer: int = 0) -> Case:
@@ -89,8 +95,8 @@ def any_reference(draw) -> Reference:
         draw(WORDS),
         draw(WORDS),
         draw(st.integers(min_value=0, max_value=processes - 1)),
-        draw(st.sampled_from(["flush", "warm"])),
-        draw(st.sampled_from(["dissemination", "barrier", "window"])),
+        draw(st.sampled_from(["flush", "warm", "rotate"])),
+        draw(st.sampled_from(["dissemination", "barrier", "window", "loop"])),
         processes,
         draw(st.integers(min_value=1, max_value=processes)),
         draw(st.integers(min_value=0, max_value=10**17)),
@@ -98,14 +104,15 @@ def any_reference(draw) -> Reference:
     launches = draw(st.integers(min_value=1, max_value=10**6))
     center = draw(st.floats(min_value=0, exclude_min=True, allow_infinity=False))
     spread = draw(st.floats(min_value=0, allow_infinity=False)) if launches > 1 else 0.0
-    return Reference(drawn, center, spread, launches)
+    return Reference(drawn, center, spread, launches, draw(st.sampled_from(["s", "MB/s"])))
 
 
 @given(st.lists(any_reference(), min_size=1, unique_by=lambda reference: reference.case))
 @settings(deadline=None)
 def test_what_is_written_is_read_again(tmp_path_factory, drawn):
     path = references.location(tmp_path_factory.mktemp("trip"), *PLACE)
-    references.write(path, drawn, ORIGIN)
+    programs = {reference.case.program: TOLD for reference in drawn}
+    references.write(path, drawn, {**ORIGIN, "programs": programs})
     assert references.load(path, *PLACE) == {reference.case: reference for reference in drawn}
     assert references.lint(path) == []
     cases = list(references.load(path, *PLACE))
@@ -190,7 +197,9 @@ def test_a_cell_is_refused_or_read_as_it_stands(tmp_path_factory, data):
     try:
         loaded = references.load(path, *PLACE)
     except ReferenceError as error:
-        assert str(error).startswith(f"{path}: row ")
+        stranger = f"{sidecar(path)}: programs: says nothing of {rows[row][column]}; "
+        known = COLUMNS[column] == "program" and str(error).startswith(stranger)
+        assert known or str(error).startswith(f"{path}: row ")
         return
     assert len(loaded) == len(GOOD)
     reference = list(loaded.values())[row - 1]
@@ -341,9 +350,41 @@ def test_without_provenance_there_is_no_reference(path):
 
 @pytest.mark.parametrize("key", ORIGIN)
 def test_provenance_has_every_key(path, key):
-    origin = {name: value for name, value in ORIGIN.items() if name != key}
-    sidecar(path).write_text(json.dumps(origin))
+    partly = {name: value for name, value in ORIGIN.items() if name != key}
+    sidecar(path).write_text(json.dumps(partly))
     assert f"{sidecar(path)}: {key}: is missing; correct it" in refusal(path)
+
+
+@pytest.mark.parametrize("key", TOLD)
+def test_provenance_has_every_key_of_a_program(path, key):
+    sidecar(path).write_text(json.dumps(origin(**{key: None})))
+    said = f"{sidecar(path)}: programs: mpicost: {key}: is missing; correct it"
+    assert said in refusal(path)
+    with pytest.raises(ReferenceError, match=f"mpicost: {key}: is missing"):
+        references.write(path, GOOD, origin(**{key: None}))
+
+
+def test_provenance_tells_of_every_program(path):
+    """A case of a program of which nothing is told would be held against values of unknown making."""
+    row = Reference(replace(GOOD[1].case, program="osu", cache="warm", sync="loop"), 1.0, 0.1, 20)
+    with pytest.raises(ReferenceError, match="programs: says nothing of osu; calibrate again"):
+        references.write(path, [*GOOD, row], ORIGIN)
+    both = {**ORIGIN, "programs": {"mpicost": TOLD, "osu": TOLD | {"version": "7.4"}}}
+    references.write(path, [*GOOD, row], both)
+    assert references.lint(path) == []
+    sidecar(path).write_text(json.dumps(ORIGIN))
+    assert f"{sidecar(path)}: programs: says nothing of osu" in refusal(path)
+
+
+def test_every_program_is_looked_at(path):
+    both = {"osu": TOLD | {"sessions": []}, "mpicost": TOLD}
+    sidecar(path).write_text(json.dumps({**ORIGIN, "programs": both}))
+    assert f"{sidecar(path)}: programs: osu: sessions: " in refusal(path)
+
+
+def test_what_provenance_was_before_programs_is_refused(path):
+    sidecar(path).write_text(json.dumps({"machine": {"host": "n1"}, **TOLD}))
+    assert f"{sidecar(path)}: programs: is missing; correct it" in refusal(path)
 
 
 @pytest.mark.parametrize(
@@ -354,12 +395,11 @@ def test_provenance_has_every_key(path, key):
         ("date_utc", "2026-11-21 09:00:00"),
         ("date_utc", 20261121),
         ("mpi_library", ""),
-        ("mpi_library", None),
-        ("suite_version", 0.1),
-        ("source_hash", " "),
-        ("machine", {}),
-        ("machine", ""),
-        ("machine", ["n1"]),
+        ("mpi_library", 5),
+        ("version", 0.1),
+        ("version", " "),
+        ("method", {}),
+        ("method", "mine"),
         ("sessions", []),
         ("sessions", "20261121T090000Z-4711"),
         ("sessions", [1]),
@@ -367,6 +407,25 @@ def test_provenance_has_every_key(path, key):
     ],
 )
 def test_provenance_says_something(path, key, value):
+    sidecar(path).write_text(json.dumps(origin(**{key: value})))
+    assert f"{sidecar(path)}: programs: mpicost: {key}: " in refusal(path)
+    with pytest.raises(ReferenceError, match=key):
+        references.write(path, GOOD, origin(**{key: value}))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("machine", {}),
+        ("machine", ""),
+        ("machine", ["n1"]),
+        ("programs", {}),
+        ("programs", []),
+        ("programs", {"mpicost": "0.1.0"}),
+        ("programs", {"mpicost": None}),
+    ],
+)
+def test_provenance_says_something_of_machine_and_programs(path, key, value):
     sidecar(path).write_text(json.dumps(ORIGIN | {key: value}))
     assert f"{sidecar(path)}: {key}: " in refusal(path)
     with pytest.raises(ReferenceError, match=key):
@@ -410,13 +469,13 @@ def test_more_provenance_is_welcome(path):
     [
         ({"center": math.nan}, "center: 'nan'"),
         ({"center": -1e-6}, "center: '-1e-06'"),
-        ({"center": 0.0}, "center: 0 is no time"),
+        ({"center": 0.0}, "center: 0 is nothing to hold a value against"),
         ({"center": math.inf}, "center: 'inf'"),
         ({"spread": -0.1}, "spread: '-0.1'"),
         ({"spread": math.nan}, "spread: 'nan'"),
         ({"launches": 0}, "launches: '0'"),
         ({"launches": 1}, "spread: one launch has none"),
-        ({"unit": "us"}, "unit: 'us' is wrong; write s"),
+        ({"unit": "us"}, "unit: 'us' is wrong; write s or MB/s"),
         ({"case": replace(case("bcast"), cache="cold")}, "cache: 'cold'"),
     ],
 )
@@ -457,7 +516,7 @@ def test_provenance_is_written_as_json_or_not_at_all(path, value):
 
 
 def test_writing_replaces_earlier_references_and_leaves_nothing_else(path):
-    references.write(path, GOOD[:2], ORIGIN | {"suite_version": "0.2.0"})
+    references.write(path, GOOD[:2], origin(version="0.2.0"))
     assert len(references.load(path, *PLACE)) == 2
     assert sorted(entry.name for entry in path.parent.iterdir()) == [
         "mpich-5.0.2.provenance.json",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmark_samples import METHOD, measured
 from launch_samples import CASES, PLACE, finished, headline
 
 from postprocess import provenance, references
@@ -42,6 +43,11 @@ def origin(path: Path) -> dict[str, Any]:
     return json.loads(provenance.beside(path).read_text())
 
 
+def told(path: Path, program: str = "mpicost") -> dict[str, Any]:
+    """What the provenance tells of a program."""
+    return origin(path)["programs"][program]
+
+
 def test_a_calibration_makes_one_reference_of_each_case(tmp_path: Path):
     done = launches(tmp_path, 1.0, 1.1, 1.3)
     (path,) = update(tmp_path / "references", session(), done, only=None)
@@ -59,9 +65,10 @@ def test_a_calibration_makes_one_reference_of_each_case(tmp_path: Path):
 def test_the_provenance_tells_what_ran_and_every_value(tmp_path: Path):
     done = launches(tmp_path, 1.0, 1.1)
     (path,) = update(tmp_path / "references", session(), done, only=None)
-    found = origin(path)
+    assert list(origin(path)["programs"]) == ["mpicost"]
+    found = told(path)
     assert found["mpi_library"] == done[0].run["mpi_library"]
-    assert (found["suite_version"], found["source_hash"]) == ("0.1.0", "0123456789abcdef")
+    assert (found["version"], found["source_hash"]) == ("0.1.0", "0123456789abcdef")
     assert (found["spec"], found["sessions"]) == ("mpicost@0.1.0/abcdef", [session().name])
     assert found["method"]["trials"] == 51
     for case in CASES:
@@ -103,8 +110,8 @@ def test_rows_that_were_not_measured_stay(tmp_path: Path):
     after = stored(path)
     assert set(after) == set(CASES)
     assert {case: after[case] for case in CASES[:2]} == before
-    assert origin(path)["sessions"] == ["a", "b"]
-    assert set(origin(path)["headlines"]) == {case.key for case in CASES}
+    assert told(path)["sessions"] == ["a", "b"]
+    assert set(told(path)["headlines"]) == {case.key for case in CASES}
 
 
 def test_a_calibration_that_was_asked_for_moves_rows(tmp_path: Path):
@@ -120,13 +127,13 @@ def test_an_automatic_calibration_never_moves_a_row_even_if_told_to(tmp_path: Pa
     """The caller may have looked for references elsewhere: what this file holds still stands."""
     root = tmp_path / "references"
     (path,) = update(root, session("a"), launches(tmp_path / "a", 1.0), only=set(CASES[:3]))
-    before, kept = stored(path), origin(path)
+    before, kept = stored(path), told(path)
     update(root, session("b"), launches(tmp_path / "b", 2.0), only=set(CASES))
     after = stored(path)
     assert set(after) == set(CASES)
     assert {case: after[case] for case in CASES[:3]} == before
     for case in CASES[:3]:
-        assert origin(path)["headlines"][case.key] == kept["headlines"][case.key]
+        assert told(path)["headlines"][case.key] == kept["headlines"][case.key]
 
 
 def test_an_automatic_calibration_of_nothing_new_leaves_the_files_as_they_are(tmp_path: Path):
@@ -165,9 +172,10 @@ def test_a_file_that_tells_no_method_cannot_be_added_to(tmp_path: Path):
     root = tmp_path / "references"
     (path,) = update(root, session("a"), launches(tmp_path / "a", 1.0), only=set(CASES[:2]))
     sidecar = provenance.beside(path)
-    known = {key: value for key, value in origin(path).items() if key != "method"}
+    known = origin(path)
+    del known["programs"]["mpicost"]["method"]
     sidecar.write_text(json.dumps(known))
-    with pytest.raises(UsageError, match="measured with another cpu_model, dropped"):
+    with pytest.raises(UsageError, match="programs: mpicost: method: is missing"):
         update(root, session("b"), launches(tmp_path / "b", 1.0), only=set(CASES[2:]))
 
 
@@ -203,6 +211,85 @@ def test_a_simulated_reference_tells_nothing_of_the_machine_that_simulated(tmp_p
     done = launches(tmp_path, 1.0, 1.0, exact=True)
     (path,) = update(tmp_path / "references", session(), done, only=None)
     assert {each.exact for each in references.load(path, *PLACE).values()} == {True}
-    told = origin(path)
-    assert "cpu_model" not in told["method"]
-    assert set(told["machine"]) == {"simulated"}
+    assert "cpu_model" not in told(path)["method"]
+    assert set(origin(path)["machine"]) == {"simulated"}
+
+
+# Several programs in one file.
+
+
+def test_two_programs_stand_in_one_file_and_each_is_told_of(tmp_path: Path):
+    done = [finished(tmp_path / "a"), measured(tmp_path / "b")]
+    (path,) = update(tmp_path / "references", session(), done, only=None)
+    osu = done[1].launch.cases
+    assert set(stored(path)) == {*CASES, *osu}
+    assert references.lint(path) == []
+    assert list(origin(path)["programs"]) == ["mpicost", "osu"]
+    found = told(path, "osu")
+    assert found["method"] == METHOD | {"version": "7.4", "cpu_model": "a processor"}
+    assert (found["version"], found["spec"]) == ("7.4", "osu-micro-benchmarks@7.4/abcdef")
+    assert found["headlines"] == {
+        case.key: [done[1].measurements[case.variable].value] for case in osu
+    }
+    assert set(told(path)["headlines"]) == {case.key for case in CASES}
+    assert told(path)["spec"] == "mpicost@0.1.0/abcdef"
+
+
+def test_a_rate_is_a_reference_in_its_unit(tmp_path: Path):
+    """The unit comes from what was measured."""
+    done = [measured(tmp_path / "a"), measured(tmp_path / "b", number=2)]
+    rates = [
+        replace(each.measurements[case.variable], unit="MB/s")
+        for each in done
+        for case in each.launch.cases[:1]
+    ]
+    for each, rate in zip(done, rates, strict=True):
+        each.measurements[each.launch.cases[0].variable] = rate
+    (path,) = update(tmp_path / "references", session(), done, only=None)
+    units = {case.bytes: reference.unit for case, reference in stored(path).items()}
+    assert units == {4: "MB/s", 8: "s", 16: "s"}
+
+
+def test_a_program_that_comes_later_joins_the_others(tmp_path: Path):
+    root = tmp_path / "references"
+    (path,) = update(root, session("a"), launches(tmp_path / "a", 1.0, 1.1), only=None)
+    before, kept = stored(path), told(path)
+    update(root, session("b"), [measured(tmp_path / "b")], only=None)
+    assert {case: stored(path)[case] for case in CASES} == before
+    assert told(path) == kept
+    assert told(path, "osu")["sessions"] == ["b"]
+    update(root, session("c"), [measured(tmp_path / "c", 2.0)], only=None)
+    assert told(path) == kept
+    assert told(path, "osu")["sessions"] == ["b", "c"]
+    assert references.lint(path) == []
+
+
+def test_another_method_of_one_program_is_refused_and_changes_nothing(tmp_path: Path):
+    root = tmp_path / "references"
+    done = [finished(tmp_path / "a"), measured(tmp_path / "b")]
+    (path,) = update(root, session("a"), done, only=None)
+    before = path.read_bytes(), provenance.beside(path).read_bytes()
+    other = measured(tmp_path / "c", method=METHOD | {"warmups": 0})
+    with pytest.raises(UsageError, match="its references were measured with another warmups; "):
+        update(root, session("b"), [finished(tmp_path / "d"), other], only=None)
+    assert (path.read_bytes(), provenance.beside(path).read_bytes()) == before
+
+
+def test_starts_of_one_program_must_be_measured_alike_and_of_two_need_not(tmp_path: Path):
+    alike = [finished(tmp_path / "a"), measured(tmp_path / "b")]
+    assert alike[0].run["trials"] != METHOD["iterations"]
+    other = measured(tmp_path / "c", number=2, method=METHOD | {"iterations": 100})
+    with pytest.raises(UsageError, match="mpich-5_0_2: launches differ in iterations; "):
+        update(tmp_path / "references", session(), [*alike, other], only=None)
+    assert update(tmp_path / "references", session(), alike, only=None)
+
+
+def test_a_program_of_which_the_file_tells_nothing_stops_a_calibration(tmp_path: Path):
+    root = tmp_path / "references"
+    done = [finished(tmp_path / "a"), measured(tmp_path / "b")]
+    (path,) = update(root, session("a"), done, only=None)
+    known = origin(path)
+    del known["programs"]["osu"]
+    provenance.beside(path).write_text(json.dumps(known))
+    with pytest.raises(UsageError, match="programs: says nothing of osu"):
+        update(root, session("b"), [finished(tmp_path / "c")], only=None)

@@ -14,7 +14,14 @@ from site_configs import inventory
 from site_configs.common import work_directory
 
 PARTITIONS = {"cpu": "n[1-2]", "single": "n3"}
-ONE_CASE = ["--processes=2", "--per-node=1", "--routine=bcast", "--bytes=8", "--trials=5"]
+ONE_CASE = [
+    "--program=mpicost",
+    "--processes=2",
+    "--per-node=1",
+    "--routine=bcast",
+    "--bytes=8",
+    "--trials=5",
+]
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ from site_configs.mpis import Mpi
 pytestmark = pytest.mark.mpi
 #: As small as a launch can be, on two nodes. Without references: ``no-reference`` is a case that was measured
 #: and is right.
-SHORT = ("--strict", "--routine", "bcast", "--bytes", "8", "--trials", "5")
+SHORT = ("--strict", "--program", "mpicost", "--routine", "bcast", "--bytes", "8", "--trials", "5")
 APART = ("--processes", "2", "--per-node", "1")
 CENTER, SPREAD = 1e-3, 2.2  #: of references that no noise of a shared machine contradicts, seconds
 

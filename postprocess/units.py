@@ -1,0 +1,30 @@
+"""The units in which a case is judged, and which way is better in each."""
+
+from __future__ import annotations
+
+SECONDS = "s"
+MEGABYTES = "MB/s"  #: 10**6 bytes per second, as OSU and IMB count
+UNITS = {SECONDS: "lower", MEGABYTES: "higher"}  #: unit -> the better direction
+
+
+def better(unit: str) -> str:
+    """``lower`` or ``higher``.
+
+    :raises ValueError: if the unit is none of :data:`UNITS`.
+    """
+    if unit not in UNITS:
+        raise ValueError(f"unit {unit!r} is none of {', '.join(UNITS)}")
+    return UNITS[unit]
+
+
+def slowdown(value: float, reference: float, unit: str) -> float:
+    """How many times as slow as its reference a value is: above 1 is worse, whatever the direction.
+
+    Both are positive and in ``unit``.
+    """
+    return value / reference if better(unit) == "lower" else reference / value
+
+
+def worst(values: list[float], unit: str) -> float:
+    """The worst of some values in ``unit``."""
+    return max(values) if better(unit) == "lower" else min(values)

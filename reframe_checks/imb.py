@@ -1,0 +1,127 @@
+"""Intel MPI Benchmarks: MPI-1, non-blocking collectives and one-sided, a start for each executable.
+
+Sizes and repetitions are fixed, so that a night repeats the last one; ``-npmin`` keeps idle processes
+from spinning beside the measured ones. Of a collective the largest mean of a rank is judged, ``t_max``.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import reframe as rfm
+from reframe.core.builtins import fixture, run_before, variable
+
+from postprocess.benchmarks import LOOP, ROTATE, Benchmark
+from postprocess.plan import PlannedLaunch
+from postprocess.units import MEGABYTES
+from reframe_checks.build import build_imb
+from reframe_checks.reference_benchmarks import POWERS_OF_TWO, ReferenceBenchmarks, Start
+
+MPI1, NBC, RMA = "IMB-MPI1", "IMB-NBC", "IMB-RMA"
+FLOAT = 4  #: bytes; the least of a reduction
+
+
+def messages(name: str, routine: str, column: str = "t_max[usec]", **more) -> Benchmark:
+    """A loop of messages without a barrier in it."""
+    facts = {"ranks": "even", "least": 0, **more}
+    return Benchmark(name, routine, name, column, sync=LOOP, executable=MPI1, **facts)
+
+
+def collective(name: str, routine: str = "", **more) -> Benchmark:
+    """A blocking collective, with a barrier after each call."""
+    return Benchmark(name, routine or name.lower(), name, "t_max[usec]", executable=MPI1, **more)
+
+
+def non_blocking(name: str, routine: str = "", least: int = 1) -> Iterator[Benchmark]:
+    """The whole of a non-blocking collective with computation beside it, and the communication alone."""
+    routine, facts = routine or name.lower(), {"executable": NBC, "least": least}
+    yield Benchmark(name, routine, name, "t_ovrl[usec]", **facts)
+    yield Benchmark(name, f"{routine}.pure", name, "t_pure[usec]", **facts)
+
+
+def one_sided(name: str, column: str, **more) -> Benchmark:
+    """A loop of accesses to windows, with a flush after each."""
+    return Benchmark(name, name.lower(), name, column, sync=LOOP, executable=RMA, **more)
+
+
+def between_two(name: str) -> Benchmark:
+    """The same, of one process to another; also printed in aggregate, with one flush after all."""
+    return one_sided(name, "t[usec]", ranks="two", mode="NON-AGGREGATE")
+
+
+@rfm.simple_test
+class imb(ReferenceBenchmarks):
+    """Intel MPI Benchmarks."""
+
+    descr = "Intel MPI Benchmarks"
+    program = "imb"
+    own_sizes = [0, *POWERS_OF_TWO]
+    caches = ("warm", ROTATE)
+    sheet = (
+        messages("PingPong", "pingpong", "t[usec]", ranks="two"),
+        messages("PingPing", "pingping", "t[usec]", ranks="two"),
+        messages("Sendrecv", "sendrecv"),
+        messages("Exchange", "exchange"),
+        messages("Uniband", "uniband", "Mbytes/sec", unit=MEGABYTES, least=1),
+        messages("Biband", "biband", "Mbytes/sec", unit=MEGABYTES, least=1),
+        collective("Barrier", sync=LOOP, sizes=(0,)),
+        collective("Bcast"),
+        collective("Scatter"),
+        collective("Scatterv"),
+        collective("Gather"),
+        collective("Gatherv"),
+        collective("Allgather"),
+        collective("Allgatherv"),
+        collective("Alltoall"),
+        collective("Alltoallv"),
+        collective("Reduce", "reduce_sum", least=FLOAT),
+        collective("Allreduce", "allreduce_sum", least=FLOAT),
+        collective("Reduce_scatter", "reduce_scatter_sum", least=FLOAT),
+        *non_blocking("Iallreduce", "iallreduce_sum", least=FLOAT),
+        *non_blocking("Ialltoall"),
+        *non_blocking("Ibcast"),
+        *map(between_two, ("Unidir_put", "Unidir_get", "Bidir_put", "Bidir_get")),
+        one_sided("All_put_all", "t_max[usec]"),
+        one_sided("All_get_all", "t_max[usec]"),
+    )
+
+    #: Megabytes through which buffers move with ``--cache rotate``: more than the last-level cache.
+    #:
+    #: :default: ``64``
+    rotated_megabytes = variable(int, value=64)
+
+    built = fixture(build_imb, scope="environment")
+
+    def starts(self) -> Iterator[Start]:
+        """One for each executable and set of sizes: IMB rounds sizes up to whole floats."""
+        benchmarks = [each for each in self.chosen_benchmarks() if self.sizes_of(each)]
+        groups: dict[tuple[str, tuple[int, ...]], list[Benchmark]] = {}
+        for each in benchmarks:
+            groups.setdefault((each.executable, tuple(self.sizes_of(each))), []).append(each)
+        for (executable, sizes), group in groups.items():
+            yield Start(f"{executable}-{group[0].name}", group, list(sizes))
+
+    @run_before("run")
+    def write_sizes(self):
+        """IMB reads its sizes from a file."""
+        for start in self.started():
+            sizes = sorted({case.bytes for case in start.cases})
+            self.sizes_file(start).write_text("".join(f"{size}\n" for size in sizes))
+
+    def sizes_file(self, start: PlannedLaunch) -> Path:
+        """The file with the sizes of a start."""
+        return start.output(self.session).with_suffix(".sizes")
+
+    def command_of(self, start: PlannedLaunch) -> list[str]:
+        """The executable with its options, and the benchmarks by name."""
+        names = dict.fromkeys(benchmark.name for benchmark in start.benchmarks)  # each once
+        words = [
+            self.executable_of(start.benchmarks[0].executable),
+            *names,
+            "-npmin",
+            str(self.processes),
+        ]
+        words += ["-iter", str(self.iterations), "-iter_policy", "off"]
+        words += ["-msglen", str(self.sizes_file(start))]
+        if self.cache == ROTATE:
+            words += ["-off_cache", str(self.rotated_megabytes)]
+        return words

@@ -1,0 +1,168 @@
+"""OSU Micro-Benchmarks 7.4: point to point, collectives, non-blocking collectives, one-sided, start-up.
+
+Every size is one row of its tables. Of a collective the largest mean of a rank is judged, ``-f``; data
+is validated wherever the program can, as floats: sums of its default, a signed byte, saturate with
+some MPIs (open-mpi/ompi issue 8045).
+"""
+
+from collections.abc import Iterator
+from itertools import groupby
+
+import reframe as rfm
+from reframe.core.builtins import fixture, variable
+
+from postprocess.benchmarks import LOOP, Benchmark
+from postprocess.plan import PlannedLaunch
+from postprocess.units import MEGABYTES
+from reframe_checks.build import build_osu
+from reframe_checks.reference_benchmarks import POWERS_OF_TWO, ReferenceBenchmarks, Start
+
+FLOATS = ("-c", "-T", "mpi_float")  #: validated; the smallest payload is one float
+TAILS = "-z"  #: quantiles of the trials, of which the median is evidence beside the mean
+P50 = "P50 Tail Lat(us)"
+
+
+def point_to_point(name: str, routine: str, title: str, **more) -> Benchmark:
+    """A loop of messages without a barrier in it."""
+    return Benchmark(f"osu_{name}", routine, title, sync=LOOP, least=4, **more)
+
+
+def collective(routine: str, title: str) -> Benchmark:
+    """A blocking collective, with a barrier after each call."""
+    name = f"osu_{routine.removesuffix('_sum')}"
+    column, options = "Max Latency(us)", ("-f", TAILS, *FLOATS)
+    return Benchmark(name, routine, title, column, least=4, options=options, median=P50)
+
+
+def non_blocking(routine: str, title: str) -> Iterator[Benchmark]:
+    """The whole of a non-blocking collective with computation beside it, and the communication alone.
+
+    How much of it the computation hid, ``Overlap(%)``, stands beside both.
+    """
+    name, options = f"osu_{routine.removesuffix('_sum')}", ("-f", *FLOATS)
+    yield Benchmark(name, routine, title, "Overall(us)", least=4, options=options)
+    yield Benchmark(name, f"{routine}.pure", title, "Max Comm.(us)", least=4, options=options)
+
+
+def one_sided(routine: str, title: str, column: str, **more) -> Benchmark:
+    """A loop of accesses to a window, each flushed. The program cannot validate them."""
+    return Benchmark(f"osu_{routine}", routine, title, column, sync=LOOP, ranks="two", **more)
+
+
+BANDWIDTH = {"column": "Bandwidth (MB/s)", "unit": MEGABYTES}
+
+
+@rfm.simple_test
+class osu(ReferenceBenchmarks):
+    """OSU Micro-Benchmarks, each a start of its own."""
+
+    descr = "OSU Micro-Benchmarks"
+    program = "osu"
+    own_sizes = POWERS_OF_TWO
+    sheet = (
+        point_to_point(
+            "latency",
+            "pingpong",
+            "OSU MPI Latency Test",
+            column="Avg Latency(us)",
+            ranks="two",
+            options=(TAILS, *FLOATS),
+            median=P50,
+        ),
+        point_to_point(
+            "bw", "bw", "OSU MPI Bandwidth Test", ranks="two", options=FLOATS, **BANDWIDTH
+        ),
+        point_to_point(
+            "bibw",
+            "bibw",
+            "OSU MPI Bi-Directional Bandwidth Test",
+            ranks="two",
+            options=FLOATS,
+            **BANDWIDTH,
+        ),
+        point_to_point(
+            "multi_lat",
+            "multi_lat",
+            "OSU MPI Multi Latency Test",
+            column="Avg Latency(us)",
+            ranks="even",
+            options=FLOATS,
+        ),
+        point_to_point(
+            "mbw_mr",
+            "mbw_mr",
+            "OSU MPI Multiple Bandwidth / Message Rate Test",
+            column="MB/s",
+            unit=MEGABYTES,
+            ranks="even",
+            options=FLOATS,
+        ),
+        Benchmark(
+            "osu_barrier",
+            "barrier",
+            "OSU MPI Barrier Latency Test",
+            "Max Latency(us)",
+            sync=LOOP,
+            sizes=(0,),
+            options=("-f", TAILS),
+            median=P50,
+        ),
+        collective("bcast", "OSU MPI Broadcast Latency Test"),
+        collective("scatter", "OSU MPI Scatter Latency Test"),
+        collective("gather", "OSU MPI Gather Latency Test"),
+        collective("allgather", "OSU MPI Allgather Latency Test"),
+        collective("alltoall", "OSU MPI All-to-All Personalized Exchange Latency Test"),
+        collective("reduce_sum", "OSU MPI Reduce Latency Test"),
+        collective("allreduce_sum", "OSU MPI Allreduce Latency Test"),
+        collective("reduce_scatter_sum", "OSU MPI Reduce_scatter Latency Test"),
+        *non_blocking("iallreduce_sum", "OSU MPI Non-blocking Allreduce Latency Test"),
+        *non_blocking("ialltoall", "OSU MPI Non-blocking All-to-All Latency Test"),
+        *non_blocking("ibcast", "OSU MPI Non-Blocking Broadcast Latency Test"),
+        one_sided("put_latency", "OSU MPI_Put Latency Test", "Latency (us)"),
+        one_sided("get_latency", "OSU MPI_Get latency Test", "Latency (us)"),
+        one_sided("put_bw", "OSU MPI_Put Bandwidth Test", **BANDWIDTH),
+        one_sided("get_bw", "OSU MPI_Get Bandwidth Test", **BANDWIDTH),
+        Benchmark("osu_init", "init", "OSU MPI Init Test", "max (ms)", sync=LOOP, sizes=(0,)),
+    )
+
+    #: Calls of each size before the timed ones.
+    #:
+    #: :default: ``20``
+    warmups = variable(int, value=20)
+
+    built = fixture(build_osu, scope="environment")
+
+    def method(self) -> dict[str, int]:
+        """As of every sheet, and the calls before."""
+        return {**super().method(), "warmups": self.warmups}
+
+    def starts(self) -> Iterator[Start]:
+        """A benchmark goes through sizes that double: others are a start of their own."""
+        chosen = self.chosen_benchmarks()
+        for name, group in groupby(chosen, key=lambda benchmark: benchmark.name):
+            benchmarks = list(group)
+            chains = doubling(self.sizes_of(benchmarks[0]))
+            for sizes in chains:
+                yield Start(name if len(chains) == 1 else f"{name}_{sizes[0]}", benchmarks, sizes)
+
+    def command_of(self, start: PlannedLaunch) -> list[str]:
+        """The program with its options and the sizes of the start."""
+        benchmark = start.benchmarks[0]
+        words = [self.executable_of(benchmark.name), *benchmark.options]
+        sizes = [case.bytes for case in start.cases]
+        if benchmark.sizes is None:
+            words += ["-m", f"{min(sizes)}:{max(sizes)}"]
+        if benchmark.routine != "init":
+            words += ["-i", str(self.iterations), "-x", str(self.warmups)]
+        return words
+
+
+def doubling(sizes: list[int]) -> list[list[int]]:
+    """Sizes, ascending, as chains in which each is twice the one before."""
+    chains: list[list[int]] = []
+    for size in sorted(sizes):
+        if chains and size == 2 * chains[-1][-1]:
+            chains[-1].append(size)
+        else:
+            chains.append([size])
+    return chains
