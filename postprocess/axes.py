@@ -1,4 +1,4 @@
-"""Axes of the small diagrams: ticks only where something was measured, times in microseconds."""
+"""Axes of the small diagrams: ticks only where something was measured, values as people read them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from postprocess.svg import MUTED, FigureCanvasSVG
 
 WIDTH, HEIGHT = 300, 205  #: of a panel, in CSS pixels
 MOST_TICKS = 6
+MOST_PLACES = 12  #: on a logarithmic x axis that all have a tick; of more, only those with a label
+LABEL_WIDTH = (0.1, 0.14)  #: of a count and of a size, as a share of the axis
 LEAST_FACTOR = 3.0  #: between the ends of a logarithmic axis: noise must not look like news
 MARGIN = 1.18
 ALONE_MARGIN = 1.6  #: beside the only place of x, as a factor
@@ -62,21 +64,22 @@ def logarithmic_x(axes: Axes, values: Sequence[int], kind: str) -> dict[int, flo
     margin = max(1.12, (last / first) ** 0.06) if last > first else ALONE_MARGIN
     axes.set_xscale("log", base=2)
     axes.set_xlim(first / margin, last * margin)
-    labelled = _apart(list(places.values()), 0.1 * math.log(last / first))
+    labelled = _apart(list(places.values()), LABEL_WIDTH[kind == "bytes"] * math.log(last / first))
     write = size if kind == "bytes" else str
-    labels = [write(value) if place in labelled else "" for value, place in places.items()]
-    _fix(axes.xaxis, list(places.values()), labels)
+    ticks = list(places.values()) if len(places) <= MOST_PLACES else sorted(labelled)
+    written = {place: write(value) for value, place in places.items() if place in labelled}
+    _fix(axes.xaxis, ticks, [written.get(place, "") for place in ticks])
     return places
 
 
 def logarithmic_y(axes: Axes, low: float, high: float) -> None:
-    """A logarithmic y axis that holds ``low`` to ``high`` (microseconds, positive)."""
+    """A logarithmic y axis that holds ``low`` to ``high`` (positive, as people read it)."""
     middle, factor = math.sqrt(low * high), max(high / low, LEAST_FACTOR)
     low, high = middle / math.sqrt(factor) / MARGIN, middle * math.sqrt(factor) * MARGIN
     axes.set_yscale("log")
     axes.set_ylim(low, high)
     ticks = _log_ticks(low, high)
-    _fix(axes.yaxis, ticks, [_time(tick) for tick in ticks])
+    _fix(axes.yaxis, ticks, [_written(tick) for tick in ticks])
 
 
 def logarithmic_both(axes: Axes, low: float, high: float) -> None:
@@ -86,7 +89,7 @@ def logarithmic_both(axes: Axes, low: float, high: float) -> None:
     axes.set_xscale("log")
     axes.set_xlim(ends)
     ticks = _log_ticks(*ends)
-    _fix(axes.xaxis, ticks, [_time(tick) for tick in ticks])
+    _fix(axes.xaxis, ticks, [_written(tick) for tick in ticks])
 
 
 def linear_y(axes: Axes, low: float, high: float) -> None:
@@ -95,7 +98,7 @@ def linear_y(axes: Axes, low: float, high: float) -> None:
     low, high = max(0.0, low - room), high + room
     axes.set_ylim(low, high)
     ticks = [t for t in MaxNLocator(4).tick_values(low, high) if low <= t <= high]
-    _fix(axes.yaxis, ticks, [_time(tick) for tick in ticks])
+    _fix(axes.yaxis, ticks, [_written(tick) for tick in ticks])
 
 
 def counting_ticks(last: int) -> list[int]:
@@ -137,7 +140,7 @@ def _apart(values: Sequence[float], distance: float) -> set[float]:
     return set(kept)
 
 
-def _time(microseconds: float) -> str:
-    if microseconds >= 10_000:
-        return f"{microseconds:,.0f}".replace(",", " ")
-    return f"{microseconds:g}"
+def _written(value: float) -> str:
+    if value >= 10_000:
+        return f"{value:,.0f}".replace(",", " ")
+    return f"{value:g}"

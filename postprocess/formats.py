@@ -1,46 +1,78 @@
-"""How numbers are written where people read them: microseconds, decimal sizes, durations."""
+"""How numbers are written where people read them: values of a unit, decimal sizes, durations."""
 
 from __future__ import annotations
 
 import math
 
+from postprocess import units
+
 DASH = "-"  #: stands for a number that does not exist
+#: By the unit of a value: how often the unit that people read goes into it, and that unit's name.
+SHOWN = {units.SECONDS: (1e6, "us"), units.MEGABYTES: (1.0, "MB/s")}
+
+
+def number(value: float | None, unit: str) -> str:
+    """Write a value to about three digits in what people read, without its name: ``6.38``, ``1234``."""
+    if value is None:
+        return DASH
+    shown = value * SHOWN[unit][0]
+    if not math.isfinite(shown):
+        return str(shown)
+    if abs(shown) < 1:
+        return f"{shown:.3f}"
+    if abs(shown) < 10:
+        return f"{shown:.2f}"
+    if abs(shown) < 1000:
+        return f"{shown:.1f}"
+    return f"{shown:.0f}" if abs(shown) < 1e7 else f"{shown:.2e}"
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """Write a value with what it is counted in: ``6.38 us``, ``1234 MB/s``."""
+    return DASH if value is None else f"{number(value, unit)} {SHOWN[unit][1]}"
+
+
+def band(limits: tuple[float, float] | None, unit: str) -> str:
+    """Write a band, its lower limit first whichever way is better: ``4.10 to 7.83``."""
+    return f"{number(limits[0], unit)} to {number(limits[1], unit)}" if limits else DASH
+
+
+def factor(times: float | None) -> str:
+    """Write a factor to about three digits; a small one to two, as in ``0.0046``."""
+    if times is None:
+        return DASH
+    return f"{times:.2f}" if times >= 0.1 else f"{times:.2g}"
+
+
+def compared(value: float, reference: float, unit: str) -> str:
+    """How a value stands to its reference, in words that hold for every unit: ``2.31 times as slow as``."""
+    times = units.slowdown(value, reference, unit)
+    return f"{times:.3g} times as slow as" if times >= 1 else f"{1 / times:.3g} times as fast as"
 
 
 def microseconds(seconds: float | None) -> str:
     """Write a time in seconds as microseconds, to about three digits: ``6.38``, ``1234``."""
-    if seconds is None:
-        return DASH
-    value = seconds * 1e6
-    if not math.isfinite(value):
-        return str(value)
-    if abs(value) < 1:
-        return f"{value:.3f}"
-    if abs(value) < 10:
-        return f"{value:.2f}"
-    if abs(value) < 1000:
-        return f"{value:.1f}"
-    return f"{value:.0f}" if abs(value) < 1e7 else f"{value:.2e}"
-
-
-def band(limits: tuple[float, float] | None) -> str:
-    """Write a band in seconds as ``4.10 to 7.83`` in microseconds."""
-    return f"{microseconds(limits[0])} to {microseconds(limits[1])}" if limits else DASH
+    return number(seconds, units.SECONDS)
 
 
 def ratio(value: float | None, reference: float | None) -> str:
-    """Write value over reference, such as ``2.31``; a small one to two digits, as in ``0.0046``."""
-    if value is None or not reference:
-        return DASH
-    quotient = value / reference
-    return f"{quotient:.2f}" if quotient >= 0.1 else f"{quotient:.2g}"
+    """Write value over reference, such as ``2.31``."""
+    return DASH if value is None or not reference else factor(value / reference)
+
+
+def whole(count: int) -> str:
+    """Write a number of things: ``999``, ``1,204``."""
+    return f"{count:,}"
 
 
 def size(count: int) -> str:
-    """Write a number of bytes exactly, with a decimal prefix where two decimals do: ``1.25 MB``."""
+    """Write a number of bytes exactly and in short: ``1.25 MB``, ``64 KiB``, ``1023 B``."""
     for factor, unit in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
         if count >= factor and count % (factor // 100) == 0:
             return f"{count / factor:.2f}".rstrip("0").rstrip(".") + f" {unit}"
+    for factor, unit in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if count >= factor and count % factor == 0:
+            return f"{count // factor} {unit}"
     return f"{count} B"
 
 
@@ -62,5 +94,5 @@ def duration(seconds: float) -> str:
 
 
 def plural(count: int, noun: str, ending: str = "s") -> str:
-    """Write a count with its noun: ``1 case``, ``2 cases``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}{ending}"
+    """Write a count with its noun: ``1 case``, ``1,204 cases``."""
+    return f"{count} {noun}" if count == 1 else f"{whole(count)} {noun}{ending}"

@@ -3,24 +3,64 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from postprocess.errors import UsageError
 from postprocess.formats import duration, plural, size
+from postprocess.grid import program_order
 from postprocess.measure import look_at_plan
 from postprocess.night import Request, open_desk
 from postprocess.plan import PlannedLaunch
+from postprocess.programs import PROGRAMS
 from postprocess.progress import Progress
-from postprocess.summaries import SessionSummary, load_summary
+from postprocess.summaries import Launch, SessionSummary, load_summary
 from postprocess.workdir import WorkDirectory
 
 #: Seconds of a trial where nothing is known: mostly the flushing of a large cache.
 ROUGH_TRIAL = 0.006
+ROUGH_SIZE = 0.1  #: seconds of all iterations of a reference benchmark at one size
 ROUGH_START = 1.0  #: seconds to start a launch
+LEAST_WIDTH = 16  #: of the column of routines
+MOST_SIZES = 8  #: of a routine that are named one by one
 
-Key = tuple[
-    str, str, int, int, int
-]  #: partition, environment, processes, per node, number of cases
+#: What decides how long a job takes: partition, environment, program, processes, per node, number of cases.
+Key = tuple[str, str, str, int, int, int]
+
+
+@dataclass(frozen=True)
+class Job:
+    """Starts of one program, one after the other on the same processors."""
+
+    launches: tuple[PlannedLaunch, ...]
+
+    @property
+    def program(self) -> str:
+        """The program of all of its starts."""
+        return self.launches[0].program
+
+    @property
+    def cases(self) -> int:
+        """How many cases it measures."""
+        return sum(len(launch.cases) for launch in self.launches)
+
+    @property
+    def key(self) -> Key:
+        """What decides how long it takes."""
+        first = self.launches[0]
+        place = (first.partition, first.environment, first.program)
+        return (*place, first.processes, first.per_node, self.cases)
+
+
+def jobs(planned: Sequence[PlannedLaunch]) -> list[Job]:
+    """The jobs that have anything to measure, in the order of the plan."""
+    found: dict[tuple[object, ...], list[PlannedLaunch]] = {}
+    for launch in planned:
+        if launch.cases:
+            place = (launch.test, launch.partition, launch.environment, launch.program)
+            layout = (launch.processes, launch.per_node, launch.number)
+            found.setdefault((*place, *layout), []).append(launch)
+    return [Job(tuple(launches)) for launches in found.values()]
 
 
 def list_cases(work: WorkDirectory, request: Request, progress: Progress) -> int:
@@ -29,69 +69,117 @@ def list_cases(work: WorkDirectory, request: Request, progress: Progress) -> int
         desk = open_desk(work, request, progress)
         _, reframe = desk.open_session("list")
         planned = look_at_plan(reframe, replace(request.selection, only_looking=True))
-    known = known_seconds(work)
-    for launch in planned:
-        layout = f"{launch.processes} processes, {launch.per_node} per node"
-        print(f"{launch.partition} {launch.environment} {layout}")
-        for label, sizes in by_routine(launch).items():
-            print(f"  {label:<16} {', '.join(sizes)}")
-    total = sum(estimate(launch, known) for launch in planned)
-    rough = (
-        ""
-        if all(key(launch) in known for launch in planned)
-        else " (roughly: not all of it was measured here yet)"
-    )
-    cases = plural(sum(len(launch.cases) for launch in planned), "case")
-    starts = plural(len(planned), "start")
-    print(f"{cases} in {starts} of the program, about {duration(total)}{rough}")
+    for line in (*in_full(planned), *left_out(planned), *totals(planned, known_seconds(work))):
+        print(line)
     return 0
 
 
-def by_routine(launch: PlannedLaunch) -> dict[str, list[str]]:
-    """The sizes of each routine of a launch; ping-pong is one, however many its partners are."""
-    peers = Counter(case.routine for case in launch.cases if case.peer)
-    found: dict[str, dict[str, None]] = {}
-    for case in launch.cases:
-        shown = size(case.bytes) if case.bytes else "no payload"
-        found.setdefault(case.routine, {})[shown] = None
+def in_full(planned: Sequence[PlannedLaunch]) -> Iterator[str]:
+    """Every job with what it measures, at which sizes."""
+    for job in jobs(planned):
+        first = job.launches[0]
+        layout = f"{plural(first.processes, 'process', 'es')}, {first.per_node} per node"
+        yield f"{first.partition} {first.environment} {job.program}, {layout}"
+        found = by_routine(job)
+        width = max(LEAST_WIDTH, *map(len, found))
+        for label, sizes in found.items():
+            yield f"  {label:<{width}} {short(sizes)}"
+
+
+def left_out(planned: Sequence[PlannedLaunch]) -> Iterator[str]:
+    """What would not run, why, and how to get it."""
+    skips = {skip.case: skip.reason for launch in planned for skip in launch.skips}
+    for reason, number in Counter(skips.values()).most_common():
+        programs = sorted({case.program for case, why in skips.items() if why == reason})
+        cases = f"{plural(number, 'case')} of {', '.join(programs)}"
+        lacking = " (./plumbline doctor says what is lacking)" if "Spack" in reason else ""
+        yield f"left out: {cases}: {reason}{lacking}"
+    named = {case.program for launch in planned for case in launch.all_cases}
+    if missing := [program for program in PROGRAMS if program not in named]:
+        choice = f"--program {','.join(PROGRAMS)}"
+        yield f"left out: {', '.join(missing)}: nothing of theirs was chosen ({choice})"
+
+
+def totals(planned: Sequence[PlannedLaunch], known: Mapping[Key, float]) -> Iterator[str]:
+    """How much it is and how long it takes: each program where there are several, and all of it."""
+    everything = jobs(planned)
+    programs = sorted({job.program for job in everything}, key=program_order)
+    for program in programs if len(programs) > 1 else ():
+        own = [job for job in everything if job.program == program]
+        yield f"{program}: {how_much(own)}: about {how_long(own, known)}"
+    yield f"{how_much(everything)}: about {how_long(everything, known)}"
+
+
+def how_much(chosen: Sequence[Job]) -> str:
+    """Cases, starts and jobs."""
+    cases = plural(
+        len({case for job in chosen for each in job.launches for case in each.cases}), "case"
+    )
+    starts = plural(sum(len(job.launches) for job in chosen), "start")
+    return f"{cases} in {starts}, {plural(len(chosen), 'job')}"
+
+
+def how_long(chosen: Sequence[Job], known: Mapping[Key, float]) -> str:
+    """The time of some jobs, and whether it is more than a guess."""
+    total = duration(sum(estimate(job, known) for job in chosen))
+    if all(job.key in known for job in chosen):
+        return total
+    return f"{total} (roughly: not all of it was measured here yet)"
+
+
+def by_routine(job: Job) -> dict[str, list[int]]:
+    """The sizes of each routine of a job; ping-pong is one, however many its partners are."""
+    peers: Counter[str] = Counter()
+    found: dict[str, dict[int, None]] = {}
+    for case in (case for launch in job.launches for case in launch.cases):
+        found.setdefault(case.routine, {})[case.bytes] = None
+        peers[case.routine] += case.program == "mpicost" and case.peer > 0
     return {
         f"{routine} x {peers[routine] // len(sizes)}" if peers[routine] else routine: list(sizes)
         for routine, sizes in found.items()
     }
 
 
-def key(launch: PlannedLaunch) -> Key:
-    """What decides how long a launch takes."""
-    place = (launch.partition, launch.environment)
-    return (*place, launch.processes, launch.per_node, len(launch.cases))
+def short(sizes: Sequence[int]) -> str:
+    """Sizes as people read them, from first to last where there are many."""
+    if list(sizes) == [0]:
+        return "no payload"
+    words = [size(count) for count in sizes]
+    if len(words) <= MOST_SIZES:
+        return ", ".join(words)
+    return f"{words[0]} to {words[-1]} ({len(words)} sizes)"
 
 
-def estimate(launch: PlannedLaunch, known: dict[Key, float]) -> float:
-    """Seconds that a launch takes: as it did last time, or roughly."""
-    return known.get(key(launch), ROUGH_START + len(launch.cases) * launch.trials * ROUGH_TRIAL)
+def estimate(job: Job, known: Mapping[Key, float]) -> float:
+    """Seconds that a job takes: as it did last time, or roughly."""
+    rough = 0.0
+    for launch in job.launches:
+        each = ROUGH_SIZE if launch.benchmarks else launch.trials * ROUGH_TRIAL
+        rough += ROUGH_START + len(launch.cases) * each
+    return known.get(job.key, rough)
 
 
 def known_seconds(work: WorkDirectory) -> dict[Key, float]:
-    """How long launches took in earlier sessions, the newest last."""
+    """How long jobs took in earlier sessions, the newest last."""
     known: dict[Key, float] = {}
     for path in sorted(work.sessions.glob("*/summary.json")):
         try:
-            known |= launches_of(load_summary(path))
+            known |= jobs_of(load_summary(path))
         except UsageError:
             continue  # of another version, or damaged: it tells nothing of the time
     return known
 
 
-def launches_of(summary: SessionSummary) -> dict[Key, float]:
-    """The wall times in one summary."""
-    measured = [result.case for result in summary.results]
-    cases = Counter(
-        (f"{case.system}:{case.partition}", case.environment, case.processes, case.per_node)
-        for case in measured
-    )
-    found = {}
+def jobs_of(summary: SessionSummary) -> dict[Key, float]:
+    """The wall times of the jobs of one summary that went well. The starts of a job have its directory."""
+    found: dict[tuple[str, str, str, str], list[Launch]] = {}
     for launch in summary.launches:
-        place = (launch.partition, launch.environment, launch.processes, launch.per_node)
-        if launch.outcome == "ok":
-            found[(*place, cases[place])] = launch.seconds
-    return found
+        place = (launch.directory, launch.partition, launch.environment, launch.program)
+        found.setdefault(place, []).append(launch)
+    known = {}
+    for (_, *place), starts in found.items():
+        if all(launch.outcome == "ok" for launch in starts):
+            layout = (starts[0].processes, starts[0].per_node)
+            cases = sum(launch.cases for launch in starts)
+            known[(*place, *layout, cases)] = max(launch.seconds for launch in starts)
+    return known

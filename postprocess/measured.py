@@ -1,7 +1,8 @@
 """What a session measured, arranged for comparison: machines, MPIs and process counts side by side.
 
 A machine is a partition, under the system's name too where a session has several systems. Of each
-process count the layout with the most processes per node stands for the machine.
+process count the layout with the most processes per node stands for the machine. Only mpicost's cases
+are looked at: its routines are the tests of the papers, and what others call the same is timed otherwise.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import cached_property
 
 from postprocess.cases import Case
 from postprocess.formats import size
-from postprocess.overview import varying
+from postprocess.overview import OWN, varying
 from postprocess.series import most_per_node
 from postprocess.verdicts import CaseResult, Verdict
 
@@ -30,7 +31,7 @@ TESTS = (  #: of Luecke et al. (2001), in their order; a reduction has the name 
     "allreduce",
     "scan",
 )
-CONDITIONS = ("program", "cache", "sync")
+CONDITIONS = ("cache", "sync")
 #: Verdicts under which a value, if there is one, is no time of the routine.
 UNUSABLE = frozenset({Verdict.INCORRECT, Verdict.INCOMPLETE, Verdict.CRASHED, Verdict.TIMEOUT})
 
@@ -41,7 +42,6 @@ class Operation:
 
     routine: str
     bytes: int
-    program: str
     cache: str
     sync: str
 
@@ -136,8 +136,8 @@ class Measured:
 
 
 def arrange(results: Sequence[CaseResult]) -> Measured:
-    """Arrange the cases of a session. What was skipped was not to be measured, so it is not missing."""
-    results = [result for result in results if result.verdict is not Verdict.SKIPPED]
+    """Arrange mpicost's cases. What was skipped was not to be measured, so it is not missing."""
+    results = [r for r in results if r.case.program == OWN and r.verdict is not Verdict.SKIPPED]
     most = most_per_node(results)
     several = bool(varying(results, ("system",)))
     found: dict[Cell, list[CaseResult]] = {}
@@ -153,7 +153,7 @@ def arrange(results: Sequence[CaseResult]) -> Measured:
 
 
 def _cell(case: Case, machine: str) -> Cell:
-    operation = Operation(case.routine, case.bytes, case.program, case.cache, case.sync)
+    operation = Operation(case.routine, case.bytes, case.cache, case.sync)
     return Cell(machine, case.environment, operation, case.processes)
 
 

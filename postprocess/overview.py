@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from postprocess.formats import plural
+from postprocess.formats import plural, whole
 from postprocess.summaries import SessionSummary
-from postprocess.verdicts import CaseResult, Verdict, count, is_healthy
+from postprocess.verdicts import CaseResult, Verdict, count
 
+OWN = "mpicost"  #: Plumbline's own program: its cases have trials, and are those of the papers
 WORST_FIRST = (
     Verdict.INCORRECT,
     Verdict.CRASHED,
@@ -24,34 +25,8 @@ WORST_FIRST = (
     Verdict.CLEARED,
     Verdict.PASS,
 )
-
-
-@dataclass(frozen=True)
-class Cell:
-    """The cases of one environment and routine, counted by verdict."""
-
-    counts: dict[str, int]
-    failed: int
-
-    @property
-    def text(self) -> str:
-        """Such as ``11 pass, 1 regressed``."""
-        return counts_text(self.counts)
-
-    @property
-    def tone(self) -> str:
-        """``bad`` if a case failed, ``good`` if some passed, ``fair`` if there is nothing to say."""
-        if self.failed:
-            return "bad"
-        return "fair" if set(self.counts) <= {"skipped", "provisional"} else "good"
-
-
-@dataclass(frozen=True)
-class Grid:
-    """Counts per routine (rows) and environment (columns); None where there is no such case."""
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[Cell | None, ...]], ...]
+MOST_REASONS = 3  #: for skipping, in one line
+LONGEST_REASON = 60
 
 
 @dataclass(frozen=True)
@@ -64,35 +39,35 @@ class Trouble:
 
 
 def troubles(results: Sequence[CaseResult]) -> list[Trouble]:
-    """Gather cases without a value by environment, processes, verdict and reason, the worst first."""
+    """Gather cases without a value that share their launch's place, verdict and reason; the worst first."""
     found: dict[tuple[object, ...], list[CaseResult]] = {}
     for result in worst_first(results):
-        shared = (result.verdict, result.reason, result.case.environment, result.case.processes)
-        place = shared if result.value is None else (result.case,)
-        found.setdefault(place, []).append(result)
+        case = result.case
+        place = (case.system, case.partition, case.environment, case.program, case.layout)
+        shared = (result.verdict, result.reason, *place)
+        found.setdefault(shared if result.value is None else (case,), []).append(result)
     return [Trouble(same[0].verdict, same[0].reason, tuple(same)) for same in found.values()]
 
 
-def worst_first(results: Sequence[CaseResult]) -> list[CaseResult]:
-    """Cases in the order of gravity; among equals the largest ratio to the reference first."""
+def worst_first(results: Iterable[CaseResult]) -> list[CaseResult]:
+    """Cases in the order of gravity; among equals the greatest slowdown first."""
     rank = {verdict: n for n, verdict in enumerate(WORST_FIRST)}
-    return sorted(results, key=lambda r: (rank[r.verdict], -_ratio(r), r.case))
+    return sorted(results, key=lambda r: (rank[r.verdict], -(r.slowdown or 0.0), r.case))
 
 
-def grid(summary: SessionSummary) -> Grid:
-    """Count the cases of a session by routine and environment."""
-    row_names = (*varying(summary.results, ("program",)), "routine")
-    column_names = (*varying(summary.results, ("system", "partition")), "environment")
-    found: dict[tuple[str, str], list[CaseResult]] = {}
-    for result in summary.results:
-        place = (_name(result, row_names), _name(result, column_names))
-        found.setdefault(place, []).append(result)
-    columns = tuple(sorted({column for _, column in found}))
-    rows = tuple(
-        (row, tuple(_cell(found.get((row, column)), summary.strict) for column in columns))
-        for row in sorted({row for row, _ in found})
-    )
-    return Grid(columns, rows)
+def some_of_each(results: Iterable[CaseResult], most: int) -> list[CaseResult]:
+    """At most so many cases, the worst first, and a fair share of each verdict in each program.
+
+    A thousand crashes must not hide the one case that regressed.
+    """
+    turns: Counter[tuple[Verdict, str]] = Counter()
+    ordered = []
+    for place, result in enumerate(worst_first(results)):
+        kind = (result.verdict, result.case.program)
+        turns[kind] += 1
+        ordered.append((turns[kind], place, result))
+    chosen = sorted(ordered, key=lambda each: each[:2])[:most]
+    return [result for _, _, result in sorted(chosen, key=lambda each: each[1])]
 
 
 def headline(summary: SessionSummary) -> str:
@@ -102,25 +77,47 @@ def headline(summary: SessionSummary) -> str:
     total = len(summary.results)
     judged = plural(total - skipped, "case")
     if total == skipped:
-        return f"Nothing was measured: {skipped} skipped" if skipped else "Nothing was measured"
+        return "Nothing was measured" + (f": {whole(skipped)} skipped" if skipped else "")
     if summary.failed:
-        return f"{len(summary.failed)} of {plural(total, 'case')} failed"
+        return f"{whole(len(summary.failed))} of {plural(total, 'case')} failed"
     if summary.exit_status:
         return "No case failed, but the session did"
-    rest = f", {skipped} skipped" if skipped else ""
+    rest = f", {whole(skipped)} skipped" if skipped else ""
     if provisional == total - skipped:
         return f"No gross change in {judged}, all provisional{rest}"
     if provisional:
-        return f"No failure in {judged}, {provisional} of them provisional{rest}"
+        return f"No failure in {judged}, {whole(provisional)} of them provisional{rest}"
     return f"No failure in {judged}{rest}"
 
 
 def last_line(summary: SessionSummary) -> str:
-    """Such as ``135 cases: 133 pass, 2 regressed (exit status 1)``."""
-    counts = counts_text(count(summary.results)) or "nothing was measured"
+    """Such as ``1,339 cases: 133 pass, 2 regressed, 1,204 skipped: no Spack (exit status 1)``."""
     strict = "strict, " if summary.strict else ""
-    total = plural(len(summary.results), "case")
-    return f"{total}: {counts} ({strict}exit status {summary.exit_status})"
+    return f"{totals(summary.results)} ({strict}exit status {summary.exit_status})"
+
+
+def totals(results: Sequence[CaseResult]) -> str:
+    """How many cases there are, by verdict; those that are skipped with their reasons."""
+    counts = {word: whole(number) for word, number in count(results).items()}
+    if str(Verdict.SKIPPED) in counts:
+        counts[f"skipped: {why_skipped(results)}"] = counts.pop(str(Verdict.SKIPPED))
+    text = ", ".join(f"{number} {word}" for word, number in counts.items())
+    return f"{plural(len(results), 'case')}: {text or 'nothing was measured'}"
+
+
+def why_skipped(results: Iterable[CaseResult]) -> str:
+    """The reasons for skipping, as short as they can be; each with its number if there are several."""
+    found: Counter[str] = Counter()
+    for reason, number in reasons(results, Verdict.SKIPPED):
+        found[_shortened(reason) or "no reason given"] += number
+    words = found.most_common()
+    if len(words) == 1:
+        return words[0][0]
+    told = [f"{whole(number)} {word}" for word, number in words[:MOST_REASONS]]
+    rest = [number for _, number in words[MOST_REASONS:]]
+    if rest:
+        told.append(f"{whole(sum(rest))} for {plural(len(rest), 'other reason')}")
+    return "; ".join(told)
 
 
 def contradiction(summary: SessionSummary) -> str:
@@ -130,15 +127,14 @@ def contradiction(summary: SessionSummary) -> str:
     return ""
 
 
-def reasons(summary: SessionSummary, verdict: Verdict) -> list[tuple[str, int]]:
+def reasons(results: Iterable[CaseResult], verdict: Verdict) -> list[tuple[str, int]]:
     """Reasons given for one verdict with the number of cases, the most frequent first."""
-    found = Counter(r.reason for r in summary.results if r.verdict is verdict)
-    return found.most_common()
+    return Counter(r.reason for r in results if r.verdict is verdict).most_common()
 
 
 def counts_text(counts: dict[str, int]) -> str:
     """Such as ``133 pass, 2 regressed``."""
-    return ", ".join(f"{number} {word}" for word, number in counts.items())
+    return ", ".join(f"{whole(number)} {word}" for word, number in counts.items())
 
 
 def varying(results: Sequence[CaseResult], names: Sequence[str]) -> tuple[str, ...]:
@@ -146,16 +142,7 @@ def varying(results: Sequence[CaseResult], names: Sequence[str]) -> tuple[str, .
     return tuple(name for name in names if len({getattr(r.case, name) for r in results}) > 1)
 
 
-def _ratio(result: CaseResult) -> float:
-    return result.value / result.reference if result.value and result.reference else 0.0
-
-
-def _name(result: CaseResult, names: Sequence[str]) -> str:
-    return ":".join(getattr(result.case, name) for name in names)
-
-
-def _cell(results: list[CaseResult] | None, strict: bool) -> Cell | None:
-    if not results:
-        return None
-    failed = sum(not is_healthy(r.verdict, strict) for r in results)
-    return Cell(count(results), failed)
+def _shortened(reason: str) -> str:
+    """A reason up to what explains it further, and no longer than a line can bear."""
+    first = reason.partition(";")[0].strip()
+    return first if len(first) <= LONGEST_REASON else f"{first[: LONGEST_REASON - 3]}..."

@@ -66,15 +66,15 @@ class Part:
 def parts(
     summary: SessionSummary, against: str | None = None, processes: int | None = None
 ) -> list[Part]:
-    """The views that a session allows; none if it has nothing to compare.
+    """The views that mpicost's cases of a session allow; none if they leave nothing to compare.
 
     Machines are held against the partition ``against`` at ``processes``; None for the usual.
 
     :raises UsageError: if the session lacks what was asked for, or the printed figures cannot be read.
     """
-    if not summary.results:
-        return []
     history, measured = historical.load(), arrange(summary.results)
+    if not measured.results:
+        return []
     basis = ratios.choose(measured, history, against, processes)
     found = [
         _scaling(measured, history, summary.strict),
@@ -96,7 +96,7 @@ def write(session_dir: Path, summary: SessionSummary, views: Sequence[Part]) -> 
         marker=lambda style: Markup(legend.key_of_marker(style)),
     )
     html = templates.get_template("papers.html.j2").render(
-        context, line_keys=report.line_keys(summary)
+        context, line_keys=report.line_keys(arrange(summary.results).environments)
     )
     paths = session_dir / "papers.md", session_dir / "papers.html"
     report.write(dict(zip(paths, (markdown, html), strict=True)))

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from postprocess import axes as small
-from postprocess.formats import microseconds
+from postprocess import formats
 from postprocess.harmless import one_line
 from postprocess.series import X_LABELS, Line, Panel, Point
 from postprocess.svg import BAD, GOOD, INK, MARKERS, MUTED, PAPER, SERIES, inline, styled
 from postprocess.trials import Trials, TrialsOfCase
+from postprocess.units import MEGABYTES, SECONDS
 
 MICRO = 1e6
+Y_LABELS = {SECONDS: "µs", MEGABYTES: "MB/s"}
+SPOKEN = {SECONDS: "time", MEGABYTES: "bandwidth"}
+MOST_MARKED = 8  #: points of a line that has its marker at each; a longer one has it at every few
 SPREAD = 1.5  #: of environments beside each other at the only place of x, as a factor
 MOST_LABELLED = 4  #: environments whose values are written beside their points
 LOG_FACTOR = 6.0  #: trials further apart than this are shown on a logarithmic axis
@@ -58,16 +63,17 @@ def lines(panel: Panel) -> str:
     A case without a value breaks its line and leaves a cross at the lower edge. Where all cases
     share one x the environments stand side by side, each with its value.
     """
-    figure, axes = small.panel(one_line(panel.title), X_LABELS[panel.x])
+    figure, axes = small.panel(one_line(panel.title), X_LABELS[panel.x], Y_LABELS[panel.unit])
     values = sorted({point.x for line in panel.lines for point in line.points})
     ranks = panel.x == "peer" and len(values) > 1
     places = small.linear_x(axes, values) if ranks else small.logarithmic_x(axes, values, panel.x)
-    _scale_y(axes, [point for line in panel.lines for point in line.points])
-    for number, line in enumerate(panel.lines):
-        aside = _aside(number, len(panel.lines)) if len(values) == 1 else 1.0
-        _line(axes, line, [places[point.x] * aside for point in line.points])
+    drawn = [_scaled(line, formats.SHOWN[panel.unit][0]) for line in panel.lines]
+    _scale_y(axes, [point for line in drawn for point in line.points])
+    for rank, (line, read) in enumerate(zip(panel.lines, drawn, strict=True)):
+        aside = _aside(rank, len(panel.lines)) if len(values) == 1 else 1.0
+        _line(axes, read, [places[point.x] * aside for point in line.points])
         if len(values) == 1 and len(panel.lines) <= MOST_LABELLED:
-            _write_values(axes, line, places[values[0]] * aside)
+            _write_values(axes, line, places[values[0]] * aside, panel.unit)
     return inline(figure, _spoken(panel))
 
 
@@ -94,7 +100,7 @@ def trials(shown: TrialsOfCase) -> str:
         _launch(axes, launch, start)
     _trial_ticks(axes, shown.launches, starts)
     name = f"{result.case.label} {result.case.bytes} bytes, {result.case.environment}"
-    return inline(figure, f"Trials of {name}, headline {microseconds(result.value)} microseconds")
+    return inline(figure, f"Trials of {name}, headline {formats.microseconds(result.value)} microseconds")
 
 
 def line_style(style: int) -> dict[str, object]:
@@ -109,10 +115,24 @@ def line_style(style: int) -> dict[str, object]:
     }
 
 
+def _scaled(line: Line, factor: float) -> Line:
+    """A line in the unit that people read."""
+    points = (
+        replace(
+            point,
+            value=point.value * factor if _is_drawn(point.value) else None,
+            band=point.band and (point.band[0] * factor, point.band[1] * factor),
+        )
+        for point in line.points
+    )
+    return replace(line, points=tuple(points))
+
+
 def _line(axes: Axes, line: Line, places: Sequence[float]) -> None:
-    values = [point.value * MICRO if _is_time(point.value) else math.nan for point in line.points]
+    values = [math.nan if point.value is None else point.value for point in line.points]
     _bands(axes, line, places)
-    axes.plot(places, values, clip_on=False, **line_style(line.style))
+    marked = _marked(values)
+    axes.plot(places, values, clip_on=False, markevery=marked, **line_style(line.style))
     rings = [(x, y) for x, y, p in zip(places, values, line.points, strict=True) if p.failed]
     axes.plot([x for x, _ in rings], [y for _, y in rings], clip_on=False, **RING)
     lost = [x for x, y in rings if math.isnan(y)]
@@ -121,13 +141,21 @@ def _line(axes: Axes, line: Line, places: Sequence[float]) -> None:
     axes.plot(lost, [0.04] * len(lost), transform=edge, **LOST | {"markeredgecolor": colour})
 
 
+def _marked(values: Sequence[float]) -> list[int]:
+    """Which points of a line get its marker: the first of every few, and any without a neighbour."""
+    step = math.ceil(len(values) / MOST_MARKED)
+    around = [math.nan, *values, math.nan]
+    alone = (math.isnan(a) and math.isnan(b) for a, b in zip(around, around[2:], strict=False))
+    return [n for n, by_itself in enumerate(alone) if by_itself or n % step == 0]
+
+
 def _bands(axes: Axes, line: Line, places: Sequence[float]) -> None:
     """Shade the bands between neighbours that both have one; a lone band is a bar."""
     colour = SERIES[line.style % len(SERIES)]
     ends = axes.get_ylim()
     for run in _runs(line.points):
         bands = [line.points[n].band or (0.0, 0.0) for n in run]
-        lower, upper = (np.clip([b[side] * MICRO for b in bands], *ends) for side in (0, 1))
+        lower, upper = (np.clip([b[side] for b in bands], *ends) for side in (0, 1))
         x = [places[n] for n in run]
         if len(run) > 1:
             axes.fill_between(x, lower, upper, color=colour, alpha=0.13, linewidth=0)
@@ -148,12 +176,12 @@ def _runs(points: Sequence[Point]) -> Iterator[list[int]]:
         yield run
 
 
-def _write_values(axes: Axes, line: Line, place: float) -> None:
+def _write_values(axes: Axes, line: Line, place: float, unit: str) -> None:
     for point in line.points:
-        if _is_time(point.value):
+        if _is_drawn(point.value):
             axes.annotate(
-                microseconds(point.value),
-                (place, point.value * MICRO),
+                formats.number(point.value, unit),
+                (place, point.value * formats.SHOWN[unit][0]),
                 xytext=(9, 0),
                 textcoords="offset points",
                 va="center",
@@ -163,23 +191,24 @@ def _write_values(axes: Axes, line: Line, place: float) -> None:
 
 
 def _scale_y(axes: Axes, points: Sequence[Point]) -> None:
-    times = [point.value for point in points if _is_time(point.value)]
-    if not times:
+    """A logarithmic axis that holds what has a value."""
+    values = [point.value for point in points if point.value is not None]
+    if not values:
         axes.set_yticks([])
         return
-    bands = [time for point in points for time in point.band or ()]
-    low, high = _range(times, bands)
-    small.logarithmic_y(axes, low * MICRO, high * MICRO)
+    small.logarithmic_y(
+        axes, *_range(values, [end for point in points for end in point.band or ()])
+    )
 
 
-def _range(times: Sequence[float], bands: Sequence[float]) -> tuple[float, float]:
-    """Ends of an axis that holds all times, and of the bands what is not far out."""
-    low, high = min(times), max(times)
-    near = [*times, *(min(max(limit, low / FAR), high * FAR) for limit in bands)]
+def _range(values: Sequence[float], bands: Sequence[float]) -> tuple[float, float]:
+    """Ends of an axis that holds all values, and of the bands what is not far out."""
+    low, high = min(values), max(values)
+    near = [*values, *(min(max(limit, low / FAR), high * FAR) for limit in bands)]
     return min(near), max(near)
 
 
-def _is_time(value: float | None) -> bool:
+def _is_drawn(value: float | None) -> bool:
     return value is not None and math.isfinite(value) and value > 0
 
 
@@ -190,7 +219,8 @@ def _aside(number: int, of: int) -> float:
 def _spoken(panel: Panel) -> str:
     failed = sum(point.failed for line in panel.lines for point in line.points)
     names = ", ".join(line.name for line in panel.lines)
-    return f"{panel.title}: time over {X_LABELS[panel.x]} for {names}; {failed} failed"
+    what = SPOKEN[panel.unit]
+    return f"{panel.title}: {what} over {X_LABELS[panel.x]} for {names}; {failed} failed"
 
 
 def _starts(launches: Sequence[Trials]) -> list[int]:

@@ -12,8 +12,6 @@ from postprocess.errors import UsageError
 from postprocess.historical import History, PrintedRatio
 from postprocess.measured import Measured, Operation, in_order
 
-PROGRAM = "mpicost"  #: whose tests are those of the paper
-
 
 @dataclass(frozen=True)
 class Basis:
@@ -190,7 +188,5 @@ def _row(
         time = measured.time(machine, name, operation, basis.processes)
         reference = measured.time(basis.machine, name, operation, basis.processes)
         ratios[name] = time / reference if time is not None and reference is not None else None
-    if operation.program != PROGRAM:
-        return Row(operation, machine, ratios, None)
     known, fitted = printed.get((machine, operation.routine, operation.bytes), (None, False))
     return Row(operation, machine, ratios, known, fitted)

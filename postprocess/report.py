@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +10,20 @@ import jinja2
 import polars as pl
 from markupsafe import Markup
 
-from postprocess import atomic, formats, harmless, legend, overview, plots, series, trials
+from postprocess import atomic, formats, harmless, legend, overview, plots, series, sizes, trials
 from postprocess.errors import UsageError
+from postprocess.grid import grid
 from postprocess.summaries import SessionSummary, load_summary
-from postprocess.verdicts import Verdict, count, is_healthy
+from postprocess.verdicts import CaseResult, Verdict, count, is_healthy
 
 TEMPLATES = Path(__file__).parent / "templates"
+MOST_TROUBLES = 150  #: entries of what failed
+MOST_OF_ONE_TROUBLE = 30  #: cases that are named of those that share a cause
+MOST_OPEN = 15  #: entries of what failed that are not folded
+MOST_ROWS = 40  #: of the grid, unless it is unfolded
+MOST_OUTLIERS = 60
+MOST_CASES = 3000  #: in the table of all cases
+MOST_LAUNCHES = 400
 SIGNS = {
     Verdict.PASS: "✓",
     Verdict.CLEARED: "✓",
@@ -70,13 +78,18 @@ def render_html(summary: SessionSummary, frame: pl.DataFrame) -> str:
     """The report as one page that needs nothing but itself."""
     known = trials.read(frame, summary.session)
     failed, not_drawn = trials.of_failed(summary, known)
+    own = [r for r in summary.results if r.case.program == overview.OWN]
+    names = series.environments(summary.results)
     return (
         html_templates()
         .get_template("report.html.j2")
         .render(
             _context(summary),
-            chapters=series.chapters(summary.results, summary.strict),
-            line_keys=line_keys(summary),
+            chapters=series.chapters(own, summary.strict, names),
+            own=own[:MOST_CASES],
+            own_left_out=max(0, len(own) - MOST_CASES),
+            programs=sizes.by_program(summary.results, summary.strict, names),
+            line_keys=line_keys(names),
             keys={name: Markup(key) for name, key in legend.keys().items()},
             failed_trials=failed,
             not_drawn=not_drawn,
@@ -88,25 +101,50 @@ def render_html(summary: SessionSummary, frame: pl.DataFrame) -> str:
 
 def _context(summary: SessionSummary) -> dict[str, Any]:
     """What both reports say."""
+    troubles = overview.troubles(summary.failed)
+    chosen = overview.some_of_each([each.results[0] for each in troubles], MOST_TROUBLES)
+    named = {result.case for result in chosen}
+    troubles = [each for each in troubles if each.results[0].case in named]
+    outliers = overview.some_of_each(summary.outliers, MOST_OUTLIERS)
+    launches = sorted(summary.launches, key=lambda launch: launch.outcome == "ok")
     return {
         "summary": summary,
         "headline": overview.headline(summary),
         "last_line": overview.last_line(summary),
         "contradiction": overview.contradiction(summary),
         "counts": count(summary.results),
-        "troubles": overview.troubles(summary.failed),
-        "outliers": overview.worst_first(summary.outliers),
-        "skipped": overview.reasons(summary, Verdict.SKIPPED),
-        "grid": overview.grid(summary),
-        "qualifiers": overview.varying(summary.results, series.QUALIFIERS),
+        "troubles": troubles,
+        "most_open": MOST_OPEN,
+        "most_of_one": MOST_OF_ONE_TROUBLE,
+        "reruns": [r.rerun for each in troubles for r in each.results[:MOST_OF_ONE_TROUBLE]],
+        "failed_not_named": len(summary.failed) - sum(len(each.results) for each in troubles),
+        "outliers": outliers,
+        "outliers_not_named": len(summary.outliers) - len(outliers),
+        "skipped": overview.reasons(summary.results, Verdict.SKIPPED),
+        "grid": grid(summary, MOST_ROWS),
+        "whole_grid": grid(summary),
+        "qualifiers": _qualifiers(summary.results),
         "processes": sorted({r.case.processes for r in summary.results}),
-        "failed_launches": [launch for launch in summary.launches if launch.outcome != "ok"],
+        "launches": launches[:MOST_LAUNCHES],
+        "launches_left_out": max(0, len(launches) - MOST_LAUNCHES),
+        "launches_failed": sum(launch.outcome != "ok" for launch in launches),
     }
 
 
-def line_keys(summary: SessionSummary) -> dict[str, Markup]:
-    """The sign of each environment's line."""
-    names = series.environments(summary.results)
+def _qualifiers(results: Sequence[CaseResult]) -> dict[str, tuple[str, ...]]:
+    """For each program what must stand beside the name of a case of its, for others differ in it."""
+    everywhere = overview.varying(results, ("system", "partition", "program"))
+    found: dict[str, list[CaseResult]] = {}
+    for result in results:
+        found.setdefault(result.case.program, []).append(result)
+    return {
+        program: everywhere + overview.varying(own, ("cache", "sync"))
+        for program, own in found.items()
+    }
+
+
+def line_keys(names: Sequence[str]) -> dict[str, Markup]:
+    """The sign of each environment's line, in the order of their styles."""
     return {name: Markup(legend.key_of_line(n)) for n, name in enumerate(names)}
 
 
@@ -118,6 +156,7 @@ def markdown_templates() -> jinja2.Environment:
 def html_templates() -> jinja2.Environment:
     """Templates of pages: what they print is harmless, and they can draw."""
     environment = _environment(autoescape=True, finalize=_as_html)
+    environment.globals.update(quantity=_finished(_quantity))
     environment.filters.update(
         panel=lambda panel: Markup(plots.lines(panel)),
         trials=lambda shown: Markup(plots.trials(shown)),
@@ -135,11 +174,17 @@ def _environment(**options: Any) -> jinja2.Environment:
         **options,
     )
     environment.globals.update(
-        plural=formats.plural, ratio=_finished(formats.ratio), is_healthy=is_healthy
+        plural=formats.plural,
+        ratio=_finished(formats.ratio),
+        number=_finished(formats.number),
+        quantity=_finished(formats.quantity),
+        band=_finished(formats.band),
+        is_healthy=is_healthy,
     )
     environment.filters.update(
         us=_finished(formats.microseconds),
-        band=_finished(formats.band),
+        factor=_finished(formats.factor),
+        whole=_finished(formats.whole),
         size=_finished(formats.size),
         binary_size=_finished(formats.binary_size),
         duration=_finished(formats.duration),
@@ -148,6 +193,11 @@ def _environment(**options: Any) -> jinja2.Environment:
         sign=lambda verdict: SIGNS.get(verdict, "✗"),
     )
     return environment
+
+
+def _quantity(value: float | None, unit: str) -> str:
+    """As everywhere, with the Greek letter that a page can show."""
+    return formats.quantity(value, unit).replace(" us", " µs")
 
 
 def _finished(write: Callable[..., str]) -> Callable[..., Markup]:

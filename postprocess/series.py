@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from postprocess.formats import plural, size
 from postprocess.overview import varying
+from postprocess.units import SECONDS
 from postprocess.verdicts import CaseResult, is_healthy
 
 MOST_PANELS = 4  #: side by side
@@ -17,7 +18,7 @@ QUALIFIERS = ("system", "partition", "program", "cache", "sync")
 
 @dataclass(frozen=True)
 class Point:
-    """One case in a line. Times in seconds; ``value`` is None where nothing was measured."""
+    """One case in a line, in the unit of its panel; ``value`` is None where nothing was measured."""
 
     x: int
     value: float | None
@@ -41,6 +42,7 @@ class Panel:
     title: str
     x: str
     lines: tuple[Line, ...]
+    unit: str = SECONDS
 
 
 @dataclass(frozen=True)
@@ -61,12 +63,15 @@ class Chapter:
     pictures: tuple[Picture, ...]
 
 
-def chapters(results: Sequence[CaseResult], strict: bool) -> list[Chapter]:
-    """Arrange the cases of a session in chapters, by routine and whatever else differs.
+def chapters(
+    results: Sequence[CaseResult], strict: bool, names: Sequence[str] | None = None
+) -> list[Chapter]:
+    """Arrange cases of one program in chapters, by routine and whatever else differs.
 
+    ``names`` are the environments of the page in the order of their styles, if it has more than these.
     A picture has fewer panels where all of them together would be more than a page can bear.
     """
-    styles = {name: n for n, name in enumerate(environments(results))}
+    styles = {name: n for n, name in enumerate(names or environments(results))}
     groups = _groups(results)
     arranged: list[Chapter] = []
     for most in range(MOST_PANELS, 0, -1):
@@ -96,6 +101,21 @@ def environments(results: Iterable[CaseResult]) -> list[str]:
     return sorted({result.case.environment for result in results})
 
 
+def lines_of(
+    results: Iterable[CaseResult], x: str, styles: Mapping[str, int], strict: bool
+) -> tuple[Line, ...]:
+    """A line for each environment over one field of the case."""
+    found: dict[str, list[Point]] = {}
+    for result in sorted(results, key=lambda r: r.case):
+        failed = not is_healthy(result.verdict, strict)
+        point = Point(getattr(result.case, x), result.value, result.band, failed)
+        found.setdefault(result.case.environment, []).append(point)
+    return tuple(
+        Line(name, styles[name], tuple(sorted(points, key=lambda p: p.x)))
+        for name, points in found.items()
+    )
+
+
 def thin(values: Sequence[int], most: int) -> list[int]:
     """At most ``most`` of the values, evenly chosen, the first and the last among them."""
     if len(values) <= most:
@@ -121,15 +141,7 @@ class _Cases:
         return replace(self, results=[r for r in self.results if getattr(r.case, name) == value])
 
     def lines(self, x: str) -> tuple[Line, ...]:
-        found: dict[str, list[Point]] = {}
-        for result in sorted(self.results, key=lambda r: r.case):
-            failed = not is_healthy(result.verdict, self.strict)
-            point = Point(getattr(result.case, x), result.value, result.band, failed)
-            found.setdefault(result.case.environment, []).append(point)
-        return tuple(
-            Line(name, self.styles[name], tuple(sorted(points, key=lambda p: p.x)))
-            for name, points in found.items()
-        )
+        return lines_of(self.results, x, self.styles, self.strict)
 
 
 def _chapter(title: str, cases: _Cases, most_panels: int) -> Chapter:

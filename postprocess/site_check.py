@@ -11,14 +11,22 @@ from typing import Any
 
 from postprocess.errors import UsageError
 from postprocess.formats import duration, plural, size
-from postprocess.listing import ROUGH_START, ROUGH_TRIAL, estimate, key, known_seconds
+from postprocess.listing import (
+    ROUGH_SIZE,
+    ROUGH_START,
+    ROUGH_TRIAL,
+    Job,
+    estimate,
+    jobs,
+    known_seconds,
+)
 from postprocess.measure import NoCase, make_plan
 from postprocess.night import AUTOMATIC_LAUNCHES
 from postprocess.plan import PlannedLaunch, read_plan
-from postprocess.preparation import site_file
 from postprocess.progress import Progress
 from postprocess.reframe_driver import Reframe, Selection
 from postprocess.reframe_report import read_report
+from postprocess.site_files import site_file
 from postprocess.site_reading import read_site
 from postprocess.site_sessions import removed_on_failure
 from postprocess.workdir import WorkDirectory
@@ -191,16 +199,24 @@ class Cost:
 
 def cost(launches: Sequence[PlannedLaunch], known: dict) -> Cost:
     """What these launches take together."""
-    nodes = [len(Layout(each.processes, each.per_node).ranks_per_host) for each in launches]
-    taken = [1 if each.exact else count for each, count in zip(launches, nodes, strict=True)]
-    seconds = [estimate(each, known) for each in launches]
+    together = jobs(launches)
+    nodes = list(map(nodes_of, together))
+    exact = [job.launches[0].exact for job in together]
+    taken = [1 if simulated else count for simulated, count in zip(exact, nodes, strict=True)]
+    seconds = [estimate(each, known) for each in together]
     return Cost(
-        launches=len(launches),
-        cases=sum(len(each.cases) for each in launches),
+        launches=sum(len(job.launches) for job in together),
+        cases=sum(job.cases for job in together),
         nodes=max(nodes, default=0),
         seconds=sum(seconds),
         node_seconds=sum(count * each for count, each in zip(taken, seconds, strict=True)),
     )
+
+
+def nodes_of(job: Job) -> int:
+    """The nodes that a job needs."""
+    first = job.launches[0]
+    return len(Layout(first.processes, first.per_node).ranks_per_host)
 
 
 def show_costs(
@@ -235,11 +251,12 @@ def show_costs(
 
 def how_estimated(launches: Sequence[PlannedLaunch], known: dict) -> str:
     """Where the estimate is from: what was measured in this work directory, else a rule of thumb."""
-    measured = sum(key(each) in known for each in launches)
-    rest = len(launches) - measured
-    parts = [f"{plural(measured, 'launch', 'es')} as long as the last time"] if measured else []
-    thumb = f"{ROUGH_START:g} s and {ROUGH_TRIAL * 1e3:g} ms a trial"
-    parts += [f"{plural(rest, 'launch', 'es')} roughly, {thumb}"] if rest else []
+    together = jobs(launches)
+    measured = sum(job.key in known for job in together)
+    rest = len(together) - measured
+    parts = [f"{plural(measured, 'job')} as long as the last time"] if measured else []
+    thumb = f"{ROUGH_START:g} s a start, {ROUGH_TRIAL * 1e3:g} ms a trial, {ROUGH_SIZE:g} s a size"
+    parts += [f"{plural(rest, 'job')} roughly, {thumb}"] if rest else []
     return f"estimated: {'; '.join(parts)}; whole nodes, no waiting in a queue"
 
 
@@ -263,13 +280,18 @@ def too_long(
     for partition in reading.configuration["systems"][0]["partitions"]:
         limit = site_here.longest(partition, scheduler)
         own = [each for each in night if each.partition.partition(":")[2] == partition["name"]]
-        longest = max(own, key=lambda each: each.time_limit, default=None)
-        if limit and longest and longest.time_limit > limit:
+        longest = max(own, key=asked_seconds, default=None)
+        if limit and longest and asked_seconds(longest) > limit:
             layout = f"{longest.processes} processes, {longest.per_node} per node"
-            asked = f"a launch of {layout} asks for {duration(longest.time_limit)}"
+            asked = f"a job of {layout} asks for {duration(asked_seconds(longest))}"
             fix = "name a queue for longer jobs in access, or fewer nodes in the topology"
             found.append(
                 f"partition {partition['name']!r}: {asked}, and its queue ends jobs after "
                 f"{duration(limit)}; {fix}"
             )
     return found
+
+
+def asked_seconds(launch: PlannedLaunch) -> float:
+    """How long its job may last."""
+    return max(launch.time_limit, launch.job_limit)

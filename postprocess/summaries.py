@@ -7,14 +7,15 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from postprocess import strict_json
+from postprocess import strict_json, units
 from postprocess.cases import Case
 from postprocess.errors import UsageError
 from postprocess.statistics import Summary
 from postprocess.strict_json import Entry
 from postprocess.verdicts import CaseResult, Verdict, count, is_healthy
 
-SCHEMA = 1
+SCHEMA = 2
+MPICOST_ONLY = 1  #: the schema of before there were other programs, which is still read
 FIX = "run the session again, or report with the Plumbline that wrote it"
 
 _Record = TypeVar("_Record")
@@ -66,9 +67,24 @@ class Environment:
 
 
 @dataclass(frozen=True)
-class Launch:
-    """One start of the parallel program. ``outcome`` is ``ok`` or what went wrong."""
+class Built:
+    """A benchmark program as it was built for one MPI; ``unknown`` what nobody knows of it."""
 
+    environment: str
+    program: str
+    version: str
+    compiler: str
+    flags: str  #: the optimisation level among them
+    spec: str  #: Spack's spec with its hash, or where else it is from
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One start of a parallel program. ``outcome`` is ``ok`` or what went wrong."""
+
+    program: str
+    start: str  #: which start of its job, where a job has several
+    cases: int  #: planned in it
     environment: str
     partition: str
     processes: int
@@ -82,7 +98,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class SessionSummary:
-    """Everything that is said of a session as a whole, and its cases. Times in seconds."""
+    """Everything that is said of a session as a whole, and its cases. Durations in seconds."""
 
     plumbline: str
     session: str
@@ -98,6 +114,7 @@ class SessionSummary:
     phases: dict[str, float]
     machine: Machine
     environments: tuple[Environment, ...]
+    programs: tuple[Built, ...]
     launches: tuple[Launch, ...]
     results: tuple[CaseResult, ...]
 
@@ -137,8 +154,8 @@ def parse_summary(document: Any, source: str = "summary.json") -> SessionSummary
     """Turn the JSON object of a summary into a ``SessionSummary``.
 
     Raises:
-        SummaryError: a key is missing or of the wrong type, a verdict is not of the closed list, a
-            case is there twice, or ``counts`` disagrees with the cases. The text begins with
+        SummaryError: a key is missing or of the wrong type, a verdict or unit is not of the closed
+            list, a case is there twice, or ``counts`` disagrees with the cases. The text begins with
             ``source``.
     """
     try:
@@ -148,8 +165,13 @@ def parse_summary(document: Any, source: str = "summary.json") -> SessionSummary
 
 
 def _session(entry: Entry) -> SessionSummary:
-    if entry.integer("schema") != SCHEMA:
-        raise ValueError(f"schema: {entry.integer('schema')} is not {SCHEMA}, which is read here")
+    schema = entry.integer("schema")
+    if schema not in (MPICOST_ONLY, SCHEMA):
+        raise ValueError(
+            f"schema: {schema} is neither {MPICOST_ONLY} nor {SCHEMA}, which are read here"
+        )
+    if schema == MPICOST_ONLY:
+        entry = Entry(_with_one_program(entry))
     results = _objects(entry, "cases", _result)
     if len({result.case for result in results}) < len(results):
         raise ValueError("cases: a case is there twice")
@@ -168,9 +190,21 @@ def _session(entry: Entry) -> SessionSummary:
             Machine, machine, caches=_objects(machine, "caches", lambda e: _record(Cache, e))
         ),
         environments=_objects(entry, "environments", lambda e: _record(Environment, e)),
+        programs=_objects(entry, "programs", lambda e: _record(Built, e)),
         launches=_objects(entry, "launches", lambda e: _record(Launch, e)),
         results=results,
     )
+
+
+def _with_one_program(entry: Entry) -> dict[str, Any]:
+    """A summary of the earlier schema in today's form: all of it was mpicost's."""
+    added = {"launches": {"program": "mpicost", "start": "", "cases": 0}, "cases": {"figures": {}}}
+    fields = dict(entry.fields, programs=[])
+    for key, more in added.items():
+        fields[key] = [
+            {**more, **each} if isinstance(each, dict) else each for each in entry.get(key, list)
+        ]
+    return fields
 
 
 def _object(value: Any) -> Entry:
@@ -205,11 +239,18 @@ def _result(entry: Entry) -> CaseResult:
         entry,
         case=_record(Case, entry),
         verdict=Verdict(word),
+        unit=entry.word("unit", tuple(units.UNITS)),
         value=_number(entry, "value"),
         reference=_number(entry, "reference"),
         band=_band(entry),
         summary=_record(Summary, Entry(statistics)) if statistics is not None else None,
+        figures=_figures(entry.object("figures")),
     )
+
+
+def _figures(entry: Entry) -> dict[str, float]:
+    """Numbers by name; some may be negative, as an overlap is that could not be hidden."""
+    return {str(name): float(entry.get(name, int, float)) for name in entry.fields}
 
 
 def _number(entry: Entry, key: str) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,11 @@ from postprocess import atomic
 from postprocess.errors import UsageError
 from postprocess.judgement import Finished
 from postprocess.preparation import Prepared
+from postprocess.programs import Program
 from postprocess.summaries import SCHEMA
 from postprocess.verdicts import CaseResult, count
 from site_configs.machine import read_machine
+from site_configs.mpis import identify
 
 VERSION = "0.1.0"
 
@@ -68,6 +70,7 @@ def document(
         "phases": {name: round(seconds, 3) for name, seconds in phases.items()},
         "machine": read_machine().as_dict(),
         "environments": environments(prepared, finished),
+        "programs": programs(finished),
         "counts": count(results),
         "launches": [launch_entry(each) for each in finished],
         "cases": [result.entry() for result in results],
@@ -85,11 +88,13 @@ def environments(prepared: Prepared, finished: Sequence[Finished]) -> list[dict[
     entries = []
     for name in sorted(said):
         mpi = known.get(name)
+        told = identify(said[name])
+        family, version = told if told[0] != "unknown" else ("", "")
         entries.append(
             {
                 "name": name,
-                "family": mpi.family if mpi else "",
-                "version": mpi.version if mpi else "",
+                "family": mpi.family if mpi else family,
+                "version": mpi.version if mpi else version,
                 "library": said[name],
                 "origin": mpi.origin if mpi else "site",
                 "mpicc": mpi.mpicc if mpi else "",
@@ -99,10 +104,29 @@ def environments(prepared: Prepared, finished: Sequence[Finished]) -> list[dict[
     return entries
 
 
+def programs(finished: Sequence[Finished]) -> list[dict[str, str]]:
+    """Each program of each environment as it was built; what nobody knows of it is ``unknown``."""
+    found = {}
+    for each in finished:
+        place = (each.launch.environment, each.launch.program)
+        if each.launch.cases and place not in found:
+            built = each.built or Program(*place, path="", spec=each.spec)
+            sources = "" if built.source == "official" else f", sources: {built.source}"
+            facts = asdict(built) | {"spec": built.spec + sources}
+            found[place] = {key: facts[key] for key in ("version", "compiler", "flags", "spec")}
+    return [
+        {"environment": environment, "program": program, **found[environment, program]}
+        for environment, program in sorted(found)
+    ]
+
+
 def launch_entry(finished: Finished) -> dict[str, Any]:
     """One launch and how it ended."""
     launch = finished.launch
     return {
+        "program": launch.program,
+        "start": launch.start,
+        "cases": len(launch.cases),
         "environment": launch.environment,
         "partition": launch.partition,
         "processes": launch.processes,

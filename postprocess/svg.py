@@ -72,8 +72,10 @@ _FONT = re.compile(r"font(?:-size)?: ([\d.]+px)[^;\"]*")
 _FAMILY = re.compile(r" font-family: [^;\"]*;")
 _NAMED = re.compile(r'(\bid="|href="#|url\(#)([^")]+)')
 _GROUP_ID = re.compile(r'<g id="[^"]*"')
-_DECIMALS = re.compile(r"(\d+\.\d{2})\d+")
+_DECIMALS = re.compile(r"(\d+\.\d)\d+")
 _PLACES = re.compile(r' (?:d|x|y|width|height)="[^"]*"')
+_GROUP = re.compile(r"<g(?: [^>]*)?>|</g>")
+_EMPTY_GROUP = re.compile(r"<g(?: [^>]*)?/>")
 _NO_TURN = re.compile(r' transform="rotate\(-?0 [^"]*"')
 
 
@@ -116,7 +118,20 @@ def _tidied(body: str, prefix: str) -> str:
     body = _PLACES.sub(lambda m: _DECIMALS.sub(r"\1", m[0]).replace("\n", ""), body)
     body = _NO_TURN.sub("", body)
     body = _STYLE.sub(lambda m: _themed(m[0]), body)
-    return re.sub(r"\n\s*", "", body)
+    return _without_bare_groups(_EMPTY_GROUP.sub("", re.sub(r"\n\s*", "", body)))
+
+
+def _without_bare_groups(body: str) -> str:
+    """The same picture without groups that say nothing of what is in them; they are a quarter of it."""
+    meaningful: list[bool] = []
+
+    def kept(tag: re.Match[str]) -> str:
+        if tag[0] == "</g>":
+            return tag[0] if meaningful.pop() else ""
+        meaningful.append(tag[0] != "<g>")
+        return tag[0] if meaningful[-1] else ""
+
+    return _GROUP.sub(kept, body)
 
 
 def _themed(style: str) -> str:

@@ -2,7 +2,8 @@
 
 A pipe gets one line per case, however long, so that ``grep`` finds a case with all that is said
 of it. A terminal gets colour, and the reason and the command on lines of their own, which it folds
-itself: a command copied from there is whole.
+itself: a command copied from there is whole. Neither gets more cases than anyone reads; a line says
+how many more there are.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 import io
 import shutil
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from rich.console import Console
@@ -18,14 +20,19 @@ from rich.table import Table
 from rich.text import Text
 
 from postprocess import formats, overview
+from postprocess.grid import Cell, Grid, grid
 from postprocess.harmless import one_line
-from postprocess.overview import Cell
 from postprocess.summaries import SessionSummary
 from postprocess.verdicts import CaseResult, Verdict, is_healthy
 
 PIPE_WIDTH = 100_000  #: no line of a pipe is folded
 INDENT = "\n    "
-HEAD = ("verdict", "us", "reference", "band", "ratio", "case")
+HEAD = ("verdict", "value", "reference", "band", "slowdown", "case")
+MOST_ROWS = 24  #: of the grid, beyond which it is folded
+MOST_LINES = 40  #: of the grid, whose cells may have several: it must fit a screen
+MOST_IN_TERMINAL = 25  #: cases that are listed
+MOST_IN_PIPE = 1000
+MOST_REMARKS = 8  #: of one kind
 
 
 def verdict_table(
@@ -57,46 +64,77 @@ def render(summary: SessionSummary, width: int, terminal: bool) -> str:
         emoji=False,
         legacy_windows=False,
     )
-    _print_grid(console, summary)
+    counts = grid(summary, MOST_ROWS)
+    _print_grid(console, counts)
     _print_remarks(console, summary)
-    _print_cases(console, _named(summary), summary.strict, terminal)
-    _print_last_line(console, summary)
+    named = [*summary.failed, *summary.outliers]
+    listed = overview.some_of_each(named, MOST_IN_TERMINAL if terminal else MOST_IN_PIPE)
+    _print_cases(console, listed, summary.strict, terminal)
+    _print_unlisted(console, named, listed, summary.session)
+    _print_last_lines(console, summary, counts)
     return _without_trailing_blanks(console.file.getvalue())  # type: ignore[attr-defined]
 
 
-def _named(summary: SessionSummary) -> list[CaseResult]:
-    """Every failed case, and those outside their band all the same: no failure, but always listed."""
-    return overview.worst_first([*summary.failed, *summary.outliers])
-
-
-def _print_grid(console: Console, summary: SessionSummary) -> None:
-    """Counts per routine and environment; stacked in the cell where the width asks for it."""
-    grid = overview.grid(summary)
-    for separator in (", ", ",\n"):
-        table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
-        table.add_column("routine", no_wrap=True)
-        for column in grid.columns:
-            table.add_column(column, overflow="fold")
-        for name, cells in grid.rows:
-            table.add_row(name, *(_cell(cell, separator) for cell in cells))
+def _print_grid(console: Console, counts: Grid) -> None:
+    """Counts per routine and environment, in the first way of writing a cell that fits the screen."""
+    for write in (_in_line, _stacked, _brief):
+        table = _grid_table(counts, write)
         needed = console.measure(table, options=console.options.update(max_width=PIPE_WIDTH))
-        if needed.maximum <= console.width:
+        if needed.maximum <= console.width and _height(counts, write) <= MOST_LINES:
             break
     console.print(table)
     console.print()
 
 
-def _cell(cell: Cell | None, separator: str) -> Text:
+def _grid_table(counts: Grid, write: Callable[[Cell], str]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    table.add_column("routine", no_wrap=True)
+    for column in counts.columns:
+        table.add_column(column, overflow="fold")
+    several = len(counts.sections) > 1
+    for section in counts.sections:
+        if several:
+            table.add_row(Text(section.program, style="bold"))
+        for row in section.rows:
+            name = f"  {row.name}" if several else row.name
+            table.add_row(name, *(_cell(cell, write) for cell in row.cells))
+    return table
+
+
+def _height(counts: Grid, write: Callable[[Cell], str]) -> int:
+    """Lines of the table below its head."""
+    rows = [row for section in counts.sections for row in section.rows]
+    lines = (max(write(cell).count("\n") for cell in row.cells if cell) + 1 for row in rows)
+    return sum(lines) + len(counts.sections)
+
+
+def _in_line(cell: Cell) -> str:
+    return cell.text
+
+
+def _stacked(cell: Cell) -> str:
+    return cell.text.replace(", ", ",\n")
+
+
+def _brief(cell: Cell) -> str:
+    return cell.brief.replace(", ", ",\n")
+
+
+def _cell(cell: Cell | None, write: Callable[[Cell], str]) -> Text:
     if cell is None:
         return Text("-", style="dim")
-    return Text(cell.text.replace(", ", separator), style="bold red" if cell.failed else "green")
+    return Text(write(cell), style="bold red" if cell.failed else "green")
 
 
 def _print_remarks(console: Console, summary: SessionSummary) -> None:
     """Notes of the session, and why cases were skipped."""
     remarks = [f"note: {note}" for note in summary.notes]
-    for reason, number in overview.reasons(summary, Verdict.SKIPPED):
+    skipped = overview.reasons(summary.results, Verdict.SKIPPED)
+    for reason, number in skipped[:MOST_REMARKS]:
         remarks.append(f"skipped: {formats.plural(number, 'case')}: {reason or 'no reason given'}")
+    if more := skipped[MOST_REMARKS:]:
+        cases = formats.plural(sum(number for _, number in more), "case")
+        remarks.append(f"skipped: {cases} for {formats.plural(len(more), 'other reason')}")
     for remark in remarks:
         _print(console, Text(one_line(remark), style="cyan"))
     if remarks:
@@ -123,6 +161,20 @@ def _print_cases(
     console.print()
 
 
+def _print_unlisted(
+    console: Console, named: Sequence[CaseResult], listed: Sequence[CaseResult], session: str
+) -> None:
+    """How many cases were not listed, of what kind, and where they are."""
+    kinds = Counter(str(r.verdict) for r in named)
+    kinds.subtract(str(r.verdict) for r in listed)
+    rest = {word: number for word, number in kinds.items() if number}
+    if rest:
+        more = f"and {formats.whole(sum(rest.values()))} more ({overview.counts_text(rest)})"
+        where = f"all cases are in summary.json of session {session}"
+        _print(console, Text(one_line(f"{more}; {where}"), style="yellow"))
+        console.print()
+
+
 def _details(result: CaseResult) -> tuple[str, str]:
     """The reason and the command; empty where there is none."""
     return one_line(result.reason), f"rerun: {one_line(result.rerun)}" if result.rerun else ""
@@ -131,10 +183,10 @@ def _details(result: CaseResult) -> tuple[str, str]:
 def _numbers(result: CaseResult) -> tuple[str, ...]:
     return (
         str(result.verdict),
-        formats.microseconds(result.value),
-        formats.microseconds(result.reference),
-        formats.band(result.band),
-        formats.ratio(result.value, result.reference),
+        formats.quantity(result.value, result.unit),
+        formats.number(result.reference, result.unit),
+        formats.band(result.band, result.unit),
+        formats.factor(result.slowdown),
     )
 
 
@@ -145,12 +197,15 @@ def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join([first, *numbers, *row[len(widths) :]])
 
 
-def _print_last_line(console: Console, summary: SessionSummary) -> None:
+def _print_last_lines(console: Console, summary: SessionSummary, counts: Grid) -> None:
+    """Whether all is well: each program by itself, and the whole."""
     contradiction = overview.contradiction(summary)
     if contradiction:
         _print(console, Text(f"error: {contradiction}", style="bold red"))
+    for section in counts.sections if len(counts.sections) > 1 else ():
+        _print(console, Text(one_line(f"{section.program}: {section.counts}")))
     style = "bold green" if summary.good else "bold red"
-    _print(console, Text(overview.last_line(summary), style=style))
+    _print(console, Text(one_line(overview.last_line(summary)), style=style))
 
 
 def _print(console: Console, text: Text) -> None:

@@ -1,4 +1,7 @@
-"""The trials behind a value: read from the results store, and chosen for a picture."""
+"""The trials behind a value: read from the results store, and chosen for a picture.
+
+Programs that print one value for a case have none; their cases are left out here by that.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from postprocess.errors import UsageError
 from postprocess.overview import worst_first
 from postprocess.statistics import removed_by_filter
 from postprocess.summaries import SessionSummary
-from postprocess.verdicts import CaseResult
+from postprocess.verdicts import CaseResult, is_healthy
 
 COLUMNS = ("session", "key", "launch", "t_max", "late", "dropped", "headline", "median")
 MOST_FAILED = 60  #: pictures of failed cases: a report of a very bad night must still open
@@ -52,7 +55,7 @@ class TrialsOfCase:
 def read(frame: pl.DataFrame, session: str) -> dict[str, tuple[Trials, ...]]:
     """Trials of every case of a session by the case's key, launches in order.
 
-    Cases without whole trials are left out. Raises UsageError if the store lacks a column.
+    Cases without trials, or without whole ones, are left out. Raises UsageError if the store lacks a column.
     """
     missing = [name for name in COLUMNS if name not in frame.columns]
     if missing and not frame.is_empty():
@@ -60,7 +63,8 @@ def read(frame: pl.DataFrame, session: str) -> dict[str, tuple[Trials, ...]]:
     found: dict[str, list[Trials]] = {}
     if frame.is_empty():
         return {}
-    rows = frame.filter(pl.col("session") == session).select(COLUMNS).sort("key", "launch")
+    with_trials = (pl.col("session") == session) & (pl.col("t_max").list.len() > 0)
+    rows = frame.filter(with_trials).select(COLUMNS).sort("key", "launch")
     for row in rows.iter_rows(named=True):
         trials = _trials(row)
         if trials:
@@ -72,7 +76,7 @@ def of_failed(
     summary: SessionSummary, trials: dict[str, tuple[Trials, ...]]
 ) -> tuple[list[TrialsOfCase], int]:
     """Failed cases that have trials, the worst first; and how many more are not drawn."""
-    having = [r for r in worst_first(summary.failed) if r.case.key in trials]
+    having = [r for r in worst_first(summary.failed) if _has_trials(r, trials)]
     chosen = [TrialsOfCase(r, trials[r.case.key]) for r in having[:MOST_FAILED]]
     return chosen, len(having) - len(chosen)
 
@@ -81,8 +85,11 @@ def representative(
     summary: SessionSummary, trials: dict[str, tuple[Trials, ...]]
 ) -> list[TrialsOfCase]:
     """A few healthy cases, each with the reason why it is worth a look."""
-    failed = set(map(id, summary.failed))
-    rest = [r for r in summary.results if id(r) not in failed and r.case.key in trials]
+    rest = [
+        r
+        for r in summary.results
+        if is_healthy(r.verdict, summary.strict) and _has_trials(r, trials)
+    ]
     chosen: dict[str, TrialsOfCase] = {}
     for why, worth in _WORTH_A_LOOK:
         candidates = [r for r in rest if r.case.key not in chosen and worth(r) > 0]
@@ -90,6 +97,11 @@ def representative(
             best = max(candidates, key=worth)
             chosen[best.case.key] = TrialsOfCase(best, trials[best.case.key], why)
     return list(chosen.values())
+
+
+def _has_trials(result: CaseResult, trials: dict[str, tuple[Trials, ...]]) -> bool:
+    """Whether a case can be drawn trial by trial: its statistics are of trials, and these were kept."""
+    return result.summary is not None and result.case.key in trials
 
 
 def _trials(row: dict[str, Any]) -> Trials | None:

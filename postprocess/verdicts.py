@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
+from postprocess import units
 from postprocess.cases import Case
 from postprocess.statistics import Summary
 
@@ -40,19 +41,21 @@ STRICT_HEALTHY = HEALTHY - {Verdict.PROVISIONAL, Verdict.SKIPPED}
 
 @dataclass(frozen=True)
 class CaseResult:
-    """A case with its verdict and everything the verdict rests on. Times in seconds."""
+    """A case with its verdict and everything the verdict rests on. Values are in ``unit``."""
 
     case: Case
     verdict: Verdict
     reason: str = ""  #: one line for people; empty for ``pass``
     value: float | None = None  #: the headline
-    unit: str = "s"
+    unit: str = units.SECONDS
     reference: float | None = None
     band: tuple[float, float] | None = None  #: (lower, upper)
     launches: int = 0  #: launches behind ``value``
     reference_launches: int = 0  #: launches behind ``reference``
     summary: Summary | None = None
     rerun: str = ""  #: command that measures just this case again
+    #: Every column of the row of a program without trials, by its header words.
+    figures: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     @property
     def beyond(self) -> bool:
@@ -60,6 +63,13 @@ class CaseResult:
         if self.value is None or self.band is None:
             return False
         return not self.band[0] <= self.value <= self.band[1]
+
+    @property
+    def slowdown(self) -> float | None:
+        """How many times as slow as its reference: above 1 is worse in every unit. None if unknown."""
+        if not self.value or not self.reference:
+            return None
+        return units.slowdown(self.value, self.reference, self.unit)
 
     def entry(self) -> dict[str, Any]:
         """The case as one object of the summary file: the key, its parts, and the result."""
@@ -77,6 +87,7 @@ class CaseResult:
             "launches": self.launches,
             "reference_launches": self.reference_launches,
             "statistics": summary,
+            "figures": dict(self.figures),
             "rerun": self.rerun,
         }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ import polars as pl
 from postprocess.bands import band
 from postprocess.cases import Case
 from postprocess.judge import judge
+from postprocess.measurement import Measurement
 from postprocess.references import Reference
 from postprocess.statistics import summarise
 from postprocess.store import Row, read_sessions, write_session
@@ -116,7 +118,9 @@ def hostile(night: Night, text: str = HOSTILE) -> Night:
     more["machine"] = document["machine"] | {"host": text, "cpu_model": text, "kernel": text}
     names = ("library", "origin", "mpicc", "mpiexec")
     more["environments"] = [e | dict.fromkeys(names, text) for e in document["environments"]]
-    names = ("outcome", "reason", "directory")
+    names = ("version", "compiler", "flags", "spec")
+    more["programs"] = [each | dict.fromkeys(names, text) for each in document["programs"]]
+    names = ("start", "outcome", "reason", "directory")
     more["launches"] = [launch | dict.fromkeys(names, text) for launch in document["launches"]]
     more["phases"] = {text: 1.0}
     results = [replace(result, reason=text, rerun=text) for result in night.results]
@@ -185,7 +189,8 @@ def _measure(
     trials = _trials(random, center * factor * math.exp(random.normal(0, 0.02)), case)
     summary = summarise(trials)
     reference = Reference(case, center, 0.04, launches)
-    result = judge(case, summary.headline, summary, reference)
+    measured = Measurement(summary.headline, best=summary.minimum, summary=summary)
+    result = judge(case, measured, reference)
     if factor == 1.0 and result.verdict is Verdict.REGRESSED:
         result = replace(result, verdict=Verdict.CLEARED, reason="did not repeat in 3 launches")
     night.results.append(replace(result, rerun=rerun(case)))
@@ -198,21 +203,22 @@ def _measure(
             case,
             result.verdict,
             result.reason,
-            center,
-            limits.lower,
-            limits.upper,
-            summary,
-            trials,
-            trials * 0.8,
-            trials * 1.05,
-            trials * 0.02,
-            [False] * TRIALS,
-            1,
-            LIBRARIES[case.environment],
-            "0.1.0",
-            "0123456789abcdef",
-            "",
-            "{}",
+            reference=center,
+            lower=limits.lower,
+            upper=limits.upper,
+            value=summary.headline,
+            summary=summary,
+            t_max=trials,
+            t_min=trials * 0.8,
+            t_global=trials * 1.05,
+            skew=trials * 0.02,
+            late=[False] * TRIALS,
+            dropped=1,
+            mpi_library=LIBRARIES[case.environment],
+            suite_version="0.1.0",
+            source_hash="0123456789abcdef",
+            spec_hash="",
+            provenance="{}",
         )
     )
 
@@ -238,17 +244,31 @@ def _trials(random: np.random.Generator, typical: float, case: Case) -> np.ndarr
 
 
 def _launches(results: Sequence[CaseResult]) -> list[dict[str, Any]]:
-    starts = sorted({(r.case.environment, r.case.processes, r.case.per_node) for r in results})
-    outcomes = {
-        (r.case.environment, r.case.processes): r
-        for r in results
-        if r.verdict in (Verdict.TIMEOUT, Verdict.CRASHED)
-    }
-    return [_launch(*start, outcomes.get(start[:2])) for start in starts]
+    starts = Counter(map(_start, results))
+    outcomes = {_start(r): r for r in results if r.verdict in (Verdict.TIMEOUT, Verdict.CRASHED)}
+    return [_launch(*start, starts[start], outcomes.get(start)) for start in sorted(starts)]
 
 
-def _launch(environment: str, p: int, per_node: int, bad: CaseResult | None) -> dict[str, Any]:
+def _start(result: CaseResult) -> tuple[str, str, str, int, int]:
+    """What decides in which start a case is: each benchmark of OSU has one of its own."""
+    case = result.case
+    start = case.routine if case.program == "osu" else ""
+    return case.program, start, case.environment, case.processes, case.per_node
+
+
+def _launch(
+    program: str,
+    start: str,
+    environment: str,
+    p: int,
+    per_node: int,
+    cases: int,
+    bad: CaseResult | None,
+) -> dict[str, Any]:
     return {
+        "program": program,
+        "start": start,
+        "cases": cases,
         "environment": environment,
         "partition": "cpu",
         "processes": p,
@@ -289,7 +309,7 @@ _TROUBLE: list[
 ]
 
 _FRAME: dict[str, Any] = {
-    "schema": 1,
+    "schema": 2,
     "plumbline": "0.1.0",
     "session": SESSION,
     "mode": "nightly",
@@ -312,6 +332,17 @@ _FRAME: dict[str, Any] = {
             {"level": 3, "type": "Unified", "bytes": 33554432, "shared_by": 8},
         ],
     },
+    "programs": [
+        {
+            "environment": name,
+            "program": "mpicost",
+            "version": "0.1.0",
+            "compiler": "gcc 12.2.0",
+            "flags": "-O2",
+            "spec": "",
+        }
+        for name in LIBRARIES
+    ],
     "environments": [
         {
             "name": name,

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from postprocess import overview
+from postprocess.formats import plural
 from postprocess.summaries import parse_summary
-from postprocess.verdicts import Verdict
+from postprocess.verdicts import CaseResult, Verdict
 from tests import report_samples as samples
+from tests import size_samples as sizes
 
 NIGHT = samples.bad_night()
 SUMMARY = parse_summary(NIGHT.document())
+THREE = sizes.three_programs()
 
 
 def test_every_verdict_has_its_place_in_the_order():
@@ -24,33 +31,35 @@ def test_the_larger_ratio_comes_first_among_equals():
     assert ratios == sorted(ratios, reverse=True)
 
 
-def test_the_grid_counts_every_case_once():
-    grid = overview.grid(SUMMARY)
-    assert grid.columns == tuple(sorted(samples.LIBRARIES))
-    assert [row for row, _ in grid.rows] == sorted(samples.SIZES)
-    cells = [cell for _, row in grid.rows for cell in row]
-    assert sum(sum(cell.counts.values()) for cell in cells) == len(NIGHT.results)
-    assert sum(cell.failed for cell in cells) == len(SUMMARY.failed)
+def test_half_the_bandwidth_is_as_bad_as_twice_the_time():
+    slower, slow, halved = (
+        CaseResult(case, Verdict.REGRESSED, value=value, reference=1e-6, unit=unit)
+        for case, value, unit in (
+            (sizes.cases(sizes=(8,))[0], 3e-6, "s"),
+            (sizes.cases(sizes=(16,))[0], 1.9e-6, "s"),
+            (sizes.cases(sizes=(32,))[0], 0.5e-6, "MB/s"),
+        )
+    )
+    assert overview.worst_first([slow, halved, slower]) == [slower, halved, slow]
 
 
-def test_the_grid_leaves_holes_and_tells_partitions_apart():
-    one, other, _ = (r for r in NIGHT.results if r.case.layout == "2x2" and r.case.bytes == 0)
-    moved = replace(other, case=replace(other.case, partition="fat"))
-    grid = overview.grid(replace(SUMMARY, results=(one, moved)))
-    assert grid.columns == ("cpu:impi-2021.16.0", "fat:mpich-5.0.2")
-    assert [cell and cell.text for cell in grid.rows[0][1]] == ["1 pass", "1 pass"]
-    renamed = replace(moved, case=replace(moved.case, routine="bcast"))
-    holes = overview.grid(replace(SUMMARY, results=(one, renamed)))
-    assert [[cell is None for cell in row] for _, row in holes.rows] == [
-        [False, True],
-        [True, False],
-    ]
+def test_many_cases_of_one_kind_do_not_hide_the_others():
+    planned = sizes.cases()
+    crashed = [sizes.lost(case) for case in planned if case.program == "imb"]
+    slow = [sizes.measured(case, 3.0) for case in planned if case.program == "osu"]
+    chosen = overview.some_of_each([*crashed, *slow], 20)
+    assert [str(r.verdict) for r in chosen] == 10 * ["crashed"] + 10 * ["regressed"]
+    alone = overview.some_of_each([*crashed, slow[0]], 20)
+    assert [str(r.verdict) for r in alone] == 19 * ["crashed"] + ["regressed"]
 
 
-def test_the_tone_of_a_cell():
-    assert overview.Cell({"pass": 2, "regressed": 1}, 1).tone == "bad"
-    assert overview.Cell({"pass": 2, "provisional": 1}, 0).tone == "good"
-    assert overview.Cell({"provisional": 1, "skipped": 2}, 0).tone == "fair"
+@given(st.lists(st.sampled_from(THREE.results), unique_by=id), st.integers(0, 40))
+def test_of_each_kind_some_are_chosen_the_worst_first(results, most):
+    chosen = overview.some_of_each(results, most)
+    assert len(chosen) == min(most, len(results))
+    assert chosen == [r for r in overview.worst_first(results) if r in chosen]
+    kinds = {(r.verdict, r.case.program) for r in results}
+    assert len({(r.verdict, r.case.program) for r in chosen}) == min(most, len(kinds))
 
 
 def test_cases_of_a_lost_launch_are_one_trouble_and_measured_ones_each_their_own():
@@ -67,4 +76,29 @@ def test_cases_of_a_lost_launch_are_one_trouble_and_measured_ones_each_their_own
 
 
 def test_reasons_are_counted():
-    assert overview.reasons(SUMMARY, Verdict.SKIPPED) == [("no Spack", 12)]
+    assert overview.reasons(SUMMARY.results, Verdict.SKIPPED) == [("no Spack", 12)]
+
+
+@pytest.mark.parametrize(
+    ("reasons", "told"),
+    [
+        ({"no Spack; ./plumbline doctor says why": 1204}, "1,204 skipped: no Spack"),
+        ({"": 2}, "2 skipped: no reason given"),
+        ({"no Spack": 3, "2 processes only": 1}, "4 skipped: 3 no Spack; 1 2 processes only"),
+        (
+            {"a": 5, "b": 4, "c": 3, "d": 2, "e": 1},
+            "15 skipped: 5 a; 4 b; 3 c; 3 for 2 other reasons",
+        ),
+        ({"x" * 100: 1}, f"1 skipped: {'x' * 57}..."),
+    ],
+)
+def test_the_reasons_for_skipping_are_in_the_line_that_counts(reasons, told):
+    planned = iter(sizes.cases(routines=40))
+    results = [
+        CaseResult(next(planned), Verdict.SKIPPED, reason)
+        for reason, number in reasons.items()
+        for _ in range(number)
+    ]
+    assert overview.totals(results) == f"{plural(len(results), 'case')}: {told}"
+    line = overview.last_line(replace(SUMMARY, results=tuple(results), exit_status=1))
+    assert line.endswith(f" {told} (exit status 1)")

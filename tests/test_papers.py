@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from postprocess.sheets import Sheet, text
 from postprocess.summaries import parse_summary
 from tests import papers_samples as samples
 from tests import report_samples
+from tests import size_samples as sizes
 from tests.report_samples import SESSION
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -180,6 +182,34 @@ def test_a_session_with_nothing_to_compare_is_one_line(tmp_path, handler, capsys
     assert output == ""
     assert errors.count("\n") == 1
     assert "nothing to compare; choose a session with several process counts" in errors
+
+
+def test_other_programs_change_nothing(summary):
+    """OSU and IMB have routines of the same names, more of them, other units, and an MPI of their own."""
+    strangers = [
+        replace(r, case=replace(r.case, environment=name, partition=partition))
+        for name, partition in (("openmpi", "torus"), ("simgrid-mpich", "torus"), ("impi", "new"))
+        for r in sizes.healthy(
+            sizes.cases(processes=(8, 128), environments=["mpich-5.0.2"])
+        ).results
+    ]
+    both = replace(summary, results=(*strangers, *summary.results))
+    assert as_text(parts(both)) == as_text(parts(summary))
+    assert parts(both) == parts(summary)
+    assert parts(replace(summary, results=tuple(strangers))) == []
+    assert parts(replace(summary, results=tuple(strangers)), "torus", 128) == []
+
+
+def test_each_line_of_the_page_has_the_sign_of_its_key(summary, tmp_path):
+    """An MPI that only others were measured with takes no style away."""
+    (first, *_) = summary.results
+    stranger = replace(first, case=replace(first.case, program="osu", environment="a"))
+    pages = []
+    for results in (summary.results, (stranger, *summary.results)):
+        known = replace(summary, results=results)
+        path = write(tmp_path, known, parts(known))[1]
+        pages.append(re.sub(r"f\d+-", "", path.read_text()))
+    assert pages[0] == pages[1]
 
 
 def test_printed_figures_that_cannot_be_read_are_one_line(tmp_path, summary, monkeypatch):

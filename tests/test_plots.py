@@ -10,7 +10,7 @@ import matplotlib
 import numpy as np
 import pytest
 
-from postprocess import legend, plots, series
+from postprocess import formats, legend, plots, series
 from postprocess.series import Line, Panel, Point
 from postprocess.trials import Trials, TrialsOfCase
 from tests import report_samples as samples
@@ -77,7 +77,7 @@ def test_one_process_count_shows_points_values_and_bars():
     svg = plots.lines(panel)
     shown = texts(svg)
     assert shown.count("2") == 1
-    values = {plots.microseconds(line.points[0].value) for line in panel.lines}
+    values = {formats.microseconds(line.points[0].value) for line in panel.lines}
     assert values <= set(shown)
     places = [e.get("x") for e in ET.fromstring(svg).iter("use") if "series" in e.get("style", "")]
     assert len(set(places)) == 3
@@ -126,8 +126,28 @@ def test_any_sizes_can_be_drawn(sizes):
     points = tuple(Point(x, 1e-6, None, False) for x in sizes)
     svg = plots.lines(Panel("2 processes", "bytes", (Line("mpich", 0, points),)))
     labels = [text for text in texts(svg) if text and text.endswith(" B")]
-    assert len(series_markers(svg)) == len(sizes)
+    assert len(series_markers(svg)) == min(len(sizes), plots.MOST_MARKED)
     assert 1 <= len(labels) <= 12
+
+
+def test_every_point_of_a_long_line_is_seen():
+    """A line has its marker at every few points only, but one that no line leads to has its own."""
+    values = [None, 1e-6, None, *[3e-6] * 21]
+    svg = plots.lines(small_panel(*values, x="bytes", band=None))
+    assert len(series_markers(svg)) == len(range(3, 24, 3)) + 1
+    first = plots.lines(small_panel(*values[1:], x="bytes", band=None))
+    assert len(series_markers(first)) == len(range(3, 23, 3)) + 1
+
+
+def test_bandwidth_is_drawn_in_megabytes_per_second():
+    points = tuple(Point(2**n, 100.0 * 2**n, (80.0 * 2**n, 120.0 * 2**n), False) for n in range(5))
+    panel = Panel("bw", "bytes", (Line("mpich", 0, points),), unit="MB/s")
+    svg = plots.lines(panel)
+    assert {"MB/s", "100", "1000"} <= set(texts(svg))
+    assert "µs" not in texts(svg)
+    assert 'aria-label="bw: bandwidth over bytes for mpich' in svg
+    alone = replace(panel, lines=(Line("mpich", 0, points[:1]),))
+    assert "100.0" in texts(plots.lines(alone))
 
 
 def test_noise_does_not_fill_the_axis():

@@ -12,12 +12,14 @@ import polars as pl
 import pytest
 from markdown_it import MarkdownIt
 
-from postprocess import atomic, report, series, trials
+from postprocess import atomic, formats, report, series, trials
+from postprocess import sizes as sizes_view
 from postprocess.errors import UsageError
 from postprocess.harmless import one_line
 from postprocess.summaries import parse_summary
 from postprocess.verdicts import Verdict
 from tests import report_samples as samples
+from tests import size_samples as sizes
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 MARKDOWN = MarkdownIt("gfm-like", {"linkify": False, "html": True})
@@ -316,6 +318,105 @@ def test_a_very_bad_night_stays_small(tmp_path, monkeypatch):
     assert sum(": time over " in label for label in labels) <= 35
     assert f"{len(planned) - 5} more are not drawn" in found.text
     assert len(text) < 5_000_000
+
+
+@pytest.fixture(scope="module")
+def three() -> samples.Night:
+    return sizes.three_programs()
+
+
+@pytest.fixture(scope="module")
+def three_html(three) -> str:
+    return html_of(three, pl.DataFrame())
+
+
+@pytest.fixture(scope="module")
+def three_page(three_html) -> Page:
+    return Page(three_html)
+
+
+def test_every_program_has_its_section(three_page):
+    assert three_page.open == []
+    heads = ["mpicost: time over processes and bytes", "imb: size by size", "osu: size by size"]
+    places = [three_page.text.index(head) for head in heads]
+    assert places == sorted(places)
+    assert {target[1:] for target in three_page.values("href")} <= set(three_page.values("id"))
+
+
+def test_every_value_of_osu_and_imb_stands_there_with_its_band(three, three_html):
+    tables = re.findall(r'<table class="sizes">.*?</table>', three_html, re.S)
+    cells = [re.findall(r"<td[^>]*>(.*?)</td>", table, re.S) for table in tables]
+    expected = Counter()
+    for r in three.results:
+        if r.case.program != "mpicost" and r.value is not None:
+            expected[formats.band(r.band, r.unit)] += 1
+    found = Counter(cell for row in cells for cell in row if " to " in cell)
+    assert found == expected
+    assert sum(cell.endswith("skipped") for row in cells for cell in row) == 241
+    assert sum(cell.endswith("crashed") for row in cells for cell in row) == 20
+
+
+def test_what_failed_or_lies_outside_comes_first(three_page):
+    text = three_page.text
+    imb, osu = text.index("imb: size by size"), text.index("osu: size by size")
+    assert imb < text.index("Failed, or outside a band") < text.index("The others") < osu
+    findings = text[text.index("Failed, or outside a band", osu) : text.index("The others", osu)]
+    assert "4 failed" in findings
+    assert "1 outside the band" in findings
+
+
+def test_bandwidth_is_told_as_bandwidth(three, three_page):
+    text = markdown_of(three)
+    slow = [r for r in three.results if r.unit == "MB/s" and r.verdict is Verdict.REGRESSED]
+    assert len(slow) == 4
+    for report_text in (text, three_page.text):
+        assert "2 times as slow as its reference" in report_text
+        for r in slow:
+            assert formats.quantity(r.value, "MB/s") in report_text
+    drawn = [label for label in three_page.values("aria-label") if label]
+    assert any(label.startswith("bw: bandwidth over bytes") for label in drawn)
+    assert any(label.startswith("allgather: time over bytes") for label in drawn)
+    assert any("MB/s" in line and " 2.00 " in line for line in text.splitlines())
+
+
+def test_figures_of_a_failed_case_are_told(three_page):
+    assert re.search(r"Iterations 1000, Min [\d.]+, Max [\d.]+", three_page.text)
+
+
+def test_how_a_program_was_built_is_told(three, three_page):
+    for text in (three_page.text, markdown_of(three)):
+        assert "gcc 12.2.0" in text
+        assert "-O2" in text
+
+
+def test_hostile_names_of_figures_are_shown_and_not_obeyed(three):
+    few = [r for r in three.results if r.case.routine == "bw" and r.case.bytes >= 2**16]
+    hostile = replace(three, results=[replace(r, figures={samples.HOSTILE: 1.0}) for r in few])
+    plain = replace(three, results=[replace(r, figures={"x": 1.0}) for r in few])
+    pages = [Page(html_of(night, pl.DataFrame())) for night in (hostile, plain)]
+    assert pages[0].tags == pages[1].tags
+
+
+def test_a_large_night_is_a_page_that_opens(monkeypatch):
+    """Thousands of cases: a page of few megabytes that says what it leaves out."""
+    monkeypatch.setattr(sizes_view, "MOST_PANELS", 12)
+    monkeypatch.setattr(report, "MOST_TROUBLES", 20)
+    planned = sizes.cases(routines=45)
+    night = sizes.three_programs(planned)
+    slow = {case: sizes.measured(case, 3.0) for case in planned[::50]}
+    night.results = list(({r.case: r for r in night.results} | slow).values())
+    assert len(night.results) > 5000
+    text = html_of(night, pl.DataFrame())
+    page = Page(text)
+    labels = [label for label in page.values("aria-label") if label]
+    assert sum(" over bytes for " in label for label in labels) - 4 * 7 <= 12
+    assert len(text) < 3_000_000
+    assert re.search(r"\d+ further diagrams not shown; every case is in summary.json", page.text)
+    summary = parse_summary(night.document())
+    named = page.text.count("./plumbline run ")
+    assert f"{len(summary.failed) - named} further failed cases not named here" in page.text
+    assert "imb: 2,700 cases" not in page.text  # its own line has the counts
+    assert "2,700 cases: " in page.text
 
 
 def test_templates_come_with_the_package():

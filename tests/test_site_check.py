@@ -90,17 +90,16 @@ def test_a_simulated_machine_costs_the_node_on_which_it_is_simulated():
 
 def test_what_was_measured_before_is_better_than_a_rule():
     launches = [launch(4, 4), launch(5, 4)]
-    known = {("local:cpu", "mpich-5_0_2", 4, 4, 2): 3600.0}
+    known = {("local:cpu", "mpich-5_0_2", "mpicost", 4, 4, 2): 3600.0}
     assert cost(launches[:1], known).node_seconds == 3600
-    rule = "1 launch roughly, 1 s and 6 ms a trial"
+    rule = "1 job roughly, 1 s a start, 6 ms a trial, 0.1 s a size"
     rest = "whole nodes, no waiting in a queue"
     assert how_estimated(launches, known) == (
-        f"estimated: 1 launch as long as the last time; {rule}; {rest}"
+        f"estimated: 1 job as long as the last time; {rule}; {rest}"
     )
     assert how_estimated(launches[1:], known) == f"estimated: {rule}; {rest}"
     assert (
-        how_estimated(launches[:1], known)
-        == f"estimated: 1 launch as long as the last time; {rest}"
+        how_estimated(launches[:1], known) == f"estimated: 1 job as long as the last time; {rest}"
     )
 
 
@@ -121,7 +120,7 @@ def test_a_launch_that_its_queue_would_end_is_a_fault(work, path):
     reading = read_site(work, path)
     limit = HERE.scheduler.queue("standard").seconds
     place = {"partition": "mine:standard", "time_limit": limit + 1}
-    text = f"partition 'standard': a launch of 4 processes, 4 per node asks for {duration(limit)}"
+    text = f"partition 'standard': a job of 4 processes, 4 per node asks for {duration(limit)}"
     found = too_long(reading, [launch(2, 2), launch(4, 4, **place)], HERE.scheduler)
     assert [line.partition(", and")[0] for line in found] == [text]
     assert (

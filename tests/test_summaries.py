@@ -9,6 +9,7 @@ import pytest
 from postprocess.errors import UsageError
 from postprocess.summaries import load_summary, parse_summary
 from tests import report_samples as samples
+from tests import size_samples as sizes
 
 
 @pytest.fixture
@@ -30,6 +31,45 @@ def test_failed_and_good(document):
     words = {str(result.verdict) for result in summary.failed}
     assert words == {"regressed", "timeout", "incorrect"}
     assert not summary.good
+
+
+def earlier(document):
+    """The same summary as the version before wrote it, which knew no program but mpicost."""
+    added = {"launches": ("program", "start", "cases"), "cases": ("figures",)}
+    del document["programs"]
+    for key, names in added.items():
+        for each in document[key]:
+            for name in names:
+                del each[name]
+    return document | {"schema": 1}
+
+
+def test_figures_and_units_come_back_as_they_were_written(tmp_path):
+    night = sizes.three_programs()
+    summary = load_summary(night.write(tmp_path) / "summary.json")
+    assert list(summary.results) == night.results
+    assert {result.unit for result in summary.results} == {"s", "MB/s"}
+    (found,) = [
+        r for r in summary.results if r.case.key.endswith("mpich-5.0.2:osu:bw:warm-barrier:2x2:8")
+    ]
+    assert set(found.figures) == {"Iterations", "Min", "Max"}
+
+
+def test_a_summary_of_the_version_before_is_still_read(document):
+    now = parse_summary(document)
+    then = parse_summary(earlier(document))
+    assert then.results == now.results
+    assert then.programs == ()
+    assert {(launch.program, launch.start, launch.cases) for launch in then.launches} == {
+        ("mpicost", "", 0)
+    }
+
+
+@pytest.mark.parametrize("key", ["launches", "cases"])
+def test_damage_of_the_version_before_is_one_line_too(document, key):
+    for value in ("x", ["x"], [[]]):
+        with pytest.raises(UsageError, match=f"there: {key}"):
+            parse_summary(earlier(json.loads(json.dumps(document))) | {key: value}, "there")
 
 
 def wrong_counts(document):
@@ -61,7 +101,7 @@ def name_that_is_no_name(document):
     ("damage", "named"),
     [
         (lambda d: d.pop("schema"), "schema"),
-        (lambda d: d.update(schema=2), "schema"),
+        (lambda d: d.update(schema=3), "schema: 3 is neither 1 nor 2"),
         (lambda d: d.pop("notes"), "notes"),
         (lambda d: d.update(exit_status="0"), "exit_status"),
         (lambda d: d.update(strict=0), "strict"),
@@ -77,6 +117,12 @@ def name_that_is_no_name(document):
         (half_a_band, "cases[0]: band"),
         (text_for_a_value, "cases[0]: value"),
         (name_that_is_no_name, "cases[0]: routine"),
+        (lambda d: d["cases"][0].update(unit="ms"), "cases[0]: unit"),
+        (lambda d: d["cases"][0].update(figures=[]), "cases[0]: figures"),
+        (lambda d: d["cases"][0].update(figures={"max": "3"}), "cases[0]: figures.max"),
+        (lambda d: d["launches"][0].pop("program"), "launches[0]: program"),
+        (lambda d: d["programs"][0].update(flags=None), "programs[0]: flags"),
+        (lambda d: d.pop("programs"), "programs"),
     ],
 )
 def test_damage_is_one_line_with_file_key_and_fix(document, damage, named):

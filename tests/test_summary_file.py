@@ -14,9 +14,10 @@ from postprocess.errors import UsageError
 from postprocess.judgement import Finished, verdicts
 from postprocess.launches import Outcome
 from postprocess.preparation import Prepared
+from postprocess.programs import Program
 from postprocess.reference_book import ReferenceBook
 from postprocess.summaries import load_summary, parse_summary
-from postprocess.summary_file import Session, document, environments, write_summary
+from postprocess.summary_file import Session, document, environments, programs, write_summary
 from postprocess.verdicts import Verdict, exit_status
 from site_configs.inventory import Inventory
 from site_configs.machine import Machine
@@ -124,9 +125,47 @@ def test_each_case_has_its_key_its_parts_and_how_to_run_it_again(tmp_path: Path)
     assert entry["rerun"].startswith("./plumbline run --environment mpich-5_0_2")
 
 
+def test_each_program_is_told_as_it_was_built(tmp_path: Path):
+    """The optimisation level with which a benchmark was built stands beside its numbers."""
+    done = finished(tmp_path)
+    osu = Program("mpich-5_0_2", "osu", "/p", "osu@8.0/abc", "8.0", "gcc 12.2.0", "-O2 -g")
+    benchmark = replace(done, launch=replace(done.launch, program="osu", start="bw"), built=osu)
+    skipped = replace(done, launch=replace(done.launch, program="imb", cases=()))
+    assert programs([done, benchmark, benchmark, skipped]) == [
+        {
+            "environment": "mpich-5_0_2",
+            "program": "mpicost",
+            "version": "unknown",
+            "compiler": "unknown",
+            "flags": "unknown",
+            "spec": done.spec,
+        },
+        {
+            "environment": "mpich-5_0_2",
+            "program": "osu",
+            "version": "8.0",
+            "compiler": "gcc 12.2.0",
+            "flags": "-O2 -g",
+            "spec": "osu@8.0/abc",
+        },
+    ]
+    summary = load_summary(written(tmp_path, [replace(done, built=osu)], ReferenceBook()))
+    assert summary.programs[0].flags == "-O2 -g"
+    (launch,) = summary.launches
+    assert (launch.program, launch.start, launch.cases) == ("mpicost", "", len(CASES))
+
+
+def test_sources_that_are_not_the_official_ones_are_told_beside_the_spec(tmp_path: Path):
+    osu = Program("mpich-5_0_2", "osu", "/p", "osu@8.0/abc", source="copy.tar.gz")
+    assert programs([replace(finished(tmp_path), built=osu)])[0]["spec"] == (
+        "osu@8.0/abc, sources: copy.tar.gz"
+    )
+
+
 def test_an_environment_that_a_site_declares_is_described_by_what_ran(tmp_path: Path):
     (entry,) = environments(Prepared(None, None), [finished(tmp_path)])
     assert (entry["name"], entry["origin"], entry["mpicc"]) == ("mpich-5_0_2", "site", "")
+    assert (entry["family"], entry["version"]) == ("mpich", "5.0.2")
     assert entry["library"].startswith("MPICH Version: 5.0.2")
 
 

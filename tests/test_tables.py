@@ -15,6 +15,7 @@ from postprocess.harmless import one_line
 from postprocess.summaries import SessionSummary, parse_summary
 from postprocess.verdicts import HEALTHY, Verdict
 from tests import report_samples as samples
+from tests import size_samples as sizes
 
 ESCAPE = "\x1b"
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -29,6 +30,23 @@ def bad() -> SessionSummary:
     return summary_of(samples.bad_night())
 
 
+@pytest.fixture(scope="module")
+def three() -> SessionSummary:
+    return summary_of(sizes.three_programs())
+
+
+@pytest.fixture(scope="module")
+def large() -> SessionSummary:
+    """A night of thousands of cases, a tenth of which came to nothing, and a few are slow."""
+    planned = sizes.cases(routines=60)
+    night = sizes.three_programs(planned)
+    slow = [sizes.measured(case, 4.0) for case in planned[::200]]
+    lost = [sizes.lost(case) for case in planned[1::10]]
+    others = {result.case: result for result in night.results}
+    others |= {result.case: result for result in [*slow, *lost]}
+    return summary_of(replace(night, results=list(others.values())))
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
@@ -38,7 +56,7 @@ def test_last_line_counts_every_verdict(bad):
     last = tables.render(bad, 80, False).splitlines()[-1]
     assert last == (
         "738 cases: 707 pass, 3 regressed, 2 cleared, 1 fast, 1 incorrect, 6 timeout, "
-        "6 provisional, 12 skipped (exit status 1)"
+        "6 provisional, 12 skipped: no Spack (exit status 1)"
     )
 
 
@@ -66,13 +84,58 @@ def test_each_failed_case_has_one_line_with_all_that_is_known(bad):
         assert result.reason in line
 
 
-def test_numbers_of_a_failed_case_are_in_microseconds():
+def test_numbers_of_a_failed_case_have_their_unit():
     night = samples.bad_night([c for c in samples.few_cases() if c.routine == "bcast"])
     slow = next(r for r in night.results if r.verdict is Verdict.REGRESSED)
     numbers = {"value": 1.5e-3, "reference": 0.5e-3, "band": (0.4e-3, 0.6e-3)}
     night.results = [replace(slow, **numbers)]
     line = tables.render(summary_of(night), 80, False).splitlines()[-3]
-    assert line.split()[:7] == ["regressed", "1500", "500.0", "400.0", "to", "600.0", "3.00"]
+    assert " ".join(line.split()).startswith("regressed 1500 us 500.0 400.0 to 600.0 3.00 local")
+    bandwidth = {"value": 400.0, "reference": 800.0, "band": (700.0, 900.0), "unit": "MB/s"}
+    night.results = [replace(slow, **bandwidth)]
+    line = tables.render(summary_of(night), 80, False).splitlines()[-3]
+    shown = "regressed 400.0 MB/s 800.0 700.0 to 900.0 2.00 local"
+    assert " ".join(line.split()).startswith(shown)
+
+
+def test_three_programs_have_their_sections_and_their_totals(three):
+    lines = tables.render(three, 80, False).splitlines()
+    heads = [line for line in lines if line in ("mpicost", "imb", "osu")]
+    assert heads == ["mpicost", "imb", "osu"]
+    assert lines[-2].startswith("osu: 723 cases: ")
+    assert lines[-3].startswith("imb: 663 cases: ")
+    assert lines[-4].startswith("mpicost: 171 cases: ")
+    assert lines[-1].startswith("1,557 cases: ")
+    assert lines[-2].endswith(" 241 skipped: no Spack")
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_the_grid_of_a_large_night_fits_a_screen(large, strict):
+    lines = COLOUR.sub("", tables.render(replace(large, strict=strict), 120, True)).splitlines()
+    assert lines.index("") <= tables.MOST_LINES + 1
+    assert all(len(line) <= 120 for line in lines[: lines.index("")])
+    assert len(lines) < 160
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_what_is_not_listed_is_counted_and_can_be_found(large, terminal, monkeypatch):
+    monkeypatch.setattr(tables, "MOST_IN_PIPE", 100)
+    text = COLOUR.sub("", tables.render(large, 120, terminal))
+    named = len(large.failed) + len(large.outliers)
+    listed = text.count("rerun: ")
+    assert listed == (tables.MOST_IN_TERMINAL if terminal else 100)
+    (line,) = [line for line in text.splitlines() if line.startswith("and ")]
+    assert line.startswith(f"and {named - listed:,} more (")
+    assert line.endswith(f"all cases are in summary.json of session {samples.SESSION}")
+    assert sum(int(n.replace(",", "")) for n in re.findall(r"([\d,]+) [a-z]+(?=[,)])", line)) == (
+        named - listed
+    )
+    kinds = {str(r.verdict) for r in large.failed}
+    assert kinds <= {line.split()[0] for line in text.splitlines() if line}
+
+
+def test_nothing_is_said_to_be_left_out_where_nothing_is(bad):
+    assert "more (" not in tables.render(bad, 80, False)
 
 
 def test_healthy_cases_are_counted_and_not_listed(bad):

@@ -11,9 +11,11 @@ import pytest
 from postprocess import trials
 from postprocess.errors import UsageError
 from postprocess.statistics import removed_by_filter
+from postprocess.store import Row
 from postprocess.summaries import parse_summary
 from postprocess.trials import Trials
 from tests import report_samples as samples
+from tests import size_samples as sizes
 
 NIGHT = samples.bad_night(samples.few_cases())
 SUMMARY = parse_summary(NIGHT.document())
@@ -117,3 +119,24 @@ def test_representatives_are_healthy_different_and_explained():
     assert not {c.result for c in chosen} & set(SUMMARY.failed)
     assert len({c.result.case for c in chosen}) == len({c.why for c in chosen}) == len(chosen)
     assert all(c.result.summary.bimodal for c in chosen if c.why == "two modes")
+
+
+def test_programs_without_trials_are_left_out_by_that():
+    """Their rows have a value and no trials; no picture, and no place among what is worth a look."""
+    three = sizes.three_programs()
+    others = [r for r in three.results if r.case.program != "mpicost" and r.value is not None]
+    rows = [
+        Row(samples.SESSION, "", 1, r.case, r.verdict, r.reason, unit=r.unit, value=r.value)
+        for r in others[::20]
+    ]
+    frame = replace(three, rows=[*NIGHT.rows, *rows]).frame()
+    known = trials.read(frame, samples.SESSION)
+    assert set(known) == set(trials.read(NIGHT.frame(), samples.SESSION))
+    summary = parse_summary(three.document())
+    assert [c.result for c in trials.representative(summary, known)] == [
+        c.result for c in trials.representative(SUMMARY, known)
+    ]
+    assert {c.result.case.program for c in trials.of_failed(summary, known)[0]} == {"mpicost"}
+    stray = {r.case.key: next(iter(known.values())) for r in others}
+    assert trials.of_failed(summary, stray) == ([], 0)
+    assert trials.representative(summary, stray) == []
