@@ -60,10 +60,15 @@ def tool_facts(work: WorkDirectory, prepared: Prepared) -> list[tuple[str, str]]
 
 
 def mpi_lines(found: Inventory) -> list[str]:
-    """Each MPI, usable or not, on two lines."""
+    """Each MPI on three lines, or two if it is not usable."""
     lines = []
     for mpi in found.mpis:
         lines += [f"{mpi.name} ({mpi.origin}) {mpi.mpicc}", f"    says {mpi.library}"]
+        imb = found.imb_of(mpi)
+        where = (
+            f"{imb.folder} (its binary interface fits)" if imb.folder else f"none: {imb.problem}"
+        )
+        lines.append(f"    IMB without Spack: {where}")
     for entry in found.unusable:
         lines += [f"not usable ({entry.origin}) {entry.mpicc}", f"    {entry.problem}"]
     return lines

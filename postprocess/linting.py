@@ -9,9 +9,9 @@ from postprocess import references, site_check
 from postprocess.errors import UsageError
 from postprocess.measure import look_at_plan
 from postprocess.plan import planned_cases
-from postprocess.preparation import is_site, site_names
 from postprocess.progress import Progress
 from postprocess.reframe_driver import Reframe, Selection
+from postprocess.site_files import is_site, site_names
 from postprocess.workdir import WorkDirectory
 
 EXAMPLE = "slurm_cluster.py"  #: the site on which a check is tried: it has partitions of many nodes

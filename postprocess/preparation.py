@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from postprocess.declared_mpis import DeclaredMpi, Unfit, declared_mpis
 from postprocess.errors import UsageError
+from postprocess.mirror_use import Mirror, choose, tell_replaced
 from postprocess.progress import Progress
 from postprocess.site_hosts import sites_for
 from postprocess.workdir import WorkDirectory
@@ -28,13 +30,18 @@ class Prepared:
 
     inventory: Inventory | None  #: None on a site that declares its MPIs itself
     spack: Spack | None
+    by_spack: tuple[str, ...] = ()  #: environments that Spack builds for
+    by_cmake: tuple[str, ...] = ()  #: and those for which it cannot, though it is there
 
     @property
     def built_with(self) -> str:
         """How the programs of this session are built, in words."""
-        if self.spack and not self.inventory:
-            return "CMake (Spack environments are made for the MPIs of this machine only)"
-        return f"Spack {self.spack.version}" if self.spack else "CMake (no Spack)"
+        if not self.spack:
+            return "CMake (no Spack)"
+        if not self.by_spack:
+            return "CMake (Spack cannot be used for any environment)"
+        others = f", CMake for {', '.join(self.by_cmake)}" if self.by_cmake else ""
+        return f"Spack {self.spack.version}{others}"
 
 
 def prepare(
@@ -43,11 +50,13 @@ def prepare(
     families: Sequence[str] | None,
     progress: Progress,
     fresh: bool = False,
+    mirror: str | None = None,
 ) -> Prepared:
     """Make ready what every session needs. A second time finds everything there.
 
     :param families: MPI families asked for by name, or None for the default ones, of which a
         missing one is only noted.
+    :param mirror: asked for in this call; see :func:`postprocess.mirror_use.choose`
     :raises UsageError: if a family that was asked for by name, or any MPI at all, cannot be had, or if
         families are asked for on a site that declares its MPIs itself.
     """
@@ -56,11 +65,29 @@ def prepare(
         raise UsageError(f"--mpis: site {site} declares its MPIs itself; choose with --environment")
     if site == "local":
         note_own_sites(work.source / "site_configs", progress)
-        found = take_inventory(work, families, progress, fresh)
-    spack = find_spack(work, progress)
-    for mpi in found.mpis if spack and found else ():
-        write_environment(work, spack, mpi, progress)
-    return Prepared(found, spack)
+    chosen = choose(work.root, mirror, progress)
+    if site == "local":
+        found = take_inventory(work, families, progress, fresh, chosen and chosen.wheels)
+    spack = find_spack(work, progress, chosen)
+    if spack is None:
+        note_programs(found, progress)
+        return Prepared(found, None)
+    problems = {
+        mpi.name: write_environment(work, spack, mpi, chosen)
+        for mpi in (found.mpis if found else declared_mpis(work, site))
+    }
+    by_spack = tuple(name for name, problem in problems.items() if not problem)
+    by_cmake = tuple(note_unusable(work, problems, progress))
+    if chosen and by_spack:
+        tell_replaced(chosen, progress)
+    return Prepared(found, spack, by_spack, by_cmake)
+
+
+def note_programs(found: Inventory | None, progress: Progress) -> None:
+    """Say which MPIs of this machine are left without IMB where no Spack can be had."""
+    for mpi in found.mpis if found else ():
+        if problem := found.imb_of(mpi).problem:
+            progress.note(f"no IMB for {mpi.name}: {problem}")
 
 
 def note_own_sites(directory: Path, progress: Progress) -> None:
@@ -71,17 +98,47 @@ def note_own_sites(directory: Path, progress: Progress) -> None:
         )
 
 
-def write_environment(work: WorkDirectory, spack: Spack, mpi: Mpi, progress: Progress) -> None:
-    """A Spack environment for one MPI, or none: then the suite is built with CMake for it."""
+def write_environment(
+    work: WorkDirectory, spack: Spack, mpi: Mpi | DeclaredMpi | Unfit, mirror: Mirror | None
+) -> str:
+    """A Spack environment for one MPI, or why there can be none: then the suite is built with CMake for it."""
+    if isinstance(mpi, Unfit):
+        return mpi.problem
+    sources = mirror.sources if mirror else None
     try:
-        spack_machine.write_environment(work.root, work.source, spack, mpi)
+        tools = mpi.toolchain if isinstance(mpi, DeclaredMpi) else None
+        spack_machine.write_environment(work.root, work.source, spack, mpi, tools, sources)
     except SpackEnvironmentError as error:
-        progress.note(f"Spack cannot be used for {mpi.name} ({error}): it is built with CMake")
-        (Layout(work.root).environment(mpi.name) / "spack.yaml").unlink(missing_ok=True)
+        return str(error)
+    return ""
+
+
+def note_unusable(
+    work: WorkDirectory, problems: Mapping[str, str], progress: Progress
+) -> Iterator[str]:
+    """The environments that Spack cannot be used for. One line is said for each reason.
+
+    What an earlier session left for them is taken away: it must not be built from.
+    """
+    names: dict[str, list[str]] = {}
+    for name, problem in problems.items():
+        if problem:
+            (Layout(work.root).environment(name) / "spack.yaml").unlink(missing_ok=True)
+            names.setdefault(problem, []).append(name)
+    for problem, those in names.items():
+        built = "it is built" if len(those) == 1 else "they are built"
+        progress.note(
+            f"Spack cannot be used for {', '.join(those)} ({problem}): {built} with CMake"
+        )
+        yield from those
 
 
 def take_inventory(
-    work: WorkDirectory, families: Sequence[str] | None, progress: Progress, fresh: bool
+    work: WorkDirectory,
+    families: Sequence[str] | None,
+    progress: Progress,
+    fresh: bool,
+    wheel_folder: Path | None,
 ) -> Inventory:
     """The machine's MPIs, with wheels of the families it lacks."""
     asked = families or DEFAULT_FAMILIES
@@ -89,7 +146,7 @@ def take_inventory(
     if unknown := sorted(set(asked) - set(known)):
         choice = ", ".join(known)
         raise UsageError(f"--mpis: {unknown[0]!r} is not a family of MPIs: choose from {choice}")
-    found = inventory.take(work.root, asked, progress.say, fresh)
+    found = inventory.take(work.root, asked, progress.say, fresh, wheel_folder)
     for entry in found.unusable:
         progress.note(f"{entry.mpicc} ({entry.origin}) is not usable: {entry.problem}")
     present = {mpi.family for mpi in found.mpis}
@@ -103,9 +160,9 @@ def take_inventory(
     return found
 
 
-def find_spack(work: WorkDirectory, progress: Progress) -> Spack | None:
+def find_spack(work: WorkDirectory, progress: Progress, mirror: Mirror | None) -> Spack | None:
     """A Spack, or None with a line that says why there is none."""
-    answer = provide(work.root, progress.say)
+    answer = ask_for_spack(work, progress, mirror)
     if isinstance(answer, NoSpack):
         progress.note(
             f"no Spack ({answer.reason}): the suite is built with CMake against each mpicc"
@@ -116,24 +173,12 @@ def find_spack(work: WorkDirectory, progress: Progress) -> Spack | None:
     return answer
 
 
-def site_file(source: Path, site: str) -> Path:
-    """The ReFrame configuration of a site given by name or by path.
-
-    :raises UsageError: if there is none.
-    """
-    path = Path(site) if site.endswith(".py") else source / "site_configs" / f"{site}.py"
-    if not path.is_file():
-        known = ", ".join(sorted(site_names(source)))
-        raise UsageError(f"--site {site}: no file {path}: choose from {known}, or give a path")
-    return path.resolve()
-
-
-def site_names(source: Path) -> list[str]:
-    """The sites that have a configuration here."""
-    files = (source / "site_configs").glob("*.py")
-    return [path.stem for path in files if is_site(path)]
-
-
-def is_site(path: Path) -> bool:
-    """Whether a Python file has a ReFrame configuration in it."""
-    return "site_configuration =" in path.read_text(errors="replace")
+def ask_for_spack(
+    work: WorkDirectory, progress: Progress, mirror: Mirror | None
+) -> Spack | NoSpack:
+    """A Spack out of the mirror, if there is one that all has to come from, or else of this machine."""
+    try:
+        unpacked = mirror.unpacked(work.root) if mirror else None
+    except SpackEnvironmentError as error:
+        return NoSpack(str(error))
+    return provide(work.root, progress.say, None, unpacked)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from postprocess.errors import UsageError
+from postprocess.mirror_use import choose
 from postprocess.preparation import take_inventory
 from postprocess.progress import Progress
 from postprocess.workdir import WorkDirectory
@@ -89,7 +90,9 @@ def find_mpis(
     if unknown := sorted(set(families or ()) - set(FAMILIES)):
         choice = ", ".join(FAMILIES)
         raise UsageError(f"--mpis: the package index has no {unknown[0]!r}: choose from {choice}")
-    return login_mpis.find(work.root / "mpi", families or (), progress.say)
+    mirror = choose(work.root, None, progress) if families else None
+    folder = mirror.wheels if mirror else None
+    return login_mpis.find(work.root / "mpi", families or (), progress.say, folder)
 
 
 def host_pattern(host: str) -> str:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from postprocess.errors import UsageError
 from postprocess.leftovers import end_processes
-from postprocess.preparation import is_site, site_names
 from postprocess.reframe_driver import SESSION
+from postprocess.site_files import is_site, site_names
 from postprocess.workdir import WorkDirectory
 from site_configs.common import ONLY_LOOKING
 from site_configs.reading import Reading, from_json

@@ -12,10 +12,10 @@ from postprocess.formats import microseconds
 from postprocess.judgement import Finished
 from postprocess.measure import make_plan, run_plan
 from postprocess.night import Request, open_desk
-from postprocess.preparation import site_file
 from postprocess.progress import Progress
 from postprocess.reframe_driver import Selection
 from postprocess.site_check import aligned, file_problems
+from postprocess.site_files import site_file
 from postprocess.site_python import registered
 from postprocess.site_reading import read_site
 from postprocess.site_sessions import removed_on_failure

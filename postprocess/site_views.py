@@ -11,6 +11,7 @@ from site_configs.identify import telling_text
 from site_configs.mpis import Mpi
 from site_configs.pairing import CRAY, pairing
 from site_configs.scheduler import needed
+from spack_envs.machine import PACKAGES
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class EnvironmentView:
     library: str
     modules: str
     mpicc: str
+    prefix: str
     launcher: str
     why: str
     env_vars: str
@@ -54,6 +56,7 @@ def environment_view(facts: Facts, mpi: Mpi, work: Path) -> EnvironmentView:
         library=python(telling_text(mpi.library)),
         modules=python(modules) if modules else "",
         mpicc=python("mpicc") if mpi.module else below(mpi.mpicc, work),
+        prefix=python(mpi.prefix) if mpi.module and mpi.family in PACKAGES else "",
         launcher=launcher if isinstance(pair.launcher, tuple) else registered(pair.launcher),
         why=pair.why,
         env_vars=assignments(variables, work) if variables else "",

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from site_configs import installed
 from site_configs.ladder import Topology
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")  #: what ReFrame takes for a name
@@ -60,7 +61,15 @@ def texts(key: str, values: Any) -> Iterator[str]:
 
 
 def environment(
-    *, family: Any, library: Any, launcher: Any, mpicc: Any, modules: Any, env_vars: Any
+    *,
+    family: Any,
+    library: Any,
+    launcher: Any,
+    mpicc: Any,
+    modules: Any,
+    env_vars: Any,
+    prefix: Any,
+    programs: Any,
 ) -> Iterator[str]:
     """Everything that an environment is made of."""
     if not is_text(family):
@@ -77,6 +86,9 @@ def environment(
         yield f"mpicc: {mpicc!r}: write the name or path of the compiler wrapper"
     yield from texts("modules", modules)
     yield from variables(env_vars)
+    if prefix != "" and not (isinstance(prefix, str) and prefix.startswith("/")):
+        yield f"prefix: {prefix!r}: write an absolute path, as in '/opt/openmpi-5.0'"
+    yield from installed.faults(programs)
 
 
 def names_a_version(library: str) -> Iterator[str]:

@@ -16,7 +16,8 @@ from typing import Any
 from reframe.core.backends import register_launcher
 from reframe.core.launchers import JobLauncher
 
-from site_configs import arguments
+from site_configs import arguments, installed
+from site_configs.installed import Installed
 from site_configs.ladder import Layout, Topology
 from site_configs.ladder import layouts as layouts_of
 from site_configs.mpis import OVERSUBSCRIBED
@@ -61,6 +62,9 @@ def environment(
     mpicc: str = "mpicc",
     modules: Sequence[str] = (),
     env_vars: Mapping[str, str] | None = None,
+    prefix: str = "",
+    programs: Mapping[str, str | Installed] | None = None,
+    lacking: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """One MPI implementation.
 
@@ -70,9 +74,15 @@ def environment(
         (``["/opt/mpich/bin/mpiexec"]``), to which ``-n N`` and the program are added.
     :param mpicc: compiler wrapper, found after the modules are loaded or given by absolute path.
     :param env_vars: needed to compile and to run; the values as a shell reads them.
+    :param prefix: where this MPI is installed, so that Spack builds the programs on it; it follows from an
+        ``mpicc`` with a path. Without it ``mpicost`` is built by CMake, and OSU and IMB are skipped.
+    :param programs: benchmarks that are installed for this MPI: the folder of ``IMB-MPI1`` for ``imb``, and
+        for ``osu`` the one that holds ``pt2pt`` and ``collective``. What is not given is built by Spack.
+    :param lacking: why a program that is not given cannot be had without Spack.
     """
     title = f"environment {name!r}"
     variables = {} if env_vars is None else env_vars
+    programs = {} if programs is None else programs
     refuse(title, arguments.name(name))
     refuse(
         title,
@@ -83,6 +93,8 @@ def environment(
             mpicc=mpicc,
             modules=modules,
             env_vars=variables,
+            prefix=prefix,
+            programs=programs,
         ),
     )
     if not only_looking():  # what is not on this machine may not know its version
@@ -96,9 +108,10 @@ def environment(
         "library": library,
         "family": family,
         "mpicc": mpicc,
+        "prefix": prefix or prefix_of(mpicc),
         "launcher": launcher if isinstance(launcher, str) else list(launcher),
         "spack_environment": str(work_directory() / "spack" / "environments" / name),
-    }
+    } | installed.extras_of(programs, lacking or {})
     return {
         "name": name,
         "features": ["mpi", family],
@@ -107,6 +120,12 @@ def environment(
         "extras": extras,
         "target_systems": ["*"],
     }
+
+
+def prefix_of(mpicc: str) -> str:
+    """Where the MPI of a compiler wrapper is installed, if the wrapper is named with its path."""
+    path = Path(mpicc)
+    return str(path.parent.parent) if path.is_absolute() and path.parent.name == "bin" else ""
 
 
 def refuse(title: str, wrong: Iterable[str]) -> None:

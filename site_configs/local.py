@@ -7,6 +7,7 @@ from site_configs.inventory import load
 from site_configs.ladder import Topology
 
 inventory = load(work_directory())
+imb = {mpi.name: inventory.imb_of(mpi) for mpi in inventory.mpis}
 
 site_configuration = site(
     "local",
@@ -25,8 +26,10 @@ site_configuration = site(
             library=mpi.library,
             launcher=mpi.launcher,
             mpicc=mpi.mpicc,
-            modules=[mpi.module] if mpi.module else [],
+            modules=mpi.modules,
             env_vars={key: quote(value) for key, value in mpi.env.items()},
+            programs={"imb": imb[mpi.name].installed} if imb[mpi.name].folder else {},
+            lacking={"imb": imb[mpi.name].problem} if imb[mpi.name].problem else {},
         )
         for mpi in inventory.mpis
     ],

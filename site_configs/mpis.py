@@ -36,6 +36,11 @@ class Mpi:
     env: dict[str, str] = field(default_factory=dict, hash=False)  #: needed to compile and to run
 
     @property
+    def modules(self) -> tuple[str, ...]:
+        """What is loaded before anything of it is used."""
+        return (self.module,) if self.module else ()
+
+    @property
     def launcher(self) -> list[str]:
         """The start of a launch line; ``-n N program`` follows."""
         return [self.mpiexec]

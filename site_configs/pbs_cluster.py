@@ -19,6 +19,8 @@ environments = [
         family="openmpi",
         library="Open MPI v4.1.6",
         modules=["openmpi/4.1.6"],
+        # CHANGE: where it is, so that Spack builds on it; without, mpicost alone is built, with CMake.
+        prefix="/opt/openmpi/4.1.6",
         # Open MPI that was built with PBS support takes the nodes from the job. If yours was not, add
         # "--hostfile", "$PBS_NODEFILE".
         launcher=["mpirun"],
@@ -28,6 +30,7 @@ environments = [
         family="intel-mpi",
         library="Intel(R) MPI Library 2021.11",
         modules=["intel-mpi/2021.11"],
+        prefix="/opt/intel-mpi/2021.11",
         # Intel MPI's mpirun reads $PBS_NODEFILE, in which each node stands once per process.
         launcher=["mpirun"],
     ),

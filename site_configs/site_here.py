@@ -13,6 +13,7 @@ from shlex import quote
 from typing import Any
 
 from site_configs import pbs, schedulers, slurm
+from site_configs.installed import SITE, missing
 from site_configs.machine import read_machine
 from site_configs.module_systems import ModuleSystem, module_system
 from site_configs.probe import ProbeError, run
@@ -69,6 +70,8 @@ def faults(reading: Reading, here: Here) -> list[Fault]:
     if not found:  # else nothing could be loaded
         for environment in environments:
             found += wrapper(environment, reading)
+    for environment in environments:
+        found += [*prefix(environment), *programs(environment)]
     return sorted(set(found))
 
 
@@ -179,6 +182,27 @@ def wrapper(environment: Entry, reading: Reading) -> Iterator[Fault]:
         yield environment.fault("modules", f"{' '.join(names)}: cannot be loaded: {problem}")
     elif loading(names, f"command -v {quote(mpicc)}"):
         yield environment.fault("mpicc", f"{mpicc!r} is not there once {' '.join(names)} is loaded")
+
+
+def prefix(environment: Entry) -> Iterator[Fault]:
+    """Spack builds with the wrapper that is in the prefix."""
+    extras = environment.extras
+    if Path(extras["mpicc"]).is_absolute() or not extras["prefix"]:
+        return
+    wrapper = Path(extras["prefix"], "bin", extras["mpicc"])
+    if not wrapper.exists():
+        yield environment.fault(
+            "prefix", f"{wrapper} is not there; write where this MPI is, or leave it out"
+        )
+
+
+def programs(environment: Entry) -> Iterator[Fault]:
+    """The benchmarks that are said to be installed must be there."""
+    extras = environment.extras
+    for name, folder in extras["programs"].items():
+        problem = missing(name, folder) if extras["program_origin"][name] == SITE else ""
+        if problem:
+            yield environment.fault("programs", f"{name}: {problem}")
 
 
 def loading(names: Sequence[str], then: str) -> str:

@@ -18,6 +18,8 @@ environments = [
         family="openmpi",
         library="Open MPI v5.0",
         modules=["openmpi/5.0"],
+        # CHANGE: where it is, so that Spack builds on it; without, mpicost alone is built, with CMake.
+        prefix="/opt/openmpi/5.0",
         # Open MPI: its own mpirun inside the job. srun --mpi=pmix (slurm.SRUN_PMIX) is known to crash at some
         # process counts.
         launcher=["mpirun"],
@@ -27,6 +29,7 @@ environments = [
         family="mpich",
         library="MPICH Version: 4.3",
         modules=["mpich/4.3"],
+        prefix="/opt/mpich/4.3",
         # MPICH: srun with Slurm's PMI-2. Without it srun starts many worlds of one process. Cray MPICH takes
         # slurm.SRUN_CRAY, and an MPI that is in the site's MpiDefault slurm.SRUN.
         launcher=slurm.SRUN_PMI2,

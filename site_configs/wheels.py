@@ -24,16 +24,17 @@ def version(family: str) -> str:
     return first.partition("==")[2]
 
 
-def install(family: str, root: Path) -> Candidate:
+def install(family: str, root: Path, folder: Path | None = None) -> Candidate:
     """Install a family's wheels below ``root`` once, and return its compiler wrapper and launcher.
 
+    :param folder: of wheels, the only place to take them from; None for the package index
     :raises WheelError: if the index has no wheel for this machine or cannot be reached.
     """
     prefix = root / f"{family}-{version(family)}"
     if not prefix.exists():
         unfinished = root / f"{prefix.name}.{os.getpid()}.unfinished"
         try:
-            pip_install(family, unfinished)
+            pip_install(family, unfinished, folder)
             unfinished.rename(prefix)
         except OSError as error:
             if not prefix.exists():
@@ -43,12 +44,14 @@ def install(family: str, root: Path) -> Candidate:
     return Candidate(prefix / "bin" / "mpicc", prefix / "bin" / "mpiexec", "wheel", prefix=prefix)
 
 
-def pip_install(family: str, prefix: Path) -> None:
+def pip_install(family: str, prefix: Path, folder: Path | None) -> None:
     """Install into a prefix of its own (``--target`` would lose ``lib``), without dependencies:
     Intel's wheel asks for a libfabric that the index does not have and one node does not need."""
     options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:"]
     lock = ["--require-hashes", "-r", str(LOCKS / f"{family}.lock")]
-    command = [sys.executable, "-m", "pip", "install", *options, *lock, "--prefix", str(prefix)]
+    only = ["--isolated", "--no-index", "--find-links", str(folder)] if folder else []
+    pip = [sys.executable, "-m", "pip", "install", *only]
+    command = [*pip, *options, *lock, "--prefix", str(prefix)]
     prefix.mkdir(parents=True)
     result = subprocess.run(command, check=False, capture_output=True, text=True, errors="replace")
     if result.returncode != 0:

@@ -20,7 +20,7 @@ from site_configs.probe import Candidate
 def nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither this machine's MPIs, nor modules, nor wheels."""
 
-    def no_wheel(family: str, _: Path) -> Candidate:
+    def no_wheel(family: str, _: Path, _folder=None) -> Candidate:
         raise wheels.WheelError(f"{family}: no index")
 
     monkeypatch.setenv("PATH", "")
@@ -208,11 +208,13 @@ DAMAGE = [
     "7",
     "{}",
     '{"schema": 0}',
-    '{"schema": 1}',
-    '{"schema": 1, "mpis": 7, "unusable": [], "files": {}}',
-    '{"schema": 1, "mpis": [{"name": "x"}], "unusable": [], "files": {}}',
-    '{"schema": 1, "mpis": [], "unusable": [7], "files": {}}',
-    '{"schema": 1, "mpis": [], "unusable": [], "files": 7}',
+    '{"schema": 1, "mpis": [], "unusable": [], "files": {}}',
+    '{"schema": 2}',
+    '{"schema": 2, "mpis": 7, "unusable": [], "imb": [], "files": {}}',
+    '{"schema": 2, "mpis": [{"name": "x"}], "unusable": [], "imb": [], "files": {}}',
+    '{"schema": 2, "mpis": [], "unusable": [7], "imb": [], "files": {}}',
+    '{"schema": 2, "mpis": [], "unusable": [], "imb": [{"x": 1}], "files": {}}',
+    '{"schema": 2, "mpis": [], "unusable": [], "imb": [], "files": 7}',
 ]
 
 
@@ -266,7 +268,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         "intel-mpi": "Intel(R) MPI Library 2021.19 for Linux* OS",
     }
 
-    def bring(family: str, root: Path) -> Candidate:
+    def bring(family: str, root: Path, _folder=None) -> Candidate:
         installed.append(family)
         mpicc = root / family / "bin" / "mpicc"
         if not mpicc.exists():

@@ -11,8 +11,9 @@ from rich.console import Console
 
 from postprocess import preparation
 from postprocess.errors import UsageError
-from postprocess.preparation import Prepared, note_own_sites, prepare, site_file, site_names
+from postprocess.preparation import Prepared, note_own_sites, prepare
 from postprocess.progress import Progress
+from postprocess.site_files import site_file, site_names
 from postprocess.workdir import WorkDirectory
 from site_configs.inventory import Inventory
 from site_configs.machine import Machine
@@ -36,7 +37,10 @@ def progress() -> Progress:
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> WorkDirectory:
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WorkDirectory:
+    """Without a mirror of this machine's."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("PLUMBLINE_MIRROR", raising=False)
     return WorkDirectory(tmp_path / "home", ROOT)
 
 
@@ -46,7 +50,7 @@ def machine(monkeypatch: pytest.MonkeyPatch):
     asked: list[tuple] = []
 
     def make(*families: str, unusable: tuple[Unusable, ...] = (), spack: object = None) -> list:
-        def take(root, wanted, say, fresh):
+        def take(root, wanted, say, fresh, _wheels):
             asked.append((root, tuple(wanted), fresh))
             return Inventory(MACHINE, tuple(mpi(family) for family in families), unusable)
 
@@ -100,7 +104,8 @@ def test_without_spack_the_reason_is_noted(machine, work, progress):
     machine("mpich")
     assert prepare(work, "local", None, progress).spack is None
     assert progress.notes == [
-        "no Spack (this is a test): the suite is built with CMake against each mpicc"
+        "no Spack (this is a test): the suite is built with CMake against each mpicc",
+        "no IMB for mpich-1: nobody has looked for it",
     ]
 
 
@@ -126,13 +131,15 @@ def test_an_mpi_that_spack_cannot_use_is_built_without_it_and_others_are_not(
     stale.write_text("spack: {}")
     written = []
 
-    def write(_root, _source, _spack, mpi):
+    def write(_root, _source, _spack, mpi, *_):
         if mpi.family == "mpich":
             raise SpackEnvironmentError("no compiler")
         written.append(mpi.name)
 
     monkeypatch.setattr(preparation.spack_machine, "write_environment", write)
-    assert prepare(work, "local", None, progress).spack == SPACK
+    found = prepare(work, "local", None, progress)
+    assert found.spack == SPACK
+    assert found.built_with == "Spack 1.1.0, CMake for mpich-1"
     assert progress.notes[-1] == (
         "Spack cannot be used for mpich-1 (no compiler): it is built with CMake"
     )

@@ -76,8 +76,13 @@ def test_an_environment_tells_the_checks_what_they_may_know(monkeypatch, tmp_pat
         "library": "MPICH Version: 5",
         "family": "mpich",
         "mpicc": "/opt/mpicc",
+        "prefix": "",
         "launcher": ["mpirun", "-x"],
         "spack_environment": str(tmp_path / "spack" / "environments" / "mpich-5"),
+        "programs": {},
+        "program_env": {},
+        "program_origin": {},
+        "lacking": {},
     }
     assert mpich()["extras"]["launcher"] == "srun"
 

@@ -39,6 +39,7 @@ def read(tmp_path: Path):
 def told(read, monkeypatch: pytest.MonkeyPatch):
     """The faults of a site file on a machine, without those of its compiler wrappers."""
     monkeypatch.setattr(site_here, "wrapper", lambda *_: ())
+    monkeypatch.setattr(site_here, "prefix", lambda *_: ())
 
     def of(text: str, scheduler: Scheduler | None = CLUSTER, **more) -> list[str]:
         here = Here(**{"cores": 16, "modules": LMOD, "scheduler": scheduler} | more)
@@ -156,6 +157,7 @@ def wrappers(read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The faults on a machine where one module brings one wrapper."""
     script(tmp_path / "bin" / "mpicc", "true")
     (tmp_path / ".bash_profile").write_text(SHELL.format(tmp_path / "bin"))
+    monkeypatch.setattr(site_here, "prefix", lambda *_: ())
     monkeypatch.setenv("HOME", str(tmp_path))
 
     def of(modules: str, mpicc: str = "mpicc", system: str = "lmod") -> list[str]:
@@ -195,6 +197,28 @@ def test_a_wrapper_without_modules(wrappers, mpicc: str, said: str):
     (line,) = wrappers("[]", mpicc=mpicc)
     assert line.startswith(f"environment 'openmpi-5_0_3': mpicc: {said}; give it by absolute path")
     assert said in wrappers('["mpich/4.2"]', mpicc=mpicc, system="nomod")[0]
+
+
+def test_a_prefix_must_have_the_wrapper_that_spack_builds_with(read, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(site_here, "wrapper", lambda *_: ())
+    text = SITE.replace("/sw/openmpi/5.0.3", str(tmp_path))
+    (fault,) = faults(read(text), Here(16, LMOD, CLUSTER))
+    assert fault.text == (
+        f"environment 'openmpi-5_0_3': prefix: {tmp_path}/bin/mpicc is not there; "
+        "write where this MPI is, or leave it out"
+    )
+    script(tmp_path / "bin" / "mpicc", "true")
+    assert faults(read(text), Here(16, LMOD, CLUSTER)) == []
+
+
+def test_programs_that_are_said_to_be_installed_must_be_there(told, tmp_path: Path):
+    declared = SITE.replace("mpicc=", f'programs={{"imb": "{tmp_path}"}}, mpicc=', 1)
+    (line,) = told(declared)
+    assert line.startswith(
+        f"environment 'openmpi-5_0_3': programs: imb: {tmp_path}: has no IMB-MPI1; write the folder"
+    )
+    (tmp_path / "IMB-MPI1").touch()
+    assert told(declared) == []
 
 
 def test_a_look_at_a_machine_whose_scheduler_is_silent(monkeypatch: pytest.MonkeyPatch):

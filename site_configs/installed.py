@@ -1,0 +1,111 @@
+"""Benchmark programs that are there already and need not be built: what a site declares, or a wheel brings.
+
+A program comes from one place: what the site declares goes first, then Spack, then CMake (``mpicost`` only),
+then a wheel (IMB only). Where there is none of them, the reason is told; nothing is absent in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+SITE, SPACK, CMAKE, WHEEL = "site", "spack", "cmake", "wheel"
+#: The programs that may be installed already, and one executable of each by which its folder is known.
+TELLING = {"osu": "osu_latency", "imb": "IMB-MPI1"}
+#: As Spack installs them, for people who look for the folder to declare.
+EXAMPLES = {"osu": "/sw/osu/libexec/osu-micro-benchmarks/mpi", "imb": "/sw/imb/bin"}
+
+
+@dataclass(frozen=True)
+class Installed:
+    """One program that is installed for one MPI."""
+
+    folder: str  #: with the executables, or with folders of them
+    env: Mapping[str, str] = field(
+        default_factory=dict
+    )  #: needed to run; values as a shell reads them
+    origin: str = SITE
+
+
+def extras_of(programs: Mapping[str, str | Installed], lacking: Mapping[str, str]) -> dict:
+    """What checks are told of them. A plain folder is one that the site declares."""
+    there = {
+        name: each if isinstance(each, Installed) else Installed(each)
+        for name, each in programs.items()
+    }
+    return {
+        "programs": {name: each.folder for name, each in there.items()},
+        "program_env": {name: dict(each.env) for name, each in there.items() if each.env},
+        "program_origin": {name: each.origin for name, each in there.items()},
+        "lacking": dict(lacking),
+    }
+
+
+def source_of(program: str, extras: Mapping[str, Any], spack: str) -> str:
+    """Where a program of an environment comes from; empty if it cannot be had.
+
+    :param extras: of the environment.
+    :param spack: Spack's executable; empty where no Spack can be had.
+    """
+    origin = extras.get("program_origin", {}).get(program, "")
+    if origin == SITE:
+        return SITE
+    if has_spack_environment(extras, spack):
+        return SPACK
+    return CMAKE if program == "mpicost" else origin
+
+
+def has_spack_environment(extras: Mapping[str, Any], spack: str) -> bool:
+    """Whether Spack is there and an environment was written for it."""
+    return bool(spack) and Path(extras["spack_environment"], "spack.yaml").is_file()
+
+
+def why_no_program(program: str, extras: Mapping[str, Any], spack: str) -> str:
+    """Why a program cannot be had for an environment, as in ``skipped: no Spack``; empty if it can.
+
+    The parameters are those of :func:`source_of`.
+    """
+    if source_of(program, extras, spack):
+        return ""
+    reason = "no Spack environment for this MPI" if spack else "no Spack"
+    more = extras.get("lacking", {}).get(program, "")
+    return f"{reason}; {more}" if more else reason
+
+
+def find_executable(folder: Path, name: str) -> Path | None:
+    """An executable in a folder or below it; OSU keeps each kind of benchmark in one of its own."""
+    found = sorted(path for path in below(folder) if path.name == name)
+    return found[0] if found else None
+
+
+def below(folder: Path) -> Iterator[Path]:
+    """The files in a folder and, at most two levels down, in its folders."""
+    for pattern in ("*", "*/*", "*/*/*"):
+        yield from (path for path in folder.glob(pattern) if path.is_file())
+
+
+def missing(program: str, folder: str) -> str:
+    """What is wrong with a declared folder on the machine that it is on; empty if nothing is."""
+    path = Path(folder)
+    if not path.is_dir():
+        return f"{folder}: is no folder"
+    name = TELLING[program]
+    if not find_executable(path, name):
+        return f"{folder}: has no {name}; write the folder as in {EXAMPLES[program]!r}"
+    return ""
+
+
+def faults(values: Any) -> Iterable[str]:
+    """What is wrong with the programs that a site file declares, as far as the file itself tells."""
+    if not isinstance(values, Mapping):
+        yield f"programs: {values!r}: write {{'imb': '{EXAMPLES['imb']}'}}"
+        return
+    for name, each in values.items():
+        if name not in TELLING:
+            yield f"programs: {name!r}: choose from {', '.join(sorted(TELLING))}"
+            continue
+        folder = each.folder if isinstance(each, Installed) else each
+        if not isinstance(folder, str) or not Path(folder).is_absolute():
+            yield f"programs: {name}: {folder!r}: write an absolute path, as in {EXAMPLES[name]!r}"

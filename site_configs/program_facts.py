@@ -1,0 +1,66 @@
+"""What an executable that somebody else has built tells of itself: its version, compiler and flags.
+
+It is not started. The texts are in the file: the benchmark's own header, the section ``.comment`` that
+compilers write, and in a file with debug information the whole line of options (``DW_AT_producer``).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+UNKNOWN = "unknown"
+MOST_BYTES = 64_000_000
+VERSIONS = (
+    re.compile(rb"Intel\(R\) MPI Benchmarks (\d[\w.]*)"),
+    re.compile(rb"# OSU MPI[^\0\n]{0,60} v(\d[\w.]*)"),
+)
+#: The compiler that made the benchmark comes before GCC, which made the start-up code of every program.
+COMPILERS = (
+    re.compile(rb"Intel\(R\) oneAPI DPC\+\+/C\+\+ Compiler \d[\w.]*"),
+    re.compile(rb"clang version \d[\w.]*"),
+    re.compile(rb"GCC: \([^)\0]{0,60}\) (?P<version>\d[\w.]*)"),
+)
+PRODUCER = re.compile(rb"GNU C(?:\+\+)?\d+ (?P<version>\d[\w.]*) (?P<flags>-[^\0]{0,2000})")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Of one executable; ``unknown`` what it does not tell."""
+
+    version: str = UNKNOWN
+    compiler: str = UNKNOWN
+    flags: str = UNKNOWN
+
+
+def read_facts(executable: Path) -> Facts:
+    """What can be found out of a file. One that cannot be read tells nothing."""
+    try:
+        with executable.open("rb") as file:
+            return facts_of(file.read(MOST_BYTES))
+    except OSError:
+        return Facts()
+
+
+def facts_of(data: bytes) -> Facts:
+    """What the bytes of an executable tell."""
+    version = next((match[1] for each in VERSIONS if (match := each.search(data))), None)
+    if producer := PRODUCER.search(data):
+        compiler, flags = f"gcc {text(producer['version'])}", text(producer["flags"]).strip()
+    else:
+        found = next((match for each in COMPILERS if (match := each.search(data))), None)
+        compiler, flags = named(found), UNKNOWN
+    return Facts(text(version) if version else UNKNOWN, compiler, flags)
+
+
+def named(found: re.Match[bytes] | None) -> str:
+    """A compiler as people write it."""
+    if not found:
+        return UNKNOWN
+    return f"gcc {text(found['version'])}" if found.groupdict() else text(found[0])
+
+
+def text(data: bytes) -> str:
+    """Bytes of an executable as text."""
+    return data.decode("ascii", "replace")
