@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from postprocess import atomic
@@ -12,41 +11,37 @@ from postprocess.preparation import Prepared
 from postprocess.programs import Program, program_file, write_program
 from postprocess.progress import Progress
 from postprocess.workdir import WorkDirectory
+from spack_envs.complaints import CANNOT_BE_FETCHED
 from spack_envs.errors import SpackEnvironmentError
-from spack_envs.install import Builder, Installation
+from spack_envs.install import Builder
+from spack_envs.installation import Installation
 from spack_envs.layout import Layout
 from spack_envs.products import PRODUCTS, Product
 from spack_envs.provide import Spack
 
 
 def build_programs(work: WorkDirectory, prepared: Prepared, progress: Progress) -> int:
-    """Build every program for every MPI of this machine that has a Spack environment.
+    """Build every program for every MPI that has a Spack environment.
 
     One that cannot be built is noted and does not keep the others from it.
 
-    :returns: how many could not be built.
+    :returns: how many could not be built although their source is there. Without a source, a program's cases
+        are skipped and counted in every session.
     """
-    if prepared.spack is None or prepared.inventory is None:
+    if prepared.spack is None or not prepared.by_spack:
         progress.say(f"programs: built by the first session, with {prepared.built_with}")
         return 0
     failures = 0
-    for name in environments(work, prepared):
+    for name in prepared.by_spack:
         for product in PRODUCTS.values():
             failures += not build_program(work, prepared.spack, name, product, progress)
     return failures
 
 
-def environments(work: WorkDirectory, prepared: Prepared) -> Iterator[str]:
-    """The MPIs of this machine for which Spack can be used."""
-    for mpi in prepared.inventory.mpis if prepared.inventory else ():
-        if (Layout(work.root).environment(mpi.name) / "spack.yaml").is_file():
-            yield mpi.name
-
-
 def build_program(
     work: WorkDirectory, spack: Spack, name: str, product: Product, progress: Progress
 ) -> bool:
-    """Build one program for one MPI, and say so; whether it could be built."""
+    """Build one program for one MPI, and say so; whether it was built, or has no source to build from."""
     what = f"{name}: {product.name}"
     directory = Layout(work.root).environment(name)
     builder = Builder(
@@ -58,7 +53,7 @@ def build_program(
         program = keep_installed(work.root, name, done)
     except SpackEnvironmentError as error:
         progress.note(f"{what}: {error}")
-        return False
+        return CANNOT_BE_FETCHED in str(error)
     spent = duration(time.monotonic() - begin)
     source = "" if program.source == "official" else f" from {program.source}"
     facts = f"{spent}; {program.compiler} {program.flags}"

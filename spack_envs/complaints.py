@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 
 ERROR = re.compile(r"^==> Error: (.*)")
-COMPILER = re.compile(r"(?:^|\s)(?:\S+: )?(?:fatal )?error: .+|\*\*\* .+|configure: error: .+")
+TELLING = ("error: ", "*** ")  #: in what compilers, configure and make say
+NUMBER = re.compile(r"^\s*(?:>>)?\s*\d+\s+")  #: of a line in Spack's extract of a log
 ADDRESS = re.compile(r"\b(?:https?|ftp|file|ssh|git)://[^\s'\"]+[^\s'\":,.]")
 UNFETCHED = "All fetchers failed"
+CANNOT_BE_FETCHED = "cannot be fetched from"
 CAUSES = (
     re.compile(r"errored with: (.+)"),
     re.compile(r"^fatal: (?:unable to access '[^']*': )?(.+)"),
 )
 NUMBERED = re.compile(r"^\s+\d+\. (.+)")
 LOG = re.compile(r"^\s+(/\S+/spack-build-out\.txt)\s*$")
-FIX = (
-    "./plumbline mirror create DIR on a connected machine collects all sources, "
-    "./plumbline setup --mirror DIR takes them"
-)
+FIX = "./plumbline setup --mirror DIR takes it from a mirror"
 
 
 def complaint(output: str) -> str:
@@ -37,9 +36,9 @@ def complaint(output: str) -> str:
     if "failed to concretize" in reason:
         found = (match[1] for line in after if (match := NUMBERED.match(line)))
         return f"cannot be solved: {next(found, reason)}"
-    found = [match[0].strip() for line in after if (match := COMPILER.search(line))]
-    found += [line.strip() for line in after[:1] if line.startswith(" ")]
-    detail = f": {found[0]}" if found else ""
+    found = [NUMBER.sub("", line) for line in after if any(word in line for word in TELLING)]
+    found += [line for line in after[:1] if line.startswith(" ")]
+    detail = f": {found[0].strip()}" if found else ""
     log = next((f" (all of it: {match[1]})" for line in after if (match := LOG.match(line))), "")
     return f"{reason.rstrip(':')}{detail}{log}"
 
@@ -51,4 +50,4 @@ def unfetched(lines: list[str], place: int) -> str:
     causes = (cause for line in lines for each in CAUSES if (cause := each.search(line)))
     said = next((cause[1].strip() for cause in causes), "no answer")
     address = addresses[-1] if addresses else "its source"
-    return f"cannot be fetched from {address} ({said}): {FIX}"
+    return f"{CANNOT_BE_FETCHED} {address} ({said}): {FIX}"

@@ -36,8 +36,6 @@ def fetch(address: str, tag: str, target: Path, patience: float = ANSWER_SECONDS
     :param patience: seconds that upstream has to give its first answer
     :raises FetchError: if git is missing, upstream silent or without the tag, or the disk full.
     """
-    if shutil.which("git") is None:
-        raise FetchError(f"{address}: git is not on PATH")
     refs = [f"refs/tags/{tag}", f"refs/heads/{tag}"]
     if not git(["ls-remote", "--", address, *refs], address, patience).strip():
         raise FetchError(f"{address}: has no release {tag}")
@@ -59,8 +57,10 @@ def fetch(address: str, tag: str, target: Path, patience: float = ANSWER_SECONDS
 def git(arguments: list[str], address: str, seconds: float) -> str:
     """Standard output of a git command.
 
-    :raises FetchError: if it fails or takes longer than ``seconds``. Its helpers are stopped too.
+    :raises FetchError: if git is missing, fails or takes longer than ``seconds``. Its helpers are stopped too.
     """
+    if shutil.which("git") is None:
+        raise FetchError(f"{address}: git is not on PATH")
     process = subprocess.Popen(
         ["git", "-c", "advice.detachedHead=false", *arguments],
         stdin=subprocess.DEVNULL,

@@ -7,7 +7,6 @@ why it failed, in one line, is the last line of standard error. ``RESULT`` says 
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 import subprocess
@@ -24,47 +23,13 @@ from spack_envs.build import Commands, locked_hash, spack_environment_variables
 from spack_envs.complaints import complaint
 from spack_envs.errors import SpackEnvironmentError
 from spack_envs.fetch import ANSWER_SECONDS, FetchError, git
+from spack_envs.installation import DIGEST, Installation, is_there, key_of, read_stamp, write_stamp
+from spack_envs.layout import Layout
 from spack_envs.products import PRODUCTS, Product
 from spack_envs.spack_repo.plumbline.source_digest import source_digest
 
-DIGEST = Path("share", "mpicost", "sources.sha256")  #: of an installed mpicost
-RECORD = Path("share", "plumbline", "build.json")
 Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  #: ten times as fast, where it was built in
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Installation:
-    """One program as it was installed."""
-
-    program: str
-    prefix: str
-    spec: str  #: package and hash
-    place: str  #: folder of the environment whose solution it was built by
-    key: str  #: of all that it was built by; see :func:`key_of`
-
-    @property
-    def folder(self) -> Path:
-        """With the executables, or with folders of them."""
-        return Path(self.prefix, PRODUCTS[self.program].folder)
-
-    @property
-    def lock(self) -> Path:
-        """Spack's solution that it was built by."""
-        return Path(self.place, "spack.lock")
-
-    @property
-    def record(self) -> dict[str, str]:
-        """What the executables tell of how they were compiled.
-
-        :raises SpackEnvironmentError: if it is not there.
-        """
-        path = Path(self.prefix) / RECORD
-        try:
-            return json.loads(path.read_text("utf-8"))
-        except (OSError, ValueError):
-            fix = f"remove {Path(self.prefix).parent} and build again"
-            raise SpackEnvironmentError(f"{path}: the installation is damaged: {fix}") from None
 
 
 @dataclass(frozen=True)
@@ -89,13 +54,13 @@ class Builder:
         product = PRODUCTS[program]
         if found := self.unchanged(product):
             return found
-        with alone_in(self.directory):
+        with one_at_a_time(self.directory):
             return self.unchanged(product) or self.build(product)
 
     def unchanged(self, product: Product) -> Installation | None:
         """What was installed, if that is what would be installed now."""
         for place in (self.directory, self.own_place(product)):
-            found = read_stamp(place, product)
+            found = read_stamp(place, product.name)
             same = found and found.key == key_of(self.directory, place)
             if same and is_there(found) and self.is_current(found):
                 return found
@@ -122,8 +87,9 @@ class Builder:
         key = key_of(self.directory, place)
         done = Installation(product.name, prefix, spec, str(place), key)
         if not is_there(done):
-            raise SpackEnvironmentError(f"{done.folder}: the build ended well but it is not there")
-        files.write_text(stamp(place, product), json.dumps(asdict(done), indent=1))
+            fix = f"remove {Layout(self.work).installed} and build again"
+            raise SpackEnvironmentError(f"{prefix}: Spack has it, but it is not whole: {fix}")
+        write_stamp(done)
         return done
 
     def solved(self, product: Product) -> Path:
@@ -185,7 +151,7 @@ def unanswered(product: Product) -> str:
 
 
 @contextmanager
-def alone_in(directory: Path) -> Iterator[None]:
+def one_at_a_time(directory: Path) -> Iterator[None]:
     """One process at a time: what the first one builds the others find."""
     try:
         with (directory / ".plumbline.lock").open("w") as lock:
@@ -193,37 +159,6 @@ def alone_in(directory: Path) -> Iterator[None]:
             yield
     except OSError as error:
         raise SpackEnvironmentError(f"{error.filename}: {error.strerror}") from None
-
-
-def stamp(place: Path, product: Product) -> Path:
-    """Where it is kept what was installed."""
-    return place / ".plumbline" / f"{product.name}.json"
-
-
-def read_stamp(place: Path, product: Product) -> Installation | None:
-    """What was installed; None if nothing, or nothing that can be read."""
-    try:
-        return Installation(**json.loads(stamp(place, product).read_text("utf-8")))
-    except (OSError, ValueError, TypeError):
-        return None
-
-
-def key_of(directory: Path, place: Path) -> str:
-    """Changes with everything that Spack is told, and with its solution.
-
-    ``machine.yaml`` names the MPI, the compiler, and the recipes by a digest of their contents.
-    """
-    paths = [directory / "spack.yaml", directory / "machine.yaml", place / "spack.lock"]
-    digest = hashlib.sha256()
-    for path in [*paths, *sorted((directory.parent / "common").glob("*.yaml"))]:
-        content = path.read_bytes() if path.is_file() else b"none"
-        digest.update(hashlib.sha256(content).digest())
-    return digest.hexdigest()
-
-
-def is_there(found: Installation) -> bool:
-    """Whether an installation has not been removed."""
-    return found.folder.is_dir() and (Path(found.prefix) / RECORD).is_file()
 
 
 def write_own(directory: Path, place: Path, product: Product) -> None:

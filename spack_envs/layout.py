@@ -26,6 +26,11 @@ class Layout:
         return self.root / "environments"
 
     @property
+    def installed(self) -> Path:
+        """What Spack has built."""
+        return self.root / "installed"
+
+    @property
     def facades(self) -> Path:
         """Prefixes of the MPIs that do not look as Spack expects."""
         return self.root / "facades"
@@ -56,7 +61,7 @@ class Layout:
     def config(self, recipes: Recipes) -> dict[str, Any]:
         """Spack's section ``config``: every place that Spack writes to."""
         return {
-            "install_tree": {"root": str(self.root / "installed")},
+            "install_tree": {"root": str(self.installed)},
             "build_stage": [str(self.root / "stage")],
             "test_stage": str(self.root / "test"),
             "source_cache": str(self.root / "sources"),

@@ -20,7 +20,7 @@ from site_configs.inventory import Inventory
 from site_configs.machine import Machine
 from site_configs.mpis import Mpi
 from spack_envs.errors import SpackEnvironmentError
-from spack_envs.install import RECORD, Installation
+from spack_envs.installation import RECORD, Installation
 from spack_envs.layout import Layout
 from spack_envs.products import PRODUCTS
 from spack_envs.provide import Spack
@@ -33,6 +33,7 @@ MPIS = tuple(
     for name in ("mpich-1", "mpich-2")
 )
 FOUND = Inventory(MACHINE, MPIS, ())
+BOTH = Prepared(FOUND, SPACK, by_spack=("mpich-1", "mpich-2"))
 TOLD = {"version": "7.4", "compiler": "gcc 12.2.0", "flags": "-O2"}
 
 
@@ -63,9 +64,9 @@ def installed(root: Path, place: Path, program: str) -> Installation:
 
 
 @pytest.fixture
-def broken(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, str]]:
-    """What does not build, by environment and program; the rest does."""
-    failing: set[tuple[str, str]] = set()
+def broken(monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, str], str]:
+    """Why what does not build, by environment and program; the rest does."""
+    failing: dict[tuple[str, str], str] = {}
 
     @dataclass(frozen=True)
     class Builds:
@@ -76,7 +77,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, str]]:
 
         def install(self, program: str) -> Installation:
             if (self.directory.name, program) in failing:
-                raise SpackEnvironmentError("cannot be fetched")
+                raise SpackEnvironmentError(failing[self.directory.name, program])
             return installed(self.work, self.directory, program)
 
     monkeypatch.setattr(building, "Builder", Builds)
@@ -88,7 +89,7 @@ def lines(progress: Progress) -> list[str]:
 
 
 def test_every_program_is_built_for_every_mpi(work, broken, progress):
-    assert build_programs(work, Prepared(FOUND, SPACK), progress) == 0
+    assert build_programs(work, BOTH, progress) == 0
     assert len(lines(progress)) == len(MPIS) * len(PRODUCTS)
     assert lines(progress)[1].startswith("mpich-1: osu 7.4 is built (")
     assert lines(progress)[1].endswith("gcc 12.2.0 -O2)")
@@ -98,19 +99,31 @@ def test_every_program_is_built_for_every_mpi(work, broken, progress):
 
 
 def test_program_that_cannot_be_built_is_noted_and_hurts_no_other(work, broken, progress):
-    broken |= {("mpich-1", "osu"), ("mpich-2", "mpicost")}
-    assert build_programs(work, Prepared(FOUND, SPACK), progress) == 2
+    broken |= {("mpich-1", "osu"): "cannot be solved", ("mpich-2", "mpicost"): "does not compile"}
+    assert build_programs(work, BOTH, progress) == 2
     assert progress.notes == [
-        "mpich-1: osu: cannot be fetched",
-        "mpich-2: mpicost: cannot be fetched",
+        "mpich-1: osu: cannot be solved",
+        "mpich-2: mpicost: does not compile",
     ]
     assert read_program(work.root, "mpich-1", "imb").spec == "intel-mpi-benchmarks/abc"
     assert not program_file(work.root, "mpich-1", "osu").exists()
 
 
+def test_program_without_a_source_is_noted_and_no_failure(work, broken, progress):
+    """Its cases are skipped: a machine without a network must not fail every day."""
+    broken[("mpich-1", "osu")] = "cannot be fetched from https://h.example/osu (no answer): fix"
+    assert build_programs(work, BOTH, progress) == 0
+    assert progress.notes == [f"mpich-1: osu: {broken[('mpich-1', 'osu')]}"]
+
+
 def test_mpi_that_has_no_environment_is_left_to_cmake(work, broken, progress):
-    (Layout(work.root).environment("mpich-1") / "spack.yaml").unlink()
-    build_programs(work, Prepared(FOUND, SPACK), progress)
+    prepared = Prepared(FOUND, SPACK, by_spack=("mpich-2",), by_cmake=("mpich-1",))
+    build_programs(work, prepared, progress)
+    assert {line.partition(":")[0] for line in lines(progress)} == {"mpich-2"}
+
+
+def test_on_a_site_that_declares_its_mpis_programs_are_built_too(work, broken, progress):
+    assert build_programs(work, Prepared(None, SPACK, by_spack=("mpich-2",)), progress) == 0
     assert {line.partition(":")[0] for line in lines(progress)} == {"mpich-2"}
 
 

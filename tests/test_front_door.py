@@ -10,11 +10,15 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
+from postprocess import manifest
+from postprocess.manifest_format import NAME, Manifest, encoded
 
 ROOT = Path(__file__).resolve().parent.parent
 OLD = ("python3.5", "python3.6", "python3.7", "python3.8", "python3.9")
@@ -35,6 +39,8 @@ class Clone:
         (self.root / "postprocess").mkdir(parents=True)
         self.index.mkdir()
         shutil.copy(ROOT / "plumbline", self.root)
+        for name in ("errors", "manifest", "manifest_format", "mirror_named"):
+            shutil.copy(ROOT / "postprocess" / f"{name}.py", self.root / "postprocess")
         (self.root / "postprocess" / "command_line.py").write_text(COMMAND_LINE)
         self.lock("requirements.lock", "sample_a")
         self.lock("requirements-test.lock", "sample_b")
@@ -290,3 +296,81 @@ def test_another_python_in_the_same_place_is_set_up_again(door, capsys, clone: C
     assert upgrade("python3.10") == 0
     assert upgrade("python3.11") == 2
     assert handed[-1] == [str(python), str(clone.root / "plumbline"), "list"]
+
+
+# With a mirror.
+
+
+class Mirrored(Clone):
+    """A clone whose packages are in a mirror; pip's own settings lead nowhere."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self.mirror = directory / "mirror"
+        self.mirror.mkdir()
+        self.index.rename(self.mirror / "wheels")
+        self.describe()
+
+    def describe(self, **changes: Any) -> None:
+        """Write the manifest of what is there."""
+        paths = list(manifest.present(self.mirror, "wheels"))
+        files = tuple(manifest.described(self.mirror, path) for path in paths)
+        contents = replace(Manifest(*manifest.this_python(), files=files), **changes)
+        (self.mirror / NAME).write_bytes(encoded(contents))
+
+    def environment(self, **more: str) -> dict[str, str]:
+        nowhere = {"PIP_NO_INDEX": "", "PIP_INDEX_URL": "http://127.0.0.1:9/", "PIP_RETRIES": "0"}
+        return super().environment(**nowhere, **more)
+
+
+@pytest.fixture
+def mirrored(tmp_path: Path) -> Mirrored:
+    return Mirrored(tmp_path)
+
+
+def test_a_mirror_is_enough_and_a_later_call_needs_not_be_told_again(mirrored: Mirrored):
+    """By the option; what is remembered brings the packages of the tests later."""
+    assert handed_over(mirrored.run("setup", "--mirror", str(mirrored.mirror)))[0] is True
+    (mirrored.home / "mirror").write_text(f"{mirrored.mirror}\n")  # as the command does
+    assert handed_over(mirrored.run("test"))[0] is True
+    assert list(mirrored.venv.glob("lib/python3*/site-packages/sample_b.py"))
+
+
+def test_a_mirror_may_be_named_by_the_environment(mirrored: Mirrored):
+    ended = mirrored.run("nightly", PLUMBLINE_MIRROR=str(mirrored.mirror))
+    assert handed_over(ended)[0] is True
+
+
+@pytest.mark.parametrize("words", [["--mirror"], ["--mirror="], ["--mirror", ""]])
+def test_an_option_that_names_nothing_does_not_mean_the_index(door, capsys, words):
+    assert refused(door(capsys, "setup", *words)).startswith("--mirror: names nothing")
+
+
+def test_nothing_is_installed_from_a_mirror_that_does_not_verify(mirrored: Mirrored):
+    def line(words: str) -> None:
+        found = refused(mirrored.run("setup", f"--mirror={mirrored.mirror}"))
+        assert words in found
+        assert not mirrored.venv.exists()
+
+    (wheel, *_) = sorted((mirrored.mirror / "wheels").iterdir())
+    whole = wheel.read_bytes()
+    wheel.write_bytes(whole[:-1] + b"x")
+    line(f"{wheel}: is damaged")
+    wheel.unlink()
+    line(f"{wheel}: is missing")
+    wheel.write_bytes(whole)
+    (mirrored.mirror / "wheels" / "evil-1-py3-none-any.whl").write_bytes(whole)
+    line("evil-1-py3-none-any.whl: is not in mirror.json; remove it")
+    mirrored.describe(python="2.7")
+    line("its wheels are for Python 2.7 on ")
+    (mirrored.mirror / NAME).unlink()
+    line("is no mirror")
+
+
+def test_a_mirror_that_lacks_a_package_is_told_from_a_missing_index(mirrored: Mirrored):
+    (wheel,) = (mirrored.mirror / "wheels").glob("sample_a*")
+    mirrored.index.mkdir()  # where pip's settings lead; it must not count
+    wheel.rename(mirrored.index / wheel.name)
+    mirrored.describe()
+    line = refused(mirrored.run("setup", "--mirror", str(mirrored.mirror)))
+    assert "complete the mirror with ./plumbline mirror create of this version" in line

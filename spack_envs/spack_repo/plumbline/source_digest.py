@@ -11,6 +11,11 @@ def is_source_folder(path: pathlib.Path) -> bool:
     return ours and not (path / "CMakeCache.txt").exists()
 
 
+def is_source(name: str) -> bool:
+    """Not hidden, and not a text for people."""
+    return not name.startswith(".") and not name.endswith(".md")
+
+
 def source_digest(root: pathlib.Path) -> str:
     """SHA-256 over names and contents of all source files below ``root``."""
     digest = hashlib.sha256()
@@ -18,7 +23,7 @@ def source_digest(root: pathlib.Path) -> str:
         folders[:] = sorted(
             name for name in folders if is_source_folder(pathlib.Path(folder, name))
         )
-        for name in sorted(name for name in files if not name.startswith(".")):
+        for name in sorted(filter(is_source, files)):
             path = pathlib.Path(folder, name)
             content = hashlib.sha256(path.read_bytes()).hexdigest()
             digest.update(f"{path.relative_to(root).as_posix()}\0{content}\n".encode())

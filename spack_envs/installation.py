@@ -1,0 +1,85 @@
+"""What was installed: kept as a stamp beside the solution that it was built by, and found again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from spack_envs import files
+from spack_envs.errors import SpackEnvironmentError
+from spack_envs.products import PRODUCTS
+
+DIGEST = Path("share", "mpicost", "sources.sha256")  #: of an installed mpicost
+RECORD = Path("share", "plumbline", "build.json")
+
+
+@dataclass(frozen=True)
+class Installation:
+    """One program as it was installed."""
+
+    program: str
+    prefix: str
+    spec: str  #: package and hash
+    place: str  #: folder of the environment whose solution it was built by
+    key: str  #: of all that it was built by; see :func:`key_of`
+
+    @property
+    def folder(self) -> Path:
+        """With the executables, or with folders of them."""
+        return Path(self.prefix, PRODUCTS[self.program].folder)
+
+    @property
+    def lock(self) -> Path:
+        """Spack's solution that it was built by."""
+        return Path(self.place, "spack.lock")
+
+    @property
+    def record(self) -> dict[str, str]:
+        """What the executables tell of how they were compiled.
+
+        :raises SpackEnvironmentError: if it is not there.
+        """
+        path = Path(self.prefix) / RECORD
+        try:
+            return json.loads(path.read_text("utf-8"))
+        except (OSError, ValueError):
+            raise SpackEnvironmentError(f"{path}: the installation is damaged") from None
+
+
+def stamp(place: Path, program: str) -> Path:
+    """Where it is kept what was installed."""
+    return place / ".plumbline" / f"{program}.json"
+
+
+def write_stamp(done: Installation) -> None:
+    """Keep what was installed. Raises OSError if it cannot be written."""
+    path = stamp(Path(done.place), done.program)
+    files.write_text(path, json.dumps(asdict(done), indent=1))
+
+
+def read_stamp(place: Path, program: str) -> Installation | None:
+    """What was installed; None if nothing, or nothing that can be read."""
+    try:
+        return Installation(**json.loads(stamp(place, program).read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def key_of(directory: Path, place: Path) -> str:
+    """Changes with everything that Spack is told, and with its solution.
+
+    ``machine.yaml`` names the MPI, the compiler, and the recipes by a digest of their contents.
+    """
+    paths = [directory / "spack.yaml", directory / "machine.yaml", place / "spack.lock"]
+    digest = hashlib.sha256()
+    for path in [*paths, *sorted((directory.parent / "common").glob("*.yaml"))]:
+        content = path.read_bytes() if path.is_file() else b"none"
+        digest.update(hashlib.sha256(content).digest())
+    return digest.hexdigest()
+
+
+def is_there(found: Installation) -> bool:
+    """Whether an installation has not been removed."""
+    return found.folder.is_dir() and (Path(found.prefix) / RECORD).is_file()

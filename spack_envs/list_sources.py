@@ -1,0 +1,25 @@
+"""Run by ``spack -e ENVIRONMENT python``: the sources that its packages are built from, as JSON."""
+
+import json
+
+import spack.environment
+
+
+def described(spec):
+    """Package and version, and by what the recipe tells the right source: a checksum or a commit."""
+    about = spec.package.versions.get(spec.version, {})
+    return {
+        "package": spec.name,
+        "version": str(spec.version),
+        "sha256": about.get("sha256") or "",
+        "commit": about.get("commit") or "",
+        "git": about.get("git") or getattr(spec.package, "git", None) or "",
+    }
+
+
+specs = [
+    spec
+    for spec in spack.environment.active_environment().all_specs()
+    if not spec.external and spec.package.has_code and "dev_path" not in spec.variants
+]
+print(json.dumps([described(spec) for spec in specs]))
