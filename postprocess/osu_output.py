@@ -177,9 +177,9 @@ class _Reader:
 
     def _header(self, line: Line, header: tuple[str, ...]) -> None:
         block = self._opened(line)
-        if len(set(header)) != len(header):
-            raise line.refused("two columns have the same header")
         block.header = header
+        if len(set(header)) != len(header) or not block.columns:
+            raise line.refused("two columns have the same header, or there is none")
         self.shared = self.shared or dict(block.notes)
 
     def _note(self, line: Line, text: str) -> None:
@@ -205,6 +205,9 @@ class _Reader:
             self._init(line, [line.count(word) for word in found.groups()])
             return
         block = self.block
+        if block is not None and block.header is None and (header := _bare_header(line)):
+            self._header(line, header)
+            return
         if block is None or block.header is None or block.closed or self.after:
             raise line.refused("not a line of OSU, or a row outside of a table")
         block.rows.append(block.row(line))
@@ -253,6 +256,11 @@ def _header(text: str) -> tuple[str, ...] | None:
         return (SIZE, *words) if words else None
     cells = tuple(_GAP.split(_TAIL.sub("  ", text)))
     return cells if cells[0] in (SIZE, *SIZELESS) else None
+
+
+def _bare_header(line: Line) -> tuple[str, ...] | None:
+    """The header words that a non-blocking barrier of OSU 5 printed without ``#``."""
+    return _header(line.plain) if line.text.lstrip(" ").startswith("Overall(us) ") else None
 
 
 def _number(line: Line, name: str, word: str) -> float:

@@ -141,7 +141,8 @@ class Line:
 
 def shortened(text: str) -> str:
     """The start of a text from outside, harmless."""
-    return one_line(text if len(text) <= SHOWN else text[:SHOWN] + "...")
+    shown = one_line(text[:SHOWN])
+    return shown[:SHOWN] + "..." if max(len(text), len(shown)) > SHOWN else shown
 
 
 def whole_lines(text: str) -> list[Line]:

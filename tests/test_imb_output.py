@@ -52,6 +52,9 @@ BARRIER = """
  #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]
            51         0.08         0.08         0.08
 """  # noqa: W291
+BANNER, RULE = HEAD.splitlines()[1], BARRIER.splitlines()[1]
+LONG_RULE = ALLREDUCE.splitlines()[1]
+WAITING = "# ( 2 additional processes waiting in MPI_Barrier)"
 FOOT = f"\n\n{END}\n\n"
 WHOLE = HEAD + ALLREDUCE + BARRIER + FOOT
 
@@ -61,7 +64,7 @@ def read(name: str) -> Output:
 
 
 @given(imb_outputs())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_what_a_writer_prints_a_reader_returns(sample: tuple[str, Output]) -> None:
     text, expected = sample
     assert parse_imb(text) == expected
@@ -246,9 +249,30 @@ def test_zero_is_kept() -> None:
             25,
             "not a line of the title",
         ),
+        ("       #bytes", "#-----\n       #bytes", 26, "title of a table is not whole"),
+        (
+            "\n# Benchmarking Barrier",
+            "\n#-----\n# Benchmarking Barrier",
+            31,
+            "not a line of the space",
+        ),
+        (END, f"{END}\n#-----", 39, "not a line of the end"),
+        ("       #bytes", f"{WAITING}\n       #bytes", 26, "not a line of the title"),
+        (f"{LONG_RULE}\n       #bytes", "       #bytes", 25, "not a line of the title"),
+        (f"{LONG_RULE}\n     ", f"#    MODE: AGGREGATE \n{LONG_RULE}\n     ", 25, "of the title"),
+        (f"{LONG_RULE}\n     ", f"# some library\n{LONG_RULE}\n     ", 25, "of the title"),
+        ("       #bytes", "#bytes #bytes", 26, "of the title"),
         ("# Benchmarking Allreduce ", "# Benchmarking Alltoall ", 23, "not a line of the space"),
         ("#----", "", 1, "not a line of the first lines"),
         ("# Date ", "# MPI Version : 5.0\n# Date ", 6, "not a line of the header"),
+        ("# Date ", BANNER + "\n# Date ", 4, "not a line of the header"),
+        ("# Message", "# Calling sequence was:\n# Message", 12, "not a line of the header"),
+        (
+            RULE + "\n# Benchmarking Barrier",
+            "# Benchmarking Barrier",
+            30,
+            "not a line of the space",
+        ),
         ("# Date ", "# OSU MPI Latency Test v7.4\n# Date ", 4, "not a line of the header"),
         ("# Date ", "some library speaks\n# Date ", 4, "not a line of the header"),
         ("# Calling sequence was: \n\n# ", "# Calling sequence was: \n\n", 10, "command line"),

@@ -132,9 +132,11 @@ def test_zero_is_kept() -> None:
         ("\n8  ", "\n4  ", 6, "sizes do not ascend"),
         ("\n8  ", "\n2  ", 6, "sizes do not ascend"),
         ("\n8  ", "\n-8 ", 6, "whole number"),
+        ("\n8  ", f"\n{'8' * 5000}  ", 6, "whole number"),
         ("Pass", "Past", 5, "neither passed nor failed"),
         ("# Size", "# Sise", 4, "not a line of OSU"),
         ("Min Lat", "Max Lat", 4, "two columns have the same header"),
+        ("# Datatype", "# Size\n# Datatype", 3, "or there is none"),
         ("\n8  ", "\n# Size       Avg Latency(us)\n8  ", 6, "second header"),
         ("\n8  ", "\n# Datatype: MPI_FLOAT.\n8  ", 7, "outside of a table"),
         ("\n8  ", "\n\n8  ", 7, "outside of a table"),
@@ -213,6 +215,15 @@ def test_skipped_validation_is_none() -> None:
     assert {row.passed for row in parse_osu(text).tables[0].rows} == {None}
 
 
+def test_a_summary_of_the_data_ends_what_was_validated() -> None:
+    text = (CORPUS / "osu" / "mpich-acc_latency_c.txt").read_text()
+    row = text.splitlines()[5]
+    with pytest.raises(OutputError, match="a row outside of a table"):
+        parse_osu(text + row.replace("1 ", "32") + "\n")
+    with pytest.raises(OutputError, match="not a line of OSU: PASSED: "):
+        parse_osu(BARRIER + "PASSED: All 1 combinations of ops and datatypes tested passed.\n")
+
+
 @pytest.mark.parametrize(
     ("old", "new"), [("0.97", "0.80"), ("0.97", "1.13"), ("1.11", "0.81"), ("0.83", "1.00")]
 )
@@ -220,6 +231,19 @@ def test_a_row_that_contradicts_itself(old: str, new: str) -> None:
     with pytest.raises(OutputError, match="is not between") as caught:
         parse_osu(ALLREDUCE.replace(old, new, 1))
     assert caught.value.verdict is Verdict.INCORRECT
+
+
+def test_a_line_of_init_that_contradicts_itself() -> None:
+    text = (CORPUS / "osu" / "mpich-init.txt").read_text()
+    with pytest.raises(OutputError, match="is not between"):
+        parse_osu(text.replace("min: ", "min: 1"))
+
+
+def test_an_overlap_that_contradicts_itself() -> None:
+    text = (CORPUS / "osu" / "mpich-ibarrier_f.txt").read_text()
+    pure = text.splitlines()[-1].split()[5]
+    with pytest.raises(OutputError, match=r"Pure Comm.\(us\) is not between"):
+        parse_osu(text.replace(pure, "0.01"))
 
 
 def test_rounding_is_no_contradiction() -> None:
