@@ -12,8 +12,12 @@ from pathlib import Path
 from typing import NoReturn
 
 from postprocess import commands
+from postprocess.benchmarks import ITERATIONS, ROTATE
 from postprocess.errors import UsageError
 from postprocess.harmless import one_line
+from postprocess.mirror_commands import add as add_mirror_commands
+from postprocess.programs import PROGRAMS
+from postprocess.record_schema import CACHES
 from postprocess.site_commands import add as add_site_commands
 from postprocess.workdir import WorkDirectory
 
@@ -68,11 +72,16 @@ def counts(text: str) -> list[int]:
 
 
 def sizes(text: str) -> list[int]:
-    """Message sizes in bytes, separated by commas; the payload is made of 8-byte numbers."""
-    numbers = counts(text)
-    if odd := [number for number in numbers if number % 8]:
-        raise argparse.ArgumentTypeError(f"{odd[0]} is not a multiple of 8")
-    return numbers
+    """Message sizes in bytes, separated by commas; 0 is an empty message."""
+    return [0 if word == "0" else count(word) for word in comma_list(text)]
+
+
+def programs(text: str) -> list[str]:
+    """Names of benchmark programs, separated by commas."""
+    words = comma_list(text)
+    if unknown := [word for word in words if word not in PROGRAMS]:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(PROGRAMS)}")
+    return words
 
 
 def assignment(text: str) -> tuple[str, str, str]:
@@ -103,6 +112,9 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--routine", type=comma_list, default=[], help="only these, as in bcast,reduce_sum"
     )
+    parser.add_argument(
+        "--program", type=programs, default=[], help="only these, as in mpicost,osu,imb"
+    )
     parser.add_argument("--partition", type=comma_list, default=[], help="only these of the site")
     parser.add_argument(
         "--processes", type=counts, default=[], help="these counts instead of the ladder's"
@@ -111,21 +123,31 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--peers", type=counts, default=[], help="only these partners of rank 0 in ping-pong"
     )
-    parser.add_argument("--bytes", type=sizes, default=[], help="these sizes (multiples of 8)")
-    parser.add_argument("--trials", type=trials, help="timed calls per case (default: 51)")
+    parser.add_argument("--bytes", type=sizes, default=[], help="these sizes (mpicost: multiples of 8)")
+    parser.add_argument("--trials", type=trials, help="of mpicost, per case (default: 51)")
+    parser.add_argument(
+        "--iterations", type=count, help=f"of OSU and IMB, per size (default: {ITERATIONS})"
+    )
     add_launching(parser)
 
 
 def add_launching(parser: argparse.ArgumentParser, cache: str = "flush") -> None:
     """The options that say how a launch is made."""
     parser.add_argument(
-        "--cache", choices=("flush", "warm"), help=f"before each trial (default: {cache})"
+        "--cache",
+        choices=(*CACHES, ROTATE),
+        help=f"of mpicost before each trial (default: {cache}); rotate: IMB with changing buffers",
     )
     parser.add_argument(
         "--sync",
         choices=("dissemination", "barrier", "window"),
         help="what starts the processes of a trial together (default: dissemination)",
     )
+    add_environment(parser)
+
+
+def add_environment(parser: argparse.ArgumentParser) -> None:
+    """The options that say in what surroundings a launch runs."""
     parser.add_argument("--time-limit", type=count, help="seconds after which a launch is ended")
     parser.add_argument(
         "--oversubscribe", action="store_true", help="allow more processes than cores"
@@ -175,7 +197,37 @@ def add_links(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="write a machine-readable summary"
     )
-    parser.set_defaults(routine=[], bytes=[], peers=[], per_node=[1])
+    parser.set_defaults(
+        routine=[], bytes=[], peers=[], per_node=[1], program=["mpicost"], iterations=None
+    )
+
+
+def add_agree(parser: argparse.ArgumentParser) -> None:
+    """The options of the comparison of programs, which run as they can all run."""
+    parser.add_argument(
+        "--environment", type=comma_list, default=[], help="only these, as in mpich-5_0_2"
+    )
+    parser.add_argument(
+        "--routine", type=comma_list, default=[], help="only these, as in bcast,reduce_sum"
+    )
+    parser.add_argument("--partition", type=comma_list, default=[], help="only these of the site")
+    parser.add_argument(
+        "--processes", type=counts, default=[], help="these counts instead of the ladder's"
+    )
+    parser.add_argument("--per-node", type=counts, default=[], help="these processes per node")
+    parser.add_argument(
+        "--bytes", type=sizes, default=[], help="(default: 8,1024,65536,1048576; multiples of 8)"
+    )
+    parser.add_argument(
+        "--launches", type=count, default=8, help="rounds in which each runs (default: 8)"
+    )
+    add_environment(parser)
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write a machine-readable summary"
+    )
+    parser.set_defaults(
+        peers=[], program=[], trials=None, iterations=None, cache=None, sync=None
+    )
 
 
 def add_session(parser: argparse.ArgumentParser) -> None:
@@ -232,16 +284,27 @@ def build_parser() -> argparse.ArgumentParser:
     session = command("links", commands.links, text)
     add_site(session)
     add_links(session)
+    text = "Compare mpicost, OSU and IMB with each other: names the one that differs."
+    session = command("agree", commands.agree, text)
+    add_site(session)
+    add_agree(session)
     session = command("list", commands.list_cases, "The cases that would run, and about how long.")
     add_site(session)
     add_selection(session)
-    add_site(command("setup", commands.setup, "Find or fetch MPIs and Spack; measure nothing."))
-    add_site(
-        command(
-            "doctor",
-            commands.doctor,
-            "The same as setup: what was found, and why something is not usable.",
+    for name, run, text in (
+        ("setup", commands.setup, "Find or fetch MPIs and Spack; measure nothing."),
+        ("doctor", commands.doctor, "The same: what was found, and why something is not usable."),
+    ):
+        session = command(name, run, text)
+        add_site(session)
+        session.add_argument(
+            "--mirror",
+            metavar="DIR",
+            help="take everything from this mirror, now and later; none: from where it is",
         )
+    text = "Make a mirror for machines without a network, or verify one."
+    add_mirror_commands(
+        found.add_parser("mirror", help=text, description=text, epilog=EXIT_STATUS)
     )
     session = command("report", commands.report, "Write the report of a session again.")
     session.add_argument("session", nargs="?", help="name of the session (default: the last one)")

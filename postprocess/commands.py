@@ -9,19 +9,22 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from postprocess import agree_command, links_command, linting, listing, night, summaries
 from postprocess import doctor as doctor_page
-from postprocess import links_command, linting, listing, night, summaries
+from postprocess import mirror_command as mirrors
 from postprocess import papers as views
 from postprocess import site_check as checking_sites
 from postprocess import site_new as making_sites
 from postprocess import site_try as trying_sites
+from postprocess.building import build_programs
 from postprocess.errors import UsageError
 from postprocess.night import Request
-from postprocess.preparation import prepare, site_file
+from postprocess.preparation import Prepared, prepare
 from postprocess.programs import read_program
 from postprocess.progress import Progress
 from postprocess.reframe_driver import Selection
 from postprocess.report import build_report
+from postprocess.site_files import site_file
 from postprocess.store import read_sessions
 from postprocess.tables import verdict_table
 from postprocess.workdir import WorkDirectory
@@ -33,6 +36,7 @@ Command = Callable[[WorkDirectory, argparse.Namespace], int]
 def selection(work: WorkDirectory, arguments: argparse.Namespace, launches: int = 1) -> Selection:
     """The user's choice in terms of the checks."""
     choice = {
+        "programs": arguments.program,
         "routines": arguments.routine,
         "sizes": arguments.bytes,
         "partitions": arguments.partition,
@@ -40,6 +44,7 @@ def selection(work: WorkDirectory, arguments: argparse.Namespace, launches: int 
         "per_node": arguments.per_node,
         "peers": arguments.peers,
         "trials": arguments.trials,
+        "iterations": arguments.iterations,
         "cache": arguments.cache,
         "sync": arguments.sync,
         "time_limit": arguments.time_limit and f"{arguments.time_limit}s",
@@ -109,24 +114,46 @@ def links(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     return links_command.links(work, asked, demand, Progress())
 
 
+def agree(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Compare mpicost, OSU and IMB with each other, and name who differs."""
+    asked = request(work, arguments)
+    return agree_command.agree(work, asked, arguments.launches, Progress())
+
+
 def list_cases(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """The cases that would run, with an estimate of the time."""
     return listing.list_cases(work, request(work, arguments), Progress())
 
 
 def setup(work: WorkDirectory, arguments: argparse.Namespace) -> int:
-    """Find or fetch everything that a session needs."""
-    site_file(work.source, arguments.site)
-    progress = Progress()
-    with work.held(), progress.phase("set-up"):
-        prepared = prepare(work, arguments.site, arguments.mpis, progress, fresh=True)
-    doctor_page.show(work, prepared, progress)
-    return 0
+    """Find or fetch everything that a session needs, and build the programs."""
+    return set_up(work, arguments, build_programs)
 
 
 def doctor(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """What was found on this machine, and why something is not usable."""
-    return setup(work, arguments)
+    return set_up(work, arguments, lambda *_: 0)
+
+
+def set_up(
+    work: WorkDirectory,
+    arguments: argparse.Namespace,
+    build: Callable[[WorkDirectory, Prepared, Progress], int],
+) -> int:
+    """Find or fetch everything that a session needs; then build, and fail if something does not build."""
+    site_file(work.source, arguments.site)
+    progress = Progress()
+    with work.held():
+        with progress.phase("set-up"):
+            prepared = prepare(
+                work, arguments.site, arguments.mpis, progress, True, arguments.mirror
+            )
+        doctor_page.show(work, prepared, progress)
+        with progress.phase("build"):
+            failures = build(work, prepared, progress)
+    if failures:
+        progress.say(f"{failures} program(s) could not be built: see the notes above")
+    return 1 if failures else 0
 
 
 def report(work: WorkDirectory, arguments: argparse.Namespace) -> int:
@@ -146,7 +173,7 @@ def papers(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     summary = summaries.load_summary(directory / "summary.json")
     found = views.parts(summary, arguments.against, arguments.processes)
     if not found:
-        missing = "several process counts or partitions"
+        missing = "several process counts or partitions of mpicost"
         raise UsageError(f"{directory}: nothing to compare; choose a session with {missing}")
     print(views.as_text(found), flush=True)
     Progress().say("drawing the pictures")
@@ -188,6 +215,17 @@ def site_check(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 def site_try(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Launch two processes on every partition with every MPI."""
     return trying_sites.attempt(work, arguments.site, arguments.environment, Progress())
+
+
+def mirror_create(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Gather everything that a machine without a network needs."""
+    with work.held():
+        return mirrors.create(work, arguments.folder, arguments.source, Progress())
+
+
+def mirror_check(_: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Verify a mirror."""
+    return mirrors.check(arguments.folder, Progress())
 
 
 def where(work: WorkDirectory, arguments: argparse.Namespace) -> int:

@@ -134,6 +134,8 @@ def case_verdict(case: Case, launches: Sequence[Finished], book: ReferenceBook) 
     ]
     if len(measured) != len(launches):
         return CaseResult(case, Verdict.INCOMPLETE, "no value in a launch that ended well")
+    if any(found.unseen for found, _ in measured):
+        return CaseResult(case, Verdict.INCOMPLETE, "printed as 0.00: too little to be seen")
     middle, launch = median_launch(measured)
     middle = replace(middle, value=statistics.median(found.value for found, _ in measured))
     shelf = book.shelf(case) if book.reference(case) else None

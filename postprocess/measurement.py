@@ -25,6 +25,11 @@ class Measurement:
     summary: Summary | None = None  #: statistics of the trials, where there are trials
     record: CaseRecord | None = None  #: every trial, from mpicost
 
+    @property
+    def unseen(self) -> bool:
+        """Whether a program printed it as 0.00, as it does the rate of single bytes on a busy machine."""
+        return self.record is None and self.value == 0
+
 
 def of_trials(record: CaseRecord) -> Measurement:
     """A case of mpicost."""

@@ -12,18 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from scipy import stats
-
 from postprocess.opinions_expected import Expected, expected
+from postprocess.opinions_statistics import holm, interval, outside, spread
 from postprocess.units import slowdown
 
 PROGRAMS = ("mpicost", "osu", "imb")
 PAIRS = (("mpicost", "osu"), ("mpicost", "imb"), ("osu", "imb"))
-CONFIDENCE = 0.95  #: of an interval
 #: Probability that a session names a sound program, all its ratios together and all at the edge of their range.
 FALSE_ALARM = 0.05
-FEWEST_LAUNCHES = 3  #: of which there is an interval
-MOST_EXPLAINED = 2.0  #: a factor; what definitions make of a value beyond it is no explanation
 
 
 @dataclass(frozen=True, order=True)
@@ -46,8 +42,8 @@ class Topic:
 class Sample:
     """What one launch of a program says: a positive value in ``unit``.
 
-    ``others`` bounds what the program would have said by the definition of the other programs, in the
-    same unit and from the same trials; None where it says that anyway.
+    ``alike`` is what it says by the definition of the other programs, in the same unit and from the same
+    trials; None where that is what it says anyway.
     """
 
     topic: Topic
@@ -55,11 +51,16 @@ class Sample:
     launch: int
     value: float
     unit: str
-    others: tuple[float, float] | None = None
+    alike: float | None = None
 
     def __post_init__(self) -> None:
-        if not all(math.isfinite(each) and each > 0 for each in (self.value, *(self.others or ()))):
-            raise ValueError(f"{self.topic} by {self.program}: {self.value}, {self.others}")
+        if not all(math.isfinite(each) and each > 0 for each in (self.value, self.compared)):
+            raise ValueError(f"{self.topic} by {self.program}: {self.value}, {self.alike}")
+
+    @property
+    def compared(self) -> float:
+        """The value that all programs define alike."""
+        return self.value if self.alike is None else self.alike
 
 
 class Standing(Enum):
@@ -73,7 +74,7 @@ class Standing(Enum):
 
 @dataclass(frozen=True)
 class Comparison:
-    """One program over another in one case."""
+    """One program over another in one case, by values that both define alike."""
 
     topic: Topic
     over: str
@@ -81,16 +82,10 @@ class Comparison:
     launches: int  #: rounds in which both have a value
     ratio: float  #: geometric mean over the rounds
     interval: tuple[float, float] | None  #: of the ratio; None for too few launches
-    definition: tuple[float, float]  #: factors between which the definitions alone put it
+    definition: float  #: the first program's own value over the one that is compared, likewise
     expected: Expected
     outside: float = 1.0  #: probability of such values if the ratio is inside its range
     disagrees: bool = False  #: less probable than chance among all ratios of the session allows
-
-    @property
-    def limits(self) -> tuple[float, float]:
-        """The expected range, widened by what the definitions explain in these very trials."""
-        low, high = self.definition
-        return self.expected.low * min(low, 1.0), self.expected.high * max(high, 1.0)
 
     @property
     def standing(self) -> Standing:
@@ -99,8 +94,9 @@ class Comparison:
             return Standing.UNJUDGED
         if self.disagrees:
             return Standing.DISAGREE
-        (low, high), (least, most) = self.interval, self.limits
-        return Standing.AGREE if least <= low and high <= most else Standing.OPEN
+        low, high = self.interval
+        inside = self.expected.low <= low and high <= self.expected.high
+        return Standing.AGREE if inside else Standing.OPEN
 
     @property
     def slower(self) -> str:
@@ -145,48 +141,6 @@ class Opinions:
         return not self.findings and judged > 0
 
 
-def interval(logs: Sequence[float]) -> tuple[float, float] | None:
-    """Confidence interval of the geometric mean whose logarithms are ``logs``; None for too few.
-
-    Student's interval of the mean of the logarithms, the paired t procedure on ln(a/b): mean -+
-    t(1 - alpha/2; n - 1) s / sqrt(n) (Jain, The Art of Computer Systems Performance Analysis, 13.4.1).
-    """
-    if len(logs) < FEWEST_LAUNCHES:
-        return None
-    mean, error = statistics.fmean(logs), statistics.stdev(logs) / math.sqrt(len(logs))
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(logs) - 1)) * error
-    return math.exp(mean - half), math.exp(mean + half)
-
-
-def outside(logs: Sequence[float], low: float, high: float) -> float:
-    """Probability of a mean so far outside of ``low`` to ``high`` if the true ratio is inside; at most 1.
-
-    Two one-sided paired t tests against the nearer end, doubled. 1 for too few launches.
-    """
-    if len(logs) < FEWEST_LAUNCHES:
-        return 1.0
-    mean, error = statistics.fmean(logs), statistics.stdev(logs) / math.sqrt(len(logs))
-    beyond = max(math.log(low) - mean, mean - math.log(high))
-    if error == 0 or beyond <= 0:
-        return 0.0 if beyond > 0 else 1.0
-    return min(1.0, 2 * float(stats.t.sf(beyond / error, len(logs) - 1)))
-
-
-def holm(probabilities: Sequence[float], level: float) -> list[bool]:
-    """Which hypotheses are rejected so that any false rejection has at most the probability ``level``.
-
-    Step-down procedure of Holm, Scandinavian Journal of Statistics 6 (1979) 65-70: of m probabilities in
-    rising order the k-th, counted from 0, is rejected if it and all before it are at most level / (m - k).
-    """
-    order = sorted(range(len(probabilities)), key=lambda number: probabilities[number])
-    rejected = [False] * len(probabilities)
-    for k, number in enumerate(order):
-        if probabilities[number] > level / (len(order) - k):
-            break
-        rejected[number] = True
-    return rejected
-
-
 def form(samples: Iterable[Sample], planned: Mapping[Topic, Mapping[str, str]]) -> Opinions:
     """Compare the programs in every case, and name what is missing.
 
@@ -196,18 +150,20 @@ def form(samples: Iterable[Sample], planned: Mapping[Topic, Mapping[str, str]]) 
     :raises ValueError: if two values of one launch are given, units differ, or a sample was not planned.
     """
     values = _arranged(samples, planned)
-    compared: list[Comparison] = []
+    ratios: list[_Ratio] = []
     gaps: list[Gap] = []
     for topic, programs in sorted(planned.items()):
         said = values.get(topic, {})
         both = [(over, under) for over, under in PAIRS if over in said and under in said]
-        ratios = [_compare(topic, over, under, said) for over, under in both]
-        compared += [each for each in ratios if each is not None]
+        found = [_ratio(topic, over, under, said) for over, under in both]
+        ratios += [each for each in found if each.logs]
         gaps += [
             Gap(topic, program, reason)
             for program in PROGRAMS
             if (reason := _missing(program, programs, said))
         ]
+    usual = _usual_spreads(ratios)
+    compared = [_compared(each, usual.get(each.place, 0.0)) for each in ratios]
     rejected = holm([each.outside for each in compared], FALSE_ALARM)
     judged = [replace(each, disagrees=no) for each, no in zip(compared, rejected, strict=True)]
     return Opinions(tuple(judged), tuple(find(judged)), tuple(gaps))
@@ -251,38 +207,59 @@ def _arranged(
     return values
 
 
-def _compare(topic: Topic, over: str, under: str, said: _Said) -> Comparison | None:
-    """None if there is no round in which both have a value."""
+@dataclass(frozen=True)
+class _Ratio:
+    """Two programs in one case: in each round that both have the logarithm of their ratio."""
+
+    topic: Topic
+    over: str
+    under: str
+    logs: tuple[float, ...]
+    own: tuple[float, ...]  #: logarithms of the first one's own value over the one that is compared
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """Where ratios scatter alike: the same two programs on the same MPI and layout."""
+        topic = self.topic
+        return topic.place, topic.environment, topic.layout, self.over, self.under
+
+
+def _ratio(topic: Topic, over: str, under: str, said: _Said) -> _Ratio:
     rounds = sorted(said[over].keys() & said[under].keys())
     pairs = [(said[over][number], said[under][number]) for number in rounds]
-    if not pairs:
-        return None
-    if units := {each.unit for pair in pairs for each in pair} - {pairs[0][0].unit}:
-        raise ValueError(f"{topic}: {over} and {under} count in {pairs[0][0].unit} and {units}")
-    logs = [math.log(slowdown(a.value, b.value, a.unit)) for a, b in pairs]
-    found = Comparison(
-        topic,
-        over,
-        under,
-        launches=len(logs),
-        ratio=math.exp(statistics.fmean(logs)),
-        interval=interval(logs),
-        definition=_definition(pairs),
-        expected=expected(over, under, topic.routine, topic.bytes),
+    units = {each.unit for pair in pairs for each in pair}
+    if len(units) > 1:
+        raise ValueError(f"{topic}: {over} and {under} count in {' and '.join(sorted(units))}")
+    logs = (math.log(slowdown(a.compared, b.compared, a.unit)) for a, b in pairs)
+    own = (math.log(slowdown(a.value, a.compared, a.unit)) for a, _ in pairs)
+    return _Ratio(topic, over, under, tuple(logs), tuple(own))
+
+
+def _usual_spreads(ratios: Sequence[_Ratio]) -> dict[tuple[str, ...], float]:
+    """The median spread between rounds in each place.
+
+    No interval is made of a smaller one: on a restless machine a few values lie near each other by chance.
+    """
+    found: dict[tuple[str, ...], list[float]] = {}
+    for each in ratios:
+        if len(each.logs) > 1:
+            found.setdefault(each.place, []).append(spread(each.logs))
+    return {place: statistics.median(spreads) for place, spreads in found.items()}
+
+
+def _compared(ratio: _Ratio, usual: float) -> Comparison:
+    limits = expected(ratio.over, ratio.under, ratio.topic.routine, ratio.topic.bytes)
+    return Comparison(
+        ratio.topic,
+        ratio.over,
+        ratio.under,
+        launches=len(ratio.logs),
+        ratio=math.exp(statistics.fmean(ratio.logs)),
+        interval=interval(ratio.logs, usual),
+        definition=math.exp(statistics.fmean(ratio.own)),
+        expected=limits,
+        outside=outside(ratio.logs, limits.low, limits.high, usual),
     )
-    return replace(found, outside=outside(logs, *found.limits))
-
-
-def _definition(pairs: Sequence[tuple[Sample, Sample]]) -> tuple[float, float]:
-    """By what factors the definition of the first program may move the ratio, in these trials."""
-    spans = [
-        sorted(math.log(slowdown(a.value, other, a.unit)) for other in a.others or (a.value,))
-        for a, _ in pairs
-    ]
-    most = math.log(MOST_EXPLAINED)
-    low = statistics.fmean(span[0] for span in spans)
-    high = statistics.fmean(span[-1] for span in spans)
-    return math.exp(max(low, -most)), math.exp(min(high, most))
 
 
 def _missing(program: str, programs: Mapping[str, str], said: _Said) -> str:

@@ -41,7 +41,9 @@ SELECTION = [
     "--routine",
     "--processes",
     "--bytes",
+    "--program",
     "--trials",
+    "--iterations",
     "--cache",
     "--sync",
     "--time-limit",
@@ -107,10 +109,17 @@ WRONG = [
     ["nightly", "--colour", "red"],
     ["nightly", "--launches", "3"],
     ["nightly", "--json"],
-    ["run", "--bytes", "7"],
-    ["run", "--bytes", "8,12"],
-    ["run", "--bytes", "0"],
     ["run", "--bytes", "-8"],
+    ["run", "--bytes", "8,-12"],
+    ["run", "--bytes", "0.0"],
+    ["run", "--program", "mpicosts"],
+    ["run", "--program", "mpicost,OSU"],
+    ["run", "--program", ""],
+    ["run", "--iterations", "0"],
+    ["run", "--iterations", "-1"],
+    ["run", "--iterations", "many"],
+    ["links", "--program", "osu"],
+    ["links", "--iterations", "5"],
     ["run", "--bytes", "8.0"],
     ["run", "--bytes", "1e3"],
     ["run", "--bytes", ""],
@@ -129,6 +138,7 @@ WRONG = [
     ["run", "--environment", ",,"],
     ["run", "--mpis", ""],
     ["run", "--cache", "cold"],
+    ["run", "--sync", "loop"],
     ["run", "--sync", ""],
     ["run", "--time-limit", "1h"],
     ["run", "--set-env", "NAME=VALUE"],
@@ -190,7 +200,8 @@ def test_no_words_whatsoever_give_a_traceback(words: list[str]):
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (["run", "--bytes", "8,12"], "argument --bytes: 12 is not a multiple of 8"),
+        (["run", "--bytes", "8,x"], "argument --bytes: 'x' is not a whole number of one or more"),
+        (["run", "--program", "osu,x"], "argument --program: 'x' is none of mpicost, osu, imb"),
         (["run", "--trials", "0"], "argument --trials: '0' is not a whole number of one or more"),
         (["run", "--routine", ""], "argument --routine: names nothing; leave it out for all"),
         (["run", "--set-env", "x"], "argument --set-env: 'x' is not ENVIRONMENT:NAME=VALUE"),
@@ -219,8 +230,12 @@ def test_what_the_user_chose_reaches_the_command():
         "2,4",
         "--bytes",
         "8,16",
+        "--program",
+        "osu,mpicost",
         "--trials",
         "5",
+        "--iterations",
+        "20",
     ]
     words += [
         "--cache",
@@ -240,6 +255,7 @@ def test_what_the_user_chose_reaches_the_command():
     assert (name, chosen.name) == ("nightly", "run")
     assert (chosen.environment, chosen.routine) == (["a", "b"], ["bcast"])
     assert (chosen.processes, chosen.bytes, chosen.trials) == ([2, 4], [8, 16], 5)
+    assert (chosen.program, chosen.iterations) == (["osu", "mpicost"], 20)
     assert (chosen.cache, chosen.sync, chosen.time_limit) == ("warm", "window", 60)
     assert (chosen.oversubscribe, chosen.strict) == (True, True)
     assert chosen.set_env == [("a", "X", "1=2"), ("b", "Y", ""), ("c", "Z", "l1\nl2")]
@@ -248,9 +264,24 @@ def test_what_the_user_chose_reaches_the_command():
 
 def test_what_is_named_twice_counts_once():
     words = ["--routine", "bcast,scan_sum,bcast", "--processes", "2,2", "--bytes", "16,8,16"]
+    words += ["--program", "imb,imb"]
     chosen = build_parser().parse_args(["run", *words])
-    assert chosen.routine == ["bcast", "scan_sum"]
+    assert (chosen.routine, chosen.program) == (["bcast", "scan_sum"], ["imb"])
     assert (chosen.processes, chosen.bytes) == ([2], [16, 8])
+
+
+def test_a_size_may_be_none_and_any():
+    """Of OSU and IMB; that mpicost has no such size is seen in the plan."""
+    assert build_parser().parse_args(["run", "--bytes", "0,7,12"]).bytes == [0, 7, 12]
+
+
+def test_imb_has_a_state_of_the_caches_of_its_own():
+    assert build_parser().parse_args(["run", "--cache", "rotate"]).cache == "rotate"
+
+
+def test_links_are_measured_by_mpicost_alone():
+    chosen = build_parser().parse_args(["links"])
+    assert (chosen.program, chosen.iterations) == (["mpicost"], None)
 
 
 def test_each_command_has_its_function():

@@ -290,7 +290,7 @@ def test_a_session_whose_trials_are_gone_is_refused(command, work):
 def test_setup_asks_every_mpi_again_and_shows_the_page(command, work, monkeypatch):
     calls: list[tuple] = []
 
-    def prepare(work_, site, families, progress, fresh=False):
+    def prepare(work_, site, families, progress, fresh=False, mirror=None):
         calls.append((work_.root, site, families, fresh))
         return Prepared(Inventory(read_machine(), (replace(MPICH, name="seen"),), ()), None)
 
@@ -299,6 +299,15 @@ def test_setup_asks_every_mpi_again_and_shows_the_page(command, work, monkeypatc
     assert (status, errors) == (0, "")
     assert calls == [(work.root, "local", ["mpich"], True)]
     assert "seen (wheel) /p/mpicc" in output
+
+
+@pytest.mark.parametrize(("name", "status"), [("setup", 1), ("doctor", 0)])
+def test_setup_builds_and_fails_if_something_does_not_build(command, monkeypatch, name, status):
+    monkeypatch.setattr(commands, "prepare", lambda *_: Prepared(None, None))
+    monkeypatch.setattr(commands, "build_programs", lambda *_: 2)
+    ended, output, errors = command(name)
+    assert (ended, errors) == (status, "")
+    assert ("2 program(s) could not be built" in output) == bool(status)
 
 
 def test_the_tests_run_in_the_work_directory_that_was_set_up(command, work, monkeypatch):

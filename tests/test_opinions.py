@@ -18,11 +18,9 @@ from postprocess.opinions import (
     Standing,
     Topic,
     form,
-    holm,
-    interval,
-    outside,
 )
 from postprocess.opinions_expected import RULES, expected
+from postprocess.opinions_statistics import holm, interval, outside
 from postprocess.statistics import bounds_of_slowest_mean
 
 ROUTINES = ("bcast", "allreduce_sum", "alltoall", "gather", "scatter", "reduce_sum", "allgather")
@@ -80,6 +78,25 @@ def test_noise_alone_is_no_finding(noise, launches):
     assert len(found.comparisons) == len(TOPICS) * len(PAIRS)
 
 
+def test_values_that_lie_near_each_other_by_chance_are_no_finding():
+    """On a restless machine, where a mean is one of many, three rounds may well give nearly the same."""
+    rng = random.Random(2)
+    said = []
+    for topic in TOPICS[:20]:
+        for number in range(3):
+            wild = 114 * (1 + number / 100) if topic == TOPICS[3] else math.exp(rng.gauss(0, 2))
+            said += [
+                Sample(topic, "osu", number, wild, "s"),
+                Sample(topic, "imb", number, 1.0, "s"),
+            ]
+    found = form(said, planned(TOPICS[:20], ("osu", "imb")))
+    assert not found.findings and found.count(Standing.AGREE) == 0
+    alone = [each for each in said if each.topic == TOPICS[3]]
+    assert form(
+        alone, planned([TOPICS[3]], ("osu", "imb"))
+    ).findings  # where all rounds are like that
+
+
 def test_little_noise_is_agreement_and_much_is_left_open():
     quiet = form(samples(0.01), planned())
     assert quiet.count(Standing.AGREE) == len(quiet.comparisons)
@@ -126,7 +143,7 @@ def compared(over, under, ratio, low=0.5, high=2.0):
         5,
         ratio,
         (ratio * 0.99, ratio * 1.01),
-        (1.0, 1.0),
+        1.0,
         opinions.Expected(low, high, ""),
         disagrees=not low <= ratio <= high,
     )
@@ -155,24 +172,18 @@ def test_standing(bounds, disagrees, standing):
     assert each.standing is standing
 
 
-def test_definitions_widen_the_range_and_never_narrow_it():
-    each = replace(compared("mpicost", "osu", 1.0), definition=(0.8, 1.5))
-    assert each.limits == pytest.approx((0.4, 3.0))
-    each = replace(each, definition=(1.2, 1.5))
-    assert each.limits == pytest.approx((0.5, 3.0))
-    each = replace(each, definition=(0.7, 0.9))
-    assert each.limits == pytest.approx((0.35, 2.0))
-
-
-def test_definition_is_bounded():
+def test_what_is_compared_is_defined_alike():
+    """mpicost's own headline is twice what it says by the definition of the others."""
     topic = TOPICS[0]
-    pairs = [
-        Sample(topic, program, number, 1e-6, "s", (1e-9, 1.0) if program == "mpicost" else None)
+    said = [
+        Sample(topic, name, number, 2e-6, "s", 1e-6 if name == "mpicost" else None)
         for number in range(3)
-        for program in PROGRAMS
+        for name in PROGRAMS
     ]
-    first = form(pairs, planned([topic])).comparisons[0]
-    assert first.definition == pytest.approx((0.5, 2.0))
+    ratios = {(each.over, each.under): each for each in form(said, planned([topic])).comparisons}
+    assert ratios["mpicost", "osu"].ratio == pytest.approx(0.5)
+    assert ratios["mpicost", "osu"].definition == pytest.approx(2)
+    assert ratios["osu", "imb"].ratio == ratios["osu", "imb"].definition == 1
 
 
 def test_rates_are_turned_so_that_above_one_is_slower():
@@ -252,7 +263,7 @@ def test_wrong_input_is_refused():
         with pytest.raises(ValueError, match="osu"):
             replace(one, value=value)
         with pytest.raises(ValueError, match="osu"):
-            replace(one, others=(1.0, value))
+            replace(one, alike=value)
 
 
 # --- statistics ---

@@ -1,0 +1,140 @@
+"""The command ``agree``: mpicost, OSU and IMB measure the same in rounds; who differs is named."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+
+from postprocess import opinions_words as words
+from postprocess.errors import UsageError
+from postprocess.formats import plural
+from postprocess.judgement import Finished, verdicts
+from postprocess.measure import make_plan, run_plan
+from postprocess.night import Desk, Request, open_desk, say_plan, write_files
+from postprocess.opinions import Finding, Opinions, form
+from postprocess.opinions_page import write_page
+from postprocess.opinions_samples import samples, topic_of, topics
+from postprocess.opinions_statistics import FEWEST_LAUNCHES
+from postprocess.plan import PlannedLaunch
+from postprocess.progress import Progress
+from postprocess.reference_book import ReferenceBook
+from postprocess.sheets import text
+from postprocess.summary_file import Session, document, write_summary
+from postprocess.verdicts import CaseResult, Verdict, exit_status
+from postprocess.workdir import WorkDirectory
+
+TAG = "agree"
+NOT_HELD = "compared with other programs, and with no reference"
+
+
+def agree(work: WorkDirectory, request: Request, launches: int, progress: Progress) -> int:
+    """Compare the programs with each other, in so many rounds. Returns the exit status.
+
+    :raises UsageError: for anything that is the user's to mend.
+    """
+    if launches < FEWEST_LAUNCHES:
+        raise UsageError(
+            f"--launches {launches}: there is no interval of fewer than {FEWEST_LAUNCHES}"
+        )
+    choice = {**request.selection.choice, "rounds": launches}
+    selection = replace(request.selection, tag=TAG, choice=choice, launches=1)
+    with work.held():
+        desk = open_desk(work, request, progress)
+        session, reframe = desk.open_session(request.mode)
+        with progress.phase("set-up"):
+            planned = make_plan(reframe, selection)
+            asked = topics(planned)
+        say_plan(planned, progress)
+        say_rounds(planned, launches, progress)
+        with progress.phase("running"):
+            done = run_plan(reframe, selection, planned, progress)
+        progress.move("running", "build", done.build_seconds)
+        with progress.phase("analysis"):
+            opinions = form(samples(done.finished), asked)
+        return keep(desk, session, done.finished, opinions)
+
+
+def say_rounds(planned: Sequence[PlannedLaunch], launches: int, progress: Progress) -> None:
+    """What a round is, and which program cannot be had."""
+    programs = sorted({each.program for each in planned if each.cases})
+    starts = sum(bool(each.cases) for each in planned)
+    rounds = plural(launches, "round")
+    progress.say(f"{', '.join(programs)} in {rounds}, {plural(starts, 'start')} in all")
+    lacking = {(each.program, skip.reason) for each in planned for skip in each.skips}
+    for program, reason in sorted(lacking):
+        progress.note(f"{program} is not compared everywhere: {reason}")
+
+
+def keep(desk: Desk, session: Session, finished: Sequence[Finished], opinions: Opinions) -> int:
+    """Show what was found, then write store, summary, report and page; the exit status."""
+    progress, request = desk.progress, desk.request
+    results = judged(finished, opinions.findings, shlex.join(request.command))
+    failures = failures_of(results)
+    status = exit_status(results, strict=False)
+    status = status if opinions.good and not failures else 1
+    print(as_text(opinions, failures), end="", flush=True)
+    data = document(
+        session, desk.prepared, finished, results, status, progress.notes, progress.phases
+    )
+    with progress.phase("analysis"):
+        write_files(desk.work, session, finished, results, data)
+        page = write_page(session, opinions, failures)
+    if request.json_file:
+        write_summary(request.json_file, data)
+    progress.say(f"time: {progress.split()}")
+    progress.say(f"pictures, and why ratios are not 1: {page}")
+    return status
+
+
+def as_text(opinions: Opinions, failures: Sequence[str]) -> str:
+    """The tables, what is not compared, what failed, the findings, and the sum of it all."""
+    tables = [text(sheet) for _, sheet, _ in words.sheets(opinions.comparisons)]
+    lines = [f"not compared: {line}" for line in words.gaps(opinions.gaps)]
+    lines += failures
+    lines += [words.finding(each) for each in opinions.findings]
+    lines.append(words.summary(opinions))
+    return "\n".join([*tables, ""]) + "".join(f"{line}\n" for line in lines)
+
+
+def judged(
+    finished: Sequence[Finished], findings: Sequence[Finding], again: str
+) -> list[CaseResult]:
+    """A verdict for each case: ``incorrect`` for those in a finding, as one of the programs is wrong.
+
+    Of a program that stands alone the others' cases are well.
+    """
+    reasons = {
+        (found.topic, program): words.finding(found)
+        for found in findings
+        for program in accused(found)
+    }
+    results = []
+    for result in verdicts(finished, ReferenceBook(), ""):
+        held = result
+        if result.verdict == Verdict.NO_REFERENCE:
+            reason = reasons.get((topic_of(result.case), result.case.program))
+            verdict = Verdict.INCORRECT if reason else Verdict.PASS
+            held = replace(result, verdict=verdict, reason=reason or NOT_HELD)
+        results.append(replace(held, rerun=again))
+    return results
+
+
+def accused(found: Finding) -> set[str]:
+    """The program that stands alone, or all that disagree where it cannot be told which is wrong."""
+    alone = found.name.removesuffix("-alone")
+    if alone != found.name:
+        return {alone}
+    return {program for each in found.comparisons for program in (each.over, each.under)}
+
+
+def failures_of(results: Sequence[CaseResult]) -> list[str]:
+    """One line for each way in which launches failed."""
+    ours = (Verdict.PASS, Verdict.SKIPPED)
+    lines = {
+        f"{each.case.system}:{each.case.partition} with {each.case.environment}: {each.case.program}: "
+        f"{each.verdict}: {each.reason}"
+        for each in results
+        if each.verdict not in ours and each.value is None
+    }
+    return sorted(lines)

@@ -1,0 +1,96 @@
+"""The page of an agreement: findings, ratios as tables and pictures, and why ratios are not 1."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from postprocess import legend, report
+from postprocess import opinions_words as words
+from postprocess.opinions import PAIRS, Opinions, Topic
+from postprocess.opinions_picture import draw
+from postprocess.summary_file import Session
+
+PAGE = "agreement.html"
+
+
+def write_page(session: Session, opinions: Opinions, failures: list[str]) -> Path:
+    """Write ``agreement.html``, ``.md`` and ``.json`` beside the session's report; the path of the page.
+
+    :raises UsageError: if they cannot be written.
+    """
+    context = {
+        "good": opinions.good and not failures,
+        "headline": words.headline(opinions),
+        "summary": words.summary(opinions),
+        "session": session.name,
+        "site": session.site,
+        "failures": failures,
+        "findings": [words.finding(each) for each in opinions.findings],
+        "gaps": words.gaps(opinions.gaps, most=None),
+        "why": words.WHY,
+        "ranges": words.ranges(),
+        "chapters": words.sheets(opinions.comparisons),
+        "pairs": [f"{over}/{under}" for over, under in PAIRS],
+    }
+    templates = report.html_templates()
+    templates.filters.update(
+        ratios=lambda chapter: Markup(draw(chapter[0], chapter[2])),
+        marker=lambda style: Markup(legend.key_of_marker(style)),
+    )
+    page = session.directory / PAGE
+    report.write(
+        {
+            page: templates.get_template("agreement.html.j2").render(context),
+            page.with_suffix(".md"): report.markdown_templates()
+            .get_template("agreement.md.j2")
+            .render(context),
+            page.with_suffix(".json"): json.dumps(as_data(opinions, session.name), indent=1) + "\n",
+        }
+    )
+    return page
+
+
+def as_data(opinions: Opinions, session: str) -> dict[str, Any]:
+    """All ratios, findings and gaps, for programs."""
+    return {
+        "session": session,
+        "good": opinions.good,
+        "ratios": [
+            {
+                **about(each.topic),
+                "over": each.over,
+                "under": each.under,
+                "launches": each.launches,
+                "ratio": each.ratio,
+                "interval": each.interval,
+                "definition": each.definition,
+                "expected": [each.expected.low, each.expected.high],
+                "reason": each.expected.reason,
+                "standing": each.standing.value,
+            }
+            for each in opinions.comparisons
+        ],
+        "findings": [
+            {"name": each.name, **about(each.topic), "text": words.finding(each)}
+            for each in opinions.findings
+        ],
+        "gaps": [
+            {**about(each.topic), "program": each.program, "reason": each.reason}
+            for each in opinions.gaps
+        ],
+    }
+
+
+def about(topic: Topic) -> dict[str, Any]:
+    """The keys of a topic."""
+    return {
+        "place": topic.place,
+        "environment": topic.environment,
+        "layout": topic.layout,
+        "routine": topic.routine,
+        "bytes": topic.bytes,
+    }

@@ -1,0 +1,66 @@
+"""Intervals and tests of ratios, on the logarithms of what rounds gave."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from scipy import stats
+
+CONFIDENCE = 0.95  #: of an interval
+FEWEST_LAUNCHES = 3  #: of which there is an interval
+
+
+def spread(logs: Sequence[float]) -> float:
+    """Sample standard deviation of two or more."""
+    return statistics.stdev(logs)
+
+
+def interval(logs: Sequence[float], least: float = 0.0) -> tuple[float, float] | None:
+    """Confidence interval of the geometric mean whose logarithms are ``logs``; None for too few.
+
+    Student's interval of the mean, the paired t procedure on ln(a/b): mean -+ t(1 - alpha/2; n - 1)
+    s / sqrt(n) (Jain, The Art of Computer Systems Performance Analysis, 13.4.1). ``least``: a smaller
+    standard deviation s is not believed.
+    """
+    if len(logs) < FEWEST_LAUNCHES:
+        return None
+    mean, error = statistics.fmean(logs), _error(logs, least)
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(logs) - 1)) * error
+    return math.exp(mean - half), math.exp(mean + half)
+
+
+def outside(logs: Sequence[float], low: float, high: float, least: float = 0.0) -> float:
+    """Probability of a mean so far outside of ``low`` to ``high`` if the true ratio is inside; at most 1.
+
+    Two one-sided paired t tests against the nearer end, doubled. 1 for too few launches. ``least`` as in
+    :func:`interval`.
+    """
+    if len(logs) < FEWEST_LAUNCHES:
+        return 1.0
+    mean, error = statistics.fmean(logs), _error(logs, least)
+    beyond = max(math.log(low) - mean, mean - math.log(high))
+    if error == 0 or beyond <= 0:
+        return 0.0 if beyond > 0 else 1.0
+    return min(1.0, 2 * float(stats.t.sf(beyond / error, len(logs) - 1)))
+
+
+def holm(probabilities: Sequence[float], level: float) -> list[bool]:
+    """Which hypotheses are rejected so that any false rejection has at most the probability ``level``.
+
+    Step-down procedure of Holm, Scandinavian Journal of Statistics 6 (1979) 65-70: of m probabilities in
+    rising order the k-th, counted from 0, is rejected if it and all before it are at most level / (m - k).
+    """
+    order = sorted(range(len(probabilities)), key=lambda number: probabilities[number])
+    rejected = [False] * len(probabilities)
+    for k, number in enumerate(order):
+        if probabilities[number] > level / (len(order) - k):
+            break
+        rejected[number] = True
+    return rejected
+
+
+def _error(logs: Sequence[float], least: float) -> float:
+    """Standard error of the mean."""
+    return max(spread(logs), least) / math.sqrt(len(logs))

@@ -1,0 +1,232 @@
+"""The same cases by mpicost, OSU and IMB, in rounds: every round starts all three, one after the other.
+
+A round is short beside what changes a machine, and all rounds of a job are on the same nodes: what slows
+one program then slows all. Every other round goes backwards, so that a slow drift cancels.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from shlex import quote
+
+import reframe as rfm
+from reframe.core.builtins import fixture, run_before, variable
+
+from postprocess.benchmarks import Benchmark
+from postprocess.opinions_samples import COMPARED
+from postprocess.plan import PlannedLaunch
+from reframe_checks.build import build_imb, build_osu
+from reframe_checks.choice import chosen, within
+from reframe_checks.imb import MPI1, imb
+from reframe_checks.luecke import luecke
+from reframe_checks.measuring import SECONDS_TO_START
+from reframe_checks.osu import doubling, osu
+from reframe_checks.reference_benchmarks import SECONDS_PER_CASE, ReferenceBenchmarks, Start
+from reframe_checks.support import unsupported
+from site_configs.installed import find_executable, why_no_program
+from site_configs.mpis import identify
+
+SHEETS = {"osu": osu, "imb": imb}
+SIZES = [8, 1024, 65536, 1048576]  #: where an MPI sends at once, buffers, and copies at one go
+LEAST = 4  #: bytes: one float
+NO_VALIDATION = "-c"  #: it calls the routine five times before every timed call, on new data
+
+
+@rfm.simple_test
+class agreement(ReferenceBenchmarks):
+    """What at least two of the programs measure: blocking collectives, and the ping-pong of two processes."""
+
+    descr = "The same by mpicost, OSU and IMB"
+    program = "mpicost"  # the first; every start has its own
+    tags = {"agree"}
+
+    #: Rounds in which all programs are started.
+    #:
+    #: :default: ``8``
+    rounds = variable(int, value=chosen("rounds", 8))
+
+    #: Timed calls of each size, by each program.
+    #:
+    #: :default: ``200``
+    iterations = 200
+
+    #: Untimed calls before them; IMB has a tenth of its timed calls, and nobody can change it.
+    #:
+    #: :default: ``500``: some MPIs take new pages of a buffer in the first hundreds
+    warmups = variable(int, value=500)
+
+    built_osu = fixture(build_osu, scope="environment")
+    built_imb = fixture(build_imb, scope="environment")
+
+    def measures_on(self, part) -> bool:
+        """Whether two programs have something of what was chosen."""
+        return not part.extras["exact"] and bool(self.compared())
+
+    def compared(self) -> dict[str, list[int]]:
+        """The routines that two programs have at this process count, each with its sizes."""
+        programs = [self.routines_of(name) for name in SHEETS] + [set(luecke.table)]
+        names = sorted(set().union(*programs))
+        return {
+            routine: sizes
+            for routine in names
+            if sum(routine in each for each in programs) > 1
+            and not (routine == "pingpong" and self.processes != 2)
+            and (not self.routines or routine in self.routines)
+            and (sizes := self.sizes_compared(routine))
+        }
+
+    def routines_of(self, program: str) -> set[str]:
+        """The routines of a sheet in which nothing else goes on beside the calls."""
+        sheet = SHEETS[program].sheet
+        return {each.routine for each in sheet if each.executable in ("", MPI1)}
+
+    def sizes_compared(self, routine: str) -> list[int]:
+        """The sizes at which a routine is compared; ``[0]`` where it has no payload."""
+        sizes = [0] if routine == "barrier" else self.sizes or SIZES
+        limits = {} if self.routines else self.left_out_above
+        return [size for size in sizes if within(limits, routine, size, self.processes)]
+
+    def planned_launches(self) -> list[PlannedLaunch]:
+        """All starts of all rounds, in the order in which they run."""
+        starts = []
+        for number in range(1, self.rounds + 1):
+            programs = [self.mpicost_starts, self.osu_starts, self.imb_starts]
+            for planned in programs if number % 2 else reversed(programs):
+                starts += [replace(each, number=number) for each in planned()]
+        longest = self.rounds * max((start.time_limit for start in starts), default=0)
+        to_start = SECONDS_TO_START * (1 + len(starts) / 4)
+        self.time_limit = self.time_limit or f"{int(to_start + longest)}s"
+        return starts
+
+    def mpicost_starts(self) -> list[PlannedLaunch]:
+        """One start for all its cases, told as the others time theirs."""
+        cases = tuple(
+            self.case(
+                routine=routine,
+                peer=int(routine == "pingpong"),
+                cache="warm",
+                sync="barrier",
+                bytes=size,
+            )
+            for routine, sizes in self.compared().items()
+            for size in sizes
+            if routine in luecke.table and size % 8 == 0
+        )
+        seconds = float(SECONDS_TO_START + SECONDS_PER_CASE * len(cases))
+        start = self.planned_launch(
+            start="mpicost", trials=self.iterations + 1, time_limit=seconds, cases=cases
+        )
+        return [start] if cases else []
+
+    def osu_starts(self) -> list[PlannedLaunch]:
+        """A start for each benchmark; one more for sizes that are no power of two."""
+        return [
+            self.start_of("osu", Start(f"{each.name}_{chain[0]}", [each], chain))
+            for each in self.sheet_of("osu")
+            for chain in chains(self.compared()[each.routine])
+        ]
+
+    def imb_starts(self) -> list[PlannedLaunch]:
+        """One start for all benchmarks that have the same sizes."""
+        groups: dict[tuple[int, ...], list[Benchmark]] = {}
+        for each in self.sheet_of("imb"):
+            sizes = self.compared()[each.routine]
+            groups.setdefault(tuple(with_warming(sizes)), []).append(each)
+        return [
+            self.start_of("imb", Start(f"{MPI1}-{group[0].name}", group, list(sizes)))
+            for sizes, group in groups.items()
+        ]
+
+    def sheet_of(self, program: str) -> list[Benchmark]:
+        """The benchmarks that are compared, without what another program does not do."""
+        return [
+            replace(each, options=tuple(word for word in each.options if word != NO_VALIDATION))
+            for each in SHEETS[program].sheet
+            if each.routine in self.compared() and each.fits(self.processes)
+        ]
+
+    def why_not(self, benchmark: Benchmark) -> str:
+        """Why the MPI cannot run a benchmark of either sheet; only IMB has several executables."""
+        program = "imb" if benchmark.executable else "osu"
+        family, version = identify(self.current_environ.extras["library"])
+        return unsupported(family, version, program, benchmark.name)
+
+    def start_of(self, program: str, start: Start) -> PlannedLaunch:
+        """The plan of a start of OSU or IMB. Sizes that only warm up are not among those compared."""
+        reason = why_no_program(
+            program, self.current_environ.extras, os.environ.get("PLUMBLINE_SPACK", "")
+        )
+        planned = self.planned_start(start, reason)
+        sizes = {size for each in start.benchmarks for size in self.compared()[each.routine]}
+        return replace(
+            planned,
+            program=program,
+            cases=tuple(replace(case, program=program) for case in planned.cases),
+            skips=tuple(
+                replace(skip, case=replace(skip.case, program=program)) for skip in planned.skips
+            ),
+            method={**self.method(), "warmups": self.warmups, COMPARED: sorted(sizes)},
+        )
+
+    @run_before("run")
+    def write_sizes(self):
+        """IMB reads its sizes from a file."""
+        for start in self.started():
+            if start.program == "imb":
+                sizes = sorted({case.bytes for case in start.cases})
+                self.sizes_file(start).write_text("".join(f"{size}\n" for size in sizes))
+
+    sizes_file = imb.sizes_file
+
+    def lines_of(self, start: PlannedLaunch, launch_words: str) -> Iterator[str]:
+        """The commands of one start; mpicost needs no witness."""
+        if start.program != "mpicost":
+            yield from super().lines_of(start, launch_words)
+            return
+        words = ["timeout", "--kill-after=10", f"{start.time_limit:.0f}", launch_words]
+        yield f"{' '.join([*words, *map(quote, self.command_of(start))])} > /dev/null"
+        yield f"echo $? > {quote(str(start.ending(self.session)))}"
+
+    def command_of(self, start: PlannedLaunch) -> list[str]:
+        """As the program's own check calls it."""
+        if start.program != "mpicost":
+            return SHEETS[start.program].command_of(self, start)
+        sizes: dict[str, list[int]] = {}
+        for case in start.cases:
+            sizes.setdefault(case.routine, []).append(case.bytes)
+        cases = (":".join([name, *map(str, filter(None, own))]) for name, own in sizes.items())
+        return [
+            str(getattr(self.mpicost, "program", "mpicost")),
+            f"--routine={','.join(cases)}",
+            f"--trials={start.trials}",
+            "--cache=warm",
+            "--sync=barrier",
+            f"--back-to-back={self.warmups}",
+            f"--output={start.records(self.session)}",
+        ]
+
+    def executable_of(self, name: str) -> str:
+        """The path of an executable of OSU or IMB, or where it would be."""
+        built = self.built_imb if name.startswith("IMB") else self.built_osu
+        folder = Path(getattr(built, "folder", ""))
+        return str(find_executable(folder, name) or folder / name)
+
+    @run_before("performance")
+    def set_references(self):
+        """The programs are held against each other, and with no reference."""
+        self.perf_variables = {}
+
+
+def with_warming(sizes: list[int]) -> list[int]:
+    """The sizes of IMB: before each one half of it, so that what is slow only at first is over with it."""
+    halves = {max(LEAST, size // 2 // LEAST * LEAST) for size in sizes}
+    return sizes if sizes == [0] else sorted({*sizes, *halves})
+
+
+def chains(sizes: list[int]) -> list[list[int]]:
+    """The sizes of each start of OSU: all that double up to the largest, or just those wanted."""
+    powers = {LEAST << power for power in range(60)}
+    if sizes != [0] and powers.issuperset(sizes):
+        return [sorted(size for size in powers if size <= max(sizes))]
+    return doubling(sizes)
