@@ -30,7 +30,7 @@ class Benchmark:
     sync: str = "barrier"  #: ``barrier`` between two calls, or ``loop``
     ranks: str = "any"
     sizes: tuple[int, ...] | None = None  #: None for those of the check; ``(0,)`` for no payload
-    least: int = 1  #: smallest size in bytes, as of one element of a reduction
+    least: int = 1  #: smallest size in bytes, of one element; 0 if there may be no payload
     options: tuple[str, ...] = ()
     executable: str = ""  #: that has it, where a program has several
     mode: str = ""  #: of its tables, where it prints two: ``AGGREGATE`` of IMB-RMA
@@ -54,10 +54,14 @@ class Benchmark:
         return processes >= 2 and (self.ranks == "any" or processes % 2 == 0)
 
     def chosen_sizes(self, sizes: Sequence[int]) -> list[int]:
-        """Of these sizes those that it can be measured at; its own if it has any."""
+        """Of these sizes those that it can be measured at; its own if it has any.
+
+        Sizes are of whole elements: of 6 bytes OSU sends one float, and says that it were 6.
+        """
         if self.sizes is not None:
             return list(self.sizes)
-        return [size for size in sizes if size >= self.least]
+        element = max(self.least, 1)
+        return [size for size in sizes if size >= self.least and size % element == 0]
 
 
 def from_stored(data: dict[str, Any]) -> Benchmark:

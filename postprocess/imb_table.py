@@ -78,7 +78,7 @@ class ImbTable:
 
     def _sizes(self, groups: int, processes: int) -> bool:
         fresh, self.groups, self.processes = self.processes is None, groups, processes
-        return fresh and not self.ruled
+        return fresh
 
     def take_header(self, words: tuple[str, ...]) -> bool:
         """Take the line of header words; whether it can be one."""

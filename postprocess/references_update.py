@@ -18,8 +18,13 @@ from site_configs.machine import read_machine
 
 
 def samples(finished: Sequence[Finished]) -> dict[Case, list[float]]:
-    """Headlines by case, one per launch. A case of which a launch failed has none at all."""
-    spoilt = {case for each in finished if not each.run for case in each.launch.cases}
+    """Headlines by case, one per launch. A case of which a launch failed, or shows nothing, has none at all."""
+    spoilt = {
+        case
+        for each in finished
+        for case in each.launch.cases
+        if not each.run or each.measurements[case.variable].unseen
+    }
     found: dict[Case, list[float]] = {}
     for each in finished:
         for case in each.launch.cases:

@@ -84,14 +84,14 @@ def find_mpis(
     progress: Progress,
 ) -> LoginMpis:
     """The MPIs. Without a scheduler they are started, as in a session; on a login node only compiled with."""
+    mirror = choose(work.root, None, progress)
+    folder = mirror.wheels if mirror else None
     if scheduler is None:
-        found = take_inventory(work, families, progress, fresh=False)
+        found = take_inventory(work, families, progress, False, folder)
         return LoginMpis(found.mpis, found.unusable)
     if unknown := sorted(set(families or ()) - set(FAMILIES)):
         choice = ", ".join(FAMILIES)
         raise UsageError(f"--mpis: the package index has no {unknown[0]!r}: choose from {choice}")
-    mirror = choose(work.root, None, progress) if families else None
-    folder = mirror.wheels if mirror else None
     return login_mpis.find(work.root / "mpi", families or (), progress.say, folder)
 
 

@@ -103,7 +103,7 @@ def from_wheel(
 def imb_for(mpi: Mpi, folders: Sequence[Path], stored: Stored | None, say: Say) -> Imb:
     """IMB for an MPI; not tried again where it ran before and no file of it has changed."""
     known = next((each for each in stored.imb if is_for(each, mpi)), None) if stored else None
-    if stored and known and known.folder and Path(known.folder) in folders:
+    if stored and known and known.folder:
         now = imb_state(mpi, known)
         if now and now == stored.files.get(f"{mpi.name} imb"):
             return known

@@ -69,9 +69,9 @@ def faults(reading: Reading, here: Here) -> list[Fault]:
         found += local_faults(partition, here) if local else batch_faults(partition, here)
     if not found:  # else nothing could be loaded
         for environment in environments:
-            found += wrapper(environment, reading)
+            found += [*wrapper(environment, reading), *prefix(environment)]
     for environment in environments:
-        found += [*prefix(environment), *programs(environment)]
+        found += programs(environment)
     return sorted(set(found))
 
 

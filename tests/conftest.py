@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from hypothesis import settings
+
+# A busy machine is slow, and that is no fault of what is tested.
+settings.register_profile("without deadline", deadline=None)
+settings.load_profile("without deadline")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -64,9 +64,12 @@ def test_rank_0_of_a_ping_pong_has_a_partner():
 
 
 @given(SIZES, st.integers(0, 64))
-def test_sizes_below_the_least_are_passed_over_and_no_others(sizes: list[int], least: int):
+def test_sizes_of_no_whole_elements_are_passed_over_and_no_others(sizes: list[int], least: int):
+    """OSU would send fewer bytes than it says, and IMB round up."""
     line = replace(ALLREDUCE, least=least)
-    assert line.chosen_sizes(sizes) == [size for size in sizes if size >= least]
+    whole = [size for size in sizes if least == 0 or (size > 0 and size % least == 0)]
+    assert line.chosen_sizes(sizes) == whole
+    assert replace(ALLREDUCE, least=4).chosen_sizes([0, 2, 4, 6, 8, 1000]) == [4, 8, 1000]
 
 
 @given(SIZES)

@@ -388,6 +388,21 @@ def test_a_provisional_reference_condemns_a_start_whose_median_is_too_slow(tmp_p
     assert set(words(verdicts([failing], book, "local"))) == {"regressed"}
 
 
+@pytest.mark.parametrize("said", ["pass", "fail"])
+def test_a_rate_that_is_printed_as_nothing_is_incomplete_and_no_wrong_data(tmp_path: Path, said):
+    """As of single bytes on a busy machine; whatever ReFrame says of it."""
+    done = measured(tmp_path)
+    case = done.launch.cases[0]
+    book = osu_book(done)
+    found = replace(done.measurements[case.variable], value=0.0, unit="MB/s")
+    done.measurements[case.variable] = found
+    done = replace(done, asserted=done.asserted | {case.variable: said})
+    results = {result.case: result for result in verdicts([done], book, "local")}
+    assert results[case].verdict == Verdict.INCOMPLETE
+    assert results[case].reason == "printed as 0.00: too little to be seen"
+    assert words([result for each, result in results.items() if each != case]) == ["pass"] * 2
+
+
 def test_the_median_of_rates_is_judged_by_their_direction(tmp_path: Path):
     """Three launches, one of them with a low rate: the case is not regressed. Two of them: it is."""
     done = measured(tmp_path, sizes=(8,), cases=start().cases[1:2])

@@ -14,9 +14,9 @@ from postprocess import linting, references, site_check
 from postprocess.errors import UsageError
 from postprocess.linting import lint
 from postprocess.measure import look_at_plan
-from postprocess.preparation import site_names
 from postprocess.progress import Progress
 from postprocess.reframe_driver import Reframe, Selection
+from postprocess.site_files import site_names
 from postprocess.workdir import WorkDirectory
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -95,7 +95,7 @@ def test_wheels_that_are_there_are_mpis_of_the_machine(path, tmp_path, monkeypat
 
 
 def test_a_wheel_that_was_asked_for_and_cannot_be_had_is_told(path, tmp_path, monkeypatch):
-    def fails(family: str, _: Path) -> Candidate:
+    def fails(family: str, *_: Path | None) -> Candidate:
         raise WheelError(f"{family}: no network")
 
     monkeypatch.setattr(wheels, "install", fails)

@@ -66,6 +66,7 @@ def clone(tmp_path: Path) -> Path:
     return tmp_path / "clone"
 
 
+@pytest.mark.timeout(1800)  # OSU is compiled, on a machine that may be busy
 def test_all_comes_from_the_mirror_where_there_is_no_network(cut_off, mirror, clone, tmp_path):
     folder, contents = mirror
     (tmp_path / "home").mkdir()

@@ -10,13 +10,16 @@ import pytest
 from mirror_samples import REPLACED, make_mirror, write
 from rich.console import Console
 
-from postprocess import mirror_use
+from postprocess import mirror_use, site_facts
 from postprocess.errors import UsageError
 from postprocess.manifest import MirrorError
 from postprocess.manifest_format import Missing
 from postprocess.mirror_named import memory, named, option, remembered
 from postprocess.mirror_use import choose
 from postprocess.progress import Progress
+from postprocess.workdir import WorkDirectory
+from site_configs.inventory import Inventory
+from site_configs.machine import read_machine
 from spack_envs.errors import SpackEnvironmentError
 
 WHEEL = "wheels/a-1-py3-none-any.whl"
@@ -198,3 +201,16 @@ def test_a_replaced_source_is_told_and_handed_to_spack(work, mirror, progress):
     mirror_use.tell_replaced(found, progress)
     assert "osu-micro-benchmarks 7.4 is built from a git copy" in progress.notes[-1]
     assert "not from the official source" in progress.notes[-1]
+
+
+@pytest.mark.parametrize("scheduler", [None, "some scheduler"])
+def test_the_wheels_of_a_new_site_come_from_the_mirror_too(
+    work, mirror, progress, monkeypatch, scheduler
+):
+    memory(work).write_text(f"{mirror}\n")
+    asked = []
+    found = Inventory(read_machine(), (), ())
+    monkeypatch.setattr(site_facts, "take_inventory", lambda *words: asked.append(words) or found)
+    monkeypatch.setattr(site_facts.login_mpis, "find", lambda *words: asked.append(words))
+    site_facts.find_mpis(WorkDirectory(work, work), scheduler, ["mpich"], progress)
+    assert [words[-1] for words in asked] == [mirror / "wheels"]

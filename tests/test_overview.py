@@ -51,6 +51,8 @@ def test_many_cases_of_one_kind_do_not_hide_the_others():
     assert [str(r.verdict) for r in chosen] == 10 * ["crashed"] + 10 * ["regressed"]
     alone = overview.some_of_each([*crashed, slow[0]], 20)
     assert [str(r.verdict) for r in alone] == 19 * ["crashed"] + ["regressed"]
+    other = [sizes.lost(case) for case in planned if case.program == "osu"][-1]
+    assert other in overview.some_of_each([*crashed, other], 2)
 
 
 @given(st.lists(st.sampled_from(THREE.results), unique_by=id), st.integers(0, 40))

@@ -250,6 +250,16 @@ def test_a_rate_is_a_reference_in_its_unit(tmp_path: Path):
     assert units == {4: "MB/s", 8: "s", 16: "s"}
 
 
+def test_a_rate_that_is_printed_as_nothing_gets_no_reference_and_spoils_no_other(tmp_path: Path):
+    """Single bytes on a busy machine, in one launch of several."""
+    done = [measured(tmp_path / "a"), measured(tmp_path / "b", number=2)]
+    case = done[0].launch.cases[0]
+    found = replace(done[1].measurements[case.variable], value=0.0, unit="MB/s")
+    done[1].measurements[case.variable] = found
+    (path,) = update(tmp_path / "references", session(), done, only=None)
+    assert set(stored(path)) == set(done[0].launch.cases[1:])
+
+
 def test_a_program_that_comes_later_joins_the_others(tmp_path: Path):
     root = tmp_path / "references"
     (path,) = update(root, session("a"), launches(tmp_path / "a", 1.0, 1.1), only=None)

@@ -116,10 +116,12 @@ def test_columns_are_under_each_other(rows: list[list[str]]):
         assert line[starts:].strip().endswith(row[2].strip())
 
 
-def test_a_launch_that_its_queue_would_end_is_a_fault(work, path):
+@pytest.mark.parametrize("whose", ["time_limit", "job_limit"])
+def test_a_launch_that_its_queue_would_end_is_a_fault(work, path, whose):
+    """A job of several starts may last longer than each of them."""
     reading = read_site(work, path)
     limit = HERE.scheduler.queue("standard").seconds
-    place = {"partition": "mine:standard", "time_limit": limit + 1}
+    place = {"partition": "mine:standard", whose: limit + 1}
     text = f"partition 'standard': a job of 4 processes, 4 per node asks for {duration(limit)}"
     found = too_long(reading, [launch(2, 2), launch(4, 4, **place)], HERE.scheduler)
     assert [line.partition(", and")[0] for line in found] == [text]
@@ -127,7 +129,7 @@ def test_a_launch_that_its_queue_would_end_is_a_fault(work, path):
         f"its queue ends jobs after {duration(limit)}; name a queue for longer jobs in access"
         in found[0]
     )
-    place["time_limit"] = limit
+    place[whose] = limit
     assert too_long(reading, [launch(4, 4, **place)], HERE.scheduler) == []
     assert too_long(reading, [launch(4, 4, **place, test="x")], None) == []
 
@@ -234,6 +236,7 @@ def test_a_launch_that_never_runs_makes_a_site_wrong(work, path, progress, monke
     own = launch(4, 4, partition="mine:standard", environment="openmpi-5_0_3", time_limit=1e9)
     monkeypatch.setattr(site_here, "look", lambda: HERE)
     monkeypatch.setattr(site_here, "wrapper", lambda *_: ())
+    monkeypatch.setattr(site_here, "prefix", lambda *_: ())
     monkeypatch.setattr(site_check, "dry_run", lambda *_: Trial([own], [], []))
     path.write_text(TEXT.replace("login\\\\d+", ".*"))
     assert site_check.check(work, str(path), progress) == 1

@@ -12,8 +12,8 @@ import pytest
 from rich.console import Console
 
 from postprocess import site_check
-from postprocess.preparation import site_names
 from postprocess.progress import Progress
+from postprocess.site_files import site_names
 from postprocess.workdir import WorkDirectory
 from site_configs import inventory
 from site_configs.common import work_directory

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Stands in for an OSU micro-benchmark that never ran: prints a perfect table and knows no MPI. Exit code 0.
+# Stands in for an OSU micro-benchmark that never ran: rank 0 prints a perfect table, and no rank knows MPI. Exit code 0.
 # Installed as osu_reduce_scatter. Takes -m LEAST:MOST, where MOST is twice LEAST, and -i N; believes the rest.
+[ "${PMI_RANK:-${OMPI_COMM_WORLD_RANK:-0}}" = 0 ] || exit 0
 while [ $# -gt 0 ]; do
     case $1 in
     -m) least=${2%:*} most=${2#*:} ;;
