@@ -114,6 +114,12 @@ def only_table(benchmark: Benchmark, launch: PlannedLaunch, output: Output) -> T
     if tables[0].processes not in (None, launch.processes):
         what = f"{benchmark.title!r} ran on {tables[0].processes} processes, not {launch.processes}"
         raise RecordError(Verdict.INCORRECT, what)
+    if tables[0].waiting:
+        what = f"{tables[0].waiting} processes spun in a barrier beside {benchmark.title!r}"
+        raise RecordError(Verdict.INCORRECT, what)
+    if benchmark.datatype and tables[0].datatype != benchmark.datatype:
+        what = f"{benchmark.title!r} sent {tables[0].datatype}, not {benchmark.datatype}"
+        raise RecordError(Verdict.INCORRECT, what)
     return tables[0]
 
 

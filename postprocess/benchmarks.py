@@ -47,6 +47,12 @@ class Benchmark:
         """The partner of rank 0, as mpicost tells it of the ping-pong of two ranks."""
         return 1 if self.routine == "pingpong" else 0
 
+    @property
+    def datatype(self) -> str:
+        """The type that OSU is told to send, as it prints it; empty if none."""
+        told = dict(zip(self.options, self.options[1:], strict=False))
+        return told.get("-T", "").upper()
+
     def fits(self, processes: int) -> bool:
         """Whether it is measured at so many processes."""
         if self.ranks == "two":

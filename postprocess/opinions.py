@@ -136,9 +136,8 @@ class Opinions:
 
     @property
     def good(self) -> bool:
-        """No finding, and something was judged at all."""
-        judged = len(self.comparisons) - self.count(Standing.UNJUDGED)
-        return not self.findings and judged > 0
+        """No finding, and in some case at least the programs are shown to agree."""
+        return not self.findings and self.count(Standing.AGREE) > 0
 
 
 def form(samples: Iterable[Sample], planned: Mapping[Topic, Mapping[str, str]]) -> Opinions:

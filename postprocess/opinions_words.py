@@ -68,7 +68,7 @@ def headline(opinions: Opinions) -> str:
     if opinions.findings:
         return f"{plural(len(opinions.findings), 'case')} in which the programs disagree"
     if not opinions.good:
-        return "No ratio could be judged"
+        return "No ratio could be decided: more launches, or a quieter machine, are needed"
     shown = opinions.count(Standing.AGREE)
     if shown == len(opinions.comparisons):
         return f"The programs agree in all of {plural(shown, 'ratio')}"

@@ -16,6 +16,8 @@ from postprocess.grid import grid
 from postprocess.summaries import SessionSummary, load_summary
 from postprocess.verdicts import CaseResult, Verdict, count, is_healthy
 
+PLACES = ("system", "partition", "program")
+CONDITIONS = ("cache", "sync")
 TEMPLATES = Path(__file__).parent / "templates"
 MOST_TROUBLES = 150  #: entries of what failed
 MOST_OF_ONE_TROUBLE = 30  #: cases that are named of those that share a cause
@@ -87,6 +89,7 @@ def render_html(summary: SessionSummary, frame: pl.DataFrame) -> str:
             _context(summary),
             chapters=series.chapters(own, summary.strict, names),
             own=own[:MOST_CASES],
+            own_columns=overview.varying(own, ("system", "partition", *CONDITIONS)),
             own_left_out=max(0, len(own) - MOST_CASES),
             programs=sizes.by_program(summary.results, summary.strict, names),
             line_keys=line_keys(names),
@@ -123,6 +126,7 @@ def _context(summary: SessionSummary) -> dict[str, Any]:
         "skipped": overview.reasons(summary.results, Verdict.SKIPPED),
         "grid": grid(summary, MOST_ROWS),
         "whole_grid": grid(summary),
+        "places": overview.varying(summary.results, PLACES),
         "qualifiers": _qualifiers(summary.results),
         "processes": sorted({r.case.processes for r in summary.results}),
         "launches": launches[:MOST_LAUNCHES],
@@ -131,16 +135,13 @@ def _context(summary: SessionSummary) -> dict[str, Any]:
     }
 
 
-def _qualifiers(results: Sequence[CaseResult]) -> dict[str, tuple[str, ...]]:
-    """For each program what must stand beside the name of a case of its, for others differ in it."""
-    everywhere = overview.varying(results, ("system", "partition", "program"))
-    found: dict[str, list[CaseResult]] = {}
+def _qualifiers(results: Sequence[CaseResult]) -> dict[tuple[str, str], tuple[str, ...]]:
+    """By program and routine what must stand beside the name of a case, for others differ in it."""
+    everywhere = overview.varying(results, PLACES)
+    found: dict[tuple[str, str], list[CaseResult]] = {}
     for result in results:
-        found.setdefault(result.case.program, []).append(result)
-    return {
-        program: everywhere + overview.varying(own, ("cache", "sync"))
-        for program, own in found.items()
-    }
+        found.setdefault((result.case.program, result.case.routine), []).append(result)
+    return {place: everywhere + overview.varying(own, CONDITIONS) for place, own in found.items()}
 
 
 def line_keys(names: Sequence[str]) -> dict[str, Markup]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from postprocess.cases import Case
 from postprocess.formats import plural
 from postprocess.grid import program_order
 from postprocess.overview import OWN, totals, varying
@@ -19,6 +20,10 @@ from postprocess.verdicts import CaseResult, Verdict, is_healthy
 MOST_PANELS = 160  #: on a page, for all programs together
 MOST_CASES = 12_000  #: in tables on a page
 CONDITIONS = ("system", "partition", "cache", "sync")
+
+_Place = tuple[
+    str, int, tuple[str, ...], int, int
+]  #: routine, peer, conditions, processes, per node
 
 
 @dataclass(frozen=True)
@@ -100,31 +105,40 @@ def _worth(curve: Curve) -> bool:
 
 def _curves(results: Sequence[CaseResult], styles: Mapping[str, int], strict: bool) -> list[Curve]:
     """One for each benchmark, layout and whatever else differs, by name; none where all is skipped."""
-    conditions = varying(results, CONDITIONS)
     several = len({result.case.layout for result in results}) > 1
-    groups: dict[tuple[object, ...], list[CaseResult]] = {}
+    routines: dict[str, list[CaseResult]] = {}
     for result in results:
-        case = result.case
-        about = tuple(getattr(case, name) for name in conditions)
-        place = (case.routine, case.peer, about, case.processes, case.per_node)
-        groups.setdefault(place, []).append(result)
+        routines.setdefault(result.case.routine, []).append(result)
+    groups: dict[tuple[object, ...], list[CaseResult]] = {}
+    for own in routines.values():
+        conditions = varying(own, CONDITIONS)
+        for result in own:
+            groups.setdefault(_place(result.case, conditions), []).append(result)
     return [
-        _curve(groups[place], conditions, several, styles, strict)
+        _curve(groups[place], place, several, styles, strict)
         for place in sorted(groups)
         if any(result.verdict is not Verdict.SKIPPED for result in groups[place])
     ]
 
 
+def _place(case: Case, conditions: Sequence[str]) -> _Place:
+    """What the cases of one diagram share: the routine, what it was measured under, and the layout.
+
+    Of its conditions only those that differ among the cases of the routine have a name.
+    """
+    about = tuple(getattr(case, name) for name in conditions)
+    return (case.routine, case.peer, about, case.processes, case.per_node)
+
+
 def _curve(
     results: Sequence[CaseResult],
-    conditions: Sequence[str],
+    place: _Place,
     several: bool,
     styles: Mapping[str, int],
     strict: bool,
 ) -> Curve:
-    case = results[0].case
-    title = [case.routine, *(getattr(case, name) for name in conditions)]
-    title += [_layout(results[0])] if several else []
+    routine, _, about, *_ = place
+    title = [routine, *about, *([_layout(results[0])] if several else [])]
     unit = next((each.unit for each in results if each.value is not None), SECONDS)
     columns = tuple(environments(results))
     failed = {r.case for r in results if not is_healthy(r.verdict, strict)}

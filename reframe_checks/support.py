@@ -130,14 +130,20 @@ class Flaw:
         return there and self.family == family and fnmatchcase(benchmark, self.benchmarks)
 
 
+NO_FINALIZE = "a process ends without MPI_Finalize after the last size"
 #: An entry needs the release it was seen in, and the reason.
 FLAWS = (
+    Flaw("openmpi", "osu_latency_mt", (5, 0, 11), None, NO_FINALIZE),
+    Flaw("intel-mpi", "osu_latency_mt", (2021, 19), None, NO_FINALIZE),
     Flaw(
-        "openmpi",
-        "osu_latency_mt",
-        (5, 0, 11),
+        "intel-mpi",
+        "osu_allgather_persistent",
+        (2021, 19),
         None,
-        "a process ends without MPI_Finalize after the last size: exit code 1",
+        "ends in a segmentation fault at 4 processes",
+    ),
+    Flaw(
+        "intel-mpi", "osu_scatter_persistent", (2021, 19), None, "aborts in MPI_Wait at 4 processes"
     ),
 )
 

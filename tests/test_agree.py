@@ -124,7 +124,7 @@ def test_a_wrong_number_is_a_finding(workshop: Workshop, there: Inventory, tmp_p
     liar.chmod(0o755)
     site = tmp_path / "planted.py"
     site.write_text(SITE.format(folder=str(liar.parent)))
-    ended = workshop.run("agree", "--site", str(site), *FEW)
+    ended = workshop.run("agree", "--site", str(site), *FEW[:-1], "5")
     assert ended.status == 1, ended.output + ended.errors
     data = json.loads((session(workshop) / "agreement.json").read_text())
     named = [each for each in data["findings"] if each["bytes"] == 1024]
@@ -137,7 +137,7 @@ def test_a_wrong_number_is_a_finding(workshop: Workshop, there: Inventory, tmp_p
     [
         (("--launches", "2"), "--launches 2"),
         (("--routine", "scan_sum"), "--routine scan_sum"),
-        (("--bytes", "12"), "--bytes"),
+        (("--bytes", "few"), "--bytes"),
     ],
 )
 def test_wrong_use(

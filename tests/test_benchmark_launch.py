@@ -447,3 +447,20 @@ def test_the_job_of_a_single_start_that_ran_into_its_limit_is_a_timeout_whatever
     leave(tmp_path, launch, osu_text())
     (found,) = after(tmp_path, [launch], result="fail", phase="run", reason="job timed out")
     assert (found.verdict, found.reason) == (Verdict.TIMEOUT, "no end within 60 s")
+
+
+def test_another_datatype_than_was_asked_for_is_incorrect(tmp_path: Path):
+    text = osu_text().replace("MPI_FLOAT", "MPI_CHAR")
+    assert text != osu_text()
+    verdict, reason = assessed(tmp_path, start(), text)
+    assert verdict == "incorrect"
+    assert "sent MPI_CHAR, not MPI_FLOAT" in reason
+
+
+def test_processes_that_spin_beside_the_measured_ones_are_incorrect(tmp_path: Path):
+    line = "# #processes = 2 \n"
+    text = imb_tables().replace(line, line + "# ( 1 additional process waiting in MPI_Barrier)\n")
+    assert text != imb_tables()
+    verdict, reason = assessed(tmp_path, IMB_START, text)
+    assert verdict == "incorrect"
+    assert "1 processes spun in a barrier beside 'PingPong'" in reason

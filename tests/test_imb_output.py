@@ -209,6 +209,12 @@ def test_wrong_data_come_before_all_else(text: str) -> None:
     assert caught.value.verdict is Verdict.INCORRECT
 
 
+@pytest.mark.parametrize("odd", ["   0", " 0.0", " .00", "00.0"])
+def test_defects_are_a_number(odd: str) -> None:
+    with pytest.raises(OutputError, match="two decimals"):
+        parse_imb(CHECKED.replace("         0.00\n", f"         {odd}\n", 1))
+
+
 def test_wrong_data_of_the_corpus() -> None:
     """IMB itself left its defects at 0.00 there, and called nothing unsuccessful."""
     with pytest.raises(OutputError) as caught:

@@ -81,6 +81,12 @@ def test_an_mpi_keeps_its_style_where_another_is_missing(results):
     }
 
 
+def test_an_mpi_that_only_other_programs_used_keeps_its_style(results):
+    bcast = [r for r in results if r.case.routine == "bcast"]
+    (found,) = series.chapters(bcast, False, ["another", *sorted(samples.LIBRARIES)])
+    assert [line.style for line in found.pictures[0].panels[0].lines] == [1, 2, 3]
+
+
 def test_what_differs_is_never_in_one_line(results):
     bcast = [r for r in results if r.case.routine == "bcast"]
     warm = [replace(r, case=replace(r.case, cache="warm")) for r in bcast]

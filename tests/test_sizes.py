@@ -86,6 +86,14 @@ def test_what_differs_is_never_in_one_diagram():
     assert sorted(cases(found)) == sorted([*planned, *rotated])
 
 
+def test_what_differs_between_routines_only_is_in_no_title():
+    """As in OSU, where some benchmarks have a barrier between calls and others time the loop."""
+    planned = samples.cases(["osu"])
+    loops = [replace(c, sync="loop") if c.routine == "bw" else c for c in planned]
+    titles = [curve.title for curve in curves(samples.healthy(loops).results)]
+    assert titles == sorted(samples.ROUTINES["osu"])
+
+
 def test_findings_come_first():
     imb, osu = shown(NIGHT.results)
     assert [(c.title, c.failed, c.outside) for c in imb.findings] == [
