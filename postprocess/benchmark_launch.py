@@ -71,6 +71,9 @@ def read_benchmarks(launch: PlannedLaunch, session: Path) -> BenchmarkRecords:
     except RecordError as error:
         raise RecordError(error.verdict, f"{path}: {error}") from None
     witness = read_witness(launch.witness(session))
+    if witness.run["program"] != launch.executable:
+        what = f"the witness saw {witness.run['program']!r} run, not {launch.executable}"
+        raise RecordError(Verdict.INCORRECT, what)
     run = witness.run | {
         "program": launch.program,
         "version": output.version,

@@ -72,6 +72,11 @@ class PlannedLaunch:
         """Processes per node of the launch."""
         return self.all_cases[0].per_node if self.all_cases else 0
 
+    @property
+    def executable(self) -> str:
+        """The executable of a start of OSU or IMB, which has it by its name."""
+        return self.benchmarks[0].executable or self.benchmarks[0].name
+
     def records(self, session: Path) -> Path:
         """The file into which the program writes its trials."""
         return session / "raw" / f"{self.name}.jsonl"

@@ -7,7 +7,6 @@ one program then slows all. Every other round goes backwards, so that a slow dri
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from shlex import quote
 
 import reframe as rfm
@@ -24,7 +23,7 @@ from reframe_checks.measuring import SECONDS_TO_START
 from reframe_checks.osu import doubling, osu
 from reframe_checks.reference_benchmarks import SECONDS_PER_CASE, ReferenceBenchmarks, Start
 from reframe_checks.support import unsupported
-from site_configs.installed import find_executable, why_no_program
+from site_configs.installed import why_no_program
 from site_configs.mpis import identify
 
 SHEETS = {"osu": osu, "imb": imb}
@@ -206,11 +205,9 @@ class agreement(ReferenceBenchmarks):
             f"--output={start.records(self.session)}",
         ]
 
-    def executable_of(self, name: str) -> str:
-        """The path of an executable of OSU or IMB, or where it would be."""
-        built = self.built_imb if name.startswith("IMB") else self.built_osu
-        folder = Path(getattr(built, "folder", ""))
-        return str(find_executable(folder, name) or folder / name)
+    def built_for(self, start: PlannedLaunch) -> rfm.CompileOnlyRegressionTest:
+        """The build of the program of a start."""
+        return self.built_imb if start.program == "imb" else self.built_osu
 
     @run_before("performance")
     def set_references(self):

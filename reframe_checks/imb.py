@@ -116,7 +116,7 @@ class imb(ReferenceBenchmarks):
         """The executable with its options, and the benchmarks by name."""
         names = dict.fromkeys(benchmark.name for benchmark in start.benchmarks)  # each once
         words = [
-            self.executable_of(start.benchmarks[0].executable),
+            self.path_of(start),
             *names,
             "-npmin",
             str(self.processes),

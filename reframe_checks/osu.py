@@ -148,7 +148,7 @@ class osu(ReferenceBenchmarks):
     def command_of(self, start: PlannedLaunch) -> list[str]:
         """The program with its options and the sizes of the start."""
         benchmark = start.benchmarks[0]
-        words = [self.executable_of(benchmark.name), *benchmark.options]
+        words = [self.path_of(start), *benchmark.options]
         sizes = [case.bytes for case in start.cases]
         if benchmark.sizes is None:
             words += ["-m", f"{min(sizes)}:{max(sizes)}"]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 
+import reframe as rfm
 from reframe.core.backends import getlauncher
 from reframe.core.builtins import run_before, variable
 from reframe.utility import typecheck as typ
@@ -164,10 +165,14 @@ class ReferenceBenchmarks(Measuring):
         yield f"{' '.join(words)} > {quote(str(start.output(self.session)))}"
         yield f"echo $? > {quote(str(start.ending(self.session)))}"
 
-    def executable_of(self, name: str) -> str:
-        """The path of an executable of the program, or where it would be."""
-        folder = Path(getattr(self.built, "folder", ""))
-        return str(find_executable(folder, name) or folder / name)
+    def path_of(self, start: PlannedLaunch) -> str:
+        """The executable of a start, or where it would be."""
+        folder = Path(getattr(self.built_for(start), "folder", ""))
+        return str(find_executable(folder, start.executable) or folder / start.executable)
+
+    def built_for(self, _: PlannedLaunch) -> rfm.CompileOnlyRegressionTest:
+        """The build of the program of a start."""
+        return self.built
 
     def chosen_benchmarks(self) -> list[Benchmark]:
         """The benchmarks of the sheet that are measured at this process count."""

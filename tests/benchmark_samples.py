@@ -129,7 +129,7 @@ def imb_text(
 
 def witnessed(**changes: Any) -> list[dict[str, Any]]:
     """What the witness writes of a start of two processes; ``changes`` go to its run record."""
-    run = record_samples.run_record(0, changes.pop("processes", 2), program="osu_allreduce")
+    run = record_samples.run_record(0, changes.pop("processes", 2), program=ALLREDUCE.name)
     for key in ("suite_version", "source_hash", "compiler", "compiler_flags"):
         del run[key]
     run |= {"witness": {"suite_version": "0.1.0", "source_hash": "0123456789abcdef"}} | changes
@@ -147,7 +147,7 @@ def leave(
     write_launch(session, launch)
     if text is not None:
         launch.output(session).write_text(text)
-    records = witnessed() if witness is None else list(witness)
+    records = witnessed(program=launch.executable) if witness is None else list(witness)
     if records:
         record_samples.write(launch.witness(session), records)
     if code is not None:

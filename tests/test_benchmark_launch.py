@@ -464,3 +464,10 @@ def test_processes_that_spin_beside_the_measured_ones_are_incorrect(tmp_path: Pa
     verdict, reason = assessed(tmp_path, IMB_START, text)
     assert verdict == "incorrect"
     assert "1 processes spun in a barrier beside 'PingPong'" in reason
+
+
+def test_another_program_than_was_planned_is_incorrect(tmp_path: Path):
+    witness = witnessed(program="osu_allgather")
+    verdict, reason = assessed(tmp_path, start(), osu_text(), witness=witness)
+    assert verdict == "incorrect"
+    assert "the witness saw 'osu_allgather' run, not osu_allreduce" in reason

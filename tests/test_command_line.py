@@ -290,6 +290,7 @@ def test_each_command_has_its_function():
         "run": "nightly",
         "calibrate": "calibrate",
         "links": "links",
+        "agree": "agree",
         "list": "list_cases",
         "setup": "setup",
         "doctor": "doctor",
@@ -299,6 +300,8 @@ def test_each_command_has_its_function():
         "site new": "site_new",
         "site check x": "site_check",
         "site try x": "site_try",
+        "mirror create x": "mirror_create",
+        "mirror check x": "mirror_check",
         "where mpicc --environment x": "where",
         "test": "test",
     }

@@ -29,7 +29,8 @@ from spack_envs.mirrored import Sources
 from spack_envs.products import PRODUCTS
 from spack_envs.provide import NoSpack, Spack, provide
 
-pytestmark = [pytest.mark.spack, pytest.mark.mpi]
+#: OSU and IMB for every MPI take minutes, and longer where other work keeps the machine busy.
+pytestmark = [pytest.mark.spack, pytest.mark.mpi, pytest.mark.timeout(7200)]
 
 SOURCE = Path(__file__).resolve().parent.parent
 RUN_AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -216,7 +217,7 @@ def test_failed_build_says_so_and_keeps_the_old_program(site, mpis, some_source)
     some_source.write_text("#error broken\n")
     environment = site.environment(mpis[0])
     builder = Builder(site.work, site.spack.executable, environment.directory, print)
-    with pytest.raises(SpackEnvironmentError, match=r"error: #error broken.*spack-build-out.txt"):
+    with pytest.raises(SpackEnvironmentError, match=r"main\.c:1:2: error: .*spack-build-out"):
         builder.install("mpicost")
     assert program.exists()
 
