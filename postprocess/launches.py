@@ -28,7 +28,8 @@ NO_RESULT = {
     4: "every trial of a case missed its start window",
 }
 ALONE = re.compile(r'"processes":\s*1,')  #: in the run record of a world of one
-TIMED_OUT = (124, 137)  #: exit codes of ``timeout``, which ends a start among several of a job
+KILLED = 137
+TIMED_OUT = (124, KILLED)  #: exit codes of ``timeout``, which ends a start among several of a job
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,8 @@ def ended_badly(code: int | None, launch: PlannedLaunch) -> Outcome:
     if code is None:
         return failed(Verdict.CRASHED, "the job ended before the program did")
     if launch.start and code in TIMED_OUT:
-        return failed(Verdict.TIMEOUT, f"no end within {launch.time_limit:.0f} s")
+        killed = " (or killed for lack of memory)" if code == KILLED else ""
+        return failed(Verdict.TIMEOUT, f"no end within {launch.time_limit:.0f} s{killed}")
     if code in NO_RESULT:
         return failed(Verdict.INCOMPLETE, f"{NO_RESULT[code]} (exit code {code})")
     names = {number.value: number.name for number in signal.Signals}
