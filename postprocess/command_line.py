@@ -123,7 +123,9 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--peers", type=counts, default=[], help="only these partners of rank 0 in ping-pong"
     )
-    parser.add_argument("--bytes", type=sizes, default=[], help="these sizes (mpicost: multiples of 8)")
+    parser.add_argument(
+        "--bytes", type=sizes, default=[], help="these sizes (mpicost: multiples of 8)"
+    )
     parser.add_argument("--trials", type=trials, help="of mpicost, per case (default: 51)")
     parser.add_argument(
         "--iterations", type=count, help=f"of OSU and IMB, per size (default: {ITERATIONS})"
@@ -225,9 +227,7 @@ def add_agree(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", type=Path, metavar="FILE", help="write a machine-readable summary"
     )
-    parser.set_defaults(
-        peers=[], program=[], trials=None, iterations=None, cache=None, sync=None
-    )
+    parser.set_defaults(peers=[], program=[], trials=None, iterations=None, cache=None, sync=None)
 
 
 def add_session(parser: argparse.ArgumentParser) -> None:
@@ -303,9 +303,7 @@ def build_parser() -> argparse.ArgumentParser:
             help="take everything from this mirror, now and later; none: from where it is",
         )
     text = "Make a mirror for machines without a network, or verify one."
-    add_mirror_commands(
-        found.add_parser("mirror", help=text, description=text, epilog=EXIT_STATUS)
-    )
+    add_mirror_commands(found.add_parser("mirror", help=text, description=text, epilog=EXIT_STATUS))
     session = command("report", commands.report, "Write the report of a session again.")
     session.add_argument("session", nargs="?", help="name of the session (default: the last one)")
     session = command("papers", commands.papers, "A session as the papers show it.")

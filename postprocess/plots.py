@@ -100,7 +100,9 @@ def trials(shown: TrialsOfCase) -> str:
         _launch(axes, launch, start)
     _trial_ticks(axes, shown.launches, starts)
     name = f"{result.case.label} {result.case.bytes} bytes, {result.case.environment}"
-    return inline(figure, f"Trials of {name}, headline {formats.microseconds(result.value)} microseconds")
+    return inline(
+        figure, f"Trials of {name}, headline {formats.microseconds(result.value)} microseconds"
+    )
 
 
 def line_style(style: int) -> dict[str, object]:

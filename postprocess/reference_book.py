@@ -42,7 +42,9 @@ class Shelf:
             return f"time is {kinds[exact]}, and {kinds[self.exact]} in {self.path.name}; calibrate again"
         told = self.origin["programs"].get(run["program"])
         if told is None:
-            return f"{self.path.name} does not tell how {run['program']} was measured; calibrate again"
+            return (
+                f"{self.path.name} does not tell how {run['program']} was measured; calibrate again"
+            )
         method = told["method"]
         for key, value in method_of(run, exact).items():
             if key not in method:

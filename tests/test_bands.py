@@ -281,7 +281,10 @@ def test_the_band_of_a_rate_is_the_mirror_image_of_that_of_a_time(center, spread
 
 @given(CENTERS, SPREADS, st.integers(1, 100), RATIOS)
 def test_a_rate_is_too_slow_where_its_time_is(center, spread, launches, ratio):
-    time, mirrored = band(reference(center, spread, launches)), band(rate(1 / center, spread, launches))
+    time, mirrored = (
+        band(reference(center, spread, launches)),
+        band(rate(1 / center, spread, launches)),
+    )
     value = center * ratio
     if any(math.isclose(value, limit, rel_tol=1e-9) for limit in (time.lower, time.upper)):
         return

@@ -64,7 +64,9 @@ def test_above_the_band_is_regressed():
 def test_far_below_the_band_is_fast():
     result = ruling(0.5e-5)
     assert result.verdict is Verdict.FAST
-    assert "5.00 us is 2 times as fast as its reference 10.0 us of 20 launches, below" in result.reason
+    assert (
+        "5.00 us is 2 times as fast as its reference 10.0 us of 20 launches, below" in result.reason
+    )
 
 
 @pytest.mark.parametrize("known", [SETTLED, PROVISIONAL])
@@ -171,7 +173,10 @@ def test_slower_is_never_judged_better(one, other, center, spread, launches):
     inside = Verdict.PROVISIONAL if known.provisional else Verdict.PASS
     order = [Verdict.FAST, inside, Verdict.REGRESSED]
     faster, slower = sorted([one, other])
-    ranks = [order.index(judge(CASE, Measurement(value, best=value), known).verdict) for value in (faster, slower)]
+    ranks = [
+        order.index(judge(CASE, Measurement(value, best=value), known).verdict)
+        for value in (faster, slower)
+    ]
     assert ranks == sorted(ranks)
 
 

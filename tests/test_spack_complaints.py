@@ -10,11 +10,13 @@ from spack_envs.complaints import FIX, complaint
 
 TARBALL = """==> Installing osu-micro-benchmarks-7.4-q2i75n3 [7/7]
 ==> Error: FetchError: All fetchers failed for spack-stage-osu-micro-benchmarks-7.4-q2i75n3
-        https://h.example/osu-7.4.tar.gz: DetailedURLError: GET https://h.example/osu-7.4.tar.gz errored with: Name or service not known
+        https://h.example/osu-7.4.tar.gz: DetailedURLError: GET https://h.example/osu-7.4.tar.gz \
+errored with: Name or service not known
 """
 MIRROR_FIRST = """==> Error: FetchError: All fetchers failed for spack-stage-osu-micro-benchmarks-7.4-q2i75n3
         file:///m/_source-cache/archive/1e/1edd.tar.gz: FileNotFoundError: not there
-        https://h.example/osu-7.4.tar.gz: DetailedURLError: GET https://h.example/osu-7.4.tar.gz errored with: timed out
+        https://h.example/osu-7.4.tar.gz: DetailedURLError: GET https://h.example/osu-7.4.tar.gz \
+errored with: timed out
 """
 REPOSITORY = """fatal: unable to access 'https://h.example/imb.git/': Could not resolve host: h.example
 ==> Error: FetchError: All fetchers failed for spack-stage-intel-mpi-benchmarks-2021.11-nutpbxd
