@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from postprocess.benchmarks import Benchmark
 from postprocess.cases import Case, named
@@ -17,6 +16,7 @@ from postprocess.measurement import Measurement
 from postprocess.osu_output import parse_osu
 from postprocess.output_tables import Output, Table, TableRow
 from postprocess.plan import PlannedLaunch
+from postprocess.ran import Ran
 from postprocess.record_schema import RecordError
 from postprocess.units import MEGABYTES, SECONDS
 from postprocess.verdicts import Verdict
@@ -31,23 +31,13 @@ VALIDATE = "-c"  #: OSU's option
 
 
 @dataclass(frozen=True, eq=False)
-class BenchmarkRecords:
-    """The values of one start, whole and as planned, and what it ran on."""
+class BenchmarkRecords(Ran):
+    """The values of one start, whole and as planned.
 
-    run: dict[str, Any]  #: what the witness wrote, and how the start was measured
+    Its run record is what the witness wrote, and how the start was measured.
+    """
+
     measurements: dict[str, Measurement]  #: by variable of the case
-
-    @property
-    def processes(self) -> int:
-        return self.run["processes"]
-
-    @property
-    def per_node(self) -> int:
-        return self.run["per_node"]
-
-    @property
-    def mpi_library(self) -> str:
-        return self.run["mpi_library"]
 
     def resolution(self, unit: str) -> float:
         """Of what is printed, in ``unit``."""

@@ -13,6 +13,7 @@ from typing import Any
 from postprocess import record_lines, record_schema
 from postprocess.cases import Case
 from postprocess.measurement import Measurement, of_trials
+from postprocess.ran import Ran
 from postprocess.record_schema import CaseRecord, Pair, RecordError
 from postprocess.strict_json import Entry
 from postprocess.units import SECONDS
@@ -22,10 +23,9 @@ __all__ = ["CaseRecord", "LaunchRecords", "Pair", "RecordError", "read_launch", 
 
 
 @dataclass(frozen=True, eq=False)
-class LaunchRecords:
+class LaunchRecords(Ran):
     """What one launch wrote, whole and free of contradiction."""
 
-    run: dict[str, Any]  #: provenance, as written
     cases: list[CaseRecord]  #: in the order they were run
     end: dict[str, Any]
 
@@ -35,24 +35,12 @@ class LaunchRecords:
         return {record.variable: of_trials(record) for record in self.cases}
 
     @property
-    def processes(self) -> int:
-        return self.run["processes"]
-
-    @property
-    def per_node(self) -> int:
-        return self.run["per_node"]
-
-    @property
     def cache(self) -> str:
         return self.run["cache"]
 
     @property
     def sync(self) -> str:
         return self.run["sync"]
-
-    @property
-    def mpi_library(self) -> str:
-        return self.run["mpi_library"]
 
     def resolution(self, unit: str) -> float:
         """Of the timer, in seconds, which is the only unit here."""

@@ -11,29 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from postprocess import record_lines, record_schema
+from postprocess.ran import Ran
 from postprocess.record_schema import RecordError
 from postprocess.strict_json import Entry
 from postprocess.verdicts import Verdict
 
 
 @dataclass(frozen=True, eq=False)
-class Witness:
-    """What one start of a benchmark ran on, whole and free of contradiction."""
+class Witness(Ran):
+    """What one start of a benchmark ran on, whole and free of contradiction.
 
-    run: dict[str, Any]  #: as written; keys as in the run record of mpicost, where it has them
+    Keys are those of the run record of mpicost, where it has them.
+    """
+
     end: dict[str, Any]
-
-    @property
-    def processes(self) -> int:
-        return self.run["processes"]
-
-    @property
-    def per_node(self) -> int:
-        return self.run["per_node"]
-
-    @property
-    def mpi_library(self) -> str:
-        return self.run["mpi_library"]
 
     @property
     def elapsed(self) -> float:
