@@ -1,4 +1,4 @@
-"""Environments that have references and are not there any more: a night that lacks them is no whole night."""
+"""What has references and is not planned any more: a night that lacks it is no whole night."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from postprocess import references
+from postprocess.cases import Case
 from postprocess.measure import places
-from postprocess.plan import PlannedLaunch
+from postprocess.plan import PlannedLaunch, planned_cases
+from postprocess.reference_book import ReferenceBook
+from postprocess.references import Reference
 from postprocess.reframe_driver import Selection
 from postprocess.verdicts import CaseResult, Verdict
 
@@ -44,6 +47,38 @@ def absent(roots: Sequence[Path], planned: Sequence[PlannedLaunch]) -> list[Case
                 path = next(path for path in files if path.stem == environment)
                 results[path] = missing(path, system, name, environment)
     return [result for found in results.values() for result in found]
+
+
+def unplanned(
+    book: ReferenceBook, planned: Sequence[PlannedLaunch], provisional: Path
+) -> list[CaseResult]:
+    """Every case with a reviewed reference that a planned environment does not plan, ``incomplete``.
+
+    :param provisional: where references are that nobody has reviewed: of these there may be more.
+    """
+    there = set(planned_cases(planned))
+    return [
+        lost(case, reference, shelf.path)
+        for shelf in book.shelves.values()
+        if provisional not in shelf.path.parents
+        for case, reference in sorted(shelf.references.items())
+        if case not in there
+    ]
+
+
+def lost(case: Case, reference: Reference, path: Path) -> CaseResult:
+    """A case that nobody measures any more."""
+    fix = "measure it again, or remove the row if it is given up"
+    reason = f"is not measured any more, and has a reference in {path}: {fix}"
+    return CaseResult(
+        case,
+        Verdict.INCOMPLETE,
+        reason,
+        unit=reference.unit,
+        reference=reference.center,
+        reference_launches=reference.launches,
+        rerun=f"./plumbline run --environment {case.environment} --program {case.program}",
+    )
 
 
 def missing(path: Path, system: str, partition: str, environment: str) -> list[CaseResult]:

@@ -25,6 +25,7 @@ from postprocess.verdicts import CaseResult, Verdict, exit_status
 from postprocess.workdir import WorkDirectory
 
 TAG = "agree"
+ELEMENT = 8  #: bytes; the payload of mpicost is made of 8-byte numbers
 NOT_HELD = "compared with other programs, and with no reference"
 
 
@@ -37,6 +38,8 @@ def agree(work: WorkDirectory, request: Request, launches: int, progress: Progre
         raise UsageError(
             f"--launches {launches}: there is no interval of fewer than {FEWEST_LAUNCHES}"
         )
+    if odd := [size for size in request.selection.choice.get("sizes", ()) if size % ELEMENT]:
+        raise UsageError(f"--bytes {odd[0]}: mpicost measures multiples of {ELEMENT} only")
     choice = {**request.selection.choice, "rounds": launches}
     selection = replace(request.selection, tag=TAG, choice=choice, launches=1)
     with work.held():

@@ -11,11 +11,13 @@ from pathlib import Path
 
 from postprocess.benchmarks import Benchmark
 from postprocess.cases import Case, named
+from postprocess.errors import UsageError
 from postprocess.imb_output import parse_imb
 from postprocess.measurement import Measurement
 from postprocess.osu_output import parse_osu
 from postprocess.output_tables import Output, Table, TableRow
 from postprocess.plan import PlannedLaunch
+from postprocess.programs import read_program
 from postprocess.ran import Ran
 from postprocess.record_schema import RecordError
 from postprocess.units import MEGABYTES, SECONDS
@@ -64,12 +66,27 @@ def read_benchmarks(launch: PlannedLaunch, session: Path) -> BenchmarkRecords:
     if witness.run["program"] != launch.executable:
         what = f"the witness saw {witness.run['program']!r} run, not {launch.executable}"
         raise RecordError(Verdict.INCORRECT, what)
+    if (options := witness.run["command"][1:]) != list(launch.options):
+        what = f"the witness saw the options {options}, not {list(launch.options)}"
+        raise RecordError(Verdict.INCORRECT, what)
     run = witness.run | {
         "program": launch.program,
         "version": output.version,
-        "method": launch.method,
+        "method": {**launch.method, **how_built(launch, session)},
     }
     return BenchmarkRecords(run, measurements)
+
+
+def how_built(launch: PlannedLaunch, session: Path) -> dict[str, str]:
+    """Compiler, flags and source of the program of a start: another build is another program.
+
+    :raises RecordError: if the session does not tell.
+    """
+    try:
+        program = read_program(session, launch.environment, launch.program)
+    except UsageError as error:
+        raise RecordError(Verdict.INCOMPLETE, str(error)) from None
+    return {"compiler": program.compiler, "flags": program.flags, "source": program.source}
 
 
 def take(launch: PlannedLaunch, output: Output) -> dict[str, Measurement]:
@@ -110,6 +127,10 @@ def only_table(benchmark: Benchmark, launch: PlannedLaunch, output: Output) -> T
     if tables[0].waiting:
         what = f"{tables[0].waiting} processes spun in a barrier beside {benchmark.title!r}"
         raise RecordError(Verdict.INCORRECT, what)
+    pairs = int(tables[0].notes.get("pairs", launch.processes // 2))
+    if pairs != launch.processes // 2:
+        what = f"{benchmark.title!r} ran {pairs} pairs on {launch.processes} processes"
+        raise RecordError(Verdict.INCORRECT, what)
     if benchmark.datatype and tables[0].datatype != benchmark.datatype:
         what = f"{benchmark.title!r} sent {tables[0].datatype}, not {benchmark.datatype}"
         raise RecordError(Verdict.INCORRECT, what)
@@ -128,7 +149,7 @@ def of_table(
         if size in cases:
             check_row(benchmark, row, launch)
             yield size, measurement(benchmark, row)
-        else:
+        elif size not in {case.bytes for case in launch.all_cases}:
             raise RecordError(Verdict.INCORRECT, f"{benchmark.title!r} has {size} bytes, unplanned")
 
 

@@ -11,7 +11,7 @@ from postprocess.units import SECONDS, better
 #: Words beside those of mpicost. IMB's ``-off_cache`` takes another piece of a large buffer each time.
 ROTATE = "rotate"
 LOOP = "loop"  #: nothing between the calls: the whole loop is timed
-ITERATIONS = 200  #: timed calls of each size, unless the user says otherwise
+ITERATIONS = 100  #: timed calls of each size, unless the user says otherwise
 RANKS = ("two", "even", "any")  #: process counts at which a benchmark means something
 
 

@@ -108,7 +108,7 @@ def skipped(finished: Sequence[Finished], book: ReferenceBook) -> list[CaseResul
     skips = {skip.case: skip for each in finished for skip in each.launch.skips}
     return [
         without_program(case, skip.reason, book)
-        if skip.no_program
+        if skip.unavailable
         else CaseResult(case, Verdict.SKIPPED, skip.reason)
         for case, skip in skips.items()
     ]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from postprocess import atomic, references_update, store
-from postprocess.absent import absent, is_whole
+from postprocess.absent import absent, is_whole, unplanned
 from postprocess.cases import Case
 from postprocess.errors import UsageError
 from postprocess.formats import plural
@@ -91,6 +91,7 @@ def night(work: WorkDirectory, request: Request, progress: Progress) -> int:
             book = open_book(desk.reference_roots, places(planned))
             whole = is_whole(request.selection) and not request.families
             gone = absent(desk.reference_roots, planned) if whole else []
+            gone += unplanned(book, planned, work.provisional) if whole else []
         say_plan(planned, progress)
         if not request.strict:
             book = calibrate_unknown(desk, planned, book)

@@ -63,6 +63,10 @@ class Sample:
         return self.value if self.alike is None else self.alike
 
 
+#: Share of the ratios that may lie outside their range without proof, as noise makes some.
+MOST_DOUBTFUL = 0.05
+
+
 class Standing(Enum):
     """How a ratio stands to the range that is expected of it."""
 
@@ -97,6 +101,11 @@ class Comparison:
         low, high = self.interval
         inside = self.expected.low <= low and high <= self.expected.high
         return Standing.AGREE if inside else Standing.OPEN
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the ratio itself is inside its range, whatever its interval."""
+        return self.expected.low <= self.ratio <= self.expected.high
 
     @property
     def slower(self) -> str:
@@ -135,9 +144,30 @@ class Opinions:
         return sum(each.standing is standing for each in self.comparisons)
 
     @property
+    def doubtful(self) -> int:
+        """Ratios that lie outside their range, and are not shown to."""
+        outside = (each for each in self.comparisons if not each.is_inside)
+        return sum(each.standing is Standing.OPEN for each in outside)
+
+    @property
+    def decided(self) -> bool:
+        """Whether every two programs are shown to agree somewhere with each MPI, and few ratios are doubtful.
+
+        Where all ratios are off, and few launches prove none of them, nothing is well.
+        """
+        groups = {(each.topic.environment, each.over, each.under) for each in self.comparisons}
+        shown = {
+            (each.topic.environment, each.over, each.under)
+            for each in self.comparisons
+            if each.standing is Standing.AGREE
+        }
+        few = self.doubtful <= MOST_DOUBTFUL * len(self.comparisons)
+        return bool(groups) and groups == shown and few
+
+    @property
     def good(self) -> bool:
-        """No finding, and in some case at least the programs are shown to agree."""
-        return not self.findings and self.count(Standing.AGREE) > 0
+        """No finding, and enough is decided to say that the programs agree."""
+        return not self.findings and self.decided
 
 
 def form(samples: Iterable[Sample], planned: Mapping[Topic, Mapping[str, str]]) -> Opinions:

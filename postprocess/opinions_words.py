@@ -68,7 +68,8 @@ def headline(opinions: Opinions) -> str:
     if opinions.findings:
         return f"{plural(len(opinions.findings), 'case')} in which the programs disagree"
     if not opinions.good:
-        return "No ratio could be decided: more launches, or a quieter machine, are needed"
+        doubt = f"{opinions.doubtful} of {len(opinions.comparisons)} ratios lie outside their range"
+        return f"Not decided ({doubt}, unproved): more launches, or a quieter machine, are needed"
     shown = opinions.count(Standing.AGREE)
     if shown == len(opinions.comparisons):
         return f"The programs agree in all of {plural(shown, 'ratio')}"

@@ -24,7 +24,8 @@ class Skip:
 
     case: Case
     reason: str
-    no_program: bool = False  #: because its program cannot be had; else by decision
+    #: Because its program cannot be had, or not run on this MPI; else by the site's decision.
+    unavailable: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class PlannedLaunch:
     start: str = ""  #: which start of its job it is, where a job has several
     job_limit: float = 0.0  #: seconds after which the whole job is ended
     benchmarks: tuple[Benchmark, ...] = ()  #: of OSU or IMB, that it runs
+    options: tuple[str, ...] = ()  #: of its command line; all words behind the executable
     #: What makes values of OSU or IMB comparable, by name; mpicost tells it in its records.
     method: dict[str, Any] = field(default_factory=dict)
 
@@ -130,7 +132,8 @@ def launch_from(data: dict[str, Any]) -> PlannedLaunch:
     cases = tuple(Case(**case) for case in data["cases"])
     skips = tuple(Skip(**{**skip, "case": Case(**skip["case"])}) for skip in data["skips"])
     benchmarks = tuple(from_stored(each) for each in data["benchmarks"])
-    return PlannedLaunch(**{**data, "cases": cases, "skips": skips, "benchmarks": benchmarks})
+    known = {"cases": cases, "skips": skips, "benchmarks": benchmarks}
+    return PlannedLaunch(**{**data, **known, "options": tuple(data["options"])})
 
 
 def planned_cases(launches: Sequence[PlannedLaunch]) -> list[Case]:

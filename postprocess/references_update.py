@@ -139,7 +139,7 @@ def program_of(
         "version": run.get("version") or run["suite_version"],
         "source_hash": run.get("source_hash", ""),
         "spec": launches[0].spec,
-        "compiler": run.get("compiler", ""),
+        "compiler": run.get("compiler") or method.get("compiler", ""),
         "method": method,
         "sessions": [session.name],
         "headlines": {}

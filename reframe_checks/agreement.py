@@ -29,7 +29,8 @@ from site_configs.mpis import identify
 SHEETS = {"osu": osu, "imb": imb}
 SIZES = [8, 1024, 65536, 1048576]  #: where an MPI sends at once, buffers, and copies at one go
 LEAST = 4  #: bytes: one float
-NO_VALIDATION = "-c"  #: it calls the routine five times before every timed call, on new data
+#: Of OSU, left out here: validation calls the routine before every timed call, on new data.
+VALIDATION = ("-c", "-u", "1")
 
 
 @rfm.simple_test
@@ -140,7 +141,7 @@ class agreement(ReferenceBenchmarks):
     def sheet_of(self, program: str) -> list[Benchmark]:
         """The benchmarks that are compared, without what another program does not do."""
         return [
-            replace(each, options=tuple(word for word in each.options if word != NO_VALIDATION))
+            replace(each, options=tuple(word for word in each.options if word not in VALIDATION))
             for each in SHEETS[program].sheet
             if each.routine in self.compared() and each.fits(self.processes)
         ]
@@ -184,13 +185,19 @@ class agreement(ReferenceBenchmarks):
             yield from super().lines_of(start, launch_words)
             return
         words = ["timeout", "--kill-after=10", f"{start.time_limit:.0f}", launch_words]
-        yield f"{' '.join([*words, *map(quote, self.command_of(start))])} > /dev/null"
+        yield f"{' '.join([*words, *map(quote, self.command_of_mpicost(start))])} > /dev/null"
         yield f"echo $? > {quote(str(start.ending(self.session)))}"
 
-    def command_of(self, start: PlannedLaunch) -> list[str]:
-        """As the program's own check calls it."""
-        if start.program != "mpicost":
-            return SHEETS[start.program].command_of(self, start)
+    def options_of(self, start: PlannedLaunch) -> list[str]:
+        """As the program's own check gives them."""
+        return (
+            imb.options_of(self, start)
+            if start.benchmarks[0].executable
+            else osu.options_of(self, start)
+        )
+
+    def command_of_mpicost(self, start: PlannedLaunch) -> list[str]:
+        """As its own check calls it, back to back."""
         sizes: dict[str, list[int]] = {}
         for case in start.cases:
             sizes.setdefault(case.routine, []).append(case.bytes)

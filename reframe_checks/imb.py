@@ -98,29 +98,29 @@ class imb(ReferenceBenchmarks):
         groups: dict[tuple[str, tuple[int, ...]], list[Benchmark]] = {}
         for each in benchmarks:
             groups.setdefault((each.executable, tuple(self.sizes_of(each))), []).append(each)
-        for (executable, sizes), group in groups.items():
-            yield Start(f"{executable}-{group[0].name}", group, list(sizes))
+        for number, ((executable, sizes), group) in enumerate(groups.items(), 1):
+            yield Start(f"{executable}-{number}", group, list(sizes))
 
     @run_before("run")
     def write_sizes(self):
         """IMB reads its sizes from a file."""
         for start in self.started():
-            sizes = sorted({case.bytes for case in start.cases})
+            sizes = sorted({case.bytes for case in start.all_cases})
             self.sizes_file(start).write_text("".join(f"{size}\n" for size in sizes))
 
     def sizes_file(self, start: PlannedLaunch) -> Path:
         """The file with the sizes of a start."""
         return start.output(self.session).with_suffix(".sizes")
 
-    def command_of(self, start: PlannedLaunch) -> list[str]:
-        """The executable with its options, and the benchmarks by name."""
+    def method(self) -> dict[str, int]:
+        """As of every sheet, and through how much memory buffers rotate."""
+        rotated = {"rotated_megabytes": self.rotated_megabytes} if self.cache == ROTATE else {}
+        return {**super().method(), **rotated}
+
+    def options_of(self, start: PlannedLaunch) -> list[str]:
+        """The benchmarks by name, then IMB's options."""
         names = dict.fromkeys(benchmark.name for benchmark in start.benchmarks)  # each once
-        words = [
-            self.path_of(start),
-            *names,
-            "-npmin",
-            str(self.processes),
-        ]
+        words = [*names, "-npmin", str(self.processes)]
         words += ["-iter", str(self.iterations), "-iter_policy", "off"]
         words += ["-msglen", str(self.sizes_file(start))]
         if self.cache == ROTATE:

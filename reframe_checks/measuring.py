@@ -113,6 +113,9 @@ class Measuring(rfm.RunOnlyRegressionTest):
         planned = self.planned_launches()
         limit = float(self.time_limit)
         self.launches = [replace(launch, job_limit=limit) for launch in planned]
+        names = [launch.name for launch in self.launches]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"two starts are called {twice[0]}, and one would hide the other")
         for launch in self.launches:
             write_launch(self.session, launch)
         reasons = {skip.reason for launch in self.launches for skip in launch.skips}

@@ -12,12 +12,15 @@ import reframe as rfm
 from reframe.core.builtins import fixture, variable
 
 from postprocess.benchmarks import LOOP, Benchmark
+from postprocess.cases import Case
 from postprocess.plan import PlannedLaunch
 from postprocess.units import MEGABYTES
 from reframe_checks.build import build_osu
 from reframe_checks.reference_benchmarks import POWERS_OF_TWO, ReferenceBenchmarks, Start
 
-FLOATS = ("-c", "-T", "mpi_float")  #: validated; the smallest payload is one float
+#: Validated, with one untimed call before each timed one, since new data is written before it; the smallest
+#: payload is one float.
+FLOATS = ("-c", "-u", "1", "-T", "mpi_float")
 TAILS = "-z"  #: quantiles of the trials, of which the median is evidence beside the mean
 P50 = "P50 Tail Lat(us)"
 
@@ -125,11 +128,10 @@ class osu(ReferenceBenchmarks):
         Benchmark("osu_init", "init", "OSU MPI Init Test", "max (ms)", sync=LOOP, sizes=(0,)),
     )
 
-    #: Calls of each size before the timed ones; validation makes six of each. Intel MPI takes new pages of
-    #: its buffers in the first 500 or so.
+    #: Calls of each size before the timed ones.
     #:
-    #: :default: ``100``
-    warmups = variable(int, value=100)
+    #: :default: ``50``
+    warmups = variable(int, value=50)
 
     built = fixture(build_osu, scope="environment")
 
@@ -142,15 +144,20 @@ class osu(ReferenceBenchmarks):
         chosen = self.chosen_benchmarks()
         for name, group in groupby(chosen, key=lambda benchmark: benchmark.name):
             benchmarks = list(group)
-            chains = doubling(self.sizes_of(benchmarks[0]))
+            chains = doubling(sorted({size for each in benchmarks for size in self.sizes_of(each)}))
             for sizes in chains:
                 yield Start(name if len(chains) == 1 else f"{name}_{sizes[0]}", benchmarks, sizes)
 
-    def command_of(self, start: PlannedLaunch) -> list[str]:
-        """The program with its options and the sizes of the start."""
+    def cases_of(self, benchmark: Benchmark, sizes: list[int]) -> Iterator[Case]:
+        """Two lines of the sheet may be of one start, and a site's limit of one of them."""
+        own = self.sizes_of(benchmark)
+        return super().cases_of(benchmark, [size for size in sizes if size in own])
+
+    def options_of(self, start: PlannedLaunch) -> list[str]:
+        """The benchmark's options and the sizes of the start."""
         benchmark = start.benchmarks[0]
-        words = [self.path_of(start), *benchmark.options]
-        sizes = [case.bytes for case in start.cases]
+        words = list(benchmark.options)
+        sizes = [case.bytes for case in start.all_cases]
         if benchmark.sizes is None:
             words += ["-m", f"{min(sizes)}:{max(sizes)}"]
         if benchmark.routine != "init":

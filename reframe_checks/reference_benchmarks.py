@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 
@@ -60,7 +60,7 @@ class ReferenceBenchmarks(Measuring):
 
     #: Timed calls of each size.
     #:
-    #: :default: ``200``: less than the programs' own, so that every size fits into a night
+    #: :default: ``100``: less than the programs' own, so that every size fits into a night
     iterations = variable(int, value=chosen("iterations", ITERATIONS))
 
     #: ``warm``: the same buffers in every call.
@@ -97,14 +97,14 @@ class ReferenceBenchmarks(Measuring):
         """
         able = [each for each in start.benchmarks if not self.why_not(each)]
         skips = [
-            Skip(case, reason or self.why_not(each), no_program=bool(reason))
+            Skip(case, reason or self.why_not(each), unavailable=True)
             for each in start.benchmarks
             if reason or each not in able
             for case in self.cases_of(each, start.sizes)
         ]
         cases = [case for each in able if not reason for case in self.cases_of(each, start.sizes)]
         seconds = float(self.time_limit or SECONDS_TO_START + SECONDS_PER_CASE * len(cases))
-        return self.planned_launch(
+        launch = self.planned_launch(
             start=start.name,
             trials=self.iterations,
             time_limit=seconds,
@@ -113,6 +113,7 @@ class ReferenceBenchmarks(Measuring):
             benchmarks=tuple(able),
             method=self.method(),
         )
+        return replace(launch, options=tuple(self.options_of(launch))) if able else launch
 
     def why_not(self, benchmark: Benchmark) -> str:
         """Why the MPI of this environment cannot run a benchmark, by the declared list; empty if it can."""
@@ -160,7 +161,7 @@ class ReferenceBenchmarks(Measuring):
         }
         words = ["timeout", "--kill-after=10", f"{start.time_limit:.0f}", launch_words, "env"]
         words += [f"{name}={value}" for name, value in variables.items()]
-        words += map(quote, self.command_of(start))
+        words += map(quote, [self.path_of(start), *start.options])
         yield f"rm -f {variables['PLUMBLINE_WITNESS']}"
         yield f"{' '.join(words)} > {quote(str(start.output(self.session)))}"
         yield f"echo $? > {quote(str(start.ending(self.session)))}"

@@ -15,10 +15,12 @@ from postprocess.cases import Case
 from postprocess.judgement import Finished
 from postprocess.launches import assess
 from postprocess.plan import PlannedLaunch, write_launch
+from postprocess.programs import Program, write_program
 from postprocess.units import MEGABYTES
 
 ITERATIONS = 200
 METHOD = {"iterations": ITERATIONS, "warmups": 20}
+BUILD = {"compiler": "gcc 12.2.0", "flags": "-O2", "source": "official"}
 ALLREDUCE = Benchmark(
     "osu_allreduce",
     "allreduce_sum",
@@ -132,6 +134,7 @@ def witnessed(**changes: Any) -> list[dict[str, Any]]:
     run = record_samples.run_record(0, changes.pop("processes", 2), program=ALLREDUCE.name)
     for key in ("suite_version", "source_hash", "compiler", "compiler_flags"):
         del run[key]
+    run["command"] = [ALLREDUCE.name]
     run |= {"witness": {"suite_version": "0.1.0", "source_hash": "0123456789abcdef"}} | changes
     return [run, {"record": "end", "arrived": run["processes"], "elapsed": 1.5}]
 
@@ -145,6 +148,8 @@ def leave(
 ) -> None:
     """Write what a start leaves; None for no output or no exit code, an empty list for no testimony."""
     write_launch(session, launch)
+    place = (launch.environment, launch.program, "/opt/bin", "spec/abc")
+    write_program(session, Program(*place, version="7.4", **BUILD))
     if text is not None:
         launch.output(session).write_text(text)
     records = witnessed(program=launch.executable) if witness is None else list(witness)

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from launch_samples import planned, write_references
 
-from postprocess.absent import absent, is_whole
+from postprocess.absent import absent, is_whole, unplanned
+from postprocess.plan import Skip
+from postprocess.reference_book import open_book
 from postprocess.reframe_driver import Selection
 from postprocess.verdicts import Verdict, exit_status
 
@@ -35,3 +37,17 @@ def test_a_choice_makes_a_night_partial(name: str):
     assert is_whole(Selection(Path(), choice={"trials": 11, "iterations": 50}))
     assert not is_whole(Selection(Path(), choice={name: ["x"]}))
     assert not is_whole(Selection(Path(), environments=["mpich"]))
+
+
+def test_a_reviewed_case_that_is_not_planned_any_more_is_incomplete(tmp_path: Path):
+    write_references(tmp_path / "reviewed")
+    launch = planned()
+    book = open_book([tmp_path / "reviewed"], [(launch.partition, launch.environment)])
+    fewer = replace(launch, cases=launch.cases[1:])
+    (found,) = unplanned(book, [fewer], tmp_path / "provisional")
+    assert (found.case, found.verdict) == (launch.cases[0], Verdict.INCOMPLETE)
+    assert "is not measured any more" in found.reason
+    skipped = replace(fewer, skips=(Skip(launch.cases[0], "too large"),))
+    assert unplanned(book, [skipped], tmp_path / "provisional") == []
+    assert unplanned(book, [launch], tmp_path / "provisional") == []
+    assert unplanned(book, [fewer], tmp_path / "reviewed") == []

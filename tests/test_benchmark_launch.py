@@ -10,6 +10,7 @@ import pytest
 from benchmark_samples import (
     ALLREDUCE,
     BARRIER,
+    BUILD,
     BW,
     FULL,
     IBCAST,
@@ -31,6 +32,7 @@ from launch_samples import entry
 from postprocess.benchmark_launch import read_benchmarks, scale
 from postprocess.launches import Outcome, assess, outcome
 from postprocess.plan import PlannedLaunch
+from postprocess.programs import program_file, read_program, write_program
 from postprocess.units import MEGABYTES
 from postprocess.verdicts import Verdict
 
@@ -84,7 +86,7 @@ def test_what_the_witness_saw_is_the_run_and_tells_the_method(tmp_path: Path):
     assert (records.processes, records.per_node) == (2, 2)
     assert records.mpi_library.startswith("MPICH Version: 5.0.2")
     told = {key: records.run[key] for key in ("program", "version", "method")}
-    assert told == {"program": "osu", "version": "7.4", "method": launch.method}
+    assert told == {"program": "osu", "version": "7.4", "method": launch.method | BUILD}
     assert (records.resolution("s"), records.resolution(MEGABYTES)) == (1e-8, 0.01)
 
 
@@ -471,3 +473,31 @@ def test_another_program_than_was_planned_is_incorrect(tmp_path: Path):
     verdict, reason = assessed(tmp_path, start(), osu_text(), witness=witness)
     assert verdict == "incorrect"
     assert "the witness saw 'osu_allgather' run, not osu_allreduce" in reason
+
+
+def test_options_that_were_not_planned_are_incorrect(tmp_path: Path):
+    """Most options leave no trace in the output: as many calls, or buffers that rotate."""
+    launch = replace(start(), options=("-i", "200"))
+    witness = witnessed(command=["osu_allreduce", "-i", "100"])
+    verdict, reason = assessed(tmp_path, launch, osu_text(), witness=witness)
+    assert verdict == "incorrect"
+    assert "the witness saw the options ['-i', '100'], not ['-i', '200']" in reason
+    right = witnessed(command=["osu_allreduce", "-i", "200"])
+    assert assessed(tmp_path, launch, osu_text(), witness=right) == ("", "")
+
+
+def test_another_build_is_another_method(tmp_path: Path):
+    """IMB of a wheel and IMB of Spack are of one version, and no more alike than that."""
+    launch = start()
+    leave(tmp_path, launch, osu_text())
+    one = read_benchmarks(launch, tmp_path).run["method"]
+    program = read_program(tmp_path, launch.environment, "osu")
+    write_program(tmp_path, replace(program, flags="-O0"))
+    assert read_benchmarks(launch, tmp_path).run["method"] == one | {"flags": "-O0"}
+
+
+def test_a_start_of_which_nobody_knows_how_it_was_built_is_incomplete(tmp_path: Path):
+    launch = start()
+    leave(tmp_path, launch, osu_text())
+    program_file(tmp_path, launch.environment, "osu").unlink()
+    assert assess(launch, tmp_path).verdict == "incomplete"

@@ -152,6 +152,7 @@ def test_a_site_file_with_a_fault_is_left_to_reframe(tmp_path, work):
 
 def test_each_mpi_of_a_site_gets_an_environment_or_a_line(tmp_path, work, sw, monkeypatch):
     written = []
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(preparation, "provide", lambda *_: SPACK)
     monkeypatch.setattr(
         preparation.spack_machine, "write_environment", lambda *words: written.append(words[3].name)

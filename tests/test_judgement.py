@@ -270,19 +270,19 @@ PINGPONG = Benchmark("PingPong", "pingpong", "PingPong", "t[usec]", sync="loop",
 @pytest.mark.parametrize(
     ("benchmark", "changes", "iterations", "expected"),
     [
-        (BCAST, {}, 200, "--routine bcast --processes 2 --bytes 8"),
+        (BCAST, {}, 100, "--routine bcast --processes 2 --bytes 8"),
         (BCAST, {}, 20, "--routine bcast --processes 2 --bytes 8 --iterations 20"),
-        (BARRIER, {"size": 0, "sync": "loop"}, 200, "--routine barrier --processes 2"),
+        (BARRIER, {"size": 0, "sync": "loop"}, 100, "--routine barrier --processes 2"),
         (
             PINGPONG,
             {"peer": 1, "size": 0},
-            200,
+            100,
             "--routine pingpong --processes 2 --peers 1 --bytes 0",
         ),
         (
             PINGPONG,
             {"peer": 1, "cache": "rotate"},
-            200,
+            100,
             "--routine pingpong --processes 2 --peers 1 --bytes 8 --cache rotate",
         ),
     ],

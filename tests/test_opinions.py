@@ -75,7 +75,8 @@ def test_a_wrong_program_at_one_size_is_exactly_one_finding(program, factor):
 def test_noise_alone_is_no_finding(noise, launches):
     found = form(samples(noise, seed=launches, launches=launches), planned())
     assert found.findings == () and found.gaps == ()
-    assert found.good == (found.count(Standing.AGREE) > 0)
+    assert found.good == found.decided
+    assert not found.decided or found.count(Standing.AGREE) > 0
     assert len(found.comparisons) == len(TOPICS) * len(PAIRS)
 
 
@@ -373,3 +374,29 @@ def test_every_rule_is_reached():
 def test_an_unknown_pair_is_refused():
     with pytest.raises(ValueError, match="no range"):
         expected("osu", "mpicost", "bcast", 8)
+
+
+def test_programs_that_differ_everywhere_are_not_well_even_if_nothing_is_proved():
+    """Three rounds among very many ratios prove nothing; a program that is off in all of them must show."""
+    rng = random.Random(3)
+    said = [
+        Sample(topic, name, number, factor * math.exp(rng.gauss(0, 0.05)), "s")
+        for topic in TOPICS
+        for name, factor in (("mpicost", 1.0), ("osu", 3.0), ("imb", 1.0))
+        for number in range(3)
+    ]
+    found = form(said, planned())
+    assert found.doubtful > 0 or found.findings
+    assert not found.good
+
+
+def test_every_two_programs_must_agree_somewhere():
+    def said(factor: float) -> list[Sample]:
+        return [
+            Sample(TOPICS[0], name, number, value * (1 + number / 1e4), "s")
+            for name, value in (("osu", 1.0), ("imb", factor))
+            for number in range(5)
+        ]
+
+    assert form(said(1.0), planned(TOPICS[:1], ("osu", "imb"))).good
+    assert not form(said(1.9), planned(TOPICS[:1], ("osu", "imb"))).good

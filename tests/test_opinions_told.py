@@ -22,7 +22,10 @@ from postprocess.sheets import text
 from postprocess.verdicts import Verdict
 
 TOPIC = Topic("local:cpu", "mpich-5_0_2", "2x2", "alltoall", 65536)
-UNDECIDED = "No ratio could be decided: more launches, or a quieter machine, are needed"
+UNDECIDED = (
+    "Not decided (0 of {} ratios lie outside their range, unproved): "
+    "more launches, or a quieter machine, are needed"
+)
 BARRIER = replace(TOPIC, routine="barrier", bytes=0)
 
 
@@ -67,12 +70,12 @@ def test_a_finding_tells_name_case_ratio_and_range():
         (opinions(1.0), "The programs agree in all of 6 ratios", "6 ratios: 6 agree; 0 findings"),
         (
             opinions(9.0, 2),
-            UNDECIDED,
+            UNDECIDED.format(6),
             "6 ratios: 6 without an interval (fewer than 3 launches); 0 findings",
         ),
         (
             form([], {}),
-            UNDECIDED,
+            UNDECIDED.format(0),
             "0 ratios: none to judge; 0 findings",
         ),
     ],

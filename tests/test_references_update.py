@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmark_samples import METHOD, measured
+from benchmark_samples import BUILD, METHOD, measured
 from launch_samples import CASES, PLACE, finished, headline
 
 from postprocess import provenance, references
@@ -226,7 +226,7 @@ def test_two_programs_stand_in_one_file_and_each_is_told_of(tmp_path: Path):
     assert references.lint(path) == []
     assert list(origin(path)["programs"]) == ["mpicost", "osu"]
     found = told(path, "osu")
-    assert found["method"] == METHOD | {"version": "7.4", "cpu_model": "a processor"}
+    assert found["method"] == METHOD | BUILD | {"version": "7.4", "cpu_model": "a processor"}
     assert (found["version"], found["spec"]) == ("7.4", "osu-micro-benchmarks@7.4/abcdef")
     assert found["headlines"] == {
         case.key: [done[1].measurements[case.variable].value] for case in osu
