@@ -5,7 +5,7 @@ A start that lacks a table, a size or a column, or has one that was not planned,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,8 +66,9 @@ def read_benchmarks(launch: PlannedLaunch, session: Path) -> BenchmarkRecords:
     if witness.run["program"] != launch.executable:
         what = f"the witness saw {witness.run['program']!r} run, not {launch.executable}"
         raise RecordError(Verdict.INCORRECT, what)
-    if (options := witness.run["command"][1:]) != list(launch.options):
-        what = f"the witness saw the options {options}, not {list(launch.options)}"
+    seen, wanted = (in_pieces(words) for words in (witness.run["command"][1:], launch.options))
+    if seen != wanted:
+        what = f"the witness saw the options {seen}, not {wanted}"
         raise RecordError(Verdict.INCORRECT, what)
     run = witness.run | {
         "program": launch.program,
@@ -75,6 +76,11 @@ def read_benchmarks(launch: PlannedLaunch, session: Path) -> BenchmarkRecords:
         "method": {**launch.method, **how_built(launch, session)},
     }
     return BenchmarkRecords(run, measurements)
+
+
+def in_pieces(options: Iterable[str]) -> list[str]:
+    """Words of a command line, parted at colons: OSU cuts ``-m 4:64`` into two where the words are kept."""
+    return [piece for word in options for piece in word.split(":")]
 
 
 def how_built(launch: PlannedLaunch, session: Path) -> dict[str, str]:

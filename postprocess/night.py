@@ -31,8 +31,9 @@ from postprocess.workdir import WorkDirectory
 from site_configs.machine import busy_share, cpu_times
 from spack_envs.layout import Layout
 
-#: Of a calibration that nobody asked for; too few for more than provisional references.
-AUTOMATIC_LAUNCHES = 5
+#: Of a calibration that nobody asked for, by program; too few for more than provisional references. One of
+#: OSU or IMB takes minutes, and each of its values is a mean already.
+AUTOMATIC_LAUNCHES = {"mpicost": 5, "osu": 1, "imb": 1}
 LOOK_SECONDS = 0.5  #: for which the machine is watched before anything is measured
 BUSY_SHARE = 0.15  #: of all CPUs; a quiet machine's daemons need far less
 
@@ -169,33 +170,40 @@ def calibrate_unknown(
     ]
     if not unknown:
         return book
-    exact = all(launch.exact for launch in unknown)
-    launches = 1 if exact else AUTOMATIC_LAUNCHES
+    for launches in sorted({automatic_launches(launch) for launch in unknown}):
+        calibrate_some(
+            desk, book, [each for each in unknown if automatic_launches(each) == launches], launches
+        )
+    return open_book(desk.reference_roots, places(planned))
+
+
+def automatic_launches(launch: PlannedLaunch) -> int:
+    """How often a launch is calibrated that nobody calibrated; simulated time repeats."""
+    return 1 if launch.exact else AUTOMATIC_LAUNCHES[launch.program]
+
+
+def calibrate_some(
+    desk: Desk, book: ReferenceBook, unknown: Sequence[PlannedLaunch], launches: int
+) -> None:
+    """Calibrate the cases of these launches that have no reference."""
     worth = (
         "simulated time repeats"
-        if exact
+        if all(launch.exact for launch in unknown)
         else "such references are provisional and assert gross changes only (./plumbline calibrate "
         "measures better ones)"
     )
+    programs = sorted({launch.program for launch in unknown})
+    environments = sorted({launch.environment for launch in unknown})
     desk.progress.note(
-        f"no references yet for {', '.join(sorted({launch.environment for launch in unknown}))}: "
+        f"no references yet of {', '.join(programs)} for {', '.join(environments)}: "
         f"calibrating with {plural(launches, 'launch', 'es')} each; {worth}"
     )
     chosen = desk.request.selection
     counts = sorted({launch.processes for launch in unknown})
-    selection = replace(
-        chosen,
-        environments=sorted({launch.environment for launch in unknown}),
-        choice={
-            **chosen.choice,
-            "processes": counts,
-            "programs": sorted({launch.program for launch in unknown}),
-        },
-        launches=launches,
-    )
+    choice = {**chosen.choice, "processes": counts, "programs": programs}
+    selection = replace(chosen, environments=environments, choice=choice, launches=launches)
     missing = {case for case in planned_cases(unknown) if book.reference(case) is None}
     calibrate(desk, selection, desk.work.provisional, only=missing)
-    return open_book(desk.reference_roots, places(planned))
 
 
 def calibrate(desk: Desk, selection: Selection, root: Path, only: set | None) -> int:

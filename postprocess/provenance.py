@@ -93,6 +93,8 @@ def _machine(entry: Entry, key: str) -> None:
 
 
 def _programs(entry: Entry, key: str) -> None:
+    if key not in entry.fields:
+        raise ValueError(f"{key}: is missing, as before OSU and IMB; move the file away, calibrate")
     programs = entry.get(key, dict)
     if not programs or any(not isinstance(told, dict) for told in programs.values()):
         raise ValueError(f"{key}: does not tell of each program how it was measured")

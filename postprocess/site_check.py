@@ -240,9 +240,8 @@ def show_costs(
     hours = f"{total.node_seconds / 3600:.2f} node-hours"
     progress.say(f"{path}: a night is {sums}: about {duration(total.seconds)} and {hours}")
     progress.say(how_estimated(night, known))
-    progress.say(
-        f"a night without references calibrates first: about {1 + AUTOMATIC_LAUNCHES} times that"
-    )
+    first = ", ".join(f"{program} {launches}" for program, launches in AUTOMATIC_LAUNCHES.items())
+    progress.say(f"a night without references calibrates first, in so many launches: {first}")
     if others:
         more = cost(others, known)
         sums = f"{plural(more.cases, 'case')} in {plural(more.launches, 'launch', 'es')}"
