@@ -63,6 +63,11 @@ def problems(work: WorkDirectory, path: Path, progress: Progress) -> list[str]:
         return [f"{path}: {error}"]
     if trial.night:
         show_costs(work, path, trial.night, trial.others, progress)
+    if trial.not_built:
+        cases = plural(trial.not_built, "case")
+        progress.say(
+            f"not counted: {cases} of OSU and IMB that Spack builds, where there is a Spack"
+        )
     wrong = [*measured(reading, trial), *too_long(reading, trial.night, scheduler)]
     for partition in [] if wrong else reading.configuration["systems"][0]["partitions"]:
         if line := left_out(partition):
@@ -99,6 +104,7 @@ class Trial:
     night: list[PlannedLaunch]
     others: list[PlannedLaunch]  #: of checks that no night runs
     tables: list[dict[str, list[int]]]  #: sizes of each routine, of each check
+    not_built: int = 0  #: cases of programs that are not there before Spack has built them
 
 
 def dry_run(work: WorkDirectory, path: Path) -> Trial:
@@ -121,7 +127,9 @@ def dry_run(work: WorkDirectory, path: Path) -> Trial:
     shutil.rmtree(reframe.session, ignore_errors=True)
     launches = [launch for launch in planned if launch.cases]
     night = [launch for launch in launches if launch.test in nightly]
-    return Trial(night, [launch for launch in launches if launch.test not in nightly], tables)
+    others = [launch for launch in launches if launch.test not in nightly]
+    not_built = sum(skip.unavailable for launch in planned for skip in launch.skips)
+    return Trial(night, others, tables, not_built)
 
 
 def without_case(session: Path) -> Iterator[str]:

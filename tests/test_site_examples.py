@@ -26,7 +26,7 @@ NIGHTS = {
     "cray_cluster": (6876, 18),
     "simulated": (3234, 78),
 }
-NIGHT = re.compile(r"a night is (\d+) cases in (\d+) launch")
+NIGHT = re.compile(r"a night is ([\d,]+) cases in ([\d,]+) launch")
 HOURS = re.compile(r"about .* and \d+\.\d\d node-hours")
 
 
@@ -42,7 +42,7 @@ def night(work: WorkDirectory, name: str, progress: Progress) -> tuple[int, int]
     assert status == 0, text
     assert HOURS.search(text)
     cases, launches = NIGHT.search(text).groups()
-    return int(cases), int(launches)
+    return int(cases.replace(",", "")), int(launches.replace(",", ""))
 
 
 @pytest.mark.parametrize("name", NIGHTS)
@@ -62,10 +62,10 @@ def test_a_night_on_this_machine_is_as_many_cases_with_every_mpi(
     work.root.mkdir()
     shutil.copy(inventory.inventory_file(work_directory()), work.root)
     cases, launches = night(work, "local", progress)
-    number = len(found.mpis)
-    assert (cases % number, launches % number) == (0, 0)
-    if found.machine.cores == 2:
-        assert (cases // number, launches // number) == (45, 1)
+    number = len(found.mpis)  # each has mpicost; IMB is there for some, as a wheel
+    assert (cases - 45 * number, launches - number) >= (0, 0)
+    text = progress.console.file.getvalue()
+    assert "OSU and IMB that Spack builds" in text
 
 
 def test_no_site_that_comes_with_plumbline_is_left_out():
