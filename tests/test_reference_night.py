@@ -85,7 +85,7 @@ def test_what_the_witness_saw_is_stored_with_every_value(
         run = json.loads(row["provenance"])
         says = {"mpich": "MPICH Version:", "intel": "Intel(R) MPI Library"}
         assert says[row["environment"].partition("-")[0]] in row["mpi_library"]
-        assert run["processes"] == 2 and run["method"] == {"iterations": 20}
+        assert run["processes"] == 2 and run["method"]["iterations"] == 20
         assert row["value"] > 0 and json.loads(row["figures"])["#repetitions"] == 20
 
 

@@ -56,7 +56,7 @@ static const char *title_of(const char *name)
 
 static void read_options(int argc, char **argv)
 {
-    for (int letter; (letter = getopt(argc, argv, "fczT:m:i:x:")) != -1;) {
+    for (int letter; (letter = getopt(argc, argv, "fczu:T:m:i:x:")) != -1;) {
         full |= letter == 'f';
         validates |= letter == 'c';
         tails |= letter == 'z';
