@@ -93,11 +93,16 @@ class agreement(ReferenceBenchmarks):
         for number in range(1, self.rounds + 1):
             programs = [self.mpicost_starts, self.osu_starts, self.imb_starts]
             for planned in programs if number % 2 else reversed(programs):
-                starts += [replace(each, number=number) for each in planned()]
+                starts += [self.of_round(each, number) for each in planned()]
         longest = self.rounds * max((start.time_limit for start in starts), default=0)
         to_start = SECONDS_TO_START * (1 + len(starts) / 4)
         self.time_limit = self.time_limit or f"{int(to_start + longest)}s"
         return starts
+
+    def of_round(self, start: PlannedLaunch, number: int) -> PlannedLaunch:
+        """A start of a round, with its own files: IMB's options name the file of its sizes."""
+        start = replace(start, number=number)
+        return replace(start, options=tuple(self.options_of(start))) if start.benchmarks else start
 
     def mpicost_starts(self) -> list[PlannedLaunch]:
         """One start for all its cases, told as the others time theirs."""
