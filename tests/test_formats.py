@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from postprocess import formats
@@ -124,6 +124,7 @@ def test_worse_than_the_reference_is_above_one_in_every_unit(value, reference, u
 
 
 @given(st.integers(0, 2**62))
+@example(256_698_159_751_449_600)
 def test_a_size_reads_back_as_it_was(count):
     text, unit = formats.size(count).split()
     factors = {"B": 1} | {p + "B": 1000**n for n, p in enumerate("kMG", 1)}
