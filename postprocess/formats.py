@@ -69,7 +69,8 @@ def size(count: int) -> str:
     """Write a number of bytes exactly and in short: ``1.25 MB``, ``64 KiB``, ``1023 B``."""
     for factor, unit in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
         if count >= factor and count % (factor // 100) == 0:
-            hundredths = count // (factor // 100)  # whole numbers: a quotient of floats is not exact
+            # whole numbers: a quotient of floats is not exact
+            hundredths = count // (factor // 100)
             shown = f"{hundredths // 100}.{hundredths % 100:02d}".rstrip("0").rstrip(".")
             return f"{shown} {unit}"
     for factor, unit in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
