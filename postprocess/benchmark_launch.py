@@ -22,7 +22,7 @@ from postprocess.ran import Ran
 from postprocess.record_schema import RecordError
 from postprocess.units import MEGABYTES, SECONDS
 from postprocess.verdicts import Verdict
-from postprocess.witness import read_witness
+from postprocess.witness import Witness, read_witness
 
 PARSERS: dict[str, Callable[[str], Output]] = {"osu": parse_osu, "imb": parse_imb}
 #: What a column counts in, by the end of its header words, in the unit of a case.
@@ -63,6 +63,20 @@ def read_benchmarks(launch: PlannedLaunch, session: Path) -> BenchmarkRecords:
     except RecordError as error:
         raise RecordError(error.verdict, f"{path}: {error}") from None
     witness = read_witness(launch.witness(session))
+    check_command(launch, witness)
+    run = witness.run | {
+        "program": launch.program,
+        "version": output.version,
+        "method": {**launch.method, **how_built(launch, session)},
+    }
+    return BenchmarkRecords(run, measurements)
+
+
+def check_command(launch: PlannedLaunch, witness: Witness) -> None:
+    """The executable and the options must be the planned ones; most options leave no trace in the output.
+
+    :raises RecordError: if they are not.
+    """
     if witness.run["program"] != launch.executable:
         what = f"the witness saw {witness.run['program']!r} run, not {launch.executable}"
         raise RecordError(Verdict.INCORRECT, what)
@@ -70,12 +84,6 @@ def read_benchmarks(launch: PlannedLaunch, session: Path) -> BenchmarkRecords:
     if seen != wanted:
         what = f"the witness saw the options {seen}, not {wanted}"
         raise RecordError(Verdict.INCORRECT, what)
-    run = witness.run | {
-        "program": launch.program,
-        "version": output.version,
-        "method": {**launch.method, **how_built(launch, session)},
-    }
-    return BenchmarkRecords(run, measurements)
 
 
 def in_pieces(options: Iterable[str]) -> list[str]:

@@ -104,22 +104,27 @@ def add_site(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_selection(parser: argparse.ArgumentParser) -> None:
-    """The options that say what to run."""
+def add_places(parser: argparse.ArgumentParser) -> None:
+    """The options that say which routines, and where."""
     parser.add_argument(
         "--environment", type=comma_list, default=[], help="only these, as in mpich-5_0_2"
     )
     parser.add_argument(
         "--routine", type=comma_list, default=[], help="only these, as in bcast,reduce_sum"
     )
-    parser.add_argument(
-        "--program", type=programs, default=[], help="only these, as in mpicost,osu,imb"
-    )
     parser.add_argument("--partition", type=comma_list, default=[], help="only these of the site")
     parser.add_argument(
         "--processes", type=counts, default=[], help="these counts instead of the ladder's"
     )
     parser.add_argument("--per-node", type=counts, default=[], help="these processes per node")
+
+
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    """The options that say what to run."""
+    add_places(parser)
+    parser.add_argument(
+        "--program", type=programs, default=[], help="only these, as in mpicost,osu,imb"
+    )
     parser.add_argument(
         "--peers", type=counts, default=[], help="only these partners of rank 0 in ping-pong"
     )
@@ -206,17 +211,7 @@ def add_links(parser: argparse.ArgumentParser) -> None:
 
 def add_agree(parser: argparse.ArgumentParser) -> None:
     """The options of the comparison of programs, which run as they can all run."""
-    parser.add_argument(
-        "--environment", type=comma_list, default=[], help="only these, as in mpich-5_0_2"
-    )
-    parser.add_argument(
-        "--routine", type=comma_list, default=[], help="only these, as in bcast,reduce_sum"
-    )
-    parser.add_argument("--partition", type=comma_list, default=[], help="only these of the site")
-    parser.add_argument(
-        "--processes", type=counts, default=[], help="these counts instead of the ladder's"
-    )
-    parser.add_argument("--per-node", type=counts, default=[], help="these processes per node")
+    add_places(parser)
     parser.add_argument(
         "--bytes", type=sizes, default=[], help="(default: 8,1024,65536,1048576; multiples of 8)"
     )

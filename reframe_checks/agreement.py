@@ -19,9 +19,8 @@ from reframe_checks.build import build_imb, build_osu
 from reframe_checks.choice import chosen, within
 from reframe_checks.imb import MPI1, imb
 from reframe_checks.luecke import luecke
-from reframe_checks.measuring import SECONDS_TO_START
 from reframe_checks.osu import doubling, osu
-from reframe_checks.reference_benchmarks import SECONDS_PER_CASE, ReferenceBenchmarks, Start
+from reframe_checks.reference_benchmarks import ReferenceBenchmarks, Start
 from reframe_checks.support import unsupported
 from site_configs.installed import why_no_program
 from site_configs.mpis import identify
@@ -94,9 +93,7 @@ class agreement(ReferenceBenchmarks):
             programs = [self.mpicost_starts, self.osu_starts, self.imb_starts]
             for planned in programs if number % 2 else reversed(programs):
                 starts += [self.of_round(each, number) for each in planned()]
-        longest = self.rounds * max((start.time_limit for start in starts), default=0)
-        to_start = SECONDS_TO_START * (1 + len(starts) / 4)
-        self.time_limit = self.time_limit or f"{int(to_start + longest)}s"
+        self.limit_job(starts, self.rounds)
         return starts
 
     def of_round(self, start: PlannedLaunch, number: int) -> PlannedLaunch:
@@ -118,9 +115,11 @@ class agreement(ReferenceBenchmarks):
             for size in sizes
             if routine in luecke.table and size % 8 == 0
         )
-        seconds = float(SECONDS_TO_START + SECONDS_PER_CASE * len(cases))
         start = self.planned_launch(
-            start="mpicost", trials=self.iterations + 1, time_limit=seconds, cases=cases
+            start="mpicost",
+            trials=self.iterations + 1,
+            time_limit=self.limit_of_start(cases),
+            cases=cases,
         )
         return [start] if cases else []
 

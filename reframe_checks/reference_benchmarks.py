@@ -1,7 +1,7 @@
 """What the checks of OSU and IMB share: a data sheet, one job per layout, a witness beside every start."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
@@ -85,10 +85,17 @@ class ReferenceBenchmarks(Measuring):
             for start in self.starts()
             if start.sizes and start.benchmarks
         ]
-        # All of them have time to start; that all of them need their whole time is not expected.
-        longest = max((start.time_limit for start in starts), default=0)
-        self.time_limit = f"{int(SECONDS_TO_START * (1 + len(starts) / 4) + longest)}s"
+        self.limit_job(starts)
         return starts
+
+    def limit_job(self, starts: list[PlannedLaunch], rounds: int = 1) -> None:
+        """All starts have time to start; that more than one a round needs its whole time is not expected."""
+        longest = rounds * max((start.time_limit for start in starts), default=0)
+        self.time_limit = f"{int(SECONDS_TO_START * (1 + len(starts) / 4) + longest)}s"
+
+    def limit_of_start(self, cases: Sequence[Case]) -> float:
+        """Seconds that a start may take: as the user says, else by its cases."""
+        return float(self.time_limit or SECONDS_TO_START + SECONDS_PER_CASE * len(cases))
 
     def planned_start(self, start: Start, reason: str) -> PlannedLaunch:
         """The plan of one start, without what this MPI does not support.
@@ -103,11 +110,10 @@ class ReferenceBenchmarks(Measuring):
             for case in self.cases_of(each, start.sizes)
         ]
         cases = [case for each in able if not reason for case in self.cases_of(each, start.sizes)]
-        seconds = float(self.time_limit or SECONDS_TO_START + SECONDS_PER_CASE * len(cases))
         launch = self.planned_launch(
             start=start.name,
             trials=self.iterations,
-            time_limit=seconds,
+            time_limit=self.limit_of_start(cases),
             cases=tuple(cases),
             skips=tuple(skips),
             benchmarks=tuple(able),
