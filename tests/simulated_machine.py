@@ -13,6 +13,7 @@ from simgrid_program import simulated
 
 from postprocess.cases import Case
 from postprocess.judge import judge
+from postprocess.measurement import Measurement
 from postprocess.records import read_launch
 from postprocess.references import Reference
 from postprocess.verdicts import Verdict
@@ -89,7 +90,7 @@ def verdicts(references: Sequence[Reference], times: dict[Case, float]) -> dict[
     """What is said of each case, by ``routine bytes`` and for ping-pong ``routine peer bytes``."""
     assert {each.case for each in references} == times.keys()
     return {
-        word(each.case): judge(each.case, times[each.case], None, each).verdict
+        word(each.case): judge(each.case, Measurement(times[each.case]), each).verdict
         for each in references
     }
 
