@@ -33,8 +33,32 @@ from site_configs import inventory
 Command = Callable[[WorkDirectory, argparse.Namespace], int]
 
 
+#: Options that some programs do not have, or not with this value, and the programs that do.
+OPTIONS_OF = {
+    ("trials", None): ("mpicost",),
+    ("iterations", None): ("osu", "imb"),
+    ("cache", "flush"): ("mpicost",),
+    ("cache", "rotate"): ("imb",),
+}
+
+
+def refuse_without_effect(arguments: argparse.Namespace) -> None:
+    """An option that no chosen program has is a mistake, and its silence would be taken for a result.
+
+    :raises UsageError: naming the option.
+    """
+    for (name, only), programs in OPTIONS_OF.items():
+        value, chosen = getattr(arguments, name), arguments.program
+        if value and only in (None, value) and chosen and not {*chosen} & {*programs}:
+            raise UsageError(
+                f"--{name} {value}: is for {' and '.join(programs)} only, and --program "
+                f"{','.join(chosen)} chooses no such program; drop one of the two options"
+            )
+
+
 def selection(work: WorkDirectory, arguments: argparse.Namespace, launches: int = 1) -> Selection:
     """The user's choice in terms of the checks."""
+    refuse_without_effect(arguments)
     choice = {
         "programs": arguments.program,
         "routines": arguments.routine,

@@ -34,9 +34,15 @@ SIZELESS = ("Avg Latency(us)", "Overall(us)")
 CAPTIONS = ("Uni-directional Bandwidth (MB/sec)", "Message Rate Profile")  #: of osu_mbw_mr -V
 INIT = ("min (ms)", "max (ms)", "avg (ms)")  #: columns given to the one line of osu_init
 #: what threads, processes and neighbourhood collectives say before the title
-BEFORE = ("# Number of ", "Time took to create topology graph:", "Dimensions size = ")
+BEFORE = re.compile(
+    r"# Number of (?:(?:Sender|Receiver) threads|forked processes in (?:sender|receiver)): [0-9]{1,9} ?"
+    r"|Time took to create topology graph:[0-9]{1,18}\.[0-9]{2} us\."
+    r"|Dimensions size = (?:[0-9]{1,9} ){1,9}"
+)
 #: what atomic operations say of their data after the last table; ``FAILED:`` never comes so far
-AFTER = ("-------", "Atomic Data Validation results", "PASSED: ", "SKIPPED: ")
+AFTER = re.compile(
+    r"-{7,99}|Atomic Data Validation results for Rank=[0-9]{1,9}:|(?:PASSED|SKIPPED): .{1,200}"
+)
 
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.-]{0,19}")
 _TAIL = re.compile(r" (?=P[0-9]{1,2} Tail )")
@@ -122,11 +128,11 @@ class _Reader:
         elif line.text.startswith("# OSU "):
             self._title(line)
         elif self.title is None:
-            if not line.text.startswith(BEFORE):
+            if not BEFORE.fullmatch(line.text):
                 raise line.refused("not a line of OSU")
         elif line.text.startswith("#"):
             self._comment(line)
-        elif line.text.startswith(AFTER):
+        elif AFTER.fullmatch(line.text):
             self._ending(line)
         else:
             self._row(line)

@@ -57,12 +57,12 @@ class PlannedLaunch:
 
     @property
     def name(self) -> str:
-        """Unique within the session and fit for a file name."""
+        """Unique within the session and fit for a file name; no name of ReFrame's has a dot."""
         layout = self.all_cases[0].layout if self.all_cases else "none"
         where = self.partition.replace(":", "-")
         words = [self.test, where, self.environment, self.program, layout]
         words += [self.start] if self.start else []
-        return "-".join([*words, f"launch{self.number}"])
+        return ".".join([*words, f"launch{self.number}"])
 
     @property
     def processes(self) -> int:

@@ -76,8 +76,13 @@ def why_no_program(program: str, extras: Mapping[str, Any], spack: str) -> str:
 
 def find_executable(folder: Path, name: str) -> Path | None:
     """An executable in a folder or below it; OSU keeps each kind of benchmark in one of its own."""
-    found = sorted(path for path in below(folder) if path.name == name)
+    found = executables(folder, name)
     return found[0] if found else None
+
+
+def executables(folder: Path, name: str) -> list[Path]:
+    """All files of that name in a folder or below it."""
+    return sorted(path for path in below(folder) if path.name == name)
 
 
 def below(folder: Path) -> Iterator[Path]:
@@ -92,8 +97,12 @@ def missing(program: str, folder: str) -> str:
     if not path.is_dir():
         return f"{folder}: is no folder"
     name = TELLING[program]
-    if not find_executable(path, name):
+    found = executables(path, name)
+    if not found:
         return f"{folder}: has no {name}; write the folder as in {EXAMPLES[program]!r}"
+    if len(found) > 1:
+        two = " and ".join(map(str, found[:2]))
+        return f"{folder}: has {name} more than once ({two}); write the folder of one of them"
     return ""
 
 

@@ -6,6 +6,7 @@ import re
 
 ERROR = re.compile(r"^==> Error: (.*)")
 TELLING = ("error: ", "*** ")  #: in what compilers, configure and make say
+FOLD = re.compile(r"\n {11}")  #: where Spack folds a long line of its extract of a log
 NUMBER = re.compile(r"^\s*(?:>>)?\s*\d+\s+")  #: of a line in Spack's extract of a log
 ADDRESS = re.compile(r"\b(?:https?|ftp|file|ssh|git)://[^\s'\"]+[^\s'\":,.]")
 UNFETCHED = "All fetchers failed"
@@ -24,7 +25,7 @@ def complaint(output: str) -> str:
 
     :param output: all that Spack wrote.
     """
-    lines = output.splitlines()
+    lines = FOLD.sub("", output).splitlines()
     place = next((number for number, line in enumerate(lines) if ERROR.match(line)), None)
     if place is None:
         said = [line.strip() for line in lines if line.strip()]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from spack_envs import files
 from spack_envs.errors import SpackEnvironmentError
+from spack_envs.recipes import attribute
 
 RECIPE = '''"""Written by Plumbline: this source is not the official one, and so has another checksum."""
 
@@ -24,7 +25,7 @@ class {name}(Official):
 
     replaced_source = {origin!r}
     version({version!r}, sha256={sha256!r})
-'''
+{inherited}'''
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def write_repository(root: Path, ours: Path, substitutes: Sequence[Substitute]) 
     """
     if not substitutes:
         return {}
-    texts = {each.package: recipe(each, parent(ours, each.package)) for each in substitutes}
+    texts = {each.package: recipe(each, ours) for each in substitutes}
     digest = hashlib.sha256("\0".join(texts.values()).encode()).hexdigest()[:8]
     name = f"mirror_{digest}"  # Spack's index goes by the names of repositories
     repository = root / name / "spack_repo" / name
@@ -108,21 +109,18 @@ def write_repository(root: Path, ours: Path, substitutes: Sequence[Substitute]) 
     return {name: str(repository)}
 
 
-def parent(ours: Path, package: str) -> str:
-    """The repository whose recipe of a package counts where nothing is replaced."""
-    has_own = (ours / "packages" / folder_of(package) / "package.py").exists()
-    return "plumbline" if has_own else "builtin"
-
-
-def recipe(substitute: Substitute, namespace: str) -> str:
-    """The recipe of a package whose source is replaced."""
+def recipe(substitute: Substitute, ours: Path) -> str:
+    """The recipe of a package whose source is replaced, with the recipe that counts otherwise as its parent."""
+    folder = folder_of(substitute.package)
+    has_own = (ours / "packages" / folder / "package.py").exists()
     return RECIPE.format(
-        namespace=namespace,
-        folder=folder_of(substitute.package),
+        namespace="plumbline" if has_own else "builtin",
+        folder=folder,
         name="".join(word.capitalize() for word in substitute.package.split("-")),
         origin=substitute.origin,
         version=substitute.version,
         sha256=substitute.sha256,
+        inherited=attribute(ours, folder),
     )
 
 

@@ -98,11 +98,24 @@ def is_virtual(package: Path) -> bool:
 
 def fingerprint(builtin: Path, named: Iterable[Path], ours: Path) -> str:
     """Sixteen hexadecimal digits that change with any recipe's text or place."""
-    digest = hashlib.sha256(str(builtin).encode())
-    own = [path for path in ours.rglob("*") if path.suffix in (".py", ".yaml")]
-    for path in sorted([*(package / "package.py" for package in named), *own]):
+    digest = hashlib.sha256(str(builtin).encode() + attribute(ours, "*").encode())
+    for path in sorted([*(package / "package.py" for package in named), ours / "repo.yaml"]):
         digest.update(str(path).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def attribute(ours: Path, folder: str) -> str:
+    """A line for the end of a recipe's class that changes with all of ours that it may import or inherit.
+
+    Spack's hash of a package sees no more than its own ``package.py``: without this line, programs would not be
+    built again when their flags are changed elsewhere.
+
+    :param folder: of the package
+    """
+    digest = hashlib.sha256()
+    for path in sorted([*ours.glob("*.py"), *ours.glob(f"packages/{folder}/*.py")]):
+        digest.update(str(path.relative_to(ours)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return f"\n    recipes_of_plumbline = {digest.hexdigest()!r}\n"
 
 
 def publish(root: Path, builtin: Path, named: Iterable[Path], ours: Path) -> None:
@@ -116,9 +129,11 @@ def publish(root: Path, builtin: Path, named: Iterable[Path], ours: Path) -> Non
             (repository / path.name).symlink_to(path)
         for path in named:
             (repository / "packages" / path.name).symlink_to(path)
-        shutil.copytree(
-            ours, temporary / "spack_repo" / ours.name, ignore=shutil.ignore_patterns("__*")
-        )
+        own = temporary / "spack_repo" / ours.name
+        shutil.copytree(ours, own, ignore=shutil.ignore_patterns("__*"))
+        for recipe in own.glob("packages/*/package.py"):
+            with recipe.open("a", encoding="utf-8") as file:
+                file.write(attribute(ours, recipe.parent.name))
         temporary.chmod(0o755)
         temporary.rename(root)
     except OSError:

@@ -15,6 +15,7 @@ from benchmark_samples import (
     FULL,
     IBCAST,
     INIT,
+    ITERATIONS,
     PINGPONG,
     TAILS,
     UNIBAND,
@@ -245,6 +246,25 @@ def test_a_table_of_other_processes_is_incorrect(tmp_path: Path):
         "incorrect",
         "'PingPong' ran on 4 processes, not 2",
     )
+
+
+def test_another_number_of_pairs_than_the_processes_have_is_incorrect(tmp_path: Path):
+    line = replace(
+        BW, name="osu_mbw_mr", title="OSU MPI Multiple Bandwidth / Message Rate Test", column="MB/s"
+    )
+    launch = start(benchmarks=[line], sizes=(8,), method={"iterations": ITERATIONS, "warmups": 20})
+
+    def text(pairs: int) -> str:
+        whole = osu_text(
+            line.title, ("MB/s", "Messages/s", "Validation"), {8: ("5.00", "625000.00", "Pass")}
+        )
+        note = f"# [ pairs: {pairs} ] [ window size: 64 ]\n"
+        return whole.replace("# Datatype", note + "# Datatype")
+
+    assert assessed(tmp_path, launch, text(1)) == ("", "")
+    verdict, reason = assessed(tmp_path, launch, text(2))
+    assert verdict == "incorrect"
+    assert reason.endswith(f"{line.title!r} ran 2 pairs on 2 processes")
 
 
 @pytest.mark.parametrize("count", [199, 201, 1, 0])

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from launch_samples import book_of, finished
 
 from postprocess import commands
 from postprocess.command_line import build_parser, main
+from postprocess.errors import UsageError
 from postprocess.judgement import verdicts
 from postprocess.night import Request
 from postprocess.preparation import Prepared
@@ -328,3 +330,43 @@ def test_the_tests_run_in_the_work_directory_that_was_set_up(command, work, monk
     assert where == ROOT
     assert environment["PLUMBLINE_HOME"] == str(work.root)
     assert environment["PATH"].split(":")[0] == str(Path(sys.executable).parent)
+
+
+NOTHING = {"program": [], "trials": None, "iterations": None, "cache": None}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [
+        (
+            {"program": ["osu"], "trials": 5},
+            "--trials 5: is for mpicost only, and --program osu chooses no such program; drop one of ",
+        ),
+        (
+            {"program": ["mpicost"], "iterations": 7},
+            "--iterations 7: is for osu and imb only, and --program mpicost chooses no such program; ",
+        ),
+        ({"program": ["osu", "imb"], "cache": "flush"}, "--cache flush: is for mpicost only, "),
+        ({"program": ["mpicost", "osu"], "cache": "rotate"}, "--cache rotate: is for imb only, "),
+    ],
+)
+def test_an_option_that_no_chosen_program_has_is_refused(chosen: dict, said: str):
+    with pytest.raises(UsageError) as refused:
+        commands.refuse_without_effect(Namespace(**NOTHING | chosen))
+    assert str(refused.value).startswith(said)
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"trials": 5, "iterations": 7, "cache": "flush"},
+        {"program": ["mpicost", "imb"], "trials": 5, "iterations": 7, "cache": "rotate"},
+        {"program": ["osu"], "cache": "warm", "iterations": 7},
+    ],
+)
+def test_an_option_that_one_of_them_has_is_not(chosen: dict):
+    commands.refuse_without_effect(Namespace(**NOTHING | chosen))
+
+
+def test_the_line_of_such_an_option_ends_the_command(command):
+    assert refused(command("list", "--program", "osu", "--trials", "5")).startswith("--trials 5")

@@ -101,5 +101,17 @@ def test_a_folder_is_known_by_an_executable_in_it_or_below(tmp_path: Path, place
     assert missing("imb", str(tmp_path)).startswith(f"{tmp_path}: has no IMB-MPI1")
 
 
+def test_an_executable_that_is_there_twice_is_nobodys(tmp_path: Path):
+    """As in a folder with two versions, of which the first one by name would be measured."""
+    for version in ("7.4", "7.5"):
+        (tmp_path / version).mkdir()
+        (tmp_path / version / "osu_latency").touch()
+    assert missing("osu", str(tmp_path)) == (
+        f"{tmp_path}: has osu_latency more than once ({tmp_path}/7.4/osu_latency and "
+        f"{tmp_path}/7.5/osu_latency); write the folder of one of them"
+    )
+    assert missing("osu", str(tmp_path / "7.4")) == ""
+
+
 def test_a_folder_that_is_not_there_is_named():
     assert missing("imb", "/nowhere") == "/nowhere: is no folder"

@@ -271,6 +271,30 @@ def test_refused_outputs_of_the_corpus(name: str, verdict: Verdict, shown: str) 
     assert (caught.value.verdict, str(caught.value)[: len(shown)]) == (verdict, shown)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("# Number of errors: 3", "# Number of Sender threads: 2 failed", "# Number of "),
+        *(
+            "Time took to create topology graph: for ever",
+            "Dimensions size = ",
+            "Dimensions size = x",
+        ),
+    ],
+)
+def test_a_line_that_only_begins_like_one_of_osu_is_refused_before_the_title(line: str) -> None:
+    with pytest.raises(OutputError, match="line 1: not a line of OSU"):
+        parse_osu(line + "\n" + BARRIER)
+
+
+@pytest.mark.parametrize(
+    "line", ["-------x", "--", "PASSED:", "Atomic Data Validation results for me"]
+)
+def test_a_line_that_only_begins_like_one_of_osu_is_refused_at_the_end(line: str) -> None:
+    with pytest.raises(OutputError, match="line 5: "):
+        parse_osu(BARRIER + line + "\n")
+
+
 def test_a_message_is_short_and_harmless() -> None:
     with pytest.raises(OutputError) as caught:
         parse_osu(ALLREDUCE + "\x1b[31m" + "x" * 10**6 + "\n")

@@ -38,6 +38,18 @@ COMPILER = """==> Error: ProcessError: Command exited with status 2:
 See build log for details:
   /w/stage/spack-stage-mpicost/spack-build-out.txt
 """
+FOLDED = """==> Error: ProcessError: Command exited with status 1:
+    'ninja' '-j2'
+2 errors found in build log:
+     36    [14/55] gcc -c a long
+            command
+  >> 37    FAILED: [code=1] main.c.o
+  >> 39    /w/a/long/path/to/suite/src/main.c:1:2: er
+           ror: #error broken
+     40        1 | #error broken
+See build log for details:
+  /w/stage/spack-stage-mpicost/spack-build-out.txt
+"""
 
 
 @pytest.mark.parametrize(
@@ -66,6 +78,12 @@ See build log for details:
         (
             COMPILER,
             "ProcessError: Command exited with status 2: a.c:3:2: error: #error broken "
+            "(all of it: /w/stage/spack-stage-mpicost/spack-build-out.txt)",
+        ),
+        (
+            FOLDED,
+            "ProcessError: Command exited with status 1: "
+            "/w/a/long/path/to/suite/src/main.c:1:2: error: #error broken "
             "(all of it: /w/stage/spack-stage-mpicost/spack-build-out.txt)",
         ),
         ("==> a\nIllegal instruction\n\n", "Illegal instruction"),

@@ -86,6 +86,11 @@ def test_the_recipe_of_a_replaced_source_asks_for_its_own_checksum(tmp_path: Pat
     assert "from spack_repo.plumbline.packages.osu_micro_benchmarks.package" in text
     assert other != name  # Spack's index goes by the name
 
+    (ours / "helper.py").write_text("FLAGS = '-O2'\n")
+    ((last, place),) = write_repository(tmp_path / "root", ours, [OSU]).items()
+    assert Path(place, "packages", "osu_micro_benchmarks", "package.py").read_text() != text
+    assert last != other
+
 
 def test_what_a_source_is_from_cannot_become_a_program(tmp_path: Path):
     evil = Substitute("osu-micro-benchmarks", "7.4", '\'"""\nimport os\n', "2" * 64)

@@ -33,6 +33,7 @@ from spack_envs.provide import NoSpack, Spack, provide
 pytestmark = [pytest.mark.spack, pytest.mark.mpi, pytest.mark.timeout(7200)]
 
 SOURCE = Path(__file__).resolve().parent.parent
+HOME = os.environ["HOME"]
 RUN_AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 #: Family, and what MPI_Get_library_version begins with.
@@ -254,19 +255,43 @@ def test_debian_mpis_are_told_apart(site, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def others(site, mpis) -> dict[Mpi, dict[str, Installation]]:
-    """OSU and IMB, and mpicost, for every MPI."""
+def prepared() -> Site:
+    """What ``./plumbline setup`` has built, or would build now."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", HOME)  # another fixture has its own
+        work, mirror = work_directory(), default_mirror(Progress())
+        answer = provide(work, print)
+    if isinstance(answer, NoSpack):
+        pytest.skip(f"no Spack: {answer.reason}")
+    sources = mirror.sources if mirror else None
+    return Site(SOURCE, work, Path(HOME), answer, sources)
+
+
+def all_programs(site: Site, mpi: Mpi) -> dict[str, Installation]:
+    """OSU and IMB, and mpicost, for an MPI."""
     try:
-        return {mpi: {name: site.build(mpi, name) for name in PRODUCTS} for mpi in mpis}
+        return {name: site.build(mpi, name) for name in PRODUCTS}
     except SpackEnvironmentError as error:
         if "cannot be fetched" not in str(error):
             raise
         pytest.skip(f"OSU and IMB were not built: {error}")
 
 
-def test_osu_and_imb_are_built_on_the_mpi_asked_for(site, others):
+@pytest.fixture(scope="module")
+def others(prepared, mpis) -> dict[Mpi, dict[str, Installation]]:
+    """All programs for every MPI, as they are measured."""
+    return {mpi: all_programs(prepared, mpi) for mpi in mpis}
+
+
+@pytest.fixture(scope="module")
+def programs(site, mpis) -> dict[str, Installation]:
+    """All programs of one MPI, whose sources a test may change."""
+    return all_programs(site, mpis[0])
+
+
+def test_osu_and_imb_are_built_on_the_mpi_asked_for(prepared, others):
     for mpi, programs in others.items():
-        prefix = site.environment(mpi).prefix
+        prefix = prepared.environment(mpi).prefix
         for name, told in (("osu", "pt2pt/osu_latency"), ("imb", "IMB-MPI1")):
             program = programs[name].folder / told
             linked = subprocess.run(
@@ -304,14 +329,14 @@ def test_imb_has_the_executables_that_are_measured_and_no_others(others):
         assert executables == ["IMB-MPI1", "IMB-NBC", "IMB-P2P", "IMB-RMA"]
 
 
-def test_solution_is_kept_and_spack_is_not_started_for_what_is_built(site, others):
+def test_solution_is_kept_and_spack_is_not_started_for_what_is_built(prepared, others):
     for mpi, programs in others.items():
-        environment = site.environment(mpi)
+        environment = prepared.environment(mpi)
         before = built(environment.lock)
-        silent = Builder(site.work, Path("/nonexistent/spack"), environment.directory, print)
+        silent = Builder(prepared.work, Path("/nonexistent/spack"), environment.directory, print)
         for name, done in programs.items():
             assert silent.install(name) == done
-        assert built(site.environment(mpi).lock) == before
+        assert built(prepared.environment(mpi).lock) == before
 
 
 @pytest.fixture
@@ -336,22 +361,20 @@ def recipe(folder: str) -> str:
     return f"spack_repo/plumbline/packages/{folder}/package.py"
 
 
-def test_broken_recipe_hurts_no_other_program(site, others, edited):
-    mpi, programs = next(iter(others.items()))
+def test_broken_recipe_hurts_no_other_program(site, mpis, programs, edited):
     edited(recipe("osu_micro_benchmarks"), "return [*super()", "raise ValueError('broken')  # ")
     with pytest.raises(SpackEnvironmentError, match="broken"):
-        site.build(mpi, "osu")
+        site.build(mpis[0], "osu")
     for name in ("mpicost", "imb"):
-        assert site.build(mpi, name).prefix == programs[name].prefix
+        assert site.build(mpis[0], name).prefix == programs[name].prefix
 
 
-def test_version_that_is_not_known_hurts_no_other_program(site, others, edited):
-    mpi, programs = next(iter(others.items()))
+def test_version_that_is_not_known_hurts_no_other_program(site, mpis, programs, edited):
     edited("common/definitions.yaml", "osu-micro-benchmarks@7.4", "osu-micro-benchmarks@99")
     with pytest.raises(SpackEnvironmentError, match=r"cannot be solved: .*osu-micro-benchmarks@99"):
-        site.build(mpi, "osu")
+        site.build(mpis[0], "osu")
     for name in ("mpicost", "imb"):
-        assert site.build(mpi, name).prefix == programs[name].prefix
+        assert site.build(mpis[0], name).prefix == programs[name].prefix
 
 
 def test_other_flags_are_another_program(site, mpis, edited):
@@ -365,6 +388,12 @@ def test_other_flags_are_another_program(site, mpis, edited):
     after = site.build(mpis[0], "mpicost")
     assert after.prefix != before.prefix
     assert "-O2" in after.record["flags"].split()
+
+
+def test_changed_helper_of_the_recipes_builds_again(site, mpis, edited):
+    before = site.build(mpis[0], "mpicost")
+    edited("spack_repo/plumbline/build_record.py", "def telling", "CHANGED = True\n\n\ndef telling")
+    assert site.build(mpis[0], "mpicost").prefix != before.prefix
 
 
 def test_program_that_was_compiled_otherwise_than_meant_is_not_installed(site, mpis, edited):

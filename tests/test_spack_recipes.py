@@ -45,7 +45,7 @@ def packages(tmp_path):
 def ours(tmp_path):
     """Our repository."""
     folder = tmp_path / "source" / "plumbline"
-    recipe(folder, "mpicost", "class Mpicost: pass\n")
+    recipe(folder, "mpicost", "class Mpicost:\n    name = 1\n")
     (folder / "repo.yaml").write_text("repo: {namespace: plumbline}\n")
     (folder / "packages" / "mpicost" / "__pycache__").mkdir()
     return folder
@@ -91,6 +91,22 @@ def test_changed_recipe_makes_another_world(tmp_path, packages, ours, whose):
     after = close_world(tmp_path / "worlds", packages, ours)
     assert after.root != before.root
     assert after.index != before.index
+
+
+@pytest.mark.parametrize("name", ["packages/mpicost/package.py", "helper.py", "added.py"])
+def test_recipe_changes_with_all_that_it_may_import(tmp_path, packages, ours, name):
+    """Spack's hash of a package is that of its own file: what did not change it would not be built again."""
+    (ours / "helper.py").write_text("FLAGS = '-O3'\n")
+
+    def text() -> str:
+        world = close_world(tmp_path / "worlds", packages, ours)
+        recipe = (world.plumbline / "packages" / "mpicost" / "package.py").read_text()
+        compile(recipe, "package.py", "exec")
+        return recipe
+
+    before = text()
+    (ours / name).write_text("class Mpicost:\n    name = 2\n")
+    assert text().splitlines()[-1] != before.splitlines()[-1]
 
 
 def test_leaves_no_trace_in_the_sources(tmp_path, packages, ours):

@@ -1,0 +1,62 @@
+"""What every check does with the starts that it plans."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from launch_samples import planned
+from reframe.core.runtime import temp_runtime
+
+from postprocess.plan import PlannedLaunch, read_plan
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Check:
+    """What a check asks of itself to plan these starts."""
+
+    time_limit = "600"
+    stagedir = "/nowhere"
+
+    def __init__(self, launches: list[PlannedLaunch]) -> None:
+        self.planned = launches
+        self.skipped: tuple[bool, str] | None = None
+
+    def planned_launches(self) -> list[PlannedLaunch]:
+        return self.planned
+
+    def skip_if(self, condition: bool, reason: str) -> None:
+        self.skipped = (condition, reason)
+
+
+def plan(check: Check, session: Path, patch: pytest.MonkeyPatch) -> None:
+    patch.setenv("PLUMBLINE_SESSION", str(session))
+    patch.setenv("PLUMBLINE_ONLY_LOOKING", "1")
+    (session / "plan").mkdir(exist_ok=True)
+    with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
+        from reframe_checks.measuring import Measuring
+
+        Measuring.plan_launches(check)
+
+
+def test_every_start_is_written_down_with_the_limit_of_its_job(tmp_path: Path, monkeypatch):
+    check = Check([planned(), planned(start="second")])
+    plan(check, tmp_path, monkeypatch)
+    assert read_plan(tmp_path) == [replace(each, job_limit=600.0) for each in check.planned]
+    assert check.skipped == (False, "")
+
+
+def test_two_starts_of_one_name_are_refused(tmp_path: Path, monkeypatch):
+    """The second would overwrite the first, and nobody would miss what the first had measured."""
+    check = Check([planned(start="bcast"), planned(start="other"), planned(start="bcast")])
+    with pytest.raises(ValueError, match=r"two starts are called .*bcast.*, and one would hide"):
+        plan(check, tmp_path, monkeypatch)
+    assert list((tmp_path / "plan").iterdir()) == []
+
+
+def test_places_whose_words_run_together_keep_their_own_names():
+    one = planned(partition="s:cpu", environment="large-mpich")
+    other = planned(partition="s:cpu-large", environment="mpich")
+    assert one.name != other.name
