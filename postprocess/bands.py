@@ -20,7 +20,9 @@ FAST_ALPHA = 0.001  #: and below it; also on both sides of a provisional referen
 LARGE_BYTES = 10_000
 SMALL_FLOOR = 0.05  #: no band is narrower than this fraction of the center
 LARGE_FLOOR = 0.03  #: the same from ``LARGE_BYTES`` on
-PROVISIONAL_FLOOR = 1.0  #: few launches can assert a factor of two at best
+#: Few launches can assert a factor of four at best: a virtual machine whose two CPUs are now the threads of one
+#: core and now two cores was seen to differ by 3.4 from one minute to another, with nothing else changed.
+PROVISIONAL_FLOOR = 3.0
 FLOOR_IN_RESOLUTIONS = 2.0
 EXACT_FLOOR = 1e-9  #: of an exact reference: rounding, which another machine may do otherwise
 CLOCK_SECONDS = (
@@ -37,6 +39,9 @@ class Band:
     upper: float
     provisional: bool  #: the reference has too few launches: the band is wide
     better: str = "lower"  #: direction, ``lower`` or ``higher``
+    blind: bool = (
+        False  #: a single launch says nothing of how launches differ: nothing follows from it
+    )
 
     def too_slow(self, value: float) -> bool:
         """Whether a value lies outside on the side that is worse. A limit itself is inside."""
@@ -51,8 +56,8 @@ def band(reference: Reference, resolution: float = 0.0) -> Band:
     """The band of a reference. ``resolution`` is the timer's, in seconds.
 
     Two launches or three give a band that may span powers of ten: they say no more. One launch
-    says nothing of the spread, and its band is the floor alone. Simulated time has no spread, and
-    the band of an exact reference is what numbers are rounded to.
+    says nothing of the spread: its band is the floor alone, and ``blind``. Simulated time has no
+    spread, and the band of an exact reference is what numbers are rounded to.
     """
     if reference.exact:
         width = max(EXACT_FLOOR * reference.center, CLOCK_SECONDS)
@@ -65,7 +70,7 @@ def band(reference: Reference, resolution: float = 0.0) -> Band:
     direction = better(reference.unit)
     below, above = (fast, slow) if direction == "lower" else (slow, fast)
     upper = math.exp(min(center + above, LARGEST_LOG))
-    return Band(math.exp(center - below), upper, provisional, direction)
+    return Band(math.exp(center - below), upper, provisional, direction, reference.launches < 2)
 
 
 def condemns(limits: Band, best: float | None) -> bool:
@@ -74,8 +79,10 @@ def condemns(limits: Band, best: float | None) -> bool:
     The few launches behind a provisional reference know little of the machine's bad moments, and a
     mean is moved by a single one. A slower routine is slower in every trial: a provisional reference
     condemns only where even the ``best`` that the launch shows lies outside, and never where a
-    program shows nothing but a mean (None).
+    program shows nothing but a mean (None). A single launch condemns nothing.
     """
+    if limits.blind:
+        return False
     return not limits.provisional or (best is not None and limits.too_slow(best))
 
 

@@ -69,9 +69,11 @@ def _against(measured: Measurement, reference: Reference, limits: Band) -> tuple
     where, limit = ("above", limits.upper) if value > limits.upper else ("below", limits.lower)
     outside = f"{change}, {where} the limit {quantity(limit, unit)}"
     if limits.too_slow(value) and not condemns(limits, measured.best):
-        return Verdict.PROVISIONAL, f"{outside}; {_doubt(measured)} with so few launches"
+        return Verdict.PROVISIONAL, f"{outside}; {_doubt(measured, limits)}"
     if limits.too_slow(value):
         return Verdict.REGRESSED, outside
+    if limits.too_fast(value) and limits.blind:
+        return Verdict.PROVISIONAL, f"{outside}; {_doubt(measured, limits)}"
     if limits.too_fast(value):
         return Verdict.FAST, outside
     if limits.provisional:
@@ -81,9 +83,11 @@ def _against(measured: Measurement, reference: Reference, limits: Band) -> tuple
     return Verdict.PASS, ""
 
 
-def _doubt(measured: Measurement) -> str:
-    """Why a value outside the band of a provisional reference does not condemn."""
+def _doubt(measured: Measurement, limits: Band) -> str:
+    """Why nothing follows from a value outside the band of a provisional reference."""
+    if limits.blind:
+        return "but a single launch says nothing of how much launches differ"
     if measured.best is None:
-        return "but a single mean, which one bad moment moves, is too little to go by"
+        return "but a single mean, which one bad moment moves, is too little to go by with so few launches"
     best = quantity(measured.best, measured.unit)
-    return f"but the best it shows, {best}, is not: too little to go by"
+    return f"but the best it shows, {best}, is not: too little to go by with so few launches"

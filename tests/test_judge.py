@@ -80,21 +80,29 @@ def test_a_limit_is_inside(known):
 
 
 def test_few_launches_can_only_assert_gross_changes():
-    result = ruling(1.9e-5, PROVISIONAL)
+    result = ruling(3.9e-5, PROVISIONAL)
     assert result.verdict is Verdict.PROVISIONAL
-    assert result.reason == "the reference has 5 launches of 10 needed; inside 5.00 us to 20.0 us"
+    assert result.reason == "the reference has 5 launches of 10 needed; inside 2.50 us to 40.0 us"
     assert result.reference_launches == 5
-    assert ruling(2.1e-5, PROVISIONAL).verdict is Verdict.REGRESSED
-    assert ruling(0.4e-5, PROVISIONAL).verdict is Verdict.FAST
+    assert ruling(4.1e-5, PROVISIONAL).verdict is Verdict.REGRESSED
+    assert ruling(0.24e-5, PROVISIONAL).verdict is Verdict.FAST
 
 
 def test_provisional_reference_does_not_condemn_for_a_few_slow_trials():
     limit = band(PROVISIONAL).upper
     result = ruling(1e-3, PROVISIONAL, best=limit)
     assert result.verdict is Verdict.PROVISIONAL and result.beyond
-    assert "above the limit 20.0 us; but the best it shows, 20.0 us, is not" in result.reason
+    assert "above the limit 40.0 us; but the best it shows, 40.0 us, is not" in result.reason
     slower = ruling(1e-3, PROVISIONAL, best=math.nextafter(limit, 1))
     assert slower.verdict is Verdict.REGRESSED and slower.beyond
+
+
+@pytest.mark.parametrize(("value", "side"), [(1e-3, "above"), (1e-8, "below")])
+def test_of_a_reference_of_one_launch_nothing_follows(value, side):
+    result = ruling(value, Reference(CASE, 1e-5, 0.0, 1), best=value)
+    assert result.verdict is Verdict.PROVISIONAL and result.beyond
+    assert f", {side} the limit" in result.reason
+    assert result.reason.endswith("but a single launch says nothing of how much launches differ")
 
 
 def test_settled_reference_condemns_for_the_headline_alone():
@@ -231,7 +239,7 @@ def test_provisional_reference_of_a_rate_condemns_where_the_best_is_too_slow():
     limit = band(ROUGH).lower
     result = ruling(1.0, ROUGH, best=limit, unit=MEGABYTES)
     assert result.verdict is Verdict.PROVISIONAL and result.beyond
-    assert "but the best it shows, 500.0 MB/s, is not" in result.reason
+    assert "but the best it shows, 250.0 MB/s, is not" in result.reason
     worse = ruling(1.0, ROUGH, best=math.nextafter(limit, 0), unit=MEGABYTES)
     assert worse.verdict is Verdict.REGRESSED
 
