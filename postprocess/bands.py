@@ -1,8 +1,9 @@
 """The band around a reference: the interval that a healthy launch leaves with a stated probability.
 
-On y = ln headline, with n launches of mean m and standard deviation s, a new launch exceeds the
-one-sided prediction limit m + t(1 - alpha; n - 1) s sqrt(1 + 1/n) with probability alpha, averaged
-over calibrations (for instance Hahn and Meeker, Statistical Intervals, 1991, section 4.7).
+On y = ln headline, with n launches of mean m and standard deviation s of d degrees of freedom, a new
+launch exceeds the one-sided prediction limit m + t(1 - alpha; d) s sqrt(1 + 1/n) with probability alpha,
+averaged over calibrations (for instance Hahn and Meeker, Statistical Intervals, 1991, section 4.7). Of the
+launches alone, d is n - 1; what other cases say of the spread adds to it (:mod:`postprocess.moderation`).
 """
 
 from __future__ import annotations
@@ -106,7 +107,8 @@ def _width(reference: Reference, alpha: float) -> float:
     n = reference.launches
     if n < 2:
         return 0.0
-    return float(stdtrit(n - 1, 1.0 - alpha)) * reference.spread * math.sqrt(1.0 + 1.0 / n)
+    spread, degrees = reference.moderated
+    return float(stdtrit(degrees, 1.0 - alpha)) * spread * math.sqrt(1.0 + 1.0 / n)
 
 
 def _floor(reference: Reference, resolution: float) -> float:

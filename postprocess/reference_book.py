@@ -10,6 +10,7 @@ from typing import Any
 
 from postprocess import provenance, references
 from postprocess.cases import Case
+from postprocess.moderation import with_priors
 from postprocess.references import Reference
 from site_configs.common import PLATFORM_HASH
 
@@ -82,7 +83,7 @@ def open_book(roots: Sequence[Path], places: Iterable[tuple[str, str]]) -> Refer
         system, partition = place[0].split(":")
         path = references.find(roots, system, partition, place[1])
         if path is not None:
-            known = references.load(path, system, partition, place[1])
+            known = with_priors(references.load(path, system, partition, place[1]))
             origin = read_origin(path)
             shelves[place] = Shelf(path, known, origin)
     return ReferenceBook(shelves)

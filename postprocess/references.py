@@ -41,6 +41,14 @@ class ReferenceError(UsageError):
 
 
 @dataclass(frozen=True)
+class Prior:
+    """What the kin of a case say of its spread; see :mod:`postprocess.moderation`."""
+
+    spread: float  #: typical standard deviation of ln headline between launches
+    degrees: float  #: of freedom that it is worth
+
+
+@dataclass(frozen=True)
 class Reference:
     """Cost of a case on a healthy machine, on the logarithm: launches scatter by factors."""
 
@@ -50,11 +58,22 @@ class Reference:
     launches: int
     unit: str = SECONDS
     exact: bool = False  #: of simulated time, which repeats: any difference is a change
+    prior: Prior | None = None  #: from the other cases of its file; None if they are too few
 
     @property
     def provisional(self) -> bool:
         """Whether so few launches are behind it that it can assert gross changes only."""
         return self.launches < ENOUGH_LAUNCHES and not self.exact
+
+    @property
+    def moderated(self) -> tuple[float, float]:
+        """Spread and its degrees of freedom, from its own launches and from its kin."""
+        own = self.launches - 1.0
+        if self.prior is None:
+            return self.spread, own
+        degrees = own + self.prior.degrees
+        variance = (own * self.spread**2 + self.prior.degrees * self.prior.spread**2) / degrees
+        return math.sqrt(variance), degrees
 
 
 def location(root: Path, system: str, partition: str, environment: str) -> Path:
