@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from postprocess import atomic, references_update, store
 from postprocess.absent import absent, is_whole, unplanned
 from postprocess.cases import Case
+from postprocess.confirmation import confirmed
 from postprocess.errors import UsageError
 from postprocess.formats import plural
 from postprocess.judgement import Finished, rows, verdicts
@@ -101,7 +103,23 @@ def night(work: WorkDirectory, request: Request, progress: Progress) -> int:
         progress.move("running", "build", done.build_seconds)
         with progress.phase("analysis"):
             results = verdicts(done.finished, book, request.site, request.rerun_options)
+        if request.mode == "nightly":
+            measure = partial(measure_again, desk, book)
+            results = confirmed(results, book, request.selection, measure, progress)
         return keep(desk, session, done.finished, sorted([*results, *gone], key=by_case))
+
+
+def measure_again(desk: Desk, book: ReferenceBook, selection: Selection) -> list[Finished]:
+    """Fresh launches of some cases, in a session of their own that is kept like any other."""
+    progress, request = desk.progress, desk.request
+    session, reframe = desk.open_session("confirm")
+    with progress.phase("confirming"):
+        planned = make_plan(reframe, selection)
+        done = run_plan(reframe, selection, planned, progress)
+    progress.move("confirming", "build", done.build_seconds)
+    results = verdicts(done.finished, book, request.site, request.rerun_options)
+    keep(desk, session, done.finished, results)
+    return done.finished
 
 
 def by_case(result: CaseResult) -> Case:

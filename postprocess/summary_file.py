@@ -32,7 +32,7 @@ class Session:
     """What is known of a session from its beginning."""
 
     directory: Path
-    mode: str  #: ``nightly``, ``run`` or ``calibrate``
+    mode: str  #: ``nightly``, ``run``, ``calibrate`` or ``confirm``
     site: str
     command: Sequence[str]
     strict: bool

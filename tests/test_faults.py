@@ -92,6 +92,34 @@ def test_healthy_machine_passes(workshop: Workshop, reviewed: Path, mpich: Insta
     assert len(ended.verdicts()) == 6
 
 
+@pytest.mark.parametrize("lasting", [True, False])
+def test_slowdown_is_regressed_only_if_fresh_launches_repeat_it(
+    workshop: Workshop,
+    reviewed: Path,
+    mpich: Installation,
+    library: Path,
+    tmp_path: Path,
+    lasting: bool,
+) -> None:
+    known = load(location(reviewed, "local", "cpu", mpich.name), "local", "cpu", mpich.name)
+    beyond = 2 * max(band(each).upper for each in known.values())
+    mark = tmp_path / "mark"
+    mark.touch()
+    once = {} if lasting else {"once": mark}
+    delay = planted(mpich, library, "delay", bytes=1_000_000, seconds=beyond, **once)
+    options = ("--environment", mpich.name, *FEW, *delay, "--references", str(reviewed))
+    ended = workshop.measure(*options, command="nightly")
+    expected = {f"{mpich.name} bcast 1000000": "regressed" if lasting else "cleared"}
+    found = ended.verdicts()
+    assert {name: word for name, word in found.items() if word not in ("pass", "fast")} == expected
+    assert ended.status == (1 if lasting else 0), ended.output
+    (reason,) = ended.reasons() - {""} - {r for r in ended.reasons() if "times as fast" in r}
+    told = "; so were 2 of 2 fresh launches: " if lasting else "; 2 of 2 fresh launches were not: "
+    assert told in reason
+    assert mark.exists() == lasting
+    assert "slow: bcast of mpicost: is measured again" in ended.output
+
+
 def test_planted_slowdown_is_found_exactly_where_it_is(
     workshop: Workshop,
     reviewed: Path,

@@ -86,11 +86,11 @@ class Workshop:
             raise AssertionError(f"{words} hung; it said:\n{output}\n{errors}") from None
         return Ended(process.returncode, output, errors)
 
-    def measure(self, *words: str, **more: str) -> Ended:
-        """Run ``run`` with these words, and read the summary it writes."""
+    def measure(self, *words: str, command: str = "run", **more: str) -> Ended:
+        """Run ``run``, or ``nightly``, with these words, and read the summary it writes."""
         file = self.home / "summary.json"
         file.unlink(missing_ok=True)
-        ended = self.run("run", "--json", str(file), *words, **more)
+        ended = self.run(command, "--json", str(file), *words, **more)
         if not file.exists():
             raise AssertionError(
                 f"no summary; exit status {ended.status}\n{ended.output}\n{ended.errors}"

@@ -1,6 +1,7 @@
 /* Plants one fault into a running MPI program, by the profiling interface. Loaded with LD_PRELOAD.
  *
- * PLANTED_FAULT  delay    every MPI_Bcast of at least PLANTED_BYTES takes PLANTED_SECONDS longer
+ * PLANTED_FAULT  delay    every MPI_Bcast of at least PLANTED_BYTES takes PLANTED_SECONDS longer;
+ *                         if PLANTED_ONCE names a file, only in the launch that finds and removes it
  *                hang     the third MPI_Bcast never returns on rank 1
  *                crash    the third MPI_Bcast kills rank 1
  *                early    the program dies before MPI_Init
@@ -43,8 +44,12 @@ static void delay(double seconds)
         ;
 }
 
+static int due = 1;
+
 int MPI_Init(int *argc, char ***argv)
 {
+    const char *once = getenv("PLANTED_ONCE");
+    due = once == NULL || access(once, F_OK) == 0;
     if (planted("early"))
         raise(SIGSEGV);
     return PMPI_Init(argc, argv);
@@ -65,7 +70,7 @@ int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm com
     int result = PMPI_Bcast(buffer, count, type, root, comm);
     if (chosen && planted("corrupt") && count > 0)
         ((unsigned char *)buffer)[0] ^= 1;
-    if (planted("delay") && (double)count * size >= number("PLANTED_BYTES"))
+    if (planted("delay") && due && (double)count * size >= number("PLANTED_BYTES"))
         delay(number("PLANTED_SECONDS"));
     return result;
 }
@@ -73,6 +78,8 @@ int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm com
 int MPI_Finalize(void)
 {
     int result = PMPI_Finalize();
+    if (due && getenv("PLANTED_ONCE") != NULL)
+        unlink(getenv("PLANTED_ONCE"));
     if (planted("late"))
         raise(SIGSEGV);
     if (planted("exit"))
