@@ -1,0 +1,122 @@
+"""False alarms and power of the nightly verdict, by simulation: ``python -m tests.simulated_nights``.
+
+1,000 cases whose spreads between launches have a median of 2% (0.5 on the logarithm of the spread), and an
+effect of each night of 1%, common to all of its launches, reruns too. Prior and limits are the package's own.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import digamma, stdtrit
+
+from postprocess.bands import SLOW_ALPHA, SMALL_FLOOR
+from postprocess.confirmation import NEEDED
+from postprocess.moderation import fitted
+
+CASES, MEDIAN, SCATTER, NIGHT_EFFECT = 1_000, 0.02, 0.5, 0.01
+Noise = Callable[[np.random.Generator, tuple[int, ...]], NDArray[np.float64]]
+
+
+def normal(random: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Of unit variance."""
+    return random.normal(size=shape)
+
+
+def heavy(random: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Student's t of four degrees of freedom, scaled to unit variance."""
+    return random.standard_t(4, size=shape) / math.sqrt(2)
+
+
+def skewed(random: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Normal, but one launch in twenty is slow by two to six standard deviations more."""
+    late = random.random(shape) < 0.05
+    return random.normal(size=shape) + late * random.uniform(2, 6, size=shape)
+
+
+NOISES: dict[str, Noise] = {"normal": normal, "t4": heavy, "skewed": skewed}
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Of the cases of a night: how many each rule calls slow."""
+
+    flat_5: float
+    flat_10: float
+    screened: float
+    regressed: float
+    launches: float  #: fresh ones, per case
+
+
+def limits(logs: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Centers and upper limits of all cases on the logarithm.
+
+    :param logs: ln headline by case and launch
+    """
+    launches = logs.shape[1]
+    own = logs.std(axis=1, ddof=1)
+    degrees = np.full(len(logs), launches - 1.0)
+    prior = fitted(2 * np.log(own) - digamma(degrees / 2) + np.log(degrees / 2), degrees)
+    worth = launches - 1 + prior.degrees
+    spread = np.sqrt(((launches - 1) * own**2 + prior.degrees * prior.spread**2) / worth)
+    width = stdtrit(worth, 1 - SLOW_ALPHA) * spread * math.sqrt(1 + 1 / launches)
+    center = logs.mean(axis=1)
+    return center, center + np.maximum(width, math.log1p(SMALL_FLOOR))
+
+
+def night(random: np.random.Generator, noise: Noise, launches: int, slower: float) -> Shares:
+    """One calibration over as many nights as launches, and one night in which all are slower."""
+    spread = MEDIAN * np.exp(random.normal(0, SCATTER, CASES))[:, None]
+    effects = random.normal(0, NIGHT_EFFECT, launches)
+    center, upper = limits(effects + spread * noise(random, (CASES, launches)))
+    tonight = math.log1p(slower) + random.normal(0, NIGHT_EFFECT)
+    first, *fresh = (tonight + spread * noise(random, (CASES, 4))).T
+    beyond = [values > upper for values in fresh]
+    screened = first > upper
+    confirmed = screened & (sum(each.astype(int) for each in beyond) >= NEEDED)
+    split = screened & (beyond[0] != beyond[1])
+    return Shares(
+        flat_5=float(np.mean(first - center > math.log(1.05))),
+        flat_10=float(np.mean(first - center > math.log(1.10))),
+        screened=float(screened.mean()),
+        regressed=float(confirmed.mean()),
+        launches=float(2 * screened.mean() + split.mean()),
+    )
+
+
+def mean(nights: int, noise: Noise, launches: int, slower: float = 0.0) -> Shares:
+    """The average of many nights, each after a calibration of its own."""
+    random = np.random.default_rng(20261121)
+    found = [night(random, noise, launches, slower) for _ in range(nights)]
+    names = Shares.__annotations__
+    return Shares(
+        **{name: float(np.mean([getattr(each, name) for each in found])) for name in names}
+    )
+
+
+def main(nights: int) -> None:
+    """Print the table."""
+    print(f"{nights} nights of {CASES} cases; false alarms per 1,000 cases and night")
+    print(
+        "noise   calibration  flat 5%  flat 10%  screened  regressed  +launches  power +5%  +10%  +20%"
+    )
+    for name, noise in NOISES.items():
+        for launches in (5, 10, 20, 30):
+            none = mean(nights, noise, launches)
+            power = [
+                mean(max(nights // 10, 1), noise, launches, by).regressed for by in (0.05, 0.1, 0.2)
+            ]
+            print(
+                f"{name:<8}{launches:11}{1000 * none.flat_5:9.1f}{1000 * none.flat_10:10.1f}"
+                f"{1000 * none.screened:10.1f}{1000 * none.regressed:11.3f}{1000 * none.launches:11.1f}"
+                f"{power[0]:11.2f}{power[1]:6.2f}{power[2]:6.2f}"
+            )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 300)
