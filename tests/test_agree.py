@@ -99,14 +99,13 @@ def test_programs_are_compared_and_who_lacks_is_named(
 
 def test_rounds_go_there_and_back(workshop: Workshop, ended: Ended) -> None:
     """The job script has all starts of a round before those of the next one, every other one backwards."""
-    (script, *_) = sorted(session(workshop).glob("reframe/stage/**/rfm_job.sh"))
     script = next(
         path
         for path in sorted(session(workshop).glob("reframe/stage/**/rfm_job.sh"))
         if "--back-to-back" in path.read_text()
     )
     starts = [
-        ("mpicost" if "--back-to-back" in line else "imb", line.split("-launch")[1][0])
+        ("mpicost" if "--back-to-back" in line else "imb", line.split(".launch")[1][0])
         for line in script.read_text().splitlines()
         if line.startswith("timeout")
     ]
