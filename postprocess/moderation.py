@@ -15,13 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, polygamma
 
+from postprocess.bands import LARGE_BYTES
 from postprocess.cases import Case
 from postprocess.references import Prior, Reference
 
-SMALL_BYTES, LARGE_BYTES = (
-    1_000,
-    10_000,
-)  #: below the first latency counts, from the second on bandwidth
+SMALL_BYTES = 1_000  #: below it latency counts, from ``LARGE_BYTES`` on bandwidth
 ENOUGH_KIN = 10  #: cases, or nothing is said of how their spreads are distributed
 MOST_DEGREES = 1_000.0  #: kin that are all alike: more would change no band by a thousandth
 Kin = tuple[str, int]
@@ -51,16 +49,16 @@ def prior(references: Sequence[Reference]) -> Prior | None:
     if len(known) < ENOUGH_KIN:
         return None
     degrees = np.array([each.launches - 1.0 for each in known])
-    logs = 2 * np.log([each.spread for each in known]) - digamma(degrees / 2) + np.log(degrees / 2)
-    return fitted(logs, degrees)
+    return fitted(np.array([each.spread for each in known]), degrees)
 
 
-def fitted(logs: NDArray[np.float64], degrees: NDArray[np.float64]) -> Prior:
+def fitted(spreads: NDArray[np.float64], degrees: NDArray[np.float64]) -> Prior:
     """The prior whose mean and variance of ln s^2 are those found (Smyth, section 6.2).
 
-    :param logs: ln s^2 - digamma(d / 2) + ln(d / 2) of each case
+    :param spreads: s of each case, none of them 0
     :param degrees: d, degrees of freedom of each
     """
+    logs = 2 * np.log(spreads) - digamma(degrees / 2) + np.log(degrees / 2)
     excess = float(np.var(logs, ddof=1) - np.mean(polygamma(1, degrees / 2)))
     center = float(np.mean(logs))
     if excess <= float(polygamma(1, MOST_DEGREES / 2)):

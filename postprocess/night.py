@@ -17,7 +17,7 @@ from postprocess.errors import UsageError
 from postprocess.formats import plural
 from postprocess.judgement import Finished, rows, verdicts
 from postprocess.leftovers import end_processes
-from postprocess.measure import cancel_jobs, make_plan, places, run_plan
+from postprocess.measure import Pass, cancel_jobs, make_plan, places, run_plan
 from postprocess.plan import PlannedLaunch, planned_cases, read_plan
 from postprocess.preparation import Prepared, prepare
 from postprocess.progress import Progress
@@ -111,15 +111,23 @@ def night(work: WorkDirectory, request: Request, progress: Progress) -> int:
 
 def measure_again(desk: Desk, book: ReferenceBook, selection: Selection) -> list[Finished]:
     """Fresh launches of some cases, in a session of their own that is kept like any other."""
-    progress, request = desk.progress, desk.request
-    session, reframe = desk.open_session("confirm")
-    with progress.phase("confirming"):
-        planned = make_plan(reframe, selection)
-        done = run_plan(reframe, selection, planned, progress)
-    progress.move("confirming", "build", done.build_seconds)
+    request = desk.request
+    session, _, done = measure_apart(desk, "confirm", "confirming", selection)
     results = verdicts(done.finished, book, request.site, request.rerun_options)
     keep(desk, session, done.finished, results)
     return done.finished
+
+
+def measure_apart(
+    desk: Desk, mode: str, phase: str, selection: Selection
+) -> tuple[Session, list[PlannedLaunch], Pass]:
+    """Plan and run a selection in a session of its own."""
+    session, reframe = desk.open_session(mode)
+    with desk.progress.phase(phase):
+        planned = make_plan(reframe, selection)
+        done = run_plan(reframe, selection, planned, desk.progress)
+    desk.progress.move(phase, "build", done.build_seconds)
+    return session, planned, done
 
 
 def by_case(result: CaseResult) -> Case:
@@ -227,11 +235,7 @@ def calibrate_some(
 def calibrate(desk: Desk, selection: Selection, root: Path, only: set | None) -> int:
     """One calibration: a session of its own, whose launches become references. Returns its exit status."""
     progress = desk.progress
-    session, reframe = desk.open_session("calibrate")
-    with progress.phase("calibration"):
-        planned = make_plan(reframe, selection)
-        done = run_plan(reframe, selection, planned, progress)
-    progress.move("calibration", "build", done.build_seconds)
+    session, planned, done = measure_apart(desk, "calibrate", "calibration", selection)
     try:
         for path in references_update.update(root, session, done.finished, only):
             progress.say(f"references: {path}")

@@ -47,6 +47,11 @@ class Prior:
     spread: float  #: typical standard deviation of ln headline between launches
     degrees: float  #: of freedom that it is worth
 
+    def moderate(self, own: Any, degrees: float) -> tuple[Any, float]:
+        """Spread and its degrees of freedom, from a case's own (one or an array) and from its kin."""
+        worth = degrees + self.degrees
+        return ((degrees * own**2 + self.degrees * self.spread**2) / worth) ** 0.5, worth
+
 
 @dataclass(frozen=True)
 class Reference:
@@ -69,11 +74,7 @@ class Reference:
     def moderated(self) -> tuple[float, float]:
         """Spread and its degrees of freedom, from its own launches and from its kin."""
         own = self.launches - 1.0
-        if self.prior is None:
-            return self.spread, own
-        degrees = own + self.prior.degrees
-        variance = (own * self.spread**2 + self.prior.degrees * self.prior.spread**2) / degrees
-        return math.sqrt(variance), degrees
+        return self.prior.moderate(self.spread, own) if self.prior else (self.spread, own)
 
 
 def location(root: Path, system: str, partition: str, environment: str) -> Path:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma, stdtrit
+from scipy.special import stdtrit
 
 from postprocess.bands import SLOW_ALPHA, SMALL_FLOOR
 from postprocess.confirmation import NEEDED
@@ -62,9 +62,7 @@ def limits(logs: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.f
     launches = logs.shape[1]
     own = logs.std(axis=1, ddof=1)
     degrees = np.full(len(logs), launches - 1.0)
-    prior = fitted(2 * np.log(own) - digamma(degrees / 2) + np.log(degrees / 2), degrees)
-    worth = launches - 1 + prior.degrees
-    spread = np.sqrt(((launches - 1) * own**2 + prior.degrees * prior.spread**2) / worth)
+    spread, worth = fitted(own, degrees).moderate(own, launches - 1)
     width = stdtrit(worth, 1 - SLOW_ALPHA) * spread * math.sqrt(1 + 1 / launches)
     center = logs.mean(axis=1)
     return center, center + np.maximum(width, math.log1p(SMALL_FLOOR))

@@ -92,6 +92,12 @@ def test_healthy_machine_passes(workshop: Workshop, reviewed: Path, mpich: Insta
     assert len(ended.verdicts()) == 6
 
 
+def beyond_all(reviewed: Path, mpi: Installation) -> float:
+    """Seconds that no band of an MPI's references allows."""
+    known = load(location(reviewed, "local", "cpu", mpi.name), "local", "cpu", mpi.name)
+    return 2 * max(band(each).upper for each in known.values())
+
+
 @pytest.mark.parametrize("lasting", [True, False])
 def test_slowdown_is_regressed_only_if_fresh_launches_repeat_it(
     workshop: Workshop,
@@ -101,8 +107,7 @@ def test_slowdown_is_regressed_only_if_fresh_launches_repeat_it(
     tmp_path: Path,
     lasting: bool,
 ) -> None:
-    known = load(location(reviewed, "local", "cpu", mpich.name), "local", "cpu", mpich.name)
-    beyond = 2 * max(band(each).upper for each in known.values())
+    beyond = beyond_all(reviewed, mpich)
     mark = tmp_path / "mark"
     mark.touch()
     once = {} if lasting else {"once": mark}
@@ -127,8 +132,7 @@ def test_planted_slowdown_is_found_exactly_where_it_is(
     openmpi: Installation,
     tmp_path: Path,
 ) -> None:
-    known = load(location(reviewed, "local", "cpu", openmpi.name), "local", "cpu", openmpi.name)
-    beyond = 2 * max(band(each).upper for each in known.values())
+    beyond = beyond_all(reviewed, openmpi)
     delay = planted(
         openmpi, fault_library(openmpi, tmp_path), "delay", bytes=10_000, seconds=beyond
     )
