@@ -10,6 +10,7 @@ from postprocess import atomic
 from postprocess.errors import UsageError
 
 PROGRAMS = ("mpicost", "osu", "imb")  #: Plumbline's own, and the reference benchmarks
+UNKNOWN = "unknown"  #: what a program does not tell of its build
 
 
 @dataclass(frozen=True)
@@ -20,9 +21,9 @@ class Program:
     name: str
     path: str  #: of the executable, or of the folder with the executables
     spec: str  #: Spack's package with its hash; ``cmake``, ``site`` or ``wheel`` where it is not Spack's
-    version: str = "unknown"
-    compiler: str = "unknown"
-    flags: str = "unknown"
+    version: str = UNKNOWN
+    compiler: str = UNKNOWN
+    flags: str = UNKNOWN
     source: str = "official"  #: or what a mirror has in its place
 
 

@@ -1,7 +1,8 @@
 """The results store: one immutable Parquet file per session, a row per case and launch.
 
-DuckDB and Polars read ``<directory>/*.parquet`` in place. Times in seconds. A checksum in the file's
-metadata tells damage from data.
+DuckDB and Polars read ``<directory>/*.parquet`` in place. Times in seconds. In the file's metadata a
+checksum tells damage from data, and a number tells the version of the columns (``store_schema``).
+Questions over many sessions are for ``history``, which reads no trials.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ import polars as pl
 from postprocess import atomic, seal
 from postprocess.cases import Case
 from postprocess.errors import UsageError
+from postprocess.programs import UNKNOWN
 from postprocess.statistics import Summary
+from postprocess.store_schema import METADATA, VERSION, columns_of, migrated, version_of
 from postprocess.units import SECONDS
 from postprocess.verdicts import Verdict
 
@@ -44,6 +47,9 @@ class Row:
     reference: float | None = None
     lower: float | None = None
     upper: float | None = None
+    q: float | None = None  #: these three as in :class:`postprocess.verdicts.CaseResult`
+    detectable: float | None = None
+    expected: str = ""
     unit: str = SECONDS
     value: float | None = None  #: the headline, in ``unit``
     figures: str = "{}"  #: all that a reference benchmark printed of the case, as JSON
@@ -58,6 +64,10 @@ class Row:
     suite_version: str = ""
     source_hash: str = ""
     spec_hash: str = ""
+    compiler: str = UNKNOWN
+    flags: str = UNKNOWN
+    hosts: str = ""  #: the launch's nodes, sorted and joined by commas; empty if it told none
+    mode: str = ""  #: of the session; empty if unknown, as in files of version 1
     provenance: str = ""  #: the run record as JSON
 
 
@@ -94,8 +104,16 @@ def write_session(path: Path, rows: Sequence[Row]) -> None:
     if strangers or path.suffix != SUFFIX:
         raise StoreError(f"{path}: is not named after its session {sorted(strangers)}; rename it")
     frame = pl.DataFrame([_flat(row) for row in rows], schema=SCHEMA, orient="row")
+    write_frame(path, frame)
+
+
+def write_frame(path: Path, frame: pl.DataFrame) -> None:
+    """Write the rows of a session as columns of ``SCHEMA``: whole and sealed, or not at all.
+
+    Raises StoreError if the file is there already or cannot be written.
+    """
     buffer = io.BytesIO()
-    frame.write_parquet(buffer, metadata={"seal": seal.PLACEHOLDER})
+    frame.write_parquet(buffer, metadata={METADATA: str(VERSION), "seal": seal.PLACEHOLDER})
     try:
         atomic.create(path, seal.seal(buffer.getvalue()))
     except FileExistsError:
@@ -112,13 +130,13 @@ def read_sessions(directory: Path, sessions: Sequence[str] | None = None) -> pl.
     Raises StoreError naming the first file that is missing, unreadable or not of this schema.
     """
     if sessions is None:
-        paths = _stored(directory)
+        paths = stored(directory)
     else:
         paths = [directory / f"{session}{SUFFIX}" for session in sessions]
-    return pl.concat([SCHEMA.to_frame(), *(_read(path) for path in paths)])
+    return pl.concat([SCHEMA.to_frame(), *(read_session(path) for path in paths)])
 
 
-def _stored(directory: Path) -> list[Path]:
+def stored(directory: Path) -> list[Path]:
     """All session files of a folder. What a killed writer left behind has another suffix."""
     try:
         return sorted(path for path in directory.iterdir() if path.suffix == SUFFIX)
@@ -126,22 +144,45 @@ def _stored(directory: Path) -> list[Path]:
         raise StoreError(f"{directory}: {error.strerror}; run a session or name another") from None
 
 
-def _read(path: Path) -> pl.DataFrame:
+def read_session(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    """The rows of one file with today's columns, or some of them, whatever the file's version.
+
+    Not one byte is taken for data before the checksum over all of them is seen to be right. Raises
+    StoreError naming the file if it is missing, damaged, newer than this version or another session's.
+    """
+    data = _intact(path)
+    try:
+        version = version_of(pl.read_parquet_metadata(io.BytesIO(data)))
+        if version > VERSION:
+            newer = f"is of version {version} of the store, and this Plumbline knows {VERSION}"
+            raise StoreError(f"{path}: {newer}; read it with a newer Plumbline")
+        held = columns_of(SCHEMA, version)
+        if pl.read_parquet_schema(io.BytesIO(data)) != held:
+            raise ValueError("columns")
+        needed = None if columns is None or version < VERSION else {*columns, "session"}
+        chosen = needed and [name for name in held if name in needed]
+        frame = pl.read_parquet(io.BytesIO(data), columns=chosen)
+    except pl.exceptions.PolarsError:
+        raise StoreError(f"{path}: is not a Parquet file; restore or remove it") from None
+    except ValueError:
+        other = "its columns are not those of its version"
+        raise StoreError(f"{path}: {other}; move it elsewhere") from None
+    if (frame["session"] != path.name.removesuffix(SUFFIX)).any():
+        raise StoreError(f"{path}: holds another session; give it back its name")
+    if version < VERSION:
+        frame = migrated(frame, version, SCHEMA)
+    return frame if columns is None else frame.select(columns)
+
+
+def _intact(path: Path) -> bytes:
+    """The bytes of a file that are as they were written."""
     try:
         data = path.read_bytes()
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}; restore the file or name another") from None
     if not seal.is_intact(data):
         raise StoreError(f"{path}: is damaged, its checksum is wrong; restore or remove it")
-    try:
-        frame = pl.read_parquet(io.BytesIO(data))
-    except pl.exceptions.PolarsError:
-        raise StoreError(f"{path}: is not a Parquet file; restore or remove it") from None
-    if frame.schema != SCHEMA:
-        raise StoreError(f"{path}: its columns are not those of this version; move it elsewhere")
-    if (frame["session"] != path.name.removesuffix(SUFFIX)).any():
-        raise StoreError(f"{path}: holds another session; give it back its name")
-    return frame
+    return data
 
 
 def _flat(row: Row) -> dict[str, Any]:

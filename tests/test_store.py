@@ -17,8 +17,9 @@ import pytest
 import record_samples as samples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from store_samples import write_version_1
 
-from postprocess import records, seal, store
+from postprocess import records, seal, store, store_schema
 from postprocess.cases import Case
 from postprocess.errors import UsageError
 from postprocess.statistics import Summary, summarise
@@ -52,6 +53,13 @@ ROW = Row(
     suite_version="0.1.0",
     source_hash="0123456789abcdef",
     spec_hash="",
+    compiler="gcc 12.2.0",
+    flags="-O3",
+    hosts="n1,n2",
+    mode="nightly",
+    q=0.25,
+    detectable=0.08,
+    expected="known",
     provenance='{"record": "run"}',
 )
 LOST = Row(SESSION, "2026-11-21T09:00:00Z", 2, CASE, Verdict.TIMEOUT, "no end after 60 s")
@@ -92,11 +100,13 @@ def test_the_columns_are_those_that_queries_name():
     assert store.SCHEMA.names() == [
         *["session", "started_utc", "launch", "system", "partition", "environment", "program"],
         *["routine", "peer", "cache", "sync", "processes", "per_node", "bytes", "key"],
-        *["verdict", "reason", "reference", "lower", "upper", "unit", "value", "figures"],
+        *["verdict", "reason", "reference", "lower", "upper"],
+        *["q", "detectable", "expected", "unit", "value", "figures"],
         *["headline", "median", "minimum", "p90", "p99", "kept", "candidates", "removed"],
         *["filter_saturated", "bimodal"],
         *["t_max", "t_min", "t_global", "skew", "late", "dropped", "mpi_library"],
-        *["suite_version", "source_hash", "spec_hash", "provenance"],
+        *["suite_version", "source_hash", "spec_hash"],
+        *["compiler", "flags", "hosts", "mode", "provenance"],
     ]
 
 
@@ -296,9 +306,124 @@ def test_a_file_without_a_place_for_the_seal_is_not_sealed():
 def test_other_columns_are_refused(path, change):
     write_session(path, [ROW])
     buffer = io.BytesIO()
-    change(pl.read_parquet(path)).write_parquet(buffer, metadata={"seal": seal.PLACEHOLDER})
+    told = {"schema": "2", "seal": seal.PLACEHOLDER}
+    change(pl.read_parquet(path)).write_parquet(buffer, metadata=told)
     path.write_bytes(seal.seal(buffer.getvalue()))
-    with pytest.raises(StoreError, match="its columns are not those of this version"):
+    with pytest.raises(StoreError, match="its columns are not those of its version"):
+        read_sessions(path.parent)
+    with pytest.raises(StoreError, match="its columns are not those of its version"):
+        store.read_session(path, ["key"])
+
+
+# ---------------------------------------------------------------- versions
+
+
+def sealed(path: Path, frame: pl.DataFrame, **told: str) -> None:
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, metadata=told | {"seal": seal.PLACEHOLDER})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(seal.seal(buffer.getvalue()))
+
+
+def test_a_file_tells_its_version(path):
+    write_session(path, [ROW])
+    assert pl.read_parquet_metadata(path)["schema"] == "2"
+
+
+@pytest.mark.parametrize("version", ["3", "10", "4294967296"])
+def test_a_file_of_a_newer_version_is_refused(path, version):
+    """Even if its columns look like ours: a newer version may mean other things by them."""
+    write_session(path, [ROW])
+    sealed(path, pl.read_parquet(path), schema=version)
+    with pytest.raises(StoreError) as caught:
+        read_sessions(path.parent)
+    said = f"{path}: is of version {version} of the store, and this Plumbline knows 2; "
+    assert str(caught.value) == f"{said}read it with a newer Plumbline"
+
+
+@pytest.mark.parametrize("version", ["", "two", "0", "-1", "2.0"])
+def test_a_file_whose_version_is_no_number_is_refused(path, version):
+    write_session(path, [ROW])
+    sealed(path, pl.read_parquet(path), schema=version)
+    with pytest.raises(StoreError, match="its columns are not those of its version"):
+        read_sessions(path.parent)
+
+
+def test_the_first_version_had_these_columns():
+    assert store_schema.columns_of(store.SCHEMA, 1).names() == [
+        *["session", "started_utc", "launch", "system", "partition", "environment", "program"],
+        *["routine", "peer", "cache", "sync", "processes", "per_node", "bytes", "key"],
+        *["verdict", "reason", "reference", "lower", "upper", "unit", "value", "figures"],
+        *["headline", "median", "minimum", "p90", "p99", "kept", "candidates", "removed"],
+        *["filter_saturated", "bimodal"],
+        *["t_max", "t_min", "t_global", "skew", "late", "dropped", "mpi_library"],
+        *["suite_version", "source_hash", "spec_hash", "provenance"],
+    ]
+
+
+OWN_RECORD = json.dumps({
+    "hosts": [{"name": "n2", "ranks": 1}, {"name": "n1", "ranks": 1}],
+    "compiler": "gcc 12.2.0",
+    "compiler_flags": "-O3",
+})  # fmt: skip
+OSU_RECORD = json.dumps({"method": {"compiler": "icx 2025", "flags": "-O2"}, "compiler": "other"})
+
+
+@pytest.mark.parametrize(
+    ("record", "compiler", "flags", "hosts"),
+    [
+        (OWN_RECORD, "gcc 12.2.0", "-O3", "n1,n2"),
+        (OSU_RECORD, "icx 2025", "-O2", ""),
+        ("{}", "unknown", "unknown", ""),
+        ("", "unknown", "unknown", ""),
+        ("no JSON", "unknown", "unknown", ""),
+        ("[1]", "unknown", "unknown", ""),
+    ],
+)
+def test_a_file_of_the_first_version_is_read_as_todays_and_stays(
+    path, record, compiler, flags, hosts
+):
+    write_session(path, [replace(ROW, provenance=record), replace(LOST, provenance=record)])
+    old = pl.read_parquet(path)
+    write_version_1(path, old)
+    before = path.read_bytes()
+    frame = read_sessions(path.parent)
+    assert path.read_bytes() == before
+    assert frame.schema == store.SCHEMA
+    held = store_schema.columns_of(store.SCHEMA, 1).names()
+    assert frame.select(held).equals(old.select(held))
+    for row in frame.rows(named=True):
+        assert (row["compiler"], row["flags"], row["hosts"]) == (compiler, flags, hosts)
+        assert (row["mode"], row["q"], row["detectable"], row["expected"]) == ("", None, None, "")
+    few = store.read_session(path, ["hosts", "key"])
+    assert few.columns == ["hosts", "key"] and few["hosts"].to_list() == [hosts, hosts]
+
+
+def test_an_old_file_without_rows_is_read_too(path):
+    write_version_1(path, store.SCHEMA.to_frame())
+    assert read_sessions(path.parent).equals(store.SCHEMA.to_frame())
+
+
+def test_old_and_new_files_are_read_together(tmp_path):
+    write_some(tmp_path, "a", "b")
+    write_version_1(tmp_path / "a.parquet", pl.read_parquet(tmp_path / "a.parquet"))
+    assert read_sessions(tmp_path)["session"].to_list() == ["a", "b"]
+
+
+def test_an_old_file_with_a_new_column_is_no_old_file(path):
+    write_session(path, [ROW])
+    sealed(path, pl.read_parquet(path))
+    with pytest.raises(StoreError, match="its columns are not those of its version"):
+        read_sessions(path.parent)
+
+
+def test_a_damaged_old_file_is_named(path):
+    write_session(path, [ROW])
+    write_version_1(path, pl.read_parquet(path))
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match="is damaged, its checksum is wrong"):
         read_sessions(path.parent)
 
 
