@@ -1,0 +1,93 @@
+"""The results store as CSV (RFC 4180), for spreadsheets and programs that read nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import polars as pl
+
+from postprocess.errors import UsageError
+from postprocess.headline_index import months
+from postprocess.history import asked, condition, parsed
+from postprocess.store import SCHEMA, SERIES, read_session
+
+LONG = (*SERIES, "late", "provenance")  #: columns that come with ``--trials`` only
+MANY = 100  #: sessions between two lines that tell how far it is
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which rows and columns to export: all sessions of all modes, unless said otherwise."""
+
+    since: str | None = None  #: sessions that started at this time or later
+    keys: Sequence[str] = ()  #: only these cases
+    trials: bool = False  #: every trial, as JSON lists, and the run records
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the CSV, in their order."""
+        return [name for name in SCHEMA.names() if self.trials or name not in LONG]
+
+
+def export(directory: Path, wanted: Wanted, sink: BinaryIO, say: Say) -> int:
+    """Write the rows that are wanted, session after session, a session in memory at a time. Returns how many.
+
+    Floats have the digits that make them again exactly. No value is an empty field; an empty text is ``""``.
+
+    :raises UsageError: for a damaged or foreign file, a ``since`` that is no time, and a case that no row has.
+        What was written by then is not the whole.
+    """
+    rows, missing = 0, dict.fromkeys(wanted.keys)
+    sink.write((",".join(wanted.columns) + "\r\n").encode())
+    for number, frame in enumerate(frames(directory, wanted), 1):
+        for key in frame["key"].unique():
+            missing.pop(key, None)
+        writable(frame).write_csv(sink, include_header=False, line_terminator="\r\n")
+        rows += frame.height
+        if number % MANY == 0:
+            say(f"exported {number} sessions")
+    if missing:
+        raise UsageError(f"--case {next(iter(missing))}: no row of it is in {directory}")
+    return rows
+
+
+def frames(directory: Path, wanted: Wanted) -> Iterator[pl.DataFrame]:
+    """The rows that are wanted of each session."""
+    begin = parsed(wanted.since) if wanted.since is not None else None
+    rows = condition(wanted.keys or None, begin, modes=None)
+    for month in asked(months(directory), begin):
+        for path in month.sessions:
+            yield read_session(path, wanted.columns).filter(rows)
+
+
+def writable(frame: pl.DataFrame) -> pl.DataFrame:
+    """Lists as JSON, which a field of CSV can hold."""
+    lists = [name for name, kind in frame.schema.items() if isinstance(kind, pl.List)]
+    return frame.with_columns(
+        pl.Series(name, [json.dumps(values) for values in frame[name].to_list()], dtype=pl.String)
+        for name in lists
+    )
+
+
+@contextmanager
+def output(path: Path | None) -> Iterator[BinaryIO]:
+    """Where to write: standard output, or a file that gets its name only once it is whole."""
+    if path is None:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as stream:
+            yield stream
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,76 @@
+"""The commands that hand the results store to others: ``export`` as CSV, ``load`` into PostgreSQL."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from postprocess.errors import UsageError
+from postprocess.export import Wanted, export, output
+from postprocess.formats import plural
+from postprocess.workdir import WorkDirectory
+
+
+def say(text: str) -> None:
+    """One line beside the data, which has standard output."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def run_export(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Write the store as CSV."""
+    wanted = Wanted(arguments.since, arguments.case, arguments.trials)
+    with output(arguments.output) as sink:
+        rows = export(work.store, wanted, sink, say)
+    say(f"exported {plural(rows, 'row')}")
+    return 0
+
+
+def run_load(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Load the store into PostgreSQL."""
+    if arguments.dsn and arguments.words:
+        raise UsageError("load: two DSNs are given; drop one")
+    from postprocess import (
+        database,
+    )  # its driver takes time to import, and only this command needs it
+
+    done = database.load(work.store, arguments.dsn or " ".join(arguments.words), say)
+    print(f"loaded {plural(done.new, 'session')} with {plural(done.rows, 'row')}; "
+          f"{done.known} there already")  # fmt: skip
+    return 0
+
+
+def add_export(parser: argparse.ArgumentParser) -> None:
+    """What ``export`` accepts."""
+    parser.set_defaults(run=run_export)
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE", help="(default: the standard output)"
+    )
+    parser.add_argument(
+        "--since", metavar="DATE", help="only sessions from then on, UTC, as in 2026-11-21"
+    )
+    parser.add_argument(
+        "--case", nargs="+", default=[], metavar="KEY", help="only these, by their keys"
+    )
+    parser.add_argument("--trials", action="store_true", help="every trial and the run records too")
+
+
+def add_load(parser: argparse.ArgumentParser) -> None:
+    """What ``load`` accepts. A DSN that is written without quotes is several words."""
+    parser.set_defaults(run=run_load)
+    parser.add_argument(
+        "words",
+        nargs="*",
+        metavar="DSN",
+        help="as in postgresql://user@host/database (default: PGHOST, PGDATABASE and their like); a "
+        "password is better kept in ~/.pgpass or PGPASSWORD",
+    )
+    parser.add_argument("--dsn", default="", help="the same")
+
+
+Adder = Callable[[argparse.ArgumentParser], None]
+COMMANDS: tuple[tuple[str, str, Adder], ...] = (
+    ("export", "Write the results store as CSV.", add_export),
+    ("load", "Load the results store into PostgreSQL; what is there already stays.", add_load),
+)
