@@ -1,0 +1,98 @@
+"""The command ``drift``: what it accepts, and what it does."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from postprocess import drift_words as words
+from postprocess.drift import Nights, examine
+from postprocess.drift_clusters import clusters
+from postprocess.drift_page import write_page
+from postprocess.drift_series import day_before, read_nights
+from postprocess.errors import UsageError
+from postprocess.night import check_json_file
+from postprocess.progress import Progress
+from postprocess.sheets import text
+from postprocess.summary_file import write_summary
+from postprocess.workdir import WorkDirectory
+
+DAYS = 365  #: that are looked at unless told otherwise
+
+
+def add(parser: argparse.ArgumentParser, comma_list: Callable[[str], list[str]]) -> None:
+    """The options of the command."""
+    parser.set_defaults(run=drift)
+    parser.add_argument(
+        "--since", metavar="DATE", help="nights from this day on, UTC (default: a year ago)"
+    )
+    parser.add_argument(
+        "--case",
+        type=comma_list,
+        default=[],
+        metavar="KEY",
+        help="only these, by key or by pattern, as in '*:bcast:*'",
+    )
+    parser.add_argument("--site", help="only this one (default: all that were measured here)")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write a machine-readable summary"
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="where the page goes (default: the work directory)",
+    )
+
+
+def drift(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Look for what became slower over the nights. Returns 1 if something did and still is.
+
+    :raises UsageError: for anything that is the user's to mend, and if nothing can be said of any case.
+    """
+    check_json_file(arguments.json)
+    progress = Progress()
+    since = arguments.since or day_before(DAYS)
+    series = chosen(
+        read_nights(work.store, since, say=progress.say), arguments.case, arguments.site
+    )
+    if not series:
+        raise UsageError(
+            f"--since {since}: no night from then on in {work.store}; ./plumbline nightly makes one"
+        )
+    trends = examine(series)
+    if not any(each.known for each in trends):
+        raise UsageError(f"nothing can be said of any case yet: {words.too_few()}")
+    found = clusters(trends)
+    if found:
+        print(text(words.sheet(found)).lstrip("\n"))
+    page = write_page(arguments.output or work.root / "drift", trends, found, since)
+    if arguments.json:
+        write_summary(arguments.json, words.as_data(trends, found, since))
+    progress.say(f"pictures: {page}")
+    progress.say(words.summary(trends, found))
+    return 1 if any(each.slow for each in found) else 0
+
+
+def chosen(series: Sequence[Nights], patterns: Sequence[str], site: str | None) -> list[Nights]:
+    """The cases that the user asks for.
+
+    :raises UsageError: naming what is not there.
+    """
+    systems = sorted({each.case.system for each in series})
+    if site and site not in systems:
+        raise UsageError(
+            f"--site {site}: no nights; there are some of {', '.join(systems) or 'none'}"
+        )
+    some = [each for each in series if site in (None, each.case.system)]
+    for pattern in patterns:
+        if not any(fnmatchcase(each.case.key, pattern) for each in some):
+            such = f", such as {some[0].case.key}" if some else ""
+            raise UsageError(f"--case {pattern}: no night has one; name a key or a pattern{such}")
+    return [
+        each
+        for each in some
+        if not patterns or any(fnmatchcase(each.case.key, pattern) for pattern in patterns)
+    ]
