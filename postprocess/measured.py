@@ -2,7 +2,8 @@
 
 A machine is a partition, under the system's name too where a session has several systems. Of each
 process count the layout with the most processes per node stands for the machine. Only mpicost's cases
-are looked at: its routines are the tests of the papers, and what others call the same is timed otherwise.
+are looked at, without its controls: its routines are the tests of the papers, and what others call the same
+is timed otherwise.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from postprocess.cases import Case
+from postprocess.controls import is_control
 from postprocess.formats import size
 from postprocess.overview import OWN, varying
 from postprocess.series import most_per_node
@@ -138,6 +140,7 @@ class Measured:
 def arrange(results: Sequence[CaseResult]) -> Measured:
     """Arrange mpicost's cases. What was skipped was not to be measured, so it is not missing."""
     results = [r for r in results if r.case.program == OWN and r.verdict is not Verdict.SKIPPED]
+    results = [r for r in results if not is_control(r.case)]
     most = most_per_node(results)
     several = bool(varying(results, ("system",)))
     found: dict[Cell, list[CaseResult]] = {}

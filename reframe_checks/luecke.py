@@ -1,4 +1,4 @@
-"""The tests of Luecke et al.: eleven of 2001 and seven of 2003, at the sizes of both papers.
+"""The tests of Luecke et al.: eleven of 2001 and seven of 2003, at the sizes of both papers; and the controls.
 
 2001: Luecke et al., comparison of an NT, a Myrinet Linux and an Ethernet Linux cluster with the Cray
 T3E-600 and the SGI Origin 2000. 2003: Luecke, Kraeva and Ju, "Comparing the performance of MPICH with
@@ -7,6 +7,7 @@ Cray's MPI and with SGI's MPI".
 
 import reframe as rfm
 
+from postprocess.controls import CONTROLS
 from reframe_checks.mpicost import MpicostCheck
 
 POINT_TO_POINT = [8, 10_000, 1_000_000]
@@ -17,7 +18,10 @@ WHOLE_VECTOR = [8, 1_000_000]
 
 @rfm.simple_test
 class luecke(MpicostCheck):
-    """Every routine of both papers. A size is the bytes of one message or block, or of the vector."""
+    """Every routine of both papers, and beside them in the same launch what no MPI has a part in.
+
+    A size is the bytes of one message or block, or of the vector.
+    """
 
     descr = "MPI routines as Luecke et al. measured them"
     table = {
@@ -32,4 +36,5 @@ class luecke(MpicostCheck):
         **{f"reduce_{operation}": POINT_TO_POINT for operation in ("sum", "min", "max")},
         **{f"allreduce_{operation}": WHOLE_VECTOR for operation in ("sum", "min", "max")},
         **{f"scan_{operation}": WHOLE_VECTOR for operation in ("sum", "min", "max")},
+        **CONTROLS,
     }

@@ -1,3 +1,4 @@
+#include "alone.h"
 #include "routine.h"
 
 /* --- how many blocks of `count` elements a buffer holds --- */
@@ -185,6 +186,8 @@ static double max_up_to_own(const struct pattern *pattern, const struct exchange
 #define MESSAGE "the message"
 #define VECTOR "the vector of one rank"
 #define BLOCK "what one rank sends to or receives from one other"
+#define COPY "what one rank copies"
+#define NUMBERS "numbers of 8 bytes, for each of which one rank does the work once"
 
 /* Name, byte convention, sizes {luecke (both papers), luecke2001, luecke2003; if in none of them, on request};
  * blocks sent, blocks received, what is timed, what must arrive, reduction, scaling, pairing. */
@@ -226,6 +229,12 @@ const struct routine routines[] = {
      one, one, scan, max_up_to_own, COMBINE_MAX, SCALING_NONE, PAIRING_NONE},
     {"tournament", MESSAGE, {NULL, NULL, NULL, "8,1000000"},
      pair_one, pair_one, pingpong, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_ROUND},
+    {"control_compute", NUMBERS, {NULL, NULL, NULL, "8"},
+     one, one, alone_compute, alone_computed, COMBINE_NOTHING, SCALING_NONE, PAIRING_NONE},
+    {"control_memory", COPY, {NULL, NULL, NULL, "1000000"},
+     one, one, alone_copy, alone_copied, COMBINE_NOTHING, SCALING_NONE, PAIRING_NONE},
+    {"control_timer", NUMBERS, {NULL, NULL, NULL, "8"},
+     none, one, alone_read_clock, alone_clock_read, COMBINE_NOTHING, SCALING_NONE, PAIRING_NONE},
 };
 /* clang-format on */
 const size_t routine_count = sizeof routines / sizeof routines[0];
