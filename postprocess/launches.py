@@ -16,6 +16,7 @@ from pathlib import Path
 from postprocess.benchmark_launch import BenchmarkRecords, read_benchmarks
 from postprocess.cases import named
 from postprocess.plan import PlannedLaunch
+from postprocess.planted import misplanted
 from postprocess.records import LaunchRecords, RecordError, read_launch
 from postprocess.reframe_report import Entry
 from postprocess.verdicts import Verdict
@@ -66,6 +67,8 @@ def assess(launch: PlannedLaunch, session: Path) -> Outcome:
         return ended_badly(code, launch)
     if code != 0:
         return ended_badly(code, launch)
+    if planted := misplanted(records.run, launch.planted):
+        return failed(Verdict.INCORRECT, planted)
     problem = wrong_world(launch, records)
     if isinstance(records, LaunchRecords):
         problem = problem or wrong_cases(launch, records)

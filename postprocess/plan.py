@@ -49,6 +49,9 @@ class PlannedLaunch:
     options: tuple[str, ...] = ()  #: of its command line; all words behind the executable
     #: What makes values of OSU or IMB comparable, by name; mpicost tells it in its records.
     method: dict[str, Any] = field(default_factory=dict)
+    #: Differences from its references that the site accepts, each with the reason.
+    accepts: dict[str, str] = field(default_factory=dict)
+    planted: bool = False  #: whether the self-test delays it
 
     @property
     def all_cases(self) -> tuple[Case, ...]:

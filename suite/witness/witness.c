@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "complaint.h"
 #include "cpu_list.h"
+#include "foreign.h"
 #include "gather.h"
 #include "line.h"
 #include "origin.h"
@@ -25,21 +26,6 @@ struct testimony {
     int arrived;      /* on rank 0: ranks that reached MPI_Finalize */
     bool well;        /* on rank 0: the run record is in the file */
 };
-
-/* Handles of another family of MPI than the one that this was built for mean something else there. */
-#ifdef OPEN_MPI
-static bool is_foreign(void)
-{
-    return (const void *)MPI_COMM_WORLD == NULL;
-}
-#else
-extern const char ompi_mpi_comm_world __attribute__((weak));
-
-static bool is_foreign(void)
-{
-    return &ompi_mpi_comm_world != NULL;
-}
-#endif
 
 /* The keys `program` and `command`. */
 static void write_command(struct json *json)
