@@ -10,17 +10,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from scipy.special import stdtrit
 
 from postprocess.references import Reference
 from postprocess.units import better
 
-SLOW_ALPHA = 0.01  #: probability that a healthy launch lies above the band
-FAST_ALPHA = 0.001  #: and below it; also on both sides of a provisional reference
+#: Probability that a healthy launch lies above the band. Fresh launches clear it (:mod:`postprocess.votes`).
+SLOW_ALPHA = 0.03
+FAST_ALPHA = 0.001  #: that it lies below it; also on both sides of a provisional reference
 LARGE_BYTES = 10_000
 SMALL_FLOOR = 0.05  #: no band is narrower than this fraction of the center
-LARGE_FLOOR = 0.03  #: the same from ``LARGE_BYTES`` on
+#: The same from ``LARGE_BYTES`` on. With 3%, nights that are slow as a whole alarm too often.
+LARGE_FLOOR = 0.04
 #: Few launches can assert a factor of four at best: a virtual machine whose two CPUs are now the threads of one
 #: core and now two cores was seen to differ by 3.4 from one minute to another, with nothing else changed.
 PROVISIONAL_FLOOR = 3.0
@@ -107,8 +110,12 @@ def _width(reference: Reference, alpha: float) -> float:
     n = reference.launches
     if n < 2:
         return 0.0
-    spread, degrees = reference.moderated
-    return float(stdtrit(degrees, 1.0 - alpha)) * spread * math.sqrt(1.0 + 1.0 / n)
+    return float(prediction(*reference.moderated, n, alpha))
+
+
+def prediction(spread: Any, degrees: Any, launches: int, alpha: float) -> Any:
+    """Distance of the one-sided prediction limit from the mean of so many launches; numbers or arrays."""
+    return stdtrit(degrees, 1.0 - alpha) * spread * math.sqrt(1.0 + 1.0 / launches)
 
 
 def _floor(reference: Reference, resolution: float) -> float:

@@ -1,34 +1,34 @@
 """Whether a case that looks slow is slow: it is measured again in fresh launches before anyone is alarmed.
 
-One launch in a hundred leaves its band on a healthy machine, which in a night of a thousand cases is ten.
-Three of at most five fresh launches must say the same: what leaves its band by chance does not do so again.
-With three rather than two, simulated nights (``tests/simulated_nights.py``) have a third to a half of the false
-alarms and miss no more; a better look at fewer cases is what a launch is best spent on.
+Three launches in a hundred leave their band on a healthy machine, which in a night of a thousand cases is up
+to thirty. Five of at most six fresh launches must say the same, and two that do not clear it
+(:mod:`postprocess.votes`): what leaves its band by chance does not do so again and again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 
-from postprocess.cases import Case
+from postprocess import votes
+from postprocess.cases import Case, named
+from postprocess.common_cause import CommonCause, common_causes
+from postprocess.common_doubt import Doubt, told
+from postprocess.common_words import sentence
 from postprocess.errors import UsageError
 from postprocess.formats import plural, quantity
 from postprocess.judgement import Finished, case_verdict
 from postprocess.progress import Progress
 from postprocess.reference_book import ReferenceBook
 from postprocess.reframe_driver import Selection
+from postprocess.second_look import AGAIN, looks
 from postprocess.verdicts import HEALTHY, CaseResult, Verdict
 
-NEEDED = 3  #: fresh launches that must say the same; so five at most decide
-COMMON_SHARE = (
-    0.2  #: of a partition's judged cases: so many are not slow by chance, nor each by itself
-)
-COMMON_CASES = 10  #: slow ones at least, before one cause is spoken of
-JUDGED = (Verdict.PASS, Verdict.REGRESSED, Verdict.FAST, Verdict.PROVISIONAL)
+SICK_CASES = 3  #: slow on the same hosts, and fine on others, before the hosts are named
 
 Measure = Callable[[Selection], Sequence[Finished]]
+Since = Callable[[CommonCause], str]
 
 
 @dataclass
@@ -36,29 +36,41 @@ class Suspect:
     """A case that one launch called regressed, and what fresh launches say of it."""
 
     result: CaseResult
+    hosts: tuple[str, ...] = ()  #: that it was slow on
     slow: list[str] = field(
         default_factory=list
     )  #: values beyond the same limit, or why there is none
     fine: list[str] = field(default_factory=list)  #: values that are not
+    elsewhere: bool = False  #: whether all of those were measured on other hosts
+
+    @property
+    def cleared(self) -> bool:
+        """Whether enough fresh launches say that it is not slow."""
+        return bool(votes.cleared(len(self.fine)))
 
     @property
     def decided(self) -> bool:
         """Whether another launch could change nothing."""
-        return max(len(self.slow), len(self.fine)) >= NEEDED
+        return bool(votes.decided(len(self.slow), len(self.fine)))
 
-    def hear(self, said: CaseResult | None) -> None:
-        """Count what a fresh launch says. What did not arrive clears nobody."""
+    def hear(self, said: CaseResult | None, hosts: Sequence[str] = ()) -> None:
+        """Count what a fresh launch on these hosts says. What did not arrive clears nobody."""
         if said is None or said.value is None:
             self.slow.append(f"no value ({said.reason if said else 'it did not run'})")
         else:
-            votes = self.fine if said.verdict in HEALTHY else self.slow
-            votes.append(quantity(said.value, said.unit))
+            side = self.fine if said.verdict in HEALTHY else self.slow
+            side.append(quantity(said.value, said.unit))
+            if side is self.fine:
+                other = bool(hosts) and not {*hosts} & {*self.hosts}
+                self.elsewhere = other and (self.elsewhere or len(self.fine) == 1)
 
     def verdict(self) -> CaseResult:
         """The result of all launches together."""
         heard = plural(len(self.slow) + len(self.fine), "fresh launch", "es")
-        if len(self.fine) >= NEEDED:
-            reason = f"{self.result.reason}; {len(self.fine)} of {heard} were not: {', '.join(self.fine)}"
+        if self.cleared:
+            where = f" on other nodes than {', '.join(self.hosts)}" if self.elsewhere else ""
+            told = f"{len(self.fine)} of {heard}{where} were not: {', '.join(self.fine)}"
+            reason = f"{self.result.reason}; {told}"
             return replace(self.result, verdict=Verdict.CLEARED, reason=reason)
         reason = (
             f"{self.result.reason}; so were {len(self.slow)} of {heard}: {', '.join(self.slow)}"
@@ -68,86 +80,134 @@ class Suspect:
 
 def confirmed(
     results: Sequence[CaseResult],
+    finished: Sequence[Finished],
     book: ReferenceBook,
     selection: Selection,
     measure: Measure,
     progress: Progress,
+    since: Since = lambda _: "",
 ) -> list[CaseResult]:
     """The same results, in which what looked slow is ``regressed`` or ``cleared`` after a second look.
 
+    :param finished: the launches behind the results
     :param selection: what the session ran
     :param measure: runs a selection in fresh launches and returns what became of them
+    :param since: says of a common cause when it began; empty if it is not known
     """
-    suspects = {each.case: Suspect(each) for each in suspected(results, book, progress)}
-    for launches in (NEEDED, *(NEEDED - 1) * (1,)):
-        undecided = [case for case, each in suspects.items() if not each.decided]
-        for some in families(undecided):
-            listen([suspects[case] for case in some], launches, book, selection, measure, progress)
-    return [suspects[r.case].verdict() if r.case in suspects else r for r in results]
+    hosts = hosts_of(finished)
+    doubts = [Doubt(cause) for cause in common_causes(results, book, hosts)]
+    explained = {case for doubt in doubts for case in doubt.cause.explained}
+    slow = suspected(results, book)
+    alone = [Suspect(each, hosts.get(each.case, ())) for each in slow if each.case not in explained]
+    look_again(alone, doubts, hosts, book, selection, measure, progress)
+    causes = say_causes(doubts, since, progress)
+    explained = {case for cause in causes for case in cause.explained}
+    known = explained | {each.result.case for each in alone}
+    left = [Suspect(each, hosts.get(each.case, ())) for each in slow if each.case not in known]
+    look_again(left, [], hosts, book, selection, measure, progress)
+    suspects = [*alone, *left]
+    say_of_nodes(suspects, progress)
+    after = {suspect.result.case: suspect.verdict() for suspect in suspects}
+    return told([after.get(each.case, each) for each in results], causes)
 
 
-def suspected(
-    results: Sequence[CaseResult], book: ReferenceBook, progress: Progress
-) -> Iterable[CaseResult]:
-    """The cases to look at again: none where one cause slows a whole partition, and none of exact time."""
-    for partition, some in groupby(results, key=lambda each: each.case.partition):
-        judged = [each for each in some if each.verdict in JUDGED]
-        slow = [each for each in judged if each.verdict == Verdict.REGRESSED]
-        if len(slow) >= COMMON_CASES and len(slow) > COMMON_SHARE * len(judged):
-            progress.note(
-                f"{partition}: {len(slow)} of {plural(len(judged), 'case')} are slower than their bands allow: "
-                "one cause is likelier than so many, and they were not measured again"
-            )
-            continue
-        for each in slow:
-            reference = book.reference(each.case)
-            if reference and not reference.exact:
-                yield each
-
-
-def families(cases: Sequence[Case]) -> Iterable[list[Case]]:
-    """Cases that one selection takes together: of one program, environment and partition."""
-
-    def place(case: Case) -> tuple[str, str, str]:
-        return case.partition, case.environment, case.program
-
-    for _, some in groupby(sorted(cases, key=place), key=place):
-        yield list(some)
-
-
-def listen(
+def look_again(
     suspects: Sequence[Suspect],
-    launches: int,
+    doubts: Sequence[Doubt],
+    hosts: Mapping[Case, tuple[str, ...]],
     book: ReferenceBook,
     selection: Selection,
     measure: Measure,
     progress: Progress,
 ) -> None:
-    """Measure the routines of some suspects again, and let each launch say what it has to say."""
-    cases = [each.result.case for each in suspects]
-    routines = sorted({case.routine for case in cases})
-    progress.say(f"slow: {', '.join(routines)} of {cases[0].program}: is measured again")
+    """Fresh launches until all suspects and all causes that are in doubt are decided."""
+    for launches in votes.PASSES:
+        undecided = [suspect for suspect in suspects if not suspect.decided]
+        unclear = [doubt for doubt in doubts if not doubt.decided]
+        cases = {suspect.result.case for suspect in undecided}
+        cases |= {case for doubt in unclear for case in doubt.cause.witnesses}
+        if not cases:
+            break
+        places = {case: hosts.get(case, ()) for case in sorted(cases)}
+        fresh = measured_again(places, launches, selection, measure, progress)
+        for suspect in undecided:
+            listen(suspect, launches, fresh or [], book)
+        for doubt in unclear:
+            doubt.listen(launches, fresh or [], book)
+        if fresh is None:
+            break
+
+
+def say_causes(doubts: Sequence[Doubt], since: Since, progress: Progress) -> list[CommonCause]:
+    """Tell every common cause once. Those that fresh launches do not refute stand."""
+    for doubt in doubts:
+        end = (
+            "; fresh launches do not show it, and each case stands by itself"
+            if doubt.refuted
+            else ""
+        )
+        cause = replace(doubt.cause, since="" if doubt.refuted else since(doubt.cause))
+        progress.note(f"{sentence(cause)}{end}")
+    return [doubt.cause for doubt in doubts if not doubt.refuted]
+
+
+def hosts_of(finished: Iterable[Finished]) -> dict[Case, tuple[str, ...]]:
+    """The hosts that each case ran on."""
+    found: dict[Case, set[str]] = {}
+    for each in finished:
+        for case in each.launch.cases:
+            found.setdefault(case, set()).update(host["name"] for host in each.run.get("hosts", ()))
+    return {case: tuple(sorted(names)) for case, names in found.items()}
+
+
+def suspected(results: Sequence[CaseResult], book: ReferenceBook) -> list[CaseResult]:
+    """The cases that are slow, without those of exact time, which repeats."""
+    slow = [each for each in results if each.verdict == Verdict.REGRESSED]
+    references = {each.case: book.reference(each.case) for each in slow}
+    return [each for each in slow if (known := references[each.case]) and not known.exact]
+
+
+def measured_again(
+    places: Mapping[Case, tuple[str, ...]],
+    launches: int,
+    selection: Selection,
+    measure: Measure,
+    progress: Progress,
+) -> Sequence[Finished] | None:
+    """Fresh launches of all these, each with the hosts that it was slow on; None if they cannot be made."""
+    what = plural(len(places), "case")
+    progress.say(f"slow: {named(list(places))}; measuring {what} again")
     try:
-        finished = measure(again(selection, cases, launches))
+        return measure(again(selection, places, launches))
     except UsageError as error:
         progress.note(f"could not be measured again: {error}")
-        finished = []
-    for suspect in suspects:
-        heard = [each for each in finished if suspect.result.case in each.launch.cases]
-        for each in heard[:launches]:
-            suspect.hear(case_verdict(suspect.result.case, [each], book))
-        for _ in range(launches - len(heard)):
-            suspect.hear(None)
+        return None
 
 
-def again(selection: Selection, cases: Sequence[Case], launches: int) -> Selection:
-    """The selection, cut down to the routines and process counts of some cases of one program and place."""
-    first = cases[0]
-    choice = selection.choice | {
-        "programs": [first.program],
-        "partitions": [first.partition],
-        "routines": sorted({case.routine for case in cases}),
-        "processes": sorted({case.processes for case in cases}),
-    }
-    environments = [first.environment]
+def listen(suspect: Suspect, launches: int, fresh: Sequence[Finished], book: ReferenceBook) -> None:
+    """Let each fresh launch say what it has to say of a suspect; one that did not come says so too."""
+    case = suspect.result.case
+    heard = [each for each in fresh if case in each.launch.cases][:launches]
+    for each in heard:
+        suspect.hear(case_verdict(case, [each], book), hosts_of([each])[case])
+    for _ in range(launches - len(heard)):
+        suspect.hear(None)
+
+
+def again(selection: Selection, places: Mapping[Case, tuple[str, ...]], launches: int) -> Selection:
+    """The selection, cut down to the routines of some cases, each where it was slow."""
+    choice = selection.choice | {AGAIN: looks(places, places)}
+    environments = sorted({case.environment for case in places})
     return replace(selection, environments=environments, choice=choice, launches=launches)
+
+
+def say_of_nodes(suspects: Sequence[Suspect], progress: Progress) -> None:
+    """Name the hosts on which several cases were slow that were fine elsewhere: a sick node looks so."""
+    cleared = [suspect for suspect in suspects if suspect.cleared and suspect.elsewhere]
+    together = Counter(suspect.hosts for suspect in cleared)
+    for hosts, number in sorted(together.items()):
+        if number >= SICK_CASES:
+            progress.note(
+                f"{', '.join(hosts)}: {number} cases were slow there, and not on other nodes: "
+                "./plumbline links finds sick nodes"
+            )

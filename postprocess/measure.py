@@ -17,6 +17,7 @@ from postprocess.plan import PlannedLaunch, planned_cases, read_plan
 from postprocess.programs import Program, read_program
 from postprocess.progress import Progress
 from postprocess.reframe_driver import SESSION, Reframe, Selection
+from postprocess.second_look import AGAIN
 from site_configs.slurm_jobs import SlurmError
 
 #: ReFrame's line for the end of a test: result, how many of how many, and the test's name with its
@@ -73,6 +74,8 @@ def without_case(selection: Selection, launches: Sequence[PlannedLaunch]) -> Ite
     """The parts of a selection that the plan has nothing of: not even a part may be lost."""
     cases = planned_cases(launches)
     choice = selection.choice
+    if AGAIN in choice and cases:
+        return  # a second look is at some of what was selected; who takes it misses what does not come
     environments = {case.environment for case in cases}
     sought = [
         ("--environment", selection.environments, environments),

@@ -7,6 +7,7 @@ from reframe.core.builtins import run_after, run_before, variable
 from reframe.utility import typecheck as typ
 
 from postprocess.cases import Case
+from postprocess.controls import CONTROLS
 from postprocess.plan import PlannedLaunch, Skip
 from postprocess.record_schema import CACHES
 from reframe_checks.choice import chosen, within
@@ -84,6 +85,7 @@ class MpicostCheck(Measuring):
         return chosen("cache", CACHES[0]) in CACHES and any(
             self.partners(routine) and self.chosen_sizes(routine)
             for routine in self.chosen_routines()
+            if not (part.extras["exact"] and routine in CONTROLS)
         )
 
     def planned_launches(self) -> list[PlannedLaunch]:
@@ -139,7 +141,8 @@ class MpicostCheck(Measuring):
 
     def chosen_routines(self) -> list[str]:
         """The routines of the family that are measured."""
-        return [routine for routine in self.table if not self.routines or routine in self.routines]
+        wanted = self.routines or self.table
+        return [each for each in self.table if each in wanted and self.is_doubted(each)]
 
     def chosen_peers(self) -> list[int]:
         """The partners that were chosen, as far as there are so many processes; empty for all."""
@@ -155,7 +158,8 @@ class MpicostCheck(Measuring):
         """The sizes at which a routine of the family is measured."""
         own = self.table[routine]
         asked = [size for size in self.sizes if size % 8 == 0]  # the payload is 8-byte numbers
-        sizes = own if own == [0] else asked if self.sizes else own
+        kept = own == [0] or routine in CONTROLS or not self.sizes
+        sizes = own if kept else asked
         limits = {} if self.routines else self.left_out_above
         return [size for size in sizes if within(limits, routine, size, self.processes)]
 
@@ -164,7 +168,10 @@ class MpicostCheck(Measuring):
 
         They follow from the declaration alone, and never from what a program printed.
         """
+        exact = self.current_partition.extras["exact"]
         for routine in self.chosen_routines():
+            if exact and routine in CONTROLS:
+                continue
             for size in self.chosen_sizes(routine):
                 for peer in self.partners(routine):
                     yield self.case(

@@ -189,6 +189,7 @@ class ReferenceBenchmarks(Measuring):
             each
             for each in wanted
             if (not self.routines or each.routine in self.routines)
+            and self.is_doubted(each.routine)
             and (not sync or each.sync == sync)
             and (not peers or each.peer in peers)
         ]

@@ -1,134 +1,208 @@
-"""False alarms and power of the nightly verdict, by simulation: ``python -m tests.simulated_nights``.
+"""False alarms and power of the nightly verdict, by simulation: ``python -m tests.simulated_nights [NIGHTS]``.
 
 1,000 cases whose spreads between launches have a median of 2% (0.5 on the logarithm of the spread), and an
-effect of each night of 1%, common to all of its launches, reruns too. Prior and limits are the package's own.
+effect of each night of 1%, common to all of its launches, fresh ones too. Prior, limits and votes are the
+package's own functions; beside its rule stand those of the field, on the very same launches.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
-from postprocess.bands import SLOW_ALPHA, SMALL_FLOOR
-from postprocess.confirmation import NEEDED
+from postprocess import votes
+from postprocess.bands import LARGE_FLOOR, SLOW_ALPHA, SMALL_FLOOR, prediction
 from postprocess.moderation import fitted
 
 CASES, MEDIAN, SCATTER, NIGHT_EFFECT = 1_000, 0.02, 0.5, 0.01
-Noise = Callable[[np.random.Generator, tuple[int, ...]], NDArray[np.float64]]
+CALIBRATIONS = (5, 10, 20, 30)  #: launches
+RESIDUALS = Path(__file__).with_name("launch_residuals.csv")
+Numbers = NDArray[np.float64]
+Booleans = NDArray[np.bool_]
+#: What a rule says of the cases of a night: which are regressed, and how many fresh launches it took of each.
+Verdicts = tuple[Booleans, NDArray[np.int64]]
+Noise = Callable[[np.random.Generator, tuple[int, int]], Numbers]
 
 
-def normal(random: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Of unit variance."""
+def normal(random: np.random.Generator, shape: tuple[int, int]) -> Numbers:
+    """Of unit variance, by case and launch."""
     return random.normal(size=shape)
 
 
-def heavy(random: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float64]:
+def heavy(random: np.random.Generator, shape: tuple[int, int]) -> Numbers:
     """Student's t of four degrees of freedom, scaled to unit variance."""
     return random.standard_t(4, size=shape) / math.sqrt(2)
 
 
-def skewed(random: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Normal, but one launch in twenty is slow by two to six standard deviations more."""
+def skewed(random: np.random.Generator, shape: tuple[int, int]) -> Numbers:
+    """Normal, but one launch in twenty is slow by two to six standard deviations more: 1.35 in all."""
     late = random.random(shape) < 0.05
     return random.normal(size=shape) + late * random.uniform(2, 6, size=shape)
 
 
-NOISES: dict[str, Noise] = {"normal": normal, "t4": heavy, "skewed": skewed}
+def measured(random: np.random.Generator, shape: tuple[int, int]) -> Numbers:
+    """Launches of real cases, whose residuals are of unit variance; each case keeps to one of them."""
+    rows = residuals()[random.integers(0, len(residuals()), shape[0])]
+    return np.take_along_axis(rows, random.integers(0, rows.shape[1], shape), axis=1)
+
+
+@cache
+def residuals() -> Numbers:
+    """By case and launch, as measured."""
+    return np.loadtxt(RESIDUALS, delimiter=",")
+
+
+NOISES: dict[str, Noise] = {"normal": normal, "t4": heavy, "skewed": skewed, "measured": measured}
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What the launches of a calibration say of all cases, on the logarithm."""
+
+    center: Numbers
+    spread: Numbers  #: shared among kin
+    degrees: float
+    launches: int
+
+    @classmethod
+    def of(cls, logs: Numbers) -> Calibration:
+        """:param logs: ln headline by case and launch"""
+        launches = logs.shape[1]
+        own = logs.std(axis=1, ddof=1)
+        prior = fitted(own, np.full(len(logs), launches - 1.0))
+        return cls(logs.mean(axis=1), *prior.moderate(own, launches - 1), launches)
+
+    def limit(self, alpha: float, floor: float) -> Numbers:
+        """The upper limit of each case."""
+        width = prediction(self.spread, self.degrees, self.launches, alpha)
+        return self.center + np.maximum(width, math.log1p(floor))
+
+
+@dataclass(frozen=True)
+class Night:
+    """One launch of every case, and the fresh launches that could follow."""
+
+    first: Numbers  #: ln headline by case
+    fresh: Numbers  #: and launch
+
+
+def flat(share: float) -> Callable[[Calibration, Night], Verdicts]:
+    """The field's rule: one launch, and so many percent above the center."""
+
+    def rule(known: Calibration, night: Night) -> Verdicts:
+        slow = night.first > known.center + math.log1p(share)
+        return slow, np.zeros(len(slow), dtype=int)
+
+    return rule
+
+
+def screen(known: Calibration, night: Night) -> Verdicts:
+    """The launch of the night alone, above the one percent prediction limit."""
+    slow = night.first > known.limit(0.01, 0.0)
+    return slow, np.zeros(len(slow), dtype=int)
+
+
+def two_of_three(known: Calibration, night: Night) -> Verdicts:
+    """The same, repeated by two of three fresh launches whose median is 3% above the center."""
+    limit, (slow, _) = known.limit(0.01, 0.0), screen(known, night)
+    again = night.fresh[:, :3]
+    repeated = np.sum(again > limit[:, None], axis=1) >= 2
+    large = np.median(again, axis=1) > known.center + math.log1p(0.03)
+    return slow & repeated & large, 3 * slow
+
+
+def package(known: Calibration, night: Night, floor: float = SMALL_FLOOR) -> Verdicts:
+    """The package's own, with fresh launches made in passes as it makes them."""
+    limit = known.limit(SLOW_ALPHA, floor)
+    suspects = night.first > limit
+    slow, fine, made = (np.zeros(len(limit), dtype=int) for _ in range(3))
+    for number in votes.PASSES:
+        open_ = suspects & ~votes.decided(slow, fine)
+        for _ in range(number):
+            beyond = night.fresh[np.arange(len(limit)), made] > limit
+            slow, fine, made = slow + (open_ & beyond), fine + (open_ & ~beyond), made + open_
+    return suspects & ~votes.cleared(fine), made
+
+
+RULES: Mapping[str, Callable[[Calibration, Night], Verdicts]] = {
+    "flat 5%": flat(0.05),
+    "flat 10%": flat(0.10),
+    "screen 1%": screen,
+    "2 of 3": two_of_three,
+    "plumbline": package,
+    ".. large": partial(package, floor=LARGE_FLOOR),
+}
 
 
 @dataclass(frozen=True)
 class Shares:
-    """Of the cases of a night: how many each rule calls slow."""
+    """Of all cases, averaged over nights, what a rule says."""
 
-    flat_5: float
-    flat_10: float
-    screened: float
     regressed: float
     typical: float  #: regressed, of the cases whose spread is about the median
     launches: float  #: fresh ones, per case
 
 
-def limits(logs: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Centers and upper limits of all cases on the logarithm.
-
-    :param logs: ln headline by case and launch
-    """
-    launches = logs.shape[1]
-    own = logs.std(axis=1, ddof=1)
-    degrees = np.full(len(logs), launches - 1.0)
-    spread, worth = fitted(own, degrees).moderate(own, launches - 1)
-    width = stdtrit(worth, 1 - SLOW_ALPHA) * spread * math.sqrt(1 + 1 / launches)
-    center = logs.mean(axis=1)
-    return center, center + np.maximum(width, math.log1p(SMALL_FLOOR))
+def simulated(
+    random: np.random.Generator, noise: Noise, launches: int, slower: float, effect: float
+) -> tuple[Calibration, Night, Booleans]:
+    """A calibration over as many nights as launches, a night in which all are slower, and who is typical."""
+    spread = MEDIAN * np.exp(random.normal(0, SCATTER, CASES))
+    logs = spread[:, None] * noise(random, (CASES, launches + 1 + sum(votes.PASSES)))
+    known = Calibration.of(random.normal(0, effect, launches) + logs[:, :launches])
+    tonight = logs[:, launches:] + math.log1p(slower) + random.normal(0, effect)
+    return known, Night(tonight[:, 0], tonight[:, 1:]), np.abs(spread / MEDIAN - 1) < 0.05
 
 
-def night(random: np.random.Generator, noise: Noise, launches: int, slower: float) -> Shares:
-    """One calibration over as many nights as launches, and one night in which all are slower."""
-    spread = MEDIAN * np.exp(random.normal(0, SCATTER, CASES))[:, None]
-    effects = random.normal(0, NIGHT_EFFECT, launches)
-    center, upper = limits(effects + spread * noise(random, (CASES, launches)))
-    tonight = math.log1p(slower) + random.normal(0, NIGHT_EFFECT)
-    first, *fresh = (tonight + spread * noise(random, (CASES, 2 * NEEDED))).T
-    screened = first > upper
-    slow, launches = votes([values > upper for values in fresh])
-    confirmed, typical = screened & slow, np.abs(spread[:, 0] / MEDIAN - 1) < 0.05
-    return Shares(
-        flat_5=float(np.mean(first - center > math.log(1.05))),
-        flat_10=float(np.mean(first - center > math.log(1.10))),
-        screened=float(screened.mean()),
-        regressed=float(confirmed.mean()),
-        typical=float(confirmed[typical].mean()),
-        launches=float(np.mean(launches * screened)),
-    )
-
-
-def votes(beyond: list[NDArray[np.bool_]]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Which cases NEEDED fresh launches call slow before as many do not, and how many were made of each."""
-    slow = np.zeros(len(beyond[0]), dtype=int)
-    fine, made = slow.copy(), slow.copy()
-    for each in beyond:
-        undecided = np.maximum(slow, fine) < NEEDED
-        slow, fine, made = slow + (undecided & each), fine + (undecided & ~each), made + undecided
-    return slow >= NEEDED, made
-
-
-def mean(nights: int, noise: Noise, launches: int, slower: float = 0.0) -> Shares:
-    """The average of many nights, each after a calibration of its own."""
+def mean(
+    nights: int, noise: Noise, launches: int, slower: float = 0.0, effect: float = NIGHT_EFFECT
+) -> dict[str, Shares]:
+    """What each rule says on the average of many nights, each after a calibration of its own."""
     random = np.random.default_rng(20261121)
-    found = [night(random, noise, launches, slower) for _ in range(nights)]
-    names = Shares.__annotations__
-    return Shares(
-        **{name: float(np.mean([getattr(each, name) for each in found])) for name in names}
-    )
+    found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in RULES}
+    for _ in range(nights):
+        known, night, typical = simulated(random, noise, launches, slower, effect)
+        for name, rule in RULES.items():
+            slow, made = rule(known, night)
+            found[name].append((slow.mean(), slow[typical].mean(), made.mean()))
+    return {name: Shares(*map(float, np.mean(each, axis=0))) for name, each in found.items()}
 
 
 def main(nights: int) -> None:
     """Print the table."""
-    print(f"{nights} nights of {CASES} cases; false alarms per 1,000 cases and night")
     print(
-        "+10%* is the power at +10% for cases whose spread is 2%; launches are fresh ones per 1,000 cases"
+        f"{nights} nights of {CASES} cases. 'false': regressed per 1,000 healthy cases and night."
     )
-    names = ("noise", "calibration", "flat 5%", "flat 10%", "screened", "regressed", "launches")
-    print("".join(f"{name:>12}" for name in (*names, "+5%", "+10%", "+20%", "+10%*")))
-    for name, noise in NOISES.items():
-        for launches in (5, 10, 20, 30):
-            none = mean(nights, noise, launches)
-            shares = (none.flat_5, none.flat_10, none.screened, none.regressed, none.launches)
-            slow = [mean(max(nights // 10, 1), noise, launches, by) for by in (0.05, 0.1, 0.2)]
-            power = [*(each.regressed for each in slow), slow[1].typical]
-            alarms = [f"{1000 * each:.3f}" for each in shares]
-            print(
-                "".join(
-                    f"{word:>12}"
-                    for word in (name, launches, *alarms, *(f"{p:.3f}" for p in power))
-                )
-            )
+    print("'launches': fresh ones per 1,000 healthy cases. +10%*: cases whose spread is 2%.")
+    print("'large': the package's rule for large messages, whose bands may be narrower.")
+    heads = ("false", "launches", "+5%", "+10%", "+20%", "+10%*")
+    print(
+        f"{'noise':10}{'calibration':>12}  {'rule':10}" + "".join(f"{name:>10}" for name in heads)
+    )
+    for name in NOISES:
+        for launches in CALIBRATIONS:
+            rows(nights, name, launches, NIGHT_EFFECT)
+    print("without an effect of the night:")
+    for name in NOISES:
+        rows(nights, name, 20, 0.0)
+
+
+def rows(nights: int, name: str, launches: int, effect: float) -> None:
+    """Print what each rule says after calibrations of so many launches."""
+    shifts = (0.0, 0.05, 0.1, 0.2)
+    none, *slow = (mean(nights, NOISES[name], launches, by, effect) for by in shifts)
+    for rule in RULES:
+        power = [*(each[rule].regressed for each in slow), slow[1][rule].typical]
+        numbers = [1000 * none[rule].regressed, 1000 * none[rule].launches, *power]
+        cells = "".join(f"{number:10.3f}" for number in numbers)
+        print(f"{name:10}{launches:12}  {rule:10}{cells}", flush=True)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from launch_samples import case
 from numpy.random import Generator
 from scipy.special import polygamma
 
-from postprocess.bands import band
+from postprocess.bands import SLOW_ALPHA, band
 from postprocess.calibration import calibrate
 from postprocess.cases import Case
 from postprocess.moderation import ENOUGH_KIN, MOST_DEGREES, inverse_trigamma, prior, with_priors
@@ -116,7 +116,7 @@ def exceeded(launches: int, shared: bool, slower: float = 0.0) -> float:
 
 @pytest.mark.parametrize("launches", [10, 20])
 def test_bands_of_shared_spread_are_left_as_often_as_they_say(launches: int):
-    assert exceeded(launches, shared=True) == pytest.approx(0.01, abs=0.004)
+    assert exceeded(launches, shared=True) == pytest.approx(SLOW_ALPHA, abs=0.006)
 
 
 def test_shared_spread_sees_more():

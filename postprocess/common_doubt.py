@@ -1,0 +1,82 @@
+"""Whether a common cause is there in fresh launches too, and what follows for the cases.
+
+A few precise cases and the controls stand for all: measuring everything again would cost another night.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from postprocess import votes
+from postprocess.cases import Case
+from postprocess.common_cause import CommonCause
+from postprocess.common_words import brief
+from postprocess.judgement import Finished, case_verdict
+from postprocess.reference_book import ReferenceBook
+from postprocess.verdicts import COMMON_CAUSE, CaseResult, Verdict
+
+
+@dataclass
+class Doubt:
+    """A common cause, and how many fresh launches of its witnesses show it or do not."""
+
+    cause: CommonCause
+    slow: int = 0
+    fine: int = 0
+
+    @property
+    def refuted(self) -> bool:
+        """Whether enough fresh launches say that it is not there."""
+        return votes.cleared(self.fine)
+
+    @property
+    def decided(self) -> bool:
+        """Whether another launch could change nothing, or there is nothing to measure."""
+        return not self.cause.witnesses or votes.decided(self.slow, self.fine)
+
+    def hear(self, factors: Sequence[float]) -> None:
+        """Count what a fresh launch says: by how much the witnesses are slower, as far as they came.
+
+        What did not arrive refutes nothing: it counts as slow.
+        """
+        missing = len(self.cause.witnesses) - len(factors)
+        middle = median([*factors, *missing * [math.inf]]) if self.cause.witnesses else math.inf
+        if math.log(middle) < math.log1p(self.cause.shift) / 2:
+            self.fine += 1
+        else:
+            self.slow += 1
+
+    def listen(self, launches: int, fresh: Iterable[Finished], book: ReferenceBook) -> None:
+        """Let each of so many fresh launches say what it has to say."""
+        by_number: dict[int, list[float]] = {}
+        for each in fresh:
+            for case in self.cause.witnesses:
+                said = case_verdict(case, [each], book) if case in each.launch.cases else None
+                if said and said.slowdown:
+                    by_number.setdefault(each.launch.number, []).append(said.slowdown)
+        heard = list(by_number.values())[:launches]
+        for factors in (*heard, *([] for _ in range(launches - len(heard)))):
+            self.hear(factors)
+
+
+def told(results: Sequence[CaseResult], causes: Sequence[CommonCause]) -> list[CaseResult]:
+    """The same results after causes that fresh launches have shown: nothing that is slow by them passes.
+
+    Where the median case is slower but hardly one is beyond its own band, the witnesses fail for all.
+    """
+    reasons: dict[Case, str] = {}
+    for cause in causes:
+        marked = {*cause.explained, *(cause.witnesses if cause.clear else ())}
+        reasons |= {case: f"{COMMON_CAUSE}: {brief(cause)}" for case in marked}
+    return [_because(each, reasons) for each in results]
+
+
+def _because(result: CaseResult, reasons: Mapping[Case, str]) -> CaseResult:
+    if result.case not in reasons:
+        return result
+    own = result.reason or "within its own band"
+    reason = f"{reasons[result.case]}; {own}"
+    return replace(result, verdict=Verdict.REGRESSED, reason=reason)

@@ -1,0 +1,220 @@
+"""A common cause in a night: measured again by a few cases for all, and told once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from common_samples import Noise, calibrated, cases, judged, night
+from launch_samples import planned
+from rich.console import Console
+
+from postprocess import common_doubt, common_since, confirmation, overview
+from postprocess.cases import Case
+from postprocess.common_cause import CommonCause, common_causes
+from postprocess.common_since import since, since_in
+from postprocess.confirmation import Measure, confirmed
+from postprocess.errors import UsageError
+from postprocess.judgement import Finished
+from postprocess.launches import Outcome
+from postprocess.progress import Progress
+from postprocess.reference_book import ReferenceBook
+from postprocess.reframe_driver import Selection
+from postprocess.second_look import AGAIN
+from postprocess.store import StoreError
+from postprocess.verdicts import COMMON_CAUSE, CaseResult, Verdict
+from postprocess.votes import PASSES
+
+SITE = Selection(Path("site_configs/local.py"))
+QUIET = Noise(night=0.003, launch=0.003, own=0.02)
+
+
+@pytest.fixture
+def progress() -> Progress:
+    return Progress(Console(quiet=True))
+
+
+def slower_night(by: float = 0.07) -> tuple[list[CaseResult], ReferenceBook]:
+    """A night in which everything is slower, with the references it is held against."""
+    random = np.random.default_rng(1)
+    book = calibrated(random, cases(), QUIET)
+    return night(random, cases(), book, QUIET, lambda _: by), book
+
+
+def fresh(
+    results: Sequence[CaseResult], monkeypatch, factor: Callable[[Case], float]
+) -> tuple[Measure, list[Selection]]:
+    """What measures again, and what it was asked; each case is so many times as slow as its reference."""
+    asked: list[Selection] = []
+    references = {each.case: each.reference for each in results}
+
+    def measure(selection: Selection) -> list[Finished]:
+        asked.append(selection)
+        done = Finished(planned(cases=tuple(references)), Outcome(None), 1.0, "stage", {})
+        return [
+            replace(done, launch=replace(done.launch, number=number + 1))
+            for number in range(selection.launches)
+        ]
+
+    def said(one: Case, _: Sequence[Finished], book: ReferenceBook) -> CaseResult:
+        return judged(one, book, references[one] * factor(one))
+
+    monkeypatch.setattr(confirmation, "case_verdict", said)
+    monkeypatch.setattr(common_doubt, "case_verdict", said)
+    return measure, asked
+
+
+def beyond(results: Sequence[CaseResult]) -> set[Case]:
+    """The cases that are regressed."""
+    return {each.case for each in results if each.verdict == Verdict.REGRESSED}
+
+
+def test_it_is_told_once_and_a_few_cases_stand_for_all(progress: Progress, monkeypatch):
+    """Else every case of a night would be measured up to six times more."""
+    results, book = slower_night()
+    measure, asked = fresh(results, monkeypatch, lambda _: 1.07)
+    after = confirmed(results, [], book, SITE, measure, progress, lambda _: "since ever")
+    (note,) = progress.notes
+    assert note.startswith(
+        "cpu: everything 7% slower (median of 126 cases), since ever: the machine"
+    )
+    assert [each.case for each in after] == [each.case for each in results]
+    folded = {each.case for each in after if each.reason.startswith(COMMON_CAUSE)}
+    assert folded <= beyond(after)
+    assert len(folded) > 0.8 * len(beyond(results))
+    assert max(len(each.choice[AGAIN]) for each in asked) < 0.3 * len(results)
+
+
+def test_what_sticks_out_is_confirmed_by_itself(progress: Progress, monkeypatch):
+    results, book = slower_night()
+    bad = results[5].case
+    results[5] = judged(bad, book, 2 * results[5].reference)
+    measure, _ = fresh(results, monkeypatch, lambda one: 2.0 if one == bad else 1.07)
+    after = {each.case: each for each in confirmed(results, [], book, SITE, measure, progress)}
+    assert after[bad].verdict == Verdict.REGRESSED
+    assert "fresh launches" in after[bad].reason
+    assert not after[bad].reason.startswith(COMMON_CAUSE)
+
+
+def test_what_fresh_launches_do_not_show_leaves_each_case_to_itself(
+    progress: Progress, monkeypatch
+):
+    results, book = slower_night()
+    measure, asked = fresh(results, monkeypatch, lambda _: 1.0)
+    after = confirmed(results, [], book, SITE, measure, progress)
+    (note,) = progress.notes
+    assert note.endswith("fresh launches do not show it, and each case stands by itself")
+    assert {each.case for each in after if each.verdict == Verdict.CLEARED} == beyond(results)
+    assert not beyond(after)
+    assert len(asked) == 2  # the witnesses, then all that was slow
+
+
+def test_what_cannot_be_measured_again_stands(progress: Progress):
+    def refuse(_: Selection) -> list[Finished]:
+        raise UsageError("the site is gone")
+
+    results, book = slower_night()
+    after = confirmed(results, [], book, SITE, refuse, progress)
+    assert beyond(results) <= beyond(after)
+
+
+def test_a_shift_within_all_bands_is_measured_again_too(progress: Progress, monkeypatch):
+    results, book = slower_night()
+    results = [replace(each, verdict=Verdict.PASS, reason="") for each in results]
+    measure, asked = fresh(results, monkeypatch, lambda _: 1.07)
+    after = confirmed(results, [], book, SITE, measure, progress)
+    assert [each.launches for each in asked] == list(PASSES)[: len(asked)]
+    (cause,) = common_causes(results, book, {})
+    assert beyond(after) == {*cause.witnesses}
+
+
+# --- what people see ---
+
+
+def test_the_cases_of_a_cause_are_folded_behind_the_first_few():
+    results, book = slower_night()
+    after = common_doubt.told(results, common_causes(results, book, {}))
+    named = [each for each in after if each.verdict == Verdict.REGRESSED]
+    shared = [each for each in named if overview.common_cause(each)]
+    left = overview.folded(named)
+    assert len(shared) > 50
+    assert len(left) == overview.MOST_OF_CAUSE + len(named) - len(shared)
+    (together,) = [each for each in overview.troubles(named) if len(each.results) > 1]
+    assert len(together.results) == len(shared)
+    assert together.reason.startswith(f"{COMMON_CAUSE}: cpu: everything 7% slower")
+    assert ";" not in together.reason
+
+
+# --- since when ---
+
+
+def told_by(nights: Sequence[tuple[str, float, str]], cause: CommonCause, mode="nightly"):
+    """A history in which all cases of a cause were so many times as slow as their references."""
+    rows = [
+        {
+            "session": started,
+            "started_utc": f"{started}T01:00:00Z",
+            "mode": mode,
+            "key": each.case.key,
+            "value": factor * each.result.reference,
+            "hosts": hosts,
+        }
+        for started, factor, hosts in nights
+        for each in cause.members
+    ]
+    return pl.DataFrame(
+        rows, schema=dict.fromkeys(common_since.COLUMNS, pl.String) | {"value": pl.Float64}
+    )
+
+
+@pytest.fixture(scope="module")
+def cause() -> CommonCause:
+    results, book = slower_night()
+    (found,) = common_causes(results, book, dict.fromkeys(cases(), ("n1", "n2")))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("nights", "words"),
+    [
+        ([], ""),
+        ([("2026-11-18", 1.0, "n1,n2")], "since this night (not yet 2026-11-18)"),
+        ([("2026-11-18", 1.0, "n3,n4")], "since this night (not yet 2026-11-18, on n3, n4)"),
+        (
+            [("2026-11-18", 1.0, "n3"), ("2026-11-19", 1.07, "n1"), ("2026-11-20", 1.06, "n1")],
+            "since 2026-11-19 (not yet 2026-11-18, on n3)",
+        ),
+        ([("2026-11-19", 1.07, "n1"), ("2026-11-18", 1.08, "n1")], "since 2026-11-18 or before"),
+        (
+            [("2026-11-17", 1.07, "n1"), ("2026-11-18", 1.0, ""), ("2026-11-19", 1.07, "n1")],
+            "since 2026-11-19 (not yet 2026-11-18)",
+        ),
+    ],
+)
+def test_history_says_since_when(cause: CommonCause, nights, words: str):
+    assert since(cause, told_by(nights, cause)) == words
+
+
+def test_what_was_no_night_says_nothing(cause: CommonCause):
+    assert since(cause, told_by([("2026-11-18", 1.0, "n1")], cause, "calibrate")) == ""
+
+
+def test_a_night_with_few_of_the_cases_says_nothing(cause: CommonCause):
+    history = told_by([("2026-11-18", 1.0, "n1")], cause)
+    assert since(cause, history.head(len(cause.members) // 2 - 1)) == ""
+
+
+def test_a_store_that_is_empty_or_damaged_hides_nothing(
+    cause: CommonCause, tmp_path: Path, monkeypatch
+):
+    assert since_in(tmp_path, cause) == ""
+
+    def damaged(*_, **__):
+        raise StoreError("x.parquet: damaged")
+
+    monkeypatch.setattr(common_since, "headlines", damaged)
+    assert since_in(tmp_path, cause) == ""
