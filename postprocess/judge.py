@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 
 from postprocess.bands import Band, band, condemns
 from postprocess.cases import Case
+from postprocess.detectability import detectable
 from postprocess.formats import compared, plural, quantity
 from postprocess.measurement import Measurement
 from postprocess.references import ENOUGH_LAUNCHES, Reference
@@ -40,6 +41,7 @@ def judge(
         return replace(result, verdict=Verdict.NOT_COMPARABLE, reason=difference)
     limits = band(reference, resolution)
     verdict, reason = _against(measured, reference, limits)
+    spread, degrees = (None, None) if limits.blind else map(float, reference.moderated)
     return replace(
         result,
         verdict=verdict,
@@ -47,6 +49,9 @@ def judge(
         reference=reference.center,
         band=(limits.lower, limits.upper),
         reference_launches=reference.launches,
+        detectable=detectable(reference, limits, measured),
+        spread=spread,
+        degrees=degrees,
     )
 
 

@@ -13,6 +13,8 @@ from markupsafe import Markup
 from postprocess import atomic, formats, harmless, legend, overview, plots, series, sizes, trials
 from postprocess.errors import UsageError
 from postprocess.grid import grid
+from postprocess.misses import BOUNDS, CLASSES, misses
+from postprocess.sharpening import TARGET
 from postprocess.summaries import SessionSummary, load_summary
 from postprocess.verdicts import CaseResult, Verdict, count, is_healthy
 
@@ -126,6 +128,9 @@ def _context(summary: SessionSummary) -> dict[str, Any]:
         "skipped": overview.reasons(summary.results, Verdict.SKIPPED),
         "grid": grid(summary, MOST_ROWS),
         "whole_grid": grid(summary),
+        "misses": misses(summary),
+        "classes": CLASSES,
+        "classes_seen": BOUNDS.index(TARGET) + 1,
         "places": overview.varying(summary.results, PLACES),
         "qualifiers": _qualifiers(summary.results),
         "processes": sorted({r.case.processes for r in summary.results}),
@@ -177,6 +182,7 @@ def _environment(**options: Any) -> jinja2.Environment:
     environment.globals.update(
         plural=formats.plural,
         ratio=_finished(formats.ratio),
+        percent=_finished(formats.percent),
         number=_finished(formats.number),
         quantity=_finished(formats.quantity),
         band=_finished(formats.band),

@@ -12,10 +12,11 @@ from postprocess.cases import Case
 from postprocess.errors import UsageError
 from postprocess.statistics import Summary
 from postprocess.strict_json import Entry
-from postprocess.verdicts import CaseResult, Verdict, count, is_healthy
+from postprocess.verdicts import CaseResult, Verdict, count
 
-SCHEMA = 2
+SCHEMA = 3
 MPICOST_ONLY = 1  #: the schema of before there were other programs, which is still read
+WITHOUT_POWER = 2  #: that of before a case knew what it could detect, which is still read
 FIX = "run the session again, or report with the Plumbline that wrote it"
 
 _Record = TypeVar("_Record")
@@ -121,13 +122,14 @@ class SessionSummary:
     @property
     def failed(self) -> tuple[CaseResult, ...]:
         """Cases that stand against exit status 0."""
-        return tuple(r for r in self.results if not is_healthy(r.verdict, self.strict))
+        return tuple(r for r in self.results if not r.healthy(self.strict))
 
     @property
     def outliers(self) -> tuple[CaseResult, ...]:
-        """Cases outside their band that do not count as failed: suspiciously fast, or not sure enough."""
-        healthy = (r for r in self.results if is_healthy(r.verdict, self.strict))
-        return tuple(r for r in healthy if r.beyond)
+        """Cases that do not count as failed and should be looked at: outside their band (suspiciously fast, or
+        not sure enough), or failed as expected."""
+        healthy = (r for r in self.results if r.healthy(self.strict))
+        return tuple(r for r in healthy if r.beyond or r.expected)
 
     @property
     def good(self) -> bool:
@@ -166,12 +168,13 @@ def parse_summary(document: Any, source: str = "summary.json") -> SessionSummary
 
 def _session(entry: Entry) -> SessionSummary:
     schema = entry.integer("schema")
-    if schema not in (MPICOST_ONLY, SCHEMA):
-        raise ValueError(
-            f"schema: {schema} is neither {MPICOST_ONLY} nor {SCHEMA}, which are read here"
-        )
+    if schema not in (MPICOST_ONLY, WITHOUT_POWER, SCHEMA):
+        raise ValueError(f"schema: {schema} is none of 1, 2 and {SCHEMA}, which are read here")
     if schema == MPICOST_ONLY:
         entry = Entry(_with_one_program(entry))
+    if schema <= WITHOUT_POWER:
+        unknown = dict.fromkeys(("q", "detectable", "spread", "degrees"))
+        entry = Entry(_with(entry, {"cases": unknown | {"expected": ""}}))
     results = _objects(entry, "cases", _result)
     if len({result.case for result in results}) < len(results):
         raise ValueError("cases: a case is there twice")
@@ -199,7 +202,12 @@ def _session(entry: Entry) -> SessionSummary:
 def _with_one_program(entry: Entry) -> dict[str, Any]:
     """A summary of the earlier schema in today's form: all of it was mpicost's."""
     added = {"launches": {"program": "mpicost", "start": "", "cases": 0}, "cases": {"figures": {}}}
-    fields = dict(entry.fields, programs=[])
+    return _with(entry, added) | {"programs": []}
+
+
+def _with(entry: Entry, added: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The same summary, the objects of whose lists have these further keys."""
+    fields = dict(entry.fields)
     for key, more in added.items():
         fields[key] = [
             {**more, **each} if isinstance(each, dict) else each for each in entry.get(key, list)
@@ -245,6 +253,10 @@ def _result(entry: Entry) -> CaseResult:
         band=_band(entry),
         summary=_record(Summary, Entry(statistics)) if statistics is not None else None,
         figures=_figures(entry.object("figures")),
+        q=_number(entry, "q"),
+        detectable=_number(entry, "detectable"),
+        spread=_number(entry, "spread"),
+        degrees=_number(entry, "degrees"),
     )
 
 

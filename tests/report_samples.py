@@ -309,7 +309,7 @@ _TROUBLE: list[
 ]
 
 _FRAME: dict[str, Any] = {
-    "schema": 2,
+    "schema": 3,
     "plumbline": "0.1.0",
     "session": SESSION,
     "mode": "nightly",

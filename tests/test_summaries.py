@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -33,9 +34,20 @@ def test_failed_and_good(document):
     assert not summary.good
 
 
+POWER = ("q", "detectable", "spread", "degrees")
+
+
+def powerless(results):
+    """The same results, of which nobody says what they could have shown."""
+    return tuple(replace(each, **dict.fromkeys(POWER)) for each in results)
+
+
 def earlier(document):
     """The same summary as the version before wrote it, which knew no program but mpicost."""
-    added = {"launches": ("program", "start", "cases"), "cases": ("figures",)}
+    added = {
+        "launches": ("program", "start", "cases"),
+        "cases": ("figures", *POWER, "expected"),
+    }
     del document["programs"]
     for key, names in added.items():
         for each in document[key]:
@@ -55,10 +67,19 @@ def test_figures_and_units_come_back_as_they_were_written(tmp_path):
     assert set(found.figures) == {"Iterations", "Min", "Max"}
 
 
-def test_a_summary_of_the_version_before_is_still_read(document):
+def test_a_summary_of_before_a_case_knew_its_power_is_still_read(document):
+    now = parse_summary(document)
+    for case in document["cases"]:
+        for name in (*POWER, "expected"):
+            del case[name]
+    then = parse_summary(document | {"schema": 2})
+    assert then == replace(now, results=powerless(now.results))
+
+
+def test_a_summary_of_the_first_version_is_still_read(document):
     now = parse_summary(document)
     then = parse_summary(earlier(document))
-    assert then.results == now.results
+    assert then.results == powerless(now.results)
     assert then.programs == ()
     assert {(launch.program, launch.start, launch.cases) for launch in then.launches} == {
         ("mpicost", "", 0)
@@ -101,7 +122,7 @@ def name_that_is_no_name(document):
     ("damage", "named"),
     [
         (lambda d: d.pop("schema"), "schema"),
-        (lambda d: d.update(schema=3), "schema: 3 is neither 1 nor 2"),
+        (lambda d: d.update(schema=4), "schema: 4 is none of 1, 2 and 3"),
         (lambda d: d.pop("notes"), "notes"),
         (lambda d: d.update(exit_status="0"), "exit_status"),
         (lambda d: d.update(strict=0), "strict"),

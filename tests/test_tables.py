@@ -89,11 +89,11 @@ def test_numbers_of_a_failed_case_have_their_unit():
     slow = next(r for r in night.results if r.verdict is Verdict.REGRESSED)
     numbers = {"value": 1.5e-3, "reference": 0.5e-3, "band": (0.4e-3, 0.6e-3)}
     night.results = [replace(slow, **numbers)]
-    line = tables.render(summary_of(night), 80, False).splitlines()[-3]
+    line = tables.render(summary_of(night), 80, False).splitlines()[-4]
     assert " ".join(line.split()).startswith("regressed 1500 us 500.0 400.0 to 600.0 3.00 local")
     bandwidth = {"value": 400.0, "reference": 800.0, "band": (700.0, 900.0), "unit": "MB/s"}
     night.results = [replace(slow, **bandwidth)]
-    line = tables.render(summary_of(night), 80, False).splitlines()[-3]
+    line = tables.render(summary_of(night), 80, False).splitlines()[-4]
     shown = "regressed 400.0 MB/s 800.0 700.0 to 900.0 2.00 local"
     assert " ".join(line.split()).startswith(shown)
 

@@ -1,0 +1,254 @@
+"""The log of alarms: whole or refused, and counted against what chance would have raised."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import poisson
+
+from postprocess import alarms, alarms_command
+from postprocess.alarms import FALSE, REAL, Night, by_chance, night_of
+from postprocess.alarms_count import months, often_cleared, poisson_interval, tally
+from postprocess.bands import SLOW_ALPHA
+from postprocess.cases import Case
+from postprocess.errors import UsageError
+from postprocess.judge import judge
+from postprocess.measurement import Measurement
+from postprocess.references import Reference
+from postprocess.verdicts import COMMON_CAUSE, CaseResult, Verdict
+from postprocess.workdir import WorkDirectory
+
+CASE = Case("laptop", "cpu", "mpich", "mpicost", "bcast", 0, "flush", "window", 2, 2, 8)
+NIGHT = Night(
+    "20261121T010000Z-1",
+    "2026-11-21T01:00:00Z",
+    "local",
+    100,
+    3.0,
+    0.01,
+    ("a", "b"),
+    {"c": 1.2, "d": None, "e": 1.1},
+    ("e",),
+    ("common cause: cpu: everything 10% slower",),
+)
+
+
+def at(session: str, started: str = "2026-11-21T01:00:00Z", **more) -> Night:
+    return replace(NIGHT, session=session, started_utc=started, **more)
+
+
+def result(size: int, times: float = 1.0, **more) -> CaseResult:
+    case = replace(CASE, bytes=size)
+    reference = Reference(case, 1e-5, **({"spread": 0.05, "launches": 20} | more))
+    return judge(case, Measurement(1e-5 * times, best=1e-5 * times), reference)
+
+
+def test_nights_come_back_as_they_were_written(tmp_path: Path):
+    path = tmp_path / "work" / alarms.FILE
+    assert alarms.read(path) == []
+    nights = [NIGHT, at("2"), at("3", regressed={}, common=(), causes=())]
+    for night in nights:
+        alarms.append(path, night)
+    assert alarms.read(path) == nights
+    assert len(path.read_text().splitlines()) == 3
+    assert NIGHT.alarms == ("c", "d")
+    assert NIGHT.screened == 4
+
+
+def test_the_last_word_of_people_counts(tmp_path: Path):
+    path = tmp_path / alarms.FILE
+    alarms.append(path, NIGHT)
+    alarms.mark(path, NIGHT.session, "c", REAL)
+    alarms.mark(path, NIGHT.session, "c", FALSE)
+    alarms.mark(path, NIGHT.session, "d", REAL)
+    (night,) = alarms.read(path)
+    assert night.said == {"c": FALSE, "d": REAL}
+    assert (night.marked(REAL), night.marked(FALSE)) == (1, 1)
+
+
+@pytest.mark.parametrize(("session", "key"), [("other", "c"), (NIGHT.session, "a")])
+def test_what_was_no_alarm_cannot_be_marked(tmp_path: Path, session: str, key: str):
+    path = tmp_path / alarms.FILE
+    alarms.append(path, NIGHT)
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match=r"was no alarm|is no session"):
+        alarms.mark(path, session, key, REAL)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (lambda line: line[:40], "row 2"),
+        (lambda line: line.replace('"schema": 1', '"schema": 9'), "schema: 9 is not 1"),
+        (lambda line: line.replace('"judged": 100', '"judged": -1'), "judged"),
+        (lambda line: line.replace("3.0", "NaN"), "finite"),
+        (lambda line: line.replace('["a", "b"]', '["a", "a"]'), "cleared"),
+        (lambda line: line.replace('["e"]', '["z"]'), "common"),
+        (lambda line: line.replace('"common"', '"commom"'), "common: is missing"),
+        (lambda line: line.replace('"2"', f'"{NIGHT.session}"'), "is there twice"),
+        (lambda line: line.replace('"night"', '"mark"'), "not above it"),
+        (lambda line: "[]", "is not an object"),
+        (lambda line: "", "row 2"),
+    ],
+)
+def test_a_damaged_line_is_refused_by_its_number(tmp_path: Path, damage, told: str):
+    path = tmp_path / alarms.FILE
+    for session in (NIGHT.session, "2", "3"):
+        alarms.append(path, at(session))
+    first, second, third = path.read_text().splitlines()
+    path.write_text("\n".join([first, damage(second), third]) + "\n")
+    with pytest.raises(UsageError, match="row 2: ") as error:
+        alarms.read(path)
+    assert told in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_line_that_was_cut_off_is_refused_and_swallows_no_other(tmp_path: Path):
+    path = tmp_path / alarms.FILE
+    alarms.append(path, NIGHT)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(UsageError, match="row 1: is cut off"):
+        alarms.read(path)
+    path.write_bytes(path.read_bytes()[:50])
+    alarms.append(path, at("2"))
+    assert json.loads(path.read_text().splitlines()[1])["session"] == "2"
+    with pytest.raises(UsageError, match="row 1: "):
+        alarms.read(path)
+
+
+def test_a_log_that_cannot_be_written_says_so(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot be written"):
+        alarms.append(tmp_path / "file" / alarms.FILE, NIGHT)
+
+
+def test_what_a_night_says_is_logged():
+    results = [
+        result(8),
+        replace(result(16, 1.5), verdict=Verdict.CLEARED),
+        result(24, 1.5),
+        replace(result(32, 1.5), reason=f"{COMMON_CAUSE}: cpu: everything 50% slower; 15.0 us is"),
+        replace(result(40, 1.5), expected="known, ticket 7"),
+        CaseResult(replace(CASE, bytes=48), Verdict.CRASHED, "signal 11"),
+        result(56, 1.5, launches=1, spread=0.0),  # blind
+    ]
+    night = night_of("s", "2026-11-21T01:00:00Z", "local", results)
+    keys = {each.case.bytes: each.case.key for each in results}
+    assert night.cleared == (keys[16],)
+    assert list(night.regressed) == sorted([keys[24], keys[32]])
+    assert night.regressed[keys[24]] == pytest.approx(1.5)
+    assert night.common == (keys[32],)
+    assert night.causes == (f"{COMMON_CAUSE}: cpu: everything 50% slower",)
+    assert night.judged == 4
+    assert night.predicted_screened == pytest.approx(4 * SLOW_ALPHA)
+    assert 0 < night.predicted_regressed < 4 * SLOW_ALPHA / 100
+
+
+def test_the_floor_lessens_what_is_predicted():
+    screened, regressed = by_chance(result(8, spread=0.01))
+    assert screened < SLOW_ALPHA / 10
+    assert regressed < screened
+    assert by_chance(result(8, launches=1, spread=0.0)) is None
+    assert by_chance(result(8, launches=5))[0] < 0.001
+
+
+def test_drawn_nights_are_screened_as_often_as_predicted():
+    """Calibrations of all kinds, and a healthy launch for each: the count is what was predicted."""
+    random = np.random.default_rng(4)
+    predicted, counted = 0.0, 0
+    for n in range(2500):
+        launches, spread = int(random.choice([10, 20, 30])), float(random.choice([0.01, 0.05]))
+        logs = random.normal(0, spread, launches)
+        center = 1e-5 * math.exp(logs.mean())
+        reference = Reference(replace(CASE, bytes=8 * n), center, float(logs.std(ddof=1)), launches)
+        value = 1e-5 * math.exp(random.normal(0, spread))
+        said = judge(reference.case, Measurement(value, best=value), reference)
+        predicted += by_chance(said)[0]
+        counted += said.verdict == Verdict.REGRESSED
+    low, high = poisson_interval(counted)
+    assert low < predicted < high
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 300])
+def test_the_interval_is_that_of_garwood(count: int):
+    low, high = poisson_interval(count)
+    assert poisson.cdf(count, high) == pytest.approx(0.025)
+    assert (poisson.sf(count - 1, low) == pytest.approx(0.025)) if count else low == 0
+
+
+@given(st.lists(st.tuples(st.floats(0.1, 50), st.integers(0, 100)), min_size=1, max_size=30))
+def test_a_tally_is_never_surer_than_chance(nights):
+    found = tally(nights)
+    low, high = found.interval
+    plain = poisson_interval(found.counted)
+    assert found.dispersion >= 1
+    assert low <= plain[0] * (1 + 1e-9) and high >= plain[1] * (1 - 1e-9)
+    assert low <= found.counted <= high
+
+
+def test_compatible_or_not_is_said():
+    assert tally([(10.0, 11)]).verdict == "as predicted"
+    assert tally([(10.0, 40)] * 5).verdict == "more"
+    assert tally([(40.0, 10)] * 5).verdict == "fewer"
+    assert tally([(0.01, 0)] * 5).verdict == "as predicted"
+    together = tally([(10.0, 0), (10.0, 60), (10.0, 5), (10.0, 1), (10.0, 9)])
+    assert together.dispersion > 10
+    assert together.verdict == "as predicted"
+
+
+def test_months_are_apart_and_together():
+    nights = [at("1"), at("2"), at("3", "2026-12-01T01:00:00Z", said={"c": REAL})]
+    november, december, every = months(nights)
+    assert (november.name, november.nights, november.judged) == ("2026-11", 2, 200)
+    assert (november.screened.counted, november.screened.predicted) == (8, 6.0)
+    assert (november.regressed.counted, november.common) == (4, 2)
+    assert (december.real, december.false, december.unmarked) == (1, 0, 1)
+    assert (every.name, every.nights, every.unmarked) == ("all", 3, 5)
+    assert len(months(nights[:2])) == 1
+
+
+def test_what_is_cleared_again_and_again_is_named():
+    nights = [at("1"), at("2", cleared=("b",)), at("3", cleared=("b", "x"))]
+    assert often_cleared(nights) == [("b", 3)]
+
+
+def told(work: Path, capsys, *words: str) -> str:
+    parser = argparse.ArgumentParser()
+    alarms_command.add(parser)
+    arguments = parser.parse_args(words)
+    assert arguments.run(WorkDirectory(work, work), arguments) == 0
+    return capsys.readouterr().out
+
+
+def test_the_command_shows_marks_and_writes(tmp_path: Path, capsys):
+    for session, month in (("1", "11"), ("2", "12")):
+        alarms.append(tmp_path / alarms.FILE, at(session, f"2026-{month}-01T01:00:00Z"))
+    text = told(tmp_path, capsys)
+    assert "2026-11" in text and "2026-12" in text and "as predicted" in text
+    assert "nobody said of 4 alarms whether they are false: real changes are among them" in text
+    assert "cleared on 2 nights: a: calibrate it again" in text
+    assert "noted as real" in told(tmp_path, capsys, "--real", "c", "1")
+    assert "noted as false" in told(tmp_path, capsys, "--false", "d", "1")
+    text = told(tmp_path, capsys, "--json", str(tmp_path / "out.json"))
+    assert "nobody said of 2 alarms" in text
+    document = json.loads((tmp_path / "out.json").read_text())
+    assert [each["name"] for each in document["months"]] == ["2026-11", "2026-12", "all"]
+    assert document["months"][0]["screened"]["verdict"] == "as predicted"
+    assert "2026-11" not in told(tmp_path, capsys, "--since", "2026-12-01")
+
+
+def test_no_night_is_one_line(tmp_path: Path, capsys):
+    with pytest.raises(UsageError, match="holds no night"):
+        told(tmp_path, capsys)
+    alarms.append(tmp_path / alarms.FILE, NIGHT)
+    with pytest.raises(UsageError, match="holds no night since 2027-01-01"):
+        told(tmp_path, capsys, "--since", "2027-01-01")
