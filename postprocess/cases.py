@@ -7,6 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 NAME = re.compile(r"[A-Za-z0-9_.+-]+")
+KEY = re.compile(
+    r"(?P<system>[^:]+):(?P<partition>[^:]+):(?P<environment>[^:]+):(?P<program>[^:]+)"
+    r":(?P<routine>[^:@]+)(@(?P<peer>[0-9]+))?:(?P<cache>[^:-]+)-(?P<sync>[^:-]+)"
+    r":(?P<processes>[0-9]+)x(?P<per_node>[0-9]+):(?P<bytes>[0-9]+)"
+)
+INTEGERS = ("peer", "processes", "per_node", "bytes")
 NAMED = 3  #: cases that a reason names before it only counts them
 
 
@@ -33,6 +39,16 @@ class Case:
                 raise ValueError(f"{field.name} {value!r} is not a name (letters, digits, _ . + -)")
             if field.type == "int" and value < 0:
                 raise ValueError(f"{field.name} {value} is negative")
+
+    @classmethod
+    def from_key(cls, key: str) -> Case:
+        """The case of a key. Raises ValueError if it is none."""
+        match = KEY.fullmatch(key)
+        if not match:
+            raise ValueError(f"{key!r} is not the key of a case")
+        words = match.groupdict()
+        numbers = {name: int(words.pop(name) or 0) for name in INTEGERS}
+        return cls(**words, **numbers)
 
     @property
     def variant(self) -> str:

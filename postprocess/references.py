@@ -31,6 +31,7 @@ WORDS = {  #: that a cell may hold
     "unit": tuple(UNITS),
 }
 HEADER = "\t".join(COLUMNS)
+EXPECTED = "expected.tsv"  #: of a system: what fails as known, see :mod:`postprocess.expected`
 EXACT = "exact"  #: in the column ``spread``
 INTEGER = re.compile(r"0|[1-9][0-9]{0,17}")
 NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
@@ -124,6 +125,8 @@ def lint_root(root: Path) -> list[str]:
             continue
         if path.suffix == ".tsv" and len(parts) == 3:
             problems += lint(path)
+        elif path.name == EXPECTED and len(parts) == 2:
+            continue  # :mod:`postprocess.expected` looks at it
         elif path.suffix == ".tsv":
             problems.append(f"{path}: is never read; move it to SYSTEM/PARTITION/ENVIRONMENT.tsv")
         elif path.name.endswith(provenance.SUFFIX) and not provenance.described(path).exists():
@@ -144,7 +147,7 @@ def write(path: Path, references: Iterable[Reference], origin: Mapping[str, Any]
         raise ReferenceError(f"{path}: the cases are of {len(places)} environments; write one each")
     place = next(iter(places), ("", "", ""))
     _, problems = _parse(str(path), text, *place)
-    faults = provenance.faults(origin, {reference.case.program for reference in ordered})
+    faults = provenance.faults(origin, [reference.case for reference in ordered])
     problems += [f"{provenance.beside(path)}: {fault}" for fault in faults]
     if problems:
         raise ReferenceError(problems[0])
@@ -178,8 +181,8 @@ def _examine(
         row = error.object[: error.start].count(b"\n") + 1
         return [], [f"{path}: row {row}: is not UTF-8 text; restore the file"]
     references, problems = _parse(str(path), text, system, partition, environment)
-    programs = {reference.case.program for reference in references}
-    return references, problems + provenance.problems(path, programs)
+    cases = [reference.case for reference in references]
+    return references, problems + provenance.problems(path, cases)
 
 
 def _parse(

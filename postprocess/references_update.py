@@ -1,181 +1,166 @@
-"""Turns a calibration into reference files. Rows that were not measured now stay as they are."""
+"""Turns the launches of calibrations into reference files. Rows that were not measured stay as they are."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from postprocess import references
+from postprocess import provenance, references
+from postprocess.accumulation import (
+    Sample,
+    bound_otherwise,
+    by_program,
+    different,
+    differing,
+    samples,
+)
 from postprocess.calibration import calibrate, calibrate_exactly
 from postprocess.cases import Case
+from postprocess.comparability import joint
 from postprocess.errors import UsageError
-from postprocess.judgement import Finished
-from postprocess.reference_book import method_of, read_origin
-from postprocess.summary_file import Session, utc_now
-from site_configs.machine import read_machine
+from postprocess.ledger import Place, Taken, place_of
+from postprocess.reference_book import read_origin
+from postprocess.references import Reference
 
 
-def samples(finished: Sequence[Finished]) -> dict[Case, list[float]]:
-    """Headlines by case, one per launch. A case of which a launch failed, or shows nothing, has none at all."""
-    spoilt = {
-        case
-        for each in finished
-        for case in each.launch.cases
-        if not each.run or each.measurements[case.variable].unseen
-    }
-    found: dict[Case, list[float]] = {}
-    for each in finished:
-        for case in each.launch.cases:
-            if case not in spoilt:
-                found.setdefault(case, []).append(each.measurements[case.variable].value)
-    return found
+def refuse_mixed(launches: Sequence[Taken]) -> None:
+    """Launches of one session that are of different machines or builds make no reference together.
 
-
-def units(finished: Sequence[Finished]) -> dict[Case, str]:
-    """The unit of each case that was measured."""
-    return {
-        case: each.measurements[case.variable].unit
-        for each in finished
-        if each.run
-        for case in each.launch.cases
-    }
+    :raises UsageError: naming what they differ in.
+    """
+    for place, _, some in by_program(launches):
+        for each in some:
+            if mixed := differing(some[0], each) or bound_otherwise(each, some):
+                fix = "calibrate nodes of one kind at a time"
+                raise UsageError(f"{place[2]}: launches differ in {mixed}; {fix}")
 
 
 def update(
-    root: Path, session: Session, finished: Sequence[Finished], only: set[Case] | None
+    root: Path, launches: Iterable[Taken], cases: set[Case] | None = None, only_new: bool = False
 ) -> list[Path]:
     """Write the references that follow from these launches below ``root``; return the files.
 
-    :param only: cases that may be written; None for all. An automatic calibration never moves a
-        reference that exists: it names the cases that have none.
+    :param cases: that may be written; None for all
+    :param only_new: an automatic calibration never moves a reference that exists
     :raises UsageError: if an existing file was measured by another method, is damaged or cannot be written.
     """
-    measured = samples(finished)
-    chosen = {case: values for case, values in measured.items() if only is None or case in only}
-    written = []
-    for place in sorted({place_of(case) for case in chosen}):
-        here = {case: values for case, values in chosen.items() if place_of(case) == place}
-        launches = [
-            each for each in finished if each.run and place_of(each.launch.cases[0]) == place
-        ]
-        written.append(write_place(root, place, here, launches, session, only is not None))
-    return written
+    measured = samples(launches)
+    chosen = {case: each for case, each in measured.items() if cases is None or case in cases}
+    return [
+        write_place(root, place, among(chosen, place), only_new)
+        for place in sorted({place_of(case) for case in chosen})
+    ]
 
 
-def place_of(case: Case) -> tuple[str, str, str]:
-    """System, partition and environment: what one reference file is about."""
-    return case.system, case.partition, case.environment
+def among(measured: Mapping[Case, Sample], place: Place) -> dict[Case, Sample]:
+    """The cases of one place."""
+    return {case: each for case, each in measured.items() if place_of(case) == place}
 
 
-def write_place(
-    root: Path,
-    place: tuple[str, str, str],
-    measured: dict[Case, list[float]],
-    launches: Sequence[Finished],
-    session: Session,
-    only_new: bool,
-) -> Path:
+def write_place(root: Path, place: Place, measured: dict[Case, Sample], only_new: bool) -> Path:
     """Write one reference file: new rows in the place of old ones, or beside them."""
     path = references.location(root, *place)
     rows = references.load(path, *place) if path.exists() else {}
     if only_new:
-        measured = {case: values for case, values in measured.items() if case not in rows}
+        measured = {case: each for case, each in measured.items() if case not in rows}
     if not measured:
         return path
-    origin = provenance_of(launches, session, measured)
-    if rows:
-        origin = joined(path, read_origin(path), origin)
-    to_references = calibrate_exactly if launches[0].launch.exact else calibrate
-    unit = units(launches)
-    try:
-        new = (replace(each, unit=unit[each.case]) for each in to_references(measured))
-        rows |= {reference.case: reference for reference in new}
-    except ValueError as error:
-        raise UsageError(f"{path}: {error}; nothing is written") from None
-    references.write(path, rows.values(), origin)
+    old = read_origin(path) if rows else None
+    for program, told in sorted((old or {}).get("programs", {}).items()):
+        refuse_method(path, told, of_program(measured, program))
+    new = rows_of(path, measured)
+    references.write(path, (rows | new).values(), origin_of(old, rows, measured))
     return path
 
 
-def provenance_of(
-    launches: Sequence[Finished], session: Session, measured: dict[Case, list[float]]
+def of_program(measured: Mapping[Case, Sample], program: str) -> dict[Case, Sample]:
+    """The cases of one program."""
+    return {case: each for case, each in measured.items() if case.program == program}
+
+
+def rows_of(path: Path, measured: Mapping[Case, Sample]) -> dict[Case, Reference]:
+    """The references that follow from the launches of one place.
+
+    :raises UsageError: if simulated time does not repeat, or a value is no time.
+    """
+    exact = any(each.launches[-1].exact for each in measured.values())
+    to_references = calibrate_exactly if exact else calibrate
+    try:
+        found = to_references({case: each.values for case, each in measured.items()})
+    except ValueError as error:
+        raise UsageError(f"{path}: {error}; nothing is written") from None
+    return {each.case: replace(each, unit=measured[each.case].unit) for each in found}
+
+
+def refuse_method(path: Path, told: Mapping[str, Any], measured: Mapping[Case, Sample]) -> None:
+    """Values of two methods cannot stand in one file.
+
+    :raises UsageError: naming what the methods differ in.
+    """
+    for sample in measured.values():
+        method = sample.launches[-1].facts["method"]
+        for calibration in provenance.calibrations(told):
+            if changed := different(calibration["method"], method):
+                fix = "move the file away, or choose another place with --output"
+                raise UsageError(
+                    f"{path}: its references were measured with another {', '.join(changed)}; {fix}"
+                )
+
+
+def origin_of(
+    old: Mapping[str, Any] | None, rows: Mapping[Case, Reference], measured: Mapping[Case, Sample]
 ) -> dict[str, Any]:
-    """Where new references come from: what ran, on what, when, and every value behind them, by program.
+    """The provenance of a file with some of its rows measured anew: each row keeps its own."""
+    programs = dict(old["programs"]) if old else {}
+    for program in sorted({case.program for case in measured}):
+        new = of_program(measured, program)
+        stay = [case.key for case in rows if case.program == program and case not in new]
+        earlier = provenance.cut(programs[program], stay, old["machine"]) if old and stay else []
+        told = calibration(new, alone=not earlier)
+        programs[program] = {provenance.CALIBRATIONS: [*earlier, told]}
+    last = max((each.launches[-1] for each in measured.values()), key=lambda each: each.ended_utc)
+    return {"machine": dict(last.machine), "programs": programs}
 
-    :raises UsageError: if launches of a program differ in what makes their values comparable.
+
+def calibration(measured: Mapping[Case, Sample], alone: bool) -> dict[str, Any]:
+    """What is told of the launches behind new references of one program: what ran, on what, when, every value.
+
+    Simulated time is what its reference says it is: its values are not repeated, nor its cases where they are
+    all cases of the program (``alone``).
     """
-    run, exact = launches[0].run, launches[0].launch.exact
-    programs = sorted({case.program for case in measured})
-    return {
-        "machine": {"simulated": run["mpi_library"]} if exact else read_machine().as_dict(),
-        "programs": {
-            program: program_of(
-                [each for each in launches if each.launch.program == program],
-                session,
-                {case: values for case, values in measured.items() if case.program == program},
-            )
-            for program in programs
-        },
+    launches = {id(each): each for sample in measured.values() for each in sample.launches}
+    last = max(launches.values(), key=lambda each: each.ended_utc)
+    told = {
+        **last.facts,
+        "date_utc": last.ended_utc,
+        "machine": dict(last.machine),
+        "sessions": sorted({each.session for each in launches.values()}),
     }
+    told["circumstances"] = {}
+    for each in launches.values():
+        told["circumstances"] = joint(told["circumstances"], each.circumstances)
+    if last.by_hand:
+        told["options"] = dict(last.by_hand)
+    return told if last.exact and alone else told | {provenance.SERIES: series(measured)}
 
 
-def program_of(
-    launches: Sequence[Finished], session: Session, measured: dict[Case, list[float]]
-) -> dict[str, Any]:
-    """The provenance of the values of one program.
-
-    :raises UsageError: if its launches differ in what makes values comparable.
-    """
-    run, exact = launches[0].run, launches[0].launch.exact
-    method = method_of(run, exact)
-    for each in launches:
-        if mixed := different(method, method_of(each.run, exact)):
-            fix = "calibrate nodes of one kind at a time"
-            raise UsageError(f"{each.launch.environment}: launches differ in {mixed}; {fix}")
-    return {
-        "date_utc": utc_now(),
-        "mpi_library": run["mpi_library"],
-        "version": run.get("version") or run["suite_version"],
-        "source_hash": run.get("source_hash", ""),
-        "spec": launches[0].spec,
-        "compiler": run.get("compiler") or method.get("compiler", ""),
-        "method": method,
-        "sessions": [session.name],
-        "headlines": {}
-        if exact
-        else {case.key: values for case, values in sorted(measured.items())},
-    }
+def series(measured: Mapping[Case, Sample]) -> list[dict[str, Any]]:
+    """The values of the cases, those of the same launches together."""
+    families: dict[tuple[int, ...], list[Sample]] = {}
+    for _, sample in sorted(measured.items()):
+        families.setdefault(tuple(map(id, sample.launches)), []).append(sample)
+    return [
+        {
+            "launches": [launch(each) for each in family[0].launches],
+            "headlines": {sample.case.key: sample.values for sample in family},
+        }
+        for family in families.values()
+    ]
 
 
-def joined(path: Path, old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """The provenance of a file whose rows are of two calibrations.
-
-    :raises UsageError: if they cannot stand in one file.
-    """
-    programs = dict(old["programs"])
-    for name, told in new["programs"].items():
-        programs[name] = added(path, programs[name], told) if name in programs else told
-    return {**new, "programs": programs}
-
-
-def added(path: Path, old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """The provenance of a program whose values are of two calibrations.
-
-    :raises UsageError: if they are of different methods.
-    """
-    if changed := different(old["method"], new["method"]):
-        fix = "move the file away, or choose another place with --output"
-        raise UsageError(f"{path}: its references were measured with another {changed}; {fix}")
-    return {
-        **new,
-        "sessions": [*old["sessions"], *new["sessions"]],
-        "headlines": old.get("headlines", {}) | new["headlines"],
-    }
-
-
-def different(one: dict[str, Any], other: dict[str, Any]) -> str:
-    """The names of the facts in which two methods differ; empty if they do not."""
-    return ", ".join(
-        sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
-    )
+def launch(one: Taken) -> dict[str, Any]:
+    """When and where a launch ran."""
+    told = {"session": one.session, "ended_utc": one.ended_utc, "hosts": list(one.hosts)}
+    return told | ({"kernel": one.kernel} if one.kernel else {})

@@ -108,8 +108,9 @@ def test_a_calibration_of_imb_is_one_of_imb(calibrated: Path, environments: list
     assert {reference.launches for reference in known.values()} == {2}
     programs = json.loads(provenance.beside(path).read_text())["programs"]
     assert list(programs) == ["imb"]
-    assert programs["imb"]["method"]["iterations"] == 20
-    assert set(programs["imb"]["headlines"]) == {case.key for case in known}
+    (told,) = provenance.calibrations(programs["imb"])
+    assert told["method"]["iterations"] == 20
+    assert provenance.keys_of(told) == {case.key for case in known}
 
 
 def test_what_was_calibrated_a_moment_ago_is_provisional(

@@ -13,11 +13,11 @@ import pytest
 from benchmark_samples import BUILD, METHOD, measured
 from launch_samples import CASES, PLACE, finished, headline
 
-from postprocess import provenance, references
+from postprocess import provenance, references, references_update
 from postprocess.errors import UsageError
 from postprocess.judgement import Finished
 from postprocess.launches import Outcome
-from postprocess.references_update import samples, update
+from postprocess.ledger import Opened, taken
 from postprocess.summary_file import Session
 from postprocess.verdicts import Verdict
 
@@ -26,6 +26,13 @@ FAILED = Outcome(None, Verdict.CRASHED, "the program ended with exit code 139")
 
 def session(name: str = "20261121T090000Z-1") -> Session:
     return Session(Path("sessions") / name, "calibrate", "local", ["./plumbline"], False)
+
+
+def update(root: Path, by: Session, done: list[Finished], only: set | None) -> list[Path]:
+    """The references of one session."""
+    new = taken(Opened(by.name), by.directory, done)
+    references_update.refuse_mixed(new)
+    return references_update.update(root, new, only, only is not None)
 
 
 def launches(root: Path, *scales: float, **changes: Any) -> list[Finished]:
@@ -44,8 +51,14 @@ def origin(path: Path) -> dict[str, Any]:
 
 
 def told(path: Path, program: str = "mpicost") -> dict[str, Any]:
-    """What the provenance tells of a program."""
-    return origin(path)["programs"][program]
+    """What the provenance tells of the last calibration of a program."""
+    return provenance.calibrations(origin(path)["programs"][program])[-1]
+
+
+def headlines(path: Path, program: str = "mpicost") -> dict[str, list[float]]:
+    """All values behind the references of a program."""
+    some = provenance.calibrations(origin(path)["programs"][program])
+    return {key: values for each in some for key, values in provenance.headlines(each).items()}
 
 
 def test_a_calibration_makes_one_reference_of_each_case(tmp_path: Path):
@@ -72,16 +85,15 @@ def test_the_provenance_tells_what_ran_and_every_value(tmp_path: Path):
     assert (found["spec"], found["sessions"]) == ("mpicost@0.1.0/abcdef", [session().name])
     assert found["method"]["trials"] == 51
     for case in CASES:
-        assert found["headlines"][case.key] == [headline(each, case) for each in done]
+        assert headlines(path)[case.key] == [headline(each, case) for each in done]
 
 
-def test_a_case_of_which_a_launch_failed_gets_no_reference(tmp_path: Path):
-    good, bad = launches(tmp_path, 1.0), finished(tmp_path, outcome=FAILED, number=2)
-    assert samples([*good, bad]) == {}
-    assert update(tmp_path / "references", session(), [*good, bad], only=None) == []
-    other = finished(tmp_path, outcome=FAILED, cases=CASES[:1])
-    (path,) = update(tmp_path / "references", session(), [*good, other], only=None)
-    assert set(stored(path)) == set(CASES[1:])
+def test_a_launch_that_failed_spoils_no_other(tmp_path: Path):
+    """Nothing is invented: a case has as many launches as ended well."""
+    done = [*launches(tmp_path, 1.0, 1.1), finished(tmp_path, outcome=FAILED, number=3)]
+    (path,) = update(tmp_path / "references", session(), done, only=None)
+    assert {each.launches for each in stored(path).values()} == {2}
+    assert update(tmp_path / "none", session(), done[2:], only=None) == []
 
 
 def test_no_launch_at_all_writes_nothing(tmp_path: Path):
@@ -110,8 +122,12 @@ def test_rows_that_were_not_measured_stay(tmp_path: Path):
     after = stored(path)
     assert set(after) == set(CASES)
     assert {case: after[case] for case in CASES[:2]} == before
-    assert told(path)["sessions"] == ["a", "b"]
-    assert set(told(path)["headlines"]) == {case.key for case in CASES}
+    assert set(headlines(path)) == {case.key for case in CASES}
+    entry = origin(path)["programs"]["mpicost"]
+    for case in CASES:
+        by = "a" if case in CASES[:2] else "b"
+        assert provenance.calibration_of(entry, case.key)["sessions"] == [by]
+        assert {each["session"] for each in provenance.launches_of(entry, case.key)} == {by}
 
 
 def test_a_calibration_that_was_asked_for_moves_rows(tmp_path: Path):
@@ -127,13 +143,13 @@ def test_an_automatic_calibration_never_moves_a_row_even_if_told_to(tmp_path: Pa
     """The caller may have looked for references elsewhere: what this file holds still stands."""
     root = tmp_path / "references"
     (path,) = update(root, session("a"), launches(tmp_path / "a", 1.0), only=set(CASES[:3]))
-    before, kept = stored(path), told(path)
+    before, kept = stored(path), headlines(path)
     update(root, session("b"), launches(tmp_path / "b", 2.0), only=set(CASES))
     after = stored(path)
     assert set(after) == set(CASES)
     assert {case: after[case] for case in CASES[:3]} == before
     for case in CASES[:3]:
-        assert told(path)["headlines"][case.key] == kept["headlines"][case.key]
+        assert headlines(path)[case.key] == kept[case.key]
 
 
 def test_an_automatic_calibration_of_nothing_new_leaves_the_files_as_they_are(tmp_path: Path):
@@ -173,9 +189,9 @@ def test_a_file_that_tells_no_method_cannot_be_added_to(tmp_path: Path):
     (path,) = update(root, session("a"), launches(tmp_path / "a", 1.0), only=set(CASES[:2]))
     sidecar = provenance.beside(path)
     known = origin(path)
-    del known["programs"]["mpicost"]["method"]
+    del known["programs"]["mpicost"]["calibrations"][0]["method"]
     sidecar.write_text(json.dumps(known))
-    with pytest.raises(UsageError, match="programs: mpicost: method: is missing"):
+    with pytest.raises(UsageError, match="programs: mpicost: calibration 1: method: is missing"):
         update(root, session("b"), launches(tmp_path / "b", 1.0), only=set(CASES[2:]))
 
 
@@ -228,10 +244,10 @@ def test_two_programs_stand_in_one_file_and_each_is_told_of(tmp_path: Path):
     found = told(path, "osu")
     assert found["method"] == METHOD | BUILD | {"version": "7.4", "cpu_model": "a processor"}
     assert (found["version"], found["spec"]) == ("7.4", "osu-micro-benchmarks@7.4/abcdef")
-    assert found["headlines"] == {
+    assert headlines(path, "osu") == {
         case.key: [done[1].measurements[case.variable].value] for case in osu
     }
-    assert set(told(path)["headlines"]) == {case.key for case in CASES}
+    assert set(headlines(path)) == {case.key for case in CASES}
     assert told(path)["spec"] == "mpicost@0.1.0/abcdef"
 
 
@@ -250,14 +266,16 @@ def test_a_rate_is_a_reference_in_its_unit(tmp_path: Path):
     assert units == {4: "MB/s", 8: "s", 16: "s"}
 
 
-def test_a_rate_that_is_printed_as_nothing_gets_no_reference_and_spoils_no_other(tmp_path: Path):
+def test_a_rate_that_is_printed_as_nothing_in_a_launch_has_the_others(tmp_path: Path):
     """Single bytes on a busy machine, in one launch of several."""
     done = [measured(tmp_path / "a"), measured(tmp_path / "b", number=2)]
     case = done[0].launch.cases[0]
     found = replace(done[1].measurements[case.variable], value=0.0, unit="MB/s")
     done[1].measurements[case.variable] = found
     (path,) = update(tmp_path / "references", session(), done, only=None)
-    assert set(stored(path)) == set(done[0].launch.cases[1:])
+    assert {each: known.launches for each, known in stored(path).items()} == {
+        each: 1 if each == case else 2 for each in done[0].launch.cases
+    }
 
 
 def test_a_program_that_comes_later_joins_the_others(tmp_path: Path):
@@ -270,7 +288,8 @@ def test_a_program_that_comes_later_joins_the_others(tmp_path: Path):
     assert told(path, "osu")["sessions"] == ["b"]
     update(root, session("c"), [measured(tmp_path / "c", 2.0)], only=None)
     assert told(path) == kept
-    assert told(path, "osu")["sessions"] == ["b", "c"]
+    assert told(path, "osu")["sessions"] == ["c"]
+    assert {each.launches for each in stored(path).values() if each.case.program == "osu"} == {1}
     assert references.lint(path) == []
 
 

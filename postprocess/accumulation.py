@@ -1,0 +1,126 @@
+"""Which launches of the ledger stand behind one reference: those of the same method with the same programs.
+
+Of each place and program that is what ran last; launches of another build, library or processor are another
+machine's, and stay in the ledger unused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+from postprocess.cases import Case
+from postprocess.ledger import Place, Taken
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The launches of one case, the earliest first."""
+
+    case: Case
+    launches: tuple[Taken, ...]
+
+    @property
+    def values(self) -> list[float]:
+        """Headlines, one a launch."""
+        return [each.values[self.case.key] for each in self.launches]
+
+    @property
+    def unit(self) -> str:
+        """Of its values."""
+        return self.launches[-1].units[self.case.key]
+
+
+@dataclass(frozen=True)
+class Passed:
+    """Launches that do not count, and the facts in which they differ from those that do."""
+
+    place: Place
+    program: str
+    launches: int
+    differing: str
+
+
+def by_program(launches: Iterable[Taken]) -> list[tuple[Place, str, list[Taken]]]:
+    """Launches of each place and program, the earliest first."""
+
+    def which(each: Taken) -> tuple[Place, str]:
+        return each.place, each.program
+
+    ordered = sorted(launches, key=lambda each: (*which(each), each.ended_utc, each.session))
+    return [(*key, list(some)) for key, some in groupby(ordered, key=which)]
+
+
+def current(launches: Iterable[Taken]) -> list[Taken]:
+    """The launches that count: of each place and program those that are alike with the last one."""
+    return [
+        each
+        for _, _, some in by_program(launches)
+        for each in some
+        if not differing(each, some[-1]) and not bound_otherwise(each, some)
+    ]
+
+
+def passed(launches: Iterable[Taken]) -> list[Passed]:
+    """The launches that do not count, grouped by what they differ in."""
+    found: Counter[tuple[Place, str, str]] = Counter()
+    for place, program, some in by_program(launches):
+        for each in some:
+            if what := differing(each, some[-1]) or bound_otherwise(each, some):
+                found[place, program, what] += 1
+    return [Passed(place, program, count, what) for (place, program, what), count in found.items()]
+
+
+def differing(one: Taken, other: Taken) -> str:
+    """The names of the facts in which two launches differ."""
+    return ", ".join(different(one.shared, other.shared))
+
+
+def bound_otherwise(one: Taken, others: Sequence[Taken]) -> str:
+    """Whether a launch is bound to CPUs in another way than the last one of its layout."""
+    last = next(
+        (each for each in reversed(others) if each.binding.keys() == one.binding.keys()), one
+    )
+    return "binding" if last.binding != one.binding else ""
+
+
+def different(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """The keys that two dictionaries do not share with the same value."""
+    return sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
+
+
+def samples(launches: Iterable[Taken]) -> dict[Case, Sample]:
+    """Every case with all launches that count, by case.
+
+    Where a calibration was begun afresh, what was taken of its cases before counts no more.
+    """
+    found: dict[str, list[Taken]] = {}
+    for each in sorted(current(launches), key=lambda each: (each.ended_utc, each.session)):
+        for key in each.values:
+            found.setdefault(key, []).append(each)
+    cases = {Case.from_key(key): since_afresh(some) for key, some in found.items()}
+    return {case: Sample(case, tuple(some)) for case, some in sorted(cases.items())}
+
+
+def since_afresh(launches: Sequence[Taken]) -> list[Taken]:
+    """Those from the last session on that began afresh; of simulated time those of the last session alone."""
+    if launches[-1].exact:
+        return [each for each in launches if each.session == launches[-1].session]
+    begun = max((each.session for each in launches if each.afresh), default="")
+    return [each for each in launches if each.session >= begun]
+
+
+def only(launches: Iterable[Taken], keys: set[str]) -> list[Taken]:
+    """The launches without all other cases, and without those that have none of these."""
+    cut = [
+        replace(
+            each,
+            values={key: value for key, value in each.values.items() if key in keys},
+            units={key: unit for key, unit in each.units.items() if key in keys},
+        )
+        for each in launches
+    ]
+    return [each for each in cut if each.values]

@@ -1,0 +1,71 @@
+"""Whether the launches of a calibration look like those of a healthy machine; in words where they do not."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from postprocess.accumulation import Sample
+from postprocess.provenance import DATE_FORMAT
+from postprocess.units import slowdown
+
+ODD_FACTOR = 3.0  #: of the median launch, beyond which one is not of the same machine
+MODE_FACTOR = 1.2  #: between two groups of launches, at least
+MODE_GAP = 3.0  #: times the widest gap within the groups
+LEAST_IN_MODE = 3  #: launches
+SHORT = timedelta(hours=12)  #: of launches within less nobody knows what other days are like
+
+
+def disturbed(sample: Sample) -> list[str]:
+    """Single launches far from the others, and two groups with nothing between them."""
+    found = []
+    values, middle = sample.values, statistics.median(sample.values)
+    pairs = zip(values, sample.launches, strict=True)
+    times = [(slowdown(value, middle, sample.unit), launch) for value, launch in pairs]
+    odd = [pair for pair in times if abs(math.log(pair[0])) >= math.log(ODD_FACTOR)]
+    if odd and len(values) > 2:
+        factor, launch = max(odd, key=lambda pair: abs(math.log(pair[0])))
+        how = f"{factor:.3g} times as slow" if factor > 1 else f"{1 / factor:.3g} times as fast"
+        found.append(
+            f"disturbed: {len(odd)} of {len(values)} launches are far off; one is {how} as the median "
+            f"({launch.session} on {','.join(launch.hosts)})"
+        )
+    elif gap := two_modes(values):
+        found.append(f"disturbed: two groups of launches, {gap:.3g} times apart")
+    return found
+
+
+def two_modes(values: Sequence[float]) -> float:
+    """The factor between two groups of values with nothing between them; 0 if there are none.
+
+    Each has three values at least, a gap of a fifth parts them, and no gap within them is a third as wide.
+    """
+    logs = sorted(map(math.log, values))
+    gaps = [above - below for below, above in pairwise(logs)]
+    inner = gaps[LEAST_IN_MODE - 1 : len(gaps) - LEAST_IN_MODE + 1]
+    if not inner:
+        return 0.0
+    widest = max(inner)
+    others = [gap for gap in gaps if gap != widest]
+    apart = widest >= math.log(MODE_FACTOR) and widest >= MODE_GAP * max(others, default=0.0)
+    return math.exp(widest) if apart else 0.0
+
+
+def one_moment(sample: Sample) -> list[str]:
+    """That all launches are of one day, if they are."""
+    lasted = span([each.ended_utc for each in sample.launches])
+    if len(sample.launches) < 2 or lasted >= SHORT:
+        return []
+    minutes = max(round(lasted.total_seconds() / 60), 1)
+    return [
+        f"all {len(sample.launches)} launches within {minutes} min: knows nothing of other days"
+    ]
+
+
+def span(moments: Sequence[str]) -> timedelta:
+    """Time from the first to the last of some moments."""
+    parsed = [datetime.strptime(each, DATE_FORMAT) for each in moments]
+    return max(parsed) - min(parsed)

@@ -1,0 +1,276 @@
+"""The launches of all calibrations, kept in the work directory: what references are made from.
+
+One JSON file a session, ``<work>/calibrations/<session>.json``, holds every launch that ended well: its values,
+when and where it ran, and what it ran. A session that was interrupted wrote none; what its launches left is
+entered when the next session begins, so that nothing that was measured is lost.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from postprocess import atomic, strict_json
+from postprocess.cases import Case
+from postprocess.comparability import circumstances_of
+from postprocess.errors import UsageError
+from postprocess.formats import plural
+from postprocess.judgement import Finished
+from postprocess.launches import assess
+from postprocess.plan import PlannedLaunch, read_plan
+from postprocess.programs import Program, read_program
+from postprocess.provenance import DATE_FORMAT
+from postprocess.reference_book import method_of
+from postprocess.strict_json import Entry
+from site_configs.machine import read_machine
+
+SCHEMA = 1
+#: Facts that are told and not compared: the library's own word is, without its paths, among the circumstances.
+ONCE = ("mpi_library",)
+OPENED = "calibration.json"  #: in the directory of a session that calibrates, from its beginning
+Place = tuple[str, str, str]  #: system, partition and environment: what one reference file is about
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What a calibration knows before its first launch."""
+
+    session: str
+    set_env: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  #: by environment
+    oversubscribe: bool = False
+    afresh: bool = False  #: earlier launches of the cases that it measures count no more
+
+    def by_hand(self, environment: str) -> dict[str, Any]:
+        """What was set by hand for the launches of an environment; nothing, as a rule."""
+        found: dict[str, Any] = {"oversubscribe": True} if self.oversubscribe else {}
+        own = self.set_env.get(environment)
+        return found | ({"set_env": dict(own)} if own else {})
+
+
+@dataclass(frozen=True)
+class Taken:
+    """One launch of a calibration that ended well."""
+
+    session: str
+    ended_utc: str
+    hosts: tuple[str, ...]
+    machine: Mapping[str, Any]  #: from which it was started
+    place: Place
+    program: str
+    exact: bool
+    facts: Mapping[str, Any]  #: what it ran: library, version, spec, method and so on
+    circumstances: Mapping[str, Any]  #: that a value is compared under; {} if exact
+    by_hand: Mapping[str, Any]  #: what was set for it by options; nothing, as a rule
+    kernel: str
+    values: Mapping[str, float]  #: headline by key of the case
+    units: Mapping[str, str]
+    afresh: bool = False
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """What launches must share to stand behind one reference, by name; and the binding of their layout."""
+        told = {name: value for name, value in self.facts.items() if name not in ("method", *ONCE)}
+        circumstances = {
+            name: each for name, each in self.circumstances.items() if name != "binding"
+        }
+        told |= {**self.facts["method"], **circumstances, "exact": self.exact}
+        return {**told, "options": dict(self.by_hand)} if self.by_hand else told
+
+    @property
+    def binding(self) -> Mapping[str, Any]:
+        """The shape of its ranks' CPU sets, by layout."""
+        return self.circumstances.get("binding", {})
+
+
+def folder(work: Path) -> Path:
+    """Where the ledger of a work directory is."""
+    return work / "calibrations"
+
+
+def place_of(case: Case) -> Place:
+    """System, partition and environment of a case."""
+    return case.system, case.partition, case.environment
+
+
+def open_calibration(
+    directory: Path, set_env: Mapping[str, Mapping[str, str]], oversubscribe: bool, afresh: bool
+) -> Opened:
+    """Mark a session as a calibration, before its first launch, so that an interrupted one is known as one."""
+    opened = Opened(directory.name, set_env, oversubscribe, afresh)
+    atomic.replace({directory / OPENED: json.dumps(asdict(opened), indent=1).encode()})
+    return opened
+
+
+def taken(opened: Opened, directory: Path, finished: Iterable[Finished]) -> list[Taken]:
+    """What to keep of these launches. One that failed has nothing; a case that shows nothing is left out."""
+    machine = read_machine().as_dict()
+    return [entry(opened, directory, each, machine) for each in finished if each.run]
+
+
+def entry(opened: Opened, directory: Path, finished: Finished, machine: Mapping[str, Any]) -> Taken:
+    """One launch that ended well."""
+    launch, run = finished.launch, finished.run
+    found = {case: finished.measurements.get(case.variable) for case in launch.cases}
+    seen = {case.key: each for case, each in found.items() if each and not each.unseen}
+    method = method_of(run, launch.exact)
+    return Taken(
+        session=opened.session,
+        ended_utc=ended(launch, directory),
+        hosts=tuple(sorted(host["name"] for host in run["hosts"])),
+        machine={"simulated": run["mpi_library"]} if launch.exact else machine,
+        place=place_of(launch.cases[0]),
+        program=launch.program,
+        exact=launch.exact,
+        facts={
+            "mpi_library": run["mpi_library"],
+            "version": run.get("version") or run["suite_version"],
+            "source_hash": run.get("source_hash", ""),
+            "spec": finished.spec,
+            "compiler": run.get("compiler") or method.get("compiler", ""),
+            "method": method,
+        },
+        circumstances={} if launch.exact else circumstances_of(run),
+        by_hand=opened.by_hand(launch.environment),
+        kernel=run.get("kernel", ""),
+        values={key: each.value for key, each in seen.items()},
+        units={key: each.unit for key, each in seen.items()},
+        afresh=opened.afresh,
+    )
+
+
+def ended(launch: PlannedLaunch, directory: Path) -> str:
+    """When a launch ended: then its job script wrote the exit code."""
+    try:
+        moment = launch.ending(directory).stat().st_mtime
+    except OSError:
+        moment = datetime.now(timezone.utc).timestamp()
+    return datetime.fromtimestamp(moment, timezone.utc).strftime(DATE_FORMAT)
+
+
+def keep(work: Path, session: str, launches: Sequence[Taken]) -> Path:
+    """Enter the launches of a session into the ledger.
+
+    :raises UsageError: if they cannot be written.
+    """
+    path = folder(work) / f"{session}.json"
+    data = {"schema": SCHEMA, "launches": [asdict(each) for each in launches]}
+    try:
+        atomic.replace({path: (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()})
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}; make room") from None
+    return path
+
+
+def gather(work: Path) -> list[str]:
+    """Enter what interrupted calibrations have left; a line for each that left something, or is damaged.
+
+    To be called while no session runs, and before anything is built anew.
+    """
+    said = []
+    for marker in sorted((work / "sessions").glob(f"*/{OPENED}")):
+        directory = marker.parent
+        if (folder(work) / f"{directory.name}.json").exists():
+            continue
+        try:
+            launches = taken(read_opened(marker), directory, judged_alone(work, directory))
+        except UsageError as error:  # one session of before must not stop all to come
+            said.append(f"launches of an interrupted calibration are lost: {error}")
+            launches = []
+        keep(work, directory.name, launches)
+        if launches:
+            count = plural(len(launches), "launch", "es")
+            said.append(
+                f"calibration {directory.name} was interrupted: its {count} that ended count"
+            )
+    return said
+
+
+def judged_alone(work: Path, directory: Path) -> Iterable[Finished]:
+    """What became of the launches of a session that ReFrame did not report of, as their own files tell."""
+    for launch in read_plan(directory):
+        if not launch.cases:
+            continue
+        built = program_of(work, launch)
+        spec = built.spec if built else ""
+        yield Finished(launch, assess(launch, directory), 0.0, "", {}, spec, built)
+
+
+def program_of(work: Path, launch: PlannedLaunch) -> Program | None:
+    """The launch's program as it was built; None if it was not."""
+    try:
+        return read_program(work, launch.environment, launch.program)
+    except UsageError:
+        return None
+
+
+def read_opened(marker: Path) -> Opened:
+    """What an interrupted calibration knew.
+
+    :raises UsageError: if its file is damaged.
+    """
+    try:
+        told = Entry(strict_json.loads(marker.read_text()))
+        set_env = told.get("set_env", dict)
+        flags = told.flag("oversubscribe"), told.flag("afresh")
+        return Opened(marker.parent.name, set_env, *flags)
+    except (OSError, ValueError, TypeError) as error:
+        fix = "remove it, and its launches are not used"
+        raise UsageError(f"{marker}: {error}: is damaged; {fix}") from None
+
+
+def read(work: Path) -> list[Taken]:
+    """Every launch of the ledger, the earliest first.
+
+    :raises UsageError: naming the first file that is damaged.
+    """
+    found = [each for path in sorted(folder(work).glob("*.json")) for each in read_file(path)]
+    return sorted(found, key=lambda each: (each.ended_utc, each.session))
+
+
+def read_file(path: Path) -> list[Taken]:
+    """The launches of one session.
+
+    :raises UsageError: if the file is damaged or of another version.
+    """
+    fix = "move it away, and calibrate again"
+    try:
+        data = Entry(strict_json.loads(path.read_text()))
+        if data.integer("schema") != SCHEMA:
+            raise ValueError(f"schema: is not {SCHEMA}")
+        return [from_stored(Entry(each)) for each in data.get("launches", list)]
+    except (OSError, ValueError, TypeError) as error:
+        raise UsageError(f"{path}: {error}: is damaged; {fix}") from None
+
+
+def from_stored(told: Entry) -> Taken:
+    """A launch as :func:`keep` wrote it. Raises ValueError for anything else."""
+    values = told.get("values", dict)
+    units = told.get("units", dict)
+    if units.keys() != values.keys():
+        raise ValueError("units: are not of the same cases as values")
+    cases = [Case.from_key(key) for key in values]
+    place = tuple(told.get("place", list))
+    if any(place_of(case) != place or case.program != told.text("program") for case in cases):
+        raise ValueError("values: are of cases of another place or program")
+    datetime.strptime(told.text("ended_utc"), DATE_FORMAT)
+    numbers = Entry(values, "values.")
+    return Taken(
+        session=told.text("session"),
+        ended_utc=told.text("ended_utc"),
+        hosts=tuple(told.get("hosts", list)),
+        machine=told.get("machine", dict),
+        place=place,
+        program=told.text("program"),
+        exact=told.flag("exact"),
+        facts=told.get("facts", dict),
+        circumstances=told.get("circumstances", dict),
+        by_hand=told.get("by_hand", dict),
+        kernel=told.get("kernel", str),
+        values={key: numbers.number(key) for key in values},
+        units={key: Entry(units, "units.").text(key) for key in units},
+        afresh=told.flag("afresh"),
+    )

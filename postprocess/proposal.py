@@ -1,0 +1,225 @@
+"""What would change if the calibrations of the work directory became the references; nothing is decided here.
+
+Nothing is refused; what a person should see before committing is marked. A reference that moved to the slow
+side by more than its old band would bless a slowdown: whoever measured a broken machine would get it green.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from postprocess import provenance, references, units
+from postprocess.accumulation import Sample, different
+from postprocess.bands import LARGE_BYTES, LARGE_FLOOR, SMALL_FLOOR, band
+from postprocess.cases import Case
+from postprocess.disturbance import disturbed, one_moment
+from postprocess.ledger import Place
+from postprocess.moderation import with_priors
+from postprocess.reference_book import read_origin
+from postprocess.references import ENOUGH_LAUNCHES, Reference
+from postprocess.references_update import origin_of, rows_of
+
+NEW, MOVED, SAME, UNMEASURED, VANISHES = "new", "moved", "same", "not measured", "vanishes"
+ABSORBS = "absorbs a slowdown"
+TARGET = 0.10  #: a slowdown that a reference should show
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a proposal does to one case."""
+
+    case: Case
+    kind: str
+    old: Reference | None
+    new: Reference | None
+    marks: tuple[str, ...] = ()
+
+    @property
+    def slowdown(self) -> float | None:
+        """How many times as slow the new center is as the old one; None where one is missing."""
+        if self.old is None or self.new is None or self.old.unit != self.new.unit:
+            return None
+        return units.slowdown(self.new.center, self.old.center, self.new.unit)
+
+    @property
+    def bands(self) -> float | None:
+        """The move in widths of the old band, of the side to which it went; slow is positive."""
+        if self.old is None or self.slowdown is None:
+            return None
+        log = math.log(self.slowdown)
+        width = math.log1p(width_of(self.old)) if log >= 0 else fast_width(self.old)
+        return log / width if width > 0 else math.copysign(math.inf, log) if log else 0.0
+
+    @property
+    def width(self) -> float | None:
+        """How much slower than the new center the slow limit is, as a fraction."""
+        return width_of(self.new) if self.new else None
+
+    def entry(self) -> dict[str, Any]:
+        """As plain data; infinite widths are null."""
+        bands = self.bands if self.bands is None or math.isfinite(self.bands) else None
+        return {
+            "key": self.case.key,
+            "change": self.kind,
+            "unit": (self.new or self.old).unit,  # type: ignore[union-attr]
+            "old": self.old.center if self.old else None,
+            "new": self.new.center if self.new else None,
+            "launches": self.new.launches if self.new else 0,
+            "slower": self.slowdown - 1 if self.slowdown else None,
+            "bands": bands,
+            "width": self.width,
+            "marks": list(self.marks),
+        }
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """The proposed file of one place, and what it changes."""
+
+    place: Place
+    stored: Path | None
+    changes: tuple[Change, ...]  #: the worst first
+    rows: Mapping[Case, Reference]
+    origin: Mapping[str, Any]
+
+    def write(self, root: Path) -> Path:
+        """Write it below a folder."""
+        path = references.location(root, *self.place)
+        references.write(path, self.rows.values(), self.origin)
+        return path
+
+    def difference(self, written: Path) -> str:
+        """The stored file and the one that was written as a unified difference."""
+        old = self.stored.read_text() if self.stored else ""
+        name = "/".join(self.place) + ".tsv"
+        lines = difflib.unified_diff(
+            old.splitlines(True), written.read_text().splitlines(True), f"a/{name}", f"b/{name}"
+        )
+        return "".join(lines)
+
+
+def propose(place: Place, measured: Mapping[Case, Sample], stored: Path | None) -> Proposal:
+    """What the launches of one place make of its references.
+
+    :param stored: the reviewed file, if there is one
+    :raises UsageError: if it is damaged, or simulated time does not repeat
+    """
+    old = references.load(stored, *place) if stored else {}
+    origin = read_origin(stored) if stored else None
+    gone = replaced(origin, measured)
+    stay = {case: each for case, each in old.items() if case.program not in gone}
+    if origin:
+        told = {name: each for name, each in origin["programs"].items() if name not in gone}
+        origin = {**origin, "programs": told}
+    path = stored or Path("/".join(place))
+    rows = stay | rows_of(path, measured)
+    new_origin = origin_of(origin, stay, measured)
+    changes = compared(with_priors(old), with_priors(rows), measured, gone)
+    return Proposal(place, stored, tuple(sorted(changes, key=worst_first)), rows, new_origin)
+
+
+def replaced(origin: Mapping[str, Any] | None, measured: Mapping[Case, Sample]) -> set[str]:
+    """The programs that were measured by another method than what is stored: nothing of that can stay."""
+    found = set()
+    for case, sample in measured.items():
+        told = (origin or {}).get("programs", {}).get(case.program)
+        method = sample.launches[-1].facts["method"]
+        if told and any(different(c["method"], method) for c in provenance.calibrations(told)):
+            found.add(case.program)
+    return found
+
+
+def compared(
+    old: Mapping[Case, Reference],
+    new: Mapping[Case, Reference],
+    measured: Mapping[Case, Sample],
+    gone: Iterable[str],
+) -> list[Change]:
+    """One change for each case of either."""
+    found = []
+    for case in sorted(old.keys() | new.keys()):
+        before, after = old.get(case), new.get(case)
+        kind = kind_of(case, before, after, measured)
+        marks = marks_of(before, after, measured.get(case))
+        if case.program in gone and before and after:
+            marks = ("measured by another method than before", *marks)
+        found.append(Change(case, kind, before, after, tuple(marks)))
+    return found
+
+
+def kind_of(
+    case: Case,
+    before: Reference | None,
+    after: Reference | None,
+    measured: Mapping[Case, Sample],
+) -> str:
+    """What becomes of a case, in a word."""
+    if after is None:
+        return VANISHES
+    if before is None:
+        return NEW
+    if case not in measured:
+        return UNMEASURED
+    plain = [replace(each, prior=None) for each in (before, after)]
+    return SAME if plain[0] == plain[1] else MOVED
+
+
+def marks_of(
+    before: Reference | None, after: Reference | None, sample: Sample | None
+) -> tuple[str, ...]:
+    """What a person should know before taking the reference of a case, the worst first."""
+    if after is None or sample is None:
+        return ()
+    marks = []
+    if before and before.unit == after.unit and band(before).too_slow(after.center):
+        marks.append(ABSORBS)
+    if after.exact:
+        return tuple(marks)
+    marks += disturbed(sample)
+    if noise := noise_of(after):
+        marks.append(noise)
+    marks += one_moment(sample)
+    if after.provisional:
+        marks.append(f"provisional: {after.launches} of {ENOUGH_LAUNCHES} launches")
+    return tuple(marks)
+
+
+def noise_of(reference: Reference) -> str:
+    """In words, that the noise of a case hides more than a slowdown of 10%; empty if it does not."""
+    if reference.launches < 2:
+        return "one launch: its noise is unknown"
+    grown = replace(reference, launches=max(reference.launches, ENOUGH_LAUNCHES))
+    width = width_of(grown)
+    least = LARGE_FLOOR if reference.case.bytes >= LARGE_BYTES else SMALL_FLOOR
+    if width <= TARGET:
+        return ""
+    return (
+        f"blind below {width:+.0%}: the noise is {width / least:.0f} times the floor of {least:.0%}"
+    )
+
+
+def width_of(reference: Reference) -> float:
+    """How much slower than the center the slow limit of a band is, as a fraction."""
+    limits = band(reference)
+    slow = limits.upper if limits.better == "lower" else limits.lower
+    if slow <= 0:
+        return math.inf
+    return units.slowdown(slow, reference.center, reference.unit) - 1
+
+
+def fast_width(reference: Reference) -> float:
+    """Distance of the fast limit from the center, on the logarithm."""
+    limits = band(reference)
+    fast = limits.lower if limits.better == "lower" else limits.upper
+    return abs(math.log(fast / reference.center)) if fast > 0 else math.inf
+
+
+def worst_first(change: Change) -> tuple[bool, bool, float, Case]:
+    """Order: what absorbs a slowdown, what is marked, what moved most; then by name."""
+    moved = abs(math.log(change.slowdown)) if change.slowdown else 0.0
+    return (ABSORBS not in change.marks, change.kind == SAME, -moved, change.case)

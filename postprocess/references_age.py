@@ -1,0 +1,143 @@
+"""What the command ``references age`` looks at: every reference file of a site, this machine and its nights."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from postprocess import ageing, atomic, history, provenance, references
+from postprocess.ageing import Finding, Nights
+from postprocess.cases import Case
+from postprocess.errors import UsageError
+from postprocess.formats import plural
+from postprocess.progress import Progress
+from postprocess.reference_book import read_origin
+from postprocess.references import Reference
+from postprocess.site_files import site_file
+from postprocess.site_reading import read_site
+from postprocess.workdir import WorkDirectory
+from site_configs.common import REFERENCE_DAYS
+from site_configs.machine import read_machine
+
+SUMMARY = 1  #: version of the findings for programs
+COLUMNS = (
+    "key",
+    "session",
+    "started_utc",
+    "value",
+    "unit",
+    "verdict",
+    "mpi_library",
+    "source_hash",
+)
+
+
+def age(work: WorkDirectory, site: str, report: Path | None, progress: Progress) -> int:
+    """Say what is stale of a site's references; 1 if something is.
+
+    :raises UsageError: if the site, a reference file or the store cannot be read
+    """
+    limits = limits_of(work, site)
+    machine = read_machine().as_dict()
+    found: list[Finding] = []
+    files = cases = 0
+    for system in sorted({system for system, _ in limits}):
+        for path in files_of(work, system):
+            place = (system, path.parent.name, path.stem)
+            known = references.load(path, *place)
+            origin = read_origin(path)
+            nights = nights_of(work, known, origin, progress)
+            days = limits.get(place[:2], REFERENCE_DAYS)
+            name, now = "/".join(place), datetime.now(timezone.utc)
+            found += ageing.findings(name, known, origin, nights, machine, days, now)
+            files, cases = files + 1, cases + len(known)
+    for each in found:
+        progress.say(str(each))
+    stale = {key for each in found if each.stale for key in each.cases}
+    progress.say(
+        f"{plural(cases, 'reference')} in {plural(files, 'file')}: {len(stale)} stale"
+        + ("; ./plumbline calibrate measures them again" if stale else "")
+    )
+    if report:
+        data = {
+            "schema": SUMMARY,
+            "stale": len(stale),
+            "findings": [each.entry() for each in found],
+        }
+        atomic.replace({report: (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()})
+    return 1 if stale else 0
+
+
+def limits_of(work: WorkDirectory, site: str) -> dict[tuple[str, str], int]:
+    """Days after which a reference is old, by system and partition.
+
+    :raises UsageError: if the site file is none that can be used
+    """
+    path = site_file(work.source, site)
+    reading = read_site(work, path)
+    if reading.configuration is None:
+        fault = f": {reading.faults[0].text}" if reading.faults else ""
+        raise UsageError(f"{path}{fault}; ./plumbline site check {site}")
+    return {
+        (system["name"], partition["name"]): partition["extras"].get(
+            "reference_days", REFERENCE_DAYS
+        )
+        for system in reading.configuration["systems"]
+        for partition in system["partitions"]
+    }
+
+
+def files_of(work: WorkDirectory, system: str) -> list[Path]:
+    """The reference files of a system that a night would use: a reviewed one hides a provisional one."""
+    found: dict[tuple[str, str], Path] = {}
+    for root in reversed(work.reference_roots):
+        for path in sorted((root / system).glob("*/*.tsv")):
+            found[path.parent.name, path.stem] = path
+    return [found[place] for place in sorted(found)]
+
+
+def nights_of(
+    work: WorkDirectory,
+    known: Mapping[Case, Reference],
+    origin: Mapping[str, Any],
+    progress: Progress,
+) -> dict[str, Nights]:
+    """What the nights since its calibration measured, of each case that has any."""
+    since = {case.key: calibrated(case, origin) for case in known}
+    if not work.store.is_dir():
+        return {}
+    frame = history.headlines(
+        work.store,
+        keys=sorted(since),
+        since=min(since.values()),
+        columns=COLUMNS,
+        say=progress.say,
+    )
+    later = pl.DataFrame({"key": list(since), "since": list(since.values())})
+    frame = frame.join(later, on="key").filter(
+        pl.col("started_utc") > pl.col("since"), pl.col("value").is_not_null()
+    )
+    return dict(by_night(frame.iter_rows(named=True)))
+
+
+def calibrated(case: Case, origin: Mapping[str, Any]) -> str:
+    """When the reference of a case was measured."""
+    told = provenance.calibration_of(origin["programs"].get(case.program), case.key)
+    return told["date_utc"] if told else ""
+
+
+def by_night(rows: Iterable[Mapping[str, Any]]) -> Iterable[tuple[str, Nights]]:
+    """By key: the median of each night, and what the last one ran. Rows come by key and time."""
+    values: dict[str, dict[str, list[float]]] = {}
+    last: dict[str, Mapping[str, str]] = {}
+    for row in rows:
+        values.setdefault(row["key"], {}).setdefault(row["session"], []).append(row["value"])
+        last[row["key"]] = {fact: row[fact] for fact in ageing.NIGHT}
+    for key, nights in values.items():
+        yield key, Nights([statistics.median(each) for each in nights.values()], last[key])

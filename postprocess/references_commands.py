@@ -1,0 +1,42 @@
+"""What the command ``references`` accepts: what calibrations propose, and what has become stale."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from postprocess import references_age, references_command
+from postprocess.progress import Progress
+from postprocess.workdir import WorkDirectory
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """The commands below ``references``."""
+    found = parser.add_subparsers(
+        dest="references_command", required=True, metavar="COMMAND", parser_class=type(parser)
+    )
+    text = "Write the reference files that follow from the calibrations, and show what they change."
+    made = found.add_parser("propose", help=text, description=text, epilog=parser.epilog)
+    made.set_defaults(run=propose)
+    made.add_argument("--site", metavar="NAME", help="of this system only")
+    made.add_argument(
+        "--output", type=Path, metavar="DIR", help="(default: a folder of the work directory)"
+    )
+    made.add_argument("--json", type=Path, metavar="FILE", help="write all changes for programs")
+    text = "List the references that are stale, and why; exit status 1 if there are any."
+    made = found.add_parser("age", help=text, description=text, epilog=parser.epilog)
+    made.set_defaults(run=age)
+    made.add_argument("--site", default="local", help="name or path (default: this machine)")
+    made.add_argument("--json", type=Path, metavar="FILE", help="write all findings for programs")
+
+
+def propose(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Show what the calibrations would make of the references."""
+    return references_command.propose_all(
+        work, arguments.site, arguments.output, arguments.json, Progress()
+    )
+
+
+def age(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """List what is stale."""
+    return references_age.age(work, arguments.site, arguments.json, Progress())

@@ -1,0 +1,186 @@
+"""What is stale: too old, of a machine that has changed since, or beside what nights measure."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+from launch_samples import CASES, PLACE
+from ledger_samples import launch
+
+from postprocess import ageing, references_age, store
+from postprocess.ageing import Nights
+from postprocess.progress import Progress
+from postprocess.reference_book import read_origin
+from postprocess.references import load
+from postprocess.references_update import update
+from postprocess.store import Row
+from postprocess.verdicts import Verdict
+from postprocess.workdir import WorkDirectory
+from site_configs.machine import firmware
+
+NOW = datetime(2026, 12, 1, tzinfo=timezone.utc)
+HERE = {"host": "login", "kernel": "6.1"}
+LIBRARY = {"mpi_library": "MPICH Version: 5.0.2", "source_hash": "0123"}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Three launches on three days of November, of 1 s each."""
+    (path,) = update(tmp_path / "references", [launch(1.0, day) for day in (1, 2, 3)])
+    return path
+
+
+def stale(path: Path, nights=None, machine=HERE, days: int = 180, now: datetime = NOW):
+    known = load(path, *PLACE)
+    found = ageing.findings("p", known, read_origin(path), nights or {}, machine, days, now)
+    assert found == sorted(found, key=lambda each: not each.stale)
+    return [each for each in found if each.stale]
+
+
+def nights_of(values, **last: str):
+    return {CASES[0].key: Nights(values, LIBRARY | last)}
+
+
+def test_a_fresh_reference_is_not_stale(path: Path):
+    assert stale(path) == []
+
+
+def test_a_reference_is_old_after_the_days_that_the_site_allows(path: Path):
+    assert stale(path, days=27) == []
+    (found,) = stale(path, days=26)
+    assert found.text == "calibrated 27 days ago, on 2026-11-03; the limit is 26"
+    assert len(found.cases) == len(CASES)
+
+
+def test_only_the_cases_of_the_old_calibration_are_old(path: Path):
+    update(path.parents[2], [launch(1.0, 28, cases=CASES[1:])])
+    (found,) = stale(path, days=20)
+    assert found.cases == (CASES[0].key,)
+
+
+def test_simulated_time_does_not_age(tmp_path: Path):
+    simulated = {"exact": True, "circumstances": {}, "machine": {"simulated": "SMPI"}}
+    (path,) = update(tmp_path, [launch(1.0, 1, **simulated)])
+    assert stale(path, days=1) == []
+
+
+@pytest.mark.parametrize(
+    ("fact", "name"),
+    [("kernel", "the kernel"), ("firmware", "the firmware"), ("cpu_model", "the processor")],
+)
+def test_a_machine_that_has_changed_makes_its_references_stale(tmp_path: Path, fact, name):
+    (path,) = update(tmp_path, [launch(1.0, 1, machine={"host": "login", fact: "old"})])
+    (found,) = stale(path, machine={"host": "login", fact: "new"})
+    assert found.text == f"{name} of login was old and is new"
+    assert stale(path, machine={"host": "another", fact: "new"}) == []
+    assert stale(path, machine={"host": "login", fact: ""}) == []
+
+
+@pytest.mark.parametrize("fact", ["mpi_library", "source_hash"])
+def test_another_library_or_benchmark_in_the_last_night_does(path: Path, fact: str):
+    assert stale(path, nights_of([1.0])) == []
+    (found,) = stale(path, nights_of([1.0], **{fact: "other"}))
+    assert found.text.endswith("is 'other' in the last night") and found.what == "changed"
+
+
+def test_a_case_on_one_side_for_weeks_is_stale(path: Path):
+    (found,) = stale(path, nights_of(14 * [1.03]))
+    assert found.text == (
+        "on the slow side of the center in 14 of 14 nights; the median night is 3.0% slower"
+    )
+    (found,) = stale(path, nights_of(14 * [0.96]))
+    assert found.text.startswith("on the fast side") and found.text.endswith("4.0% faster")
+    assert found.cases == (CASES[0].key,)
+
+
+@pytest.mark.parametrize("values", [13 * [1.03], 14 * [1.005], 7 * [1.03, 0.97], 14 * [1.0]])
+def test_fewer_nights_and_less_than_a_hundredth_and_both_sides_say_nothing(path: Path, values):
+    assert stale(path, nights_of(values)) == []
+
+
+def test_a_rate_is_slow_below_its_center(tmp_path: Path):
+    units = {case.key: "MB/s" for case in CASES}
+    (path,) = update(tmp_path, [launch(100.0, day, units=units) for day in (1, 2)])
+    (found,) = stale(path, nights_of(20 * [90.0]))
+    assert found.text.startswith("on the slow side")
+
+
+def test_of_cases_that_scatter_about_their_center_few_are_accused(path: Path):
+    """Bonferroni: at most one file in twenty."""
+    dice = random.Random(1)
+    accused = 0
+    for _ in range(200):
+        nights = {
+            c.key: Nights([dice.lognormvariate(0, 0.05) for _ in range(30)], LIBRARY) for c in CASES
+        }
+        accused += bool(stale(path, nights))
+    assert accused <= 20
+
+
+def test_launches_of_one_moment_are_told_and_not_stale(tmp_path: Path):
+    (path,) = update(tmp_path, [launch(1.0, 1, "a"), launch(1.0, 1, "b")])
+    found = ageing.findings("p", load(path, *PLACE), read_origin(path), {}, HERE, 180, NOW)
+    assert [str(each) for each in found] == [
+        "note: p, mpicost, 4 cases: all launches within 1 min: they know nothing of other days"
+    ]
+
+
+def test_the_firmware_is_read_as_far_as_it_is_told(tmp_path: Path):
+    assert firmware(tmp_path) == ""
+    (tmp_path / "bios_version").write_text("F12\n")
+    (tmp_path / "bios_date").write_text("11/21/2026\n")
+    assert firmware(tmp_path) == "F12 11/21/2026"
+
+
+# The command.
+
+
+@pytest.fixture
+def work(tmp_path: Path, path: Path, monkeypatch) -> WorkDirectory:
+    """A work directory with those references, and a site with a limit of 10,000 days."""
+    made = WorkDirectory(tmp_path / "home", tmp_path)
+    path.parents[2].rename(made.root.parent / "moved")
+    made.root.mkdir()
+    (tmp_path / "moved").rename(made.provisional)
+    monkeypatch.setattr(references_age, "limits_of", lambda *_: {("local", "cpu"): 10_000})
+    return made
+
+
+def night(work: WorkDirectory, day: int, value: float, mode: str = "nightly") -> None:
+    name = f"202612{day:02d}T010000Z-1"
+    started = f"2026-12-{day:02d}T01:00:00Z"
+    row = Row(name, started, 1, CASES[0], Verdict.PASS, value=value, mode=mode, **LIBRARY)
+    store.write_session(work.store / f"{name}{store.SUFFIX}", [row])
+
+
+def test_the_command_asks_the_store_of_nights(work: WorkDirectory, tmp_path: Path, capsys):
+    for day in range(1, 14):
+        night(work, day, 1.03)
+    assert references_age.age(work, "local", None, Progress()) == 0
+    night(work, 14, 1.03, mode="calibrate")
+    assert references_age.age(work, "local", None, Progress()) == 0
+    assert "4 references in 1 file: 0 stale" in capsys.readouterr().out
+    night(work, 15, 1.03)
+    report = tmp_path / "report.json"
+    assert references_age.age(work, "local", report, Progress()) == 1
+    assert "1 stale; ./plumbline calibrate" in capsys.readouterr().out
+    told = json.loads(report.read_text())
+    assert told["stale"] == 1 and told["findings"][0]["what"] == "one-sided"
+
+
+def test_without_a_store_the_rest_is_said(work: WorkDirectory, monkeypatch):
+    monkeypatch.setattr(references_age, "limits_of", lambda *_: {("local", "cpu"): 1})
+    monkeypatch.setattr(references_age, "datetime", Later)
+    assert references_age.age(work, "local", None, Progress()) == 1
+
+
+class Later(datetime):
+    """A clock that is years ahead."""
+
+    @classmethod
+    def now(cls, tz=None):
+        return datetime(2030, 1, 1, tzinfo=tz)

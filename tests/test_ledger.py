@@ -1,0 +1,103 @@
+"""The ledger: every launch of a calibration that ended well is in it, whatever became of its session."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from launch_samples import CASES, finished, headline, leave, planned
+from ledger_samples import launch
+
+from postprocess import ledger
+from postprocess.errors import UsageError
+from postprocess.ledger import OPENED, gather, keep, open_calibration, read, taken
+
+
+def interrupted(work: Path, name: str = "20261101T010000Z-1") -> Path:
+    """A calibration of three launches that was ended in the second."""
+    directory = work / "sessions" / name
+    finished(directory, number=1)
+    finished(directory, number=2)
+    leave(directory, planned(number=2), code=None)
+    leave(directory, planned(number=3), code=None)
+    open_calibration(directory, {"mpich-5_0_2": {"A": "1"}, "other": {"B": "2"}}, True, False)
+    (directory / "raw" / f"{planned(number=2).name}.exit").unlink(missing_ok=True)
+    return directory
+
+
+def test_what_is_kept_is_read_back(tmp_path: Path):
+    some = [launch(1.5, 2), launch(2.5, 1, afresh=True, by_hand={"oversubscribe": True})]
+    keep(tmp_path, "a", some[:1])
+    keep(tmp_path, "b", some[1:])
+    assert read(tmp_path) == some[::-1]
+
+
+def test_an_interrupted_calibration_loses_no_launch_that_ended(tmp_path: Path):
+    directory = interrupted(tmp_path)
+    (line,) = gather(tmp_path)
+    assert line == f"calibration {directory.name} was interrupted: its 1 launch that ended count"
+    (only,) = read(tmp_path)
+    done = finished(tmp_path / "same", number=1)
+    assert only.values == {case.key: headline(done, case) for case in CASES}
+    assert only.by_hand == {"oversubscribe": True, "set_env": {"A": "1"}}
+    assert only.hosts and only.session == directory.name
+
+
+def test_launches_are_gathered_once(tmp_path: Path):
+    interrupted(tmp_path)
+    assert gather(tmp_path) and gather(tmp_path) == []
+    assert len(read(tmp_path)) == 1
+
+
+def test_a_session_that_was_no_calibration_is_left_alone(tmp_path: Path):
+    finished(tmp_path / "sessions" / "night")
+    assert gather(tmp_path) == [] and read(tmp_path) == []
+
+
+@pytest.mark.parametrize("file", [OPENED, "plan"])
+def test_a_damaged_session_is_told_and_stops_nobody(tmp_path: Path, file: str):
+    directory = interrupted(tmp_path)
+    path = directory / file if file == OPENED else next((directory / "plan").iterdir())
+    path.write_text("{")
+    (line,) = gather(tmp_path)
+    assert (
+        line.startswith("launches of an interrupted calibration are lost: ") and str(path) in line
+    )
+    assert gather(tmp_path) == [] and read(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("values", {"x": -1}),
+        ("units", {}),
+        ("exact", 0),
+        ("facts", []),
+        ("ended_utc", ""),
+        ("ended_utc", "yesterday"),
+        ("place", ["a", "b", "c"]),
+        ("program", "osu"),
+        ("place", []),
+    ],
+)
+def test_a_damaged_ledger_is_refused(tmp_path: Path, key: str, value):
+    path = keep(tmp_path, "a", [launch()])
+    data = json.loads(path.read_text())
+    data["launches"][0][key] = value
+    path.write_text(json.dumps(data))
+    with pytest.raises(UsageError, match=r"a\.json: .*is damaged; move it away"):
+        read(tmp_path)
+
+
+def test_a_ledger_of_another_version_is_refused(tmp_path: Path):
+    path = keep(tmp_path, "a", [])
+    path.write_text(json.dumps({"schema": 2, "launches": []}))
+    with pytest.raises(UsageError, match="schema: is not 1"):
+        read(tmp_path)
+
+
+def test_a_launch_that_failed_has_nothing(tmp_path: Path):
+    opened = ledger.Opened("a")
+    bad = finished(tmp_path, outcome=ledger.assess(planned(), tmp_path))
+    assert taken(opened, tmp_path, [bad]) == []
