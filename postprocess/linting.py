@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from postprocess import references, site_check
+from postprocess import reference_lint, site_check
 from postprocess.errors import UsageError
 from postprocess.measure import look_at_plan
 from postprocess.plan import planned_cases
 from postprocess.progress import Progress
+from postprocess.references import EXPECTED
 from postprocess.reframe_driver import Reframe, Selection
 from postprocess.site_files import is_site, site_names
 from postprocess.workdir import WorkDirectory
@@ -44,8 +45,10 @@ def lint_path(work: WorkDirectory, path: Path, progress: Progress) -> list[str]:
     """What is wrong with one file or directory."""
     if path.is_dir():
         return lint_directory(work, path)
+    if path.name == EXPECTED:
+        return reference_lint.lint_expected(path)
     if path.suffix == ".tsv":
-        return references.lint(path)
+        return reference_lint.lint(path)
     if path.suffix == ".py" and is_site(path):
         return site_check.problems(work, path, progress)
     if path.suffix == ".py":
@@ -62,7 +65,7 @@ def lint_directory(work: WorkDirectory, path: Path) -> list[str]:
     known = [root.resolve() for root in work.reference_roots]
     if path not in known and not any(path.rglob("*.tsv")):
         return [f"{path}: has no reference file; name sites one by one"]
-    return references.lint_root(path)
+    return reference_lint.lint_root(path)
 
 
 def dry_run(work: WorkDirectory, path: Path, selection: Selection, progress: Progress) -> list[str]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from postprocess import provenance, references
 from postprocess.cases import Case
+from postprocess.comparability import Difference, circumstances_of, differences, untold
 from postprocess.moderation import with_priors
 from postprocess.references import Reference
+from site_configs.accepted import DIFFERENCES
 from site_configs.common import PLATFORM_HASH
 
 #: Facts of a launch that its reference must share, or the two are not comparable.
@@ -33,28 +35,73 @@ class Shelf:
         """Whether they are of simulated time; then all are."""
         return any(reference.exact for reference in self.references.values())
 
-    def difference(self, run: dict[str, Any], exact: bool) -> str:
+    def told_of(self, case: Case) -> Mapping[str, Any] | None:
+        """How a case was measured: the one calibration that it belongs to. None if nothing tells."""
+        return provenance.calibration_of(self.origin["programs"].get(case.program), case.key)
+
+    def difference(
+        self,
+        run: Mapping[str, Any],
+        exact: bool,
+        case: Case | None = None,
+        accepts: Mapping[str, str] | None = None,
+    ) -> str:
         """How this run, ``exact`` if its time is simulated, was measured differently from the references.
 
-        One line; empty if it was not.
+        One line; empty if it was not, or in nothing but what the site accepts.
+
+        :param case: the one that is compared; None for the program's first calibration.
+        :param accepts: by the name of a fact, why a difference in it is accepted.
         """
+        wrong, found = self._compared(run, exact, case)
+        refused = [each for each in found if each.name not in (accepts or {})]
+        if wrong or not refused:
+            return wrong
+        fix = "calibrate again"
+        if all(each.name in DIFFERENCES for each in refused):
+            fix += " or accept it in the site file"
+        more = ", ".join(each.name for each in refused[1:])
+        return f"{refused[0]} in {self.path.name}{f'; so does {more}' if more else ''}; {fix}"
+
+    def accepted(
+        self,
+        run: Mapping[str, Any],
+        exact: bool,
+        case: Case | None,
+        accepts: Mapping[str, str],
+    ) -> list[Difference]:
+        """The differences that the site accepts."""
+        return [each for each in self._compared(run, exact, case)[1] if each.name in accepts]
+
+    def _first(self, program: str) -> Mapping[str, Any] | None:
+        entry = self.origin["programs"].get(program)
+        return provenance.calibrations(entry)[0] if entry else None
+
+    def _compared(
+        self, run: Mapping[str, Any], exact: bool, case: Case | None
+    ) -> tuple[str, list[Difference]]:
+        """Why nothing can be compared, empty if it can; and every fact that differs."""
         if exact != self.exact:
             kinds = ("measured", "simulated")
-            return f"time is {kinds[exact]}, and {kinds[self.exact]} in {self.path.name}; calibrate again"
-        told = self.origin["programs"].get(run["program"])
-        if told is None:
             return (
-                f"{self.path.name} does not tell how {run['program']} was measured; calibrate again"
+                f"time is {kinds[exact]}, and {kinds[self.exact]} in {self.path.name}; calibrate again",
+                [],
             )
-        method = told["method"]
-        for key, value in method_of(run, exact).items():
-            if key not in method:
-                return f"{self.path.name} does not tell the {key} it was measured with; calibrate again"
-            if method[key] != value:
-                return (
-                    f"{key} is {value!r}, and {method[key]!r} in {self.path.name}; calibrate again"
-                )
-        return ""
+        told = self.told_of(case) if case else self._first(run["program"])
+        if told is None:
+            what = f"{self.path.name} does not tell how {run['program']} was measured"
+            return f"{what}; calibrate again", []
+        method, circumstances = method_of(run, exact), {} if exact else circumstances_of(run)
+        known = told.get("circumstances", {})
+        if lacking := untold(method, told["method"]) or untold(circumstances, known):
+            what = f"{self.path.name} does not tell the {lacking} it was measured with"
+            return f"{what}; calibrate again", []
+        found = [
+            Difference(key, value, told["method"][key])
+            for key, value in method.items()
+            if value != told["method"][key]
+        ]
+        return "", found + differences(circumstances, known)
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from postprocess.cases import named
 from postprocess.errors import UsageError
 from postprocess.formats import duration, plural, size
 from postprocess.listing import (
@@ -20,10 +21,11 @@ from postprocess.listing import (
     jobs,
     known_seconds,
 )
-from postprocess.measure import NoCase, make_plan
+from postprocess.measure import NoCase, make_plan, places
 from postprocess.night import AUTOMATIC_LAUNCHES
-from postprocess.plan import PlannedLaunch, read_plan
+from postprocess.plan import PlannedLaunch, planned_cases, read_plan
 from postprocess.progress import Progress
+from postprocess.reference_book import open_book
 from postprocess.reframe_driver import Reframe, Selection
 from postprocess.reframe_report import read_report
 from postprocess.site_files import site_file
@@ -69,6 +71,8 @@ def problems(work: WorkDirectory, path: Path, progress: Progress) -> list[str]:
             f"not counted: {cases} of OSU and IMB that Spack builds, where there is a Spack"
         )
     wrong = [*measured(reading, trial), *too_long(reading, trial.night, scheduler)]
+    reviewed = [root for root in work.reference_roots if root != work.provisional]
+    wrong += unmeasured(reviewed, trial.planned)
     for partition in [] if wrong else reading.configuration["systems"][0]["partitions"]:
         if line := left_out(partition):
             progress.say(line)
@@ -105,6 +109,7 @@ class Trial:
     others: list[PlannedLaunch]  #: of checks that no night runs
     tables: list[dict[str, list[int]]]  #: sizes of each routine, of each check
     not_built: int = 0  #: cases of programs that are not there before Spack has built them
+    planned: list[PlannedLaunch] = field(default_factory=list)  #: all of it, with what is skipped
 
 
 def dry_run(work: WorkDirectory, path: Path) -> Trial:
@@ -129,7 +134,7 @@ def dry_run(work: WorkDirectory, path: Path) -> Trial:
     night = [launch for launch in launches if launch.test in nightly]
     others = [launch for launch in launches if launch.test not in nightly]
     not_built = sum(skip.unavailable for launch in planned for skip in launch.skips)
-    return Trial(night, others, tables, not_built)
+    return Trial(night, others, tables, not_built, planned)
 
 
 def without_case(session: Path) -> Iterator[str]:
@@ -139,6 +144,33 @@ def without_case(session: Path) -> Iterator[str]:
             title = f"partition {each.partition.partition(':')[2]!r}: defaults: left_out_above"
             fix = "leave less out, or take that layout out of layouts"
             yield f"{title}: leaves nothing of {each.test} with {each.environment}; {fix}"
+
+
+def unmeasured(roots: Sequence[Path], planned: Sequence[PlannedLaunch]) -> list[str]:
+    """Reviewed references of what no check measures on this site any more, one line a file.
+
+    A file with a fault is left to the lint of references.
+    """
+    found, there, used = [], set(planned_cases(planned)), places(planned)
+    try:
+        shelves = open_book(roots, used).shelves.values()
+    except UsageError:
+        return []
+    fix = "measure it again, or remove the rows"
+    for shelf in shelves:
+        if lost := sorted(shelf.references.keys() - there):
+            what = f"{plural(len(lost), 'case')} in it that no check of this site measures"
+            found.append(f"{shelf.path}: {what} ({named(lost)}); {fix}")
+    for partition in sorted({place for place, _ in used}):
+        system, name = partition.split(":")
+        for path in (
+            path for root in roots for path in sorted((root / system / name).glob("*.tsv"))
+        ):
+            if (partition, path.stem) not in used:
+                found.append(
+                    f"{path}: {path.stem} is not on {partition} any more; bring it back or remove it"
+                )
+    return found
 
 
 def tables_of(report: Path) -> list[dict[str, list[int]]]:

@@ -32,6 +32,8 @@ FOLLOW_FROM = {
     "defaults": "defaults",
     "exact": "exact",
     "shared_memory_bytes": "shared_memory_bytes",
+    "accept": "accept",
+    "reference_days": "reference_days",
 }
 
 
@@ -43,6 +45,12 @@ def is_text(value: Any) -> bool:
 def is_number(value: Any, least: int) -> bool:
     """Whether it is a whole number that is large enough. True and False are none."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def days(key: str, value: Any) -> Iterator[str]:
+    """A number of days, one or more."""
+    if not is_number(value, 1):
+        yield f"{key}: {value!r}: write a whole number of days, 1 or more"
 
 
 def name(value: Any) -> Iterator[str]:

@@ -16,7 +16,7 @@ from typing import Any
 from reframe.core.backends import register_launcher
 from reframe.core.launchers import JobLauncher
 
-from site_configs import arguments, installed
+from site_configs import accepted, arguments, installed
 from site_configs.installed import Installed
 from site_configs.ladder import Layout, Topology
 from site_configs.ladder import layouts as layouts_of
@@ -30,6 +30,7 @@ OVERSUBSCRIBE = "PLUMBLINE_OVERSUBSCRIBE"
 SESSION = "PLUMBLINE_SESSION"
 #: Tells what a launch in simulated time was simulated on; times on another platform are not comparable.
 PLATFORM_HASH = "SMPI_PLATFORM_HASH"
+REFERENCE_DAYS = 180  #: half a year: most machines have had an update by then
 #: Set to 1 where a site is only looked at, perhaps on a machine without its modules.
 ONLY_LOOKING = "PLUMBLINE_ONLY_LOOKING"
 
@@ -65,6 +66,7 @@ def environment(
     prefix: str = "",
     programs: Mapping[str, str | Installed] | None = None,
     lacking: Mapping[str, str] | None = None,
+    accept: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """One MPI implementation.
 
@@ -79,8 +81,11 @@ def environment(
     :param programs: benchmarks that are installed for this MPI: the folder of ``IMB-MPI1`` for ``imb``, and
         for ``osu`` the one that holds ``pt2pt`` and ``collective``. What is not given is built by Spack.
     :param lacking: why a program that is not given cannot be had without Spack.
+    :param accept: differences from the references in spite of which values are compared, each with its
+        reason (``{"compiler": "gcc 13.1 was measured against 12.2 in May"}``); see ``accepted.py``.
     """
     title = f"environment {name!r}"
+    accept = {} if accept is None else accept
     variables = {} if env_vars is None else env_vars
     programs = {} if programs is None else programs
     refuse(title, arguments.name(name))
@@ -97,6 +102,7 @@ def environment(
             programs=programs,
         ),
     )
+    refuse(title, accepted.faults(accept))
     if not only_looking():  # what is not on this machine may not know its version
         refuse(title, arguments.names_a_version(library))
     variables = dict(variables)
@@ -111,6 +117,7 @@ def environment(
         "prefix": prefix or prefix_of(mpicc),
         "launcher": launcher if isinstance(launcher, str) else list(launcher),
         "spack_environment": str(work_directory() / "spack" / "environments" / name),
+        "accept": dict(accept),
     } | installed.extras_of(programs, lacking or {})
     return {
         "name": name,
@@ -156,6 +163,8 @@ def partition(
     defaults: Mapping[str, Any] | None = None,
     exact: bool = False,
     shared_memory_bytes: int = 0,
+    accept: Mapping[str, str] | None = None,
+    reference_days: int = REFERENCE_DAYS,
     **more: Any,
 ) -> dict[str, Any]:
     """One kind of nodes.
@@ -168,9 +177,12 @@ def partition(
     :param exact: whether time is simulated and repeats to the last digit.
     :param shared_memory_bytes: memory that all processes of a launch share, where simulated nodes
         have none of their own; cases that need more are skipped. 0: nodes have their own.
+    :param accept: differences from the references in spite of which values are compared, as of an environment.
+    :param reference_days: after which ``references age`` calls a reference of this partition old.
     :param more: any further key of a ReFrame partition.
     """
     title, values = f"partition {name!r}", {} if defaults is None else defaults
+    accept = {} if accept is None else accept
     refuse(title, arguments.name(name))
     refuse(
         title,
@@ -185,6 +197,8 @@ def partition(
             more=more,
         ),
     )
+    refuse(title, accepted.faults(accept))
+    refuse(title, arguments.days("reference_days", reference_days))
     if layouts is None:
         layouts = layouts_of(topology)
     else:
@@ -198,6 +212,8 @@ def partition(
         "defaults": dict(values),
         "exact": exact,
         "shared_memory_bytes": shared_memory_bytes,
+        "accept": dict(accept),
+        "reference_days": reference_days,
     }
     return {
         "name": name,
@@ -230,10 +246,13 @@ def site(
     environments: Sequence[Mapping[str, Any]],
     hostnames: Sequence[str] = (".*",),
     modules_system: str = "nomod",
+    accept: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """A whole ReFrame configuration of one system.
 
     :param hostnames: patterns of the hosts it is for, where ReFrame is started by hand.
+    :param accept: differences from the references in spite of which values are compared, everywhere; what a
+        partition or an environment says of the same difference counts before it.
     """
     title = f"site {name!r}"
     refuse(title, arguments.name(name))
@@ -241,12 +260,14 @@ def site(
         title,
         arguments.site(description=description, hostnames=hostnames, modules_system=modules_system),
     )
+    accept = {} if accept is None else accept
+    refuse(title, accepted.faults(accept))
     system = {
         "name": name,
         "descr": description,
         "hostnames": [".*"] if SESSION in os.environ else list(hostnames),
         "modules_system": "nomod" if only_looking() else modules_system,
-        "partitions": [dict(entry) for entry in partitions],
+        "partitions": [accepting(entry, accept) for entry in partitions],
     }
     general = {"target_systems": ["*"], "unload_modules": []}
     return {
@@ -255,6 +276,13 @@ def site(
         "general": [general],
         "logging": [logging()],
     }
+
+
+def accepting(partition: Mapping[str, Any], accept: Mapping[str, str]) -> dict[str, Any]:
+    """A partition that accepts what its site does, beside what it accepts itself."""
+    extras = partition["extras"]
+    own = {"accept": dict(accept) | extras["accept"]}
+    return {**partition, "extras": extras | own}
 
 
 def logging() -> dict[str, Any]:

@@ -34,6 +34,7 @@ class Machine:
     sockets: int
     memory_bytes: int
     caches: tuple[Cache, ...]
+    firmware: str = ""  #: version and date of the BIOS; empty where the kernel does not tell
 
     def as_dict(self) -> dict[str, Any]:
         """The machine as plain data, for files."""
@@ -111,6 +112,17 @@ def cpu_model(path: Path = Path("/proc/cpuinfo")) -> str:
     return names[0] if names else platform.machine()
 
 
+def firmware(folder: Path = Path("/sys/class/dmi/id")) -> str:
+    """Version and date of the BIOS, as far as everybody may read them; empty on machines without DMI."""
+    words = []
+    for name in ("bios_version", "bios_date"):
+        try:
+            words.append((folder / name).read_text(errors="replace").strip())
+        except OSError:
+            continue
+    return " ".join(filter(None, words))
+
+
 def cpu_times(path: Path = Path("/proc/stat")) -> tuple[int, int]:
     """Idle and all ticks of all CPUs since the start of the machine; zeros where they are not told."""
     try:
@@ -140,4 +152,5 @@ def read_machine() -> Machine:
         sockets=sockets,
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         caches=read_caches(CPUS / f"cpu{min(cpus)}"),
+        firmware=firmware(),
     )

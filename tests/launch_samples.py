@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import record_samples
 from postprocess import references
 from postprocess.bands import band
 from postprocess.cases import Case
+from postprocess.comparability import circumstances_of
 from postprocess.judgement import Finished
 from postprocess.launches import Outcome, assess
 from postprocess.plan import PlannedLaunch, write_launch
@@ -140,7 +142,13 @@ def origin_of(program: str = "mpicost", **more: Any) -> dict[str, Any]:
 def write_references(root: Path, center: float = 1e-6) -> Path:
     """A sound reference file of the sample cases."""
     path = references.location(root, *PLACE)
-    references.write(path, [Reference(each, center, 0.1, 20) for each in CASES], origin_of())
+    away = (
+        0.1 * (19 / 20) ** 0.5
+    )  # from the center, on the logarithm: of 20 launches a spread of 0.1
+    values = [center * math.exp(sign * away) for sign in (1, -1) for _ in range(10)]
+    told = {"headlines": {each.key: values for each in CASES}, "circumstances": {"compiler": "gcc"}}
+    known = [Reference(each, center, 0.1, 20) for each in CASES]
+    references.write(path, known, origin_of(**told))
     return path
 
 
@@ -162,7 +170,9 @@ def book_of(
     known = {
         each: Reference(each, factor * headline(done, each), spread, launches) for each in cases
     }
-    origin = origin_of(method=method_of(done.run, exact=False) | method)
+    origin = origin_of(
+        method=method_of(done.run, exact=False) | method, circumstances=circumstances_of(done.run)
+    )
     shelf = Shelf(Path("reference_data/local/cpu/mpich-5_0_2.tsv"), known, origin)
     return ReferenceBook({(":".join(PLACE[:2]), PLACE[2]): shelf})
 

@@ -11,8 +11,10 @@ import pytest
 from launch_samples import CASES, PLACE, case, origin_of, write_references
 
 from postprocess import provenance
+from postprocess.comparability import circumstances_of
 from postprocess.reference_book import METHOD, Shelf, method_of, open_book
 from postprocess.references import Reference, ReferenceError
+from site_configs.accepted import DIFFERENCES
 from site_configs.common import PLATFORM_HASH
 
 WHERE = (":".join(PLACE[:2]), PLACE[2])
@@ -22,7 +24,15 @@ RUN = {
     "trials": 51,
     "dropped": 1,
     "cpu_model": "a processor",
+    "mpi_library": "MPICH Version: 5.0.2",
+    "source_hash": "0123",
+    "compiler": "gcc 12.2.0",
+    "compiler_flags": "-O3",
+    "processes": 2,
+    "per_node": 2,
+    "ranks": [{"rank": rank, "host": "n1", "cpus": str(rank)} for rank in range(2)],
 }
+CIRCUMSTANCES = circumstances_of(RUN)
 
 
 def test_a_book_has_the_references_of_the_places_that_have_a_file(tmp_path: Path):
@@ -82,12 +92,16 @@ def test_a_fault_in_the_first_root_does_not_make_the_second_count(tmp_path: Path
 
 
 def shelf(**told: Any) -> Shelf:
-    return Shelf(Path("mpich.tsv"), {}, origin_of(**told))
+    return Shelf(Path("mpich.tsv"), {}, origin_of(**{"circumstances": CIRCUMSTANCES} | told))
 
 
 def test_the_same_method_does_not_differ():
     assert shelf(method=method_of(RUN, exact=False)).difference(RUN, exact=False) == ""
     assert set(method_of(RUN, exact=False)) == set(METHOD)
+
+
+def may_accept(key: str) -> str:
+    return " or accept it in the site file" if key in DIFFERENCES else ""
 
 
 @pytest.mark.parametrize(
@@ -96,7 +110,9 @@ def test_the_same_method_does_not_differ():
 )
 def test_another_method_is_named_with_both_values(key: str, value: Any):
     found = shelf(method=method_of(RUN, exact=False)).difference(RUN | {key: value}, exact=False)
-    assert found == (f"{key} is {value!r}, and {RUN[key]!r} in mpich.tsv; calibrate again")
+    assert found == (
+        f"{key} is {value!r}, and {RUN[key]!r} in mpich.tsv; calibrate again" + may_accept(key)
+    )
     without = {name: fact for name, fact in RUN.items() if name != key}
     assert (
         shelf(method=method_of(RUN, exact=False))
@@ -164,6 +180,11 @@ OSU = {
     "cpu_model": "a processor",
     "method": {"iterations": 200, "warmups": 20},
 }
+ACCEPT = "calibrate again or accept it in the site file"
+
+
+def osu_origin() -> dict[str, Any]:
+    return origin_of("osu", method=method_of(OSU, exact=False), circumstances=circumstances_of(OSU))
 
 
 def test_the_method_of_a_reference_benchmark_is_what_its_plan_says():
@@ -175,15 +196,23 @@ def test_the_method_of_a_reference_benchmark_is_what_its_plan_says():
         "version": "7.4",
         "cpu_model": "a processor",
     }
-    known = Shelf(Path("mpich.tsv"), {}, origin_of("osu", method=method))
+    known = Shelf(
+        Path("mpich.tsv"), {}, origin_of("osu", method=method, circumstances=circumstances_of(OSU))
+    )
     assert known.difference(OSU, exact=False) == ""
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"version": "7.5"}, "version is '7.5', and '7.4' in mpich.tsv; calibrate again"),
-        ({"cpu_model": "x"}, "cpu_model is 'x', and 'a processor' in mpich.tsv; calibrate again"),
+        (
+            {"version": "7.5"},
+            f"version is '7.5', and '7.4' in mpich.tsv; {ACCEPT}",
+        ),
+        (
+            {"cpu_model": "x"},
+            f"cpu_model is 'x', and 'a processor' in mpich.tsv; {ACCEPT}",
+        ),
         (
             {"method": {"iterations": 50, "warmups": 20}},
             "iterations is 50, and 200 in mpich.tsv; calibrate again",
@@ -195,13 +224,69 @@ def test_the_method_of_a_reference_benchmark_is_what_its_plan_says():
     ],
 )
 def test_a_reference_benchmark_measured_otherwise_is_not_comparable(change, said):
-    known = Shelf(Path("mpich.tsv"), {}, origin_of("osu", method=method_of(OSU, exact=False)))
+    known = Shelf(
+        Path("mpich.tsv"),
+        {},
+        osu_origin(),
+    )
     assert known.difference(OSU | change, exact=False) == said
 
 
 def test_each_program_is_compared_with_its_own_method():
-    both = origin_of(method=method_of(RUN, exact=False))
-    both["programs"] |= origin_of("osu", method=method_of(OSU, exact=False))["programs"]
+    both = origin_of(method=method_of(RUN, exact=False), circumstances=CIRCUMSTANCES)
+    both["programs"] |= origin_of(
+        "osu", method=method_of(OSU, exact=False), circumstances=circumstances_of(OSU)
+    )["programs"]
     known = Shelf(Path("mpich.tsv"), {}, both)
     assert known.difference(RUN, exact=False) == known.difference(OSU, exact=False) == ""
     assert "trials is 11" in known.difference(RUN | {"trials": 11}, exact=False)
+
+
+CHANGES = [
+    ("compiler", "gcc 13.1.0", "compiler"),
+    ("compiler_flags", "-O2 -g", "flags"),
+    ("source_hash", "4567", "source_hash"),
+    ("mpi_library", "MPICH Version: 5.0.2\nMPICH Device: ch4:ucx", "mpi_library"),
+    ("ranks", [{"rank": rank, "host": "n1", "cpus": "0-1"} for rank in range(2)], "binding"),
+    ("caches", [{"level": 3, "type": "Unified", "bytes": 1 << 25, "shared_by": 2}], "caches"),
+    ("cpu_model", "another", "cpu_model"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "name"), CHANGES)
+def test_a_program_or_node_or_binding_that_differs_is_named_with_both_values(key, value, name):
+    known = shelf(method=method_of(RUN, exact=False))
+    found = known.difference(RUN | {key: value}, exact=False)
+    assert found.startswith(f"{name} is ") and found.endswith("accept it in the site file")
+    assert known.difference(RUN | {key: value}, False, None, {"colour": "of no account"}) == found
+
+
+@pytest.mark.parametrize(("key", "value", "name"), CHANGES)
+def test_what_the_site_accepts_is_compared_and_told(key, value, name):
+    known = shelf(method=method_of(RUN, exact=False))
+    accepts, run = {name: "looked at in May"}, RUN | {key: value}
+    assert known.difference(run, False, None, accepts) == ""
+    assert [each.name for each in known.accepted(run, False, None, accepts)] == [name]
+    assert known.accepted(RUN, False, None, accepts) == []
+    assert "trials is 11" in known.difference(run | {"trials": 11}, False, None, accepts)
+
+
+def test_all_that_differs_is_named():
+    known = shelf(method=method_of(RUN, exact=False))
+    found = known.difference(RUN | {"compiler": "gcc 13", "compiler_flags": "-O1"}, False)
+    assert found.startswith("compiler is 'gcc 13', and 'gcc 12.2.0'") and "so does flags" in found
+
+
+@pytest.mark.parametrize("fact", sorted(CIRCUMSTANCES))
+def test_a_condition_that_is_not_told_compares_with_nothing(fact: str):
+    partly = {name: value for name, value in CIRCUMSTANCES.items() if name != fact}
+    known = shelf(method=method_of(RUN, exact=False), circumstances=partly)
+    assert f"does not tell the {fact}" in known.difference(RUN, exact=False)
+    everything = dict.fromkeys(DIFFERENCES, "whatever it may be")
+    assert known.difference(RUN, False, None, everything)
+
+
+def test_a_layout_whose_binding_nobody_told_is_not_comparable():
+    known = shelf(method=method_of(RUN, exact=False))
+    wide = RUN | {"per_node": 1}
+    assert "does not tell the binding of 2x1" in known.difference(wide, exact=False)

@@ -43,6 +43,17 @@ def with_default(**default: Any) -> dict[str, Any]:
 
 
 WRONG = [
+    (
+        an_environment,
+        "accept",
+        {"colour": "it is a fine one"},
+        "'colour': is none; choose from mpi_",
+    ),
+    (a_partition, "accept", {"compiler": ""}, "compiler: '': write the reason"),
+    (a_partition, "accept", {"compiler": None}, "compiler: None: write the reason"),
+    (a_site, "accept", {"binding": "because\nof two"}, "binding: the reason has several lines"),
+    (a_site, "accept", {"trials": "as few as they are"}, "'trials': is none; choose from"),
+    (a_site, "accept", ["compiler"], "['compiler']: write {'compiler': 'why"),
     (an_environment, "family", None, "None: write its name"),
     (an_environment, "family", [], "[]: write its name"),
     (an_environment, "library", None, "None: write what MPI_Get_library_version says"),
@@ -72,6 +83,8 @@ WRONG = [
     (a_partition, "max_jobs", True, "True: write a whole number, 1 or more"),
     (a_partition, "exact", "no", "'no': write True or False"),
     (a_partition, "shared_memory_bytes", -5, "-5: write a whole number, 0 or more"),
+    (a_partition, "reference_days", 0, "0: write a whole number of days, 1 or more"),
+    (a_partition, "reference_days", True, "True: write a whole number of days, 1 or more"),
     (a_partition, "extras", None, "None: write {'name': value}"),
     (a_partition, "extras", {"most_processes": "x"}, "'most_processes': follows from topology="),
     (a_partition, "extras", {"layouts": [[2, 2]]}, "'layouts': follows from layouts=; write that"),
@@ -140,7 +153,7 @@ def test_a_name_is_one_that_reframe_takes(piece, value):
 KEYS = {
     an_environment: ["family", "library", "launcher", "mpicc", "modules", "env_vars"],
     a_partition: ["topology", "environments", "scheduler", "access", "max_jobs", "exact",
-                  "shared_memory_bytes", "extras", "layouts", "defaults"],
+                  "shared_memory_bytes", "reference_days", "extras", "layouts", "defaults"],
     with_default: list(arguments.DEFAULTS),
     a_site: ["description", "hostnames", "modules_system"],
 }  # fmt: skip

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from launch_samples import case, planned
+from launch_samples import CASES, case, planned, write_references
 from rich.console import Console
 from scheduler_samples import CRAY, answering
 from site_samples import MPICH, OPENMPI, PLAIN, slurm, text_of
@@ -312,3 +312,13 @@ def test_a_site_that_reframe_refuses_leaves_a_log_and_no_session(work, own, prog
     assert said(progress)[-2].endswith(f"(all of it: {log})")
     assert "not tonight" in log.read_text()
     assert list(work.sessions.iterdir()) == []
+
+
+def test_references_of_what_nothing_measures_are_named(tmp_path: Path):
+    path = write_references(tmp_path)
+    assert site_check.unmeasured([tmp_path], [planned()]) == []
+    (line,) = site_check.unmeasured([tmp_path], [planned(cases=CASES[1:])])
+    assert line.startswith(f"{path}: 1 case in it that no check") and CASES[0].key in line
+    other = planned(environment="openmpi-5_0_11", cases=(case(environment="openmpi-5_0_11"),))
+    (line,) = site_check.unmeasured([tmp_path], [other])
+    assert line.startswith(f"{path}: mpich-5_0_2 is not on local:cpu any more")

@@ -15,6 +15,7 @@ from reframe.core.backends import getlauncher
 
 from postprocess import reframe_driver
 from site_configs import common, inventory
+from site_configs.accepted import accepted_here
 from site_configs.common import (
     EnvironmentLauncher,
     environment,
@@ -73,6 +74,7 @@ def test_an_environment_tells_the_checks_what_they_may_know(monkeypatch, tmp_pat
     assert (entry["name"], entry["modules"], entry["env_vars"]) == ("mpich-5", ["mpich/5"], [])
     assert {"mpi", "mpich"} <= set(entry["features"])
     assert entry["extras"] == {
+        "accept": {},
         "library": "MPICH Version: 5",
         "family": "mpich",
         "mpicc": "/opt/mpicc",
@@ -121,6 +123,7 @@ def test_more_processes_than_cores_only_if_asked_for(monkeypatch, value: str, ex
 def test_a_partition_tells_its_layouts_and_runs_one_job_at_a_time():
     entry = partition("cpu", topology=TOPOLOGY, environments=("a", "b"))
     assert entry["extras"] == {
+        "accept": {},
         "layouts": [[2, 1], [2, 2], [4, 4], [5, 5], [8, 4], [8, 8], [9, 8], [16, 8]],
         "most_processes": 16,
         "cores_per_node": 8,
@@ -128,6 +131,7 @@ def test_a_partition_tells_its_layouts_and_runs_one_job_at_a_time():
         "defaults": {},
         "exact": False,
         "shared_memory_bytes": 0,
+        "reference_days": 180,
     }
     assert (entry["max_jobs"], entry["environs"], entry["scheduler"]) == (1, ["a", "b"], "local")
     assert entry["launcher"] == "local"
@@ -256,3 +260,17 @@ def test_plumbline_and_its_sites_use_the_same_words():
     told = reframe_driver.Reframe(ROOT, ROOT, ROOT, [], None).environment(chosen)
     names = (common.SET_ENV, common.OVERSUBSCRIBE, common.SESSION, common.ONLY_LOOKING)
     assert set(names) <= told.keys()
+
+
+def test_what_a_site_accepts_each_partition_does_and_the_nearer_word_counts():
+    own = partition("gpu", topology=TOPOLOGY, environments=[], accept={"compiler": "of the gpus"})
+    other = partition("cpu", topology=TOPOLOGY, environments=[])
+    accept = {"compiler": "everywhere, it is", "binding": "another launcher"}
+    made = site("here", description="", partitions=[own, other], environments=[], accept=accept)
+    gpu, cpu = (each["extras"]["accept"] for each in made["systems"][0]["partitions"])
+    assert (gpu["compiler"], cpu["compiler"]) == ("of the gpus", "everywhere, it is")
+    assert gpu["binding"] == cpu["binding"] == "another launcher"
+    assert own["extras"]["accept"] == {"compiler": "of the gpus"}
+    environment = mpich(accept={"compiler": "of this mpi"})["extras"]
+    assert accepted_here({"accept": gpu}, environment)["compiler"] == "of this mpi"
+    assert accepted_here({"accept": gpu}, {}) == gpu

@@ -1,0 +1,214 @@
+"""Failures that are expected: just those, and only for a while."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+from launch_samples import case
+from report_samples import few_cases, healthy_night
+
+from postprocess import expected, overview, report
+from postprocess.errors import UsageError
+from postprocess.expected import COLUMNS, HEADER, KEYS, MOST_DAYS
+from postprocess.summaries import parse_summary
+from postprocess.tables import render
+from postprocess.verdicts import HEALTHY, CaseResult, Verdict, exit_status
+
+TODAY = date(2026, 11, 22)
+ROW = dict.fromkeys(KEYS, "*") | {
+    "routine": "bcast",
+    "verdicts": "regressed",
+    "factor": "1.5",
+    "reason": "the switch is being replaced",
+    "ticket": "NET-7",
+    "expires": "2026-12-31",
+}
+
+
+def written(tmp_path: Path, *rows: dict[str, str], text: str = "") -> Path:
+    path = tmp_path / "local" / expected.NAME
+    path.parent.mkdir(exist_ok=True, parents=True)
+    lines = ["\t".join((ROW | row)[column] for column in COLUMNS) for row in rows]
+    path.write_text(text or "".join(f"{line}\n" for line in (HEADER, *lines)))
+    return path
+
+
+def slow(factor: float = 1.3, verdict: Verdict = Verdict.REGRESSED, **changes) -> CaseResult:
+    return CaseResult(
+        case(**changes), verdict, "is slow", value=factor * 1e-6, reference=1e-6, band=(0, 1.1e-6)
+    )
+
+
+def excused(path: Path, result: CaseResult, today: date = TODAY) -> CaseResult:
+    known, problems = expected.parse(path, TODAY)
+    assert not problems
+    return expected.applied([result], {"local": known}, today)[0]
+
+
+def test_what_fails_as_expected_keeps_its_verdict_and_counts_as_healthy(tmp_path: Path):
+    result = excused(written(tmp_path, {}), slow())
+    assert result.verdict is Verdict.REGRESSED
+    assert result.expected == "the switch is being replaced (NET-7)"
+    assert result.reason == f"is slow; expected until 2026-12-31: {result.expected}"
+    assert exit_status([result], strict=False) == 0
+    assert exit_status([result], strict=True) == 1
+    assert exit_status([result, slow(routine="barrier")], strict=False) == 1
+
+
+@pytest.mark.parametrize("verdict", [v for v in Verdict if v is not Verdict.REGRESSED])
+def test_another_verdict_than_the_expected_one_fails(tmp_path: Path, verdict: Verdict):
+    assert excused(written(tmp_path, {}), slow(verdict=verdict)).expected == ""
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        slow(1.51),
+        slow(routine="barrier"),
+        replace(slow(), reference=None),
+        replace(slow(), value=None),
+    ],
+)
+def test_worse_than_expected_or_unknown_or_another_case_fails(tmp_path: Path, result: CaseResult):
+    assert excused(written(tmp_path, {}), result).expected == ""
+
+
+def test_on_its_last_day_it_holds_and_then_no_more(tmp_path: Path):
+    path = written(tmp_path, {})
+    assert excused(path, slow(), date(2026, 12, 31)).expected
+    late = excused(path, slow(), date(2027, 1, 1))
+    assert late.expected == "" and exit_status([late], strict=False) == 1
+
+
+def test_several_verdicts_and_patterns(tmp_path: Path):
+    row = {"verdicts": "crashed,timeout", "factor": "-", "environment": "mpich-*", "bytes": "1*"}
+    path = written(tmp_path, row)
+    for verdict in (Verdict.CRASHED, Verdict.TIMEOUT):
+        assert excused(path, slow(verdict=verdict, size=1000)).expected
+        assert not excused(path, slow(verdict=verdict, size=8)).expected
+        assert not excused(path, slow(verdict=verdict, size=10, environment="openmpi-5")).expected
+
+
+def test_an_expectation_of_another_system_says_nothing(tmp_path: Path):
+    known, _ = expected.parse(written(tmp_path, {}), TODAY)
+    assert expected.applied([slow()], {"elsewhere": known}, TODAY)[0].expected == ""
+
+
+@pytest.mark.parametrize(
+    ("row", "fault"),
+    [
+        ({"verdicts": "pass"}, "verdicts: 'pass': choose from regressed"),
+        ({"verdicts": "regressed,regressed"}, "verdicts: one is there twice"),
+        ({"verdicts": ""}, "verdicts: ''"),
+        ({"verdicts": "crashed"}, "factor: only what regressed has one"),
+        ({"factor": "1"}, "factor: '1'; write the most slowdown"),
+        ({"factor": "fast"}, "factor: 'fast'"),
+        ({"factor": ""}, "factor: ''"),
+        ({"factor": "1e9"}, "factor: '1e9'"),
+        ({"reason": "  "}, "reason: '  '; write why"),
+        ({"reason": "broken"}, "reason: 'broken'; write why"),
+        ({"expires": ""}, "expires: ''; write a day"),
+        ({"expires": "31.12.2026"}, "expires: '31.12.2026'; write a day"),
+        ({"expires": "20261231"}, "expires: '20261231'; write a day"),
+        ({"expires": "2026-02-30"}, "expires: '2026-02-30'; write a day"),
+        ({"expires": str(TODAY + timedelta(days=MOST_DAYS + 1))}, "more than 400 days ahead"),
+        ({"routine": ""}, "routine: '' is no pattern"),
+        ({"routine": "bcast|barrier"}, "routine: 'bcast|barrier' is no pattern"),
+        ({"routine": "*"}, "fits every case"),
+        ({"routine": "**"}, "fits every case"),
+    ],
+)
+def test_a_row_with_a_fault_stops_the_session_in_one_line(tmp_path: Path, row, fault):
+    path = written(tmp_path, row)
+    (problem,) = expected.parse(path, TODAY)[1]
+    assert problem.startswith(f"{path}: row 2: ") and fault in problem and "\n" not in problem
+    with pytest.raises(UsageError):
+        expected.load([tmp_path], ["local"])
+
+
+@pytest.mark.parametrize("text", ["", "colour\n", HEADER, f"{HEADER}\nx\n", "\0\n"])
+def test_a_damaged_file_stops_the_session(tmp_path: Path, text: str):
+    path = written(tmp_path, text=text or "\n")
+    with pytest.raises(UsageError, match=str(path)):
+        expected.load([tmp_path], ["local"])
+
+
+def test_a_row_that_is_there_twice_or_says_less_than_one_above_is_named(tmp_path: Path):
+    less = {"bytes": "8", "factor": "1.2", "expires": "2026-12-01"}
+    more = [{"factor": "2"}, {"expires": "2027-01-31"}, {"verdicts": "regressed,crashed"}]
+    path = written(tmp_path, {}, {}, less, *more)
+    problems = expected.parse(path, TODAY)[1]
+    assert [text.partition(" has no")[0] for text in problems] == [
+        f"{path}: row {row}:" for row in (3, 4)
+    ]
+
+
+def test_the_first_root_with_a_file_counts(tmp_path: Path):
+    written(tmp_path / "b", {})
+    assert [e.row for e in expected.load([tmp_path / "a", tmp_path / "b"], ["local"])["local"]] == [
+        2
+    ]
+    assert expected.load([tmp_path / "a"], ["local"]) == {}
+
+
+def noted(path: Path, *results: CaseResult, today: date = TODAY, whole: bool = True) -> list[str]:
+    known, _ = expected.parse(path, TODAY)
+    return list(expected.notes(results, {"local": known}, today, whole))
+
+
+def test_what_is_wrong_with_an_expectation_is_noted(tmp_path: Path):
+    path = written(tmp_path, {})
+    fine, skipped = (slow(verdict=verdict) for verdict in (Verdict.PASS, Verdict.SKIPPED))
+    assert noted(path, slow()) == []
+    assert "no longer fails" in noted(path, fine)[0]
+    assert noted(path, fine, slow(size=9)) == []
+    assert noted(path, skipped) == []
+    assert "nothing that is measured fits" in noted(path, slow(routine="barrier"))[0]
+    assert noted(path, fine, whole=False) == noted(path, whole=False) == []
+    for whole in (True, False):
+        (line,) = noted(path, slow(), today=date(2027, 1, 1), whole=whole)
+        assert "row 2: expired on 2026-12-31" in line
+
+
+def test_lint_names_what_expired_and_what_fits_no_case(tmp_path: Path):
+    path = written(tmp_path, {})
+    assert expected.lint(path, TODAY, [case()]) == []
+    assert "expired on" in expected.lint(path, date(2027, 1, 1))[0]
+    assert "no case with a reference" in expected.lint(path, TODAY, [case("barrier", 0)])[0]
+
+
+def test_every_failing_verdict_can_be_expected_and_no_other():
+    assert set(expected.VERDICTS.values()) == set(Verdict) - HEALTHY
+
+
+def summary_of_expected(strict: bool):
+    """A good night, but that one case crashed as expected."""
+    night = healthy_night(few_cases())
+    summary = parse_summary(night.document())
+    failure = CaseResult(
+        summary.results[0].case,
+        Verdict.CRASHED,
+        "died; expected until 2026-12-31: a known fault",
+        expected="a known fault",
+    )
+    results = (failure, *summary.results[1:])
+    status = exit_status(results, strict)
+    return replace(summary, results=results, strict=strict, exit_status=status), night.frame()
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_table_headline_last_line_and_status_agree(strict: bool):
+    summary, frame = summary_of_expected(strict)
+    assert summary.good is not strict
+    assert bool(summary.failed) is strict
+    text = render(summary, 200, terminal=False)
+    assert "expected until" in text  # listed, whatever it counts for
+    assert "1 failed as expected" in overview.last_line(summary)
+    assert ("No other failure" in overview.headline(summary)) is not strict
+    assert text.rstrip().endswith("(strict, exit status 1)" if strict else "(exit status 0)")
+    for page in (report.render_html(summary, frame), report.render_markdown(summary)):
+        assert "a known fault" in page
+        assert ("No other failure" in page) is not strict
