@@ -1,0 +1,219 @@
+"""The self-test: plants slowdowns into nights of its own, and finds out which of them a night catches.
+
+References that are measured for it lie where no other session reads.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+
+from postprocess import ledger, references_update, selftest_page
+from postprocess import selftest_rows as rows_file
+from postprocess.errors import UsageError
+from postprocess.formats import duration, plural
+from postprocess.measure import look_at_plan, places
+from postprocess.night import Desk, Request, open_desk
+from postprocess.plan import PlannedLaunch, planned_cases
+from postprocess.planted import LIBRARY
+from postprocess.progress import Progress
+from postprocess.reference_book import ReferenceBook, open_book
+from postprocess.references import ENOUGH_LAUNCHES
+from postprocess.selftest_bench import MODE, Bench, prefix_of
+from postprocess.selftest_plants import PLANTS, Plant
+from postprocess.selftest_rows import Begun, NightDone
+from postprocess.selftest_schedule import Night, schedule
+from postprocess.selftest_scores import scores
+from postprocess.summary_file import write_summary
+from postprocess.workdir import WorkDirectory
+
+QUICK = ("barrier", "bcast", "alltoall", "allreduce_sum", "pingpong")
+FEWEST_PROCESSES = 2
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What the user asked for beyond a session's request."""
+
+    directory: Path
+    plants: Sequence[str]
+    times: int  #: that each plant comes
+    unchanged: int  #: nights
+    launches: int  #: of its own calibration
+    seed: int | None = None
+
+
+def selftest(work: WorkDirectory, request: Request, demand: Demand, progress: Progress) -> int:
+    """Plant slowdowns into nights, and score what is caught. Returns the exit status.
+
+    :raises UsageError: for anything that is the user's to mend.
+    """
+    path = demand.directory / rows_file.FILE
+    with work.held():
+        desk = open_desk(work, request, progress)
+        bench, planned = set_up(desk)
+        told = take_references(bench, planned, demand)
+        begun, done = go_on(path, begin(bench, planned, demand, told))
+        if done:
+            progress.say(f"going on with {path}: {plural(len(done), 'night')} are done")
+        plants: list[Plant] = [PLANTS[name] for name in begun.plants]
+        nights = schedule(planned_cases(planned), plants, begun.times, begun.unchanged, begun.seed)
+        run_nights(bench, nights, done, path)
+    return conclude(demand.directory, progress, request.json_file)
+
+
+def set_up(desk: Desk) -> tuple[Bench, list[PlannedLaunch]]:
+    """Choose the smallest layout, and build what is measured and what plants the delays.
+
+    :raises UsageError: if something cannot be built or launched.
+    """
+    progress = desk.progress
+    with progress.phase("set-up"):
+        _, reframe = desk.open_session(MODE)
+        everything = look_at_plan(reframe, desk.request.selection)
+        layouts = {(each.processes, -each.per_node) for each in everything}
+        processes, densest = min(
+            (each for each in layouts if each[0] >= FEWEST_PROCESSES), default=(0, 0)
+        )
+        if not processes:
+            raise UsageError("nothing is measured at two processes or more: ./plumbline list")
+        selection = desk.request.selection
+        choice = selection.choice | {"processes": [processes], "per_node": [-densest]}
+        bench = Bench(desk, replace(selection, choice=choice, launches=1))
+        progress.say("building, and launching each MPI once")
+        quiet = replace(desk, progress=Progress(Console(quiet=True)))
+        _, planned, finished = bench.measure(quiet, bench.selection)
+    for each in finished:
+        if each.outcome.verdict:
+            what = f"{each.launch.environment}: {each.outcome.verdict}: {each.outcome.reason}"
+            raise UsageError(f"{what}; ./plumbline nightly --program mpicost must work first")
+        library = prefix_of(desk.work, each.launch.environment) / LIBRARY
+        if not library.exists():
+            raise UsageError(f"{library}: is not there; the self-test plants its delays with it")
+    if any(each.exact for each in planned):
+        raise UsageError(
+            "simulated time repeats, and a real delay does not show in it: choose a real site"
+        )
+    return bench, planned
+
+
+def take_references(bench: Bench, planned: Sequence[PlannedLaunch], demand: Demand) -> str:
+    """Give the bench references: the site's if they are good enough, else its own. Says where they are from.
+
+    :raises UsageError: if those that were asked for by name are too few.
+    """
+    desk, progress = bench.desk, bench.desk.progress
+    bench.book = open_book(desk.reference_roots, places(planned))
+    if enough(bench.book, planned, ENOUGH_LAUNCHES):
+        return "references of the site"
+    if desk.request.references:
+        fix = f"calibrate with {ENOUGH_LAUNCHES} launches or more"
+        raise UsageError(
+            f"{desk.request.references}: has not {ENOUGH_LAUNCHES} launches of each case; {fix}"
+        )
+    own = demand.directory / "references"
+    bench.desk = replace(desk, request=replace(desk.request, references=own))
+    bench.book = open_book(bench.desk.reference_roots, places(planned))
+    if not enough(bench.book, planned, demand.launches):
+        progress.say(
+            f"the site has no references of {ENOUGH_LAUNCHES} launches: calibrating with "
+            f"{plural(demand.launches, 'launch', 'es')}, for this self-test only"
+        )
+        calibrate(bench, own, demand.launches)
+        bench.book = open_book(bench.desk.reference_roots, places(planned))
+    return f"references of its own, {plural(demand.launches, 'launch', 'es')}"
+
+
+def enough(book: ReferenceBook, planned: Sequence[PlannedLaunch], launches: int) -> bool:
+    """Whether each case has a reference of so many launches."""
+    found = [book.reference(case) for case in planned_cases(planned)]
+    return all(each is not None and each.launches >= launches for each in found)
+
+
+def calibrate(bench: Bench, root: Path, launches: int) -> None:
+    """Measure references of the self-test's own, in a session that no ledger of calibrations enters."""
+    selection = replace(bench.selection, launches=launches)
+    with bench.desk.progress.phase("calibration"):
+        session, _, finished = bench.measure(bench.desk, selection)
+    taken = ledger.taken(ledger.Opened(session.name), session.directory, finished)
+    references_update.update(root, taken, None)
+
+
+def begin(bench: Bench, planned: Sequence[PlannedLaunch], demand: Demand, references: str) -> Begun:
+    """How a self-test begins that has not begun yet."""
+    return Begun(
+        site=bench.desk.request.site,
+        seed=random.SystemRandom().randrange(2**32) if demand.seed is None else demand.seed,
+        times=demand.times,
+        unchanged=demand.unchanged,
+        plants=tuple(demand.plants),
+        keys=tuple(case.key for case in planned_cases(planned)),
+        references=references,
+    )
+
+
+def go_on(path: Path, asked: Begun) -> tuple[Begun, list[NightDone]]:
+    """How it was begun, and the nights that are done; begun now if it was not.
+
+    :raises UsageError: if it was begun otherwise.
+    """
+    if not path.exists():
+        rows_file.begin(path, asked)
+        return asked, []
+    rows_file.mend(path)
+    begun, done = rows_file.read(path)
+    for name in ("site", "times", "unchanged", "plants", "keys", "references"):
+        if getattr(begun, name) != getattr(asked, name):
+            raise UsageError(f"{path}: was begun with other {name}; choose another --output")
+    return begun, done
+
+
+def run_nights(
+    bench: Bench, nights: Sequence[Night], done: Sequence[NightDone], path: Path
+) -> None:
+    """Run the nights that are not done, keep each, and say how long the rest will take."""
+    progress = bench.desk.progress
+    finished = {each.number for each in done}
+    left = [night for night in nights if night.number not in finished]
+    spent = 0.0
+    with progress.phase("nights"):
+        for number, night in enumerate(left, start=1):
+            result = bench.night(night)
+            rows_file.add(path, result)
+            spent += result.seconds
+            rest = duration(spent / number * (len(left) - number))
+            progress.say(
+                f"night {night.number} of {len(nights)}: {night.words}: {outcome(result)} "
+                f"({duration(result.seconds)}, {rest} left)"
+            )
+
+
+def outcome(night: NightDone) -> str:
+    """What a night said, in few words."""
+    targets = [row for row in night.rows if row.target]
+    others = sum(row.regressed for row in night.rows if not row.target)
+    cleared = sum(row.verdict == "cleared" for row in night.rows)
+    words = [f"{sum(row.regressed for row in targets)} of {len(targets)} caught"] if targets else []
+    words += [f"{cleared} cleared"] if cleared else []
+    words += [f"{others} accused" + (" wrongly" if targets else "")] if others else []
+    return ", ".join(words) or "all well"
+
+
+def conclude(directory: Path, progress: Progress, json_file: Path | None = None) -> int:
+    """Score the nights of a folder, show and write the result. Returns the exit status.
+
+    :raises UsageError: if the folder has none.
+    """
+    begun, nights = rows_file.read(directory / rows_file.FILE)
+    result = scores(nights)
+    print(selftest_page.as_text(result), end="", flush=True)
+    page = selftest_page.write(directory, begun, nights, result)
+    if json_file:
+        write_summary(json_file, json.loads((directory / selftest_page.JSON).read_text()))
+    progress.say(f"{page}; every value: {directory / rows_file.FILE}")
+    return 1 if result.faults else 0

@@ -1,0 +1,97 @@
+"""What the command ``selftest`` accepts, and how it begins."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+
+from postprocess import commands
+from postprocess.progress import Progress
+from postprocess.selftest import QUICK, Demand, conclude, selftest
+from postprocess.selftest_plants import PLANTS, unknown
+from postprocess.workdir import WorkDirectory
+
+
+def add(
+    parser: argparse.ArgumentParser,
+    comma_list: Callable[[str], list[str]],
+    count: Callable[[str], int],
+    trials: Callable[[str], int],
+) -> None:
+    """The options beside those that say where to run."""
+
+    def plants(text: str) -> list[str]:
+        words = comma_list(text)
+        if wrong := unknown(words):
+            raise argparse.ArgumentTypeError(f"{wrong[0]!r} is none of {', '.join(PLANTS)}")
+        return words
+
+    def whole(text: str) -> int:
+        return 0 if text == "0" else count(text)
+
+    parser.add_argument("--environment", type=comma_list, default=[], help="only these")
+    parser.add_argument("--partition", type=comma_list, default=[], help="only these of the site")
+    parser.add_argument(
+        "--routine", type=comma_list, default=list(QUICK), help=f"(default: {','.join(QUICK)})"
+    )
+    parser.add_argument("--trials", type=trials, help="of mpicost, per case (default: 51)")
+    parser.add_argument(
+        "--plants", type=plants, default=list(PLANTS), help="only these (default: all nine)"
+    )
+    parser.add_argument("--nights", type=count, default=10, help="of each plant (default: 10)")
+    parser.add_argument(
+        "--unchanged", type=whole, default=10, help="nights with nothing planted (default: 10)"
+    )
+    parser.add_argument(
+        "--launches",
+        type=count,
+        default=20,
+        help="of its own calibration, where the site has no references (default: 20)",
+    )
+    parser.add_argument(
+        "--references", type=Path, metavar="DIR", help="hold against these and no others"
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        dest="directory",
+        metavar="DIR",
+        help="for the result; one that is there goes on where it was interrupted",
+    )
+    parser.add_argument("--seed", type=whole, help="of the order of nights (default: random)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result here too")
+    parser.add_argument(
+        "--again", type=Path, metavar="DIR", help="score the nights of a folder again; run nothing"
+    )
+    parser.add_argument("--time-limit", type=count, help="seconds after which a launch is ended")
+    parser.set_defaults(
+        run=run,
+        program=["mpicost"],
+        processes=[],
+        per_node=[],
+        peers=[],
+        bytes=[],
+        set_env=[],
+        oversubscribe=False,
+        iterations=None,
+        cache=None,
+        sync=None,
+    )
+
+
+def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Plant, measure, judge, score."""
+    if arguments.again:
+        return conclude(arguments.again, Progress(), arguments.json)
+    stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+    demand = Demand(
+        directory=(arguments.directory or work.root / "selftest" / stamp).absolute(),
+        plants=arguments.plants,
+        times=arguments.nights,
+        unchanged=arguments.unchanged,
+        launches=arguments.launches,
+        seed=arguments.seed,
+    )
+    return selftest(work, commands.request(work, arguments), demand, Progress())

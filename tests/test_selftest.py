@@ -1,0 +1,460 @@
+"""The self-test without a machine: what is planted when, what is kept, and how it is scored."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from launch_samples import case as a_case
+from workshop import ROOT
+
+from postprocess import selftest_page, selftest_rows
+from postprocess.cases import Case
+from postprocess.common_shift import COMMON_CASES
+from postprocess.controls import CONTROLS
+from postprocess.errors import UsageError
+from postprocess.selftest import QUICK, go_on
+from postprocess.selftest_plants import (
+    FUNCTIONS,
+    LARGE,
+    PLANTS,
+    Planting,
+    functions,
+    plantable,
+    unknown,
+)
+from postprocess.selftest_rows import Begun, CaseNight, NightDone
+from postprocess.selftest_schedule import schedule
+from postprocess.selftest_scores import CHANCE, SURE, condemned, scores, too_many
+
+SIZES = {
+    "barrier": [0],
+    "bcast": [8, 10_000, 1_000_000],
+    "alltoall": [8, 1_000, 10_000, 100_000],
+    "allreduce_sum": [8, 1_000_000],
+    "pingpong": [8, 10_000, 1_000_000],
+}
+MPIS = ("a-1", "b-2", "c-3")
+CANNOT = {"tournament"}  # of ./plumbline links, which holds nothing against references
+
+
+def quick(environments: tuple[str, ...] = MPIS) -> list[Case]:
+    """The quick set."""
+    return sorted(
+        a_case(routine, size, int(routine == "pingpong"), environment=name)
+        for name in environments
+        for routine, sizes in SIZES.items()
+        for size in sizes
+    )
+
+
+# --- plants
+
+
+def test_every_routine_of_mpicost_can_be_delayed():
+    """A new routine must be entered, or nothing of it would be a target. Controls call no MPI."""
+    source = (ROOT / "suite" / "src" / "routines.c").read_text()
+    routines = re.findall(r'^    \{"(\w+)", ', source, re.M)
+    assert set(SIZES) == set(QUICK) < set(routines)
+    assert {name for name in routines if not functions(name)} == CANNOT | set(CONTROLS)
+    assert functions("allreduce_max") == functions("allreduce") == ("MPI_Allreduce",)
+
+
+def test_a_plant_slows_what_calls_the_same_function_with_messages_of_its_sizes():
+    everything = [*quick(), a_case("allreduce_max", 8, environment="a-1")]
+
+    def slowed(planting: Planting) -> set[tuple[str, str, int]]:
+        return {
+            (each.environment, each.routine, each.bytes)
+            for each in everything
+            if planting.slows(each)
+        }
+
+    assert slowed(Planting("a-1", "slower-5", "allreduce_sum")) == {
+        ("a-1", "allreduce_sum", 8),
+        ("a-1", "allreduce_sum", 1_000_000),
+        ("a-1", "allreduce_max", 8),
+    }
+    assert slowed(Planting("b-2", "large", "bcast")) == {
+        ("b-2", "bcast", 10_000),
+        ("b-2", "bcast", 1_000_000),
+    }
+    every = {(e.environment, e.routine, e.bytes) for e in everything if e.environment == "c-3"}
+    assert slowed(Planting("c-3", "everything", "")) == every
+    assert not Planting("a-1", "everything", "").slows(a_case("control_timer", environment="a-1"))
+    assert not Planting("a-1", "everything", "").slows(a_case(environment="a-1", program="osu"))
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_the_library_is_told_what_is_planted(name: str):
+    plant = PLANTS[name]
+    routine = "" if plant.everything else "bcast"
+    told = Planting("a-1", name, routine).variables(Path("/opt/mpicost"))
+    assert told.pop("LD_PRELOAD") == "/opt/mpicost/lib/libdelay.so"
+    assert float(told["PLUMBLINE_DELAY_FRACTION"]) == plant.fraction > 0
+    assert float(told["PLUMBLINE_DELAY_LAUNCHES"]) == plant.launches
+    assert float(told["PLUMBLINE_DELAY_CALLS"]) == plant.calls
+    assert told["PLUMBLINE_DELAY_ROUTINES"] == ("all" if plant.everything else "MPI_Bcast")
+    assert told.get("PLUMBLINE_DELAY_LEAST") == (str(LARGE) if name == "large" else None)
+    assert told.get("PLUMBLINE_DELAY_RANK") == ("1" if name == "one-rank" else None)
+
+
+def test_of_a_ping_pong_one_rank_is_delayed():
+    told = Planting("a-1", "slower-5", "pingpong").variables(Path("/p"))
+    assert told["PLUMBLINE_DELAY_RANK"] == "0"
+    assert told["PLUMBLINE_DELAY_ROUTINES"] == "MPI_Recv,MPI_Send"
+
+
+def test_what_is_planted_in_which_words():
+    assert unknown(["spikes", "x", "slower-5"]) == ["x"]
+    assert PLANTS["spikes"].intended == pytest.approx(4 * 5 / 45)  # 10 of 50 trials, 5 removed
+    assert [name for name, plant in PLANTS.items() if not plant.must_show] == ["some-launches"]
+    assert plantable(quick(), LARGE) == ["allreduce_sum", "alltoall", "bcast", "pingpong"]
+    assert "MPI_Barrier" in FUNCTIONS["barrier"]
+
+
+# --- the order of nights
+
+
+@pytest.mark.parametrize("environments", [MPIS[:1], MPIS[:2], MPIS, (*MPIS, "d-4")])
+@pytest.mark.parametrize("times", [1, 3, 10])
+def test_every_plant_comes_as_often_as_asked_and_over_all_mpis(environments, times: int):
+    nights = schedule(quick(environments), list(PLANTS.values()), times, 7, seed=1)
+    assert [night.number for night in nights] == list(range(1, len(nights) + 1))
+    assert sum(not night.plantings for night in nights) == 7
+    plantings = [each for night in nights for each in night.plantings]
+    come = Counter(each.plant for each in plantings)
+    assert come.keys() == PLANTS.keys()
+    assert all(number >= times for number in come.values())
+    assert all(come[name] == times for name in PLANTS if name != "everything")
+    for night in nights:
+        assert len({each.environment for each in night.plantings}) == len(night.plantings)
+        kinds = {each.plant for each in night.plantings}
+        assert "everything" not in kinds or kinds == {"everything"}
+    if times == 10:
+        where = Counter((each.plant, each.environment) for each in plantings)
+        assert min(where[plant, name] for plant in PLANTS for name in environments) >= 2
+        of = {(each.plant, each.routine) for each in plantings if each.plant == "slower-10"}
+        assert len(of) == len(SIZES)
+
+
+def test_all_plants_of_a_night_are_too_few_for_one_cause():
+    """Else none of a night's cases would be measured again, and the night would be another than at a site."""
+    cases = quick()
+    for night in schedule(cases, list(PLANTS.values()), 10, 0, seed=5):
+        if {each.plant for each in night.plantings} == {"everything"}:
+            continue
+        targets = [each for each in cases for planting in night.plantings if planting.slows(each)]
+        assert 0 < len(targets) < COMMON_CASES
+
+
+def test_the_order_follows_from_the_seed():
+    plants = list(PLANTS.values())
+    one, same, other = (schedule(quick(), plants, 2, 5, seed) for seed in (1, 1, 2))
+    assert one == same
+    assert one != other
+
+
+# --- the rows
+
+
+def row(**changes: Any) -> CaseNight:
+    """A case of a night in which all is well: a band of 10%, launches that differ by 1%."""
+    values: dict[str, Any] = {
+        "key": "k",
+        "environment": "a-1",
+        "routine": "bcast",
+        "plant": "",
+        "of": "",
+        "target": False,
+        "delayed": False,
+        "verdict": "pass",
+        "first": "pass",
+        "value": 1.0,
+        "median": 1.0,
+        "reference": 1.0,
+        "upper": 1.1,
+        "spread": 0.01,
+        "degrees": 19.0,
+        "launches": 20,
+        "again": (),
+    }
+    return CaseNight(**values | changes)
+
+
+def night(number: int, *rows: CaseNight) -> NightDone:
+    return NightDone(number, f"s{number}", 1.5, ("note",), rows)
+
+
+BEGUN = Begun("local", 7, 10, 40, ("slower-5",), ("k",), "references of the site")
+
+
+def test_what_is_written_is_read_again(tmp_path: Path):
+    path = tmp_path / "new" / selftest_rows.FILE
+    selftest_rows.begin(path, BEGUN)
+    nights = [night(1, row(again=(1.0, 2.0))), night(2, row(value=None), row(key="other"))]
+    for each in nights:
+        selftest_rows.add(path, each)
+    assert selftest_rows.read(path) == (BEGUN, nights)
+
+
+def test_a_night_that_was_interrupted_while_it_was_written_does_not_count(tmp_path: Path):
+    """Wherever it was cut off, what came before it stays, and the next night fits behind it."""
+    path = tmp_path / selftest_rows.FILE
+    selftest_rows.begin(path, BEGUN)
+    selftest_rows.add(path, night(1, row()))
+    before = path.read_bytes()
+    selftest_rows.add(path, night(2, row(), row(key="x")))
+    whole = path.read_bytes()
+    for length in range(len(before), len(whole), 7):
+        path.write_bytes(whole[:length])
+        assert selftest_rows.read(path) == (BEGUN, [night(1, row())])
+        begun, done = go_on(path, BEGUN)
+        assert (begun, [each.number for each in done]) == (BEGUN, [1])
+        assert path.read_bytes() == before
+    path.write_bytes(whole)
+    assert len(go_on(path, BEGUN)[1]) == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}\n", "x\n", '{"record": "case"}\n', '{"record": "begun"}\n']
+)
+def test_a_damaged_file_is_refused_in_one_line(tmp_path: Path, text: str):
+    path = tmp_path / selftest_rows.FILE
+    path.write_text(text)
+    with pytest.raises(UsageError, match="is damaged"):
+        selftest_rows.read(path)
+    with pytest.raises(UsageError, match="No such file"):
+        selftest_rows.read(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"site": "x"},
+        {"times": 1},
+        {"unchanged": 1},
+        {"plants": ()},
+        {"keys": ()},
+        {"references": ""},
+    ],
+)
+def test_one_goes_on_with_the_same_self_test_only(tmp_path: Path, changes: dict[str, Any]):
+    path = tmp_path / selftest_rows.FILE
+    assert go_on(path, BEGUN) == (BEGUN, [])
+    assert go_on(path, replace(BEGUN, seed=8)) == (BEGUN, [])  # the seed is that of the beginning
+    with pytest.raises(UsageError, match="was begun with other"):
+        go_on(path, replace(BEGUN, **changes))
+
+
+# --- the score
+
+
+def planted(plant: str = "slower-50", by: float = 1.5, **changes: Any) -> CaseNight:
+    """A target that was delayed, caught unless something else is said."""
+    caught = {"verdict": "regressed", "first": "regressed", "again": (by,) * 5}
+    values = {"plant": plant, "of": "bcast", "target": True, "delayed": True, "value": by}
+    return row(**caught | values | {"median": by} | changes)
+
+
+MISSED = {"verdict": "pass", "first": "pass", "again": ()}
+
+
+def test_a_self_test_in_which_all_is_caught_has_no_fault():
+    nights = [night(1, row()), night(2, planted(), row(key="beside", plant="slower-50"))]
+    result = scores(nights)
+    (plant,) = result.plants
+    assert result.faults == ()
+    assert (plant.name, plant.plantings, plant.environments) == ("slower-50", 1, ("a-1",))
+    assert (plant.targets, plant.screened, plant.caught, plant.common) == (1, 1, 1, 0)
+    assert (plant.cleared, plant.missed, plant.sure, plant.sure_missed) == (0, 0, 1, 0)
+    assert (plant.others, plant.accused) == (1, 0)
+    assert plant.realised == pytest.approx(0.5)
+    assert plant.worked
+    assert plant.promised == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("verdict", ["pass", "cleared", "fast", "provisional"])
+def test_judgement_that_lets_everything_pass_is_a_fault(verdict: str):
+    """Whatever word it uses. One case that bands catch for certain is enough to be named, two to be a fault."""
+    lost = [planted(**MISSED | {"verdict": verdict}) for _ in range(2)]
+    result = scores([night(1, row()), night(2, *lost)])
+    assert [plant.sure_missed for plant in result.plants] == [2]
+    assert "slower-50: 2 of 2 cases were missed" in result.faults[0]
+
+
+def test_bands_that_are_lost_prove_nothing():
+    blind = planted(**MISSED | {"upper": None, "reference": None})
+    result = scores([night(1, row()), night(2, blind)])
+    assert "nothing is proven" in result.faults[0]
+    assert "nothing is proven" in scores([night(1, row())]).faults[0]
+    assert "nothing is proven" in scores([]).faults[0]
+
+
+def test_what_bands_cannot_see_is_no_fault():
+    """A slowdown inside the band, and one of a machine whose launches differ by a half."""
+    sure = planted()
+    small = planted("slower-5", 1.05, **MISSED)
+    noisy = planted("slower-20", 1.2, **MISSED | {"spread": 0.5, "upper": 3.0})
+    result = scores([night(1, row()), night(2, sure, small), night(3, noisy)])
+    assert result.faults == ()
+    assert [(plant.sure, plant.missed) for plant in result.plants] == [(0, 1), (0, 1), (1, 0)]
+
+
+def test_a_plant_that_did_not_work_is_told_and_promises_nothing():
+    idle = [night(n, planted(by=1.01, **MISSED)) for n in range(2, 5)]
+    result = scores([night(1, row()), *idle])
+    (plant,) = result.plants
+    assert not plant.worked
+    assert (plant.sure, plant.promised) == (0, pytest.approx(0, abs=1e-6))
+    assert "nothing is proven" in result.faults[0]
+    assert "intended: what it missed says little" in selftest_page.as_text(result)
+
+
+def test_a_machine_that_has_become_faster_promises_less():
+    """What is slower than today may still be inside the band of yesterday."""
+    quiet, lost = row(value=0.7), planted("slower-20", 0.84, **MISSED)
+    (plant,) = scores([night(1, quiet), night(2, lost)]).plants
+    assert plant.realised == pytest.approx(0.2)
+    assert plant.sure == 0
+
+
+def test_what_spares_launches_is_held_against_those_that_it_delayed():
+    share = [
+        planted("some-launches", 1.5 if n == 2 else 1.0, **MISSED | {"delayed": n == 2})
+        for n in range(2, 6)
+    ]
+    nights = [night(n, each) for n, each in enumerate(share, start=2)]
+    (plant,) = scores([night(1, row()), *nights]).plants
+    assert plant.realised == pytest.approx(0.5)
+    assert plant.sure == 0  # missing it is right: most of its launches are well
+    assert plant.promised < 0.1
+
+
+def test_a_false_alarm_of_an_unchanged_night_is_counted_against_the_prediction():
+    false = {"verdict": "regressed", "first": "regressed", "again": (1.2,) * 5, "value": 1.2}
+    quiet = [night(n, row(), row(key="l")) for n in range(1, 41)]
+    proof = night(99, planted())
+    assert scores([*quiet, proof]).faults == ()
+    result = scores([*quiet[:-1], night(40, row(**false), row(key="l")), proof])
+    unchanged = result.unchanged
+    assert (unchanged.nights, unchanged.cases, unchanged.regressed) == (40, 80, 1)
+    assert unchanged.regressed_predicted < 0.001
+    assert "unchanged nights: 1 case were" in result.faults[0] or "1 case" in result.faults[0]
+    assert unchanged.per_thousand(unchanged.regressed) == pytest.approx(1000 / 80)
+
+
+def test_screened_and_cleared_of_unchanged_nights_are_no_fault():
+    cleared = row(verdict="cleared", first="regressed", value=1.2, again=(1.0, 1.0))
+    result = scores([night(1, cleared, row(key="l")), night(2, planted())])
+    assert result.faults == ()
+    assert (result.unchanged.screened, result.unchanged.cleared) == (1, 1)
+    wide = row(upper=math.exp(0.02), spread=0.01)
+    predicted = scores([night(1, wide)]).unchanged
+    assert 0.02 < predicted.screened_predicted < 0.05  # two spreads of 20 launches
+    assert predicted.regressed_predicted < predicted.screened_predicted / 10
+
+
+def test_the_wrongly_accused_are_named_and_kept_apart():
+    wrong = row(
+        key="beside", plant="slower-50", verdict="regressed", first="regressed", again=(2.0,)
+    )
+    other = row(key="free", environment="b-2", verdict="regressed", common=True)
+    result = scores([night(1, row()), night(2, planted(), wrong, other)])
+    (plant,) = result.plants
+    assert (plant.accused, plant.accused_keys, plant.caught) == (1, ("beside",), 1)
+    assert (result.beside.cases, result.beside.regressed, result.beside.common) == (2, 2, 1)
+    page = selftest_page.markdown(BEGUN, [night(2, planted(), wrong)], result)
+    assert "- beside" in page
+
+
+def test_what_is_told_as_one_cause_is_caught():
+    (plant,) = scores([night(1, row()), night(2, planted(again=(), common=True))]).plants
+    assert (plant.caught, plant.common, plant.missed) == (1, 1, 0)
+
+
+def test_of_everything_that_is_told_as_slower_no_case_is_missed():
+    """Its most precise cases fail for all. Of one routine, or where nothing is told, each stands for itself."""
+
+    def found(name: str, common: bool) -> tuple[int, int, int]:
+        one = planted(name, 1.4, common=common)
+        lost = [planted(name, 1.4, key=str(n), **MISSED) for n in range(3)]
+        (plant,) = scores([night(1, row()), night(2, one, *lost)]).plants
+        return plant.common, plant.caught, plant.missed
+
+    assert found("everything", True) == (1, 1, 0)
+    assert found("everything", False) == (0, 1, 3)
+    assert found("slower-50", True) == (1, 1, 3)
+
+
+@pytest.mark.parametrize("verdict", ["incorrect", "crashed", "incomplete", "not-comparable"])
+def test_what_was_not_measured_is_a_fault(verdict: str):
+    result = scores([night(1, row()), night(2, planted(), row(key="x", verdict=verdict))])
+    assert result.faults == (f"1 result of a case in a night are none: x: {verdict}",)
+
+
+def test_flat_bands_are_held_against_the_same_launches():
+    values = [1.04, 1.06, 1.11]
+    targets = [planted(key=f"t{value}", by=value) for value in values]
+    others = [row(key=f"o{value}", value=value, plant="slower-50") for value in values]
+    result = scores(
+        [night(1, *(row(value=value) for value in values)), night(2, *targets, *others)]
+    )
+    assert [(each.band, each.caught, each.false) for each in result.plants[0].flat] == [
+        (0.10, 1, 1),
+        (0.05, 2, 2),
+    ]
+    assert [each.false for each in result.unchanged.flat] == [1, 2]
+
+
+@given(sure=st.integers(0, 400), missed=st.integers(0, 400))
+def test_misses_are_too_many_where_chance_does_not_make_them(sure: int, missed: int):
+    if missed > sure:
+        return
+    assert not too_many(0, sure)
+    if too_many(missed, sure):
+        assert missed / sure > 1 - SURE
+        assert missed == sure or too_many(missed + 1, sure)
+        assert too_many(missed, sure - 1) or missed == sure
+    assert not too_many(1, 1)  # one of one: one in a hundred, and CHANCE is less
+    assert too_many(2, 2)
+    assert CHANCE < 1 - SURE
+
+
+def test_promises_follow_the_bands():
+    assert condemned(row(), math.log(1.5)) > 0.999
+    assert condemned(row(), 0.0) < 1e-6
+    assert 0.01 < condemned(row(), math.log(1.1)) < 0.5  # at the limit; and again and again
+    assert condemned(row(spread=0.0), math.log(1.2)) == 1.0
+
+
+def test_pages_show_every_plant_and_close_with_the_faults():
+    nights = [night(1, row())]
+    nights += [
+        night(n, planted(name, 1 + PLANTS[name].intended)) for n, name in enumerate(PLANTS, start=2)
+    ]
+    result = scores(nights)
+    shown = selftest_page.as_text(result)
+    for name, plant in PLANTS.items():
+        assert name in shown
+        assert plant.words in shown
+        assert f"{plant.intended:+.1%}" in shown
+    assert shown.endswith("every plant that must be caught was\n")
+    assert "FAULT: " in selftest_page.as_text(scores([]))
+
+
+def test_the_result_is_written_for_people_and_programs(tmp_path: Path):
+    nights = [night(1, row()), night(2, planted())]
+    page = selftest_page.write(tmp_path, BEGUN, nights, scores(nights))
+    assert page.read_text().startswith("# Self-test: passed\n")
+    data = json.loads((tmp_path / selftest_page.JSON).read_text())
+    assert data["scores"]["plants"][0]["caught"] == 1
+    assert (data["seed"], data["nights"]) == (7, 2)
