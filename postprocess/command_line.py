@@ -12,13 +12,19 @@ from pathlib import Path
 from typing import NoReturn
 
 from postprocess import commands
+from postprocess.alarms_command import add as add_alarms
 from postprocess.benchmarks import ITERATIONS, ROTATE
+from postprocess.drift_commands import add as add_drift
 from postprocess.errors import UsageError
 from postprocess.harmless import one_line
 from postprocess.mirror_commands import add as add_mirror_commands
 from postprocess.programs import PROGRAMS
 from postprocess.record_schema import CACHES
+from postprocess.references_commands import add as add_references_commands
+from postprocess.rounds import LAUNCHES
+from postprocess.selftest_command import add as add_selftest
 from postprocess.site_commands import add as add_site_commands
+from postprocess.store_commands import COMMANDS as STORE_COMMANDS
 from postprocess.workdir import WorkDirectory
 
 DESCRIPTION = "MPI performance regression tests: build, run, judge against references, report."
@@ -263,11 +269,25 @@ def build_parser() -> argparse.ArgumentParser:
         add_site(session)
         add_selection(session)
         add_session(session)
-    session = command("calibrate", commands.calibrate, "Measure references over many launches.")
+    session = command(
+        "calibrate", commands.calibrate, "Measure references; take the launches that are missing."
+    )
     add_site(session)
     add_selection(session)
     session.add_argument(
-        "--launches", type=count, default=10, help="launches of each (default: 10)"
+        "--launches",
+        type=count,
+        metavar="N",
+        help=f"launches behind each case, earlier ones counted in (default: {LAUNCHES})",
+    )
+    session.add_argument(
+        "--at-most",
+        type=count,
+        metavar="N",
+        help="take no more than so many now: the same command on other days takes the rest",
+    )
+    session.add_argument(
+        "--afresh", action="store_true", help="earlier launches of these cases count no more"
     )
     session.add_argument(
         "--output",
@@ -283,6 +303,14 @@ def build_parser() -> argparse.ArgumentParser:
     session = command("agree", commands.agree, text)
     add_site(session)
     add_agree(session)
+    text = "What became slower over many nights: steps that stay, and slow creep."
+    add_drift(
+        found.add_parser("drift", help=text, description=text, epilog=EXIT_STATUS), comma_list
+    )
+    text = "Plant slowdowns into nights of its own: which are caught, missed, and what else is accused."
+    session = found.add_parser("selftest", help=text, description=text, epilog=EXIT_STATUS)
+    add_site(session)
+    add_selftest(session, comma_list, count, trials)
     session = command("list", commands.list_cases, "The cases that would run, and about how long.")
     add_site(session)
     add_selection(session)
@@ -301,6 +329,8 @@ def build_parser() -> argparse.ArgumentParser:
     add_mirror_commands(found.add_parser("mirror", help=text, description=text, epilog=EXIT_STATUS))
     session = command("report", commands.report, "Write the report of a session again.")
     session.add_argument("session", nargs="?", help="name of the session (default: the last one)")
+    for name, text, add in STORE_COMMANDS:
+        add(found.add_parser(name, help=text, description=text, epilog=EXIT_STATUS))
     session = command("papers", commands.papers, "A session as the papers show it.")
     session.add_argument("session", nargs="?", help="name of the session (default: the last one)")
     session.add_argument(
@@ -313,8 +343,14 @@ def build_parser() -> argparse.ArgumentParser:
         type=count,
         help="at which machines are compared (default: the papers' 128, else the largest)",
     )
+    text = "Propose new reference files from the calibrations, or list what is stale."
+    add_references_commands(
+        found.add_parser("references", help=text, description=text, epilog=EXIT_STATUS)
+    )
     session = command("lint", commands.lint, "Check site files, reference files and check files.")
     session.add_argument("paths", nargs="*", type=Path, help="files or directories (default: all)")
+    text = "Alarms of past nights against those that chance alone would have raised."
+    add_alarms(found.add_parser("alarms", help=text, description=text, epilog=EXIT_STATUS))
     text = "Write a site file of this machine, check one, or try one out."
     add_site_commands(
         found.add_parser("site", help=text, description=text, epilog=EXIT_STATUS), comma_list

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from postprocess import agree_command, links_command, linting, listing, night, summaries
@@ -24,6 +25,7 @@ from postprocess.programs import read_program
 from postprocess.progress import Progress
 from postprocess.reframe_driver import Selection
 from postprocess.report import build_report
+from postprocess.rounds import Demand
 from postprocess.site_files import site_file
 from postprocess.store import read_sessions
 from postprocess.tables import verdict_table
@@ -127,7 +129,10 @@ def nightly(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 def calibrate(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Measure references."""
-    return night.calibration(work, request(work, arguments), Progress())
+    demand = Demand(arguments.launches, arguments.at_most, arguments.afresh)
+    asked = request(work, arguments)
+    one = replace(asked, selection=replace(asked.selection, launches=1))
+    return night.calibration(work, one, Progress(), demand)
 
 
 def links(work: WorkDirectory, arguments: argparse.Namespace) -> int:
@@ -267,14 +272,27 @@ def where(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     return 0
 
 
+#: All tests: those of functions beside each other on all cores, those that start MPI programs or Spack alone.
+ALL_TESTS = (
+    ("-n", "auto", "-m", "not mpi and not spack"),
+    ("-m", "mpi or spack"),
+)
+
+
 def test(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Run the tests of the package itself."""
     with work.held():
         prepare(work, "local", None, Progress())
-    command = [sys.executable, "-m", "pytest", *arguments.words]
-    return subprocess.run(
-        command, check=False, cwd=work.source, env=test_environment(work)
-    ).returncode
+    statuses = [
+        subprocess.run(
+            [sys.executable, "-m", "pytest", *words],
+            check=False,
+            cwd=work.source,
+            env=test_environment(work),
+        ).returncode
+        for words in ([arguments.words] if arguments.words else ALL_TESTS)
+    ]
+    return max(map(abs, statuses))
 
 
 def test_environment(work: WorkDirectory) -> dict[str, str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from postprocess.formats import plural
 from postprocess.overview import OWN, counts_text, totals, varying
 from postprocess.summaries import SessionSummary
-from postprocess.verdicts import CaseResult, Verdict, count, is_healthy
+from postprocess.verdicts import CaseResult, Verdict, count
 
 FRAME = (
     3  #: lines of a folded section beside the failed routines: its head, two lines of folded ones
@@ -136,5 +136,5 @@ def _cell(results: list[CaseResult], strict: bool) -> Cell | None:
     if not results:
         return None
     counts = count(results)
-    failed = sum(not is_healthy(r.verdict, strict) for r in results)
+    failed = sum(not r.healthy(strict) for r in results)
     return Cell(counts, failed, 0 if strict else counts.get(str(Verdict.SKIPPED), 0))

@@ -20,6 +20,8 @@ from postprocess.programs import Program
 from postprocess.record_schema import CaseRecord
 from postprocess.reference_book import ReferenceBook
 from postprocess.store import Row
+from postprocess.store_schema import host_names
+from postprocess.unlikely import with_q
 from postprocess.verdicts import CaseResult, Verdict
 
 #: Verdicts by how bad they are: what one launch of several says of a case counts for the case.
@@ -100,7 +102,7 @@ def verdicts(
         )
         for case in launches
     ]
-    return sorted(results + skipped(finished, book), key=lambda result: result.case)
+    return sorted(with_q(results) + skipped(finished, book), key=lambda result: result.case)
 
 
 def skipped(finished: Sequence[Finished], book: ReferenceBook) -> list[CaseResult]:
@@ -140,7 +142,12 @@ def case_verdict(case: Case, launches: Sequence[Finished], book: ReferenceBook) 
     middle = replace(middle, value=statistics.median(found.value for found, _ in measured))
     shelf = book.shelf(case) if book.reference(case) else None
     differences = (
-        [shelf.difference(each.run, each.launch.exact) for _, each in measured] if shelf else []
+        [
+            shelf.difference(each.run, each.launch.exact, case, each.launch.accepts)
+            for _, each in measured
+        ]
+        if shelf
+        else []
     )
     if difference := next(filter(None, differences), ""):
         return CaseResult(
@@ -177,12 +184,16 @@ def agreeing(result: CaseResult, measured: Sequence[tuple[Measurement, Finished]
 
 
 def rows(
-    session: str, started: str, finished: Sequence[Finished], results: Sequence[CaseResult]
+    session: str,
+    started: str,
+    finished: Sequence[Finished],
+    results: Sequence[CaseResult],
+    mode: str = "",
 ) -> list[Row]:
     """Every planned case of every launch for the store, with its trials where there are any."""
     by_case = {result.case: result for result in results}
     return [
-        row(session, started, each, by_case[case])
+        replace(row(session, started, each, by_case[case]), mode=mode)
         for each in finished
         for case in each.launch.cases
     ]
@@ -191,6 +202,7 @@ def rows(
 def row(session: str, started: str, finished: Finished, result: CaseResult) -> Row:
     """One case in one launch."""
     run = finished.run
+    built = finished.built or Program(result.case.environment, result.case.program, "", "")
     measured = finished.measurements.get(result.case.variable)
     lower, upper = result.band or (None, None)
     base = Row(
@@ -203,11 +215,17 @@ def row(session: str, started: str, finished: Finished, result: CaseResult) -> R
         reference=result.reference,
         lower=lower,
         upper=upper,
+        q=result.q,
+        detectable=result.detectable,
+        expected=result.expected,
         dropped=run.get("dropped", 1),
         mpi_library=run.get("mpi_library", ""),
         suite_version=run.get("suite_version", ""),
         source_hash=run.get("source_hash", ""),
         spec_hash=finished.spec,
+        compiler=built.compiler,
+        flags=built.flags,
+        hosts=host_names(run),
         provenance=json.dumps(run),
     )
     if measured is None:

@@ -5,25 +5,33 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from postprocess import atomic, references_update, store
+from postprocess import alarms, atomic, expected, ledger, references_update, store
 from postprocess.absent import absent, is_whole, unplanned
+from postprocess.acceptance import accepted_notes
+from postprocess.accumulation import samples
+from postprocess.calibrating import Done, calibrate_all, family
 from postprocess.cases import Case
+from postprocess.common_since import since_in
 from postprocess.confirmation import confirmed
+from postprocess.drift_note import drift_note
 from postprocess.errors import UsageError
+from postprocess.expected import Expectation
 from postprocess.formats import plural
 from postprocess.judgement import Finished, rows, verdicts
 from postprocess.leftovers import end_processes
-from postprocess.measure import Pass, cancel_jobs, make_plan, places, run_plan
+from postprocess.measure import Pass, cancel_jobs, look_at_plan, make_plan, places, run_plan
 from postprocess.plan import PlannedLaunch, planned_cases, read_plan
 from postprocess.preparation import Prepared, prepare
 from postprocess.progress import Progress
 from postprocess.reference_book import ReferenceBook, open_book
 from postprocess.reframe_driver import SESSION, Reframe, Selection
 from postprocess.report import build_report
+from postprocess.rounds import Demand
 from postprocess.store import read_sessions
 from postprocess.summaries import parse_summary
 from postprocess.summary_file import Session, document, write_summary
@@ -92,6 +100,8 @@ def night(work: WorkDirectory, request: Request, progress: Progress) -> int:
         with progress.phase("set-up"):
             planned = make_plan(reframe, request.selection)
             book = open_book(desk.reference_roots, places(planned))
+            systems = {place.partition(":")[0] for place, _ in places(planned)}
+            excuses = expected.load(desk.reference_roots, systems)
             whole = is_whole(request.selection) and not request.families
             gone = absent(desk.reference_roots, planned) if whole else []
             gone += unplanned(book, planned, work.provisional) if whole else []
@@ -103,10 +113,39 @@ def night(work: WorkDirectory, request: Request, progress: Progress) -> int:
         progress.move("running", "build", done.build_seconds)
         with progress.phase("analysis"):
             results = verdicts(done.finished, book, request.site, request.rerun_options)
+            for line in accepted_notes(done.finished, book):
+                progress.note(line)
+        measure = partial(measure_again, desk, book)
+        since = partial(since_in, work.store)
+        results = confirmed(
+            results, done.finished, book, request.selection, measure, progress, since
+        )
+        results = excused(desk, sorted([*results, *gone], key=by_case), excuses, whole)
         if request.mode == "nightly":
-            measure = partial(measure_again, desk, book)
-            results = confirmed(results, book, request.selection, measure, progress)
-        return keep(desk, session, done.finished, sorted([*results, *gone], key=by_case))
+            log_alarms(desk, session, results)
+        return keep(desk, session, done.finished, results)
+
+
+def log_alarms(desk: Desk, session: Session, results: Sequence[CaseResult]) -> None:
+    """Log what this night was alarmed by. A log that cannot be written is told, and ends no night."""
+    logged = alarms.night_of(session.name, session.started_utc, session.site, results)
+    try:
+        alarms.append(desk.work.root / alarms.FILE, logged)
+    except UsageError as error:
+        desk.progress.note(str(error))
+
+
+def excused(
+    desk: Desk,
+    results: Sequence[CaseResult],
+    known: dict[str, list[Expectation]],
+    whole: bool,
+) -> list[CaseResult]:
+    """The results, with what fails as a reviewed file expects; what is wrong with that file is noted."""
+    today = datetime.now(timezone.utc).date()
+    for line in expected.notes(results, known, today, whole):
+        desk.progress.note(line)
+    return expected.applied(results, known, today)
 
 
 def measure_again(desk: Desk, book: ReferenceBook, selection: Selection) -> list[Finished]:
@@ -123,11 +162,19 @@ def measure_apart(
 ) -> tuple[Session, list[PlannedLaunch], Pass]:
     """Plan and run a selection in a session of its own."""
     session, reframe = desk.open_session(mode)
+    planned, done = measure_in(desk, reframe, phase, selection)
+    return session, planned, done
+
+
+def measure_in(
+    desk: Desk, reframe: Reframe, phase: str, selection: Selection
+) -> tuple[list[PlannedLaunch], Pass]:
+    """Plan and run a selection in the session of this ReFrame."""
     with desk.progress.phase(phase):
         planned = make_plan(reframe, selection)
         done = run_plan(reframe, selection, planned, desk.progress)
     desk.progress.move(phase, "build", done.build_seconds)
-    return session, planned, done
+    return planned, done
 
 
 def by_case(result: CaseResult) -> Case:
@@ -135,12 +182,18 @@ def by_case(result: CaseResult) -> Case:
     return result.case
 
 
-def calibration(work: WorkDirectory, request: Request, progress: Progress) -> int:
+def calibration(work: WorkDirectory, request: Request, progress: Progress, demand: Demand) -> int:
     """Measure references because the user asks for it. Returns the exit status."""
     with work.held():
         desk = open_desk(work, request, progress)
         root = request.references or work.provisional
-        return calibrate(desk, request.selection, root, only=None)
+        _, reframe = desk.open_session("list")
+        with progress.phase("set-up"):
+            planned = look_at_plan(reframe, request.selection)
+        say_plan(planned, progress)
+        run = partial(calibrate, desk, root, None)
+        read = partial(ledger.read, work.root)
+        return calibrate_all(planned, request.selection, demand, read, run, progress)
 
 
 def open_desk(work: WorkDirectory, request: Request, progress: Progress) -> Desk:
@@ -148,6 +201,8 @@ def open_desk(work: WorkDirectory, request: Request, progress: Progress) -> Desk
     for name in end_processes(SESSION, f"{work.sessions}/", prefix=True):
         progress.note(f"ended a process that an earlier session left behind: {name}")
     cancel_jobs(work.sessions.glob("*"), "an earlier session", progress)
+    for line in ledger.gather(work.root):
+        progress.note(line)
     with progress.phase("set-up"):
         prepared = prepare(work, request.site, request.families, progress)
     progress.say(f"built with {prepared.built_with}")
@@ -229,22 +284,42 @@ def calibrate_some(
     choice = {**chosen.choice, "processes": counts, "programs": programs}
     selection = replace(chosen, environments=environments, choice=choice, launches=launches)
     missing = {case for case in planned_cases(unknown) if book.reference(case) is None}
-    calibrate(desk, selection, desk.work.provisional, only=missing)
+    calibrate(desk, desk.work.provisional, missing, selection)
 
 
-def calibrate(desk: Desk, selection: Selection, root: Path, only: set | None) -> int:
-    """One calibration: a session of its own, whose launches become references. Returns its exit status."""
-    progress = desk.progress
-    session, planned, done = measure_apart(desk, "calibrate", "calibration", selection)
+def calibrate(
+    desk: Desk, root: Path, only: set[Case] | None, selection: Selection, afresh: bool = False
+) -> Done:
+    """One pass of a calibration: a session of its own, whose launches are kept and become references.
+
+    :param only: cases that may be written; None for all
+    :param afresh: whether earlier launches of these cases count no more
+    """
+    progress, work = desk.progress, desk.work
+    session, reframe = desk.open_session("calibrate")
+    opened = ledger.open_calibration(
+        session.directory, selection.set_env, selection.oversubscribe, afresh
+    )
     try:
-        for path in references_update.update(root, session, done.finished, only):
+        planned, done = measure_in(desk, reframe, "calibration", selection)
+    except BaseException:  # interrupted, too: what ended well counts
+        for line in ledger.gather(work.root):
+            progress.say(line)
+        raise
+    new = ledger.taken(opened, session.directory, done.finished)
+    ledger.keep(work.root, session.name, new)
+    try:
+        references_update.refuse_mixed(new)
+        cases = {case for case in samples(new) if only is None or case in only}
+        known = ledger.read(work.root)
+        for path in references_update.update(root, known, cases, only is not None):
             progress.say(f"references: {path}")
     finally:  # what was measured is kept even if no reference can follow from it
         book = open_book([root, *desk.reference_roots], places(planned))
         request = desk.request
         results = verdicts(done.finished, book, request.site, request.rerun_options)
-        status = keep(desk, session, done.finished, results)
-    return status
+        keep(desk, session, done.finished, results)
+    return Done(new, {family(each.case) for each in results if exit_status([each], False)})
 
 
 def keep(
@@ -267,6 +342,8 @@ def keep(
     if shown:
         if request.json_file:
             write_summary(request.json_file, data)
+        if session.mode == "nightly" and (line := drift_note(desk.work.store)):
+            progress.say(line)
         progress.say(f"time: {progress.split()}")
         progress.say(f"report: {html} and {markdown.name}; trials: {desk.work.store}")
     return status
@@ -283,11 +360,22 @@ def write_files(
 
     :raises UsageError: if something cannot be written. What is written by then is whole.
     """
-    stored = work.store / f"{session.name}{store.SUFFIX}"
-    store.write_session(stored, rows(session.name, session.started_utc, finished, results))
+    store_trials(work, session, finished, results)
     write_summary(session.directory / "summary.json", data)
     keep_locks(work, session)
     return build_report(session.directory, read_sessions(work.store, [session.name]))
+
+
+def store_trials(
+    work: WorkDirectory,
+    session: Session,
+    finished: Sequence[Finished],
+    results: Sequence[CaseResult],
+) -> None:
+    """Put every trial of a session into the store."""
+    stored = work.store / f"{session.name}{store.SUFFIX}"
+    kept = rows(session.name, session.started_utc, finished, results, session.mode)
+    store.write_session(stored, kept)
 
 
 def keep_locks(work: WorkDirectory, session: Session) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from postprocess.formats import plural, whole
 from postprocess.summaries import SessionSummary
-from postprocess.verdicts import CaseResult, Verdict, count
+from postprocess.verdicts import COMMON_CAUSE, CaseResult, Verdict, count
 
 OWN = "mpicost"  #: Plumbline's own program: its cases have trials, and are those of the papers
 WORST_FIRST = (
@@ -26,27 +26,56 @@ WORST_FIRST = (
     Verdict.PASS,
 )
 MOST_REASONS = 3  #: for skipping, in one line
+MOST_OF_CAUSE = 3  #: cases that are listed of those with one cause
 LONGEST_REASON = 60
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """Failed cases that have one cause: a launch that yielded nothing, or a single measured case."""
+    """Failed cases that have one cause: a launch that yielded nothing, what slows many, or a case by itself."""
 
     verdict: Verdict
     reason: str
     results: tuple[CaseResult, ...]
 
+    @property
+    def at_one_place(self) -> bool:
+        """Whether all are of one environment and process count, so that naming those of the first is no lie."""
+        return len({(r.case.environment, r.case.layout) for r in self.results}) == 1
+
 
 def troubles(results: Sequence[CaseResult]) -> list[Trouble]:
-    """Gather cases without a value that share their launch's place, verdict and reason; the worst first."""
+    """Gather cases that are slow by one cause, and cases without a value that share their launch's place,
+    verdict and reason; the worst first."""
     found: dict[tuple[object, ...], list[CaseResult]] = {}
     for result in worst_first(results):
         case = result.case
         place = (case.system, case.partition, case.environment, case.program, case.layout)
         shared = (result.verdict, result.reason, *place)
-        found.setdefault(shared if result.value is None else (case,), []).append(result)
-    return [Trouble(same[0].verdict, same[0].reason, tuple(same)) for same in found.values()]
+        alone = shared if result.value is None else (case,)
+        common = common_cause(result)
+        found.setdefault((common,) if common else alone, []).append(result)
+    return [
+        Trouble(same[0].verdict, common_cause(same[0]) or same[0].reason, tuple(same))
+        for same in found.values()
+    ]
+
+
+def common_cause(result: CaseResult) -> str:
+    """What a case has in common with others that are slow; empty for a case with a reason of its own."""
+    return result.reason.partition(";")[0] if result.reason.startswith(COMMON_CAUSE) else ""
+
+
+def folded(results: Iterable[CaseResult]) -> list[CaseResult]:
+    """The same without all but the worst few of those with one cause, which is told in a note."""
+    turns: Counter[str] = Counter()
+    left = []
+    for result in worst_first(results):
+        common = common_cause(result)
+        turns[common] += 1
+        if not common or turns[common] <= MOST_OF_CAUSE:
+            left.append(result)
+    return left
 
 
 def worst_first(results: Iterable[CaseResult]) -> list[CaseResult]:
@@ -83,6 +112,8 @@ def headline(summary: SessionSummary) -> str:
     if summary.exit_status:
         return "No case failed, but the session did"
     rest = f", {whole(skipped)} skipped" if skipped else ""
+    if told := expected_text(summary.results):
+        return f"No other failure in {judged}, {told}{rest}"
     if provisional == total - skipped:
         return f"No gross change in {judged}, all provisional{rest}"
     if provisional:
@@ -102,7 +133,14 @@ def totals(results: Sequence[CaseResult]) -> str:
     if str(Verdict.SKIPPED) in counts:
         counts[f"skipped: {why_skipped(results)}"] = counts.pop(str(Verdict.SKIPPED))
     text = ", ".join(f"{number} {word}" for word, number in counts.items())
+    text += f"; {told}" if (told := expected_text(results)) else ""
     return f"{plural(len(results), 'case')}: {text or 'nothing was measured'}"
+
+
+def expected_text(results: Iterable[CaseResult]) -> str:
+    """Such as ``2 failed as expected``; empty if none did."""
+    number = sum(bool(result.expected) for result in results)
+    return f"{whole(number)} failed as expected" if number else ""
 
 
 def why_skipped(results: Iterable[CaseResult]) -> str:

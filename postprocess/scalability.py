@@ -14,7 +14,7 @@ from postprocess.formats import plural, ratio
 from postprocess.measured import Cell, Measured, Operation
 from postprocess.series import MOST_PANELS, Chapter, Line, Panel, Picture, Point, thin
 from postprocess.sheets import MISSING, Sheet
-from postprocess.verdicts import CaseResult, is_healthy
+from postprocess.verdicts import CaseResult
 
 LOGARITHMIC = ("bcast",)
 LINEAR = ("scatter", "gather", "allgather", "alltoall")
@@ -162,5 +162,5 @@ def _lines(
 def _point(result: CaseResult, time: float | None, strict: bool) -> Point:
     by = divisor(result.case.routine, result.case.processes)
     limits = (result.band[0] / by, result.band[1] / by) if result.band else None
-    failed = not is_healthy(result.verdict, strict)
+    failed = not result.healthy(strict)
     return Point(result.case.processes, None if time is None else time / by, limits, failed)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from postprocess.formats import plural, size
 from postprocess.overview import varying
 from postprocess.units import SECONDS
-from postprocess.verdicts import CaseResult, is_healthy
+from postprocess.verdicts import CaseResult
 
 MOST_PANELS = 4  #: side by side
 MOST_ON_PAGE = 200
@@ -107,7 +107,7 @@ def lines_of(
     """A line for each environment over one field of the case."""
     found: dict[str, list[Point]] = {}
     for result in sorted(results, key=lambda r: r.case):
-        failed = not is_healthy(result.verdict, strict)
+        failed = not result.healthy(strict)
         point = Point(getattr(result.case, x), result.value, result.band, failed)
         found.setdefault(result.case.environment, []).append(point)
     return tuple(
@@ -145,7 +145,7 @@ class _Cases:
 
 
 def _chapter(title: str, cases: _Cases, most_panels: int) -> Chapter:
-    failed = sum(not is_healthy(r.verdict, cases.strict) for r in cases.results)
+    failed = sum(not r.healthy(cases.strict) for r in cases.results)
     between_two = any(r.case.peer for r in cases.results)
     place, over = "", "processes"
     if between_two:

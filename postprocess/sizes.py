@@ -15,7 +15,7 @@ from postprocess.grid import program_order
 from postprocess.overview import OWN, totals, varying
 from postprocess.series import Panel, environments, lines_of
 from postprocess.units import SECONDS
-from postprocess.verdicts import CaseResult, Verdict, is_healthy
+from postprocess.verdicts import CaseResult, Verdict
 
 MOST_PANELS = 160  #: on a page, for all programs together
 MOST_CASES = 12_000  #: in tables on a page
@@ -141,7 +141,7 @@ def _curve(
     title = [routine, *about, *([_layout(results[0])] if several else [])]
     unit = next((each.unit for each in results if each.value is not None), SECONDS)
     columns = tuple(environments(results))
-    failed = {r.case for r in results if not is_healthy(r.verdict, strict)}
+    failed = {r.case for r in results if not r.healthy(strict)}
     placed = {(r.case.bytes, r.case.environment): r for r in results}
     sizes = sorted({size for size, _ in placed})
     return Curve(

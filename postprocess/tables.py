@@ -22,8 +22,9 @@ from rich.text import Text
 from postprocess import formats, overview
 from postprocess.grid import Cell, Grid, grid
 from postprocess.harmless import one_line
+from postprocess.misses import sight
 from postprocess.summaries import SessionSummary
-from postprocess.verdicts import CaseResult, Verdict, is_healthy
+from postprocess.verdicts import CaseResult, Verdict
 
 PIPE_WIDTH = 100_000  #: no line of a pipe is folded
 INDENT = "\n    "
@@ -68,7 +69,8 @@ def render(summary: SessionSummary, width: int, terminal: bool) -> str:
     _print_grid(console, counts)
     _print_remarks(console, summary)
     named = [*summary.failed, *summary.outliers]
-    listed = overview.some_of_each(named, MOST_IN_TERMINAL if terminal else MOST_IN_PIPE)
+    open_ = overview.folded(named)
+    listed = overview.some_of_each(open_, MOST_IN_TERMINAL if terminal else MOST_IN_PIPE)
     _print_cases(console, listed, summary.strict, terminal)
     _print_unlisted(console, named, listed, summary.session)
     _print_last_lines(console, summary, counts)
@@ -152,7 +154,7 @@ def _print_cases(
     fits = not terminal or wide <= console.width
     _print(console, Text(_aligned(HEAD, widths), style="bold"))
     for result, row in zip(results, rows, strict=True):
-        good = is_healthy(result.verdict, strict)
+        good = result.healthy(strict)
         line = Text.assemble((_aligned(row, widths), "yellow" if good else "bold red"))
         line.append("  " if fits else INDENT).append(result.case.key, style="bold")
         for detail in filter(None, _details(result)):
@@ -176,8 +178,11 @@ def _print_unlisted(
 
 
 def _details(result: CaseResult) -> tuple[str, str]:
-    """The reason and the command; empty where there is none."""
-    return one_line(result.reason), f"rerun: {one_line(result.rerun)}" if result.rerun else ""
+    """The reason, with q where it says something, and the command; empty where there is none."""
+    doubted = result.verdict in (Verdict.REGRESSED, Verdict.CLEARED) and result.q is not None
+    q = f"; q = {formats.factor(result.q)}" if doubted else ""
+    rerun = f"rerun: {one_line(result.rerun)}" if result.rerun else ""
+    return one_line(result.reason) + q, rerun
 
 
 def _numbers(result: CaseResult) -> tuple[str, ...]:
@@ -202,6 +207,8 @@ def _print_last_lines(console: Console, summary: SessionSummary, counts: Grid) -
     contradiction = overview.contradiction(summary)
     if contradiction:
         _print(console, Text(f"error: {contradiction}", style="bold red"))
+    if seen := sight(summary.results):
+        _print(console, Text(f"{seen}; what it would miss: report.html", style="cyan"))
     for section in counts.sections if len(counts.sections) > 1 else ():
         _print(console, Text(one_line(f"{section.program}: {section.counts}")))
     style = "bold green" if summary.good else "bold red"

@@ -17,7 +17,7 @@ from postprocess.errors import UsageError
 from postprocess.overview import worst_first
 from postprocess.statistics import removed_by_filter
 from postprocess.summaries import SessionSummary
-from postprocess.verdicts import CaseResult, is_healthy
+from postprocess.verdicts import CaseResult
 
 COLUMNS = ("session", "key", "launch", "t_max", "late", "dropped", "headline", "median")
 MOST_FAILED = 60  #: pictures of failed cases: a report of a very bad night must still open
@@ -85,11 +85,7 @@ def representative(
     summary: SessionSummary, trials: dict[str, tuple[Trials, ...]]
 ) -> list[TrialsOfCase]:
     """A few healthy cases, each with the reason why it is worth a look."""
-    rest = [
-        r
-        for r in summary.results
-        if is_healthy(r.verdict, summary.strict) and _has_trials(r, trials)
-    ]
+    rest = [r for r in summary.results if r.healthy(summary.strict) and _has_trials(r, trials)]
     chosen: dict[str, TrialsOfCase] = {}
     for why, worth in _WORTH_A_LOOK:
         candidates = [r for r in rest if r.case.key not in chosen and worth(r) > 0]

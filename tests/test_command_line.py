@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postprocess import commands
+from postprocess import commands, references_commands
 from postprocess.command_line import build_parser, main
 from postprocess.errors import UsageError
 
@@ -60,6 +60,10 @@ SELECTION = [
     "--launches",
     "--output",
 ]
+
+
+#: Commands that do not go through ``commands``: what they do is in a module of their own.
+OWN_MODULES = {"alarms", "drift", "export", "load", "references", "selftest"}
 
 
 @pytest.fixture(autouse=True)
@@ -312,9 +316,22 @@ def test_each_command_has_its_function():
         for words in names:
             assert run(*words.split()) == (0, "")
     assert [name for name, _ in calls] == list(names.values())
-    assert set(build_parser()._subparsers._group_actions[0].choices) == {
-        words.split()[0] for words in names
-    }
+    known = {words.split()[0] for words in names} | OWN_MODULES
+    assert set(build_parser()._subparsers._group_actions[0].choices) == known
+
+
+def test_references_are_proposed_and_looked_at_for_their_age():
+    made = build_parser().parse_args(["references", "propose", "--output", "x"])
+    assert (made.run, made.output) == (references_commands.propose, Path("x"))
+    made = build_parser().parse_args(["references", "age"])
+    assert (made.run, made.site) == (references_commands.age, "local")
+
+
+def test_a_calibration_is_told_how_many_launches_there_shall_be():
+    made = build_parser().parse_args(["calibrate"])
+    assert (made.launches, made.at_most, made.afresh) == (None, None, False)
+    made = build_parser().parse_args(["calibrate", "--at-most", "5", "--afresh"])
+    assert (made.launches, made.at_most, made.afresh) == (None, 5, True)
 
 
 @pytest.mark.parametrize(

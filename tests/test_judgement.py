@@ -26,6 +26,7 @@ from launch_samples import (
 
 from postprocess.benchmarks import Benchmark
 from postprocess.command_line import build_parser
+from postprocess.comparability import circumstances_of
 from postprocess.judgement import (
     WORST_FIRST,
     Finished,
@@ -37,6 +38,7 @@ from postprocess.judgement import (
 from postprocess.launches import Outcome
 from postprocess.measurement import Measurement
 from postprocess.plan import Skip
+from postprocess.programs import Program
 from postprocess.reference_book import ReferenceBook, Shelf, method_of
 from postprocess.references import Reference
 from postprocess.store import read_sessions, write_session
@@ -312,7 +314,8 @@ def test_each_result_carries_its_rerun_command(well: Finished):
 def test_every_trial_of_every_launch_is_stored(well: Finished, tmp_path: Path):
     launches = [well, finished(tmp_path, scale=2.0, number=2)]
     results = verdicts(launches, book_of(well), "local")
-    stored = rows("s1", "2026-11-21T09:00:00Z", launches, results)
+    results = [replace(each, q=0.5, detectable=0.1, expected="known") for each in results]
+    stored = rows("s1", "2026-11-21T09:00:00Z", launches, results, "nightly")
     assert len(stored) == 2 * len(CASES)
     write_session(tmp_path / "s1.parquet", stored)
     frame = read_sessions(tmp_path, ["s1"])
@@ -327,6 +330,20 @@ def test_every_trial_of_every_launch_is_stored(well: Finished, tmp_path: Path):
             assert (mine[0]["unit"], mine[0]["figures"]) == ("s", "{}")
             assert mine[0]["mpi_library"] == done.run["mpi_library"]
             assert mine[0]["spec_hash"] == "mpicost@0.1.0/abcdef"
+            assert (mine[0]["mode"], mine[0]["q"]) == ("nightly", 0.5)
+            assert (mine[0]["detectable"], mine[0]["expected"]) == (0.1, "known")
+            assert mine[0]["hosts"] == ",".join(sorted(h["name"] for h in done.run["hosts"]))
+
+
+def test_how_a_program_was_built_is_stored(well: Finished):
+    """Also of a launch that failed; what nobody told is unknown."""
+    results = verdicts([well], book_of(well), "local")
+    built = Program("e", "mpicost", "/x", "cmake", compiler="gcc 12.2.0", flags="-O3")
+    known, unknown = (
+        rows("s1", "", [replace(well, built=each)], results)[0] for each in (built, None)
+    )
+    assert (known.compiler, known.flags) == ("gcc 12.2.0", "-O3")
+    assert (unknown.compiler, unknown.flags) == ("unknown", "unknown")
 
 
 def test_a_start_of_a_reference_benchmark_is_judged_and_stored_with_all_its_figures(tmp_path: Path):
@@ -355,7 +372,11 @@ def osu_book(done: Finished, factor: float = 1.0, launches: int = 20, **method) 
         each: Reference(each, factor * done.measurements[each.variable].value, 0.1, launches)
         for each in done.launch.cases
     }
-    origin = origin_of("osu", method=method_of(done.run, exact=False) | method)
+    origin = origin_of(
+        "osu",
+        method=method_of(done.run, exact=False) | method,
+        circumstances=circumstances_of(done.run),
+    )
     path = Path("reference_data/local/cpu/mpich-5_0_2.tsv")
     return ReferenceBook({("local:cpu", "mpich-5_0_2"): Shelf(path, known, origin)})
 

@@ -49,6 +49,7 @@ def leading_out() -> bytes:
 @pytest.mark.parametrize(
     ("data", "words"),
     [(b"no archive", "cannot be unpacked"), (leading_out(), "cannot be unpacked")],
+    ids=["no archive", "a path that leads out"],
 )
 def test_what_cannot_be_unpacked_leaves_nothing(tmp_path: Path, data: bytes, words: str):
     path, sha256 = packed(tmp_path, data)
