@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from postprocess import opinions_words as words
+from postprocess.desk import Desk, Request, open_desk, say_plan
 from postprocess.errors import UsageError
 from postprocess.formats import plural
 from postprocess.judgement import Finished, verdicts
+from postprocess.keeping import write_files
 from postprocess.measure import make_plan, run_plan
-from postprocess.night import Desk, Request, open_desk, say_plan, write_files
 from postprocess.opinions import Finding, Opinions, form
 from postprocess.opinions_page import write_page
 from postprocess.opinions_samples import samples, topic_of, topics

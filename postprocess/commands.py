@@ -18,8 +18,10 @@ from postprocess import site_check as checking_sites
 from postprocess import site_new as making_sites
 from postprocess import site_try as trying_sites
 from postprocess.building import build_programs
+from postprocess.calibration_pass import calibration
+from postprocess.desk import Request
 from postprocess.errors import UsageError
-from postprocess.night import Request
+from postprocess.keeping import check_json_file
 from postprocess.preparation import Prepared, prepare
 from postprocess.programs import read_program
 from postprocess.progress import Progress
@@ -94,7 +96,7 @@ def selection(work: WorkDirectory, arguments: argparse.Namespace, launches: int 
 def request(work: WorkDirectory, arguments: argparse.Namespace) -> Request:
     """The whole of what the user asks for."""
     json_file = getattr(arguments, "json", None)
-    night.check_json_file(json_file)
+    check_json_file(json_file)
     searched = getattr(arguments, "references", None)
     if searched and not searched.is_dir():
         raise UsageError(f"--references {searched}: is not a directory; name one that is there")
@@ -132,7 +134,7 @@ def calibrate(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     demand = Demand(arguments.launches, arguments.at_most, arguments.afresh)
     asked = request(work, arguments)
     one = replace(asked, selection=replace(asked.selection, launches=1))
-    return night.calibration(work, one, Progress(), demand)
+    return calibration(work, one, Progress(), demand)
 
 
 def links(work: WorkDirectory, arguments: argparse.Namespace) -> int:

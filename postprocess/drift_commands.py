@@ -13,7 +13,7 @@ from postprocess.drift_clusters import clusters
 from postprocess.drift_page import write_page
 from postprocess.drift_series import day_before, read_nights
 from postprocess.errors import UsageError
-from postprocess.night import check_json_file
+from postprocess.keeping import check_json_file
 from postprocess.progress import Progress
 from postprocess.sheets import text
 from postprocess.summary_file import write_summary

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.cases import Case
+from postprocess.desk import Desk, Request, open_desk
 from postprocess.errors import UsageError
 from postprocess.formats import plural
 from postprocess.judgement import Finished, verdicts
+from postprocess.keeping import write_files
 from postprocess.launches import failed
 from postprocess.links import FEWEST_NODES, Slow, analyse, enough_launches
 from postprocess.links_page import Told, write_page
@@ -26,7 +28,6 @@ from postprocess.links_words import (
     would_have_been_seen,
 )
 from postprocess.measure import NoCase, make_plan, places, run_plan
-from postprocess.night import Desk, Request, open_desk, write_files
 from postprocess.plan import PlannedLaunch
 from postprocess.progress import Progress
 from postprocess.record_schema import TOURNAMENT

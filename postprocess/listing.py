@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from postprocess.desk import Request, open_desk
 from postprocess.errors import UsageError
 from postprocess.formats import duration, plural, size
 from postprocess.grid import program_order
 from postprocess.measure import look_at_plan
-from postprocess.night import Request, open_desk
 from postprocess.plan import PlannedLaunch
 from postprocess.programs import PROGRAMS
 from postprocess.progress import Progress

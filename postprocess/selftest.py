@@ -15,10 +15,10 @@ from rich.console import Console
 
 from postprocess import ledger, references_update, selftest_page
 from postprocess import selftest_rows as rows_file
+from postprocess.desk import Desk, Request, open_desk
 from postprocess.errors import UsageError
 from postprocess.formats import duration, plural
 from postprocess.measure import look_at_plan, places
-from postprocess.night import Desk, Request, open_desk
 from postprocess.plan import PlannedLaunch, planned_cases
 from postprocess.planted import LIBRARY
 from postprocess.progress import Progress

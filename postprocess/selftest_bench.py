@@ -14,9 +14,10 @@ from pathlib import Path
 from rich.console import Console
 
 from postprocess.confirmation import confirmed
+from postprocess.desk import Desk
 from postprocess.judgement import Finished, verdicts
+from postprocess.keeping import store_trials
 from postprocess.measure import make_plan, run_plan
-from postprocess.night import Desk, store_trials
 from postprocess.plan import PlannedLaunch, write_launch
 from postprocess.planted import was_delayed
 from postprocess.programs import read_program

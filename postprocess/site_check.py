@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from postprocess.calibration_pass import AUTOMATIC_LAUNCHES
 from postprocess.cases import named
 from postprocess.errors import UsageError
 from postprocess.formats import duration, plural, size
@@ -22,7 +23,6 @@ from postprocess.listing import (
     known_seconds,
 )
 from postprocess.measure import NoCase, make_plan, places
-from postprocess.night import AUTOMATIC_LAUNCHES
 from postprocess.plan import PlannedLaunch, planned_cases, read_plan
 from postprocess.progress import Progress
 from postprocess.reference_book import open_book

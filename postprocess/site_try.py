@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from postprocess.desk import Request, open_desk
 from postprocess.errors import UsageError
 from postprocess.formats import microseconds
 from postprocess.judgement import Finished
 from postprocess.measure import make_plan, run_plan
-from postprocess.night import Request, open_desk
 from postprocess.progress import Progress
 from postprocess.reframe_driver import Selection
 from postprocess.site_check import aligned, file_problems

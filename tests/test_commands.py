@@ -16,9 +16,9 @@ from launch_samples import book_of, finished
 
 from postprocess import commands
 from postprocess.command_line import build_parser, main
+from postprocess.desk import Request
 from postprocess.errors import UsageError
 from postprocess.judgement import verdicts
-from postprocess.night import Request
 from postprocess.preparation import Prepared
 from postprocess.programs import Program, write_program
 from postprocess.summary_file import Session, document, write_summary
@@ -77,8 +77,8 @@ def unprepared(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.fail("began although it was to be refused")
 
     monkeypatch.setattr(commands, "prepare", fail)
-    for name in ("night", "calibration"):
-        monkeypatch.setattr(commands.night, name, fail)
+    monkeypatch.setattr(commands.night, "night", fail)
+    monkeypatch.setattr(commands, "calibration", fail)
     monkeypatch.setattr(commands.listing, "list_cases", fail)
 
 

@@ -18,6 +18,7 @@ from links_samples import Machine, Tournament
 
 from postprocess import links_command
 from postprocess.command_line import build_parser
+from postprocess.desk import Request
 from postprocess.errors import UsageError
 from postprocess.judgement import Finished
 from postprocess.launches import failed
@@ -36,7 +37,6 @@ from postprocess.links_words import (
     would_have_been_seen,
 )
 from postprocess.measure import NoCase
-from postprocess.night import Request
 from postprocess.progress import Progress
 from postprocess.reframe_driver import Selection
 from postprocess.summary_file import Session

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from postprocess import listing
 from postprocess.benchmarks import Benchmark
+from postprocess.desk import Desk, Request
 from postprocess.judgement import verdicts
 from postprocess.listing import (
     ROUGH_SIZE,
@@ -28,7 +29,6 @@ from postprocess.listing import (
     short,
     totals,
 )
-from postprocess.night import Desk, Request
 from postprocess.plan import PlannedLaunch, Skip
 from postprocess.preparation import Prepared
 from postprocess.progress import Progress

@@ -15,6 +15,7 @@ from scheduler_samples import CRAY, answering
 from site_samples import MPICH, OPENMPI, PLAIN, slurm, text_of
 
 from postprocess import site_check
+from postprocess.controls import CONTROLS
 from postprocess.errors import UsageError
 from postprocess.formats import duration, size
 from postprocess.measure import NoCase
@@ -280,7 +281,7 @@ def test_a_dry_run_leaves_no_session(work, own, progress):
 
 
 def test_a_dry_run_of_no_case_is_wrong(work, own, progress):
-    limits = dict.fromkeys(ROUTINES, 1)
+    limits = dict.fromkeys([*ROUTINES, *CONTROLS], 1)
     text = own.read_text().replace(
         "max_jobs=1,", f"max_jobs=1, defaults={{'left_out_above': {limits}}},"
     )

@@ -1,0 +1,134 @@
+"""Calibrations: what a user asks for, and what a night needs that knows no references yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from postprocess import ledger, references_update
+from postprocess.accumulation import samples
+from postprocess.calibrating import Done, calibrate_all, family
+from postprocess.cases import Case
+from postprocess.desk import Desk, Request, measure_in, open_desk, say_plan
+from postprocess.formats import plural
+from postprocess.judgement import verdicts
+from postprocess.keeping import keep
+from postprocess.measure import look_at_plan, places
+from postprocess.plan import PlannedLaunch, planned_cases
+from postprocess.progress import Progress
+from postprocess.reference_book import ReferenceBook, open_book
+from postprocess.reframe_driver import Selection
+from postprocess.rounds import Demand
+from postprocess.verdicts import exit_status
+from postprocess.workdir import WorkDirectory
+
+#: Of a calibration that nobody asked for, by program; too few for more than provisional references. One of
+#: OSU or IMB takes minutes, and each of its values is a mean already.
+AUTOMATIC_LAUNCHES = {"mpicost": 5, "osu": 1, "imb": 1}
+
+
+def calibration(work: WorkDirectory, request: Request, progress: Progress, demand: Demand) -> int:
+    """Measure references because the user asks for it. Returns the exit status."""
+    with work.held():
+        desk = open_desk(work, request, progress)
+        root = request.references or work.provisional
+        _, reframe = desk.open_session("list")
+        with progress.phase("set-up"):
+            planned = look_at_plan(reframe, request.selection)
+        say_plan(planned, progress)
+        run = partial(calibrate, desk, root, None)
+        read = partial(ledger.read, work.root)
+        return calibrate_all(planned, request.selection, demand, read, run, progress)
+
+
+def calibrate_unknown(
+    desk: Desk, planned: Sequence[PlannedLaunch], book: ReferenceBook
+) -> ReferenceBook:
+    """Calibrate the cases of environments that have no reviewed references; the book with them.
+
+    An environment with a reviewed file keeps its gaps: they are ``no-reference``, and loud.
+    """
+    reviewed = {
+        place
+        for place, shelf in book.shelves.items()
+        if desk.work.provisional not in shelf.path.parents
+    }
+    unknown = [
+        launch
+        for launch in planned
+        if (launch.partition, launch.environment) not in reviewed
+        and any(book.reference(case) is None for case in launch.cases)
+    ]
+    if not unknown:
+        return book
+    for launches in sorted({automatic_launches(launch) for launch in unknown}):
+        calibrate_some(
+            desk, book, [each for each in unknown if automatic_launches(each) == launches], launches
+        )
+    return open_book(desk.reference_roots, places(planned))
+
+
+def automatic_launches(launch: PlannedLaunch) -> int:
+    """How often a launch is calibrated that nobody calibrated; simulated time repeats."""
+    return 1 if launch.exact else AUTOMATIC_LAUNCHES[launch.program]
+
+
+def calibrate_some(
+    desk: Desk, book: ReferenceBook, unknown: Sequence[PlannedLaunch], launches: int
+) -> None:
+    """Calibrate the cases of these launches that have no reference."""
+    worth = (
+        "simulated time repeats"
+        if all(launch.exact for launch in unknown)
+        else "such references are provisional and assert gross changes only (./plumbline calibrate "
+        "measures better ones)"
+    )
+    programs = sorted({launch.program for launch in unknown})
+    environments = sorted({launch.environment for launch in unknown})
+    desk.progress.note(
+        f"no references yet of {', '.join(programs)} for {', '.join(environments)}: "
+        f"calibrating with {plural(launches, 'launch', 'es')} each; {worth}"
+    )
+    chosen = desk.request.selection
+    counts = sorted({launch.processes for launch in unknown})
+    choice = {**chosen.choice, "processes": counts, "programs": programs}
+    selection = replace(chosen, environments=environments, choice=choice, launches=launches)
+    missing = {case for case in planned_cases(unknown) if book.reference(case) is None}
+    calibrate(desk, desk.work.provisional, missing, selection)
+
+
+def calibrate(
+    desk: Desk, root: Path, only: set[Case] | None, selection: Selection, afresh: bool = False
+) -> Done:
+    """One pass of a calibration: a session of its own, whose launches are kept and become references.
+
+    :param only: cases that may be written; None for all
+    :param afresh: whether earlier launches of these cases count no more
+    """
+    progress, work = desk.progress, desk.work
+    session, reframe = desk.open_session("calibrate")
+    opened = ledger.open_calibration(
+        session.directory, selection.set_env, selection.oversubscribe, afresh
+    )
+    try:
+        planned, done = measure_in(desk, reframe, "calibration", selection)
+    except BaseException:  # interrupted, too: what ended well counts
+        for line in ledger.gather(work.root):
+            progress.say(line)
+        raise
+    new = ledger.taken(opened, session.directory, done.finished)
+    ledger.keep(work.root, session.name, new)
+    try:
+        references_update.refuse_mixed(new)
+        cases = {case for case in samples(new) if only is None or case in only}
+        known = ledger.read(work.root)
+        for path in references_update.update(root, known, cases, only is not None):
+            progress.say(f"references: {path}")
+    finally:  # what was measured is kept even if no reference can follow from it
+        book = open_book([root, *desk.reference_roots], places(planned))
+        request = desk.request
+        results = verdicts(done.finished, book, request.site, request.rerun_options)
+        keep(desk, session, done.finished, results)
+    return Done(new, {family(each.case) for each in results if exit_status([each], False)})

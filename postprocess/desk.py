@@ -1,0 +1,119 @@
+"""What every step of a session works with: what was asked for, and the machine as it was prepared for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from postprocess import ledger
+from postprocess.formats import plural
+from postprocess.leftovers import end_processes
+from postprocess.measure import Pass, cancel_jobs, make_plan, run_plan
+from postprocess.plan import PlannedLaunch, planned_cases
+from postprocess.preparation import Prepared, prepare
+from postprocess.progress import Progress
+from postprocess.reframe_driver import SESSION, Reframe, Selection
+from postprocess.summary_file import Session
+from postprocess.workdir import WorkDirectory
+from site_configs.machine import busy_share, cpu_times
+
+LOOK_SECONDS = 0.5  #: for which the machine is watched before anything is measured
+BUSY_SHARE = 0.15  #: of all CPUs; a quiet machine's daemons need far less
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for."""
+
+    mode: str
+    command: Sequence[str]
+    site: str
+    selection: Selection
+    families: Sequence[str] | None = None
+    strict: bool = False
+    json_file: Path | None = None
+    rerun_options: Sequence[str] = ()  #: that a case measured again must be given too
+    #: Where a calibration writes, and where references are looked for first.
+    references: Path | None = None
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What every step of a session needs."""
+
+    work: WorkDirectory
+    request: Request
+    prepared: Prepared
+    progress: Progress
+
+    @property
+    def reference_roots(self) -> list[Path]:
+        """Where references are looked for, the first first."""
+        chosen = [self.request.references] if self.request.references else []
+        return chosen + self.work.reference_roots
+
+    def open_session(self, mode: str) -> tuple[Session, Reframe]:
+        """A new session, and a ReFrame that works in it."""
+        directory = self.work.new_session()
+        request = self.request
+        session = Session(directory, mode, request.site, request.command, request.strict)
+        spack = self.prepared.spack.executable if self.prepared.spack else None
+        roots = self.reference_roots
+        return session, Reframe(self.work.source, self.work.root, directory, roots, spack)
+
+
+def open_desk(work: WorkDirectory, request: Request, progress: Progress) -> Desk:
+    """Set up what the session needs, after ending what an earlier one left running."""
+    for name in end_processes(SESSION, f"{work.sessions}/", prefix=True):
+        progress.note(f"ended a process that an earlier session left behind: {name}")
+    cancel_jobs(work.sessions.glob("*"), "an earlier session", progress)
+    for line in ledger.gather(work.root):
+        progress.note(line)
+    with progress.phase("set-up"):
+        prepared = prepare(work, request.site, request.families, progress)
+    progress.say(f"built with {prepared.built_with}")
+    if prepared.inventory:
+        note_other_work(progress)
+    return Desk(work, request, prepared, progress)
+
+
+def note_other_work(progress: Progress) -> None:
+    """Say so if others use this machine now: what is measured beside them, references too, is theirs."""
+    before = cpu_times()
+    time.sleep(LOOK_SECONDS)
+    share = busy_share(before, cpu_times())
+    if share > BUSY_SHARE:
+        progress.note(
+            f"other work keeps this machine {share:.0%} busy: do not trust these times, and calibrate "
+            "again when it is quiet (./plumbline calibrate)"
+        )
+
+
+def say_plan(planned: Sequence[PlannedLaunch], progress: Progress) -> None:
+    """What is going to run."""
+    cases = plural(len(planned_cases(planned)), "case")
+    environments = ", ".join(sorted({launch.environment for launch in planned}))
+    counts = ", ".join(str(count) for count in sorted({launch.processes for launch in planned}))
+    progress.say(f"{cases} on {environments} at {counts} processes")
+
+
+def measure_apart(
+    desk: Desk, mode: str, phase: str, selection: Selection
+) -> tuple[Session, list[PlannedLaunch], Pass]:
+    """Plan and run a selection in a session of its own."""
+    session, reframe = desk.open_session(mode)
+    planned, done = measure_in(desk, reframe, phase, selection)
+    return session, planned, done
+
+
+def measure_in(
+    desk: Desk, reframe: Reframe, phase: str, selection: Selection
+) -> tuple[list[PlannedLaunch], Pass]:
+    """Plan and run a selection in the session of this ReFrame."""
+    with desk.progress.phase(phase):
+        planned = make_plan(reframe, selection)
+        done = run_plan(reframe, selection, planned, desk.progress)
+    desk.progress.move(phase, "build", done.build_seconds)
+    return planned, done

@@ -1,0 +1,106 @@
+"""What stays of a session: verdicts on the screen, trials in the store, summary, report, solutions of Spack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from postprocess import atomic, store
+from postprocess.desk import Desk
+from postprocess.drift_note import drift_note
+from postprocess.errors import UsageError
+from postprocess.judgement import Finished, rows
+from postprocess.plan import read_plan
+from postprocess.report import build_report
+from postprocess.store import read_sessions
+from postprocess.summaries import parse_summary
+from postprocess.summary_file import Session, document, write_summary
+from postprocess.tables import verdict_table
+from postprocess.verdicts import CaseResult, exit_status
+from postprocess.workdir import WorkDirectory
+from spack_envs.layout import Layout
+
+
+def keep(
+    desk: Desk, session: Session, finished: Sequence[Finished], results: Sequence[CaseResult]
+) -> int:
+    """Show the verdicts, then store every trial and write summary and report; the exit status.
+
+    The verdicts come first, so that a full disk cannot hide them.
+    """
+    progress, request = desk.progress, desk.request
+    status = exit_status(results, session.strict)
+    data = document(
+        session, desk.prepared, finished, results, status, progress.notes, progress.phases
+    )
+    shown = session.mode == request.mode  # not the calibration that a night begins with
+    if shown:
+        verdict_table(parse_summary(data), progress.console.width)
+    with progress.phase("analysis"):
+        markdown, html = write_files(desk.work, session, finished, results, data)
+    if shown:
+        if request.json_file:
+            write_summary(request.json_file, data)
+        if session.mode == "nightly" and (line := drift_note(desk.work.store)):
+            progress.say(line)
+        progress.say(f"time: {progress.split()}")
+        progress.say(f"report: {html} and {markdown.name}; trials: {desk.work.store}")
+    return status
+
+
+def write_files(
+    work: WorkDirectory,
+    session: Session,
+    finished: Sequence[Finished],
+    results: Sequence[CaseResult],
+    data: dict[str, Any],
+) -> tuple[Path, Path]:
+    """Everything that stays of a session; the report's two files.
+
+    :raises UsageError: if something cannot be written. What is written by then is whole.
+    """
+    store_trials(work, session, finished, results)
+    write_summary(session.directory / "summary.json", data)
+    keep_locks(work, session)
+    return build_report(session.directory, read_sessions(work.store, [session.name]))
+
+
+def store_trials(
+    work: WorkDirectory,
+    session: Session,
+    finished: Sequence[Finished],
+    results: Sequence[CaseResult],
+) -> None:
+    """Put every trial of a session into the store."""
+    stored = work.store / f"{session.name}{store.SUFFIX}"
+    kept = rows(session.name, session.started_utc, finished, results, session.mode)
+    store.write_session(stored, kept)
+
+
+def keep_locks(work: WorkDirectory, session: Session) -> None:
+    """Keep with the session by what solution Spack built each environment of it."""
+    names = {launch.environment for launch in read_plan(session.directory)}
+    solutions = {name: Layout(work.root).environment(name) / "spack.lock" for name in sorted(names)}
+    kept = {
+        session.directory / "spack" / f"{name}.lock": path.read_bytes()
+        for name, path in solutions.items()
+        if path.exists()
+    }
+    atomic.replace(kept)
+
+
+def check_json_file(path: Path | None) -> None:
+    """Find out before measuring whether the summary can be written where it is asked for.
+
+    :raises UsageError: if it cannot.
+    """
+    if path is None:
+        return
+    try:
+        existed = path.exists()
+        path.open("a").close()
+        if not existed:
+            path.unlink()
+    except OSError as error:
+        raise UsageError(f"--json {path}: {error.strerror}; choose another file") from None
