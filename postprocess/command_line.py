@@ -274,11 +274,15 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add_site(session)
     add_selection(session)
-    session.add_argument(
+    number = session.add_mutually_exclusive_group()
+    number.add_argument(
         "--launches",
         type=count,
         metavar="N",
         help=f"launches behind each case, earlier ones counted in (default: {LAUNCHES})",
+    )
+    number.add_argument(
+        "--seconds", type=count, metavar="S", help="as many launches as fit into so many seconds"
     )
     session.add_argument(
         "--at-most",
@@ -343,9 +347,11 @@ def build_parser() -> argparse.ArgumentParser:
         type=count,
         help="at which machines are compared (default: the papers' 128, else the largest)",
     )
-    text = "Propose new reference files from the calibrations, or list what is stale."
+    text = (
+        "Propose new reference files from the calibrations, list what is stale, plan what to spend."
+    )
     add_references_commands(
-        found.add_parser("references", help=text, description=text, epilog=EXIT_STATUS)
+        found.add_parser("references", help=text, description=text, epilog=EXIT_STATUS), count
     )
     session = command("lint", commands.lint, "Check site files, reference files and check files.")
     session.add_argument("paths", nargs="*", type=Path, help="files or directories (default: all)")

@@ -25,6 +25,7 @@ from postprocess.keeping import check_json_file
 from postprocess.preparation import Prepared, prepare
 from postprocess.programs import read_program
 from postprocess.progress import Progress
+from postprocess.reference_trials import as_references
 from postprocess.reframe_driver import Selection
 from postprocess.report import build_report
 from postprocess.rounds import Demand
@@ -44,6 +45,9 @@ OPTIONS_OF = {
     ("cache", "flush"): ("mpicost",),
     ("cache", "rotate"): ("imb",),
 }
+
+#: Commands that measure as the references were measured.
+HELD_AGAINST = ("nightly", "run", "list", "selftest")
 
 
 def refuse_without_effect(arguments: argparse.Namespace) -> None:
@@ -101,11 +105,12 @@ def request(work: WorkDirectory, arguments: argparse.Namespace) -> Request:
     if searched and not searched.is_dir():
         raise UsageError(f"--references {searched}: is not a directory; name one that is there")
     references = searched or getattr(arguments, "output", None)
+    chosen = selection(work, arguments, getattr(arguments, "launches", None) or 1)
     return Request(
         mode=arguments.name,
         command=["./plumbline", *sys.argv[1:]],
         site=arguments.site,
-        selection=selection(work, arguments, getattr(arguments, "launches", None) or 1),
+        selection=as_references(chosen) if arguments.name in HELD_AGAINST else chosen,
         families=arguments.mpis,
         strict=getattr(arguments, "strict", False),
         json_file=json_file,
@@ -131,7 +136,7 @@ def nightly(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 def calibrate(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Measure references."""
-    demand = Demand(arguments.launches, arguments.at_most, arguments.afresh)
+    demand = Demand(arguments.launches, arguments.at_most, arguments.afresh, arguments.seconds)
     asked = request(work, arguments)
     one = replace(asked, selection=replace(asked.selection, launches=1))
     return calibration(work, one, Progress(), demand)

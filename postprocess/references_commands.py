@@ -1,17 +1,18 @@
-"""What the command ``references`` accepts: what calibrations propose, and what has become stale."""
+"""What the command ``references`` accepts: what calibrations propose, what they cost, and what is stale."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 
-from postprocess import references_age, references_command
+from postprocess import references_age, references_budget, references_command
 from postprocess.progress import Progress
 from postprocess.workdir import WorkDirectory
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The commands below ``references``."""
+def add(parser: argparse.ArgumentParser, count: Callable[[str], int]) -> None:
+    """The commands below ``references``. ``count`` reads a whole number of one or more."""
     found = parser.add_subparsers(
         dest="references_command", required=True, metavar="COMMAND", parser_class=type(parser)
     )
@@ -28,6 +29,24 @@ def add(parser: argparse.ArgumentParser) -> None:
     made.set_defaults(run=age)
     made.add_argument("--site", default="local", help="name or path (default: this machine)")
     made.add_argument("--json", type=Path, metavar="FILE", help="write all findings for programs")
+    text = "How many trials a launch should have, and how many launches so many seconds buy."
+    made = found.add_parser("budget", help=text, description=text, epilog=parser.epilog)
+    made.set_defaults(run=budget)
+    wanted = made.add_mutually_exclusive_group()
+    wanted.add_argument(
+        "--seconds",
+        type=count,
+        metavar="S",
+        help="for the calibration of a program (default: what 20 launches of 51 trials take)",
+    )
+    wanted.add_argument(
+        "--see",
+        type=count,
+        metavar="PERCENT",
+        help="how many seconds it takes until half of the cases see a slowdown of so much",
+    )
+    made.add_argument("--site", metavar="NAME", help="of this system only")
+    made.add_argument("--json", type=Path, metavar="FILE", help="write all of it for programs")
 
 
 def propose(work: WorkDirectory, arguments: argparse.Namespace) -> int:
@@ -40,3 +59,11 @@ def propose(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 def age(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """List what is stale."""
     return references_age.age(work, arguments.site, arguments.json, Progress())
+
+
+def budget(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """How to spend some seconds on a calibration."""
+    see = arguments.see / 100 if arguments.see else None
+    return references_budget.budget(
+        work, arguments.site, arguments.seconds, see, arguments.json, Progress()
+    )

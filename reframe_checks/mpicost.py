@@ -1,6 +1,7 @@
 """What every check that runs mpicost shares: one launch measures a family of cases at one process count."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from shlex import quote
 
 from reframe.core.builtins import run_after, run_before, variable
@@ -10,6 +11,7 @@ from postprocess.cases import Case
 from postprocess.controls import CONTROLS
 from postprocess.plan import PlannedLaunch, Skip
 from postprocess.record_schema import CACHES
+from postprocess.reference_trials import AS_REFERENCES, trials_of
 from reframe_checks.choice import chosen, within
 from reframe_checks.measuring import SECONDS_TO_START, Measuring
 from reframe_checks.memory import shared_bytes
@@ -56,7 +58,7 @@ class MpicostCheck(Measuring):
 
     #: Timed calls per case, of which the first is dropped.
     #:
-    #: :default: ``51``, as in the papers
+    #: :default: ``51``, as in the papers; in a night those of its references
     trials = variable(int, value=chosen("trials", 51))
 
     #: ``flush`` the caches before each trial, or leave them ``warm``.
@@ -90,6 +92,7 @@ class MpicostCheck(Measuring):
 
     def planned_launches(self) -> list[PlannedLaunch]:
         """The one start of this job. It has an end, if only one that nobody gave."""
+        self.trials = self.trials_here()
         cases = list(self.all_cases())
         if self.time_limit is None:
             seconds = SECONDS_TO_START + int(len(cases) * self.trials * SECONDS_PER_TRIAL)
@@ -103,6 +106,14 @@ class MpicostCheck(Measuring):
             skips=tuple(skips),
         )
         return [launch]
+
+    def trials_here(self) -> int:
+        """Those of the references in a session that is held against them, unless user or site tell a number."""
+        told = chosen("trials", None) or "trials" in self.current_partition.extras["defaults"]
+        if told or not chosen(AS_REFERENCES, False):
+            return self.trials
+        place = (self.current_system.name, self.current_partition.name, self.current_environ.name)
+        return trials_of([Path(root) for root in self.reference_roots], *place) or self.trials
 
     @property
     def launch(self) -> PlannedLaunch:

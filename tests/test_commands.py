@@ -21,6 +21,7 @@ from postprocess.errors import UsageError
 from postprocess.judgement import verdicts
 from postprocess.preparation import Prepared
 from postprocess.programs import Program, write_program
+from postprocess.reference_trials import AS_REFERENCES
 from postprocess.summary_file import Session, document, write_summary
 from postprocess.verdicts import exit_status
 from postprocess.workdir import WorkDirectory
@@ -146,7 +147,7 @@ def asked(work: WorkDirectory, *words: str) -> Request:
 
 def test_what_is_not_chosen_is_left_to_the_checks(work: WorkDirectory):
     request = asked(work, "nightly")
-    assert request.selection.choice == {}
+    assert request.selection.choice == {AS_REFERENCES: True}
     assert (request.selection.environments, request.selection.launches) == ([], 1)
     assert request.selection.site == ROOT / "site_configs" / "local.py"
     assert (request.families, request.strict, request.json_file) == (None, False, None)

@@ -1,0 +1,52 @@
+"""Sessions that tell what their launches took, for the tests of budgets."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+import record_samples
+from launch_samples import CASES, leave, planned
+
+from tests import report_samples
+
+PLACE = ("local:cpu", "mpich-5_0_2", "mpicost", 2, 2)
+SECONDS, ELAPSED = 30.6, 10.2  #: of a job, and of that in mpicost: 0.2 s a trial of 51
+
+
+def entry(seconds: float = SECONDS, directory: str = "stage", **changes) -> dict:
+    """A launch in a summary."""
+    partition, environment, program, processes, per_node = PLACE
+    made = {
+        "program": program,
+        "start": "",
+        "cases": len(CASES),
+        "environment": environment,
+        "partition": partition,
+        "processes": processes,
+        "per_node": per_node,
+        "launch": 1,
+        "seconds": seconds,
+        "outcome": "ok",
+        "reason": "",
+        "directory": directory,
+        "spec": "cmake",
+    }
+    return made | changes
+
+
+@cache
+def document() -> dict:
+    """A summary."""
+    return report_samples.healthy_night(report_samples.few_cases()).document()
+
+
+def write_session_directory(directory: Path, launches: list[dict], site: str = "mycluster") -> Path:
+    """A session that ended, with what it says of its launches, and with records of one of mpicost."""
+    directory.mkdir(parents=True)
+    told = document() | {"launches": launches, "site": site}
+    (directory / "summary.json").write_text(json.dumps(told))
+    end = {**record_samples.end_record(1), "elapsed": ELAPSED}
+    leave(directory, planned(trials=51), [{"record": "run"}, end])
+    return directory
