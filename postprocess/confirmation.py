@@ -18,13 +18,14 @@ from postprocess.common_doubt import Doubt, told
 from postprocess.common_words import sentence
 from postprocess.errors import UsageError
 from postprocess.formats import plural, quantity
-from postprocess.judgement import Finished, case_verdict
+from postprocess.judgement import WORST_FIRST, Finished, case_verdict
 from postprocess.progress import Progress
 from postprocess.reference_book import ReferenceBook
 from postprocess.reframe_driver import Selection
 from postprocess.second_look import AGAIN, looks
 from postprocess.verdicts import HEALTHY, CaseResult, Verdict
 
+NOT_RUN = "no value (it did not run)"
 SICK_CASES = 3  #: slow on the same hosts, and fine on others, before the hosts are named
 
 Measure = Callable[[Selection], Sequence[Finished]]
@@ -41,6 +42,12 @@ class Suspect:
         default_factory=list
     )  #: values beyond the same limit, or why there is none
     fine: list[str] = field(default_factory=list)  #: values that are not
+    odd: list[str] = field(
+        default_factory=list
+    )  #: why a value may not be held against the reference
+    failed: CaseResult | None = (
+        None  #: what is worse than slow: a fresh launch that crashed, or wrong data
+    )
     elsewhere: bool = False  #: whether all of those were measured on other hosts
 
     @property
@@ -51,12 +58,16 @@ class Suspect:
     @property
     def decided(self) -> bool:
         """Whether another launch could change nothing."""
-        return bool(votes.decided(len(self.slow), len(self.fine)))
+        return self.failed is not None or bool(votes.decided(len(self.slow), len(self.fine)))
 
     def hear(self, said: CaseResult | None, hosts: Sequence[str] = ()) -> None:
         """Count what a fresh launch on these hosts says. What did not arrive clears nobody."""
-        if said is None or said.value is None:
-            self.slow.append(f"no value ({said.reason if said else 'it did not run'})")
+        if said is not None and said.verdict in WORST_FIRST:
+            self.failed = self.failed or said
+        elif said is not None and said.verdict == Verdict.NOT_COMPARABLE:
+            self.odd.append(said.reason)
+        elif said is None or said.value is None:
+            self.slow.append(f"no value ({said.reason})" if said else NOT_RUN)
         else:
             side = self.fine if said.verdict in HEALTHY else self.slow
             side.append(quantity(said.value, said.unit))
@@ -66,12 +77,21 @@ class Suspect:
 
     def verdict(self) -> CaseResult:
         """The result of all launches together."""
+        if self.failed:
+            reason = f"{self.result.reason}; and of a fresh launch: {self.failed.reason}"
+            return replace(self.result, verdict=self.failed.verdict, reason=reason)
+        if self.odd and not votes.decided(len(self.slow), len(self.fine)):
+            reason = f"{self.result.reason}; but fresh launches cannot be compared: {self.odd[0]}"
+            return replace(self.result, verdict=Verdict.NOT_COMPARABLE, reason=reason)
         heard = plural(len(self.slow) + len(self.fine), "fresh launch", "es")
         if self.cleared:
             where = f" on other nodes than {', '.join(self.hosts)}" if self.elsewhere else ""
             told = f"{len(self.fine)} of {heard}{where} were not: {', '.join(self.fine)}"
             reason = f"{self.result.reason}; {told}"
             return replace(self.result, verdict=Verdict.CLEARED, reason=reason)
+        if not self.fine and set(self.slow) == {NOT_RUN}:
+            reason = f"{self.result.reason}; it could not be measured again"
+            return replace(self.result, reason=reason)
         reason = (
             f"{self.result.reason}; so were {len(self.slow)} of {heard}: {', '.join(self.slow)}"
         )
@@ -99,16 +119,28 @@ def confirmed(
     explained = {case for doubt in doubts for case in doubt.cause.explained}
     slow = suspected(results, book)
     alone = [Suspect(each, hosts.get(each.case, ())) for each in slow if each.case not in explained]
-    look_again(alone, doubts, hosts, book, selection, measure, progress)
+    fresh = look_again(alone, doubts, hosts, book, selection, measure, progress)
     causes = say_causes(doubts, since, progress)
     explained = {case for cause in causes for case in cause.explained}
     known = explained | {each.result.case for each in alone}
     left = [Suspect(each, hosts.get(each.case, ())) for each in slow if each.case not in known]
-    look_again(left, [], hosts, book, selection, measure, progress)
+    fresh += look_again(left, [], hosts, book, selection, measure, progress)
     suspects = [*alone, *left]
     say_of_nodes(suspects, progress)
     after = {suspect.result.case: suspect.verdict() for suspect in suspects}
-    return told([after.get(each.case, each) for each in results], causes)
+    after = {each.case: after.get(each.case, each) for each in results}
+    return told([failed_again(each, fresh) for each in after.values()], causes)
+
+
+def failed_again(result: CaseResult, fresh: Iterable[Finished]) -> CaseResult:
+    """The same result, or what is worse and was seen of its case when others were measured again beside it."""
+    if result.verdict in WORST_FIRST:
+        return result
+    for each in fresh:
+        if result.case in each.launch.cases and each.outcome.verdict in WORST_FIRST:
+            reason = f"in a second look: {each.outcome.reason}"
+            return replace(result, verdict=each.outcome.verdict, reason=reason)
+    return result
 
 
 def look_again(
@@ -119,8 +151,9 @@ def look_again(
     selection: Selection,
     measure: Measure,
     progress: Progress,
-) -> None:
-    """Fresh launches until all suspects and all causes that are in doubt are decided."""
+) -> list[Finished]:
+    """Fresh launches until all suspects and all causes that are in doubt are decided; all of those."""
+    made: list[Finished] = []
     for launches in votes.PASSES:
         undecided = [suspect for suspect in suspects if not suspect.decided]
         unclear = [doubt for doubt in doubts if not doubt.decided]
@@ -130,12 +163,14 @@ def look_again(
             break
         places = {case: hosts.get(case, ()) for case in sorted(cases)}
         fresh = measured_again(places, launches, selection, measure, progress)
+        made += fresh or []
         for suspect in undecided:
             listen(suspect, launches, fresh or [], book)
         for doubt in unclear:
             doubt.listen(launches, fresh or [], book)
         if fresh is None:
             break
+    return made
 
 
 def say_causes(doubts: Sequence[Doubt], since: Since, progress: Progress) -> list[CommonCause]:

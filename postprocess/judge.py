@@ -49,6 +49,7 @@ def judge(
         reference=reference.center,
         band=(limits.lower, limits.upper),
         reference_launches=reference.launches,
+        provisional=limits.provisional,
         detectable=detectable(reference, limits, measured),
         spread=spread,
         degrees=degrees,

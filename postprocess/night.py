@@ -21,6 +21,7 @@ from postprocess.keeping import keep
 from postprocess.measure import make_plan, places, run_plan
 from postprocess.progress import Progress
 from postprocess.reference_book import ReferenceBook, open_book
+from postprocess.reference_trials import unusual
 from postprocess.reframe_driver import Selection
 from postprocess.summary_file import Session
 from postprocess.verdicts import CaseResult
@@ -39,11 +40,14 @@ def night(work: WorkDirectory, request: Request, progress: Progress) -> int:
             planned = make_plan(reframe, request.selection)
             book = open_book(desk.reference_roots, places(planned))
             systems = {place.partition(":")[0] for place, _ in places(planned)}
-            excuses = expected.load(desk.reference_roots, systems)
+            reviewed = [root for root in desk.reference_roots if root != work.provisional]
+            excuses = expected.load(reviewed, systems)
             whole = is_whole(request.selection) and not request.families
             gone = absent(desk.reference_roots, planned) if whole else []
             gone += unplanned(book, planned, work.provisional) if whole else []
         say_plan(planned, progress)
+        for line in unusual(planned):
+            progress.say(line)
         if not request.strict:
             book = calibrate_unknown(desk, planned, book)
         with progress.phase("running"):
@@ -55,9 +59,18 @@ def night(work: WorkDirectory, request: Request, progress: Progress) -> int:
                 progress.note(line)
         measure = partial(measure_again, desk, book)
         since = partial(since_in, work.store)
-        results = confirmed(
-            results, done.finished, book, request.selection, measure, progress, since
-        )
+        try:
+            results = confirmed(
+                results, done.finished, book, request.selection, measure, progress, since
+            )
+        except (
+            BaseException
+        ):  # a signal, too: what was measured is kept, and what looked slow stands
+            progress.note(
+                "ended before what looked slow was measured again: it counts as regressed"
+            )
+            keep(desk, session, done.finished, sorted([*results, *gone], key=by_case))
+            raise
         results = excused(desk, sorted([*results, *gone], key=by_case), excuses, whole)
         if request.mode == "nightly":
             log_alarms(desk, session, results)

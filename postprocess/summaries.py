@@ -174,7 +174,7 @@ def _session(entry: Entry) -> SessionSummary:
         entry = Entry(_with_one_program(entry))
     if schema <= WITHOUT_POWER:
         unknown = dict.fromkeys(("q", "detectable", "spread", "degrees"))
-        entry = Entry(_with(entry, {"cases": unknown | {"expected": ""}}))
+        entry = Entry(_with(entry, {"cases": unknown | {"expected": "", "provisional": False}}))
     results = _objects(entry, "cases", _result)
     if len({result.case for result in results}) < len(results):
         raise ValueError("cases: a case is there twice")

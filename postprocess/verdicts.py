@@ -36,6 +36,8 @@ class Verdict(str, Enum):
 HEALTHY = frozenset(
     {Verdict.PASS, Verdict.CLEARED, Verdict.FAST, Verdict.PROVISIONAL, Verdict.SKIPPED}
 )
+#: Of what was held against its reference: every other value is none of the machine's speed.
+JUDGED = (Verdict.PASS, Verdict.REGRESSED, Verdict.CLEARED, Verdict.FAST, Verdict.PROVISIONAL)
 COMMON_CAUSE = "common cause"  #: what the reasons of many cases begin with that have one cause
 STRICT_HEALTHY = HEALTHY - {Verdict.PROVISIONAL, Verdict.SKIPPED}
 
@@ -64,6 +66,7 @@ class CaseResult:
     spread: float | None = None  #: of ln headline between launches, as the band has it
     degrees: float | None = None  #: of freedom behind the spread
     expected: str = ""  #: why this failure is expected; empty if it is not
+    provisional: bool = False  #: whether the reference has too few launches
 
     @property
     def beyond(self) -> bool:
@@ -80,8 +83,13 @@ class CaseResult:
         return units.slowdown(self.value, self.reference, self.unit)
 
     def healthy(self, strict: bool) -> bool:
-        """Whether it may count towards exit status 0; a failure that is expected may, but not strictly."""
-        return is_healthy(self.verdict, strict) or (bool(self.expected) and not strict)
+        """Whether it may count towards exit status 0.
+
+        A failure that is expected may, but not strictly; nor, then, what a provisional reference says.
+        """
+        if strict:
+            return is_healthy(self.verdict, strict) and not self.provisional
+        return is_healthy(self.verdict, strict) or bool(self.expected)
 
     def entry(self) -> dict[str, Any]:
         """The case as one object of the summary file: the key, its parts, and the result."""
@@ -106,6 +114,7 @@ class CaseResult:
             "spread": self.spread,
             "degrees": self.degrees,
             "expected": self.expected,
+            "provisional": self.provisional,
         }
 
 

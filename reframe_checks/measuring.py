@@ -131,7 +131,7 @@ class Measuring(rfm.RunOnlyRegressionTest):
     @run_after("setup")
     def avoid_nodes(self):
         """A second look is taken on other nodes, if they are enough and the scheduler can be told so."""
-        avoided = {host for look in self.looks_here() for host in look.avoided}
+        avoided = {host.split(".")[0] for look in self.looks_here() for host in look.avoided}
         needed = len(Layout(self.processes, self.num_tasks_per_node).ranks_per_host)
         left = self.current_partition.extras["nodes"] - len(avoided)
         if avoided and left >= needed and self.current_partition.scheduler.registered_name == SLURM:

@@ -15,14 +15,14 @@ from rich.console import Console
 from postprocess import confirmation
 from postprocess.confirmation import SICK_CASES, Suspect, confirmed
 from postprocess.errors import UsageError
-from postprocess.judgement import Finished, verdicts
+from postprocess.judgement import WORST_FIRST, Finished, verdicts
 from postprocess.launches import Outcome
 from postprocess.progress import Progress
 from postprocess.reference_book import ReferenceBook
 from postprocess.reframe_driver import Selection
 from postprocess.second_look import AGAIN, Look
 from postprocess.verdicts import CaseResult, Verdict
-from postprocess.votes import CLEAR, PASSES
+from postprocess.votes import CLEAR
 
 SITE = Path("site_configs/local.py")
 SLOW, FINE = 3.0, 1.0
@@ -79,9 +79,8 @@ def looked_at(
         ([SLOW, FINE, SLOW, SLOW, SLOW, SLOW], "regressed", [2, 3, 1]),
         ([SLOW, FINE, SLOW, SLOW, SLOW, FINE], "cleared", [2, 3, 1]),
         ([SLOW, SLOW, FINE, SLOW, FINE], "cleared", [2, 3]),
-        ([None] * 5, "regressed", [2, 3]),
-        ([None, FINE, None, SLOW, None, SLOW], "regressed", [2, 3, 1]),
-        ([FINE, None, FINE, SLOW, SLOW], "cleared", [2, 3]),
+        ([None] * 2, "crashed", [2]),
+        ([FINE, None, FINE, FINE, FINE], "crashed", [2]),
     ],
 )
 def test_five_fresh_launches_of_at_most_six_condemn_and_two_clear(
@@ -96,9 +95,11 @@ def test_five_fresh_launches_of_at_most_six_condemn_and_two_clear(
 def test_the_reason_tells_every_value(tmp_path: Path, progress: Progress):
     cleared, _ = looked_at(tmp_path / "a", progress, [FINE, SLOW, FINE, FINE, SLOW])
     assert "; 3 of 5 fresh launches were not: " in cleared[0].reason
-    slow, _ = looked_at(tmp_path / "b", progress, [None, *[SLOW] * 4])
+    crashed, _ = looked_at(tmp_path / "c", progress, [FINE, None])
+    assert crashed[0].reason.endswith("; and of a fresh launch: signal 11")
+    slow, _ = looked_at(tmp_path / "b", progress, [SLOW] * 5)
     assert slow[0].reason.count("\n") == 0
-    assert "; so were 5 of 5 fresh launches: no value (signal 11), " in slow[0].reason
+    assert "; so were 5 of 5 fresh launches: " in slow[0].reason
     assert slow[0].reason.startswith(f"{slow[0].value * 1e6:.2f} us is ")  # of the night's launch
 
 
@@ -126,7 +127,7 @@ def test_what_cannot_be_measured_again_stays_regressed(tmp_path: Path, progress:
     results = verdicts([replace(night, asserted=reframe_says(night, book))], book, "local")
     after = confirmed(results, [night], book, Selection(SITE), refuse, progress)
     assert {each.verdict for each in after} == {Verdict.REGRESSED}
-    assert "no value (it did not run)" in after[0].reason
+    assert after[0].reason.endswith("; it could not be measured again")
     assert progress.notes == ["could not be measured again: the site is gone"]
 
 
@@ -166,12 +167,34 @@ def test_a_case_is_cleared_by_two_values_inside_and_by_nothing_else(votes: list[
     assert (suspect.verdict().verdict == Verdict.CLEARED) == cleared
 
 
-@pytest.mark.parametrize("verdict", [Verdict.INCORRECT, Verdict.NOT_COMPARABLE])
-def test_a_value_that_may_not_be_judged_clears_nobody(verdict: Verdict):
+@pytest.mark.parametrize("verdict", [*WORST_FIRST, Verdict.NOT_COMPARABLE])
+def test_what_is_worse_than_slow_in_one_fresh_launch_is_the_verdict(verdict: Verdict):
     suspect = Suspect(CaseResult(case(), Verdict.REGRESSED, "slow", value=1.0))
-    for _ in range(sum(PASSES)):
-        suspect.hear(CaseResult(case(), verdict, "why", value=0.5))
-    assert suspect.verdict().verdict == Verdict.REGRESSED
+    suspect.hear(CaseResult(case(), Verdict.PASS, value=0.5))
+    suspect.hear(CaseResult(case(), verdict, "why", value=0.5))
+    assert suspect.verdict().verdict == verdict
+    assert suspect.verdict().reason.endswith(": why")
+
+
+def test_what_cannot_be_compared_counts_neither_way():
+    suspect = Suspect(CaseResult(case(), Verdict.REGRESSED, "slow", value=1.0))
+    for _ in range(4):
+        suspect.hear(CaseResult(case(), Verdict.NOT_COMPARABLE, "another node", value=0.5))
+        assert not suspect.decided
+    for _ in range(CLEAR):
+        suspect.hear(CaseResult(case(), Verdict.PASS, value=0.5))
+    assert suspect.verdict().verdict == Verdict.CLEARED
+
+
+def test_a_case_beside_the_suspects_that_fails_in_their_fresh_launches_fails(tmp_path: Path):
+    fresh = finished(tmp_path, outcome=Outcome(None, Verdict.INCORRECT, "wrong data"), number=1)
+    beside = CaseResult(sorted(CASES)[0], Verdict.PASS, value=1.0)
+    (after,) = [confirmation.failed_again(beside, [fresh])]
+    assert (after.verdict, after.reason) == (Verdict.INCORRECT, "in a second look: wrong data")
+    worse = replace(beside, verdict=Verdict.CRASHED)
+    assert confirmation.failed_again(worse, [fresh]) == worse
+    other = replace(beside, case=case(routine="scatter", size=80_000))
+    assert confirmation.failed_again(other, [fresh]) == other
 
 
 def heard_on(hosts: Sequence[str], votes: Sequence[tuple[str, Sequence[str]]]) -> Suspect:

@@ -161,3 +161,11 @@ def test_expected_failures_are_looked_at_with_the_references(tmp_path: Path):
     path.write_text("colour\n")
     (line,) = lint_root(tmp_path)
     assert line.startswith(f"{path}: row 1: is not the header")
+
+
+@pytest.mark.parametrize(("launches", "absurd"), [(20, True), (10, True), (9, False), (5, False)])
+def test_launches_that_differ_by_more_than_ten_are_a_fault_where_they_are_enough(launches, absurd):
+    case = sorted(CASES)[0]
+    noisy = Reference(case, 1e-6, spread=math.log(11), launches=launches)
+    found = [said for _, said in reference_lint.implausible({case: noisy})]
+    assert found == (["spread: launches differ by a factor of 11; calibrate again"] if absurd else [])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 from hypothesis import given
@@ -98,3 +98,11 @@ def test_an_entry_holds_the_key_its_parts_and_the_result():
     assert (entry["launches"], entry["reference_launches"]) == (1, 20)
     assert entry["statistics"]["filter_saturated"] is True
     assert entry["rerun"] == "./plumbline run"
+
+
+@pytest.mark.parametrize("verdict", [Verdict.PASS, Verdict.CLEARED, Verdict.FAST])
+def test_strictly_no_word_makes_up_for_a_provisional_reference(verdict: Verdict):
+    healthy = CaseResult(CASE, verdict, value=1.0)
+    unsure = replace(healthy, provisional=True)
+    assert exit_status([healthy], strict=True) == 0
+    assert (exit_status([unsure], strict=False), exit_status([unsure], strict=True)) == (0, 1)
