@@ -1,14 +1,15 @@
 """Which launches of the ledger stand behind one reference: those of the same method with the same programs.
 
 Of each place and program that is what ran last; launches of another build, library or processor are another
-machine's, and stay in the ledger unused.
+machine's, and stay in the ledger unused. So do those with options by hand, which no night has, wherever there
+are some without.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -57,10 +58,7 @@ def by_program(launches: Iterable[Taken]) -> list[tuple[Place, str, list[Taken]]
 def current(launches: Iterable[Taken]) -> list[Taken]:
     """The launches that count: of each place and program those that are alike with the last one."""
     return [
-        each
-        for _, _, some in by_program(launches)
-        for each in some
-        if not differing(each, some[-1]) and not bound_otherwise(each, some)
+        each for _, _, some in by_program(launches) for each in some if not apart(each, plain(some))
     ]
 
 
@@ -69,9 +67,19 @@ def passed(launches: Iterable[Taken]) -> list[Passed]:
     found: Counter[tuple[Place, str, str]] = Counter()
     for place, program, some in by_program(launches):
         for each in some:
-            if what := differing(each, some[-1]) or bound_otherwise(each, some):
+            if what := apart(each, plain(some)):
                 found[place, program, what] += 1
     return [Passed(place, program, count, what) for (place, program, what), count in found.items()]
+
+
+def plain(launches: Sequence[Taken]) -> Sequence[Taken]:
+    """Those without options by hand; all of them if each has some."""
+    return [each for each in launches if not each.by_hand] or launches
+
+
+def apart(one: Taken, others: Sequence[Taken]) -> str:
+    """The names of the facts for which a launch does not count beside others; empty if it does."""
+    return differing(one, others[-1]) or bound_otherwise(one, others)
 
 
 def differing(one: Taken, other: Taken) -> str:
@@ -93,34 +101,10 @@ def different(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
 
 
 def samples(launches: Iterable[Taken]) -> dict[Case, Sample]:
-    """Every case with all launches that count, by case.
-
-    Where a calibration was begun afresh, what was taken of its cases before counts no more.
-    """
+    """Every case with all launches that count, by case."""
     found: dict[str, list[Taken]] = {}
     for each in sorted(current(launches), key=lambda each: (each.ended_utc, each.session)):
         for key in each.values:
             found.setdefault(key, []).append(each)
-    cases = {Case.from_key(key): since_afresh(some) for key, some in found.items()}
+    cases = {Case.from_key(key): some for key, some in found.items()}
     return {case: Sample(case, tuple(some)) for case, some in sorted(cases.items())}
-
-
-def since_afresh(launches: Sequence[Taken]) -> list[Taken]:
-    """Those from the last session on that began afresh; of simulated time those of the last session alone."""
-    if launches[-1].exact:
-        return [each for each in launches if each.session == launches[-1].session]
-    begun = max((each.session for each in launches if each.afresh), default="")
-    return [each for each in launches if each.session >= begun]
-
-
-def only(launches: Iterable[Taken], keys: set[str]) -> list[Taken]:
-    """The launches without all other cases, and without those that have none of these."""
-    cut = [
-        replace(
-            each,
-            values={key: value for key, value in each.values.items() if key in keys},
-            units={key: unit for key, unit in each.units.items() if key in keys},
-        )
-        for each in launches
-    ]
-    return [each for each in cut if each.values]

@@ -17,14 +17,11 @@ from postprocess.errors import UsageError
 from postprocess.overview import common_cause
 from postprocess.strict_json import Entry
 from postprocess.unlikely import distance_of, scatter
-from postprocess.verdicts import CaseResult, Verdict
+from postprocess.verdicts import JUDGED, CaseResult, Verdict
 
 SCHEMA = 1
 FILE = "alarms.jsonl"
 REAL, FALSE = "real", "false"  #: what a person says of an alarm
-JUDGED = frozenset(
-    {Verdict.PASS, Verdict.FAST, Verdict.PROVISIONAL, Verdict.REGRESSED, Verdict.CLEARED}
-)
 
 
 @dataclass(frozen=True)

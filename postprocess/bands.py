@@ -32,7 +32,7 @@ EXACT_FLOOR = 1e-9  #: of an exact reference: rounding, which another machine ma
 CLOCK_SECONDS = (
     2e-9  #: and at least this: clocks tell whole nanoseconds, at both ends of an interval
 )
-LARGEST_LOG = 300.0  #: of a limit; 1e130 s asserts nothing, and is still a finite number
+LARGEST_LOG = 300.0  #: of a limit; 1e130 s asserts nothing, and is finite still; 1e-130 is no zero
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,8 @@ def band(reference: Reference, resolution: float = 0.0) -> Band:
     direction = better(reference.unit)
     below, above = (fast, slow) if direction == "lower" else (slow, fast)
     upper = math.exp(min(center + above, LARGEST_LOG))
-    return Band(math.exp(center - below), upper, provisional, direction, reference.launches < 2)
+    lower = math.exp(max(center - below, -LARGEST_LOG))
+    return Band(lower, upper, provisional, direction, reference.launches < 2)
 
 
 def condemns(limits: Band, best: float | None) -> bool:

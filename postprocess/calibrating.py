@@ -14,6 +14,8 @@ from postprocess.progress import Progress
 from postprocess.reframe_driver import Selection
 from postprocess.rounds import Demand, Family, Round, family_of, missing, rounds, together
 
+VAIN_PASSES = 2  #: after so many a part of the plan is left with what it has
+
 
 @dataclass(frozen=True)
 class Done:
@@ -33,16 +35,30 @@ class Tally:
 
     taken: dict[Family, int] = field(default_factory=dict)
     unwell: set[Family] = field(default_factory=set)  #: in the last pass over them
-    stuck: set[Family] = field(default_factory=set)  #: nothing comes of further launches
+    vain: dict[Family, int] = field(default_factory=dict)  #: passes that left a case as it was
+    doubted: set[Family] = field(default_factory=set)  #: whose last pass did so
 
-    def count(self, part: Round, done: Done) -> None:
-        """Enter a pass."""
+    def count(
+        self, part: Round, done: Done, before: Mapping[Case, int], after: Mapping[Case, int]
+    ) -> None:
+        """Enter a pass; ``before`` and ``after`` are the launches behind each case.
+
+        What is there before the first pass may be another program's, and is no measure of what it has brought.
+        """
+        first = part.family not in self.taken
         self.taken[part.family] = self.taken.get(part.family, 0) + part.launches
         self.unwell.discard(part.family)
         self.unwell |= {part.family} & set(done.unwell)
         gained = counts(done.launches)
-        if not all(gained.get(case, 0) for case in part.cases):
-            self.stuck.add(part.family)
+        grown = (first or after.get(case, 0) > before.get(case, 0) for case in part.cases)
+        self.doubted.discard(part.family)
+        if not (all(gained.get(case, 0) for case in part.cases) and all(grown)):
+            self.doubted.add(part.family)
+            self.vain[part.family] = self.vain.get(part.family, 0) + 1
+
+    def careful(self, part: Round) -> Round:
+        """After a pass in vain, a single launch tells whether more would be."""
+        return replace(part, launches=1) if part.family in self.doubted else part
 
 
 def family(case: Case) -> Family:
@@ -68,9 +84,13 @@ def calibrate_all(
     What fails is tried once more. A case of which nothing comes then is left with what it has.
     """
     tally = Tally()
-    while todo := rounds(active(planned, tally), known(read, demand, tally), demand, tally.taken):
+    while todo := [
+        tally.careful(part)
+        for part in rounds(active(planned, tally), known(read, demand, tally), demand, tally.taken)
+    ]:
+        have = known(read, demand, tally)
         for part in todo:
-            say(part, planned, known(read, demand, tally), demand, progress)
+            say(part, planned, have, demand, progress)
         launches = together(todo, planned)
         passes = (
             [(replace(selection, launches=launches), todo)]
@@ -79,15 +99,16 @@ def calibrate_all(
         )
         for chosen, parts in passes:
             done = run(chosen, demand.afresh and parts[0].family not in tally.taken)
+            now = counts(read())
             for part in parts:
-                tally.count(part, done)
+                tally.count(part, done, have, now)
     lacking = tell_missing(planned, counts(read()), demand, progress)
     return int(bool(tally.unwell or (lacking and not demand.at_most)))
 
 
 def active(planned: Iterable[PlannedLaunch], tally: Tally) -> list[PlannedLaunch]:
     """The part of the plan of which further launches may bring something."""
-    return [each for each in planned if family_of(each) not in tally.stuck]
+    return [each for each in planned if tally.vain.get(family_of(each), 0) < VAIN_PASSES]
 
 
 def known(read: Read, demand: Demand, tally: Tally) -> Mapping[Case, int]:

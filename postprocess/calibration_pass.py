@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from postprocess import ledger, references_update
 from postprocess.accumulation import samples
+from postprocess.affordable import affordable
 from postprocess.calibrating import Done, calibrate_all, family
 from postprocess.cases import Case
 from postprocess.desk import Desk, Request, measure_in, open_desk, say_plan
 from postprocess.formats import plural
 from postprocess.judgement import verdicts
 from postprocess.keeping import keep
+from postprocess.ledger import Taken
 from postprocess.measure import look_at_plan, places
 from postprocess.plan import PlannedLaunch, planned_cases
 from postprocess.progress import Progress
 from postprocess.reference_book import ReferenceBook, open_book
 from postprocess.reframe_driver import Selection
-from postprocess.rounds import Demand
-from postprocess.verdicts import exit_status
+from postprocess.rounds import Demand, Family
+from postprocess.verdicts import CaseResult
 from postprocess.workdir import WorkDirectory
 
 #: Of a calibration that nobody asked for, by program; too few for more than provisional references. One of
@@ -38,9 +40,16 @@ def calibration(work: WorkDirectory, request: Request, progress: Progress, deman
         with progress.phase("set-up"):
             planned = look_at_plan(reframe, request.selection)
         say_plan(planned, progress)
+        demand = affordable(work, planned, demand, progress)
         run = partial(calibrate, desk, root, None)
-        read = partial(ledger.read, work.root)
+        read = partial(taken_alike, work.root, request.selection)
         return calibrate_all(planned, request.selection, demand, read, run, progress)
+
+
+def taken_alike(work: Path, selection: Selection) -> list[Taken]:
+    """The launches of the ledger that had the same options by hand; as a rule none."""
+    asked = ledger.Opened("", selection.set_env, selection.oversubscribe)
+    return [each for each in ledger.read(work) if each.by_hand == asked.by_hand(each.place[2])]
 
 
 def calibrate_unknown(
@@ -119,16 +128,22 @@ def calibrate(
             progress.say(line)
         raise
     new = ledger.taken(opened, session.directory, done.finished)
-    ledger.keep(work.root, session.name, new)
+    ledger.keep(work.root, session.name, new, planned_cases(planned) if afresh else ())
     try:
         references_update.refuse_mixed(new)
         cases = {case for case in samples(new) if only is None or case in only}
-        known = ledger.read(work.root)
-        for path in references_update.update(root, known, cases, only is not None):
+        known = taken_alike(work.root, selection)
+        only_new = only is not None
+        for path in references_update.update(root, known, cases, only_new, progress.note):
             progress.say(f"references: {path}")
     finally:  # what was measured is kept even if no reference can follow from it
         book = open_book([root, *desk.reference_roots], places(planned))
         request = desk.request
         results = verdicts(done.finished, book, request.site, request.rerun_options)
         keep(desk, session, done.finished, results)
-    return Done(new, {family(each.case) for each in results if exit_status([each], False)})
+    return Done(new, unwell(results))
+
+
+def unwell(results: Iterable[CaseResult]) -> set[Family]:
+    """The parts of the plan of which a case is not healthy. One that is skipped is."""
+    return {family(each.case) for each in results if not each.healthy(False)}

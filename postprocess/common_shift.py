@@ -22,9 +22,8 @@ from postprocess.controls import is_control
 from postprocess.reference_book import ReferenceBook, Shelf
 from postprocess.references import ENOUGH_LAUNCHES
 from postprocess.units import slowdown
-from postprocess.verdicts import CaseResult, Verdict
+from postprocess.verdicts import JUDGED, CaseResult, Verdict
 
-JUDGED = (Verdict.PASS, Verdict.REGRESSED, Verdict.FAST, Verdict.PROVISIONAL)
 FLOOR = math.log1p(0.03)  #: a smaller shift is no matter of one night
 COMMON_SHARE = 0.2  #: of cases: so many are not slow by chance, nor each by itself
 COMMON_CASES = 10  #: at least, before one cause is spoken of

@@ -14,9 +14,10 @@ from postprocess.common_cause import CommonCause
 from postprocess.history import NIGHTS, headlines
 from postprocess.store import StoreError
 from postprocess.units import better
+from postprocess.verdicts import JUDGED
 
 LOOK_BACK = timedelta(days=60)  #: what is older did not begin in a night that anybody remembers
-COLUMNS = ("session", "started_utc", "mode", "key", "value", "hosts")
+COLUMNS = ("session", "started_utc", "mode", "key", "verdict", "value", "unit", "hosts")
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ def nights(cause: CommonCause, history: pl.DataFrame) -> list[Night]:
     centers = pl.DataFrame(
         {
             "key": [each.case.key for each in cause.members],
+            "unit": [each.result.unit for each in cause.members],
             "center": [each.result.reference for each in cause.members],
             "sign": [
                 1.0 if better(each.result.unit) == "lower" else -1.0 for each in cause.members
@@ -70,8 +72,12 @@ def nights(cause: CommonCause, history: pl.DataFrame) -> list[Night]:
         }
     )
     found = (
-        history.filter(pl.col("mode").is_in(NIGHTS) & (pl.col("value") > 0))
-        .join(centers, on="key")
+        history.filter(
+            pl.col("mode").is_in(NIGHTS),
+            pl.col("verdict").is_in([str(each) for each in JUDGED]),
+            pl.col("value") > 0,
+        )
+        .join(centers, on=["key", "unit"])
         .with_columns((pl.col("sign") * (pl.col("value") / pl.col("center")).log()).alias("log"))
         .group_by("session")
         .agg(

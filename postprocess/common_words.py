@@ -10,10 +10,11 @@ import numpy as np
 from postprocess.common_cause import CommonCause
 from postprocess.common_shift import Seen
 from postprocess.formats import plural
+from postprocess.moderation import SIZES
 
 TELLING = 2.0  #: standard deviations by which a control is slower, or it says nothing
 MOST_HOSTS = 8  #: that are named
-SIZES = ("below 1 kB", "from 1 kB to 10 kB", "from 10 kB on")  #: the classes of moderation.kin
+EVERYTHING = 0.8  #: of the cases: with fewer that are slower, it is "most cases"
 
 
 def sentence(cause: CommonCause) -> str:
@@ -39,9 +40,16 @@ def what(cause: CommonCause) -> str:
     of = f" {' '.join(parts)}" if parts else ""
     number = plural(len(cause.members), "case")
     if cause.clear:
-        return f"everything{of} {cause.shift:.0%} slower (median of {number})"
+        which = "everything" if spread_of(cause) >= EVERYTHING else "most cases"
+        return f"{which}{of} {cause.shift:.0%} slower (median of {number})"
     slow = f"{len(cause.slow)} of {number}{of}"
     return f"{slow} beyond their bands, {cause.shift:.0%} slower in their median"
+
+
+def spread_of(cause: CommonCause) -> float:
+    """The share of the judged cases that are slower by half the shift."""
+    half = math.log1p(cause.shift) / 2
+    return sum(each.log >= half for each in cause.members) / len(cause.members)
 
 
 def where(cause: CommonCause) -> str:

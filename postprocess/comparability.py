@@ -24,8 +24,12 @@ PLACES = re.compile(
     r"--(prefix|exec-prefix|[a-z]*dir)="
 )  #: options of configure that only say where
 BUILDER = re.compile(r"\S+@\S+ ")  #: of Open MPI: who built it on which host
-#: Options of a compiler that change no instruction that is timed.
-COSMETIC = ("-g", "-W", "-I", "-isystem", "-L", "-fdiagnostics", "-ffile-prefix", "-fdebug-prefix")
+#: Options of a compiler that change no instruction that is timed: debug symbols, warnings, and where files are.
+#: What begins like them and is passed on (``-Wa,``) or chooses code (``-gpu=``) is none of them.
+COSMETIC = re.compile(
+    r"-g([0-3]|(gdb|dwarf|split).*)?|-W(?![alp],).*|-Wl,-rpath.*|-(I|isystem|L).*"
+    r"|-f(diagnostics|file-prefix|debug-prefix).*|/.*"
+)
 SEPARATOR = " | "  #: between the lines of what an MPI says of itself
 
 
@@ -56,17 +60,6 @@ def circumstances_of(run: Mapping[str, Any]) -> dict[str, Any]:
         **({"compiler": run.get("compiler")} if own else {}),
         **({"flags": flags_of(run.get("compiler_flags"))} if own else {}),
     }
-
-
-def joint_circumstances(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The circumstances that several launches share, with the binding of each layout.
-
-    :raises ValueError: naming what differs between them.
-    """
-    shared: dict[str, Any] = {}
-    for run in runs:
-        shared = joint(shared, circumstances_of(run))
-    return shared
 
 
 def joint(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,7 +129,7 @@ def flags_of(said: str | None) -> str | None:
     """The options of a compiler that may change a time, in their order: the last one holds."""
     if said is None:
         return None
-    return " ".join(word for word in said.split() if not word.startswith((*COSMETIC, "/")))
+    return " ".join(word for word in said.split() if not COSMETIC.fullmatch(word))
 
 
 def caches_of(caches: Sequence[Mapping[str, Any]] | None) -> str | None:

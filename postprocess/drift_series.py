@@ -14,11 +14,9 @@ from postprocess.cases import Case
 from postprocess.drift import Nights
 from postprocess.headline_index import Say
 from postprocess.history import headlines
-from postprocess.verdicts import Verdict
+from postprocess.verdicts import JUDGED
 
 MOST_NIGHTS = 365  #: of a case, the last ones
-#: Of what was held against its reference; the value of a night that went wrong is none of the machine's.
-JUDGED = (Verdict.PASS, Verdict.REGRESSED, Verdict.CLEARED, Verdict.FAST, Verdict.PROVISIONAL)
 PARTS = tuple(field.name for field in fields(Case))
 NIGHT = ("value", "reference", "lower", "upper")
 COLUMNS = ("key", "session", "started_utc", *PARTS, "verdict", "unit", *NIGHT, "mpi_library")

@@ -8,7 +8,7 @@ from typing import Any
 
 from postprocess.drift import ENOUGH_NIGHTS, Finding, Trend
 from postprocess.drift_clusters import Change, Cluster
-from postprocess.formats import plural, size
+from postprocess.formats import plural, signed, size
 from postprocess.sheets import Sheet
 
 MOST_ROWS = 200  #: of the table in a terminal
@@ -73,7 +73,7 @@ def share(cluster: Cluster) -> str:
 
 def percent(log: float) -> str:
     """A change of the logarithm as people read it: ``+9.8%`` is slower, ``-4.0%`` faster."""
-    return f"{100 * math.expm1(log):+.1f}%"
+    return signed(math.expm1(log))
 
 
 def span(logs: Iterable[float]) -> str:

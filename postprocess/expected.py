@@ -2,7 +2,8 @@
 
 A row names cases, one pattern a column of the key (``*`` is any text, ``?`` any letter), the verdicts that are
 expected of them, why, and until when. A case keeps its verdict; it only does not count against the exit status.
-A verdict that the row does not name fails, and so does everything once the row has expired.
+A verdict that the row does not name fails, and so does everything once the row has expired. Wrong data are
+never expected.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta, timezone
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -19,13 +20,15 @@ from postprocess.references import EXPECTED as NAME
 from postprocess.references import ReferenceError
 from postprocess.strict_json import shown
 from postprocess.verdicts import HEALTHY, CaseResult, Verdict
+from site_configs.accepted import LEAST_REASON
 
 KEYS = tuple(field.name for field in fields(Case) if field.name != "system")
 COLUMNS = (*KEYS, "verdicts", "factor", "reason", "ticket", "expires")
 HEADER = "\t".join(COLUMNS)
-VERDICTS = {str(verdict): verdict for verdict in Verdict if verdict not in HEALTHY}  #: to expect
+VERDICTS = {  #: to expect
+    str(each): each for each in Verdict if each not in HEALTHY and each is not Verdict.INCORRECT
+}
 MOST_DAYS = 400  #: that a failure may be expected ahead; who expects it longer looks again
-LEAST_REASON = 10  #: letters, below which it explains nothing
 PATTERN = re.compile(r"[A-Za-z0-9_.+*?-]+")
 FACTOR = re.compile(r"[1-9][0-9]*(\.[0-9]+)?")
 
@@ -144,7 +147,7 @@ def lint(path: Path, today: date, cases: Sequence[Case] | None = None) -> list[s
 def parse(path: Path, today: date | None = None) -> tuple[list[Expectation], list[str]]:
     """What can be read of a file, and every fault of it. The header is row 1.
 
-    :param today: from which ``expires`` may not be too far; None for today.
+    :param today: from which ``expires`` may not be too far; None for today, UTC.
     """
     try:
         text = path.read_bytes().decode()
@@ -162,10 +165,15 @@ def parse(path: Path, today: date | None = None) -> tuple[list[Expectation], lis
     problems: list[str] = []
     for number, line in enumerate(lines, 2):
         try:
-            known.append(read_row(path, number, line.split("\t"), today or date.today()))
+            known.append(read_row(path, number, line.split("\t"), today or utc_today()))
         except ValueError as error:
             problems.append(f"{path}: row {number}: {error}")
     return known, problems + list(shadowed(known))
+
+
+def utc_today() -> date:
+    """The day that nights and files are dated by."""
+    return datetime.now(timezone.utc).date()
 
 
 def shadowed(known: Sequence[Expectation]) -> Iterator[str]:
@@ -184,7 +192,7 @@ def read_row(path: Path, number: int, cells: Sequence[str], today: date) -> Expe
     for key in KEYS:
         if not PATTERN.fullmatch(cell[key]):
             raise ValueError(f"{key}: {shown(cell[key])} is no pattern; write * for any")
-    if all(set(cell[key]) == {"*"} for key in KEYS):
+    if all(set(cell[key]) <= set("*?") for key in KEYS):
         raise ValueError("fits every case, as if nothing were measured; name some")
     verdicts = _verdicts(cell["verdicts"])
     if len(cell["reason"].strip()) < LEAST_REASON:

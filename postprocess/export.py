@@ -79,10 +79,22 @@ def writable(frame: pl.DataFrame) -> pl.DataFrame:
 
 @contextmanager
 def output(path: Path | None) -> Iterator[BinaryIO]:
-    """Where to write: standard output, or a file that gets its name only once it is whole."""
+    """Where to write: standard output, or a file that gets its name only once it is whole.
+
+    A link stays, and so does what is no regular file, such as a pipe: that is written to as it is.
+
+    :raises UsageError: for a folder.
+    """
     if path is None:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
+        return
+    path = Path(os.path.realpath(path))
+    if path.is_dir():
+        raise UsageError(f"--output {path}: is a folder; name a file")
+    if path.exists() and not path.is_file():
+        with path.open("wb") as stream:
+            yield stream
         return
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:

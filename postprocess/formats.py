@@ -59,6 +59,11 @@ def percent(fraction: float | None, nothing: str = DASH) -> str:
     return f"{fraction:.1%}" if fraction < 0.1 else f"{fraction:.0%}"
 
 
+def signed(fraction: float | None, nothing: str = DASH) -> str:
+    """Write a change as per cent; the sign says which way: ``+9.8%``."""
+    return nothing if fraction is None else f"{fraction:+.1%}"
+
+
 def microseconds(seconds: float | None) -> str:
     """Write a time in seconds as microseconds, to about three digits: ``6.38``, ``1234``."""
     return number(seconds, units.SECONDS)

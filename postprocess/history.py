@@ -21,7 +21,6 @@ NIGHTS = (
     "nightly",
     "run",
 )  #: modes of sessions that judge; what calibrates or confirms is no night
-UNKNOWN_MODE = ""  #: of rows that version 1 of the store wrote
 
 
 def headlines(

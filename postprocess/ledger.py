@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -21,16 +21,17 @@ from postprocess.errors import UsageError
 from postprocess.formats import plural
 from postprocess.judgement import Finished
 from postprocess.launches import assess
-from postprocess.plan import PlannedLaunch, read_plan
+from postprocess.plan import PlannedLaunch, planned_cases, read_plan
 from postprocess.programs import Program, read_program
-from postprocess.provenance import DATE_FORMAT
+from postprocess.provenance import DATE_FORMAT, TEXTS
 from postprocess.reference_book import method_of
-from postprocess.strict_json import Entry
+from postprocess.strict_json import Entry, shown
+from postprocess.units import UNITS
 from site_configs.machine import read_machine
 
 SCHEMA = 1
-#: Facts that are told and not compared: the library's own word is, without its paths, among the circumstances.
-ONCE = ("mpi_library",)
+#: Facts that are told and not compared. What they stand for is, without its paths, among the circumstances.
+ONCE = ("mpi_library", "spec")
 OPENED = "calibration.json"  #: in the directory of a session that calibrates, from its beginning
 Place = tuple[str, str, str]  #: system, partition and environment: what one reference file is about
 
@@ -68,7 +69,6 @@ class Taken:
     kernel: str
     values: Mapping[str, float]  #: headline by key of the case
     units: Mapping[str, str]
-    afresh: bool = False
 
     @property
     def shared(self) -> dict[str, Any]:
@@ -138,7 +138,6 @@ def entry(opened: Opened, directory: Path, finished: Finished, machine: Mapping[
         kernel=run.get("kernel", ""),
         values={key: each.value for key, each in seen.items()},
         units={key: each.unit for key, each in seen.items()},
-        afresh=opened.afresh,
     )
 
 
@@ -151,13 +150,18 @@ def ended(launch: PlannedLaunch, directory: Path) -> str:
     return datetime.fromtimestamp(moment, timezone.utc).strftime(DATE_FORMAT)
 
 
-def keep(work: Path, session: str, launches: Sequence[Taken]) -> Path:
+def keep(work: Path, session: str, launches: Sequence[Taken], afresh: Iterable[Case] = ()) -> Path:
     """Enter the launches of a session into the ledger.
 
+    :param afresh: cases of which earlier sessions count no more, whether or not this one has measured them
     :raises UsageError: if they cannot be written.
     """
     path = folder(work) / f"{session}.json"
-    data = {"schema": SCHEMA, "launches": [asdict(each) for each in launches]}
+    data = {
+        "schema": SCHEMA,
+        "afresh": sorted(case.key for case in afresh),
+        "launches": [asdict(each) for each in launches],
+    }
     try:
         atomic.replace({path: (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()})
     except OSError as error:
@@ -175,12 +179,15 @@ def gather(work: Path) -> list[str]:
         directory = marker.parent
         if (folder(work) / f"{directory.name}.json").exists():
             continue
+        launches: list[Taken] = []
+        afresh: list[Case] = []
         try:
-            launches = taken(read_opened(marker), directory, judged_alone(work, directory))
+            opened = read_opened(marker)
+            afresh = planned_cases(read_plan(directory)) if opened.afresh else []
+            launches = taken(opened, directory, judged_alone(work, directory))
         except UsageError as error:  # one session of before must not stop all to come
             said.append(f"launches of an interrupted calibration are lost: {error}")
-            launches = []
-        keep(work, directory.name, launches)
+        keep(work, directory.name, launches, afresh)
         if launches:
             count = plural(len(launches), "launch", "es")
             said.append(
@@ -190,9 +197,12 @@ def gather(work: Path) -> list[str]:
 
 
 def judged_alone(work: Path, directory: Path) -> Iterable[Finished]:
-    """What became of the launches of a session that ReFrame did not report of, as their own files tell."""
+    """What became of the launches of a session that ReFrame did not report of, as their own files tell.
+
+    Not in simulated time: whether it was simulated as asked, ReFrame alone looks at, and it costs no machine.
+    """
     for launch in read_plan(directory):
-        if not launch.cases:
+        if not launch.cases or launch.exact:
             continue
         built = program_of(work, launch)
         spec = built.spec if built else ""
@@ -215,6 +225,10 @@ def read_opened(marker: Path) -> Opened:
     try:
         told = Entry(strict_json.loads(marker.read_text()))
         set_env = told.get("set_env", dict)
+        for environment in set_env:
+            own = told.object("set_env").object(environment)
+            for name in own.fields:
+                own.get(name, str)
         flags = told.flag("oversubscribe"), told.flag("afresh")
         return Opened(marker.parent.name, set_env, *flags)
     except (OSError, ValueError, TypeError) as error:
@@ -223,16 +237,43 @@ def read_opened(marker: Path) -> Opened:
 
 
 def read(work: Path) -> list[Taken]:
-    """Every launch of the ledger, the earliest first.
+    """Every launch of the ledger that was not forgotten since, the earliest first.
 
     :raises UsageError: naming the first file that is damaged.
     """
-    found = [each for path in sorted(folder(work).glob("*.json")) for each in read_file(path)]
-    return sorted(found, key=lambda each: (each.ended_utc, each.session))
+    found: list[Taken] = []
+    begun: dict[str, str] = {}
+    for path in sorted(folder(work).glob("*.json")):
+        launches, afresh = read_file(path)
+        found += launches
+        begun |= dict.fromkeys(afresh, path.stem)
+    return sorted(remembered(found, begun), key=lambda each: (each.ended_utc, each.session))
 
 
-def read_file(path: Path) -> list[Taken]:
-    """The launches of one session.
+def remembered(launches: Iterable[Taken], begun: Mapping[str, str]) -> list[Taken]:
+    """The launches without what cases had before they were begun afresh.
+
+    :param begun: the last session that began a case afresh, by key
+    """
+    cut = [
+        only(each, [key for key in each.values if each.session >= begun.get(key, "")])
+        for each in launches
+    ]
+    return [each for each in cut if each.values]
+
+
+def only(launch: Taken, keys: Iterable[str]) -> Taken:
+    """A launch without all other cases."""
+    kept = set(keys) & launch.values.keys()
+    values, units = (
+        {key: each for key, each in some.items() if key in kept}
+        for some in (launch.values, launch.units)
+    )
+    return replace(launch, values=values, units=units)
+
+
+def read_file(path: Path) -> tuple[list[Taken], list[str]]:
+    """The launches of one session, and the keys of the cases that it began afresh.
 
     :raises UsageError: if the file is damaged or of another version.
     """
@@ -241,7 +282,12 @@ def read_file(path: Path) -> list[Taken]:
         data = Entry(strict_json.loads(path.read_text()))
         if data.integer("schema") != SCHEMA:
             raise ValueError(f"schema: is not {SCHEMA}")
-        return [from_stored(Entry(each)) for each in data.get("launches", list)]
+        afresh = data.get("afresh", list) if "afresh" in data.fields else []
+        launches = data.get("launches", list)
+        if any(type(each) is not dict for each in launches):
+            raise ValueError("launches: is not a list of objects")
+        keys = [Case.from_key(key).key for key in afresh]
+        return [from_stored(Entry(each)) for each in launches], keys
     except (OSError, ValueError, TypeError) as error:
         raise UsageError(f"{path}: {error}: is damaged; {fix}") from None
 
@@ -257,6 +303,7 @@ def from_stored(told: Entry) -> Taken:
     if any(place_of(case) != place or case.program != told.text("program") for case in cases):
         raise ValueError("values: are of cases of another place or program")
     datetime.strptime(told.text("ended_utc"), DATE_FORMAT)
+    look_at_facts(told)
     numbers = Entry(values, "values.")
     return Taken(
         session=told.text("session"),
@@ -272,5 +319,20 @@ def from_stored(told: Entry) -> Taken:
         kernel=told.get("kernel", str),
         values={key: numbers.number(key) for key in values},
         units={key: Entry(units, "units.").text(key) for key in units},
-        afresh=told.flag("afresh"),
     )
+
+
+def look_at_facts(told: Entry) -> None:
+    """Raises ValueError where what is told of a launch has not the form in which it is compared."""
+    facts = told.object("facts")
+    facts.get("method", dict)
+    for name in TEXTS:
+        facts.text(name)
+    if not told.get("machine", dict):
+        raise ValueError("machine: is empty")
+    circumstances = told.object("circumstances")
+    if "binding" in circumstances.fields:
+        circumstances.get("binding", dict)
+    for unit in told.get("units", dict).values():
+        if unit not in UNITS:
+            raise ValueError(f"units: {shown(unit)} is not one of {', '.join(UNITS)}")

@@ -10,14 +10,13 @@ import numpy as np
 
 from postprocess.formats import duration, plural, whole
 from postprocess.grid import program_order
-from postprocess.moderation import kin
+from postprocess.moderation import SIZES, kin
 from postprocess.sharpening import PLANS, TARGET, Plan, cheapest, seen, seen_with
 from postprocess.summaries import Launch, SessionSummary
 from postprocess.verdicts import CaseResult
 
 BOUNDS = (0.05, 0.10, 0.20, 0.50, 1.00)  #: of detectable slowdowns, beyond which is the next class
 CLASSES = (*(f"{bound:.0%}" for bound in BOUNDS), "more", "nothing")
-SIZES = ("below 1 kB", "1 kB to 10 kB", "from 10 kB")  #: as kin have it
 MOST_WORST = 15
 WORTH = (
     0.02  #: of the cases: a dearer plan that shows no more than so many further ones is not offered

@@ -19,6 +19,8 @@ from postprocess.bands import LARGE_BYTES
 from postprocess.cases import Case
 from postprocess.references import Prior, Reference
 
+#: The classes of sizes that :func:`kin` tells apart, for people.
+SIZES = ("below 1 kB", "from 1 kB to 10 kB", "from 10 kB on")
 SMALL_BYTES = 1_000  #: below it latency counts, from ``LARGE_BYTES`` on bandwidth
 ENOUGH_KIN = 10  #: cases, or nothing is said of how their spreads are distributed
 MOST_DEGREES = 1_000.0  #: kin that are all alike: more would change no band by a thousandth

@@ -176,8 +176,10 @@ def marks_of(
     if after is None or sample is None:
         return ()
     marks = []
-    if before and before.unit == after.unit and band(before).too_slow(after.center):
+    if before and before.unit == after.unit and band(as_if_enough(before)).too_slow(after.center):
         marks.append(ABSORBS)
+    if options := sample.launches[-1].by_hand:
+        marks.append(f"options by hand, which no night has: {spelled(options)}")
     if after.exact:
         return tuple(marks)
     marks += disturbed(sample)
@@ -193,14 +195,24 @@ def noise_of(reference: Reference) -> str:
     """In words, that the noise of a case hides more than a slowdown of 10%; empty if it does not."""
     if reference.launches < 2:
         return "one launch: its noise is unknown"
-    grown = replace(reference, launches=max(reference.launches, ENOUGH_LAUNCHES))
-    width = width_of(grown)
+    width = width_of(as_if_enough(reference))
     least = LARGE_FLOOR if reference.case.bytes >= LARGE_BYTES else SMALL_FLOOR
     if width <= TARGET:
         return ""
     return (
         f"blind below {width:+.0%}: the noise is {width / least:.0f} times the floor of {least:.0%}"
     )
+
+
+def as_if_enough(reference: Reference) -> Reference:
+    """With so many launches that its band is not that of a provisional one, which says next to nothing."""
+    return replace(reference, launches=max(reference.launches, ENOUGH_LAUNCHES))
+
+
+def spelled(options: Mapping[str, Any]) -> str:
+    """Options by hand as they are given."""
+    words = [f"{name}={value}" for name, value in sorted(options.get("set_env", {}).items())]
+    return ", ".join((["oversubscribe"] if options.get("oversubscribe") else []) + words)
 
 
 def width_of(reference: Reference) -> float:

@@ -142,14 +142,6 @@ def calibration_of(told: Mapping[str, Any] | None, key: str) -> Mapping[str, Any
     return next(iter(named + [each for each in some if not keys_of(each)]), None)
 
 
-def launches_of(told: Mapping[str, Any] | None, key: str) -> list[Mapping[str, Any]]:
-    """Session, end and hosts of each launch behind a case; empty where that was not kept."""
-    calibration = calibration_of(told, key) or {}
-    return next(
-        (some["launches"] for some in calibration.get(SERIES, ()) if key in some["headlines"]), []
-    )
-
-
 def cut(told: Mapping[str, Any], keys: Collection[str], machine: Any) -> list[dict[str, Any]]:
     """The calibrations of a program as far as they tell of these cases, each with what it knew.
 

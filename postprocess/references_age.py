@@ -21,6 +21,7 @@ from postprocess.reference_book import read_origin
 from postprocess.references import Reference
 from postprocess.site_files import site_file
 from postprocess.site_reading import read_site
+from postprocess.verdicts import JUDGED
 from postprocess.workdir import WorkDirectory
 from site_configs.common import REFERENCE_DAYS
 from site_configs.machine import read_machine
@@ -120,10 +121,11 @@ def nights_of(
         say=progress.say,
     )
     later = pl.DataFrame({"key": list(since), "since": list(since.values())})
+    units = {case.key: reference.unit for case, reference in known.items()}
     frame = frame.join(later, on="key").filter(
-        pl.col("started_utc") > pl.col("since"), pl.col("value").is_not_null()
+        pl.col("started_utc") > pl.col("since"), pl.col("value") > 0
     )
-    return dict(by_night(frame.iter_rows(named=True)))
+    return dict(by_night(frame.iter_rows(named=True), units))
 
 
 def calibrated(case: Case, origin: Mapping[str, Any]) -> str:
@@ -132,12 +134,21 @@ def calibrated(case: Case, origin: Mapping[str, Any]) -> str:
     return told["date_utc"] if told else ""
 
 
-def by_night(rows: Iterable[Mapping[str, Any]]) -> Iterable[tuple[str, Nights]]:
-    """By key: the median of each night, and what the last one ran. Rows come by key and time."""
+def by_night(
+    rows: Iterable[Mapping[str, Any]], units: Mapping[str, str]
+) -> Iterable[tuple[str, Nights]]:
+    """By key: the median of each night, and what the last one ran. Rows come by key and time.
+
+    A night with another MPI or in another unit than the reference is held against nothing; that it ran tells.
+
+    :param units: of the references, by key
+    """
     values: dict[str, dict[str, list[float]]] = {}
     last: dict[str, Mapping[str, str]] = {}
     for row in rows:
-        values.setdefault(row["key"], {}).setdefault(row["session"], []).append(row["value"])
+        if row["verdict"] in JUDGED and row["unit"] == units[row["key"]]:
+            values.setdefault(row["key"], {}).setdefault(row["session"], []).append(row["value"])
         last[row["key"]] = {fact: row[fact] for fact in ageing.NIGHT}
-    for key, nights in values.items():
-        yield key, Nights([statistics.median(each) for each in nights.values()], last[key])
+    for key, facts in last.items():
+        nights = values.get(key, {}).values()
+        yield key, Nights([statistics.median(each) for each in nights], facts)

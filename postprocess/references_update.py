@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,19 @@ from postprocess.accumulation import (
     by_program,
     different,
     differing,
+    passed,
     samples,
 )
 from postprocess.calibration import calibrate, calibrate_exactly
 from postprocess.cases import Case
 from postprocess.comparability import joint
 from postprocess.errors import UsageError
+from postprocess.formats import plural
 from postprocess.ledger import Place, Taken, place_of
 from postprocess.reference_book import read_origin
-from postprocess.references import Reference
+from postprocess.references import ENOUGH_LAUNCHES, Reference
+
+Say = Callable[[str], None]
 
 
 def refuse_mixed(launches: Sequence[Taken]) -> None:
@@ -37,21 +41,44 @@ def refuse_mixed(launches: Sequence[Taken]) -> None:
                 raise UsageError(f"{place[2]}: launches differ in {mixed}; {fix}")
 
 
+def silent(line: str) -> None:
+    """Where nobody is told."""
+
+
 def update(
-    root: Path, launches: Iterable[Taken], cases: set[Case] | None = None, only_new: bool = False
+    root: Path,
+    launches: Sequence[Taken],
+    cases: set[Case] | None = None,
+    only_new: bool = False,
+    say: Say = silent,
 ) -> list[Path]:
     """Write the references that follow from these launches below ``root``; return the files.
 
     :param cases: that may be written; None for all
     :param only_new: an automatic calibration never moves a reference that exists
+    :param say: is told of each program whose references stay although it was measured, and why
     :raises UsageError: if an existing file was measured by another method, is damaged or cannot be written.
     """
     measured = samples(launches)
     chosen = {case: each for case, each in measured.items() if cases is None or case in cases}
-    return [
-        write_place(root, place, among(chosen, place), only_new)
-        for place in sorted({place_of(case) for case in chosen})
-    ]
+    left_out = why_left_out(launches)
+    paths = []
+    for place in sorted({place_of(case) for case in chosen}):
+        path, staying = write_place(root, place, among(chosen, place), only_new)
+        paths.append(path)
+        for program, why in sorted(staying.items()):
+            say(f"{place[2]}, {program}: {left_out.get((place, program), '')}{why}")
+    return paths
+
+
+def why_left_out(launches: Iterable[Taken]) -> dict[tuple[Place, str], str]:
+    """Of each place and program how many launches do not count, and why; ``; `` follows each."""
+    found: dict[tuple[Place, str], str] = {}
+    for each in passed(launches):
+        key = each.place, each.program
+        count = plural(each.launches, "earlier launch", "es")
+        found[key] = found.get(key, "") + f"{count} left out: another {each.differing}; "
+    return found
 
 
 def among(measured: Mapping[Case, Sample], place: Place) -> dict[Case, Sample]:
@@ -59,20 +86,55 @@ def among(measured: Mapping[Case, Sample], place: Place) -> dict[Case, Sample]:
     return {case: each for case, each in measured.items() if place_of(case) == place}
 
 
-def write_place(root: Path, place: Place, measured: dict[Case, Sample], only_new: bool) -> Path:
-    """Write one reference file: new rows in the place of old ones, or beside them."""
+def write_place(
+    root: Path, place: Place, measured: dict[Case, Sample], only_new: bool
+) -> tuple[Path, dict[str, str]]:
+    """Write one reference file: new rows in the place of old ones, or beside them.
+
+    :return: the file, and why rows of a program stay that were measured, by program
+    """
     path = references.location(root, *place)
     rows = references.load(path, *place) if path.exists() else {}
     if only_new:
         measured = {case: each for case, each in measured.items() if case not in rows}
     if not measured:
-        return path
+        return path, {}
     old = read_origin(path) if rows else None
     for program, told in sorted((old or {}).get("programs", {}).items()):
         refuse_method(path, told, of_program(measured, program))
-    new = rows_of(path, measured)
-    references.write(path, (rows | new).values(), origin_of(old, rows, measured))
-    return path
+    staying = {
+        case: why
+        for case, each in measured.items()
+        if case in rows and (why := why_stays(rows[case], options_behind(old, case), each))
+    }
+    measured = {case: each for case, each in measured.items() if case not in staying}
+    if measured:
+        new = rows_of(path, measured)
+        references.write(path, (rows | new).values(), origin_of(old, rows, measured))
+    return path, {case.program: why for case, why in staying.items()}
+
+
+def why_stays(old: Reference, options: Mapping[str, Any], new: Sample) -> str:
+    """Why a reference is not replaced by what was measured now; empty if it is.
+
+    One odd launch shall not turn a reference of many into one that condemns nothing: the launches of a
+    night that differ as much are not comparable with it, which is loud. And no night has options by hand.
+
+    :param options: by hand, under which the old one was measured
+    """
+    by_hand = new.launches[-1].by_hand
+    if by_hand and not options:
+        return "the reference without options by hand stays; choose another place with --output"
+    few = old.launches >= ENOUGH_LAUNCHES > len(new.launches) and not old.exact
+    if few and (by_hand or not options):
+        return f"until there are {ENOUGH_LAUNCHES}, the old reference stays"
+    return ""
+
+
+def options_behind(origin: Mapping[str, Any] | None, case: Case) -> Mapping[str, Any]:
+    """What was set by hand for the launches behind a row, as its provenance tells; nothing, as a rule."""
+    told = (origin or {}).get("programs", {}).get(case.program)
+    return (provenance.calibration_of(told, case.key) or {}).get("options", {})
 
 
 def of_program(measured: Mapping[Case, Sample], program: str) -> dict[Case, Sample]:
@@ -90,7 +152,8 @@ def rows_of(path: Path, measured: Mapping[Case, Sample]) -> dict[Case, Reference
     try:
         found = to_references({case: each.values for case, each in measured.items()})
     except ValueError as error:
-        raise UsageError(f"{path}: {error}; nothing is written") from None
+        fix = "; calibrate --afresh leaves earlier launches out" if exact else ""
+        raise UsageError(f"{path}: {error}; nothing is written{fix}") from None
     return {each.case: replace(each, unit=measured[each.case].unit) for each in found}
 
 

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from postprocess import ledger, references_update, selftest_page
 from postprocess import selftest_rows as rows_file
+from postprocess.cases import Case
 from postprocess.desk import Desk, Request, open_desk
 from postprocess.errors import UsageError
 from postprocess.formats import duration, plural
@@ -25,7 +26,7 @@ from postprocess.progress import Progress
 from postprocess.reference_book import ReferenceBook, open_book
 from postprocess.references import ENOUGH_LAUNCHES
 from postprocess.selftest_bench import MODE, Bench, prefix_of
-from postprocess.selftest_plants import PLANTS, Plant
+from postprocess.selftest_plants import PLANTS, unknown
 from postprocess.selftest_rows import Begun, NightDone
 from postprocess.selftest_schedule import Night, schedule
 from postprocess.selftest_scores import scores
@@ -61,9 +62,7 @@ def selftest(work: WorkDirectory, request: Request, demand: Demand, progress: Pr
         begun, done = go_on(path, begin(bench, planned, demand, told))
         if done:
             progress.say(f"going on with {path}: {plural(len(done), 'night')} are done")
-        plants: list[Plant] = [PLANTS[name] for name in begun.plants]
-        nights = schedule(planned_cases(planned), plants, begun.times, begun.unchanged, begun.seed)
-        run_nights(bench, nights, done, path)
+        run_nights(bench, nights_of(begun), done, path)
     return conclude(demand.directory, progress, request.json_file)
 
 
@@ -173,6 +172,18 @@ def go_on(path: Path, asked: Begun) -> tuple[Begun, list[NightDone]]:
     return begun, done
 
 
+def nights_of(begun: Begun) -> list[Night]:
+    """All nights of a self-test, done or not.
+
+    :raises UsageError: for a plant that nobody knows, and one that slows none of its cases.
+    """
+    if strange := unknown(begun.plants):
+        raise UsageError(f"{strange[0]}: is no plant; choose from {', '.join(PLANTS)}")
+    cases = [Case.from_key(key) for key in begun.keys]
+    plants = [PLANTS[name] for name in begun.plants]
+    return schedule(cases, plants, begun.times, begun.unchanged, begun.seed)
+
+
 def run_nights(
     bench: Bench, nights: Sequence[Night], done: Sequence[NightDone], path: Path
 ) -> None:
@@ -210,10 +221,10 @@ def conclude(directory: Path, progress: Progress, json_file: Path | None = None)
     :raises UsageError: if the folder has none.
     """
     begun, nights = rows_file.read(directory / rows_file.FILE)
-    result = scores(nights)
+    result = scores(nights, begun.plants, len(nights_of(begun)))
     print(selftest_page.as_text(result), end="", flush=True)
     page = selftest_page.write(directory, begun, nights, result)
     if json_file:
         write_summary(json_file, json.loads((directory / selftest_page.JSON).read_text()))
     progress.say(f"{page}; every value: {directory / rows_file.FILE}")
-    return 1 if result.faults else 0
+    return 0 if result.passed else 1

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from postprocess import atomic
-from postprocess.formats import plural
+from postprocess.formats import plural, signed
 from postprocess.selftest_plants import PLANTS
 from postprocess.selftest_rows import Begun, NightDone
 from postprocess.selftest_scores import FLAT, PlantScore, Quiet, Scores
@@ -41,8 +41,8 @@ def cells(plant: PlantScore) -> tuple[str, ...]:
     """The numbers of one plant."""
     return (
         str(plant.plantings),
-        percent(plant.intended),
-        percent(plant.realised),
+        signed(plant.intended),
+        signed(plant.realised),
         str(plant.targets),
         f"{plant.promised:.1f}",
         str(plant.caught),
@@ -58,7 +58,7 @@ def remarks(plants: Iterable[PlantScore]) -> Iterable[str]:
     for plant in plants:
         if not plant.worked:
             yield (
-                f"{plant.name}: realised is {percent(plant.realised)} where {percent(plant.intended)} was "
+                f"{plant.name}: realised is {signed(plant.realised)} where {signed(plant.intended)} was "
                 "intended: what it missed says little of the night"
             )
         if plant.common:
@@ -69,7 +69,7 @@ def remarks(plants: Iterable[PlantScore]) -> Iterable[str]:
         if plant.name == "spikes":
             yield (
                 "spikes: the filter takes out half of them, and the rest is in the headline; the median trial "
-                f"is slower by {percent(plant.realised_median)}"
+                f"is slower by {signed(plant.realised_median)}"
             )
         if not PLANTS[plant.name].must_show:
             yield f"{plant.name}: most fresh launches are well, so that cleared is right"
@@ -108,16 +108,11 @@ def shares(quiet: Quiet) -> tuple[str, ...]:
     return (NOT_PRINTED, NOT_PRINTED, *(f"{quiet.per_thousand(each):.3g}" for each in found))
 
 
-def percent(fraction: float | None) -> str:
-    """A slowdown; a sign says which way."""
-    return NOT_PRINTED if fraction is None else f"{fraction:+.1%}"
-
-
 def as_text(scores: Scores) -> str:
     """All for a terminal."""
-    lines = [f"FAULT: {fault}" for fault in scores.faults] or [
-        "every plant that must be caught was"
-    ]
+    lines = [f"FAULT: {fault}" for fault in scores.faults]
+    lines += [f"UNFINISHED: {scores.unfinished}"] if scores.unfinished else []
+    lines = lines or ["every plant that must be caught was"]
     return "\n".join([*map(text, sheets(scores)), *lines]) + "\n"
 
 
@@ -138,9 +133,10 @@ def write(directory: Path, begun: Begun, nights: Sequence[NightDone], scores: Sc
 def markdown(begun: Begun, nights: Sequence[NightDone], scores: Scores) -> str:
     """All as Markdown."""
     done = len(nights)
-    lines = ["# Self-test: " + ("FAILED" if scores.faults else "passed"), ""]
+    word = "passed" if scores.passed else "FAILED" if scores.faults else "unfinished"
+    lines = [f"# Self-test: {word}", ""]
     lines += [f"Site {begun.site}, {done} nights, {begun.references}; seed {begun.seed}.", ""]
-    lines += [f"- {fault}" for fault in scores.faults]
+    lines += [f"- {each}" for each in (*scores.faults, scores.unfinished) if each]
     for sheet in sheets(scores):
         heads = (*sheet.labels, *sheet.columns)
         rule = ["---"] * len(sheet.labels) + ["---:"] * len(sheet.columns)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from postprocess.bands import LARGE_BYTES
 from postprocess.cases import Case
 from postprocess.planted import LIBRARY, PREFIX
 
@@ -23,7 +24,6 @@ FUNCTIONS = {
     "rightshift": ("MPI_Sendrecv",),
     "pingpong": ("MPI_Recv", "MPI_Send"),
 }
-LARGE = 10_000  #: bytes from which on the plant of one size range delays
 SPIKE = 4.0  #: a call in a spike takes five times as long
 SPIKES = 0.2  #: of all calls
 #: The filter of the papers takes out a tenth of the trials at most: 5 of 50, and 5 of 10 spikes stay.
@@ -63,7 +63,9 @@ PLANTS = {
         Plant("slower-10", "one routine 10% slower", 0.10),
         Plant("slower-20", "one routine 20% slower", 0.20),
         Plant("slower-50", "one routine 50% slower", 0.50),
-        Plant("large", f"one routine 20% slower from {LARGE} bytes on", 0.20, least=LARGE),
+        Plant(
+            "large", f"one routine 20% slower from {LARGE_BYTES} bytes on", 0.20, least=LARGE_BYTES
+        ),
         Plant("one-rank", "one routine 20% slower on one rank", 0.20, one_rank=True),
         Plant("some-launches", "one routine 50% slower in one launch in four", 0.50, launches=0.25),
         Plant(

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from postprocess.cases import Case
 from postprocess.errors import UsageError
 
 FILE = "nights.jsonl"
@@ -116,9 +117,13 @@ def read(path: Path) -> tuple[Begun, list[NightDone]]:
         ):  # of a night that was interrupted while it was written
             lines.pop()
         first, *entries = [json.loads(line) for line in lines]
+        if not all(isinstance(each, dict) for each in (first, *entries)):
+            raise ValueError("has a line that is no record")
         if first.pop("record") != "begun":
             raise ValueError("does not begin with how it was begun")
         begun = Begun(**{name: _tuple(value) for name, value in first.items()})
+        for key in begun.keys:
+            Case.from_key(key)
         return begun, list(_nights(entries))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; name the folder of a self-test") from None

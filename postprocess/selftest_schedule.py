@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from postprocess.cases import Case
+from postprocess.errors import UsageError
 from postprocess.selftest_plants import EVERYTHING, Plant, Planting, plantable
 
 
@@ -35,6 +36,7 @@ def schedule(
     nights of its own: in the same night as others it would be the one cause of theirs too.
 
     :param cases: of all environments
+    :raises UsageError: for a plant that slows none of an environment's cases
     """
     environments = sorted({case.environment for case in cases})
     planted: list[tuple[Planting, ...]] = []
@@ -64,6 +66,9 @@ def in_turns(
             name = environments[(position + shift) % len(environments)]
             seen[plant.name, name] += 1
             routines = plantable([each for each in cases if each.environment == name], plant.least)
+            if not routines:
+                fix = "choose other --plants or more --routine"
+                raise UsageError(f"{plant.name}: slows no case of {name}; {fix}")
             night.append(Planting(name, plant.name, routines[(number + position) % len(routines)]))
         nights.append(tuple(sorted(night)))
     return nights

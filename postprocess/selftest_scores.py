@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from scipy.stats import binom, poisson
 
 from postprocess.detectability import Scatter
-from postprocess.formats import plural
+from postprocess.formats import plural, signed
 from postprocess.selftest_plants import PLANTS
 from postprocess.selftest_rows import CaseNight, NightDone
+from postprocess.verdicts import JUDGED
 from postprocess.votes import repeated
 
 FLAT = (0.10, 0.05)  #: bands of the field's rule: one launch, so much above the reference
 SURE = 0.99  #: probability from which on a case is one that must be caught
 CHANCE = 0.001  #: what is less likely than this is no chance
 WORKED = 0.5  #: of the intended slowdown: with less, a plant did not work
-MEASURED = frozenset({"pass", "regressed", "cleared", "fast", "provisional"})
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class PlantScore:
     name: str
     plantings: int  #: nights and environments
     environments: tuple[str, ...]
+    delayed: int  #: targets in launches that were delayed
     intended: float  #: slowdown of the targets' headlines, as a fraction
     realised: (
         float | None
@@ -66,6 +67,11 @@ class PlantScore:
     def worked(self) -> bool:
         """Whether the targets were slower by something like what was intended."""
         return self.realised is not None and self.realised >= WORKED * self.intended
+
+    @property
+    def spared(self) -> bool:
+        """Whether chance alone may have spared every launch of a plant that delays some of them only."""
+        return not self.delayed and (1 - PLANTS[self.name].launches) ** self.plantings >= CHANCE
 
 
 @dataclass(frozen=True)
@@ -95,10 +101,20 @@ class Scores:
     unchanged: Quiet
     beside: Quiet  #: cases that were not slowed, in nights in which others were
     faults: tuple[str, ...]
+    unfinished: str = ""  #: which nights are still to come; no fault, and nothing is passed yet
+
+    @property
+    def passed(self) -> bool:
+        """Whether it came to its end and nothing is wrong."""
+        return not self.faults and not self.unfinished
 
 
-def scores(nights: Sequence[NightDone]) -> Scores:
-    """The score of these nights."""
+def scores(nights: Sequence[NightDone], names: Sequence[str], planned: int) -> Scores:
+    """The score of these nights.
+
+    :param names: of the plants that the self-test was begun with
+    :param planned: how many nights it was begun with
+    """
     usual = usual_values(nights)
     of_plants = [row for night in nights for row in night.rows if row.plant]
     plants = tuple(
@@ -108,13 +124,21 @@ def scores(nights: Sequence[NightDone]) -> Scores:
     )
     unchanged = quiet([night for night in nights if night.unchanged])
     beside = quiet([night for night in nights if not night.unchanged])
-    return Scores(plants, unchanged, beside, tuple(faults(nights, plants, unchanged)))
+    done = len({night.number for night in nights})
+    unfinished = f"only {done} of {plural(planned, 'night')} are done" if done < planned else ""
+    found = list(faults(nights, plants, unchanged))
+    found += without_effect(names, plants, bool(unfinished))
+    if not unfinished and not any(plant.sure for plant in plants):
+        found.append(
+            f"nothing was planted that these bands catch with {SURE:.0%}: nothing is proven"
+        )
+    return Scores(plants, unchanged, beside, tuple(found), unfinished)
 
 
 def judged(rows: Iterable[CaseNight]) -> list[CaseNight]:
     """Those that a value was measured of and held against a reference."""
     return [
-        row for row in rows if row.verdict in MEASURED and row.value and row.reference and row.upper
+        row for row in rows if row.verdict in JUDGED and row.value and row.reference and row.upper
     ]
 
 
@@ -157,6 +181,7 @@ def plant_score(
         name=name,
         plantings=len(places),
         environments=tuple(sorted({environment for _, environment in places})),
+        delayed=len(delayed),
         intended=plant.intended,
         realised=slower(delayed, usual),
         realised_median=slower(delayed, usual, of_medians=True),
@@ -258,7 +283,7 @@ def faults(
     nights: Sequence[NightDone], plants: Sequence[PlantScore], unchanged: Quiet
 ) -> Iterable[str]:
     """What must not be, one line each."""
-    lost = [row for night in nights for row in night.rows if row.verdict not in MEASURED]
+    lost = [row for night in nights for row in night.rows if row.verdict not in JUDGED]
     if lost:
         what = f"{lost[0].key}: {lost[0].verdict}"
         yield f"{plural(len(lost), 'result')} of a case in a night are none: {what}"
@@ -271,13 +296,27 @@ def faults(
     sure, missed = sum(plant.sure for plant in plants), sum(plant.sure_missed for plant in plants)
     if too_many(missed, sure) and not any(too_many(p.sure_missed, p.sure) for p in plants):
         yield f"{missed} of {sure} cases of all plants were missed that these bands catch with {SURE:.0%}"
-    if not sure:
-        yield f"nothing was planted that these bands catch with {SURE:.0%}: nothing is proven"
     if poisson.sf(unchanged.regressed - 1, unchanged.regressed_predicted) < CHANCE:
         yield (
             f"unchanged nights: {plural(unchanged.regressed, 'case')} were called regressed, and "
             f"{unchanged.regressed_predicted:.2g} were predicted"
         )
+
+
+def without_effect(
+    names: Sequence[str], plants: Sequence[PlantScore], unfinished: bool
+) -> Iterator[str]:
+    """The plants that proved nothing: what slows nothing is missed by right, whatever judges it."""
+    scored = {plant.name: plant for plant in plants}
+    for name in names:
+        plant = scored.get(name)
+        if plant is None or plant.realised is None:
+            if unfinished or (plant and plant.spared):
+                continue  # what tells is still to come, or chance has it that nothing does
+            why = "no unchanged night has a case that it delayed" if plant else "no night has it"
+            yield f"{name}: nothing tells whether it worked: {why}"
+        elif not plant.worked:
+            yield f"{name}: did not work: {signed(plant.realised)} where {signed(plant.intended)} was intended"
 
 
 def too_many(missed: int, sure: int) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 from launch_samples import CASES, PLACE
 
+from postprocess import provenance
 from postprocess.cases import Case
 from postprocess.ledger import Taken
 
@@ -47,3 +48,9 @@ def launch(
         "units": {case.key: "s" for case in values},
     }
     return Taken(**known | changes)
+
+
+def launches_behind(told: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    """Session, end and hosts of each launch behind a case, from what a provenance tells of its program."""
+    calibration = provenance.calibration_of(told, key) or {}
+    return next(some["launches"] for some in calibration["series"] if key in some["headlines"])

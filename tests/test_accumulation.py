@@ -22,12 +22,10 @@ def test_launches_of_several_days_add_up():
     ("changes", "name"),
     [
         ({"facts": {"source_hash": "other"}}, "source_hash"),
-        ({"facts": {"spec": "mpicost/abc"}}, "spec"),
         ({"facts": {"method": METHOD | {"cpu_model": "another"}}}, "cpu_model"),
         ({"facts": {"method": METHOD | {"trials": 5}}}, "trials"),
         ({"circumstances": {"binding": {"2x2": "2 ranks of 1 CPU"}, "caches": "L2"}}, "caches"),
         ({"circumstances": {"binding": {"2x2": "2 ranks of 2 CPUs"}, "caches": "L1"}}, "binding"),
-        ({"by_hand": {"oversubscribe": True}}, "options"),
     ],
     ids=lambda each: each if isinstance(each, str) else "",
 )
@@ -39,7 +37,8 @@ def test_launches_of_something_else_do_not_count(changes, name: str):
 
 
 def test_what_cannot_change_a_time_does_not_part_launches():
-    there = launch(1.0, 1, facts={"mpi_library": "MPICH at /a/path"}, machine={"host": "login2"})
+    facts = {"mpi_library": "MPICH at /a/path", "spec": "mpicost/another-hash"}
+    there = launch(1.0, 1, facts=facts, machine={"host": "login2"})
     assert samples([there, launch(2.0, 2)])[CASES[0]].values == [1.0, 2.0]
 
 
@@ -49,17 +48,19 @@ def test_a_layout_has_a_binding_of_its_own():
     assert current(some) == some
 
 
-def test_what_begins_afresh_forgets_earlier_launches_of_its_cases_alone():
-    new = launch(2.0, 2, cases=CASES[:1], afresh=True)
-    later = launch(3.0, 3)
-    found = samples([launch(1.0, 1), new, later])
-    assert found[CASES[0]].values == [2.0, 3.0]
-    assert found[CASES[1]].values == [1.0, 3.0]
+@pytest.mark.parametrize("by_hand", [{"oversubscribe": True}, {"set_env": {"A": "1"}}], ids=str)
+def test_options_by_hand_count_only_where_nothing_was_measured_without(by_hand):
+    otherwise = {"binding": {"2x2": "2 ranks of 2 CPUs"}, "caches": "L1"}
+    odd = launch(9.0, 9, by_hand=by_hand, circumstances=otherwise)
+    assert samples([launch(1.0, 1), odd])[CASES[0]].values == [1.0]
+    assert samples([odd])[CASES[0]].values == [9.0]
+    (left,) = passed([launch(1.0, 1), odd])
+    assert (left.launches, "options" in left.differing) == (1, True)
 
 
-def test_simulated_time_is_that_of_the_last_session():
-    some = [launch(1.0, 1, exact=True), launch(2.0, 2, exact=True)]
-    assert samples(some)[CASES[0]].values == [2.0]
+def test_simulated_time_adds_up_over_sessions():
+    some = [launch(1.0, day, exact=True) for day in (1, 2)]
+    assert samples(some)[CASES[0]].values == [1.0, 1.0]
 
 
 @given(st.permutations(range(1, 7)))

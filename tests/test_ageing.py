@@ -18,7 +18,7 @@ from postprocess.reference_book import read_origin
 from postprocess.references import load
 from postprocess.references_update import update
 from postprocess.store import Row
-from postprocess.verdicts import Verdict
+from postprocess.verdicts import JUDGED, Verdict
 from postprocess.workdir import WorkDirectory
 from site_configs.machine import firmware
 
@@ -150,10 +150,11 @@ def work(tmp_path: Path, path: Path, monkeypatch) -> WorkDirectory:
     return made
 
 
-def night(work: WorkDirectory, day: int, value: float, mode: str = "nightly") -> None:
+def night(work: WorkDirectory, day: int, value: float, mode: str = "nightly", **other) -> None:
     name = f"202612{day:02d}T010000Z-1"
     started = f"2026-12-{day:02d}T01:00:00Z"
-    row = Row(name, started, 1, CASES[0], Verdict.PASS, value=value, mode=mode, **LIBRARY)
+    told = {"verdict": Verdict.PASS, **LIBRARY} | other
+    row = Row(name, started, 1, CASES[0], value=value, mode=mode, **told)
     store.write_session(work.store / f"{name}{store.SUFFIX}", [row])
 
 
@@ -170,6 +171,23 @@ def test_the_command_asks_the_store_of_nights(work: WorkDirectory, tmp_path: Pat
     assert "1 stale; ./plumbline calibrate" in capsys.readouterr().out
     told = json.loads(report.read_text())
     assert told["stale"] == 1 and told["findings"][0]["what"] == "one-sided"
+
+
+@pytest.mark.parametrize(
+    "other", [{"unit": "MB/s"}, *({"verdict": each} for each in Verdict if each not in JUDGED)]
+)
+def test_what_was_not_judged_or_is_in_another_unit_is_no_night(work: WorkDirectory, other):
+    for day in range(1, 16):
+        night(work, day, 1.03, **other)
+    assert references_age.age(work, "local", None, Progress()) == 0
+
+
+def test_a_night_with_another_library_is_not_judged_and_tells_that_it_is_another(
+    work: WorkDirectory, capsys
+):
+    night(work, 1, 1.03, verdict=Verdict.NOT_COMPARABLE, mpi_library="MPICH Version: 6")
+    assert references_age.age(work, "local", None, Progress()) == 1
+    assert "is 'MPICH Version: 6' in the last night" in capsys.readouterr().out
 
 
 def test_without_a_store_the_rest_is_said(work: WorkDirectory, monkeypatch):

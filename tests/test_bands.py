@@ -16,7 +16,7 @@ from postprocess.bands import SLOW_ALPHA, Band, band, condemns, to_reframe
 from postprocess.calibration import calibrate
 from postprocess.cases import Case
 from postprocess.references import Reference
-from postprocess.units import MEGABYTES
+from postprocess.units import MEGABYTES, slowdown
 
 CENTERS = st.floats(min_value=1e-9, max_value=1e3)
 SPREADS = st.floats(min_value=0.0, max_value=3.0)
@@ -78,7 +78,7 @@ def test_limits_agree_with_the_formula(launches):
 @given(CENTERS, SPREADS, st.integers(min_value=1, max_value=100))
 def test_the_center_lies_inside_finite_limits(center, spread, launches):
     limits = band(reference(center, spread, launches))
-    assert 0 <= limits.lower < center < limits.upper < math.inf
+    assert 0 < limits.lower < center < limits.upper < math.inf
     assert limits.provisional == (launches < 10)
 
 
@@ -165,7 +165,8 @@ def test_provisional_is_wider(spread):
 def test_two_launches_that_differ_assert_next_to_nothing_but_stay_finite():
     limits = band(reference(1e-6, 100.0, 2))
     assert 1e100 < limits.upper < math.inf
-    assert limits.lower == 0.0
+    assert 0 < limits.lower < 1e-100
+    assert slowdown(limits.lower, 100.0, MEGABYTES) < math.inf  # how slow a rate at its limit is
 
 
 # ---------------------------------------------------------------- coverage

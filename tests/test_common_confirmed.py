@@ -26,7 +26,7 @@ from postprocess.reference_book import ReferenceBook
 from postprocess.reframe_driver import Selection
 from postprocess.second_look import AGAIN
 from postprocess.store import StoreError
-from postprocess.verdicts import COMMON_CAUSE, CaseResult, Verdict
+from postprocess.verdicts import COMMON_CAUSE, JUDGED, CaseResult, Verdict
 from postprocess.votes import PASSES
 
 SITE = Selection(Path("site_configs/local.py"))
@@ -152,17 +152,20 @@ def test_the_cases_of_a_cause_are_folded_behind_the_first_few():
 # --- since when ---
 
 
-def told_by(nights: Sequence[tuple[str, float, str]], cause: CommonCause, mode="nightly"):
+def told_by(nights: Sequence[tuple[str, float, str]], cause: CommonCause, **other: str):
     """A history in which all cases of a cause were so many times as slow as their references."""
     rows = [
         {
             "session": started,
             "started_utc": f"{started}T01:00:00Z",
-            "mode": mode,
+            "mode": "nightly",
             "key": each.case.key,
+            "verdict": "pass",
             "value": factor * each.result.reference,
+            "unit": "s",
             "hosts": hosts,
         }
+        | other
         for started, factor, hosts in nights
         for each in cause.members
     ]
@@ -199,8 +202,17 @@ def test_history_says_since_when(cause: CommonCause, nights, words: str):
     assert since(cause, told_by(nights, cause)) == words
 
 
-def test_what_was_no_night_says_nothing(cause: CommonCause):
-    assert since(cause, told_by([("2026-11-18", 1.0, "n1")], cause, "calibrate")) == ""
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"mode": "calibrate"},
+        {"unit": "MB/s"},
+        *({"verdict": str(v)} for v in Verdict if v not in JUDGED),
+    ],
+)
+def test_what_was_no_night_or_not_judged_or_in_another_unit_says_nothing(cause: CommonCause, other):
+    assert since(cause, told_by([("2026-11-18", 1.0, "n1")], cause)) != ""
+    assert since(cause, told_by([("2026-11-18", 1.0, "n1")], cause, **other)) == ""
 
 
 def test_a_night_with_few_of_the_cases_says_nothing(cause: CommonCause):

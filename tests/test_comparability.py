@@ -10,7 +10,6 @@ from postprocess.comparability import (
     cpus_of,
     flags_of,
     joint,
-    joint_circumstances,
     library_identity,
 )
 
@@ -80,8 +79,16 @@ def test_who_built_an_open_mpi_does_not_matter():
 
 def test_flags_without_what_changes_no_instruction():
     assert flags_of("-g -O3 -Wall -I/usr/include -isystem /opt/x -std=c11") == "-O3 -std=c11"
+    assert flags_of("-g3 -ggdb -gdwarf-4 -gsplit-dwarf -Wno-unused -Wl,-rpath,/opt/x") == ""
     assert flags_of("-O3") != flags_of("-O2")
     assert flags_of("-O2 -O3") != flags_of("-O3 -O2")
+
+
+@pytest.mark.parametrize(
+    "flag", ["-gpu=cc80", "-Wa,-mno-x", "-Wp,-DX", "-Wl,-O1", "-gcc-name=gcc-13", "-gline"]
+)
+def test_flags_that_change_code_are_kept_whatever_they_look_like(flag: str):
+    assert flags_of(f"-O3 {flag}") == f"-O3 {flag}"
 
 
 @pytest.mark.parametrize(
@@ -117,7 +124,8 @@ def test_what_is_cosmetic_is_no_condition():
 
 
 def test_a_calibration_has_the_bindings_of_all_its_layouts():
-    found = joint_circumstances([run("0", "1"), run("0-3", "0-3", "0-3", "0-3")])
+    two, four = (circumstances_of(run(*cpus)) for cpus in (["0", "1"], ["0-3"] * 4))
+    found = joint(two, four)
     assert found["binding"] == {
         "2x2": "2 ranks of 1 CPU",
         "4x4": "4 ranks of 4 CPUs shared by 4",
@@ -135,4 +143,4 @@ def test_a_calibration_has_the_bindings_of_all_its_layouts():
 )
 def test_launches_under_other_conditions_make_no_calibration(other, name):
     with pytest.raises(ValueError, match=name):
-        joint_circumstances([run("0", "1"), other])
+        joint(circumstances_of(run("0", "1")), circumstances_of(other))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,9 @@ def test_an_expectation_of_another_system_says_nothing(tmp_path: Path):
         ({"routine": "bcast|barrier"}, "routine: 'bcast|barrier' is no pattern"),
         ({"routine": "*"}, "fits every case"),
         ({"routine": "**"}, "fits every case"),
+        ({"routine": "?*"}, "fits every case"),
+        ({"routine": "*", "partition": "*?", "processes": "?"}, "fits every case"),
+        ({"verdicts": "regressed,incorrect"}, "verdicts: 'incorrect': choose from regressed"),
     ],
 )
 def test_a_row_with_a_fault_stops_the_session_in_one_line(tmp_path: Path, row, fault):
@@ -180,8 +184,42 @@ def test_lint_names_what_expired_and_what_fits_no_case(tmp_path: Path):
     assert "no case with a reference" in expected.lint(path, TODAY, [case("barrier", 0)])[0]
 
 
-def test_every_failing_verdict_can_be_expected_and_no_other():
-    assert set(expected.VERDICTS.values()) == set(Verdict) - HEALTHY
+def test_every_failing_verdict_but_wrong_data_can_be_expected_and_no_other():
+    assert set(expected.VERDICTS.values()) == set(Verdict) - HEALTHY - {Verdict.INCORRECT}
+
+
+@pytest.mark.parametrize("verdict", [Verdict.INCOMPLETE, Verdict.CRASHED, Verdict.TIMEOUT])
+def test_a_session_that_measured_nothing_fails_whatever_is_expected(tmp_path: Path, verdict):
+    path = written(tmp_path, {"verdicts": str(verdict), "factor": "-"})
+    lost = excused(path, replace(slow(verdict=verdict), value=None))
+    assert lost.expected
+    assert exit_status([lost], strict=False) == 1
+    assert exit_status([lost, CaseResult(case(), Verdict.SKIPPED)], strict=False) == 1
+    assert exit_status([lost, CaseResult(case(), Verdict.PASS)], strict=False) == 0
+
+
+def test_the_day_is_that_of_utc(tmp_path: Path, monkeypatch):
+    """An hour before midnight UTC it is tomorrow already in the east."""
+    monkeypatch.setattr(expected, "datetime", Late)
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        farthest = Late.now(timezone.utc).date() + timedelta(days=MOST_DAYS)
+        assert expected.parse(written(tmp_path, {"expires": str(farthest)}))[1] == []
+        too_far = str(farthest + timedelta(days=1))
+        (problem,) = expected.parse(written(tmp_path, {"expires": too_far}))[1]
+        assert "more than 400 days ahead" in problem
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+class Late(datetime):
+    """A clock an hour before midnight, UTC."""
+
+    @classmethod
+    def now(cls, tz=None):
+        return datetime(2031, 11, 22, 23, tzinfo=timezone.utc).astimezone(tz)
 
 
 def summary_of_expected(strict: bool):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -16,6 +17,7 @@ from store_samples import Site, session_name
 from test_store import LOST, ROW
 
 from postprocess.command_line import main
+from postprocess.export import output
 from postprocess.store import SCHEMA, read_sessions, write_session
 
 ROOT = Path(__file__).parents[1]
@@ -124,6 +126,35 @@ def test_what_is_wrong_is_one_line_and_no_file(folder, tmp_path, capfd):
     assert f"{path.name}: is damaged" in refused(folder, capfd, *output)
     assert target.read_text() == "of yesterday"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["home", "x.csv"]
+
+
+@pytest.mark.parametrize("name", [".", "", "folder"])
+def test_a_folder_is_refused_before_anything_is_read(tmp_path, capfd, monkeypatch, name):
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert "is a folder; name a file" in refused(tmp_path / "no" / "store", capfd, "--output", name)
+
+
+def test_a_link_stays_and_its_file_is_replaced(folder, tmp_path):
+    link, target = tmp_path / "link.csv", tmp_path / "real.csv"
+    link.symlink_to(target)
+    for _ in range(2):  # a link to nothing, and to a file
+        assert export(folder, "--output", str(link)) == 0
+        assert link.is_symlink() and len(rows(target.read_bytes().decode())) == 42
+
+
+def test_a_pipe_is_written_to_and_stays(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with output(pipe) as stream:
+            stream.write(b"rows")
+        assert os.read(reader, 10) == b"rows"
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+    assert [each.name for each in tmp_path.iterdir()] == ["pipe"]
 
 
 def test_a_reader_that_goes_away_is_no_fault_of_ours(folder):

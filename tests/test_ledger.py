@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from launch_samples import CASES, finished, headline, leave, planned
-from ledger_samples import launch
+from ledger_samples import METHOD, launch
 
 from postprocess import ledger
 from postprocess.errors import UsageError
@@ -27,7 +27,7 @@ def interrupted(work: Path, name: str = "20261101T010000Z-1") -> Path:
 
 
 def test_what_is_kept_is_read_back(tmp_path: Path):
-    some = [launch(1.5, 2), launch(2.5, 1, afresh=True, by_hand={"oversubscribe": True})]
+    some = [launch(1.5, 2), launch(2.5, 1, by_hand={"oversubscribe": True})]
     keep(tmp_path, "a", some[:1])
     keep(tmp_path, "b", some[1:])
     assert read(tmp_path) == some[::-1]
@@ -48,6 +48,44 @@ def test_launches_are_gathered_once(tmp_path: Path):
     interrupted(tmp_path)
     assert gather(tmp_path) and gather(tmp_path) == []
     assert len(read(tmp_path)) == 1
+
+
+def test_what_begins_afresh_forgets_earlier_launches_of_its_cases_alone(tmp_path: Path):
+    """Those that it meant to measure, whether or not it did."""
+    for day, cases, afresh in ((1, CASES, []), (2, CASES[:1], CASES[:2]), (3, CASES[2:3], [])):
+        one = launch(float(day), day, cases=cases)
+        keep(tmp_path, one.session, [one], afresh)
+    found = [pair for each in read(tmp_path) for pair in each.values.items()]
+    assert sorted(found) == sorted(
+        [(CASES[0].key, 2.0), (CASES[2].key, 1.0), (CASES[2].key, 3.0), (CASES[3].key, 1.0)]
+    )
+
+
+def test_an_interrupted_calibration_had_begun_afresh_too(tmp_path: Path):
+    one = launch(1.0, 1, "20261031T010000Z-1")
+    keep(tmp_path, one.session, [one])
+    directory = interrupted(tmp_path)
+    open_calibration(directory, {}, False, True)
+    gather(tmp_path)
+    assert {each.session for each in read(tmp_path)} == {directory.name}
+
+
+def test_simulated_time_is_not_gathered(tmp_path: Path):
+    """ReFrame asks it for a proof that no file keeps."""
+    directory = tmp_path / "sessions" / "a"
+    finished(directory, exact=True)
+    open_calibration(directory, {}, False, False)
+    assert gather(tmp_path) == [] and read(tmp_path) == []
+
+
+@pytest.mark.parametrize("set_env", [{"mpich-5_0_2": "x"}, {"mpich-5_0_2": {"A": 1}}, "x"], ids=str)
+def test_a_damaged_marker_is_told_and_stops_nobody(tmp_path: Path, set_env):
+    directory = interrupted(tmp_path)
+    marker = {"set_env": set_env, "oversubscribe": False, "afresh": False}
+    (directory / OPENED).write_text(json.dumps(marker))
+    (line,) = gather(tmp_path)
+    assert f"{directory / OPENED}: set_env" in line and "remove it" in line
+    assert gather(tmp_path) == [] and read(tmp_path) == []
 
 
 def test_a_session_that_was_no_calibration_is_left_alone(tmp_path: Path):
@@ -79,6 +117,12 @@ def test_a_damaged_session_is_told_and_stops_nobody(tmp_path: Path, file: str):
         ("place", ["a", "b", "c"]),
         ("program", "osu"),
         ("place", []),
+        ("facts", {"version": "1", "mpi_library": "m"}),
+        ("facts", {"version": "1", "mpi_library": "m", "method": "x"}),
+        ("facts", {"mpi_library": "m", "method": METHOD}),
+        ("circumstances", {"binding": "x"}),
+        ("machine", {}),
+        ("units", {case.key: "parsec" for case in CASES}),
     ],
 )
 def test_a_damaged_ledger_is_refused(tmp_path: Path, key: str, value):
@@ -86,6 +130,14 @@ def test_a_damaged_ledger_is_refused(tmp_path: Path, key: str, value):
     data = json.loads(path.read_text())
     data["launches"][0][key] = value
     path.write_text(json.dumps(data))
+    with pytest.raises(UsageError, match=r"a\.json: .*is damaged; move it away"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(("key", "value"), [("launches", ["x"]), ("afresh", ["x"]), ("afresh", 1)])
+def test_a_damaged_session_of_the_ledger_is_refused(tmp_path: Path, key: str, value):
+    path = keep(tmp_path, "a", [launch()])
+    path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
     with pytest.raises(UsageError, match=r"a\.json: .*is damaged; move it away"):
         read(tmp_path)
 

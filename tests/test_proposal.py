@@ -70,6 +70,19 @@ def test_a_slowdown_beyond_the_old_band_is_marked_and_comes_first(stored: Path):
     assert any(line.startswith("  WARNING: a slowdown is absorbed in 1 case") for line in lines)
 
 
+@pytest.mark.parametrize("launches", [1, 5])
+def test_a_slowdown_is_seen_against_a_provisional_reference_too(tmp_path: Path, launches: int):
+    (path,) = update(tmp_path, days()[:launches])
+    assert ABSORBS in changes(days(1.3), path)[CASES[0]].marks
+    assert ABSORBS not in changes(days(1.02), path)[CASES[0]].marks
+
+
+def test_options_by_hand_are_named():
+    by_hand = {"oversubscribe": True, "set_env": {"A": "1"}}
+    marks = changes(days(by_hand=by_hand), None)[CASES[0]].marks
+    assert "options by hand, which no night has: oversubscribe, A=1" in marks
+
+
 def test_a_launch_far_off_is_named_with_its_session_and_hosts():
     found = changes(days(noise=[*NOISE[:-1], 12.0]), None)[CASES[0]]
     assert found.marks[0] == (

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from launch_samples import CASES, origin_of
-from ledger_samples import METHOD, launch
+from ledger_samples import METHOD, launch, launches_behind
 
 from postprocess import provenance, references
 from postprocess.references import Reference
@@ -40,7 +40,7 @@ def test_each_row_keeps_its_own_provenance(written):
     assert (first["mpi_library"], first["compiler"]) == ("MPICH Version: 5.0.2", "gcc 12.2.0")
     assert (last["mpi_library"], last["compiler"]) == ("MPICH Version: 5.1", "gcc 13.1.0")
     assert (first["date_utc"][:10], last["date_utc"][:10]) == ("2026-11-02", "2026-11-09")
-    assert [each["session"][:8] for each in provenance.launches_of(entry, KEYS[1])] == [
+    assert [each["session"][:8] for each in launches_behind(entry, KEYS[1])] == [
         "20261101",
         "20261102",
     ]

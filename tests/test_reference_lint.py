@@ -168,4 +168,6 @@ def test_launches_that_differ_by_more_than_ten_are_a_fault_where_they_are_enough
     case = sorted(CASES)[0]
     noisy = Reference(case, 1e-6, spread=math.log(11), launches=launches)
     found = [said for _, said in reference_lint.implausible({case: noisy})]
-    assert found == (["spread: launches differ by a factor of 11; calibrate again"] if absurd else [])
+    assert found == (
+        ["spread: launches differ by a factor of 11; calibrate again"] if absurd else []
+    )

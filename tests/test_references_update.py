@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from benchmark_samples import BUILD, METHOD, measured
 from launch_samples import CASES, PLACE, finished, headline
+from ledger_samples import launch, launches_behind
 
 from postprocess import provenance, references, references_update
 from postprocess.errors import UsageError
@@ -127,7 +128,7 @@ def test_rows_that_were_not_measured_stay(tmp_path: Path):
     for case in CASES:
         by = "a" if case in CASES[:2] else "b"
         assert provenance.calibration_of(entry, case.key)["sessions"] == [by]
-        assert {each["session"] for each in provenance.launches_of(entry, case.key)} == {by}
+        assert {each["session"] for each in launches_behind(entry, case.key)} == {by}
 
 
 def test_a_calibration_that_was_asked_for_moves_rows(tmp_path: Path):
@@ -137,6 +138,57 @@ def test_a_calibration_that_was_asked_for_moves_rows(tmp_path: Path):
     update(root, session("b"), launches(tmp_path / "b", 2.0), only=None)
     for case, reference in stored(path).items():
         assert reference.center == pytest.approx(2 * before[case].center)
+
+
+def many(number: int = 20, value: float = 1.0, first: int = 1, **changes: Any) -> list:
+    """Launches of so many days."""
+    return [launch(value, day, **changes) for day in range(first, first + number)]
+
+
+CACHES = {"binding": {"2x2": "2 ranks of 1 CPU"}, "caches": "of another node"}
+BY_HAND = {"oversubscribe": True}
+
+
+def after(root: Path, old: list, new: list) -> tuple[dict, list[str]]:
+    """What stands in a file after two calibrations, and what was said in the second."""
+    said: list[str] = []
+    references_update.update(root, old)
+    (path,) = references_update.update(root, old + new, say=said.append)
+    assert references.lint(path) == []
+    return stored(path), said
+
+
+def test_few_odd_launches_do_not_replace_a_reference_of_many(tmp_path: Path):
+    found, said = after(tmp_path, many(), many(9, 2.0, 21, circumstances=CACHES))
+    assert {(each.launches, each.center) for each in found.values()} == {(20, 1.0)}
+    assert said == [
+        "mpich-5_0_2, mpicost: 20 earlier launches left out: another caches; until there are 10, "
+        "the old reference stays"
+    ]
+
+
+@pytest.mark.parametrize(("before", "later"), [(20, 10), (9, 1)])
+def test_a_reference_is_replaced_by_as_many_as_are_enough_or_where_it_was_provisional(
+    tmp_path: Path, before: int, later: int
+):
+    found, said = after(tmp_path, many(before), many(later, 2.0, 21, circumstances=CACHES))
+    assert {each.launches for each in found.values()} == {later} and said == []
+
+
+def test_options_by_hand_never_replace_a_reference_without(tmp_path: Path):
+    references_update.update(tmp_path, many(1))
+    said: list[str] = []
+    (path,) = references_update.update(tmp_path, many(25, 2.0, by_hand=BY_HAND), say=said.append)
+    assert {each.launches for each in stored(path).values()} == {1}
+    assert said == [
+        "mpich-5_0_2, mpicost: the reference without options by hand stays; choose another place "
+        "with --output"
+    ]
+
+
+def test_what_was_measured_with_options_by_hand_gives_way_to_a_launch_without(tmp_path: Path):
+    found, said = after(tmp_path, many(20, 2.0, by_hand=BY_HAND), many(1, 1.0, 21))
+    assert {(each.launches, each.center) for each in found.values()} == {(1, 1.0)} and said == []
 
 
 def test_an_automatic_calibration_never_moves_a_row_even_if_told_to(tmp_path: Path):
@@ -218,7 +270,7 @@ def test_a_damaged_file_is_refused_and_not_overwritten(tmp_path: Path):
 
 def test_simulated_time_that_does_not_repeat_makes_no_reference(tmp_path: Path):
     done = launches(tmp_path, 1.0, 2.0, exact=True)
-    with pytest.raises(UsageError, match=r"simulated time does not repeat.*nothing is written"):
+    with pytest.raises(UsageError, match=r"not repeat.*nothing is written; calibrate --afresh"):
         update(tmp_path / "references", session(), done, only=None)
     assert not list(tmp_path.rglob("*.tsv"))
 

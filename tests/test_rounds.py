@@ -12,6 +12,7 @@ from launch_samples import CASES, planned
 from ledger_samples import launch
 
 from postprocess.calibrating import Done, calibrate_all
+from postprocess.ledger import remembered
 from postprocess.progress import Progress
 from postprocess.reframe_driver import Selection
 from postprocess.rounds import Demand, rounds
@@ -27,33 +28,39 @@ SELECTION = Selection(Path("site.py"))
 class Machine:
     """Runs launches; each family may fail so many times first."""
 
-    def __init__(self, fails: dict[str, int] | None = None, facts: dict | None = None):
+    def __init__(self, fails: dict[str, int] | None = None, exact: bool = False):
         self.ledger: list = []
         self.passes: list[tuple[tuple[str, ...], int]] = []
         self.fails = fails or {}
-        self.facts = facts
+        self.facts: dict = {}
+        self.exact = exact
+        self.begun: dict[str, str] = {}
 
     def run(self, selection: Selection, afresh: bool) -> Done:
         names = tuple(selection.environments) or ("mpich-5_0_2", OTHER)
         self.passes.append((names, selection.launches))
         new, unwell = [], set()
+        session = f"s{len(self.passes):03d}"
         for each in (each for each in PLAN if each.environment in names):
+            if afresh:
+                self.begun |= {case.key: session for case in each.cases}
             for _ in range(selection.launches):
                 if self.fails.get(each.environment, 0) > 0:
                     self.fails[each.environment] -= 1
                     unwell.add(("local:cpu", each.environment, "mpicost"))
                     continue
                 place = ("local", "cpu", each.environment)
-                session = f"s{len(self.passes):03d}"
-                one = launch(1.0, 1, session, each.cases, place=place, facts=self.facts)
-                new.append(replace(one, afresh=afresh))
+                more = {"place": place, "facts": self.facts, "exact": self.exact}
+                new.append(launch(1.0, 1, session, each.cases, **more))
         self.ledger += new
         return Done(new, unwell)
 
     def calibrate(self, **demand) -> int:
         progress = Progress()
-        read = lambda: self.ledger  # noqa: E731
-        return calibrate_all(PLAN, SELECTION, Demand(**demand), read, self.run, progress)
+        return calibrate_all(PLAN, SELECTION, Demand(**demand), self.read, self.run, progress)
+
+    def read(self) -> list:
+        return remembered(self.ledger, self.begun)
 
     def count(self, name: str) -> int:
         return sum(each.place[2] == name for each in self.ledger)
@@ -108,12 +115,52 @@ def test_what_always_fails_ends_and_is_told(capsys):
     assert f"{OTHER}, mpicost: 0 of 3 launches; the same command again" in capsys.readouterr().out
 
 
+def test_what_fails_is_tried_once_more_with_a_single_launch():
+    machine = Machine({OTHER: 3})
+    assert machine.calibrate(launches=3) == 0
+    assert machine.passes[1:] == [((OTHER,), 1), ((OTHER,), 2)]
+    machine = Machine({OTHER: 10**6})
+    assert machine.calibrate(launches=3) == 1
+    assert machine.passes[1:] == [((OTHER,), 1)]
+
+
+def test_simulated_time_of_several_sessions_comes_to_an_end():
+    machine = Machine({OTHER: 1}, exact=True)
+    assert machine.calibrate(launches=3) == 0
+    assert machine.count(OTHER) == 3
+
+
+def test_what_never_adds_up_ends():
+    """Such as sessions that land on nodes of two kinds in turn."""
+    machine = Machine({OTHER: 1})
+    run = machine.run
+
+    def elsewhere(selection: Selection, afresh: bool) -> Done:
+        machine.facts = {"source_hash": str(len(machine.passes))}
+        return run(selection, afresh)
+
+    machine.run = elsewhere  # type: ignore[method-assign]
+    assert machine.calibrate(launches=3) == 1
+    assert len(machine.passes) <= 4
+
+
 def test_afresh_takes_all_again():
     machine = Machine()
     machine.calibrate(launches=3)
     assert machine.calibrate(launches=3, afresh=True) == 0
     assert machine.count(OTHER) == 6
-    assert sum(each.afresh for each in machine.ledger) == 6
+    assert len(machine.read()) == 6
+
+
+@pytest.mark.parametrize("fails", [1, 3])
+def test_afresh_forgets_what_failed_in_its_first_pass_too(fails: int):
+    machine = Machine()
+    machine.calibrate(launches=3)
+    machine.fails = {OTHER: fails}
+    assert machine.calibrate(launches=3, afresh=True) == 0
+    assert [each.session for each in machine.read() if each.place[2] == OTHER] == (
+        ["s002", "s002", "s003"] if fails == 1 else ["s003", "s004", "s004"]
+    )
 
 
 @pytest.mark.parametrize("per_node", [[1, 2], []])

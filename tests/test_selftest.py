@@ -14,17 +14,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from launch_samples import case as a_case
+from rich.console import Console
 from workshop import ROOT
 
 from postprocess import selftest_page, selftest_rows
+from postprocess.bands import LARGE_BYTES
 from postprocess.cases import Case
 from postprocess.common_shift import COMMON_CASES
 from postprocess.controls import CONTROLS
 from postprocess.errors import UsageError
-from postprocess.selftest import QUICK, go_on
+from postprocess.progress import Progress
+from postprocess.selftest import QUICK, conclude, go_on, nights_of
 from postprocess.selftest_plants import (
     FUNCTIONS,
-    LARGE,
     PLANTS,
     Planting,
     functions,
@@ -33,7 +35,7 @@ from postprocess.selftest_plants import (
 )
 from postprocess.selftest_rows import Begun, CaseNight, NightDone
 from postprocess.selftest_schedule import schedule
-from postprocess.selftest_scores import CHANCE, SURE, condemned, scores, too_many
+from postprocess.selftest_scores import CHANCE, SURE, Scores, condemned, scores, too_many
 
 SIZES = {
     "barrier": [0],
@@ -103,7 +105,7 @@ def test_the_library_is_told_what_is_planted(name: str):
     assert float(told["PLUMBLINE_DELAY_LAUNCHES"]) == plant.launches
     assert float(told["PLUMBLINE_DELAY_CALLS"]) == plant.calls
     assert told["PLUMBLINE_DELAY_ROUTINES"] == ("all" if plant.everything else "MPI_Bcast")
-    assert told.get("PLUMBLINE_DELAY_LEAST") == (str(LARGE) if name == "large" else None)
+    assert told.get("PLUMBLINE_DELAY_LEAST") == (str(LARGE_BYTES) if name == "large" else None)
     assert told.get("PLUMBLINE_DELAY_RANK") == ("1" if name == "one-rank" else None)
 
 
@@ -117,7 +119,7 @@ def test_what_is_planted_in_which_words():
     assert unknown(["spikes", "x", "slower-5"]) == ["x"]
     assert PLANTS["spikes"].intended == pytest.approx(4 * 5 / 45)  # 10 of 50 trials, 5 removed
     assert [name for name, plant in PLANTS.items() if not plant.must_show] == ["some-launches"]
-    assert plantable(quick(), LARGE) == ["allreduce_sum", "alltoall", "bcast", "pingpong"]
+    assert plantable(quick(), LARGE_BYTES) == ["allreduce_sum", "alltoall", "bcast", "pingpong"]
     assert "MPI_Barrier" in FUNCTIONS["barrier"]
 
 
@@ -194,7 +196,8 @@ def night(number: int, *rows: CaseNight) -> NightDone:
     return NightDone(number, f"s{number}", 1.5, ("note",), rows)
 
 
-BEGUN = Begun("local", 7, 10, 40, ("slower-5",), ("k",), "references of the site")
+KEYS = tuple(each.key for each in quick())
+BEGUN = Begun("local", 7, 10, 40, ("slower-5",), KEYS, "references of the site")
 
 
 def test_what_is_written_is_read_again(tmp_path: Path):
@@ -225,7 +228,7 @@ def test_a_night_that_was_interrupted_while_it_was_written_does_not_count(tmp_pa
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{}\n", "x\n", '{"record": "case"}\n', '{"record": "begun"}\n']
+    "text", ["", "{}\n", "x\n", "3\n", "[]\n", '{"record": "case"}\n', '{"record": "begun"}\n']
 )
 def test_a_damaged_file_is_refused_in_one_line(tmp_path: Path, text: str):
     path = tmp_path / selftest_rows.FILE
@@ -265,12 +268,18 @@ def planted(plant: str = "slower-50", by: float = 1.5, **changes: Any) -> CaseNi
     return row(**caught | values | {"median": by} | changes)
 
 
+def score(nights: list[NightDone]) -> Scores:
+    """Of a self-test that was begun with what is in these nights, and came to its end."""
+    names = {row.plant for night in nights for row in night.rows if row.plant}
+    return scores(nights, sorted(names), len(nights))
+
+
 MISSED = {"verdict": "pass", "first": "pass", "again": ()}
 
 
 def test_a_self_test_in_which_all_is_caught_has_no_fault():
     nights = [night(1, row()), night(2, planted(), row(key="beside", plant="slower-50"))]
-    result = scores(nights)
+    result = score(nights)
     (plant,) = result.plants
     assert result.faults == ()
     assert (plant.name, plant.plantings, plant.environments) == ("slower-50", 1, ("a-1",))
@@ -286,17 +295,16 @@ def test_a_self_test_in_which_all_is_caught_has_no_fault():
 def test_judgement_that_lets_everything_pass_is_a_fault(verdict: str):
     """Whatever word it uses. One case that bands catch for certain is enough to be named, two to be a fault."""
     lost = [planted(**MISSED | {"verdict": verdict}) for _ in range(2)]
-    result = scores([night(1, row()), night(2, *lost)])
+    result = score([night(1, row()), night(2, *lost)])
     assert [plant.sure_missed for plant in result.plants] == [2]
     assert "slower-50: 2 of 2 cases were missed" in result.faults[0]
 
 
 def test_bands_that_are_lost_prove_nothing():
     blind = planted(**MISSED | {"upper": None, "reference": None})
-    result = scores([night(1, row()), night(2, blind)])
-    assert "nothing is proven" in result.faults[0]
-    assert "nothing is proven" in scores([night(1, row())]).faults[0]
-    assert "nothing is proven" in scores([]).faults[0]
+    assert "nothing is proven" in score([night(1, row()), night(2, blind)]).faults[-1]
+    assert "nothing is proven" in score([night(1, row())]).faults[0]
+    assert "nothing is proven" in score([]).faults[0]
 
 
 def test_what_bands_cannot_see_is_no_fault():
@@ -304,25 +312,76 @@ def test_what_bands_cannot_see_is_no_fault():
     sure = planted()
     small = planted("slower-5", 1.05, **MISSED)
     noisy = planted("slower-20", 1.2, **MISSED | {"spread": 0.5, "upper": 3.0})
-    result = scores([night(1, row()), night(2, sure, small), night(3, noisy)])
+    result = score([night(1, row()), night(2, sure, small), night(3, noisy)])
     assert result.faults == ()
     assert [(plant.sure, plant.missed) for plant in result.plants] == [(0, 1), (0, 1), (1, 0)]
 
 
-def test_a_plant_that_did_not_work_is_told_and_promises_nothing():
-    idle = [night(n, planted(by=1.01, **MISSED)) for n in range(2, 5)]
-    result = scores([night(1, row()), *idle])
-    (plant,) = result.plants
+def test_a_plant_that_did_not_work_promises_nothing_and_is_a_fault():
+    """Whatever the others prove: what slows nothing excuses everything that misses it."""
+    idle = [night(n, planted("slower-20", 1.01, **MISSED)) for n in range(2, 5)]
+    result = score([night(1, row()), *idle, night(5, planted())])
+    plant = result.plants[0]
     assert not plant.worked
     assert (plant.sure, plant.promised) == (0, pytest.approx(0, abs=1e-6))
-    assert "nothing is proven" in result.faults[0]
+    assert result.faults == ("slower-20: did not work: +1.0% where +20.0% was intended",)
     assert "intended: what it missed says little" in selftest_page.as_text(result)
+
+
+def test_a_plant_that_nothing_is_known_of_is_a_fault():
+    nights = [night(1, row()), night(2, planted())]
+    assert scores(nights, ("slower-50",), 2).faults == ()
+    assert scores(nights, ("slower-5", "slower-50"), 2).faults == (
+        "slower-5: nothing tells whether it worked: no night has it",
+    )
+    nights = [night(1, row(key="other")), night(2, planted())]
+    (fault,) = score(nights).faults
+    assert fault.startswith("slower-50: nothing tells whether it worked: no unchanged night")
+    assert scores(nights, ("slower-5", "slower-50"), 3).faults == ()  # it may come yet
+    assert not scores(nights, ("slower-5", "slower-50"), 3).passed
+
+
+@pytest.mark.parametrize("nights", [10, 30])
+def test_what_spares_launches_may_spare_a_few_but_not_all(nights: int):
+    """A quarter of the launches are delayed: of 10 launches none is in 6% of all self-tests, of 30 in 0.02%."""
+    spared = planted("some-launches", 1.0, **MISSED | {"delayed": False})
+    result = score(
+        [night(1, row()), night(2, planted()), *(night(n, spared) for n in range(3, nights + 3))]
+    )
+    assert bool(result.faults) is (nights == 30)
+
+
+@pytest.mark.parametrize("done", [0, 1, 2, 4])
+def test_a_self_test_that_is_not_at_its_end_has_not_passed(tmp_path: Path, capsys, done: int):
+    """It is no fault either: it goes on later. The nights are those of the schedule."""
+    begun = replace(BEGUN, times=3, unchanged=2, plants=("slower-50",), keys=KEYS[:1])
+    path = tmp_path / selftest_rows.FILE
+    selftest_rows.begin(path, begun)
+    for number in range(1, done + 1):
+        selftest_rows.add(path, night(number, planted() if number > 1 else row()))
+    assert conclude(tmp_path, Progress(Console(quiet=True))) == 1
+    shown = capsys.readouterr().out
+    assert f"UNFINISHED: only {done} of 5 nights are done\n" in shown
+    assert "FAULT" not in shown
+    assert (tmp_path / "selftest.md").read_text().startswith("# Self-test: unfinished\n")
+    selftest_rows.add(path, night(done or 1, row()))  # the same night again is none more
+    assert conclude(tmp_path, Progress(Console(quiet=True))) == 1
+    for number in range(1, 6):
+        selftest_rows.add(path, night(number, planted() if number > 1 else row()))
+    assert conclude(tmp_path, Progress(Console(quiet=True))) == 0
+
+
+def test_a_plant_that_slows_nothing_or_is_unknown_is_refused():
+    with pytest.raises(UsageError, match="large: slows no case of a-1"):
+        nights_of(replace(BEGUN, plants=("large",), keys=KEYS[:1]))
+    with pytest.raises(UsageError, match="slower-1: is no plant"):
+        nights_of(replace(BEGUN, plants=("slower-1",)))
 
 
 def test_a_machine_that_has_become_faster_promises_less():
     """What is slower than today may still be inside the band of yesterday."""
     quiet, lost = row(value=0.7), planted("slower-20", 0.84, **MISSED)
-    (plant,) = scores([night(1, quiet), night(2, lost)]).plants
+    (plant,) = score([night(1, quiet), night(2, lost)]).plants
     assert plant.realised == pytest.approx(0.2)
     assert plant.sure == 0
 
@@ -333,7 +392,7 @@ def test_what_spares_launches_is_held_against_those_that_it_delayed():
         for n in range(2, 6)
     ]
     nights = [night(n, each) for n, each in enumerate(share, start=2)]
-    (plant,) = scores([night(1, row()), *nights]).plants
+    (plant,) = score([night(1, row()), *nights]).plants
     assert plant.realised == pytest.approx(0.5)
     assert plant.sure == 0  # missing it is right: most of its launches are well
     assert plant.promised < 0.1
@@ -343,8 +402,8 @@ def test_a_false_alarm_of_an_unchanged_night_is_counted_against_the_prediction()
     false = {"verdict": "regressed", "first": "regressed", "again": (1.2,) * 5, "value": 1.2}
     quiet = [night(n, row(), row(key="l")) for n in range(1, 41)]
     proof = night(99, planted())
-    assert scores([*quiet, proof]).faults == ()
-    result = scores([*quiet[:-1], night(40, row(**false), row(key="l")), proof])
+    assert score([*quiet, proof]).faults == ()
+    result = score([*quiet[:-1], night(40, row(**false), row(key="l")), proof])
     unchanged = result.unchanged
     assert (unchanged.nights, unchanged.cases, unchanged.regressed) == (40, 80, 1)
     assert unchanged.regressed_predicted < 0.001
@@ -354,11 +413,11 @@ def test_a_false_alarm_of_an_unchanged_night_is_counted_against_the_prediction()
 
 def test_screened_and_cleared_of_unchanged_nights_are_no_fault():
     cleared = row(verdict="cleared", first="regressed", value=1.2, again=(1.0, 1.0))
-    result = scores([night(1, cleared, row(key="l")), night(2, planted())])
+    result = score([night(1, cleared, row(key="l")), night(2, planted())])
     assert result.faults == ()
     assert (result.unchanged.screened, result.unchanged.cleared) == (1, 1)
     wide = row(upper=math.exp(0.02), spread=0.01)
-    predicted = scores([night(1, wide)]).unchanged
+    predicted = score([night(1, wide)]).unchanged
     assert 0.02 < predicted.screened_predicted < 0.05  # two spreads of 20 launches
     assert predicted.regressed_predicted < predicted.screened_predicted / 10
 
@@ -368,7 +427,7 @@ def test_the_wrongly_accused_are_named_and_kept_apart():
         key="beside", plant="slower-50", verdict="regressed", first="regressed", again=(2.0,)
     )
     other = row(key="free", environment="b-2", verdict="regressed", common=True)
-    result = scores([night(1, row()), night(2, planted(), wrong, other)])
+    result = score([night(1, row()), night(2, planted(), wrong, other)])
     (plant,) = result.plants
     assert (plant.accused, plant.accused_keys, plant.caught) == (1, ("beside",), 1)
     assert (result.beside.cases, result.beside.regressed, result.beside.common) == (2, 2, 1)
@@ -377,7 +436,7 @@ def test_the_wrongly_accused_are_named_and_kept_apart():
 
 
 def test_what_is_told_as_one_cause_is_caught():
-    (plant,) = scores([night(1, row()), night(2, planted(again=(), common=True))]).plants
+    (plant,) = score([night(1, row()), night(2, planted(again=(), common=True))]).plants
     assert (plant.caught, plant.common, plant.missed) == (1, 1, 0)
 
 
@@ -387,7 +446,7 @@ def test_of_everything_that_is_told_as_slower_no_case_is_missed():
     def found(name: str, common: bool) -> tuple[int, int, int]:
         one = planted(name, 1.4, common=common)
         lost = [planted(name, 1.4, key=str(n), **MISSED) for n in range(3)]
-        (plant,) = scores([night(1, row()), night(2, one, *lost)]).plants
+        (plant,) = score([night(1, row()), night(2, one, *lost)]).plants
         return plant.common, plant.caught, plant.missed
 
     assert found("everything", True) == (1, 1, 0)
@@ -397,7 +456,7 @@ def test_of_everything_that_is_told_as_slower_no_case_is_missed():
 
 @pytest.mark.parametrize("verdict", ["incorrect", "crashed", "incomplete", "not-comparable"])
 def test_what_was_not_measured_is_a_fault(verdict: str):
-    result = scores([night(1, row()), night(2, planted(), row(key="x", verdict=verdict))])
+    result = score([night(1, row()), night(2, planted(), row(key="x", verdict=verdict))])
     assert result.faults == (f"1 result of a case in a night are none: x: {verdict}",)
 
 
@@ -405,9 +464,7 @@ def test_flat_bands_are_held_against_the_same_launches():
     values = [1.04, 1.06, 1.11]
     targets = [planted(key=f"t{value}", by=value) for value in values]
     others = [row(key=f"o{value}", value=value, plant="slower-50") for value in values]
-    result = scores(
-        [night(1, *(row(value=value) for value in values)), night(2, *targets, *others)]
-    )
+    result = score([night(1, *(row(value=value) for value in values)), night(2, *targets, *others)])
     assert [(each.band, each.caught, each.false) for each in result.plants[0].flat] == [
         (0.10, 1, 1),
         (0.05, 2, 2),
@@ -441,19 +498,19 @@ def test_pages_show_every_plant_and_close_with_the_faults():
     nights += [
         night(n, planted(name, 1 + PLANTS[name].intended)) for n, name in enumerate(PLANTS, start=2)
     ]
-    result = scores(nights)
+    result = score(nights)
     shown = selftest_page.as_text(result)
     for name, plant in PLANTS.items():
         assert name in shown
         assert plant.words in shown
         assert f"{plant.intended:+.1%}" in shown
     assert shown.endswith("every plant that must be caught was\n")
-    assert "FAULT: " in selftest_page.as_text(scores([]))
+    assert "FAULT: " in selftest_page.as_text(score([]))
 
 
 def test_the_result_is_written_for_people_and_programs(tmp_path: Path):
     nights = [night(1, row()), night(2, planted())]
-    page = selftest_page.write(tmp_path, BEGUN, nights, scores(nights))
+    page = selftest_page.write(tmp_path, BEGUN, nights, score(nights))
     assert page.read_text().startswith("# Self-test: passed\n")
     data = json.loads((tmp_path / selftest_page.JSON).read_text())
     assert data["scores"]["plants"][0]["caught"] == 1

@@ -90,12 +90,12 @@ def test_what_is_planted_is_caught_and_a_blind_judge_too(tmp_path: Path):
 
     # It is scored again without a launch.
     sessions = list((workshop.home / "sessions").iterdir())
-    again = workshop.run("selftest", "--again", str(output))
+    again = selftest(workshop, "--again", str(output))
     assert again.status == ended.status
     assert len(list((workshop.home / "sessions").iterdir())) == len(sessions)
 
     references = ("--references", str(output / "references"), f"--output={tmp_path / 'second'}")
-    blind = selftest(workshop, *references, "--unchanged=0", fault=BLIND)
+    blind = selftest(workshop, *references, "--unchanged=1", fault=BLIND)
     assert blind.status == 1, blind.output + blind.errors
     assert "FAULT: " in blind.output
 
