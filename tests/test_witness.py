@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -66,7 +67,8 @@ def test_the_program_notices_nothing(family: str, mode: str, tmp_path: Path) -> 
     assert alone.status != 0
     assert alone == silent == watched
     assert list(tmp_path.iterdir()) == [tmp_path / "w.jsonl"]
-    assert read_witness(tmp_path / "w.jsonl").processes == 2
+    # Open MPI ends the other process as soon as one has failed, perhaps before its end record is written.
+    assert json.loads((tmp_path / "w.jsonl").read_text().splitlines()[0])["processes"] == 2
 
 
 def test_no_work_is_done_in_mpi_init_and_nothing_is_left_behind(
