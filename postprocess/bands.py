@@ -15,7 +15,7 @@ from typing import Any
 from scipy.special import stdtrit
 
 from postprocess.references import Reference
-from postprocess.units import better
+from postprocess.units import better, slowdown
 
 #: Probability that a healthy launch lies above the band. Fresh launches clear it (:mod:`postprocess.votes`).
 SLOW_ALPHA = 0.03
@@ -47,6 +47,16 @@ class Band:
         False  #: a single launch says nothing of how launches differ: nothing follows from it
     )
 
+    @property
+    def slow_limit(self) -> float:
+        """The limit on the side that is worse."""
+        return self.upper if self.better == "lower" else self.lower
+
+    @property
+    def fast_limit(self) -> float:
+        """The limit on the other side."""
+        return self.lower if self.better == "lower" else self.upper
+
     def too_slow(self, value: float) -> bool:
         """Whether a value lies outside on the side that is worse. A limit itself is inside."""
         return value > self.upper if self.better == "lower" else value < self.lower
@@ -76,6 +86,13 @@ def band(reference: Reference, resolution: float = 0.0) -> Band:
     upper = math.exp(min(center + above, LARGEST_LOG))
     lower = math.exp(max(center - below, -LARGEST_LOG))
     return Band(lower, upper, provisional, direction, reference.launches < 2)
+
+
+def slow_distance(reference: Reference, limits: Band) -> float:
+    """Logarithm of how many times as slow as the center the slow limit is; infinite without a limit."""
+    if limits.slow_limit <= 0:
+        return math.inf
+    return math.log(slowdown(limits.slow_limit, reference.center, reference.unit))
 
 
 def condemns(limits: Band, best: float | None) -> bool:

@@ -191,7 +191,7 @@ def hosts_of(finished: Iterable[Finished]) -> dict[Case, tuple[str, ...]]:
     found: dict[Case, set[str]] = {}
     for each in finished:
         for case in each.launch.cases:
-            found.setdefault(case, set()).update(host["name"] for host in each.run.get("hosts", ()))
+            found.setdefault(case, set()).update(each.hosts)
     return {case: tuple(sorted(names)) for case, names in found.items()}
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import chdtri, ndtr, stdtr
 
-from postprocess.bands import LARGEST_LOG, Band, condemns
+from postprocess.bands import LARGEST_LOG, Band, condemns, slow_distance
 from postprocess.measurement import Measurement
 from postprocess.references import Reference
 from postprocess.units import better, slowdown
@@ -71,7 +71,7 @@ def detectable(reference: Reference, limits: Band, measured: Measurement) -> flo
     worst = math.inf if better(reference.unit) == "lower" else 0.0
     if not condemns(limits, None if measured.best is None else worst):
         return None
-    distance = math.log(slowdown(slow_limit(limits), reference.center, reference.unit))
+    distance = slow_distance(reference, limits)
     if limits.provisional and measured.best:
         distance += max(math.log(slowdown(measured.value, measured.best, reference.unit)), 0.0)
     if reference.exact:
@@ -79,11 +79,6 @@ def detectable(reference: Reference, limits: Band, measured: Measurement) -> flo
     spread, degrees = reference.moderated
     shift = Scatter(spread, degrees, reference.launches).smallest(distance)
     return math.expm1(min(shift, LARGEST_LOG))
-
-
-def slow_limit(limits: Band) -> float:
-    """The limit on the side that is worse, in the unit of the reference."""
-    return limits.upper if limits.better == "lower" else limits.lower
 
 
 def caught(beyond: float, launches: int, degrees: float) -> float:

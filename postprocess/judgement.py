@@ -55,6 +55,11 @@ class Finished:
         """The run record; empty if the launch failed."""
         return self.outcome.records.run if self.outcome.records else {}
 
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names of the nodes that it ran on, sorted; none if the launch failed."""
+        return tuple(sorted(host["name"] for host in self.run.get("hosts", ())))
+
 
 def rerun_command(launch: PlannedLaunch, case: Case, site: str, options: Sequence[str] = ()) -> str:
     """The command that measures just this case again, under the further options it was measured under."""

@@ -21,8 +21,8 @@ from postprocess.errors import UsageError
 from postprocess.formats import plural
 from postprocess.judgement import Finished
 from postprocess.launches import assess
+from postprocess.measure import program_of
 from postprocess.plan import PlannedLaunch, planned_cases, read_plan
-from postprocess.programs import Program, read_program
 from postprocess.provenance import DATE_FORMAT, TEXTS
 from postprocess.reference_book import method_of
 from postprocess.strict_json import Entry, shown
@@ -120,7 +120,7 @@ def entry(opened: Opened, directory: Path, finished: Finished, machine: Mapping[
     return Taken(
         session=opened.session,
         ended_utc=ended(launch, directory),
-        hosts=tuple(sorted(host["name"] for host in run["hosts"])),
+        hosts=finished.hosts,
         machine={"simulated": run["mpi_library"]} if launch.exact else machine,
         place=place_of(launch.cases[0]),
         program=launch.program,
@@ -207,14 +207,6 @@ def judged_alone(work: Path, directory: Path) -> Iterable[Finished]:
         built = program_of(work, launch)
         spec = built.spec if built else ""
         yield Finished(launch, assess(launch, directory), 0.0, "", {}, spec, built)
-
-
-def program_of(work: Path, launch: PlannedLaunch) -> Program | None:
-    """The launch's program as it was built; None if it was not."""
-    try:
-        return read_program(work, launch.environment, launch.program)
-    except UsageError:
-        return None
 
 
 def read_opened(marker: Path) -> Opened:

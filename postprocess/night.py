@@ -63,9 +63,7 @@ def night(work: WorkDirectory, request: Request, progress: Progress) -> int:
             results = confirmed(
                 results, done.finished, book, request.selection, measure, progress, since
             )
-        except (
-            BaseException
-        ):  # a signal, too: what was measured is kept, and what looked slow stands
+        except BaseException:  # a signal, too: what was measured is kept, what looked slow stands
             progress.note(
                 "ended before what looked slow was measured again: it counts as regressed"
             )

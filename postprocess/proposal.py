@@ -15,7 +15,7 @@ from typing import Any
 
 from postprocess import provenance, references, units
 from postprocess.accumulation import Sample, different
-from postprocess.bands import LARGE_BYTES, LARGE_FLOOR, SMALL_FLOOR, band
+from postprocess.bands import LARGE_BYTES, LARGE_FLOOR, SMALL_FLOOR, band, slow_distance
 from postprocess.cases import Case
 from postprocess.disturbance import disturbed, one_moment
 from postprocess.ledger import Place
@@ -217,17 +217,12 @@ def spelled(options: Mapping[str, Any]) -> str:
 
 def width_of(reference: Reference) -> float:
     """How much slower than the center the slow limit of a band is, as a fraction."""
-    limits = band(reference)
-    slow = limits.upper if limits.better == "lower" else limits.lower
-    if slow <= 0:
-        return math.inf
-    return units.slowdown(slow, reference.center, reference.unit) - 1
+    return math.expm1(slow_distance(reference, band(reference)))
 
 
 def fast_width(reference: Reference) -> float:
     """Distance of the fast limit from the center, on the logarithm."""
-    limits = band(reference)
-    fast = limits.lower if limits.better == "lower" else limits.upper
+    fast = band(reference).fast_limit
     return abs(math.log(fast / reference.center)) if fast > 0 else math.inf
 
 

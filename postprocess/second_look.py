@@ -26,11 +26,6 @@ class Look:
     routine: str
     avoided: tuple[str, ...] = ()  #: hosts that it was slow on
 
-    @property
-    def place(self) -> tuple[str, str, str, str]:
-        """Everything but the routine."""
-        return self.program, self.partition, self.environment, self.layout
-
 
 def looks(cases: Iterable[Case], hosts: Mapping[Case, Sequence[str]]) -> list[dict[str, Any]]:
     """The second look at these cases, as the choice that makes the checks take it.

@@ -15,10 +15,9 @@ import numpy as np
 from scipy.special import comb
 from scipy.stats import norm
 
-from postprocess.bands import band
-from postprocess.detectability import Scatter, slow_limit
+from postprocess.bands import band, slow_distance
+from postprocess.detectability import Scatter
 from postprocess.references import Prior, Reference
-from postprocess.units import slowdown
 from postprocess.unlikely import distance_of, scatter
 from postprocess.verdicts import CaseResult
 
@@ -57,7 +56,7 @@ def seen_with(result: CaseResult, plan: Plan) -> float | None:
     kin = max(known.degrees - (known.launches - 1), 0.0)
     now = _reference(result, known.spread, known.launches, kin)
     then = _reference(result, spread, max(plan.values, known.launches), kin)
-    distance = max(_distance(then), _floor_of_resolution(result, now))
+    distance = max(slow_distance(then, band(then)), _floor_of_resolution(result, now))
     there, degrees = then.moderated
     return math.expm1(Scatter(there, degrees, then.launches).smallest(distance))
 
@@ -97,12 +96,7 @@ def _reference(result: CaseResult, spread: float, launches: int, kin: float) -> 
     return Reference(result.case, center, spread, launches, result.unit, prior=prior)
 
 
-def _distance(reference: Reference) -> float:
-    """From the center to the limit, on the logarithm."""
-    return math.log(slowdown(slow_limit(band(reference)), reference.center, reference.unit))
-
-
 def _floor_of_resolution(result: CaseResult, now: Reference) -> float:
     """What the resolution of the value adds to the band, which no launch takes away; 0 if nothing."""
     distance = distance_of(result)
-    return distance if distance > _distance(now) * (1 + 1e-9) else 0.0
+    return distance if distance > slow_distance(now, band(now)) * (1 + 1e-9) else 0.0
