@@ -12,7 +12,7 @@ from workshop import Workshop
 
 from postprocess import ledger, provenance, references
 
-LAUNCHES = 4
+LAUNCHES = 24  #: more than can end between the first and the news of it
 
 
 @pytest.mark.mpi
