@@ -9,6 +9,7 @@ from pathlib import Path
 
 from postprocess import commands
 from postprocess.progress import Progress
+from postprocess.record_schema import CACHES
 from postprocess.selftest import QUICK, Demand, conclude, selftest
 from postprocess.selftest_plants import PLANTS, unknown
 from postprocess.workdir import WorkDirectory
@@ -38,7 +39,13 @@ def add(
     )
     parser.add_argument("--trials", type=trials, help="of mpicost, per case (default: 51)")
     parser.add_argument(
-        "--plants", type=plants, default=list(PLANTS), help="only these (default: all nine)"
+        "--cache", choices=CACHES, help="before each trial (default: flush); warm is less noisy"
+    )
+    parser.add_argument(
+        "--plants",
+        type=plants,
+        default=list(PLANTS),
+        help=f"only these (default: all {len(PLANTS)}: {', '.join(PLANTS)})",
     )
     parser.add_argument("--nights", type=count, default=10, help="of each plant (default: 10)")
     parser.add_argument(
@@ -76,7 +83,6 @@ def add(
         set_env=[],
         oversubscribe=False,
         iterations=None,
-        cache=None,
         sync=None,
     )
 

@@ -24,10 +24,20 @@ def sheets(scores: Scores) -> list[Sheet]:
 
 def plants_sheet(plants: Sequence[PlantScore]) -> Sheet:
     """What was caught of each plant, by Plumbline and by flat bands."""
-    columns = ("planted", "intended", "realised", "targets", "promised", "caught", "cleared")
+    columns = (
+        "planted",
+        "intended",
+        "realised",
+        "others",
+        "targets",
+        "promised",
+        "caught",
+        "cleared",
+    )
     columns += ("missed", "accused", *(f"flat {band:.0%}" for band in FLAT))
     notes = [
-        "planted: nights and environments. Targets, and all behind them, are cases in nights. "
+        "planted: nights and environments. realised, others: slower than in unchanged nights, the median "
+        "case that was delayed and the median one beside it. Targets, and what follows, are cases in nights. "
         "Promised: how many the site's own bands should catch.",
         "accused: called regressed beside the plant, and not slowed. flat: what one launch and a flat band so "
         "much above the reference catch and accuse, from the same data.",
@@ -43,6 +53,7 @@ def cells(plant: PlantScore) -> tuple[str, ...]:
         str(plant.plantings),
         signed(plant.intended),
         signed(plant.realised),
+        signed(plant.drifted),
         str(plant.targets),
         f"{plant.promised:.1f}",
         str(plant.caught),

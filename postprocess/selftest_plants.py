@@ -63,6 +63,8 @@ PLANTS = {
         Plant("slower-10", "one routine 10% slower", 0.10),
         Plant("slower-20", "one routine 20% slower", 0.20),
         Plant("slower-50", "one routine 50% slower", 0.50),
+        Plant("slower-100", "one routine twice as slow", 1.0),
+        Plant("slower-400", "one routine five times as slow", 4.0),
         Plant(
             "large", f"one routine 20% slower from {LARGE_BYTES} bytes on", 0.20, least=LARGE_BYTES
         ),

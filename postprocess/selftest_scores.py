@@ -49,6 +49,9 @@ class PlantScore:
         float | None
     )  #: the median one, against unchanged nights; None if there is nothing to hold against
     realised_median: float | None  #: the same of the median trial
+    drifted: (
+        float | None
+    )  #: the same of the cases that were not slowed: what the machine did meanwhile
     targets: int
     screened: int
     caught: int
@@ -185,6 +188,7 @@ def plant_score(
         intended=plant.intended,
         realised=slower(delayed, usual),
         realised_median=slower(delayed, usual, of_medians=True),
+        drifted=slower(others, usual),
         targets=len(targets),
         screened=sum(row.screened for row in targets),
         caught=sum(row.regressed for row in targets),

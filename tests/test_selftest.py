@@ -287,7 +287,7 @@ def test_a_self_test_in_which_all_is_caught_has_no_fault():
     assert (plant.cleared, plant.missed, plant.sure, plant.sure_missed) == (0, 0, 1, 0)
     assert (plant.others, plant.accused) == (1, 0)
     assert plant.realised == pytest.approx(0.5)
-    assert plant.worked
+    assert plant.worked and plant.drifted is None  # "beside" was in no unchanged night
     assert plant.promised == pytest.approx(1, abs=1e-6)
 
 
@@ -458,6 +458,15 @@ def test_of_everything_that_is_told_as_slower_no_case_is_missed():
 def test_what_was_not_measured_is_a_fault(verdict: str):
     result = score([night(1, row()), night(2, planted(), row(key="x", verdict=verdict))])
     assert result.faults == (f"1 result of a case in a night are none: x: {verdict}",)
+
+
+def test_what_the_machine_did_meanwhile_is_told_beside_what_was_planted():
+    others = [row(key=f"o{value}", value=value, plant="slower-50") for value in (1.1, 1.2, 1.3)]
+    usual = [row(), *(row(key=each.key) for each in others)]
+    result = score([night(1, *usual), night(2, planted(by=1.8), *others)])
+    assert result.plants[0].realised == pytest.approx(0.8)
+    assert result.plants[0].drifted == pytest.approx(0.2)
+    assert "+20.0%" in selftest_page.as_text(result)
 
 
 def test_flat_bands_are_held_against_the_same_launches():
