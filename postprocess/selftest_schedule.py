@@ -56,7 +56,7 @@ def in_turns(
 ) -> list[tuple[Planting, ...]]:
     """Nights of one plant in each environment: neighbours in the list of plants, on different routines."""
     units = [plant for _ in range(times) for plant in plants]
-    seen: Counter[tuple[str, str]] = Counter()
+    seen: Counter[tuple[str, str]] = Counter()  # plants by environment and by routine
     nights = []
     for number, first in enumerate(range(0, len(units), len(environments))):
         group = units[first : first + len(environments)]
@@ -69,7 +69,12 @@ def in_turns(
             if not routines:
                 fix = "choose other --plants or more --routine"
                 raise UsageError(f"{plant.name}: slows no case of {name}; {fix}")
-            night.append(Planting(name, plant.name, routines[(number + position) % len(routines)]))
+            turn = (number + position) % len(routines)
+            routine = min(
+                (*routines[turn:], *routines[:turn]), key=lambda each: seen[plant.name, each]
+            )
+            seen[plant.name, routine] += 1
+            night.append(Planting(name, plant.name, routine))
         nights.append(tuple(sorted(night)))
     return nights
 
