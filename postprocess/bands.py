@@ -22,8 +22,8 @@ SLOW_ALPHA = 0.03
 FAST_ALPHA = 0.001  #: that it lies below it; also on both sides of a provisional reference
 LARGE_BYTES = 10_000
 SMALL_FLOOR = 0.05  #: no band is narrower than this fraction of the center
-#: The same from ``LARGE_BYTES`` on. With 3%, nights that are slow as a whole alarm too often.
-LARGE_FLOOR = 0.04
+#: The same from ``LARGE_BYTES`` on. With 3 or 4%, nights that are slow as a whole alarm too often.
+LARGE_FLOOR = 0.045
 #: Few launches can assert a factor of four at best: a virtual machine whose two CPUs are now the threads of one
 #: core and now two cores was seen to differ by 3.4 from one minute to another, with nothing else changed.
 PROVISIONAL_FLOOR = 3.0

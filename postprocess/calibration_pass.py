@@ -14,6 +14,7 @@ from postprocess.calibrating import Done, calibrate_all, family
 from postprocess.cases import Case
 from postprocess.desk import Desk, Request, measure_in, open_desk, say_plan
 from postprocess.formats import plural
+from postprocess.interrupted import gather
 from postprocess.judgement import verdicts
 from postprocess.keeping import keep
 from postprocess.ledger import Taken
@@ -124,7 +125,7 @@ def calibrate(
     try:
         planned, done = measure_in(desk, reframe, "calibration", selection)
     except BaseException:  # interrupted, too: what ended well counts
-        for line in ledger.gather(work.root):
+        for line in gather(work.root):
             progress.say(line)
         raise
     new = ledger.taken(opened, session.directory, done.finished)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from postprocess import ledger
 from postprocess.formats import plural
+from postprocess.interrupted import gather
 from postprocess.leftovers import end_processes
 from postprocess.measure import Pass, cancel_jobs, make_plan, run_plan
 from postprocess.plan import PlannedLaunch, planned_cases
@@ -69,7 +69,7 @@ def open_desk(work: WorkDirectory, request: Request, progress: Progress) -> Desk
     for name in end_processes(SESSION, f"{work.sessions}/", prefix=True):
         progress.note(f"ended a process that an earlier session left behind: {name}")
     cancel_jobs(work.sessions.glob("*"), "an earlier session", progress)
-    for line in ledger.gather(work.root):
+    for line in gather(work.root):
         progress.note(line)
     with progress.phase("set-up"):
         prepared = prepare(work, request.site, request.families, progress)

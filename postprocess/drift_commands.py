@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from postprocess.drift_page import write_page
 from postprocess.drift_series import day_before, read_nights
 from postprocess.errors import UsageError
 from postprocess.keeping import check_json_file
+from postprocess.option_types import comma_list
 from postprocess.progress import Progress
 from postprocess.sheets import text
 from postprocess.summary_file import write_summary
@@ -22,7 +23,7 @@ from postprocess.workdir import WorkDirectory
 DAYS = 365  #: that are looked at unless told otherwise
 
 
-def add(parser: argparse.ArgumentParser, comma_list: Callable[[str], list[str]]) -> None:
+def add(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.set_defaults(run=drift)
     parser.add_argument(

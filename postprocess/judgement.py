@@ -18,7 +18,7 @@ from postprocess.measurement import Measurement
 from postprocess.plan import PlannedLaunch
 from postprocess.programs import Program
 from postprocess.record_schema import CaseRecord
-from postprocess.reference_book import ReferenceBook
+from postprocess.reference_book import ReferenceBook, Shelf
 from postprocess.store import Row
 from postprocess.store_schema import host_names
 from postprocess.unlikely import with_q
@@ -146,14 +146,7 @@ def case_verdict(case: Case, launches: Sequence[Finished], book: ReferenceBook) 
     middle, launch = median_launch(measured)
     middle = replace(middle, value=statistics.median(found.value for found, _ in measured))
     shelf = book.shelf(case) if book.reference(case) else None
-    differences = (
-        [
-            shelf.difference(each.run, each.launch.exact, case, each.launch.accepts)
-            for _, each in measured
-        ]
-        if shelf
-        else []
-    )
+    differences = (from_reference(each, case, shelf) for _, each in measured) if shelf else ()
     if difference := next(filter(None, differences), ""):
         return CaseResult(
             case,
@@ -169,6 +162,12 @@ def case_verdict(case: Case, launches: Sequence[Finished], book: ReferenceBook) 
     resolution = records.resolution(middle.unit) if records else 0.0
     result = judge(case, middle, book.reference(case), resolution)
     return replace(agreeing(result, measured), launches=len(measured))
+
+
+def from_reference(finished: Finished, case: Case, shelf: Shelf) -> str:
+    """In what a launch differs from the one behind a case's reference; empty if in nothing that counts."""
+    launch = finished.launch
+    return shelf.difference(finished.run, launch.exact, case, launch.accepts, launch.by_hand)
 
 
 def median_launch(measured: Sequence[tuple[Measurement, Finished]]) -> tuple[Measurement, Finished]:

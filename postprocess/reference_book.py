@@ -45,6 +45,7 @@ class Shelf:
         exact: bool,
         case: Case | None = None,
         accepts: Mapping[str, str] | None = None,
+        by_hand: Mapping[str, Any] | None = None,
     ) -> str:
         """How this run, ``exact`` if its time is simulated, was measured differently from the references.
 
@@ -52,8 +53,10 @@ class Shelf:
 
         :param case: the one that is compared; None for the program's first calibration.
         :param accepts: by the name of a fact, why a difference in it is accepted.
+        :param by_hand: what options set for the launch.
         """
         wrong, found = self._compared(run, exact, case)
+        found += self._options(run, case, by_hand or {})
         refused = [each for each in found if each.name not in (accepts or {})]
         if wrong or not refused:
             return wrong
@@ -76,6 +79,17 @@ class Shelf:
     def _first(self, program: str) -> Mapping[str, Any] | None:
         entry = self.origin["programs"].get(program)
         return provenance.calibrations(entry)[0] if entry else None
+
+    def _options(
+        self, run: Mapping[str, Any], case: Case | None, by_hand: Mapping[str, Any]
+    ) -> list[Difference]:
+        """Options that were set by hand for the references, and not for the launch.
+
+        The other way round is what somebody wants to see who sets one.
+        """
+        told = self.told_of(case) if case else self._first(run["program"])
+        options = (told or {}).get("options", {})
+        return [Difference("options", by_hand, options)] if options not in ({}, by_hand) else []
 
     def _compared(
         self, run: Mapping[str, Any], exact: bool, case: Case | None

@@ -16,6 +16,7 @@ from postprocess.cases import Case, named
 from postprocess.errors import UsageError
 from postprocess.formats import percent, plural
 from postprocess.grid import program_order
+from postprocess.interrupted import gather
 from postprocess.launch_costs import costs_of
 from postprocess.progress import Progress
 from postprocess.proposal_text import aligned
@@ -92,7 +93,7 @@ def chosen_samples(
     :raises UsageError: if there is no launch, or of several systems
     """
     with work.held():
-        for line in ledger.gather(work.root):
+        for line in gather(work.root):
             progress.say(line)
     known = [
         each

@@ -12,6 +12,7 @@ from postprocess import atomic, ledger, proposal_text, references
 from postprocess.accumulation import Sample, passed, samples
 from postprocess.cases import Case
 from postprocess.errors import UsageError
+from postprocess.interrupted import gather
 from postprocess.ledger import Place, place_of
 from postprocess.progress import Progress
 from postprocess.proposal import Proposal, propose
@@ -35,7 +36,7 @@ def propose_all(
     :raises UsageError: if there is no calibration, or a stored file is damaged
     """
     with work.held():
-        for line in ledger.gather(work.root):
+        for line in gather(work.root):
             progress.say(line)
     known = [each for each in ledger.read(work.root) if system in (None, each.place[0])]
     if not known:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
 
 from postprocess import references_age, references_budget, references_command
+from postprocess.option_types import count
 from postprocess.progress import Progress
 from postprocess.workdir import WorkDirectory
 
 
-def add(parser: argparse.ArgumentParser, count: Callable[[str], int]) -> None:
+def add(parser: argparse.ArgumentParser) -> None:
     """The commands below ``references``. ``count`` reads a whole number of one or more."""
     found = parser.add_subparsers(
         dest="references_command", required=True, metavar="COMMAND", parser_class=type(parser)

@@ -53,5 +53,17 @@ def taken(choice: Sequence[Mapping[str, Any]], **place: str) -> list[Look]:
     return [look for look in found if all(getattr(look, key) == place[key] for key in place)]
 
 
+def to_avoid(looks: Iterable[Look], nodes: int, needed: int) -> list[str]:
+    """The nodes on which something was slow, as a scheduler knows them: without their domain.
+
+    None if too few others are left.
+
+    :param nodes: of the partition
+    :param needed: by the job
+    """
+    avoided = {host.split(".")[0] for look in looks for host in look.avoided}
+    return sorted(avoided) if nodes - len(avoided) >= needed else []
+
+
 def _hashable(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value

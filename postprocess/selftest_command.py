@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
 
 from postprocess import commands
+from postprocess.option_types import comma_list, count, trials
 from postprocess.progress import Progress
 from postprocess.record_schema import CACHES
 from postprocess.selftest import QUICK, Demand, conclude, selftest
@@ -15,12 +15,7 @@ from postprocess.selftest_plants import PLANTS, unknown
 from postprocess.workdir import WorkDirectory
 
 
-def add(
-    parser: argparse.ArgumentParser,
-    comma_list: Callable[[str], list[str]],
-    count: Callable[[str], int],
-    trials: Callable[[str], int],
-) -> None:
+def add(parser: argparse.ArgumentParser) -> None:
     """The options beside those that say where to run."""
 
     def plants(text: str) -> list[str]:

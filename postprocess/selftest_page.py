@@ -10,8 +10,9 @@ from pathlib import Path
 from postprocess import atomic
 from postprocess.formats import plural, signed
 from postprocess.selftest_plants import PLANTS
+from postprocess.selftest_result import PlantScore, Quiet, Scores
 from postprocess.selftest_rows import Begun, NightDone
-from postprocess.selftest_scores import FLAT, PlantScore, Quiet, Scores
+from postprocess.selftest_scores import FLAT
 from postprocess.sheets import NOT_PRINTED, Sheet, text
 
 MARKDOWN, JSON = "selftest.md", "selftest.json"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
 
 from postprocess import commands
+from postprocess.option_types import comma_list
 from postprocess.site_facts import NONE
 
 
-def add(parser: argparse.ArgumentParser, comma_list: Callable[[str], list[str]]) -> None:
+def add(parser: argparse.ArgumentParser) -> None:
     """The three commands below ``site``, and what each accepts."""
     found = parser.add_subparsers(
         dest="site_command", required=True, metavar="COMMAND", parser_class=type(parser)

@@ -25,7 +25,7 @@ from postprocess.cases import Case
 from postprocess.launches import Outcome, assess
 from postprocess.plan import PlannedLaunch, write_launch
 from postprocess.reference_book import open_book
-from postprocess.second_look import AGAIN, Look, taken
+from postprocess.second_look import AGAIN, Look, taken, to_avoid
 from postprocess.verdicts import Verdict
 from reframe_checks.build import build_mpicost
 from reframe_checks.choice import chosen, chosen_layouts
@@ -131,11 +131,10 @@ class Measuring(rfm.RunOnlyRegressionTest):
     @run_after("setup")
     def avoid_nodes(self):
         """A second look is taken on other nodes, if they are enough and the scheduler can be told so."""
-        avoided = {host.split(".")[0] for look in self.looks_here() for host in look.avoided}
         needed = len(Layout(self.processes, self.num_tasks_per_node).ranks_per_host)
-        left = self.current_partition.extras["nodes"] - len(avoided)
-        if avoided and left >= needed and self.current_partition.scheduler.registered_name == SLURM:
-            self.job.options.append(f"--exclude={','.join(sorted(avoided))}")
+        avoided = to_avoid(self.looks_here(), self.current_partition.extras["nodes"], needed)
+        if avoided and self.current_partition.scheduler.registered_name == SLURM:
+            self.job.options.append(f"--exclude={','.join(avoided)}")
 
     @run_after("setup")
     def take_defaults_of_partition(self):
@@ -170,6 +169,7 @@ class Measuring(rfm.RunOnlyRegressionTest):
             "library": self.current_environ.extras["library"],
             "number": getattr(self, ".repeat_no", 0) + 1,
             "exact": self.current_partition.extras["exact"],
+            "by_hand": self.current_environ.extras["by_hand"],
             "planted": self.current_environ.name in chosen("planted", []),
             "accepts": accepted_here(self.current_partition.extras, self.current_environ.extras),
         }
@@ -231,7 +231,8 @@ class Measuring(rfm.RunOnlyRegressionTest):
         tuples = {}
         for launch, outcome in self.whole() if shelf else ():
             for case in launch.cases:
-                if shelf.difference(outcome.records.run, launch.exact, case, launch.accepts):
+                run, accepts = outcome.records.run, launch.accepts
+                if shelf.difference(run, launch.exact, case, accepts, launch.by_hand):
                     continue
                 if reference := shelf.references.get(case):
                     measured = outcome.records.measurements[case.variable]

@@ -17,6 +17,7 @@ from reframe.core.backends import register_launcher
 from reframe.core.launchers import JobLauncher
 
 from site_configs import accepted, arguments, installed
+from site_configs.by_hand import by_hand
 from site_configs.installed import Installed
 from site_configs.ladder import Layout, Topology
 from site_configs.ladder import layouts as layouts_of
@@ -108,8 +109,8 @@ def environment(
     variables = dict(variables)
     if oversubscribing():
         variables |= OVERSUBSCRIBED.get(family, {})
-    chosen = json.loads(os.environ.get(SET_ENV, "{}")).get(name, {})
-    variables |= {key: quote(value) for key, value in chosen.items()}
+    set_env = json.loads(os.environ.get(SET_ENV, "{}"))
+    variables |= {key: quote(value) for key, value in set_env.get(name, {}).items()}
     extras = {
         "library": library,
         "family": family,
@@ -118,6 +119,7 @@ def environment(
         "launcher": launcher if isinstance(launcher, str) else list(launcher),
         "spack_environment": str(work_directory() / "spack" / "environments" / name),
         "accept": dict(accept),
+        "by_hand": by_hand(set_env, oversubscribing(), name),
     } | installed.extras_of(programs, lacking or {})
     return {
         "name": name,

@@ -11,7 +11,9 @@ from ledger_samples import METHOD, launch
 
 from postprocess import ledger
 from postprocess.errors import UsageError
-from postprocess.ledger import OPENED, gather, keep, open_calibration, read, taken
+from postprocess.interrupted import gather
+from postprocess.launches import assess
+from postprocess.ledger import OPENED, keep, open_calibration, read, taken
 
 
 def interrupted(work: Path, name: str = "20261101T010000Z-1") -> Path:
@@ -151,5 +153,5 @@ def test_a_ledger_of_another_version_is_refused(tmp_path: Path):
 
 def test_a_launch_that_failed_has_nothing(tmp_path: Path):
     opened = ledger.Opened("a")
-    bad = finished(tmp_path, outcome=ledger.assess(planned(), tmp_path))
+    bad = finished(tmp_path, outcome=assess(planned(), tmp_path))
     assert taken(opened, tmp_path, [bad]) == []

@@ -139,6 +139,18 @@ def test_references_that_tell_nothing_of_a_program_do_not_compare_with_it():
     )
 
 
+def test_what_options_set_for_the_references_must_be_set_for_a_launch_too():
+    """Else a night is held against an experiment. An option set to see what it changes is another thing."""
+    method, options = method_of(RUN, exact=False), {"set_env": {"UCX_TLS": "tcp"}}
+    known = shelf(method=method, options=options)
+    assert known.difference(RUN, False) == (
+        f"options is {{}}, and {options} in mpich.tsv; calibrate again"
+    )
+    assert known.difference(RUN, False, by_hand=options) == ""
+    assert known.difference(RUN, False, by_hand={"oversubscribe": True}).startswith("options is ")
+    assert shelf(method=method).difference(RUN, False, by_hand=options) == ""
+
+
 @pytest.mark.parametrize("key", METHOD)
 def test_every_part_of_the_method_must_be_told(key: str):
     partly = {name: value for name, value in method_of(RUN, exact=False).items() if name != key}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
+import pytest
 from launch_samples import case
 
-from postprocess.second_look import Look, looks, taken
+from postprocess.second_look import Look, looks, taken, to_avoid
 
 
 def test_cases_of_a_routine_are_one_look_and_survive_json():
@@ -26,3 +28,17 @@ def test_only_the_looks_of_a_place_are_taken():
     assert len(taken(choice, **place)) == 2
     assert taken(choice, **place, environment="elsewhere") == []
     assert taken(choice, program="osu", layout="2x2") == []
+
+
+@pytest.mark.parametrize(
+    ("nodes", "needed", "avoided"),
+    [(4, 2, ["n1", "n2"]), (3, 1, ["n1", "n2"]), (3, 2, []), (2, 1, [])],
+)
+def test_nodes_are_avoided_by_their_short_names_while_enough_others_are_left(
+    nodes, needed, avoided
+):
+    """A scheduler knows n1 where MPI says n1.cluster, and one name that it does not know refuses the job."""
+    slow = [Look("mpicost", "cpu", "mpich", "2x1", "bcast", ("n2.cluster", "n1.cluster"))]
+    slow.append(replace(slow[0], routine="barrier", avoided=("n1",)))
+    assert to_avoid(slow, nodes, needed) == avoided
+    assert to_avoid([replace(slow[0], avoided=())], nodes, needed) == []

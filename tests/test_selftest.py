@@ -25,6 +25,7 @@ from postprocess.controls import CONTROLS
 from postprocess.errors import UsageError
 from postprocess.progress import Progress
 from postprocess.selftest import QUICK, conclude, go_on, nights_of
+from postprocess.selftest_faults import SURE, too_many
 from postprocess.selftest_plants import (
     FUNCTIONS,
     PLANTS,
@@ -33,9 +34,10 @@ from postprocess.selftest_plants import (
     plantable,
     unknown,
 )
+from postprocess.selftest_result import CHANCE, Scores
 from postprocess.selftest_rows import Begun, CaseNight, NightDone
 from postprocess.selftest_schedule import schedule
-from postprocess.selftest_scores import CHANCE, SURE, Scores, condemned, scores, too_many
+from postprocess.selftest_scores import condemned, scores
 
 SIZES = {
     "barrier": [0],

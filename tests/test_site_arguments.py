@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reframe.utility import typecheck
 
-from postprocess import command_line
+from postprocess import option_types
 from site_configs import arguments
 from site_configs.arguments import MOST_TRIALS, duration_fault
 from site_configs.common import environment, partition, site
@@ -192,7 +192,7 @@ def test_a_duration_of_some_length_is_taken(value):
 
 
 def test_what_a_partition_may_set_the_command_line_takes_too():
-    assert command_line.MOST_TRIALS == MOST_TRIALS
+    assert option_types.MOST_TRIALS == MOST_TRIALS
     trials = {"trials": MOST_TRIALS, "cache": "warm", "sync": "window", "peers": [7, 99]}
     limits = {"left_out_above": {"scan_min": 1, "alltoall:1000": 4}, "time_limit": "1h"}
     assert with_default(**trials, **limits)["extras"]["defaults"] == trials | limits

@@ -21,16 +21,8 @@ from postprocess.formats import duration, size
 from postprocess.measure import NoCase
 from postprocess.plan import PlannedLaunch
 from postprocess.progress import Progress
-from postprocess.site_check import (
-    Cost,
-    Trial,
-    aligned,
-    cost,
-    how_estimated,
-    left_out,
-    measured,
-    too_long,
-)
+from postprocess.site_check import Trial, left_out, measured, too_long
+from postprocess.site_costs import Cost, aligned, cost, how_estimated
 from postprocess.site_reading import read_site
 from postprocess.site_sessions import LOG
 from postprocess.workdir import WorkDirectory

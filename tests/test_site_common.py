@@ -75,6 +75,7 @@ def test_an_environment_tells_the_checks_what_they_may_know(monkeypatch, tmp_pat
     assert {"mpi", "mpich"} <= set(entry["features"])
     assert entry["extras"] == {
         "accept": {},
+        "by_hand": {},
         "library": "MPICH Version: 5",
         "family": "mpich",
         "mpicc": "/opt/mpicc",
@@ -100,6 +101,7 @@ def test_variables_are_set_for_the_environment_that_was_named(monkeypatch):
     monkeypatch.setenv("PLUMBLINE_SET_ENV", json.dumps(chosen))
     entry = mpich(env_vars={"NAME": "0", "KEPT": "$HOME/x"})
     assert variables(entry) == {"NAME": "1", "KEPT": "$HOME/x", "MINE": "2"}
+    assert entry["extras"]["by_hand"] == {"set_env": chosen["mpich-5"]}
 
 
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))

@@ -1,0 +1,188 @@
+"""The options that several commands share, and those of the commands that measure."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from postprocess.benchmarks import ITERATIONS, ROTATE
+from postprocess.option_types import assignment, comma_list, count, counts, programs, sizes, trials
+from postprocess.record_schema import CACHES
+from postprocess.rounds import LAUNCHES
+
+
+def add_site(parser: argparse.ArgumentParser) -> None:
+    """The options that say where to run."""
+    parser.add_argument(
+        "--site", default="local", help="site file by name or path (default: this machine)"
+    )
+    parser.add_argument(
+        "--mpis",
+        type=comma_list,
+        help="MPI families wanted on this machine (default: mpich,openmpi,intel-mpi)",
+    )
+
+
+def add_places(parser: argparse.ArgumentParser) -> None:
+    """The options that say which routines, and where."""
+    parser.add_argument(
+        "--environment", type=comma_list, default=[], help="only these, as in mpich-5_0_2"
+    )
+    parser.add_argument(
+        "--routine", type=comma_list, default=[], help="only these, as in bcast,reduce_sum"
+    )
+    parser.add_argument("--partition", type=comma_list, default=[], help="only these of the site")
+    parser.add_argument(
+        "--processes", type=counts, default=[], help="these counts instead of the ladder's"
+    )
+    parser.add_argument("--per-node", type=counts, default=[], help="these processes per node")
+
+
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    """The options that say what to run."""
+    add_places(parser)
+    parser.add_argument(
+        "--program", type=programs, default=[], help="only these, as in mpicost,osu,imb"
+    )
+    parser.add_argument(
+        "--peers", type=counts, default=[], help="only these partners of rank 0 in ping-pong"
+    )
+    parser.add_argument(
+        "--bytes", type=sizes, default=[], help="these sizes (mpicost: multiples of 8)"
+    )
+    parser.add_argument("--trials", type=trials, help="of mpicost, per case (default: 51)")
+    parser.add_argument(
+        "--iterations", type=count, help=f"of OSU and IMB, per size (default: {ITERATIONS})"
+    )
+    add_launching(parser)
+
+
+def add_launching(parser: argparse.ArgumentParser, cache: str = "flush") -> None:
+    """The options that say how a launch is made."""
+    parser.add_argument(
+        "--cache",
+        choices=(*CACHES, ROTATE),
+        help=f"of mpicost before each trial (default: {cache}); rotate: IMB with changing buffers",
+    )
+    parser.add_argument(
+        "--sync",
+        choices=("dissemination", "barrier", "window"),
+        help="what starts the processes of a trial together (default: dissemination)",
+    )
+    add_environment(parser)
+
+
+def add_environment(parser: argparse.ArgumentParser) -> None:
+    """The options that say in what surroundings a launch runs."""
+    parser.add_argument("--time-limit", type=count, help="seconds after which a launch is ended")
+    parser.add_argument(
+        "--oversubscribe", action="store_true", help="allow more processes than cores"
+    )
+    parser.add_argument(
+        "--set-env",
+        type=assignment,
+        action="append",
+        default=[],
+        metavar="ENVIRONMENT:NAME=VALUE",
+        help="set a variable for the launches of one environment",
+    )
+
+
+def add_links(parser: argparse.ArgumentParser) -> None:
+    """The options of the comparison of all pairs of nodes, which runs a check and sizes of its own."""
+    parser.add_argument(
+        "--environment", type=comma_list, default=[], help="(default: the first of a partition)"
+    )
+    parser.add_argument("--partition", type=comma_list, default=[], help="only these of the site")
+    parser.add_argument(
+        "--nodes",
+        type=lambda text: [count(text)],
+        default=[],
+        dest="processes",
+        metavar="N",
+        help="this many nodes (default: as many as the site measures)",
+    )
+    parser.add_argument(
+        "--launches", type=count, help="launches (default: as many as a bad link needs)"
+    )
+    parser.add_argument("--trials", type=trials, help="of each pair in a launch")
+    parser.add_argument(
+        "--least",
+        type=count,
+        default=10,
+        metavar="PERCENT",
+        help="name nothing that is slower by less (default: 10)",
+    )
+    parser.add_argument(
+        "--nodes-per-switch",
+        type=count,
+        metavar="N",
+        help="compare pairs of a switch with such pairs; its nodes follow each other by name",
+    )
+    add_launching(parser, cache="warm")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write a machine-readable summary"
+    )
+    parser.set_defaults(
+        routine=[], bytes=[], peers=[], per_node=[1], program=["mpicost"], iterations=None
+    )
+
+
+def add_agree(parser: argparse.ArgumentParser) -> None:
+    """The options of the comparison of programs, which run as they can all run."""
+    add_places(parser)
+    parser.add_argument(
+        "--bytes", type=sizes, default=[], help="(default: 8,1024,65536,1048576; multiples of 8)"
+    )
+    parser.add_argument(
+        "--launches", type=count, default=8, help="rounds in which each runs (default: 8)"
+    )
+    add_environment(parser)
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write a machine-readable summary"
+    )
+    parser.set_defaults(peers=[], program=[], trials=None, iterations=None, cache=None, sync=None)
+
+
+def add_session(parser: argparse.ArgumentParser) -> None:
+    """The options of a command that judges."""
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="provisional and skipped cases fail too; nothing is calibrated",
+    )
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write a machine-readable summary"
+    )
+    parser.add_argument(
+        "--references", type=Path, metavar="DIR", help="look for references here first"
+    )
+
+
+def add_calibration(parser: argparse.ArgumentParser) -> None:
+    """The options that say how much is calibrated, and where it goes."""
+    number = parser.add_mutually_exclusive_group()
+    number.add_argument(
+        "--launches",
+        type=count,
+        metavar="N",
+        help=f"launches behind each case, earlier ones counted in (default: {LAUNCHES})",
+    )
+    number.add_argument(
+        "--seconds", type=count, metavar="S", help="as many launches as fit into so many seconds"
+    )
+    parser.add_argument(
+        "--at-most",
+        type=count,
+        metavar="N",
+        help="take no more than so many now: the same command on other days takes the rest",
+    )
+    parser.add_argument(
+        "--afresh", action="store_true", help="earlier launches of these cases count no more"
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="where references go (default: the work directory; reviewed ones are in reference_data)",
+    )

@@ -1,0 +1,95 @@
+"""The result of a self-test: what became of each plant, and what was said of cases that nothing slowed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from postprocess.selftest_plants import PLANTS
+
+CHANCE = 0.001  #: what is less likely than this is no chance
+WORKED = 0.5  #: of the intended slowdown: with less, a plant did not work
+
+
+@dataclass(frozen=True)
+class Flat:
+    """What one launch and a flat band would have said."""
+
+    band: float  #: as a fraction of the reference
+    caught: int
+    false: int
+
+
+@dataclass(frozen=True)
+class PlantScore:
+    """What became of one plant. Counts are of cases in nights."""
+
+    name: str
+    plantings: int  #: nights and environments
+    environments: tuple[str, ...]
+    delayed: int  #: targets in launches that were delayed
+    intended: float  #: slowdown of the targets' headlines, as a fraction
+    realised: (
+        float | None
+    )  #: the median one, against unchanged nights; None if there is nothing to hold against
+    realised_median: float | None  #: the same of the median trial
+    drifted: (
+        float | None
+    )  #: the same of the cases that were not slowed: what the machine did meanwhile
+    targets: int
+    screened: int
+    caught: int
+    common: int  #: of the plantings: told as one cause that many cases have in common
+    cleared: int
+    missed: int  #: neither caught nor cleared, nor one of everything that was told as slower
+    promised: float  #: how many the bands should have caught
+    sure: int  #: targets that must be caught
+    sure_missed: int
+    others: int  #: cases in the same places that are not slowed
+    accused: int  #: of those called regressed
+    accused_keys: tuple[str, ...]
+    flat: tuple[Flat, ...]
+
+    @property
+    def worked(self) -> bool:
+        """Whether the targets were slower by something like what was intended."""
+        return self.realised is not None and self.realised >= WORKED * self.intended
+
+    @property
+    def spared(self) -> bool:
+        """Whether chance alone may have spared every launch of a plant that delays some of them only."""
+        return not self.delayed and (1 - PLANTS[self.name].launches) ** self.plantings >= CHANCE
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """What was said of cases that nothing was planted into. Counts are of cases in nights."""
+
+    nights: int
+    cases: int
+    screened: int
+    screened_predicted: float
+    cleared: int
+    regressed: int
+    regressed_predicted: float
+    common: int  #: of the regressed: told as one of many with a common cause
+    flat: tuple[Flat, ...]
+
+    def per_thousand(self, number: float) -> float:
+        """So many per 1000 cases and night."""
+        return 1000 * number / self.cases if self.cases else 0.0
+
+
+@dataclass(frozen=True)
+class Scores:
+    """All of a self-test, and what is wrong; empty if it passed."""
+
+    plants: tuple[PlantScore, ...]
+    unchanged: Quiet
+    beside: Quiet  #: cases that were not slowed, in nights in which others were
+    faults: tuple[str, ...]
+    unfinished: str = ""  #: which nights are still to come; no fault, and nothing is passed yet
+
+    @property
+    def passed(self) -> bool:
+        """Whether it came to its end and nothing is wrong."""
+        return not self.faults and not self.unfinished
