@@ -26,6 +26,7 @@ from postprocess.reframe_driver import Selection
 from postprocess.rounds import Demand, Family
 from postprocess.verdicts import CaseResult
 from postprocess.workdir import WorkDirectory
+from site_configs.by_hand import includes
 
 #: Of a calibration that nobody asked for, by program; too few for more than provisional references. One of
 #: OSU or IMB takes minutes, and each of its values is a mean already.
@@ -58,7 +59,8 @@ def calibrate_unknown(
 ) -> ReferenceBook:
     """Calibrate the cases of environments that have no reviewed references; the book with them.
 
-    An environment with a reviewed file keeps its gaps: they are ``no-reference``, and loud.
+    An environment with a reviewed file keeps its gaps: they are ``no-reference``, and loud. A reference that
+    was made with options by hand is none for launches without: it is measured again.
     """
     reviewed = {
         place
@@ -69,7 +71,7 @@ def calibrate_unknown(
         launch
         for launch in planned
         if (launch.partition, launch.environment) not in reviewed
-        and any(book.reference(case) is None for case in launch.cases)
+        and any(is_unknown(book, launch, case) for case in launch.cases)
     ]
     if not unknown:
         return book
@@ -80,6 +82,15 @@ def calibrate_unknown(
     return open_book(desk.reference_roots, places(planned))
 
 
+def is_unknown(book: ReferenceBook, launch: PlannedLaunch, case: Case) -> bool:
+    """Whether a case has no reference, or one that was made with options by hand which the launch lacks."""
+    shelf = book.shelf(case)
+    if shelf is None or case not in shelf.references:
+        return True
+    options = (shelf.told_of(case) or {}).get("options", {})
+    return not includes(launch.by_hand, options)
+
+
 def automatic_launches(launch: PlannedLaunch) -> int:
     """How often a launch is calibrated that nobody calibrated; simulated time repeats."""
     return 1 if launch.exact else AUTOMATIC_LAUNCHES[launch.program]
@@ -88,7 +99,7 @@ def automatic_launches(launch: PlannedLaunch) -> int:
 def calibrate_some(
     desk: Desk, book: ReferenceBook, unknown: Sequence[PlannedLaunch], launches: int
 ) -> None:
-    """Calibrate the cases of these launches that have no reference."""
+    """Calibrate the cases of these launches that have no reference, or one with other options by hand."""
     worth = (
         "simulated time repeats"
         if all(launch.exact for launch in unknown)
@@ -97,15 +108,16 @@ def calibrate_some(
     )
     programs = sorted({launch.program for launch in unknown})
     environments = sorted({launch.environment for launch in unknown})
+    missing = {case for each in unknown for case in each.all_cases if is_unknown(book, each, case)}
+    others = " but such with other options by hand" if any(map(book.reference, missing)) else ""
     desk.progress.note(
-        f"no references yet of {', '.join(programs)} for {', '.join(environments)}: "
+        f"no references yet of {', '.join(programs)} for {', '.join(environments)}{others}: "
         f"calibrating with {plural(launches, 'launch', 'es')} each; {worth}"
     )
     chosen = desk.request.selection
     counts = sorted({launch.processes for launch in unknown})
     choice = {**chosen.choice, "processes": counts, "programs": programs}
     selection = replace(chosen, environments=environments, choice=choice, launches=launches)
-    missing = {case for case in planned_cases(unknown) if book.reference(case) is None}
     calibrate(desk, desk.work.provisional, missing, selection)
 
 

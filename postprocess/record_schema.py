@@ -83,6 +83,7 @@ def checked_run(entry: Entry) -> Entry:
     entry.integer("dropped")
     entry.integer("trials", least=1)
     entry.integer("cases", least=1)
+    entry.number("settle")
     entry.object("timer").number("resolution")
     if entry.get("relative_error", float, int, type(None)) is not None:
         entry.number("relative_error")

@@ -14,11 +14,12 @@ from postprocess.comparability import Difference, circumstances_of, differences,
 from postprocess.moderation import with_priors
 from postprocess.references import Reference
 from site_configs.accepted import DIFFERENCES
+from site_configs.by_hand import includes
 from site_configs.common import PLATFORM_HASH
 
 #: Facts of a launch that its reference must share, or the two are not comparable.
 SHARED_METHOD = ("suite_version", "trials", "dropped", "relative_error")
-METHOD = (*SHARED_METHOD, "cpu_model")
+METHOD = (*SHARED_METHOD, "settle", "cpu_model")
 EXACT_METHOD = (*SHARED_METHOD, "mpi_library", "platform")  #: simulated, on any machine
 
 
@@ -89,7 +90,7 @@ class Shelf:
         """
         told = self.told_of(case) if case else self._first(run["program"])
         options = (told or {}).get("options", {})
-        return [Difference("options", by_hand, options)] if options not in ({}, by_hand) else []
+        return [] if includes(by_hand, options) else [Difference("options", by_hand, options)]
 
     def _compared(
         self, run: Mapping[str, Any], exact: bool, case: Case | None

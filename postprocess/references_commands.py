@@ -12,7 +12,7 @@ from postprocess.workdir import WorkDirectory
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """The commands below ``references``. ``count`` reads a whole number of one or more."""
+    """The commands below ``references``."""
     found = parser.add_subparsers(
         dest="references_command", required=True, metavar="COMMAND", parser_class=type(parser)
     )

@@ -25,6 +25,7 @@ from postprocess.formats import plural
 from postprocess.ledger import Place, Taken, place_of
 from postprocess.reference_book import read_origin
 from postprocess.references import ENOUGH_LAUNCHES, Reference
+from site_configs.by_hand import includes
 
 Say = Callable[[str], None]
 
@@ -55,7 +56,8 @@ def update(
     """Write the references that follow from these launches below ``root``; return the files.
 
     :param cases: that may be written; None for all
-    :param only_new: an automatic calibration never moves a reference that exists
+    :param only_new: an automatic calibration never moves a reference that exists, except one that was made
+        with options by hand which its own launches lack
     :param say: is told of each program whose references stay although it was measured, and why
     :raises UsageError: if an existing file was measured by another method, is damaged or cannot be written.
     """
@@ -95,11 +97,15 @@ def write_place(
     """
     path = references.location(root, *place)
     rows = references.load(path, *place) if path.exists() else {}
+    old = read_origin(path) if rows else None
     if only_new:
-        measured = {case: each for case, each in measured.items() if case not in rows}
+        measured = {
+            case: each
+            for case, each in measured.items()
+            if case not in rows or of_other_options(old, case, each)
+        }
     if not measured:
         return path, {}
-    old = read_origin(path) if rows else None
     for program, told in sorted((old or {}).get("programs", {}).items()):
         refuse_method(path, told, of_program(measured, program))
     staying = {
@@ -129,6 +135,11 @@ def why_stays(old: Reference, options: Mapping[str, Any], new: Sample) -> str:
     if few and (by_hand or not options):
         return f"until there are {ENOUGH_LAUNCHES}, the old reference stays"
     return ""
+
+
+def of_other_options(origin: Mapping[str, Any] | None, case: Case, new: Sample) -> bool:
+    """Whether something was set by hand for the launches behind a row that is not set for the new ones."""
+    return not includes(new.launches[-1].by_hand, options_behind(origin, case))
 
 
 def options_behind(origin: Mapping[str, Any] | None, case: Case) -> Mapping[str, Any]:

@@ -56,7 +56,7 @@ def taken(choice: Sequence[Mapping[str, Any]], **place: str) -> list[Look]:
 def to_avoid(looks: Iterable[Look], nodes: int, needed: int) -> list[str]:
     """The nodes on which something was slow, as a scheduler knows them: without their domain.
 
-    None if too few others are left.
+    Empty if too few others are left.
 
     :param nodes: of the partition
     :param needed: by the job

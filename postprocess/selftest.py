@@ -113,7 +113,8 @@ def take_references(bench: Bench, planned: Sequence[PlannedLaunch], demand: Dema
     if desk.request.references:
         fix = f"calibrate with {ENOUGH_LAUNCHES} launches or more"
         raise UsageError(
-            f"{desk.request.references}: has not {ENOUGH_LAUNCHES} launches of each case; {fix}"
+            f"{desk.request.references}: has not {ENOUGH_LAUNCHES} launches of each case without options "
+            f"by hand; {fix}"
         )
     own = demand.directory / "references"
     bench.desk = replace(desk, request=replace(desk.request, references=own))
@@ -129,9 +130,17 @@ def take_references(bench: Bench, planned: Sequence[PlannedLaunch], demand: Dema
 
 
 def enough(book: ReferenceBook, planned: Sequence[PlannedLaunch], launches: int) -> bool:
-    """Whether each case has a reference of so many launches."""
-    found = [book.reference(case) for case in planned_cases(planned)]
-    return all(each is not None and each.launches >= launches for each in found)
+    """Whether each case has a reference of so many launches, made as those of a self-test: without options."""
+    cases = planned_cases(planned)
+    found = [book.reference(case) for case in cases]
+    many = all(each is not None and each.launches >= launches for each in found)
+    return many and not any(made_with_options(book, case) for case in cases)
+
+
+def made_with_options(book: ReferenceBook, case: Case) -> bool:
+    """Whether something was set by hand for the launches behind a reference."""
+    shelf = book.shelf(case)
+    return bool(shelf and (shelf.told_of(case) or {}).get("options"))
 
 
 def calibrate(bench: Bench, root: Path, launches: int) -> None:

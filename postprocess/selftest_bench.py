@@ -30,6 +30,7 @@ from postprocess.selftest_schedule import Night
 from postprocess.summary_file import Session
 from postprocess.verdicts import COMMON_CAUSE, CaseResult, Verdict
 from postprocess.workdir import WorkDirectory
+from site_configs.by_hand import by_hand
 
 MODE = "selftest"
 PLANTED = "planted"  #: choice of the checks: environments whose launches are delayed
@@ -61,7 +62,12 @@ class Bench:
         if key not in self.plans:
             self.plans[key] = make_plan(reframe, selection)
         planned = [
-            replace(each, planted=each.environment in environments) for each in self.plans[key]
+            replace(
+                each,
+                planted=each.environment in environments,
+                by_hand=by_hand(selection.set_env, selection.oversubscribe, each.environment),
+            )
+            for each in self.plans[key]
         ]
         for each in planned:
             write_launch(reframe.session, each)

@@ -29,7 +29,7 @@ def plants_sheet(plants: Sequence[PlantScore]) -> Sheet:
         "planted",
         "intended",
         "realised",
-        "others",
+        "beside",
         "targets",
         "promised",
         "caught",
@@ -37,7 +37,7 @@ def plants_sheet(plants: Sequence[PlantScore]) -> Sheet:
     )
     columns += ("missed", "accused", *(f"flat {band:.0%}" for band in FLAT))
     notes = [
-        "planted: nights and environments. realised, others: slower than in unchanged nights, the median "
+        "planted: nights and environments. realised, beside: slower than in unchanged nights, the median "
         "case that was delayed and the median one beside it. Targets, and what follows, are cases in nights. "
         "Promised: how many the site's own bands should catch.",
         "accused: called regressed beside the plant, and not slowed. flat: what one launch and a flat band so "

@@ -54,39 +54,52 @@ def schedule(
 def in_turns(
     environments: Sequence[str], cases: Sequence[Case], plants: Sequence[Plant], times: int
 ) -> list[tuple[Planting, ...]]:
-    """Nights of one plant in each environment: neighbours in the list of plants, on different routines."""
+    """Nights of one plant in each environment: neighbours in the list of plants, on different routines.
+
+    Of the routines that are not in the night yet, each plant takes the one that it had least.
+    """
     units = [plant for _ in range(times) for plant in plants]
-    seen: Counter[tuple[str, str]] = Counter()  # plants by environment and by routine
+    hosted: Counter[tuple[str, str]] = Counter()  # plants by environment
+    had: Counter[tuple[str, str]] = Counter()  # plants by routine
     nights = []
     for number, first in enumerate(range(0, len(units), len(environments))):
         group = units[first : first + len(environments)]
-        shift = fairest(group, environments, seen)
-        night = []
+        shift = fairest(group, environments, hosted)
+        night: list[Planting] = []
         for position, plant in enumerate(group):
             name = environments[(position + shift) % len(environments)]
-            seen[plant.name, name] += 1
+            hosted[plant.name, name] += 1
             routines = plantable([each for each in cases if each.environment == name], plant.least)
             if not routines:
                 fix = "choose other --plants or more --routine"
                 raise UsageError(f"{plant.name}: slows no case of {name}; {fix}")
             turn = (number + position) % len(routines)
-            routine = min(
-                (*routines[turn:], *routines[:turn]), key=lambda each: seen[plant.name, each]
-            )
-            seen[plant.name, routine] += 1
+            routine = next_routine(plant, (*routines[turn:], *routines[:turn]), night, had)
+            had[plant.name, routine] += 1
             night.append(Planting(name, plant.name, routine))
         nights.append(tuple(sorted(night)))
     return nights
 
 
+def next_routine(
+    plant: Plant,
+    routines: Sequence[str],
+    night: Sequence[Planting],
+    had: Counter[tuple[str, str]],
+) -> str:
+    """The routine that a plant comes to: not one of the night's if there is another, and one it had least."""
+    used = {each.routine for each in night}
+    return min(routines, key=lambda routine: (routine in used, had[plant.name, routine]))
+
+
 def fairest(
-    group: Sequence[Plant], environments: Sequence[str], seen: Counter[tuple[str, str]]
+    group: Sequence[Plant], environments: Sequence[str], hosted: Counter[tuple[str, str]]
 ) -> int:
     """By how many places to shift a group so that plants come to environments that had them least."""
 
     def had(shift: int) -> int:
         return sum(
-            seen[plant.name, environments[(position + shift) % len(environments)]]
+            hosted[plant.name, environments[(position + shift) % len(environments)]]
             for position, plant in enumerate(group)
         )
 

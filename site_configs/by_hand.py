@@ -16,3 +16,10 @@ def by_hand(
     found: dict[str, Any] = {"oversubscribe": True} if oversubscribe else {}
     own = set_env.get(environment)
     return found | ({"set_env": dict(own)} if own else {})
+
+
+def includes(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> bool:
+    """Whether all that was set by hand for one launch, ``theirs``, is set for another too, and to the same."""
+    own, other = ours.get("set_env", {}), theirs.get("set_env", {})
+    flags = {name: value for name, value in theirs.items() if name != "set_env"}
+    return flags.items() <= ours.items() and other.items() <= own.items()

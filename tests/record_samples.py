@@ -42,6 +42,7 @@ def run_record(cases: int, processes: int = 2, **changes: Any) -> dict[str, Any]
         "sync": "dissemination",
         "trials": TRIALS,
         "dropped": 1,
+        "settle": 0.5,
         "relative_error": None,
         "seed": 18446744073709551615,
         "timer": {"resolution": RESOLUTION, "overhead": 2.1e-8, "source": "CLOCK_MONOTONIC"},

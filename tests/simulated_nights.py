@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from postprocess import votes
 from postprocess.bands import LARGE_FLOOR, SLOW_ALPHA, SMALL_FLOOR, prediction
-from postprocess.calibration import center_and_spread
 from postprocess.moderation import fitted
 
 CASES, MEDIAN, SCATTER, NIGHT_EFFECT = 1_000, 0.02, 0.5, 0.01
@@ -76,9 +75,9 @@ class Calibration:
     def of(cls, logs: Numbers) -> Calibration:
         """:param logs: ln headline by case and launch"""
         launches = logs.shape[1]
-        center, own = center_and_spread(logs)
+        own = logs.std(axis=1, ddof=1)
         prior = fitted(own, np.full(len(logs), launches - 1.0))
-        return cls(center, *prior.moderate(own, launches - 1), launches)
+        return cls(logs.mean(axis=1), *prior.moderate(own, launches - 1), launches)
 
     def limit(self, alpha: float, floor: float) -> Numbers:
         """The upper limit of each case."""

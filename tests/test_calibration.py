@@ -17,7 +17,7 @@ from postprocess.calibration import calibrate, calibrate_exactly
 from postprocess.cases import Case
 from postprocess.judge import judge
 from postprocess.measurement import Measurement
-from postprocess.references import ENOUGH_LAUNCHES, Reference
+from postprocess.references import Reference
 from postprocess.verdicts import Verdict
 
 PLACE = ("laptop", "cpu", "mpich")
@@ -28,37 +28,13 @@ def case(size: int = 8) -> Case:
     return Case(*PLACE, "mpicost", "bcast", 0, "flush", "dissemination", 2, 2, size)
 
 
-@given(st.lists(TIMES, min_size=2, max_size=ENOUGH_LAUNCHES - 1))
+@given(st.lists(TIMES, min_size=2, max_size=40))
 def test_center_and_spread_are_those_of_the_logarithm(times):
     (reference,) = calibrate({case(): times})
     logs = [math.log(time) for time in times]
     assert reference.center == pytest.approx(statistics.geometric_mean(times), rel=1e-9)
     assert reference.spread == pytest.approx(statistics.stdev(logs), rel=1e-9, abs=1e-12)
     assert (reference.launches, reference.unit) == (len(times), "s")
-
-
-@given(st.lists(TIMES, min_size=2, max_size=40))
-def test_odd_launches_are_drawn_in_and_nothing_else_is_changed(times):
-    (reference,) = calibrate({case(): times})
-    logs = np.sort(np.log(times))
-    assert logs[0] - 1e-9 <= math.log(reference.center) <= logs[-1] + 1e-9
-    assert reference.spread <= statistics.stdev(logs) * (1 + 1e-9) + 1e-12
-    low, high = np.quantile(logs, (0.25, 0.75))
-    if low - 1.5 * (high - low) <= logs[0] and logs[-1] <= high + 1.5 * (high - low):
-        assert reference.spread == pytest.approx(statistics.stdev(logs), rel=1e-9, abs=1e-12)
-
-
-def test_one_slow_launch_in_twenty_does_not_widen_the_band():
-    usual = [1e-6 * (1 + 0.01 * (number % 5)) for number in range(19)]
-    without, with_one = (calibrate({case(): times})[0] for times in (usual, [*usual, 2e-6]))
-    assert with_one.spread < 1.5 * without.spread
-    assert with_one.center == pytest.approx(without.center, rel=0.01)
-
-
-def test_what_is_odd_among_launches_of_which_most_are_equal_is_not_known():
-    """As OSU prints them, to a hundredth of a microsecond: a spread of 0 would deny what was seen."""
-    (reference,) = calibrate({case(): [2.3e-7] * 18 + [2.4e-7] * 2})
-    assert reference.spread > 0
 
 
 def test_a_worked_example():

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from launch_samples import CASES, case
+from launch_samples import CASES, PLACE, case, planned
 from ledger_samples import launch
 
-from postprocess import ledger
-from postprocess.calibration_pass import taken_alike, unwell
+from postprocess import calibration_pass, ledger, provenance, references, references_update
+from postprocess.calibration_pass import calibrate_unknown, taken_alike, unwell
+from postprocess.measure import places
+from postprocess.reference_book import open_book
 from postprocess.reframe_driver import Selection
 from postprocess.verdicts import CaseResult, Verdict
 
@@ -39,3 +44,102 @@ def test_launches_with_other_options_are_of_no_account(tmp_path: Path, options, 
         ledger.keep(tmp_path, name, [launch(session=name, by_hand=by_hand)])
     found = taken_alike(tmp_path, Selection(Path("site.py"), **options))
     assert [each.session for each in found] == sessions
+
+
+# What a night calibrates by itself.
+
+OVERSUBSCRIBED = {"oversubscribe": True}
+
+
+class Night:
+    """A work directory whose references were made under some options, and the launches of a night."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, old: dict[str, Any]) -> None:
+        self.notes: list[str] = []
+        self.measured: list[set] = []
+        self.work = SimpleNamespace(root=root, provisional=root / "references")
+        self.roots = [root / "reviewed", self.work.provisional]
+        self.path = references.location(self.work.provisional, *PLACE)
+        self.made(self.work.provisional, old)
+        monkeypatch.setattr(calibration_pass, "calibrate", self.calibrate)
+
+    def made(self, root: Path, by_hand: dict[str, Any]) -> None:
+        """References of five launches that took two seconds."""
+        references_update.update(root, [launch(2.0, day, by_hand=by_hand) for day in range(1, 6)])
+
+    def calibrate(self, _, root: Path, only: set, selection: Selection) -> None:
+        """A calibration whose launches take a second."""
+        self.measured.append(only)
+        by_hand = ledger.Opened("", selection.set_env, selection.oversubscribe).by_hand(PLACE[2])
+        days = range(11, 11 + selection.launches)
+        new = [launch(1.0, day, by_hand=by_hand) for day in days]
+        references_update.update(root, new, only, True)
+
+    def begin(self, **options: Any) -> set[float]:
+        """Calibrate what is unknown before a night with these options; the references that it has then."""
+        progress = SimpleNamespace(note=self.notes.append)
+        request = SimpleNamespace(selection=Selection(Path("site.py"), **options))
+        desk = SimpleNamespace(
+            work=self.work, reference_roots=self.roots, progress=progress, request=request
+        )
+        plan = [planned(by_hand=ledger.Opened("", **options).by_hand(PLACE[2]))]
+        book = calibrate_unknown(desk, plan, open_book(self.roots, places(plan)))
+        return {book.reference(each).center for each in CASES}
+
+    @property
+    def options(self) -> list[Any]:
+        """What the file of the work directory tells of options, by calibration."""
+        told = json.loads(provenance.beside(self.path).read_text())["programs"]["mpicost"]
+        return [each.get("options") for each in provenance.calibrations(told)]
+
+
+@pytest.mark.parametrize("old", [OVERSUBSCRIBED, {"set_env": {"A": "1"}}], ids=str)
+def test_references_made_with_options_by_hand_are_measured_again_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: dict[str, Any]
+):
+    """Else nothing would ever be comparable with them again."""
+    night = Night(tmp_path, monkeypatch, old)
+    assert night.options == [old]
+    assert night.begin() == {1.0}
+    assert night.options == [None]
+    assert (
+        "no references yet of mpicost for mpich-5_0_2 but such with other options" in night.notes[0]
+    )
+    assert night.begin() == {1.0}
+    assert night.measured == [set(CASES)]
+
+
+@pytest.mark.parametrize("old", [{}, OVERSUBSCRIBED], ids=str)
+def test_launches_with_options_by_hand_measure_nothing_again_that_they_compare_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: dict[str, Any]
+):
+    night = Night(tmp_path, monkeypatch, old)
+    assert night.begin(oversubscribe=True) == {2.0}
+    assert (night.measured, night.options) == ([], [old or None])
+
+
+def test_launches_with_options_by_hand_replace_those_with_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    night = Night(tmp_path, monkeypatch, OVERSUBSCRIBED)
+    assert night.begin(set_env={PLACE[2]: {"A": "1"}}) == {1.0}
+    assert night.options == [{"set_env": {"A": "1"}}]
+
+
+def test_reviewed_references_are_never_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    night = Night(tmp_path, monkeypatch, {})
+    night.made(night.roots[0], OVERSUBSCRIBED)
+    assert night.begin() == {2.0}
+    assert night.measured == []
+
+
+def test_only_the_cases_without_a_reference_of_use_are_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    night = Night(tmp_path, monkeypatch, OVERSUBSCRIBED)
+    plain = [launch(2.0, 7, cases=CASES[:1])]
+    references_update.update(night.work.provisional, plain)
+    assert night.begin() == {1.0, 2.0}
+    assert night.measured == [set(CASES[1:])]

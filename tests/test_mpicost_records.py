@@ -24,6 +24,7 @@ RUN = {
     **dict.fromkeys(("command", "hosts", "ranks", "caches"), list),
     **dict.fromkeys(("timer", "environment"), dict),
     "clock_error": (int, float),
+    "settle": (int, float),
     "relative_error": (type(None), float),
 }
 SERIES = ("t_max", "t_min", "t_global", "skew", "late")
@@ -175,6 +176,13 @@ def test_seeds_differ_unless_given(tmp_path: Path) -> None:
         program("mpich").measure(2, tmp_path / f"{i}.jsonl", *options).run["seed"] for i in (1, 2)
     }
     assert len(seeds) == 2
+
+
+def test_work_comes_before_the_first_case_if_asked_for(family: str, tmp_path: Path) -> None:
+    options = (*TINY, "--routine", "barrier", "--trials", "2")
+    asked = program(family).measure(2, tmp_path / "a", *options, "--settle", "0.7")
+    assert asked.run["settle"] == 0.7 and asked.end["elapsed"] > 0.7
+    assert program(family).measure(2, tmp_path / "b", *options).run["settle"] == 0
 
 
 def test_sampling_stops_early_when_asked(family: str, tmp_path: Path) -> None:

@@ -10,7 +10,9 @@ import pytest
 from mpi_support import mpi_installations
 from workshop import ROOT, Ended, Workshop
 
+from postprocess import provenance
 from postprocess.programs import read_program
+from postprocess.reference_book import read_origin
 from postprocess.references import load, location
 from spack_envs.provide import NoSpack, provide
 
@@ -58,6 +60,15 @@ def test_first_night_calibrates_and_says_so(workshop: Workshop, first: Ended) ->
         )
         assert {reference.launches for reference in known.values()} == {5}
         assert len(known) == CASES
+
+
+@pytest.mark.mpi
+def test_no_launch_begins_on_processors_that_were_idle(workshop: Workshop, first: Ended) -> None:
+    """And the references tell so: launches that do not settle compare with nothing of these."""
+    for name in {mpi.name for mpi in mpi_installations()}:
+        path = location(workshop.home / "references", "local", "cpu", name)
+        told = provenance.calibrations(read_origin(path)["programs"]["mpicost"])
+        assert {each["method"]["settle"] for each in told} == {0.5}
 
 
 @pytest.mark.mpi

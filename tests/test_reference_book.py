@@ -148,6 +148,9 @@ def test_what_options_set_for_the_references_must_be_set_for_a_launch_too():
     )
     assert known.difference(RUN, False, by_hand=options) == ""
     assert known.difference(RUN, False, by_hand={"oversubscribe": True}).startswith("options is ")
+    more = {"oversubscribe": True, "set_env": {"OTHER": "1", **options["set_env"]}}
+    assert known.difference(RUN, False, by_hand=more) == ""
+    assert known.difference(RUN, False, by_hand={"set_env": {"UCX_TLS": "rc"}}) != ""
     assert shelf(method=method).difference(RUN, False, by_hand=options) == ""
 
 

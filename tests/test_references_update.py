@@ -191,6 +191,34 @@ def test_what_was_measured_with_options_by_hand_gives_way_to_a_launch_without(tm
     assert {(each.launches, each.center) for each in found.values()} == {(1, 1.0)} and said == []
 
 
+def automatic(root: Path, new: list) -> Path:
+    """The file after an automatic calibration of all cases, which may only add."""
+    (path,) = references_update.update(root, new, set(CASES), only_new=True)
+    assert references.lint(path) == []
+    return path
+
+
+def test_an_automatic_calibration_replaces_what_was_made_with_options_by_hand(tmp_path: Path):
+    references_update.update(tmp_path, many(20, 2.0, by_hand=BY_HAND))
+    path = automatic(tmp_path, many(5, 1.0, 21))
+    assert {(each.launches, each.center) for each in stored(path).values()} == {(5, 1.0)}
+    some = provenance.calibrations(origin(path)["programs"]["mpicost"])
+    assert [each.get("options") for each in some] == [None]
+
+
+def test_an_automatic_calibration_with_options_replaces_those_with_others_only(tmp_path: Path):
+    """The same, and none, are as good for its launches."""
+    others = {"set_env": {"A": "1"}}
+    for name, by_hand, center in (
+        ("none", {}, 2.0),
+        ("same", BY_HAND, 2.0),
+        ("other", others, 1.0),
+    ):
+        references_update.update(tmp_path / name, many(5, 2.0, by_hand=by_hand))
+        path = automatic(tmp_path / name, many(5, 1.0, 21, by_hand=BY_HAND))
+        assert {each.center for each in stored(path).values()} == {center}, name
+
+
 def test_an_automatic_calibration_never_moves_a_row_even_if_told_to(tmp_path: Path):
     """The caller may have looked for references elsewhere: what this file holds still stands."""
     root = tmp_path / "references"

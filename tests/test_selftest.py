@@ -8,23 +8,31 @@ import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from launch_samples import case as a_case
+from launch_samples import planned
+from ledger_samples import launch
 from rich.console import Console
 from workshop import ROOT
 
-from postprocess import selftest_page, selftest_rows
+from postprocess import references_update, selftest_bench, selftest_page, selftest_rows
 from postprocess.bands import LARGE_BYTES
 from postprocess.cases import Case
 from postprocess.common_shift import COMMON_CASES
 from postprocess.controls import CONTROLS
 from postprocess.errors import UsageError
+from postprocess.measure import places
+from postprocess.plan import PlannedLaunch, read_plan
 from postprocess.progress import Progress
-from postprocess.selftest import QUICK, conclude, go_on, nights_of
+from postprocess.reference_book import open_book
+from postprocess.reframe_driver import Selection
+from postprocess.selftest import QUICK, Demand, conclude, enough, go_on, nights_of, take_references
+from postprocess.selftest_bench import Bench
 from postprocess.selftest_faults import SURE, too_many
 from postprocess.selftest_plants import (
     FUNCTIONS,
@@ -150,6 +158,26 @@ def test_every_plant_comes_as_often_as_asked_and_over_all_mpis(environments, tim
         assert len(of) == len(SIZES)
 
 
+@pytest.mark.parametrize("environments", [MPIS[:2], MPIS, (*MPIS, "d-4")])
+@pytest.mark.parametrize("times", [1, 3, 10])
+def test_the_plantings_of_a_night_are_on_different_routines(environments, times: int):
+    """Each plant has as many routines as there are environments, or more."""
+    plants = [each for each in PLANTS.values() if not each.everything]
+    assert all(len(plantable(quick(MPIS[:1]), each.least)) >= len(environments) for each in plants)
+    for night in schedule(quick(environments), plants, times, 0, seed=1):
+        routines = [each.routine for each in night.plantings]
+        assert len(set(routines)) == len(routines)
+
+
+def test_where_routines_are_too_few_each_comes_as_often_as_the_others():
+    cases = [each for each in quick() if each.routine in ("bcast", "alltoall")]
+    nights = schedule(cases, [PLANTS["slower-10"]], 12, 0, seed=1)
+    for night in nights:
+        assert {each.routine for each in night.plantings} == {"bcast", "alltoall"}
+    come = Counter(each.routine for night in nights for each in night.plantings)
+    assert come == {"bcast": 6, "alltoall": 6}
+
+
 def test_all_plants_of_a_night_are_too_few_for_one_cause():
     """Else none of a night's cases would be measured again, and the night would be another than at a site."""
     cases = quick()
@@ -165,6 +193,77 @@ def test_the_order_follows_from_the_seed():
     one, same, other = (schedule(quick(), plants, 2, 5, seed) for seed in (1, 1, 2))
     assert one == same
     assert one != other
+
+
+# --- the references and the plan
+
+
+PLAN = [planned()]
+
+
+def references_of(root: Path, launches: int, by_hand: dict[str, Any]) -> Path:
+    """A folder with references of so many launches with these options."""
+    days = range(1, launches + 1)
+    references_update.update(root, [launch(1.0, day, by_hand=by_hand) for day in days])
+    return root
+
+
+@pytest.mark.parametrize(
+    ("launches", "by_hand", "good"),
+    [
+        (10, {}, True),
+        (9, {}, False),
+        (10, {"oversubscribe": True}, False),
+        (10, {"set_env": {"A": "1"}}, False),
+    ],
+)
+def test_references_are_enough_if_they_are_of_many_launches_without_options_by_hand(
+    tmp_path: Path, launches: int, by_hand: dict[str, Any], good: bool
+):
+    root = references_of(tmp_path, launches, by_hand)
+    assert enough(open_book([root], places(PLAN)), PLAN, 10) is good
+    assert not enough(open_book([tmp_path / "none"], places(PLAN)), PLAN, 1)
+
+
+def test_references_with_options_by_hand_that_were_asked_for_are_refused(tmp_path: Path):
+    def took(by_hand: dict[str, Any]) -> str:
+        root = references_of(tmp_path / str(len(by_hand)), 10, by_hand)
+        request = SimpleNamespace(references=root)
+        desk = SimpleNamespace(reference_roots=[root], request=request, progress=None)
+        return take_references(Bench(desk, Selection(Path("site.py"))), PLAN, demand)
+
+    demand = Demand(tmp_path / "output", ("slower-5",), 1, 1, 20)
+    assert took({}) == "references of the site"
+    with pytest.raises(
+        UsageError, match="has not 10 launches of each case without options by hand; "
+    ):
+        took({"oversubscribe": True})
+
+
+def test_a_plan_that_is_known_tells_what_is_set_by_hand_in_this_night(tmp_path: Path, monkeypatch):
+    made: list[Selection] = []
+
+    def make_plan(_, selection: Selection) -> list[PlannedLaunch]:
+        made.append(selection)
+        return [planned(by_hand={"set_env": {"OF": "the first session"}})]
+
+    monkeypatch.setattr(selftest_bench, "make_plan", make_plan)
+    plain = Selection(Path("site.py"))
+    bench = Bench(SimpleNamespace(), plain)
+    delayed = {"mpich-5_0_2": {"LD_PRELOAD": "libdelay.so"}}
+    for number, (selection, by_hand) in enumerate(
+        [
+            (plain, {}),
+            (replace(plain, set_env=delayed), {"set_env": delayed["mpich-5_0_2"]}),
+            (replace(plain, set_env={"another": {"A": "1"}}), {}),
+            (replace(plain, oversubscribe=True), {"oversubscribe": True}),
+        ]
+    ):
+        session = tmp_path / str(number)
+        (known,) = bench.planned(SimpleNamespace(session=session), selection)
+        assert known.by_hand == by_hand
+        assert read_plan(session) == [known]
+    assert made == [plain]
 
 
 # --- the rows

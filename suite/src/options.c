@@ -6,7 +6,7 @@
 
 #include "numbers.h"
 
-enum { TRIALS_DEFAULT = 51, TRIALS_LEAST = 2, TRIALS_MOST = 1000000 };
+enum { TRIALS_DEFAULT = 51, TRIALS_LEAST = 2, TRIALS_MOST = 1000000, SETTLE_MOST = 60 };
 
 const char *const sync_names[] = {"dissemination", "barrier", "window"};
 
@@ -23,6 +23,8 @@ const char options_help[] =
     "  --sync KIND           dissemination (default), barrier or window\n"
     "  --cache STATE         flush (default) or warm\n"
     "  --flush-bytes N|auto  bytes that each rank touches to flush the caches (default: auto)\n"
+    "  --settle S            work for S seconds before the first case: processors that were idle are\n"
+    "                        slow at first (default: 0)\n"
     "  --relative-error X    stop a case early once the standard error of its headline is at most\n"
     "                        X times the headline (after 10 trials or more)\n"
     "  --back-to-back N      N untimed calls, then one synchronisation between two trials and nothing\n"
@@ -94,6 +96,13 @@ static bool set_flush_bytes(struct options *options, const char *value)
            (number_parse(value, &options->flush_bytes) && options->flush_bytes > 0);
 }
 
+static bool set_settle(struct options *options, const char *value)
+{
+    char *end;
+    options->settle = strtod(value, &end);
+    return end != value && *end == '\0' && options->settle >= 0 && options->settle <= SETTLE_MOST;
+}
+
 static bool set_relative_error(struct options *options, const char *value)
 {
     char *end;
@@ -139,6 +148,7 @@ static const struct valued_option {
     {"--sync", set_sync, "dissemination, barrier or window"},
     {"--cache", set_cache, "flush or warm"},
     {"--flush-bytes", set_flush_bytes, "auto or a positive number of bytes"},
+    {"--settle", set_settle, "a number of seconds up to 60"},
     {"--relative-error", set_relative_error, "a number between 0 and 1"},
     {"--back-to-back", set_back_to_back, "a whole number up to 1000000"},
     {"--seed", set_seed, "a whole number"},

@@ -25,6 +25,7 @@ struct options {
     enum sync_kind sync;
     bool flush;
     uint64_t flush_bytes; /* per rank; 0: from the machine's caches */
+    double settle;         /* s of work before the first case */
     double relative_error; /* 0: no early stop */
     bool back_to_back;     /* trials one right after the other */
     size_t warm_up;        /* untimed calls before them */

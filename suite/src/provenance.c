@@ -20,6 +20,7 @@ static void write_method(struct json *json, const struct provenance *provenance,
     json_key_string(json, "sync", sync_names[options->sync]);
     json_key_integer(json, "trials", (int64_t)options->trials);
     json_key_integer(json, "dropped", DROPPED);
+    json_key_number(json, "settle", options->settle);
     json_key(json, "relative_error");
     if (options->relative_error > 0)
         json_number(json, options->relative_error);

@@ -10,6 +10,7 @@
 #include "output.h"
 #include "provenance.h"
 #include "records.h"
+#include "settle.h"
 #include "splitmix.h"
 #include "table.h"
 
@@ -159,6 +160,7 @@ static void measure(struct bench *bench, struct memory *memory, struct plan *pla
         provenance_record(&output->json, provenance, bench, plan);
     if (bench->world->control.rank == 0)
         table_head(bench, plan);
+    settle(&bench->world->control, bench->options->settle);
     if (run_cases(bench, plan, output, provenance->seed, &totals, outcome))
         finish(bench, memory, output, started, &totals, outcome);
     if (!totals.correct && outcome->code != EXIT_OUTPUT)

@@ -1,0 +1,10 @@
+/* Work before the first case: processors that were idle are slow at first. */
+#ifndef MPICOST_SETTLE_H
+#define MPICOST_SETTLE_H
+
+#include "control.h"
+
+/* Keeps all ranks busy, and in touch with each other, for so many seconds of rank 0's clock. Collective. */
+void settle(const struct control *control, double wanted);
+
+#endif
