@@ -26,6 +26,8 @@ ROUTINES = {
     "latency": "pingpong",
 }
 HEALTHY, CANNED = "", "canned"
+#: A process leaves before MPI_Finalize. MPICH's launcher may be in time to see it, and ends the others.
+LEFT_EARLY = {"lost_rank", "no_finalize"}
 SITE = """\
 from site_configs.common import environment, partition, site
 from site_configs.ladder import Topology
@@ -147,16 +149,19 @@ def second(workshop: Workshop) -> Ended:
 
 @pytest.mark.parametrize("name", FIRST)
 def test_each_fault_has_its_verdict(first: Ended, name: str) -> None:
-    _, verdict, said = FIRST[name]
-    verdicts, reasons = of_routine(first, ROUTINES[name])
-    assert verdicts == {verdict}, reasons
-    assert all(said in reason for reason in reasons)
+    check(first, name, *FIRST[name])
 
 
 @pytest.mark.parametrize("name", SECOND)
 def test_each_of_the_other_faults_has_its_verdict(second: Ended, name: str) -> None:
-    _, verdict, said = SECOND[name]
-    verdicts, reasons = of_routine(second, ROUTINES[name])
+    check(second, name, *SECOND[name])
+
+
+def check(ended: Ended, name: str, fault: str, verdict: str, said: str) -> None:
+    """What was said of a benchmark's cases."""
+    verdicts, reasons = of_routine(ended, ROUTINES[name])
+    if fault in LEFT_EARLY and verdicts == {"crashed"}:
+        verdict, said = "crashed", "exit code"
     assert verdicts == {verdict}, reasons
     assert all(said in reason for reason in reasons)
 
