@@ -7,7 +7,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -19,6 +18,7 @@ from postprocess.alarms_count import Month, Tally, months, often_cleared
 from postprocess.errors import UsageError
 from postprocess.formats import factor, plural, whole
 from postprocess.harmless import one_line
+from postprocess.options import add_json
 from postprocess.summary_file import write_summary
 from postprocess.workdir import WorkDirectory
 
@@ -30,9 +30,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """What the command accepts."""
     parser.set_defaults(run=run)
     parser.add_argument("--since", type=day, metavar="DATE", help="nights from this day on (UTC)")
-    parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="write a machine-readable summary"
-    )
+    add_json(parser)
     for word, text in ((REAL, "the machine had become slower"), (FALSE, "nothing was wrong")):
         parser.add_argument(
             f"--{word}", nargs=2, metavar=("CASE", "SESSION"), help=f"note of an alarm: {text}"

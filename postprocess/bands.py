@@ -14,6 +14,7 @@ from typing import Any
 
 from scipy.special import stdtrit
 
+from postprocess.cases import Case
 from postprocess.references import Reference
 from postprocess.units import better, slowdown
 
@@ -136,10 +137,12 @@ def prediction(spread: Any, degrees: Any, launches: int, alpha: float) -> Any:
     return stdtrit(degrees, 1.0 - alpha) * spread * math.sqrt(1.0 + 1.0 / launches)
 
 
+def least_of(case: Case) -> float:
+    """No band of a case is narrower than this fraction of its center, however precise the launches."""
+    return LARGE_FLOOR if case.bytes >= LARGE_BYTES else SMALL_FLOOR
+
+
 def _floor(reference: Reference, resolution: float) -> float:
     """Least width of the band, as a fraction of the center."""
-    if reference.provisional:
-        practical = PROVISIONAL_FLOOR
-    else:
-        practical = LARGE_FLOOR if reference.case.bytes >= LARGE_BYTES else SMALL_FLOOR
+    practical = PROVISIONAL_FLOOR if reference.provisional else least_of(reference.case)
     return max(practical, FLOOR_IN_RESOLUTIONS * resolution / reference.center)

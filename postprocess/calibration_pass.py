@@ -87,8 +87,7 @@ def is_unknown(book: ReferenceBook, launch: PlannedLaunch, case: Case) -> bool:
     shelf = book.shelf(case)
     if shelf is None or case not in shelf.references:
         return True
-    options = (shelf.told_of(case) or {}).get("options", {})
-    return not includes(launch.by_hand, options)
+    return not includes(launch.by_hand, shelf.options_of(case))
 
 
 def automatic_launches(launch: PlannedLaunch) -> int:

@@ -15,6 +15,7 @@ from postprocess.drift_series import day_before, read_nights
 from postprocess.errors import UsageError
 from postprocess.keeping import check_json_file
 from postprocess.option_types import comma_list
+from postprocess.options import add_json
 from postprocess.progress import Progress
 from postprocess.sheets import text
 from postprocess.summary_file import write_summary
@@ -37,9 +38,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="only these, by key or by pattern, as in '*:bcast:*'",
     )
     parser.add_argument("--site", help="only this one (default: all that were measured here)")
-    parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="write a machine-readable summary"
-    )
+    add_json(parser)
     parser.add_argument(
         "--output",
         type=Path,

@@ -88,6 +88,13 @@ def add_environment(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """The option that has a program for its reader."""
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write a machine-readable summary"
+    )
+
+
 def add_links(parser: argparse.ArgumentParser) -> None:
     """The options of the comparison of all pairs of nodes, which runs a check and sizes of its own."""
     parser.add_argument(
@@ -120,9 +127,7 @@ def add_links(parser: argparse.ArgumentParser) -> None:
         help="compare pairs of a switch with such pairs; its nodes follow each other by name",
     )
     add_launching(parser, cache="warm")
-    parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="write a machine-readable summary"
-    )
+    add_json(parser)
     parser.set_defaults(
         routine=[], bytes=[], peers=[], per_node=[1], program=["mpicost"], iterations=None
     )
@@ -138,9 +143,7 @@ def add_agree(parser: argparse.ArgumentParser) -> None:
         "--launches", type=count, default=8, help="rounds in which each runs (default: 8)"
     )
     add_environment(parser)
-    parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="write a machine-readable summary"
-    )
+    add_json(parser)
     parser.set_defaults(peers=[], program=[], trials=None, iterations=None, cache=None, sync=None)
 
 
@@ -151,9 +154,7 @@ def add_session(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="provisional and skipped cases fail too; nothing is calibrated",
     )
-    parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="write a machine-readable summary"
-    )
+    add_json(parser)
     parser.add_argument(
         "--references", type=Path, metavar="DIR", help="look for references here first"
     )

@@ -15,7 +15,7 @@ from typing import Any
 
 from postprocess import provenance, references, units
 from postprocess.accumulation import Sample, different
-from postprocess.bands import LARGE_BYTES, LARGE_FLOOR, SMALL_FLOOR, band, slow_distance
+from postprocess.bands import band, least_of, slow_distance
 from postprocess.cases import Case
 from postprocess.disturbance import disturbed, one_moment
 from postprocess.ledger import Place
@@ -196,12 +196,10 @@ def noise_of(reference: Reference) -> str:
     if reference.launches < 2:
         return "one launch: its noise is unknown"
     width = width_of(as_if_enough(reference))
-    least = LARGE_FLOOR if reference.case.bytes >= LARGE_BYTES else SMALL_FLOOR
+    least = least_of(reference.case)
     if width <= TARGET:
         return ""
-    return (
-        f"blind below {width:+.0%}: the noise is {width / least:.0f} times the floor of {least:.0%}"
-    )
+    return f"blind below {width:+.0%}: the noise is {width / least:.0f} times the floor of {100 * least:g}%"
 
 
 def as_if_enough(reference: Reference) -> Reference:

@@ -40,6 +40,10 @@ class Shelf:
         """How a case was measured: the one calibration that it belongs to. None if nothing tells."""
         return provenance.calibration_of(self.origin["programs"].get(case.program), case.key)
 
+    def options_of(self, case: Case) -> Mapping[str, Any]:
+        """What was set by hand for the launches behind a case; nothing, as a rule."""
+        return (self.told_of(case) or {}).get("options", {})
+
     def difference(
         self,
         run: Mapping[str, Any],

@@ -140,7 +140,7 @@ def enough(book: ReferenceBook, planned: Sequence[PlannedLaunch], launches: int)
 def made_with_options(book: ReferenceBook, case: Case) -> bool:
     """Whether something was set by hand for the launches behind a reference."""
     shelf = book.shelf(case)
-    return bool(shelf and (shelf.told_of(case) or {}).get("options"))
+    return bool(shelf and shelf.options_of(case))
 
 
 def calibrate(bench: Bench, root: Path, launches: int) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from postprocess import commands
 from postprocess.option_types import comma_list, count, trials
+from postprocess.options import add_json
 from postprocess.progress import Progress
 from postprocess.record_schema import CACHES
 from postprocess.selftest import QUICK, Demand, conclude, selftest
@@ -63,7 +64,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="for the result; one that is there goes on where it was interrupted",
     )
     parser.add_argument("--seed", type=whole, help="of the order of nights (default: random)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result here too")
+    add_json(parser)
     parser.add_argument(
         "--again", type=Path, metavar="DIR", help="score the nights of a folder again; run nothing"
     )
