@@ -111,7 +111,7 @@ def _context(summary: SessionSummary) -> dict[str, Any]:
     named = {result.case for result in chosen}
     troubles = [each for each in troubles if each.results[0].case in named]
     outliers = overview.some_of_each(summary.outliers, MOST_OUTLIERS)
-    launches = sorted(summary.launches, key=lambda launch: launch.outcome == "ok")
+    launches = sorted(summary.launches, key=lambda launch: (not launch.failed, launch.outcome))
     return {
         "summary": summary,
         "headline": overview.headline(summary),
@@ -136,7 +136,8 @@ def _context(summary: SessionSummary) -> dict[str, Any]:
         "processes": sorted({r.case.processes for r in summary.results}),
         "launches": launches[:MOST_LAUNCHES],
         "launches_left_out": max(0, len(launches) - MOST_LAUNCHES),
-        "launches_failed": sum(launch.outcome != "ok" for launch in launches),
+        "launches_failed": sum(launch.failed for launch in launches),
+        "launches_skipped": sum(launch.outcome == "skipped" for launch in launches),
     }
 
 

@@ -81,7 +81,7 @@ class Built:
 
 @dataclass(frozen=True)
 class Launch:
-    """One start of a parallel program. ``outcome`` is ``ok`` or what went wrong."""
+    """One start of a parallel program. ``outcome`` is ``ok``, ``skipped`` or what went wrong."""
 
     program: str
     start: str  #: which start of its job, where a job has several
@@ -95,6 +95,16 @@ class Launch:
     outcome: str
     reason: str
     directory: str
+
+    @property
+    def name(self) -> str:
+        """The program, and which of its starts where a job has several."""
+        return f"{self.program} {self.start}".strip()
+
+    @property
+    def failed(self) -> bool:
+        """Whether it was to run and did not come to a good end."""
+        return self.outcome not in ("ok", "skipped")
 
 
 @dataclass(frozen=True)

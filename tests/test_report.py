@@ -219,6 +219,21 @@ def test_what_ran_is_told(page, bad):
         assert "9 cases: no Spack" in text
 
 
+def test_a_skipped_launch_has_not_failed():
+    """A night without Spack skips dozens of starts, among which one that failed must not drown."""
+    night = samples.healthy_night([c for c in samples.cases((2,)) if c.routine == "barrier"], 3)
+    [ran, *_] = night.document()["launches"]
+    skipped = ran | {"program": "osu", "start": "bcast", "outcome": "skipped", "reason": "no Spack"}
+    night.more["launches"] = [skipped, ran]
+    assert "Launches that failed" not in markdown_of(night)
+    assert "Launches: 2, 1 skipped" in Page(html_of(night)).text
+    night.more["launches"] += [ran | {"outcome": "crashed", "reason": "signal 11"}]
+    assert "Launches: 3, 1 failed, 1 skipped" in Page(html_of(night)).text
+    failed = markdown_of(night).split("## Launches that failed")[1].split("##")[0]
+    assert "signal 11" in failed
+    assert "no Spack" not in failed
+
+
 def test_every_case_is_in_the_table(bad, html):
     keys = re.findall(r'<tr title="([^"]*)"', html)
     assert keys == [result.case.key for result in bad.results]
