@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+from postprocess.formats import first_of
+
 NAME = re.compile(r"[A-Za-z0-9_.+-]+")
 KEY = re.compile(
     r"(?P<system>[^:]+):(?P<partition>[^:]+):(?P<environment>[^:]+):(?P<program>[^:]+)"
@@ -79,5 +81,4 @@ class Case:
 
 def named(cases: Sequence[Case]) -> str:
     """The first few cases by name, the rest as a number."""
-    names = ", ".join(case.key for case in cases[:NAMED])
-    return names + (f" and {len(cases) - NAMED} more" if len(cases) > NAMED else "")
+    return first_of([case.key for case in cases], NAMED)

@@ -9,7 +9,7 @@ import numpy as np
 
 from postprocess.common_cause import CommonCause
 from postprocess.common_shift import Seen
-from postprocess.formats import plural
+from postprocess.formats import first_of, plural
 from postprocess.moderation import SIZES
 
 TELLING = 2.0  #: standard deviations by which a control is slower, or it says nothing
@@ -57,9 +57,8 @@ def where(cause: CommonCause) -> str:
     hosts = cause.hosts
     if not hosts:
         return ""
-    more = f" and {len(hosts) - MOST_HOSTS} more" if len(hosts) > MOST_HOSTS else ""
     only = "only " if cause.nodes else ""
-    return f", {only}on {', '.join(hosts[:MOST_HOSTS])}{more}"
+    return f", {only}on {first_of(hosts, MOST_HOSTS)}"
 
 
 def controls_say(cause: CommonCause) -> str:

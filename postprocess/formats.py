@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from postprocess import units
 
@@ -113,3 +114,22 @@ def duration(seconds: float) -> str:
 def plural(count: int, noun: str, ending: str = "s") -> str:
     """Write a count with its noun: ``1 case``, ``1,204 cases``."""
     return f"{count} {noun}" if count == 1 else f"{whole(count)} {noun}{ending}"
+
+
+def first_of(names: Sequence[str], most: int | None) -> str:
+    """Write the first few names, the rest as a number: ``a, b, c and 2 more``. None for all."""
+    shown = names[:most]
+    left = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {left} more" if left else "")
+
+
+def aligned(rows: Sequence[Sequence[str]], texts: int, between: str = "  ") -> list[str]:
+    """Rows as lines with their columns under each other: the first ones are texts, the others numbers."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        between.join(
+            cell.ljust(width) if column < texts else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from postprocess.formats import plural, size
+from postprocess.formats import first_of, plural, size
 from postprocess.links import CONFIDENCE, SEEN, Analysis, Limits, Slow
 from postprocess.links_levels import there, without_peers
 from postprocess.links_sweep import Sweep
@@ -85,11 +85,10 @@ def path_text(sweep: Sweep, analysis: Analysis, pairs: Sequence[Sequence[Slow]])
     for each in worst:
         for node in each.who:
             counts[node] = counts.get(node, 0) + 1
-    most = sorted(counts, key=lambda node: -counts[node])[:SHOWN]
-    nodes = ", ".join(f"{sweep.nodes[node]} in {counts[node]}" for node in most)
+    most = sorted(counts, key=lambda node: -counts[node])
+    nodes = first_of([f"{sweep.nodes[node]} in {counts[node]}" for node in most], SHOWN)
     text = f"path: {len(pairs)} pairs are {factors[0]:.2g} to {times(factors[-1])} as slow as other pairs"
     text += f" of their nodes at {measured(max(worst, key=lambda each: each.factor))}: {nodes}"
-    text += f" and {len(counts) - SHOWN} more" if len(counts) > SHOWN else ""
     text += "; look for a cable or a switch that they share"
     return text + ("" if analysis.exact else f", {chance(max(map(analysis.p, worst)))}")
 
@@ -129,8 +128,7 @@ def pair_name(sweep: Sweep, who: Sequence[int]) -> str:
 
 def named_pairs(pairs: Sequence[tuple[str, str]]) -> str:
     """The first few pairs by the names of their nodes, the rest as a number."""
-    more = f" and {len(pairs) - SHOWN} more" if len(pairs) > SHOWN else ""
-    return ", ".join("-".join(pair) for pair in pairs[:SHOWN]) + more
+    return first_of(["-".join(pair) for pair in pairs], SHOWN)
 
 
 def nothing_else(sweep: Sweep, analysis: Analysis) -> str:
@@ -175,10 +173,7 @@ def suspicion(sweep: Sweep, analysis: Analysis) -> str:
     ]
     if not texts:
         return ""
-    more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
-    return (
-        f"slow, but perhaps by chance: {', '.join(texts[:SHOWN])}{more}; more --launches would tell"
-    )
+    return f"slow, but perhaps by chance: {first_of(texts, SHOWN)}; more --launches would tell"
 
 
 def of_places(sweep: Sweep, analysis: Analysis) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from postprocess.formats import factor, plural, size
+from postprocess.formats import factor, first_of, plural, size
 from postprocess.opinions import (
     PAIRS,
     Comparison,
@@ -113,10 +113,8 @@ def gaps(found: Sequence[Gap], most: int | None = MOST_NAMED) -> list[str]:
         by_reason, key=lambda gap: (where(gap.topic), gap.program, gap.reason)
     ):
         names = [what(gap.topic) for gap in group]
-        shown = names[:most]
-        more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
         count = plural(len(names), "case")
-        lines.append(f"{place}: {program}: {reason}: {count}: {', '.join(shown)}{more}")
+        lines.append(f"{place}: {program}: {reason}: {count}: {first_of(names, most)}")
     return lines
 
 

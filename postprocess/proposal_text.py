@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from postprocess.accumulation import Passed
-from postprocess.formats import plural, quantity
+from postprocess.formats import aligned, plural, quantity
 from postprocess.proposal import ABSORBS, SAME, UNMEASURED, VANISHES, Change, Proposal
 
 HEAD = ("change", "old", "new", "slower by", "old bands", "band", "launches", "case")
@@ -22,7 +22,7 @@ def lines(proposal: Proposal, most: int) -> list[str]:
     found.append("  " + ", ".join(f"{number} {kind}" for kind, number in sorted(counts.items())))
     told = [each for each in proposal.changes if told_of(each)]
     rows = [HEAD, *(row(each) for each in told[:most])]
-    found += [f"  {line}" for line in aligned(rows)] if told else []
+    found += [f"  {line}" for line in aligned(rows, texts=len(HEAD))] if told else []
     for change in told[:most]:
         found += [f"  {change.case.key}: {mark}" for mark in change.marks if mark_of_one(mark)]
     if len(told) > most:
@@ -78,15 +78,6 @@ def row(change: Change) -> tuple[str, ...]:
         str(new.launches) if new else "-",
         change.case.key,
     )
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns under each other; the last one, which is the longest, is not padded."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
-    return [
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]])
-        for row in rows
-    ]
 
 
 def left_out(passed: Sequence[Passed]) -> list[str]:

@@ -14,12 +14,11 @@ from postprocess.budget_sources import LEAST_LAUNCHES, known_of
 from postprocess.budget_words import HEAD, Advice, Row, better, commands, lines, rows
 from postprocess.cases import Case, named
 from postprocess.errors import UsageError
-from postprocess.formats import percent, plural
+from postprocess.formats import aligned, percent, plural
 from postprocess.grid import program_order
 from postprocess.interrupted import gather
 from postprocess.launch_costs import costs_of
 from postprocess.progress import Progress
-from postprocess.proposal_text import aligned
 from postprocess.references import ENOUGH_LAUNCHES
 from postprocess.rounds import LAUNCHES
 from postprocess.statistics import PAPERS
@@ -66,7 +65,7 @@ def budget(
             f"still in {work.root}; ./plumbline calibrate"
         )
     told = rows(usable, costs)
-    for line in aligned([HEAD, *(each.cells for each in told)]):
+    for line in aligned([HEAD, *(each.cells for each in told)], texts=len(HEAD)):
         progress.say(line)
     site, advices = site_of(work, sessions), []
     for program in sorted({each.case.program for each in usable}, key=program_order):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+from postprocess.formats import aligned
 from postprocess.harmless import one_line
 
 MISSING = "missing"  #: planned or expected, and not measured
@@ -26,17 +26,7 @@ def text(sheet: Sheet) -> str:
     """The sheet as lines of aligned text, however long: ``grep`` and a pager see whole rows."""
     head = (*sheet.labels, *sheet.columns)
     rows = [tuple(map(one_line, row)) for row in (head, *sheet.rows)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [one_line(sheet.title)]
-    lines += [_aligned(row, widths, len(sheet.labels)) for row in rows]
+    lines += [f"  {line}" for line in aligned(rows, len(sheet.labels), between="   ")]
     lines += [f"  {one_line(note)}" for note in sheet.notes]
     return "".join(f"{line}\n" for line in lines)
-
-
-def _aligned(row: Sequence[str], widths: Sequence[int], labels: int) -> str:
-    """Labels to the left, numbers to the right."""
-    cells = [
-        cell.ljust(width) if number < labels else cell.rjust(width)
-        for number, (cell, width) in enumerate(zip(row, widths, strict=True))
-    ]
-    return ("  " + "   ".join(cells)).rstrip()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postprocess.calibration_pass import AUTOMATIC_LAUNCHES
-from postprocess.formats import duration, plural
+from postprocess.formats import aligned, duration, plural
 from postprocess.listing import (
     ROUGH_SIZE,
     ROUGH_START,
@@ -82,7 +82,7 @@ def show_costs(
     for place in places:
         own = [each for each in night if (each.partition, each.environment) == place]
         rows.append((place[0].partition(":")[2], place[1], *cost(own, known).words))
-    for row in aligned(rows):
+    for row in aligned(rows, texts=2):
         progress.say(row)
     total = cost(night, known)
     sums = f"{plural(total.cases, 'case')} in {plural(total.launches, 'launch', 'es')}"
@@ -106,15 +106,3 @@ def how_estimated(launches: Sequence[PlannedLaunch], known: dict) -> str:
     thumb = f"{ROUGH_START:g} s a start, {ROUGH_TRIAL * 1e3:g} ms a trial, {ROUGH_SIZE:g} s a size"
     parts += [f"{plural(rest, 'job')} roughly, {thumb}"] if rest else []
     return f"estimated: {'; '.join(parts)}; whole nodes, no waiting in a queue"
-
-
-def aligned(rows: Sequence[Sequence[str]], texts: int = 2) -> list[str]:
-    """Rows as lines with their columns under each other: the first ones are texts, the others numbers."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return [
-        "  ".join(
-            word.ljust(width) if column < texts else word.rjust(width)
-            for column, (word, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]

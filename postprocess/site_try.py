@@ -9,13 +9,12 @@ from typing import Any
 
 from postprocess.desk import Request, open_desk
 from postprocess.errors import UsageError
-from postprocess.formats import microseconds
+from postprocess.formats import aligned, microseconds
 from postprocess.judgement import Finished
 from postprocess.measure import make_plan, run_plan
 from postprocess.progress import Progress
 from postprocess.reframe_driver import Selection
 from postprocess.site_check import file_problems
-from postprocess.site_costs import aligned
 from postprocess.site_files import site_file
 from postprocess.site_python import registered
 from postprocess.site_reading import read_site

@@ -28,7 +28,7 @@ from postprocess.verdicts import CaseResult, Verdict
 
 PIPE_WIDTH = 100_000  #: no line of a pipe is folded
 INDENT = "\n    "
-HEAD = ("verdict", "value", "reference", "band", "slowdown", "case")
+HEAD = ("verdict", "value", "reference", "band", "slowdown")
 MOST_ROWS = 24  #: of the grid, beyond which it is folded
 MOST_LINES = 40  #: of the grid, whose cells may have several: it must fit a screen
 MOST_IN_TERMINAL = 25  #: cases that are listed
@@ -148,14 +148,13 @@ def _print_cases(
 ) -> None:
     if not results:
         return
-    rows = [_numbers(result) for result in results]
-    widths = [max(map(len, column)) for column in zip(HEAD[:-1], *rows, strict=True)]
-    wide = sum(widths) + 2 * len(widths) + max(len(r.case.key) for r in results)
+    head, *rows = formats.aligned([HEAD, *map(_numbers, results)], texts=1)
+    wide = len(f"{head}  ") + max(len(r.case.key) for r in results)
     fits = not terminal or wide <= console.width
-    _print(console, Text(_aligned(HEAD, widths), style="bold"))
+    _print(console, Text(f"{head}  case", style="bold"))
     for result, row in zip(results, rows, strict=True):
         good = result.healthy(strict)
-        line = Text.assemble((_aligned(row, widths), "yellow" if good else "bold red"))
+        line = Text.assemble((row, "yellow" if good else "bold red"))
         line.append("  " if fits else INDENT).append(result.case.key, style="bold")
         for detail in filter(None, _details(result)):
             line.append(INDENT if terminal else "  ").append(detail)
@@ -193,13 +192,6 @@ def _numbers(result: CaseResult) -> tuple[str, ...]:
         formats.band(result.band, result.unit),
         formats.factor(result.slowdown),
     )
-
-
-def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
-    """The first column to the left, numbers to the right, what has no width as it is."""
-    first = row[0].ljust(widths[0])
-    numbers = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=False)]
-    return "  ".join([first, *numbers, *row[len(widths) :]])
 
 
 def _print_last_lines(console: Console, summary: SessionSummary, counts: Grid) -> None:

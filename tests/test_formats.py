@@ -130,3 +130,12 @@ def test_a_size_reads_back_as_it_was(count):
     factors = {"B": 1} | {p + "B": 1000**n for n, p in enumerate("kMG", 1)}
     factors |= {p + "iB": 1024**n for n, p in enumerate("KMG", 1)}
     assert Decimal(text) * factors[unit] == count
+
+
+@given(st.lists(st.lists(st.text("ab é", max_size=9), min_size=3, max_size=3), min_size=1))
+def test_columns_are_under_each_other(rows: list[list[str]]):
+    lines = formats.aligned(rows, texts=1)
+    starts = max(len(row[0]) for row in rows) + 2
+    for row, line in zip(rows, lines, strict=True):
+        assert line[:starts].rstrip() == row[0].rstrip()
+        assert line[starts:].strip().endswith(row[2].strip())

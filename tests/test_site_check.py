@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from launch_samples import CASES, case, planned, write_references
 from rich.console import Console
 from scheduler_samples import CRAY, answering
@@ -22,7 +20,7 @@ from postprocess.measure import NoCase
 from postprocess.plan import PlannedLaunch
 from postprocess.progress import Progress
 from postprocess.site_check import Trial, left_out, measured, too_long
-from postprocess.site_costs import Cost, aligned, cost, how_estimated
+from postprocess.site_costs import Cost, cost, how_estimated
 from postprocess.site_reading import read_site
 from postprocess.site_sessions import LOG
 from postprocess.workdir import WorkDirectory
@@ -98,15 +96,6 @@ def test_what_was_measured_before_is_better_than_a_rule():
 
 def test_nothing_costs_nothing():
     assert cost([], {}) == Cost(0, 0, 0, 0, 0)
-
-
-@given(st.lists(st.lists(st.text("ab é", max_size=9), min_size=3, max_size=3), min_size=1))
-def test_columns_are_under_each_other(rows: list[list[str]]):
-    lines = aligned(rows, texts=1)
-    starts = max(len(row[0]) for row in rows) + 2
-    for row, line in zip(rows, lines, strict=True):
-        assert line[:starts].rstrip() == row[0].rstrip()
-        assert line[starts:].strip().endswith(row[2].strip())
 
 
 @pytest.mark.parametrize("whose", ["time_limit", "job_limit"])
