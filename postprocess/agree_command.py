@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from postprocess import opinions_words as words
+from postprocess import peers
+from postprocess.cases import Case
 from postprocess.desk import Desk, Request, open_desk, say_plan
 from postprocess.errors import UsageError
 from postprocess.formats import plural
-from postprocess.judgement import Finished, verdicts
-from postprocess.keeping import write_files
+from postprocess.judgement import Finished
+from postprocess.keeping import end_session, summed_up, write_files
 from postprocess.measure import make_plan, run_plan
 from postprocess.opinions import Finding, Opinions, form
 from postprocess.opinions_page import write_page
@@ -19,15 +21,13 @@ from postprocess.opinions_samples import samples, topic_of, topics
 from postprocess.opinions_statistics import FEWEST_LAUNCHES
 from postprocess.plan import PlannedLaunch
 from postprocess.progress import Progress
-from postprocess.reference_book import ReferenceBook
 from postprocess.sheets import text
-from postprocess.summary_file import Session, document, write_summary
+from postprocess.summary_file import Session
 from postprocess.verdicts import CaseResult, Verdict, exit_status
 from postprocess.workdir import WorkDirectory
 
 TAG = "agree"
 ELEMENT = 8  #: bytes; the payload of mpicost is made of 8-byte numbers
-NOT_HELD = "compared with other programs, and with no reference"
 
 
 def agree(work: WorkDirectory, request: Request, launches: int, progress: Progress) -> int:
@@ -72,23 +72,16 @@ def say_rounds(planned: Sequence[PlannedLaunch], launches: int, progress: Progre
 
 def keep(desk: Desk, session: Session, finished: Sequence[Finished], opinions: Opinions) -> int:
     """Show what was found, then write store, summary, report and page; the exit status."""
-    progress, request = desk.progress, desk.request
-    results = judged(finished, opinions.findings, shlex.join(request.command))
+    results = judged(finished, opinions.findings, shlex.join(desk.request.command))
     failures = failures_of(results)
     status = exit_status(results, strict=False)
     status = status if opinions.good and not failures else 1
     print(as_text(opinions, failures), end="", flush=True)
-    data = document(
-        session, desk.prepared, finished, results, status, progress.notes, progress.phases
-    )
-    with progress.phase("analysis"):
+    data = summed_up(desk, session, finished, results, status)
+    with desk.progress.phase("analysis"):
         write_files(desk.work, session, finished, results, data)
         page = write_page(session, opinions, failures)
-    if request.json_file:
-        write_summary(request.json_file, data)
-    progress.say(f"time: {progress.split()}")
-    progress.say(f"pictures, and why ratios are not 1: {page}")
-    return status
+    return end_session(desk, session, data, f"pictures, and why ratios are not 1: {page}")
 
 
 def as_text(opinions: Opinions, failures: Sequence[str]) -> str:
@@ -113,15 +106,11 @@ def judged(
         for found in findings
         for program in accused(found)
     }
-    results = []
-    for result in verdicts(finished, ReferenceBook(), ""):
-        held = result
-        if result.verdict == Verdict.NO_REFERENCE:
-            reason = reasons.get((topic_of(result.case), result.case.program))
-            verdict = Verdict.INCORRECT if reason else Verdict.PASS
-            held = replace(result, verdict=verdict, reason=reason or NOT_HELD)
-        results.append(replace(held, rerun=again))
-    return results
+
+    def reason_of(case: Case) -> str | None:
+        return reasons.get((topic_of(case), case.program))
+
+    return peers.judged(finished, reason_of, Verdict.INCORRECT, again)
 
 
 def accused(found: Finding) -> set[str]:

@@ -29,24 +29,45 @@ def keep(
 
     The verdicts come first, so that a full disk cannot hide them.
     """
-    progress, request = desk.progress, desk.request
-    status = exit_status(results, session.strict)
-    data = document(
+    data = summed_up(desk, session, finished, results, exit_status(results, session.strict))
+    if is_shown(desk, session):
+        verdict_table(parse_summary(data), desk.progress.console.width)
+    with desk.progress.phase("analysis"):
+        markdown, html = write_files(desk.work, session, finished, results, data)
+    where = f"report: {html} and {markdown.name}; trials: {desk.work.store}"
+    return end_session(desk, session, data, where)
+
+
+def is_shown(desk: Desk, session: Session) -> bool:
+    """Whether it is the session that was asked for, and not the calibration that a night begins with."""
+    return session.mode == desk.request.mode
+
+
+def summed_up(
+    desk: Desk,
+    session: Session,
+    finished: Sequence[Finished],
+    results: Sequence[CaseResult],
+    status: int,
+) -> dict[str, Any]:
+    """The summary of a session that ends with this status, with all that was noted until now."""
+    progress = desk.progress
+    return document(
         session, desk.prepared, finished, results, status, progress.notes, progress.phases
     )
-    shown = session.mode == request.mode  # not the calibration that a night begins with
-    if shown:
-        verdict_table(parse_summary(data), progress.console.width)
-    with progress.phase("analysis"):
-        markdown, html = write_files(desk.work, session, finished, results, data)
-    if shown:
+
+
+def end_session(desk: Desk, session: Session, data: dict[str, Any], where: str) -> int:
+    """Write the summary where it was asked for, and say where all is; the exit status."""
+    progress, request = desk.progress, desk.request
+    if is_shown(desk, session):
         if request.json_file:
             write_summary(request.json_file, data)
         if session.mode == "nightly" and (line := drift_note(desk.work.store)):
             progress.say(line)
         progress.say(f"time: {progress.split()}")
-        progress.say(f"report: {html} and {markdown.name}; trials: {desk.work.store}")
-    return status
+        progress.say(where)
+    return data["exit_status"]
 
 
 def write_files(

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from postprocess import peers
 from postprocess.cases import Case
 from postprocess.desk import Desk, Request, open_desk
 from postprocess.errors import UsageError
 from postprocess.formats import plural
-from postprocess.judgement import Finished, verdicts
-from postprocess.keeping import write_files
+from postprocess.judgement import Finished
+from postprocess.keeping import end_session, summed_up, write_files
 from postprocess.launches import failed
 from postprocess.links import FEWEST_NODES, Slow, analyse, enough_launches
 from postprocess.links_page import Told, write_page
@@ -31,15 +32,13 @@ from postprocess.measure import NoCase, make_plan, places, run_plan
 from postprocess.plan import PlannedLaunch
 from postprocess.progress import Progress
 from postprocess.record_schema import TOURNAMENT
-from postprocess.reference_book import ReferenceBook
 from postprocess.reframe_driver import Reframe, Selection
-from postprocess.summary_file import Session, document, write_summary
+from postprocess.summary_file import Session
 from postprocess.verdicts import CaseResult, Verdict, exit_status
 from postprocess.workdir import WorkDirectory
 
 TAG = "links"
 MEASURES = 2 * len(STATISTICS)  #: two sizes, by each statistic
-NOT_HELD = "compared with its peers, and with no reference"
 
 
 @dataclass(frozen=True)
@@ -161,8 +160,8 @@ def keep(
 
     :param pairs: the file that has every trial of every pair.
     """
-    progress, request = desk.progress, desk.request
-    results = judged(finished, told, shlex.join(request.command))
+    progress = desk.progress
+    results = judged(finished, told, shlex.join(desk.request.command))
     failures = failures_of(results, told)
     named = sum(len(each.findings) for each in told)
     status = 1 if failures or named or not told else exit_status(results, strict=False)
@@ -171,17 +170,11 @@ def keep(
     for each in told:
         for text in [found.text for found in each.findings] + list(each.remarks):
             progress.say(f"{each.title}: {text}" if len(told) > 1 else text)
-    data = document(
-        session, desk.prepared, finished, results, status, progress.notes, progress.phases
-    )
+    data = summed_up(desk, session, finished, results, status)
     with progress.phase("analysis"):
         write_files(desk.work, session, finished, results, data)
         page = write_page(session, told, failures, headline(named, failures))
-    if request.json_file:
-        write_summary(request.json_file, data)
-    progress.say(f"time: {progress.split()}")
-    progress.say(f"heat maps: {page}; trials of every pair: {pairs}")
-    return status
+    return end_session(desk, session, data, f"heat maps: {page}; trials of every pair: {pairs}")
 
 
 def judged(finished: Sequence[Finished], told: Sequence[Told], again: str) -> list[CaseResult]:
@@ -193,16 +186,7 @@ def judged(finished: Sequence[Finished], told: Sequence[Told], again: str) -> li
     for each in told:
         for slow in (*each.analysis.nodes, *each.analysis.pairs):
             reasons.update(dict.fromkeys(touched(each, slow, finished), text_of(each, slow)))
-    results = []
-    for result in verdicts(finished, ReferenceBook(), ""):
-        held = result
-        if result.verdict == Verdict.NO_REFERENCE:
-            slow = result.case in reasons
-            verdict = Verdict.REGRESSED if slow else Verdict.PASS
-            reason = reasons[result.case] if slow else NOT_HELD
-            held = replace(result, verdict=verdict, reason=reason)
-        results.append(replace(held, rerun=again))
-    return results
+    return peers.judged(finished, reasons.get, Verdict.REGRESSED, again)
 
 
 def touched(told: Told, slow: Slow, finished: Sequence[Finished]) -> set[Case]:
