@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from markupsafe import Markup
-
 from postprocess import drift_words as words
-from postprocess import report
+from postprocess import pages
 from postprocess.drift import LEAST, LEAST_NIGHTS, Trend
 from postprocess.drift_clusters import Change, Cluster
 from postprocess.drift_picture import draw
@@ -50,7 +48,7 @@ def write_page(
     :raises UsageError: if it cannot be written.
     """
     page = directory / PAGE
-    report.write({page: render(trends, found, since)})
+    pages.write({page: render(trends, found, since)})
     return page
 
 
@@ -58,18 +56,19 @@ def render(trends: Sequence[Trend], found: Sequence[Cluster], since: str) -> str
     """The page as one HTML file that needs nothing but itself."""
     drawn = found[:MOST_SECTIONS]
     left = len(found) - len(drawn)
-    templates = report.html_templates()
-    templates.filters["series"] = lambda trend: Markup(draw(trend))
-    return templates.get_template("drift.html.j2").render(
-        good=not any(each.slow for each in found),
-        headline=words.headline(found),
-        summary=words.summary(trends, found),
-        since=since,
-        sections=list(sections(drawn)),
-        left_out=f"{plural(left, 'further change')} not drawn: --json FILE has all" if left else "",
-        least=f"{LEAST:.0%}",
-        least_nights=LEAST_NIGHTS,
-    )
+    context = {
+        "good": not any(each.slow for each in found),
+        "headline": words.headline(found),
+        "summary": words.summary(trends, found),
+        "since": since,
+        "sections": list(sections(drawn)),
+        "left_out": f"{plural(left, 'further change')} not drawn: --json FILE has all"
+        if left
+        else "",
+        "least": f"{LEAST:.0%}",
+        "least_nights": LEAST_NIGHTS,
+    }
+    return pages.html("drift.html.j2", context, series=draw)
 
 
 def sections(found: Sequence[Cluster]) -> Iterator[Section]:

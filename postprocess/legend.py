@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -29,16 +30,22 @@ def key_of_marker(style: int) -> str:
     return inline(figure, "")
 
 
+def line_keys(names: Sequence[str]) -> dict[str, Markup]:
+    """The sign of each environment's line, in the order of their styles."""
+    return {name: Markup(key_of_line(style)) for style, name in enumerate(names)}
+
+
 @styled
-def keys() -> dict[str, str]:
+def keys() -> dict[str, Markup]:
     """Every other sign by what it means: trials, levels, the band, failed and missing cases."""
-    return {
+    drawn = {
         **{kind: _key(style | {"linestyle": "none"}) for kind, style in KINDS.items()},
         **{level: _key(style) for level, style in LEVELS.items()},
         "band": _key(None),
         "failed": _key(RING | {"markersize": 10}),
         "missing": _key(LOST),
     }
+    return {name: Markup(key) for name, key in drawn.items()}
 
 
 def _empty() -> tuple[Figure, Axes]:

@@ -8,17 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jinja2
-from markupsafe import Markup
-
-from postprocess import atomic, harmless, links_levels
-from postprocess.errors import UsageError
+from postprocess import links_levels, pages
 from postprocess.formats import size
 from postprocess.links import Analysis
 from postprocess.links_picture import STEPS, HeatMap, draw
 from postprocess.links_sweep import Sweep
 from postprocess.links_words import Finding
-from postprocess.report import TEMPLATES
 from postprocess.summary_file import Session
 
 PAGE = "links.html"
@@ -49,10 +44,7 @@ def write_page(
     page = session.directory / PAGE
     html = render(told, failures, headline, session.name, session.site)
     data = json.dumps(as_data(told, failures, session.name), indent=1) + "\n"
-    try:
-        atomic.replace({page: html.encode(), page.with_suffix(".json"): data.encode()})
-    except OSError as error:
-        raise UsageError(f"{page}: cannot be written: {error.strerror}; make room") from None
+    pages.write({page: html, page.with_suffix(".json"): data})
     return page
 
 
@@ -82,23 +74,14 @@ def render(
     told: Sequence[Told], failures: Sequence[str], headline: str, session: str, site: str
 ) -> str:
     """The page as one HTML file that needs nothing but itself."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=True,
-        finalize=lambda value: value if isinstance(value, Markup) else harmless.one_line(value),
-    )
-    environment.filters["drawn"] = lambda shown: Markup(draw(shown))
-    return environment.get_template("links.html.j2").render(
-        good=not failures and not any(each.findings for each in told),
-        headline=headline,
-        session=session,
-        site=site,
-        failures=failures,
-        steps=STEPS,
-        sweeps=[
+    context = {
+        "good": not failures and not any(each.findings for each in told),
+        "headline": headline,
+        "session": session,
+        "site": site,
+        "failures": failures,
+        "steps": STEPS,
+        "sweeps": [
             {
                 "title": each.title,
                 "findings": [found.text for found in each.findings],
@@ -107,7 +90,8 @@ def render(
             }
             for each in told
         ],
-    )
+    }
+    return pages.html("links.html.j2", context, drawn=draw)
 
 
 def maps(sweep: Sweep, analysis: Analysis) -> list[HeatMap]:

@@ -6,9 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
-
-from postprocess import legend, report
+from postprocess import legend, pages
 from postprocess import opinions_words as words
 from postprocess.opinions import PAIRS, Opinions, Topic
 from postprocess.opinions_picture import draw
@@ -36,18 +34,12 @@ def write_page(session: Session, opinions: Opinions, failures: list[str]) -> Pat
         "chapters": words.sheets(opinions.comparisons),
         "pairs": [f"{over}/{under}" for over, under in PAIRS],
     }
-    templates = report.html_templates()
-    templates.filters.update(
-        ratios=lambda chapter: Markup(draw(chapter[0], chapter[2])),
-        marker=lambda style: Markup(legend.key_of_marker(style)),
-    )
+    drawing = {"ratios": draw, "marker": legend.key_of_marker}
     page = session.directory / PAGE
-    report.write(
+    pages.write(
         {
-            page: templates.get_template("agreement.html.j2").render(context),
-            page.with_suffix(".md"): report.markdown_templates()
-            .get_template("agreement.md.j2")
-            .render(context),
+            page: pages.html("agreement.html.j2", context, **drawing),
+            page.with_suffix(".md"): pages.markdown("agreement.md.j2", context),
             page.with_suffix(".json"): json.dumps(as_data(opinions, session.name), indent=1) + "\n",
         }
     )

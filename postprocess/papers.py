@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from markupsafe import Markup
-
-from postprocess import historical, legend, ratio_sheets, ratios, report, scalability
+from postprocess import historical, legend, pages, plots, ratio_sheets, ratios, scalability
 from postprocess.agreement import Agreement, agreements, draw
 from postprocess.harmless import one_line
 from postprocess.historical import History
@@ -88,19 +86,20 @@ def write(session_dir: Path, summary: SessionSummary, views: Sequence[Part]) -> 
 
     :raises UsageError: if they cannot be written.
     """
-    context = {"summary": summary, "papers": views}
-    markdown = report.markdown_templates().get_template("papers.md.j2").render(context)
-    templates = report.html_templates()
-    templates.filters.update(
-        agreement=lambda shown: Markup(draw(shown)),
-        marker=lambda style: Markup(legend.key_of_marker(style)),
+    context = {
+        "summary": summary,
+        "papers": views,
+        "line_keys": legend.line_keys(arrange(summary.results).environments),
+    }
+    drawing = {"panel": plots.lines, "agreement": draw, "marker": legend.key_of_marker}
+    markdown, html = session_dir / "papers.md", session_dir / "papers.html"
+    pages.write(
+        {
+            markdown: pages.markdown("papers.md.j2", context),
+            html: pages.html("papers.html.j2", context, **drawing),
+        }
     )
-    html = templates.get_template("papers.html.j2").render(
-        context, line_keys=report.line_keys(arrange(summary.results).environments)
-    )
-    paths = session_dir / "papers.md", session_dir / "papers.html"
-    report.write(dict(zip(paths, (markdown, html), strict=True)))
-    return paths
+    return markdown, html
 
 
 def as_text(views: Sequence[Part]) -> str:

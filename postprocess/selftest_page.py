@@ -7,13 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from postprocess import atomic
+from postprocess import pages
 from postprocess.formats import plural, signed
 from postprocess.selftest_plants import PLANTS
 from postprocess.selftest_result import PlantScore, Quiet, Scores
 from postprocess.selftest_rows import Begun, NightDone
 from postprocess.selftest_scores import FLAT
 from postprocess.sheets import NOT_PRINTED, Sheet, text
+from postprocess.sheets import markdown as as_markdown
 
 MARKDOWN, JSON = "selftest.md", "selftest.json"
 
@@ -129,7 +130,10 @@ def as_text(scores: Scores) -> str:
 
 
 def write(directory: Path, begun: Begun, nights: Sequence[NightDone], scores: Scores) -> Path:
-    """Write ``selftest.md`` and ``selftest.json`` beside the rows; the path of the first."""
+    """Write ``selftest.md`` and ``selftest.json`` beside the rows; the path of the first.
+
+    :raises UsageError: if they cannot be written.
+    """
     page = directory / MARKDOWN
     data = {
         **asdict(begun),
@@ -137,8 +141,8 @@ def write(directory: Path, begun: Begun, nights: Sequence[NightDone], scores: Sc
         "seconds": sum(night.seconds for night in nights),
         "scores": asdict(scores),
     }
-    told = markdown(begun, nights, scores).encode()
-    atomic.replace({page: told, directory / JSON: (json.dumps(data, indent=1) + "\n").encode()})
+    told = markdown(begun, nights, scores)
+    pages.write({page: told, directory / JSON: json.dumps(data, indent=1) + "\n"})
     return page
 
 
@@ -150,11 +154,7 @@ def markdown(begun: Begun, nights: Sequence[NightDone], scores: Scores) -> str:
     lines += [f"Site {begun.site}, {done} nights, {begun.references}; seed {begun.seed}.", ""]
     lines += [f"- {each}" for each in (*scores.faults, scores.unfinished) if each]
     for sheet in sheets(scores):
-        heads = (*sheet.labels, *sheet.columns)
-        rule = ["---"] * len(sheet.labels) + ["---:"] * len(sheet.columns)
-        lines += ["", f"## {sheet.title}", ""]
-        lines += [f"| {' | '.join(row)} |" for row in (heads, rule, *sheet.rows)]
-        lines += ["", *(f"{note}\n" for note in sheet.notes)]
+        lines += ["", f"## {sheet.title}", "", as_markdown(sheet)]
     lines += ["## Where", ""]
     lines += [
         f"- {plant.name}: {plural(plant.plantings, 'planting')} on {', '.join(plant.environments)}"

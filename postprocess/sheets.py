@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from postprocess import harmless
 from postprocess.formats import aligned
 from postprocess.harmless import one_line
 
@@ -30,3 +31,14 @@ def text(sheet: Sheet) -> str:
     lines += [f"  {line}" for line in aligned(rows, len(sheet.labels), between="   ")]
     lines += [f"  {one_line(note)}" for note in sheet.notes]
     return "".join(f"{line}\n" for line in lines)
+
+
+def markdown(sheet: Sheet) -> str:
+    """The sheet as a table in Markdown without its title, and its notes below."""
+    rule = ["---"] * len(sheet.labels) + ["---:"] * len(sheet.columns)
+    head, *rows = (
+        f"| {' | '.join(map(harmless.markdown, row))} |"
+        for row in ((*sheet.labels, *sheet.columns), *sheet.rows)
+    )
+    notes = [f"{harmless.markdown(note)}\n" for note in sheet.notes]
+    return "\n".join([head, f"|{'|'.join(rule)}|", *rows, "", *notes])

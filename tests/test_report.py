@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from markdown_it import MarkdownIt
 
-from postprocess import atomic, formats, report, series, trials
+from postprocess import atomic, formats, pages, report, series, trials
 from postprocess import sizes as sizes_view
 from postprocess.errors import UsageError
 from postprocess.harmless import one_line
@@ -435,5 +435,5 @@ def test_a_large_night_is_a_page_that_opens(monkeypatch):
 
 
 def test_templates_come_with_the_package():
-    names = {path.name for path in Path(report.TEMPLATES).iterdir()}
+    names = {path.name for path in Path(pages.TEMPLATES).iterdir()}
     assert {"macros.html.j2", "report.html.j2", "report.md.j2", "report.css"} <= names
