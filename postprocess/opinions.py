@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from postprocess.opinions_expected import Expected, expected
+from postprocess.opinions_ranges import Expected, expected
 from postprocess.opinions_statistics import holm, interval, outside, spread
 from postprocess.units import slowdown
 

@@ -38,8 +38,8 @@ def write_page(session: Session, opinions: Opinions, failures: list[str]) -> Pat
     page = session.directory / PAGE
     pages.write(
         {
-            page: pages.html("agreement.html.j2", context, **drawing),
-            page.with_suffix(".md"): pages.markdown("agreement.md.j2", context),
+            page: pages.html("agree.html.j2", context, **drawing),
+            page.with_suffix(".md"): pages.markdown("agree.md.j2", context),
             page.with_suffix(".json"): json.dumps(as_data(opinions, session.name), indent=1) + "\n",
         }
     )

@@ -15,7 +15,7 @@ from postprocess.opinions import (
     Standing,
     Topic,
 )
-from postprocess.opinions_expected import RULES
+from postprocess.opinions_ranges import RULES
 from postprocess.opinions_statistics import FEWEST_LAUNCHES
 from postprocess.sheets import NOT_PRINTED, Sheet
 

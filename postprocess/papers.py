@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from postprocess import historical, legend, pages, plots, ratio_sheets, ratios, scalability
-from postprocess.agreement import Agreement, agreements, draw
+from postprocess import legend, pages, papers_printed, plots, ratio_sheets, ratios, scalability
 from postprocess.harmless import one_line
-from postprocess.historical import History
-from postprocess.measured import Measured, arrange
+from postprocess.papers_measured import Measured, arrange
+from postprocess.papers_picture import Agreement, agreements, draw
+from postprocess.papers_printed import History
 from postprocess.series import Chapter
 from postprocess.sheets import Sheet, text
 from postprocess.summaries import SessionSummary
@@ -70,7 +70,7 @@ def parts(
 
     :raises UsageError: if the session lacks what was asked for, or the printed figures cannot be read.
     """
-    history, measured = historical.load(), arrange(summary.results)
+    history, measured = papers_printed.load(), arrange(summary.results)
     if not measured.results:
         return []
     basis = ratios.choose(measured, history, against, processes)

@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 from postprocess.formats import ratio
-from postprocess.historical import History
-from postprocess.measured import Measured
+from postprocess.papers_measured import Measured
+from postprocess.papers_printed import History
 from postprocess.ratios import RatioTable, Row, stands_for
 from postprocess.sheets import MISSING, NOT_PRINTED, Sheet
 

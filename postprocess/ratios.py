@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from postprocess.errors import UsageError
-from postprocess.historical import History, PrintedRatio
-from postprocess.measured import Measured, Operation, in_order
+from postprocess.papers_measured import Measured, Operation, in_order
+from postprocess.papers_printed import History, PrintedRatio
 
 
 @dataclass(frozen=True)

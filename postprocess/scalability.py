@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 
 from postprocess.formats import plural, ratio
-from postprocess.measured import Cell, Measured, Operation
+from postprocess.papers_measured import Cell, Measured, Operation
 from postprocess.series import MOST_PANELS, Chapter, Line, Panel, Picture, Point, thin
 from postprocess.sheets import MISSING, Sheet
 from postprocess.verdicts import CaseResult

@@ -19,7 +19,7 @@ from postprocess.opinions import (
     Topic,
     form,
 )
-from postprocess.opinions_expected import RULES, expected
+from postprocess.opinions_ranges import RULES, expected
 from postprocess.opinions_statistics import holm, interval, outside
 from postprocess.statistics import bounds_of_slowest_mean
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from postprocess import ratio_sheets, ratios
-from postprocess.agreement import agreements, draw
 from postprocess.cases import Case
 from postprocess.errors import UsageError
-from postprocess.historical import load
-from postprocess.measured import arrange
+from postprocess.papers_measured import arrange
+from postprocess.papers_picture import agreements, draw
+from postprocess.papers_printed import load
 from postprocess.ratios import Basis
 from postprocess.sheets import MISSING, NOT_PRINTED
 from postprocess.verdicts import CaseResult, Verdict

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postprocess import scalability
-from postprocess.measured import arrange
+from postprocess.papers_measured import arrange
 from postprocess.scalability import (
     LINEAR,
     LOGARITHMIC,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from postprocess import historical
-from postprocess.historical import HistoricalError, load
+from postprocess import papers_printed
+from postprocess.papers_printed import HistoricalError, load
 
 HISTORY = load()
 RATIOS = {(r.routine, r.bytes, r.machine): r.ratio for r in HISTORY.ratios}
@@ -78,7 +78,7 @@ FILES = (
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(historical.DIRECTORY, tmp_path / "historical"))
+    return Path(shutil.copytree(papers_printed.DIRECTORY, tmp_path / "historical"))
 
 
 def complaint(directory: Path) -> str:
