@@ -28,7 +28,6 @@ WIDTH = 1000  #: of a table in a pipe: no line is folded
 
 def add(parser: argparse.ArgumentParser) -> None:
     """What the command accepts."""
-    parser.set_defaults(run=run)
     parser.add_argument("--since", type=day, metavar="DATE", help="nights from this day on (UTC)")
     add_json(parser)
     for word, text in ((REAL, "the machine had become slower"), (FALSE, "nothing was wrong")):

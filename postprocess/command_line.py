@@ -1,4 +1,4 @@
-"""The command line: what each command accepts, and which function does it."""
+"""The command line: which commands there are, and how they end."""
 
 from __future__ import annotations
 
@@ -10,23 +10,74 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from postprocess import commands, options
-from postprocess.alarms_command import add as add_alarms
-from postprocess.drift_commands import add as add_drift
+from postprocess import (
+    alarms_command,
+    commands,
+    drift_command,
+    mirror_commands,
+    options,
+    references_commands,
+    report_commands,
+    selftest_command,
+    site_commands,
+    store_commands,
+)
+from postprocess.command_table import Add, Run, commands_below
 from postprocess.errors import UsageError
 from postprocess.harmless import one_line
-from postprocess.mirror_commands import add as add_mirror_commands
-from postprocess.option_types import count
-from postprocess.references_commands import add as add_references_commands
-from postprocess.selftest_command import add as add_selftest
-from postprocess.site_commands import add as add_site_commands
-from postprocess.store_commands import COMMANDS as STORE_COMMANDS
 from postprocess.workdir import WorkDirectory
 
 DESCRIPTION = "MPI performance regression tests: build, run, judge against references, report."
 EXIT_STATUS = "Exit status: 0 all well, 1 some case is not, 2 wrong use or configuration."
 INTERRUPTED = 130
 STANDARD_ERROR = 2  #: as a descriptor: a signal may come in the middle of a print
+
+
+# fmt: off
+#: In the order of ``--help``. A command that has others below it leaves it to them what is done.
+COMMANDS: tuple[tuple[str, Add, Run | None, str], ...] = (
+    ("nightly", options.add_session, commands.nightly,
+     "Build, run and judge everything; calibrate first where no reference is known."),
+    ("run", options.add_session, commands.nightly,
+     "The same for a choice of environments, routines, counts and sizes."),
+    ("calibrate", options.add_calibration, commands.calibrate,
+     "Measure references; take the launches that are missing."),
+    ("links", options.add_links, commands.links,
+     "Compare all pairs of nodes with each other: names sick nodes and bad links."),
+    ("agree", options.add_agree, commands.agree,
+     "Compare mpicost, OSU and IMB with each other: names the one that differs."),
+    ("drift", drift_command.add, drift_command.drift,
+     "What became slower over many nights: steps that stay, and slow creep."),
+    ("selftest", selftest_command.add, selftest_command.run,
+     "Plant slowdowns into nights of its own: which are caught, missed, and what else is accused."),
+    ("list", options.add_selection, commands.list_cases,
+     "The cases that would run, and about how long."),
+    ("setup", commands.add_setup, commands.setup,
+     "Find or fetch MPIs and Spack; measure nothing."),
+    ("doctor", commands.add_setup, commands.doctor,
+     "The same: what was found, and why something is not usable."),
+    ("mirror", mirror_commands.add, None,
+     "Make a mirror for machines without a network, or verify one."),
+    ("report", report_commands.add_report, report_commands.report,
+     "Write the report of a session again."),
+    ("export", store_commands.add_export, store_commands.run_export,
+     "Write the results store as CSV."),
+    ("load", store_commands.add_load, store_commands.run_load,
+     "Load the results store into PostgreSQL; what is there already stays."),
+    ("papers", report_commands.add_papers, report_commands.papers,
+     "A session as the papers show it."),
+    ("references", references_commands.add, None,
+     "Propose new reference files from the calibrations, list what is stale, plan what to spend."),
+    ("lint", commands.add_lint, commands.lint,
+     "Check site files, reference files and check files."),
+    ("alarms", alarms_command.add, alarms_command.run,
+     "Alarms of past nights against those that chance alone would have raised."),
+    ("site", site_commands.add, None,
+     "Write a site file of this machine, check one, or try one out."),
+    ("where", commands.add_where, commands.where,
+     "Absolute path of a program of an environment."),
+)
+# fmt: on
 
 
 class Parser(argparse.ArgumentParser):
@@ -39,99 +90,12 @@ class Parser(argparse.ArgumentParser):
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
     parser = Parser(prog="plumbline", description=DESCRIPTION, epilog=EXIT_STATUS)
-    found = parser.add_subparsers(
-        dest="name", required=True, metavar="COMMAND", parser_class=Parser
-    )
-
-    def command(name: str, run: commands.Command, text: str) -> argparse.ArgumentParser:
-        added = found.add_parser(name, help=text, description=text, epilog=EXIT_STATUS)
-        added.set_defaults(run=run)
-        return added
-
-    for name, text in (
-        (
-            "nightly",
-            "Build, run and judge everything; calibrate first where no reference is known.",
-        ),
-        ("run", "The same for a choice of environments, routines, counts and sizes."),
-    ):
-        session = command(name, commands.nightly, text)
-        options.add_site(session)
-        options.add_selection(session)
-        options.add_session(session)
-    session = command(
-        "calibrate", commands.calibrate, "Measure references; take the launches that are missing."
-    )
-    options.add_site(session)
-    options.add_selection(session)
-    options.add_calibration(session)
-    text = "Compare all pairs of nodes with each other: names sick nodes and bad links."
-    session = command("links", commands.links, text)
-    options.add_site(session)
-    options.add_links(session)
-    text = "Compare mpicost, OSU and IMB with each other: names the one that differs."
-    session = command("agree", commands.agree, text)
-    options.add_site(session)
-    options.add_agree(session)
-    text = "What became slower over many nights: steps that stay, and slow creep."
-    add_drift(found.add_parser("drift", help=text, description=text, epilog=EXIT_STATUS))
-    text = "Plant slowdowns into nights of its own: which are caught, missed, and what else is accused."
-    session = found.add_parser("selftest", help=text, description=text, epilog=EXIT_STATUS)
-    options.add_site(session)
-    add_selftest(session)
-    session = command("list", commands.list_cases, "The cases that would run, and about how long.")
-    options.add_site(session)
-    options.add_selection(session)
-    for name, run, text in (
-        ("setup", commands.setup, "Find or fetch MPIs and Spack; measure nothing."),
-        ("doctor", commands.doctor, "The same: what was found, and why something is not usable."),
-    ):
-        session = command(name, run, text)
-        options.add_site(session)
-        session.add_argument(
-            "--mirror",
-            metavar="DIR",
-            help="take everything from this mirror, now and later; none: from where it is",
-        )
-    text = "Make a mirror for machines without a network, or verify one."
-    add_mirror_commands(found.add_parser("mirror", help=text, description=text, epilog=EXIT_STATUS))
-    session = command("report", commands.report, "Write the report of a session again.")
-    session.add_argument("session", nargs="?", help="name of the session (default: the last one)")
-    for name, text, add in STORE_COMMANDS:
-        add(found.add_parser(name, help=text, description=text, epilog=EXIT_STATUS))
-    session = command("papers", commands.papers, "A session as the papers show it.")
-    session.add_argument("session", nargs="?", help="name of the session (default: the last one)")
-    session.add_argument(
-        "--against",
-        metavar="PARTITION",
-        help="that the others are held against (default: the T3E's, else the first)",
-    )
-    session.add_argument(
-        "--processes",
-        type=count,
-        help="at which machines are compared (default: the papers' 128, else the largest)",
-    )
-    text = (
-        "Propose new reference files from the calibrations, list what is stale, plan what to spend."
-    )
-    add_references_commands(
-        found.add_parser("references", help=text, description=text, epilog=EXIT_STATUS)
-    )
-    session = command("lint", commands.lint, "Check site files, reference files and check files.")
-    session.add_argument("paths", nargs="*", type=Path, help="files or directories (default: all)")
-    text = "Alarms of past nights against those that chance alone would have raised."
-    add_alarms(found.add_parser("alarms", help=text, description=text, epilog=EXIT_STATUS))
-    text = "Write a site file of this machine, check one, or try one out."
-    add_site_commands(found.add_parser("site", help=text, description=text, epilog=EXIT_STATUS))
-    session = command("where", commands.where, "Absolute path of a program of an environment.")
-    session.add_argument("program", choices=("mpicost", "mpicc", "mpiexec"))
-    session.add_argument(
-        "--environment", required=True, help="as in mpich-5_0_2 (see ./plumbline list)"
-    )
+    command = commands_below(parser, "name")
+    for name, add, run, text in COMMANDS:
+        add(command(name, text, run))
     text = "Run Plumbline's own tests; all further words go to pytest."
-    session = found.add_parser("test", help=text, add_help=False, prefix_chars="\0")
-    session.set_defaults(run=commands.test)
-    session.add_argument("words", nargs="*")
+    tests = command("test", text, commands.test, add_help=False, prefix_chars="\0")
+    tests.add_argument("words", nargs="*")
     return parser
 
 

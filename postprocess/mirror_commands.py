@@ -1,11 +1,14 @@
-"""What the command ``mirror`` accepts."""
+"""The command ``mirror``: what it accepts, and what does it."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from postprocess import commands
+from postprocess import mirror_create
+from postprocess.command_table import commands_below
+from postprocess.progress import Progress
+from postprocess.workdir import WorkDirectory
 from spack_envs.mirror import Given
 
 
@@ -23,12 +26,9 @@ def source(text: str) -> Given:
 
 def add(parser: argparse.ArgumentParser) -> None:
     """The two commands below ``mirror``, and what each accepts."""
-    found = parser.add_subparsers(
-        dest="mirror_command", required=True, metavar="COMMAND", parser_class=type(parser)
-    )
+    command = commands_below(parser, "mirror_command")
     text = "Gather everything that a machine without a network needs; what is there is kept."
-    made = found.add_parser("create", help=text, description=text, epilog=parser.epilog)
-    made.set_defaults(run=commands.mirror_create)
+    made = command("create", text, create)
     made.add_argument("folder", type=Path, metavar="DIR")
     made.add_argument(
         "--source",
@@ -38,7 +38,16 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="PACKAGE=PLACE[#REVISION]",
         help="take a source from a .tar.gz or a git repository here instead of from its upstream",
     )
-    text = "Verify every file of a mirror, and say what is in it."
-    made = found.add_parser("check", help=text, description=text, epilog=parser.epilog)
-    made.set_defaults(run=commands.mirror_check)
+    made = command("check", "Verify every file of a mirror, and say what is in it.", check)
     made.add_argument("folder", type=Path, metavar="DIR")
+
+
+def create(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Gather everything that a machine without a network needs."""
+    with work.held():
+        return mirror_create.create(work, arguments.folder, arguments.source, Progress())
+
+
+def check(_: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Verify a mirror."""
+    return mirror_create.check(arguments.folder, Progress())

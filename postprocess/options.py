@@ -39,7 +39,8 @@ def add_places(parser: argparse.ArgumentParser) -> None:
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
-    """The options that say what to run."""
+    """The options that say what to run, and where."""
+    add_site(parser)
     add_places(parser)
     parser.add_argument(
         "--program", type=programs, default=[], help="only these, as in mpicost,osu,imb"
@@ -97,6 +98,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def add_links(parser: argparse.ArgumentParser) -> None:
     """The options of the comparison of all pairs of nodes, which runs a check and sizes of its own."""
+    add_site(parser)
     parser.add_argument(
         "--environment", type=comma_list, default=[], help="(default: the first of a partition)"
     )
@@ -135,6 +137,7 @@ def add_links(parser: argparse.ArgumentParser) -> None:
 
 def add_agree(parser: argparse.ArgumentParser) -> None:
     """The options of the comparison of programs, which run as they can all run."""
+    add_site(parser)
     add_places(parser)
     parser.add_argument(
         "--bytes", type=sizes, default=[], help="(default: 8,1024,65536,1048576; multiples of 8)"
@@ -149,6 +152,7 @@ def add_agree(parser: argparse.ArgumentParser) -> None:
 
 def add_session(parser: argparse.ArgumentParser) -> None:
     """The options of a command that judges."""
+    add_selection(parser)
     parser.add_argument(
         "--strict",
         action="store_true",
@@ -161,7 +165,8 @@ def add_session(parser: argparse.ArgumentParser) -> None:
 
 
 def add_calibration(parser: argparse.ArgumentParser) -> None:
-    """The options that say how much is calibrated, and where it goes."""
+    """The options that say what is calibrated, how much, and where it goes."""
+    add_selection(parser)
     number = parser.add_mutually_exclusive_group()
     number.add_argument(
         "--launches",

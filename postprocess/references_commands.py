@@ -1,37 +1,33 @@
-"""What the command ``references`` accepts: what calibrations propose, what they cost, and what is stale."""
+"""The command ``references``: what calibrations propose, what they cost, and what is stale."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from postprocess import references_age, references_budget, references_command
+from postprocess import references_age, references_budget, references_propose
+from postprocess.command_table import commands_below
 from postprocess.option_types import count
 from postprocess.progress import Progress
 from postprocess.workdir import WorkDirectory
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """The commands below ``references``."""
-    found = parser.add_subparsers(
-        dest="references_command", required=True, metavar="COMMAND", parser_class=type(parser)
-    )
+    """The three commands below ``references``, and what each accepts."""
+    command = commands_below(parser, "references_command")
     text = "Write the reference files that follow from the calibrations, and show what they change."
-    made = found.add_parser("propose", help=text, description=text, epilog=parser.epilog)
-    made.set_defaults(run=propose)
+    made = command("propose", text, propose)
     made.add_argument("--site", metavar="NAME", help="of this system only")
     made.add_argument(
         "--output", type=Path, metavar="DIR", help="(default: a folder of the work directory)"
     )
     made.add_argument("--json", type=Path, metavar="FILE", help="write all changes for programs")
     text = "List the references that are stale, and why; exit status 1 if there are any."
-    made = found.add_parser("age", help=text, description=text, epilog=parser.epilog)
-    made.set_defaults(run=age)
+    made = command("age", text, age)
     made.add_argument("--site", default="local", help="name or path (default: this machine)")
     made.add_argument("--json", type=Path, metavar="FILE", help="write all findings for programs")
     text = "How many trials a launch should have, and how many launches so many seconds buy."
-    made = found.add_parser("budget", help=text, description=text, epilog=parser.epilog)
-    made.set_defaults(run=budget)
+    made = command("budget", text, budget)
     wanted = made.add_mutually_exclusive_group()
     wanted.add_argument(
         "--seconds",
@@ -51,7 +47,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def propose(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Show what the calibrations would make of the references."""
-    return references_command.propose_all(
+    return references_propose.propose_all(
         work, arguments.site, arguments.output, arguments.json, Progress()
     )
 

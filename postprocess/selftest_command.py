@@ -6,9 +6,9 @@ import argparse
 from datetime import datetime, timezone
 from pathlib import Path
 
-from postprocess import commands
+from postprocess.asking import request
 from postprocess.option_types import comma_list, count, trials
-from postprocess.options import add_json
+from postprocess.options import add_json, add_site
 from postprocess.progress import Progress
 from postprocess.record_schema import CACHES
 from postprocess.selftest import QUICK, Demand, conclude, selftest
@@ -17,7 +17,7 @@ from postprocess.workdir import WorkDirectory
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """The options beside those that say where to run."""
+    """The options of the command."""
 
     def plants(text: str) -> list[str]:
         words = comma_list(text)
@@ -28,6 +28,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     def whole(text: str) -> int:
         return 0 if text == "0" else count(text)
 
+    add_site(parser)
     parser.add_argument("--environment", type=comma_list, default=[], help="only these")
     parser.add_argument("--partition", type=comma_list, default=[], help="only these of the site")
     parser.add_argument(
@@ -70,7 +71,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--time-limit", type=count, help="seconds after which a launch is ended")
     parser.set_defaults(
-        run=run,
         program=["mpicost"],
         processes=[],
         per_node=[],
@@ -96,4 +96,4 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         launches=arguments.launches,
         seed=arguments.seed,
     )
-    return selftest(work, commands.request(work, arguments), demand, Progress())
+    return selftest(work, request(work, arguments), demand, Progress())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from postprocess.errors import UsageError
@@ -43,7 +42,6 @@ def run_load(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 def add_export(parser: argparse.ArgumentParser) -> None:
     """What ``export`` accepts."""
-    parser.set_defaults(run=run_export)
     parser.add_argument(
         "--output", type=Path, metavar="FILE", help="(default: the standard output)"
     )
@@ -58,7 +56,6 @@ def add_export(parser: argparse.ArgumentParser) -> None:
 
 def add_load(parser: argparse.ArgumentParser) -> None:
     """What ``load`` accepts. A DSN that is written without quotes is several words."""
-    parser.set_defaults(run=run_load)
     parser.add_argument(
         "words",
         nargs="*",
@@ -67,10 +64,3 @@ def add_load(parser: argparse.ArgumentParser) -> None:
         "password is better kept in ~/.pgpass or PGPASSWORD",
     )
     parser.add_argument("--dsn", default="", help="the same")
-
-
-Adder = Callable[[argparse.ArgumentParser], None]
-COMMANDS: tuple[tuple[str, str, Adder], ...] = (
-    ("export", "Write the results store as CSV.", add_export),
-    ("load", "Load the results store into PostgreSQL; what is there already stays.", add_load),
-)

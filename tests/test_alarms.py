@@ -225,7 +225,7 @@ def told(work: Path, capsys, *words: str) -> str:
     parser = argparse.ArgumentParser()
     alarms_command.add(parser)
     arguments = parser.parse_args(words)
-    assert arguments.run(WorkDirectory(work, work), arguments) == 0
+    assert alarms_command.run(WorkDirectory(work, work), arguments) == 0
     return capsys.readouterr().out
 
 

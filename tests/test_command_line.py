@@ -15,30 +15,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postprocess import commands, references_commands
+from postprocess import (
+    command_line,
+    commands,
+    mirror_commands,
+    references_commands,
+    site_commands,
+)
 from postprocess.command_line import build_parser, main
+from postprocess.command_table import Run
 from postprocess.errors import UsageError
 
 ROOT = Path(__file__).resolve().parent.parent
-COMMANDS = (
-    "nightly",
-    "calibrate",
-    "list_cases",
-    "setup",
-    "report",
-    "lint",
-    "where",
-    "doctor",
-    "links",
-    "agree",
-    "papers",
-    "mirror_create",
-    "mirror_check",
-    "site_new",
-    "site_check",
-    "site_try",
-    "test",
-)
+#: What ``build_parser`` finds by name: the commands below others, and ``test``.
+BELOW = {
+    commands: ("test",),
+    mirror_commands: ("create", "check"),
+    references_commands: ("propose", "age", "budget"),
+    site_commands: ("new", "check", "attempt"),
+}
 SELECTION = [
     "--environment",
     "--routine",
@@ -62,10 +57,6 @@ SELECTION = [
 ]
 
 
-#: Commands that do not go through ``commands``: what they do is in a module of their own.
-OWN_MODULES = {"alarms", "drift", "export", "load", "references", "selftest"}
-
-
 @pytest.fixture(autouse=True)
 def handler() -> Iterator[None]:
     """``main`` handles SIGTERM for its process, which here is that of the tests."""
@@ -79,16 +70,23 @@ def called(does: Callable[[argparse.Namespace], int] = lambda _: 0) -> Iterator[
     """Every command does this, and is listed with what it was given."""
     calls: list[tuple[str, argparse.Namespace]] = []
 
-    def instead(name: str) -> commands.Command:
+    def instead(function: Run) -> Run:
         def run(_, arguments: argparse.Namespace) -> int:
-            calls.append((name, arguments))
+            name = f"{function.__module__}.{function.__name__}"
+            calls.append((name.removeprefix("postprocess."), arguments))
             return does(arguments)
 
         return run
 
+    table = [
+        (name, add, function and instead(function), text)
+        for name, add, function, text in command_line.COMMANDS
+    ]
     with pytest.MonkeyPatch.context() as patch:
-        for name in COMMANDS:
-            patch.setattr(commands, name, instead(name))
+        patch.setattr(command_line, "COMMANDS", table)
+        for module, names in BELOW.items():
+            for name in names:
+                patch.setattr(module, name, instead(getattr(module, name)))
         yield calls
 
 
@@ -259,7 +257,7 @@ def test_what_the_user_chose_reaches_the_command():
     with called() as calls:
         assert run(*words) == (0, "")
     ((name, chosen),) = calls
-    assert (name, chosen.name) == ("nightly", "run")
+    assert (name, chosen.name) == ("commands.nightly", "run")
     assert (chosen.environment, chosen.routine) == (["a", "b"], ["bcast"])
     assert (chosen.processes, chosen.bytes, chosen.trials) == ([2, 4], [8, 16], 5)
     assert (chosen.program, chosen.iterations) == (["osu", "mpicost"], 20)
@@ -293,31 +291,39 @@ def test_links_are_measured_by_mpicost_alone():
 
 def test_each_command_has_its_function():
     names = {
-        "nightly": "nightly",
-        "run": "nightly",
-        "calibrate": "calibrate",
-        "links": "links",
-        "agree": "agree",
-        "list": "list_cases",
-        "setup": "setup",
-        "doctor": "doctor",
-        "report": "report",
-        "papers": "papers",
-        "lint": "lint",
-        "site new": "site_new",
-        "site check x": "site_check",
-        "site try x": "site_try",
-        "mirror create x": "mirror_create",
-        "mirror check x": "mirror_check",
-        "where mpicc --environment x": "where",
-        "test": "test",
+        "nightly": "commands.nightly",
+        "run": "commands.nightly",
+        "calibrate": "commands.calibrate",
+        "links": "commands.links",
+        "agree": "commands.agree",
+        "drift": "drift_command.drift",
+        "selftest": "selftest_command.run",
+        "list": "commands.list_cases",
+        "setup": "commands.setup",
+        "doctor": "commands.doctor",
+        "mirror create x": "mirror_commands.create",
+        "mirror check x": "mirror_commands.check",
+        "report": "report_commands.report",
+        "export": "store_commands.run_export",
+        "load": "store_commands.run_load",
+        "papers": "report_commands.papers",
+        "references propose": "references_commands.propose",
+        "references age": "references_commands.age",
+        "references budget": "references_commands.budget",
+        "lint": "commands.lint",
+        "alarms": "alarms_command.run",
+        "site new": "site_commands.new",
+        "site check x": "site_commands.check",
+        "site try x": "site_commands.attempt",
+        "where mpicc --environment x": "commands.where",
+        "test": "commands.test",
     }
     with called() as calls:
         for words in names:
             assert run(*words.split()) == (0, "")
     assert [name for name, _ in calls] == list(names.values())
-    known = {words.split()[0] for words in names} | OWN_MODULES
-    assert set(build_parser()._subparsers._group_actions[0].choices) == known
+    known = dict.fromkeys(words.split()[0] for words in names)
+    assert list(build_parser()._subparsers._group_actions[0].choices) == list(known)
 
 
 def test_references_are_proposed_and_looked_at_for_their_age():

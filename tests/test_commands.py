@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from launch_samples import book_of, finished
 
-from postprocess import commands
+from postprocess import asking, commands, report_commands
 from postprocess.command_line import build_parser, main
 from postprocess.desk import Request
 from postprocess.errors import UsageError
@@ -142,7 +142,7 @@ def test_looking_before_measuring_leaves_no_file(command, tmp_path: Path, monkey
 
 
 def asked(work: WorkDirectory, *words: str) -> Request:
-    return commands.request(work, build_parser().parse_args(words))
+    return asking.request(work, build_parser().parse_args(words))
 
 
 def test_what_is_not_chosen_is_left_to_the_checks(work: WorkDirectory):
@@ -250,8 +250,8 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         sessions.append(directory)
         return directory / "report.md", directory / "report.html"
 
-    monkeypatch.setattr(commands, "build_report", build)
-    monkeypatch.setattr(commands, "read_sessions", lambda *_: None)
+    monkeypatch.setattr(report_commands, "build_report", build)
+    monkeypatch.setattr(report_commands, "read_sessions", lambda *_: None)
     return sessions
 
 
@@ -352,7 +352,7 @@ NOTHING = {"program": [], "trials": None, "iterations": None, "cache": None}
 )
 def test_an_option_that_no_chosen_program_has_is_refused(chosen: dict, said: str):
     with pytest.raises(UsageError) as refused:
-        commands.refuse_without_effect(Namespace(**NOTHING | chosen))
+        asking.refuse_without_effect(Namespace(**NOTHING | chosen))
     assert str(refused.value).startswith(said)
 
 
@@ -365,7 +365,7 @@ def test_an_option_that_no_chosen_program_has_is_refused(chosen: dict, said: str
     ],
 )
 def test_an_option_that_one_of_them_has_is_not(chosen: dict):
-    commands.refuse_without_effect(Namespace(**NOTHING | chosen))
+    asking.refuse_without_effect(Namespace(**NOTHING | chosen))
 
 
 def test_the_line_of_such_an_option_ends_the_command(command):

@@ -18,7 +18,7 @@ from postprocess.disturbance import two_modes
 from postprocess.errors import UsageError
 from postprocess.progress import Progress
 from postprocess.proposal import ABSORBS, propose
-from postprocess.references_command import propose_all
+from postprocess.references_propose import propose_all
 from postprocess.references_update import update
 from postprocess.workdir import WorkDirectory
 

@@ -10,7 +10,7 @@ import pytest
 from launch_samples import CASES, PLACE, origin_of, planned
 from reframe.core.runtime import temp_runtime
 
-from postprocess import commands, provenance, references
+from postprocess import asking, provenance, references
 from postprocess.command_line import build_parser
 from postprocess.reference_trials import AS_REFERENCES, as_references, trials_of, unusual
 from postprocess.references import Reference
@@ -114,7 +114,7 @@ def test_a_number_that_the_user_gave_stays():
 )
 def test_sessions_that_are_held_against_references(tmp_path: Path, words: str, as_measured: bool):
     arguments = build_parser().parse_args(words.split())
-    asked = commands.request(WorkDirectory(tmp_path, ROOT), arguments)
+    asked = asking.request(WorkDirectory(tmp_path, ROOT), arguments)
     assert (AS_REFERENCES in asked.selection.choice) is as_measured
 
 

@@ -26,7 +26,6 @@ DAYS = 365  #: that are looked at unless told otherwise
 
 def add(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    parser.set_defaults(run=drift)
     parser.add_argument(
         "--since", metavar="DATE", help="nights from this day on, UTC (default: a year ago)"
     )

@@ -13,10 +13,10 @@ import pytest
 from mirror_samples import REPLACED, make_mirror, write
 from rich.console import Console
 
-from postprocess import manifest, mirror_command
+from postprocess import manifest, mirror_create
 from postprocess.errors import UsageError
 from postprocess.manifest_format import NAME, Missing
-from postprocess.mirror_command import check, create
+from postprocess.mirror_create import check, create
 from postprocess.mirror_parts import Part
 from postprocess.progress import Progress
 from postprocess.workdir import WorkDirectory
@@ -51,8 +51,8 @@ class Parts:
 @pytest.fixture
 def parts(monkeypatch: pytest.MonkeyPatch) -> Parts:
     played = Parts()
-    table = {name: played.part(name) for name in mirror_command.PARTS}
-    monkeypatch.setattr(mirror_command, "PARTS", table)
+    table = {name: played.part(name) for name in mirror_create.PARTS}
+    monkeypatch.setattr(mirror_create, "PARTS", table)
     return played
 
 
@@ -116,7 +116,7 @@ def test_a_call_that_is_ended_leaves_an_unfinished_mirror_that_the_next_one_comp
         make()
     folder = tmp_path / "mirror"
     contents = manifest.read(folder)
-    assert contents.missing == (mirror_command.UNFINISHED,)
+    assert contents.missing == (mirror_create.UNFINISHED,)
     manifest.verify(folder, contents)
     assert check(folder, Progress(Console(file=screen, width=200))) == 1
 
@@ -141,7 +141,7 @@ def test_a_call_that_is_ended_loses_nothing_of_an_earlier_one(tmp_path, parts, m
         make()
     between = manifest.read(tmp_path / "mirror")
     assert (between.files, between.replaced) == (before.files, before.replaced)
-    assert between.missing == (mirror_command.UNFINISHED,)
+    assert between.missing == (mirror_create.UNFINISHED,)
 
 
 def test_what_a_killed_process_left_goes(tmp_path, parts, make):
@@ -218,7 +218,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path, make):
 
 
 def test_a_full_disk_is_told_before_anything_is_written(tmp_path, make, monkeypatch):
-    monkeypatch.setattr(mirror_command, "NEEDED_BYTES", 10**18)
+    monkeypatch.setattr(mirror_create, "NEEDED_BYTES", 10**18)
     assert "and a mirror needs up to" in refused(make, tmp_path / "mirror")
     assert list((tmp_path / "mirror").iterdir()) == []
 
@@ -227,7 +227,7 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path, make, monkeypatch):
     def refuse(**_):
         raise PermissionError(13, "Permission denied", "x")
 
-    monkeypatch.setattr(mirror_command.tempfile, "mkdtemp", refuse)
+    monkeypatch.setattr(mirror_create.tempfile, "mkdtemp", refuse)
     assert "Permission denied; name a directory that you may write" in refused(make, tmp_path / "m")
 
 

@@ -1,0 +1,75 @@
+"""The commands that show a finished session again: ``report``, and ``papers`` as the papers do."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from postprocess import summaries
+from postprocess.errors import UsageError
+from postprocess.option_types import count
+from postprocess.papers import as_text, parts, write
+from postprocess.progress import Progress
+from postprocess.report import build_report
+from postprocess.store import read_sessions
+from postprocess.tables import verdict_table
+from postprocess.workdir import WorkDirectory
+
+
+def add_report(parser: argparse.ArgumentParser) -> None:
+    """What ``report`` accepts."""
+    parser.add_argument("session", nargs="?", help="name of the session (default: the last one)")
+
+
+def report(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Write the report of a session again, and show its verdicts."""
+    directory = finished_session(work, arguments.session)
+    summary = summaries.load_summary(directory / "summary.json")
+    paths = build_report(directory, read_sessions(work.store, [directory.name]))
+    verdict_table(summary, Progress().console.width)
+    for path in paths:
+        print(path)
+    return summary.exit_status
+
+
+def add_papers(parser: argparse.ArgumentParser) -> None:
+    """What ``papers`` accepts."""
+    add_report(parser)
+    parser.add_argument(
+        "--against",
+        metavar="PARTITION",
+        help="that the others are held against (default: the T3E's, else the first)",
+    )
+    parser.add_argument(
+        "--processes",
+        type=count,
+        help="at which machines are compared (default: the papers' 128, else the largest)",
+    )
+
+
+def papers(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Show a session as the papers do, and write that with its pictures beside the report."""
+    directory = finished_session(work, arguments.session)
+    summary = summaries.load_summary(directory / "summary.json")
+    found = parts(summary, arguments.against, arguments.processes)
+    if not found:
+        missing = "several process counts or partitions of mpicost"
+        raise UsageError(f"{directory}: nothing to compare; choose a session with {missing}")
+    print(as_text(found), flush=True)
+    Progress().say("drawing the pictures")
+    for path in write(directory, summary, found):
+        print(path)
+    return 0
+
+
+def finished_session(work: WorkDirectory, name: str | None) -> Path:
+    """The directory of a session that came to a summary, the last one unless named.
+
+    :raises UsageError: if there is none.
+    """
+    directory = work.sessions / name if name else work.last_session()
+    if directory is None or not (directory / "summary.json").exists():
+        raise UsageError(
+            f"{directory or work.sessions}: no finished session there; ./plumbline nightly makes one"
+        )
+    return directory
