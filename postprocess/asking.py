@@ -7,7 +7,6 @@ import sys
 
 from postprocess.desk import Request
 from postprocess.errors import UsageError
-from postprocess.keeping import check_json_file
 from postprocess.reference_trials import as_references
 from postprocess.reframe_driver import Selection
 from postprocess.site_files import site_file
@@ -74,8 +73,6 @@ def selection(work: WorkDirectory, arguments: argparse.Namespace, launches: int 
 
 def request(work: WorkDirectory, arguments: argparse.Namespace) -> Request:
     """The whole of what the user asks for."""
-    json_file = getattr(arguments, "json", None)
-    check_json_file(json_file)
     searched = getattr(arguments, "references", None)
     if searched and not searched.is_dir():
         raise UsageError(f"--references {searched}: is not a directory; name one that is there")
@@ -88,7 +85,7 @@ def request(work: WorkDirectory, arguments: argparse.Namespace) -> Request:
         selection=as_references(chosen) if arguments.name in HELD_AGAINST else chosen,
         families=arguments.mpis,
         strict=getattr(arguments, "strict", False),
-        json_file=json_file,
+        json_file=getattr(arguments, "json", None),
         references=references and references.absolute(),  # ReFrame runs in another directory
         rerun_options=rerun_options(arguments),
     )

@@ -13,7 +13,6 @@ from postprocess.drift_clusters import clusters
 from postprocess.drift_page import write_page
 from postprocess.drift_series import day_before, read_nights
 from postprocess.errors import UsageError
-from postprocess.keeping import check_json_file
 from postprocess.option_types import comma_list
 from postprocess.options import add_json
 from postprocess.progress import Progress
@@ -51,7 +50,6 @@ def drift(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
     :raises UsageError: for anything that is the user's to mend, and if nothing can be said of any case.
     """
-    check_json_file(arguments.json)
     progress = Progress()
     since = arguments.since or day_before(DAYS)
     series = chosen(

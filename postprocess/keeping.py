@@ -9,7 +9,6 @@ from typing import Any
 from postprocess import atomic, store
 from postprocess.desk import Desk
 from postprocess.drift_note import drift_note
-from postprocess.errors import UsageError
 from postprocess.judgement import Finished, rows
 from postprocess.plan import read_plan
 from postprocess.report import build_report
@@ -109,19 +108,3 @@ def keep_locks(work: WorkDirectory, session: Session) -> None:
         if path.exists()
     }
     atomic.replace(kept)
-
-
-def check_json_file(path: Path | None) -> None:
-    """Find out before measuring whether the summary can be written where it is asked for.
-
-    :raises UsageError: if it cannot.
-    """
-    if path is None:
-        return
-    try:
-        existed = path.exists()
-        path.open("a").close()
-        if not existed:
-            path.unlink()
-    except OSError as error:
-        raise UsageError(f"--json {path}: {error.strerror}; choose another file") from None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import re
+from pathlib import Path
 
+from postprocess.errors import UsageError
 from postprocess.programs import PROGRAMS
 
 LARGEST = 10**12  #: of any number; ReFrame and the store have no room for one of any size
@@ -65,3 +67,20 @@ def assignment(text: str) -> tuple[str, str, str]:
     if not match:
         raise argparse.ArgumentTypeError(f"{text!r} is not ENVIRONMENT:NAME=VALUE")
     return match["environment"], match["name"], match["value"]
+
+
+def json_file(text: str) -> Path:
+    """Where a summary goes: found out before anything is measured. A pipe waits for what is written at the end.
+
+    :raises UsageError: if it cannot be written there.
+    """
+    path = Path(text)
+    try:
+        existed = path.exists()
+        if not path.is_fifo():
+            path.open("a").close()
+        if not existed:
+            path.resolve().unlink()  # what a link leads to, and not the link
+    except OSError as error:
+        raise UsageError(f"--json {path}: {error.strerror}; choose another file") from None
+    return path

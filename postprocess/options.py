@@ -6,7 +6,16 @@ import argparse
 from pathlib import Path
 
 from postprocess.benchmarks import ITERATIONS, ROTATE
-from postprocess.option_types import assignment, comma_list, count, counts, programs, sizes, trials
+from postprocess.option_types import (
+    assignment,
+    comma_list,
+    count,
+    counts,
+    json_file,
+    programs,
+    sizes,
+    trials,
+)
 from postprocess.record_schema import CACHES
 from postprocess.rounds import LAUNCHES
 
@@ -92,7 +101,7 @@ def add_environment(parser: argparse.ArgumentParser) -> None:
 def add_json(parser: argparse.ArgumentParser) -> None:
     """The option that has a program for its reader."""
     parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="write a machine-readable summary"
+        "--json", type=json_file, metavar="FILE", help="write all of it for programs"
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
@@ -11,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from postprocess import ageing, atomic, history, provenance, references
+from postprocess import ageing, history, provenance, references
 from postprocess.ageing import Finding, Nights
 from postprocess.cases import Case
 from postprocess.errors import UsageError
@@ -21,6 +20,7 @@ from postprocess.reference_book import read_origin
 from postprocess.references import Reference
 from postprocess.site_files import site_file
 from postprocess.site_reading import read_site
+from postprocess.summary_file import write_summary
 from postprocess.verdicts import JUDGED
 from postprocess.workdir import WorkDirectory
 from site_configs.common import REFERENCE_DAYS
@@ -71,7 +71,7 @@ def age(work: WorkDirectory, site: str, report: Path | None, progress: Progress)
             "stale": len(stale),
             "findings": [each.entry() for each in found],
         }
-        atomic.replace({report: (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()})
+        write_summary(report, data)
     return 1 if stale else 0
 
 

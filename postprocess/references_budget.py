@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from postprocess import atomic, ledger
+from postprocess import ledger
 from postprocess.accumulation import Sample, samples
 from postprocess.budget_sources import LEAST_LAUNCHES, known_of
 from postprocess.budget_words import HEAD, Advice, Row, better, commands, lines, rows
@@ -23,6 +22,7 @@ from postprocess.references import ENOUGH_LAUNCHES
 from postprocess.rounds import LAUNCHES
 from postprocess.statistics import PAPERS
 from postprocess.summaries import load_summary
+from postprocess.summary_file import write_summary
 from postprocess.trial_budget import (
     Cost,
     Known,
@@ -80,7 +80,7 @@ def budget(
         for line in lines(advice, site):
             progress.say(line)
     if report:
-        write(report, told, advices, site)
+        write_summary(report, as_data(told, advices, site))
     return 0
 
 
@@ -157,9 +157,9 @@ def advise(
     return Advice(own[0].case.program, found[0], found[-1] if has_trials else None)
 
 
-def write(report: Path, told: Sequence[Row], advices: Sequence[Advice], site: str) -> None:
+def as_data(told: Sequence[Row], advices: Sequence[Advice], site: str) -> dict[str, Any]:
     """The whole for programs."""
-    data: dict[str, Any] = {
+    return {
         "schema": SUMMARY,
         "site": site,
         "rows": [asdict(each) for each in told],
@@ -169,5 +169,3 @@ def write(report: Path, told: Sequence[Row], advices: Sequence[Advice], site: st
             for each in advices
         ],
     }
-    text = json.dumps(data, indent=1, allow_nan=False)
-    atomic.replace({report: (text + "\n").encode()})

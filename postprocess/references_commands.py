@@ -8,6 +8,7 @@ from pathlib import Path
 from postprocess import references_age, references_budget, references_propose
 from postprocess.command_table import commands_below
 from postprocess.option_types import count
+from postprocess.options import add_json
 from postprocess.progress import Progress
 from postprocess.workdir import WorkDirectory
 
@@ -21,11 +22,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     made.add_argument(
         "--output", type=Path, metavar="DIR", help="(default: a folder of the work directory)"
     )
-    made.add_argument("--json", type=Path, metavar="FILE", help="write all changes for programs")
+    add_json(made)
     text = "List the references that are stale, and why; exit status 1 if there are any."
     made = command("age", text, age)
     made.add_argument("--site", default="local", help="name or path (default: this machine)")
-    made.add_argument("--json", type=Path, metavar="FILE", help="write all findings for programs")
+    add_json(made)
     text = "How many trials a launch should have, and how many launches so many seconds buy."
     made = command("budget", text, budget)
     wanted = made.add_mutually_exclusive_group()
@@ -42,7 +43,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="how many seconds it takes until half of the cases see a slowdown of so much",
     )
     made.add_argument("--site", metavar="NAME", help="of this system only")
-    made.add_argument("--json", type=Path, metavar="FILE", help="write all of it for programs")
+    add_json(made)
 
 
 def propose(work: WorkDirectory, arguments: argparse.Namespace) -> int:

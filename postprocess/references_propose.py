@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import shutil
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from postprocess.ledger import Place, place_of
 from postprocess.progress import Progress
 from postprocess.proposal import Proposal, propose
 from postprocess.references_update import among
+from postprocess.summary_file import write_summary
 from postprocess.workdir import WorkDirectory
 
 MOST_ROWS = 40  #: of a table; the summary for programs has all
@@ -56,8 +56,7 @@ def propose_all(
             {"place": list(each.place), "cases": [change.entry() for change in each.changes]}
             for each in proposals
         ]
-        text = json.dumps({"schema": SUMMARY, "proposals": entries}, indent=1, allow_nan=False)
-        atomic.replace({report: (text + "\n").encode()})
+        write_summary(report, {"schema": SUMMARY, "proposals": entries})
     if root != reviewed:
         folders = sorted({str(root / each.place[0]) for each in proposals})
         progress.say("nothing is decided by this; to take it, and have it reviewed as a commit:")

@@ -178,6 +178,30 @@ def test_wrong_use_is_one_line_and_status_2(words: list[str]):
     assert is_one_line(errors)
 
 
+def parsers(
+    parser: argparse.ArgumentParser, *words: str
+) -> Iterator[tuple[tuple[str, ...], argparse.ArgumentParser]]:
+    """A parser and all below it, each with the words that choose it."""
+    yield words, parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, below in action.choices.items():
+                yield from parsers(below, *words, name)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [words for words, each in parsers(build_parser()) if "--json" in each._option_string_actions],
+    ids=" ".join,
+)
+def test_a_summary_that_cannot_be_written_is_known_before_a_command_begins(words):
+    with called() as calls:
+        status, errors = run(*words, "--json", "/dev/null/x.json")
+    assert (status, calls) == (2, [])
+    assert errors.startswith("plumbline: --json /dev/null/x.json: ")
+    assert is_one_line(errors)
+
+
 WORDS = st.one_of(
     st.sampled_from(
         ["nightly", "run", "calibrate", "list", "setup", "report", "lint", "where", "test"]

@@ -133,9 +133,11 @@ def test_a_work_directory_that_cannot_be_is_one_line(words, tmp_path: Path, caps
 
 def test_looking_before_measuring_leaves_no_file(command, tmp_path: Path, monkeypatch):
     monkeypatch.setattr(commands.night, "night", lambda *_: 0)
-    path = tmp_path / "summary.json"
-    assert command("nightly", "--json", str(path))[0] == 0
-    assert not path.exists()
+    path, link = tmp_path / "summary.json", tmp_path / "link"
+    link.symlink_to(path)
+    for each in (path, link):
+        assert command("nightly", "--json", str(each))[0] == 0
+        assert not path.exists() and link.is_symlink()
 
 
 # What is asked of a session.
