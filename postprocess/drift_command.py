@@ -35,7 +35,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="KEY",
         help="only these, by key or by pattern, as in '*:bcast:*'",
     )
-    parser.add_argument("--site", help="only this one (default: all that were measured here)")
+    parser.add_argument(
+        "--site", help="only this site's cases (default: all that were measured here)"
+    )
     add_json(parser)
     parser.add_argument(
         "--output",

@@ -35,16 +35,23 @@ def add_site(parser: argparse.ArgumentParser) -> None:
 def add_places(parser: argparse.ArgumentParser) -> None:
     """The options that say which routines, and where."""
     parser.add_argument(
-        "--environment", type=comma_list, default=[], help="only these, as in mpich-5_0_2"
+        "--environment",
+        type=comma_list,
+        default=[],
+        help="only these environments, as in mpich-5_0_2",
     )
     parser.add_argument(
-        "--routine", type=comma_list, default=[], help="only these, as in bcast,reduce_sum"
+        "--routine", type=comma_list, default=[], help="only these routines, as in bcast,reduce_sum"
     )
-    parser.add_argument("--partition", type=comma_list, default=[], help="only these of the site")
     parser.add_argument(
-        "--processes", type=counts, default=[], help="these counts instead of the ladder's"
+        "--partition", type=comma_list, default=[], help="only these partitions of the site"
     )
-    parser.add_argument("--per-node", type=counts, default=[], help="these processes per node")
+    parser.add_argument(
+        "--processes", type=counts, default=[], help="these process counts instead of the ladder's"
+    )
+    parser.add_argument(
+        "--per-node", type=counts, default=[], help="only these numbers of processes per node"
+    )
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
@@ -52,13 +59,16 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
     add_site(parser)
     add_places(parser)
     parser.add_argument(
-        "--program", type=programs, default=[], help="only these, as in mpicost,osu,imb"
+        "--program", type=programs, default=[], help="only these programs, as in mpicost,osu,imb"
     )
     parser.add_argument(
         "--peers", type=counts, default=[], help="only these partners of rank 0 in ping-pong"
     )
     parser.add_argument(
-        "--bytes", type=sizes, default=[], help="these sizes (mpicost: multiples of 8)"
+        "--bytes",
+        type=sizes,
+        default=[],
+        help="these message sizes instead of the usual ones (mpicost: multiples of 8)",
     )
     parser.add_argument("--trials", type=trials, help="of mpicost, per case (default: 51)")
     parser.add_argument(
@@ -109,9 +119,14 @@ def add_links(parser: argparse.ArgumentParser) -> None:
     """The options of the comparison of all pairs of nodes, which runs a check and sizes of its own."""
     add_site(parser)
     parser.add_argument(
-        "--environment", type=comma_list, default=[], help="(default: the first of a partition)"
+        "--environment",
+        type=comma_list,
+        default=[],
+        help="these environments (default: the first of a partition)",
     )
-    parser.add_argument("--partition", type=comma_list, default=[], help="only these of the site")
+    parser.add_argument(
+        "--partition", type=comma_list, default=[], help="only these partitions of the site"
+    )
     parser.add_argument(
         "--nodes",
         type=lambda text: [count(text)],
@@ -129,7 +144,7 @@ def add_links(parser: argparse.ArgumentParser) -> None:
         type=count,
         default=10,
         metavar="PERCENT",
-        help="name nothing that is slower by less (default: 10)",
+        help="name nothing that is slower by less (default: %(default)s)",
     )
     parser.add_argument(
         "--nodes-per-switch",
@@ -149,10 +164,13 @@ def add_agree(parser: argparse.ArgumentParser) -> None:
     add_site(parser)
     add_places(parser)
     parser.add_argument(
-        "--bytes", type=sizes, default=[], help="(default: 8,1024,65536,1048576; multiples of 8)"
+        "--bytes",
+        type=sizes,
+        default=[],
+        help="message sizes, multiples of 8 (default: 8,1024,65536,1048576)",
     )
     parser.add_argument(
-        "--launches", type=count, default=8, help="rounds in which each runs (default: 8)"
+        "--launches", type=count, default=8, help="rounds in which each runs (default: %(default)s)"
     )
     add_environment(parser)
     add_json(parser)

@@ -18,7 +18,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     command = commands_below(parser, "references_command")
     text = "Write the reference files that follow from the calibrations, and show what they change."
     made = command("propose", text, propose)
-    made.add_argument("--site", metavar="NAME", help="of this system only")
+    made.add_argument("--site", metavar="NAME", help="only the calibrations of this system")
     made.add_argument(
         "--output", type=Path, metavar="DIR", help="(default: a folder of the work directory)"
     )
@@ -42,7 +42,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="PERCENT",
         help="how many seconds it takes until half of the cases see a slowdown of so much",
     )
-    made.add_argument("--site", metavar="NAME", help="of this system only")
+    made.add_argument("--site", metavar="NAME", help="only the calibrations of this system")
     add_json(made)
 
 

@@ -38,12 +38,13 @@ def add_papers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--against",
         metavar="PARTITION",
-        help="that the others are held against (default: the T3E's, else the first)",
+        help="the partition by whose times those of all others are divided (default: the T3E's, else "
+        "the first)",
     )
     parser.add_argument(
         "--processes",
         type=count,
-        help="at which machines are compared (default: the papers' 128, else the largest)",
+        help="process count at which machines are compared (default: the papers' 128, else the largest)",
     )
 
 

@@ -29,10 +29,17 @@ def add(parser: argparse.ArgumentParser) -> None:
         return 0 if text == "0" else count(text)
 
     add_site(parser)
-    parser.add_argument("--environment", type=comma_list, default=[], help="only these")
-    parser.add_argument("--partition", type=comma_list, default=[], help="only these of the site")
     parser.add_argument(
-        "--routine", type=comma_list, default=list(QUICK), help=f"(default: {','.join(QUICK)})"
+        "--environment", type=comma_list, default=[], help="only these environments"
+    )
+    parser.add_argument(
+        "--partition", type=comma_list, default=[], help="only these partitions of the site"
+    )
+    parser.add_argument(
+        "--routine",
+        type=comma_list,
+        default=list(QUICK),
+        help=f"these routines (default: {','.join(QUICK)})",
     )
     parser.add_argument("--trials", type=trials, help="of mpicost, per case (default: 51)")
     parser.add_argument(
@@ -42,20 +49,28 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--plants",
         type=plants,
         default=list(PLANTS),
-        help=f"only these (default: all {len(PLANTS)}: {', '.join(PLANTS)})",
+        help=f"only these plants (default: all {len(PLANTS)}: {', '.join(PLANTS)})",
     )
-    parser.add_argument("--nights", type=count, default=10, help="of each plant (default: 10)")
     parser.add_argument(
-        "--unchanged", type=whole, default=10, help="nights with nothing planted (default: 10)"
+        "--nights", type=count, default=10, help="of each plant (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--unchanged",
+        type=whole,
+        default=10,
+        help="nights with nothing planted (default: %(default)s)",
     )
     parser.add_argument(
         "--launches",
         type=count,
         default=20,
-        help="of its own calibration, where the site has no references (default: 20)",
+        help="of its own calibration, where the site has no references (default: %(default)s)",
     )
     parser.add_argument(
-        "--references", type=Path, metavar="DIR", help="hold against these and no others"
+        "--references",
+        type=Path,
+        metavar="DIR",
+        help="hold against the references here and no others",
     )
     parser.add_argument(
         "--output",

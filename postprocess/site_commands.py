@@ -42,7 +42,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     text = "Launch two processes on every partition with every MPI, and say what works."
     made = command("try", text, attempt)
     made.add_argument("site", metavar="NAME", help="name or path of a site file")
-    made.add_argument("--environment", type=comma_list, default=[], help="only these")
+    made.add_argument("--environment", type=comma_list, default=[], help="only these environments")
 
 
 def new(work: WorkDirectory, arguments: argparse.Namespace) -> int:
