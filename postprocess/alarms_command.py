@@ -6,7 +6,6 @@ import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import date
 from typing import Any
 
 from rich.console import Console
@@ -18,7 +17,7 @@ from postprocess.alarms_count import Month, Tally, months, often_cleared
 from postprocess.errors import UsageError
 from postprocess.formats import factor, plural, whole
 from postprocess.harmless import one_line
-from postprocess.options import add_json
+from postprocess.options import add_json, add_since
 from postprocess.summary_file import write_summary
 from postprocess.workdir import WorkDirectory
 
@@ -28,20 +27,12 @@ WIDTH = 1000  #: of a table in a pipe: no line is folded
 
 def add(parser: argparse.ArgumentParser) -> None:
     """What the command accepts."""
-    parser.add_argument("--since", type=day, metavar="DATE", help="nights from this day on (UTC)")
+    add_since(parser)
     add_json(parser)
     for word, text in ((REAL, "the machine had become slower"), (FALSE, "nothing was wrong")):
         parser.add_argument(
             f"--{word}", nargs=2, metavar=("CASE", "SESSION"), help=f"note of an alarm: {text}"
         )
-
-
-def day(text: str) -> str:
-    """A date, as in 2026-11-21."""
-    try:
-        return date.fromisoformat(text).isoformat()
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no date such as 2026-11-21") from None
 
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:

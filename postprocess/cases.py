@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from fnmatch import fnmatchcase
 
 from postprocess.formats import first_of
 
@@ -77,6 +78,11 @@ class Case:
         """Unique, readable and stable: ``laptop:cpu:mpich-5.0.2:mpicost:bcast:flush-barrier:2x2:8``."""
         parts = (self.system, self.partition, self.environment, self.program, self.label)
         return ":".join((*parts, self.variant, self.layout, str(self.bytes)))
+
+
+def fits(key: str, patterns: Sequence[str]) -> bool:
+    """Whether a case is asked for: by its key or by a pattern, or because none is named."""
+    return not patterns or any(fnmatchcase(key, pattern) for pattern in patterns)
 
 
 def named(cases: Sequence[Case]) -> str:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from postprocess import drift_words as words
+from postprocess.cases import fits
 from postprocess.drift import Nights, examine
 from postprocess.drift_clusters import clusters
 from postprocess.drift_page import write_page
 from postprocess.drift_series import day_before, read_nights
 from postprocess.errors import UsageError
-from postprocess.option_types import comma_list
-from postprocess.options import add_json
+from postprocess.options import add_case, add_json, add_since
 from postprocess.progress import Progress
 from postprocess.sheets import text
 from postprocess.summary_file import write_summary
@@ -25,16 +24,8 @@ DAYS = 365  #: that are looked at unless told otherwise
 
 def add(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    parser.add_argument(
-        "--since", metavar="DATE", help="nights from this day on, UTC (default: a year ago)"
-    )
-    parser.add_argument(
-        "--case",
-        type=comma_list,
-        default=[],
-        metavar="KEY",
-        help="only these, by key or by pattern, as in '*:bcast:*'",
-    )
+    add_since(parser, default="a year ago")
+    add_case(parser)
     parser.add_argument(
         "--site", help="only this site's cases (default: all that were measured here)"
     )
@@ -58,9 +49,12 @@ def drift(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         read_nights(work.store, since, say=progress.say), arguments.case, arguments.site
     )
     if not series:
-        raise UsageError(
-            f"--since {since}: no night from then on in {work.store}; ./plumbline nightly makes one"
+        when = (
+            f"--since {since}: no night from then on"
+            if arguments.since
+            else f"no night since {since}"
         )
+        raise UsageError(f"{when} in {work.store}; ./plumbline nightly makes one")
     trends = examine(series)
     if not any(each.known for each in trends):
         raise UsageError(f"nothing can be said of any case yet: {words.too_few()}")
@@ -87,11 +81,7 @@ def chosen(series: Sequence[Nights], patterns: Sequence[str], site: str | None) 
         )
     some = [each for each in series if site in (None, each.case.system)]
     for pattern in patterns:
-        if not any(fnmatchcase(each.case.key, pattern) for each in some):
+        if not any(fits(each.case.key, [pattern]) for each in some):
             such = f", such as {some[0].case.key}" if some else ""
             raise UsageError(f"--case {pattern}: no night has one; name a key or a pattern{such}")
-    return [
-        each
-        for each in some
-        if not patterns or any(fnmatchcase(each.case.key, pattern) for pattern in patterns)
-    ]
+    return [each for each in some if fits(each.case.key, patterns)]

@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 import polars as pl
 
+from postprocess.cases import fits
 from postprocess.errors import UsageError
 from postprocess.headline_index import months
 from postprocess.history import asked, condition, parsed
@@ -28,7 +29,7 @@ class Wanted:
     """Which rows and columns to export: all sessions of all modes, unless said otherwise."""
 
     since: str | None = None  #: sessions that started at this time or later
-    keys: Sequence[str] = ()  #: only these cases
+    cases: Sequence[str] = ()  #: only these, by key or by pattern
     trials: bool = False  #: every trial, as JSON lists, and the run records
 
     @property
@@ -45,27 +46,29 @@ def export(directory: Path, wanted: Wanted, sink: BinaryIO, say: Say) -> int:
     :raises UsageError: for a damaged or foreign file, a ``since`` that is no time, and a case that no row has.
         What was written by then is not the whole.
     """
-    rows, missing = 0, dict.fromkeys(wanted.keys)
+    rows, missing = 0, wanted.cases
     sink.write((",".join(wanted.columns) + "\r\n").encode())
     for number, frame in enumerate(frames(directory, wanted), 1):
-        for key in frame["key"].unique():
-            missing.pop(key, None)
+        keys = frame["key"].unique().to_list()
+        missing = [each for each in missing if not any(fits(key, [each]) for key in keys)]
         writable(frame).write_csv(sink, include_header=False, line_terminator="\r\n")
         rows += frame.height
         if number % MANY == 0:
             say(f"exported {number} sessions")
     if missing:
-        raise UsageError(f"--case {next(iter(missing))}: no row of it is in {directory}")
+        raise UsageError(f"--case {missing[0]}: no row of it is in {directory}")
     return rows
 
 
 def frames(directory: Path, wanted: Wanted) -> Iterator[pl.DataFrame]:
     """The rows that are wanted of each session."""
     begin = parsed(wanted.since) if wanted.since is not None else None
-    rows = condition(wanted.keys or None, begin, modes=None)
+    rows = condition(None, begin, modes=None)
     for month in asked(months(directory), begin):
         for path in month.sessions:
-            yield read_session(path, wanted.columns).filter(rows)
+            frame = read_session(path, wanted.columns).filter(rows)
+            keys = [key for key in frame["key"].unique() if fits(key, wanted.cases)]
+            yield frame.filter(pl.col("key").is_in(keys))
 
 
 def writable(frame: pl.DataFrame) -> pl.DataFrame:

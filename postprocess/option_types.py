@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from postprocess.errors import UsageError
+from postprocess.history import parsed
 from postprocess.programs import PROGRAMS
 
 LARGEST = 10**12  #: of any number; ReFrame and the store have no room for one of any size
@@ -59,6 +61,29 @@ def programs(text: str) -> list[str]:
     if unknown := [word for word in words if word not in PROGRAMS]:
         raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(PROGRAMS)}")
     return words
+
+
+class Gather(argparse.Action):
+    """The words of several lists, and of the option given again, as one list."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Sequence[list[str]],
+        option_string: str | None = None,
+    ) -> None:
+        """Put them behind those that are there."""
+        setattr(namespace, self.dest, sum(values, getattr(namespace, self.dest)))
+
+
+def moment(text: str) -> str:
+    """A time of the form that sessions have, or a day, which is before all times of it."""
+    try:
+        begin = parsed(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return f"{begin.isoformat()}Z".removesuffix("T00:00:00Z")
 
 
 def assignment(text: str) -> tuple[str, str, str]:

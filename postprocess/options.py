@@ -7,11 +7,13 @@ from pathlib import Path
 
 from postprocess.benchmarks import ITERATIONS, ROTATE
 from postprocess.option_types import (
+    Gather,
     assignment,
     comma_list,
     count,
     counts,
     json_file,
+    moment,
     programs,
     sizes,
     trials,
@@ -105,6 +107,30 @@ def add_environment(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="ENVIRONMENT:NAME=VALUE",
         help="set a variable for the launches of one environment",
+    )
+
+
+def add_since(parser: argparse.ArgumentParser, default: str = "all") -> None:
+    """The option that leaves out what is long ago."""
+    parser.add_argument(
+        "--since",
+        type=moment,
+        metavar="DATE",
+        help="only sessions from then on, UTC, as in 2026-11-21 or 2026-11-21T01:30:00Z "
+        f"(default: {default})",
+    )
+
+
+def add_case(parser: argparse.ArgumentParser) -> None:
+    """The option that chooses cases of the store."""
+    parser.add_argument(
+        "--case",
+        type=comma_list,
+        nargs="+",
+        action=Gather,
+        default=[],
+        metavar="KEY",
+        help="only these cases, by key or by pattern, as in '*:bcast:*'",
     )
 
 

@@ -6,9 +6,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from postprocess.errors import UsageError
 from postprocess.export import Wanted, export, output
 from postprocess.formats import plural
+from postprocess.options import add_case, add_since
 from postprocess.workdir import WorkDirectory
 
 
@@ -28,13 +28,11 @@ def run_export(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 def run_load(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Load the store into PostgreSQL."""
-    if arguments.dsn and arguments.words:
-        raise UsageError("load: two DSNs are given; drop one")
     from postprocess import (
         database,
     )  # its driver takes time to import, and only this command needs it
 
-    done = database.load(work.store, arguments.dsn or " ".join(arguments.words), say)
+    done = database.load(work.store, " ".join(arguments.words), say)
     print(f"loaded {plural(done.new, 'session')} with {plural(done.rows, 'row')}; "
           f"{done.known} there already")  # fmt: skip
     return 0
@@ -45,12 +43,8 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", type=Path, metavar="FILE", help="(default: the standard output)"
     )
-    parser.add_argument(
-        "--since", metavar="DATE", help="only sessions from then on, UTC, as in 2026-11-21"
-    )
-    parser.add_argument(
-        "--case", nargs="+", default=[], metavar="KEY", help="only these, by their keys"
-    )
+    add_since(parser)
+    add_case(parser)
     parser.add_argument("--trials", action="store_true", help="every trial and the run records too")
 
 
@@ -63,4 +57,3 @@ def add_load(parser: argparse.ArgumentParser) -> None:
         help="as in postgresql://user@host/database (default: PGHOST, PGDATABASE and their like); a "
         "password is better kept in ~/.pgpass or PGPASSWORD",
     )
-    parser.add_argument("--dsn", default="", help="the same")

@@ -147,6 +147,12 @@ WRONG = [
     ["run", "--sync", ""],
     ["run", "--time-limit", "1h"],
     ["run", "--set-env", "NAME=VALUE"],
+    ["alarms", "--since", "20261121"],
+    ["alarms", "--since", "yesterday"],
+    ["export", "--since", "2026-11-21 01:30"],
+    ["export", "--case"],
+    ["drift", "--case", ","],
+    ["load", "--dsn", "x"],
     ["run", "--set-env", "mpich:NAME"],
     ["run", "--set-env", "mpich:=x"],
     ["run", "--set-env", ":NAME=x"],
@@ -302,6 +308,26 @@ def test_what_is_named_twice_counts_once():
 def test_a_size_may_be_none_and_any():
     """Of OSU and IMB; that mpicost has no such size is seen in the plan."""
     assert build_parser().parse_args(["run", "--bytes", "0,7,12"]).bytes == [0, 7, 12]
+
+
+@pytest.mark.parametrize("command", ["alarms", "drift", "export"])
+@pytest.mark.parametrize(
+    ("since", "chosen"),
+    [
+        ("2026-11-21", "2026-11-21"),
+        ("2026-1-5", "2026-01-05"),
+        ("2026-11-21T01:30:00Z", "2026-11-21T01:30:00Z"),
+        ("2026-11-21T00:00:00Z", "2026-11-21"),
+    ],
+)
+def test_since_a_day_or_a_time(command: str, since: str, chosen: str):
+    assert build_parser().parse_args([command, "--since", since]).since == chosen
+
+
+@pytest.mark.parametrize("command", ["drift", "export"])
+def test_cases_are_separated_by_blanks_or_commas(command: str):
+    words = [command, "--case", "a", "b,*:c:*", "--since", "2026-11-21", "--case", "d"]
+    assert build_parser().parse_args(words).case == ["a", "b", "*:c:*", "d"]
 
 
 def test_imb_has_a_state_of_the_caches_of_its_own():

@@ -191,8 +191,9 @@ def test_sixty_nights_from_store_to_page(work, capsys):
 
 def test_status_0_where_nothing_is_slower(work, capsys):
     keys = [case.key for case in mixed()]
-    assert drift(work, "--case", f"{keys[-1]},{keys[-3]}") == 0
-    assert "0 slower, 1 faster" in capsys.readouterr().out.splitlines()[-1]
+    for chosen in ([f"{keys[-1]},{keys[-3]}"], [keys[-1], keys[-3]]):
+        assert drift(work, "--case", *chosen) == 0
+        assert "0 slower, 1 faster" in capsys.readouterr().out.splitlines()[-1]
     assert "No case became slower" in (work / "drift" / drift_page.PAGE).read_text()
 
 
@@ -207,7 +208,7 @@ def test_a_pattern_chooses_cases(work, capsys):
     [
         (["--case", "nobody"], "--case nobody: no night has one"),
         (["--site", "nowhere"], "--site nowhere: no nights; there are some of laptop"),
-        (["--since", "yesterday"], "is not a date"),
+        (["--since", "yesterday"], "--since: 'yesterday' is not a date"),
         (["--since", "2099-01-01"], "--since 2099-01-01: no night from then on"),
         (["--since", "2026-10-26"], "nothing can be said of any case yet"),
         (["--json", "/dev/null/x.json"], "--json /dev/null/x.json"),
@@ -223,6 +224,13 @@ def test_wrong_use_is_one_line_and_status_2(work, capsys, options, fault):
 def test_a_store_that_is_not_there_is_one_line_and_status_2(tmp_path, capsys):
     assert drift(tmp_path) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_no_option_is_blamed_that_was_not_given(tmp_path, capsys):
+    (tmp_path / "store").mkdir()
+    assert main(str(tmp_path), str(tmp_path), ["drift"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("plumbline: no night since ") and "--since" not in said
 
 
 def test_cases_with_too_few_nights_are_counted(tmp_path, capsys):

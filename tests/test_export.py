@@ -105,6 +105,14 @@ def test_some_cases(folder, capfd):
     assert export(folder, "--case", *keys) == 0
     found = [row["key"] for row in rows(capfd.readouterr().out)]
     assert found == [keys[0]] * 2 + [keys[1]] * 2
+    assert export(folder, "--case", ",".join(keys)) == 0
+    assert [row["key"] for row in rows(capfd.readouterr().out)] == found
+
+
+def test_cases_of_a_pattern(folder, capfd):
+    assert export(folder, "--case", "*:mpich-5_0_2:*", "--since", "2021-11-23") == 0
+    found = {row["environment"] for row in rows(capfd.readouterr().out)}
+    assert found == {"mpich-5_0_2"}
 
 
 def refused(folder: Path, capfd, *words: str) -> str:
@@ -117,7 +125,9 @@ def refused(folder: Path, capfd, *words: str) -> str:
 def test_what_is_wrong_is_one_line_and_no_file(folder, tmp_path, capfd):
     target = tmp_path / "x.csv"
     output = ["--output", str(target)]
-    assert "is not a date" in refused(folder, capfd, *output, "--since", "yesterday")
+    assert "--since: 'yesterday' is not a date" in refused(
+        folder, capfd, *output, "--since", "yesterday"
+    )
     assert "--case no:such: no row of it" in refused(folder, capfd, *output, "--case", "no:such")
     assert "No such file" in refused(folder, capfd, "--output", str(tmp_path / "none" / "x.csv"))
     path = folder / f"{session_name(1)}.parquet"

@@ -216,9 +216,9 @@ def written(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in folder.parent.rglob("*") if path.is_file())
 
 
-@pytest.mark.parametrize("how", ["option", "words", "environment"])
+@pytest.mark.parametrize("how", ["words", "environment"])
 def test_the_command_loads_and_shows_no_password(folder, dsn, capfd, monkeypatch, how):
-    words = {"option": ["--dsn", dsn], "words": dsn.split(" ", 3), "environment": []}[how]
+    words = {"words": dsn.split(" ", 3), "environment": []}[how]
     if how == "environment":
         from psycopg.conninfo import conninfo_to_dict
 
@@ -245,10 +245,9 @@ def test_the_command_loads_and_shows_no_password(folder, dsn, capfd, monkeypatch
     [
         (["host={folder} user=plumbline dbname={name} password=hush1"], "authentication failed"),
         (["postgresql://plumbline:hush1@/{name}?host={folder}"], "authentication failed"),
-        (["--dsn", "host=/nowhere password=hush1"], "No such file or directory"),
+        (["host=/nowhere password=hush1"], "No such file or directory"),
         (["postgresql://u:hush1@["], "the DSN is none that PostgreSQL reads"),
         (["password=hush1", "hush1"], "the DSN is none that PostgreSQL reads"),
-        (["--dsn", "password=hush1", "password=hush1"], "two DSNs are given"),
         (["host={folder} user=plumbline dbname=hush1 password=hush1"], "authentication failed"),
         (["host=/hush1 password=hush1"], r"\*\*\*"),
     ],
