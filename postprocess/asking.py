@@ -12,6 +12,22 @@ from postprocess.reframe_driver import Selection
 from postprocess.site_files import site_file
 from postprocess.workdir import WorkDirectory
 
+#: Options that choose what is measured, and what the checks call them. No command has all.
+CHOICE = {
+    "program": "programs",
+    "routine": "routines",
+    "bytes": "sizes",
+    "partition": "partitions",
+    "processes": "processes",
+    "per_node": "per_node",
+    "peers": "peers",
+    "trials": "trials",
+    "iterations": "iterations",
+    "cache": "cache",
+    "sync": "sync",
+    "strict": "strict",
+}
+
 #: Options that some programs do not have, or not with this value, and the programs that do.
 OPTIONS_OF = {
     ("trials", None): ("mpicost",),
@@ -29,8 +45,9 @@ def refuse_without_effect(arguments: argparse.Namespace) -> None:
 
     :raises UsageError: naming the option.
     """
+    given = vars(arguments)
     for (name, only), programs in OPTIONS_OF.items():
-        value, chosen = getattr(arguments, name), arguments.program
+        value, chosen = given.get(name), given.get("program")
         if value and only in (None, value) and chosen and not {*chosen} & {*programs}:
             raise UsageError(
                 f"--{name} {value}: is for {' and '.join(programs)} only, and --program "
@@ -41,51 +58,41 @@ def refuse_without_effect(arguments: argparse.Namespace) -> None:
 def selection(work: WorkDirectory, arguments: argparse.Namespace, launches: int = 1) -> Selection:
     """The user's choice in terms of the checks."""
     refuse_without_effect(arguments)
-    choice = {
-        "programs": arguments.program,
-        "routines": arguments.routine,
-        "sizes": arguments.bytes,
-        "partitions": arguments.partition,
-        "processes": arguments.processes,
-        "per_node": arguments.per_node,
-        "peers": arguments.peers,
-        "trials": arguments.trials,
-        "iterations": arguments.iterations,
-        "cache": arguments.cache,
-        "sync": arguments.sync,
-        "time_limit": arguments.time_limit and f"{arguments.time_limit}s",
-        "strict": getattr(arguments, "strict", False),
-    }
+    given = vars(arguments)
+    choice = {name: given[option] for option, name in CHOICE.items() if given.get(option)}
+    if arguments.time_limit:
+        choice["time_limit"] = f"{arguments.time_limit}s"
     set_env: dict[str, dict[str, str]] = {}
-    for environment, name, value in arguments.set_env:
+    for environment, name, value in given.get("set_env", ()):
         if arguments.environment and environment not in arguments.environment:
             raise UsageError(f"--set-env {environment}: is not among those of --environment")
         set_env.setdefault(environment, {})[name] = value
     return Selection(
         site=site_file(work.source, arguments.site),
         environments=arguments.environment,
-        choice={name: value for name, value in choice.items() if value},
+        choice=choice,
         launches=launches,
         set_env=set_env,
-        oversubscribe=arguments.oversubscribe,
+        oversubscribe=given.get("oversubscribe", False),
     )
 
 
 def request(work: WorkDirectory, arguments: argparse.Namespace) -> Request:
     """The whole of what the user asks for."""
-    searched = getattr(arguments, "references", None)
+    given = vars(arguments)
+    searched = given.get("references")
     if searched and not searched.is_dir():
         raise UsageError(f"--references {searched}: is not a directory; name one that is there")
-    references = searched or getattr(arguments, "output", None)
-    chosen = selection(work, arguments, getattr(arguments, "launches", None) or 1)
+    references = searched or given.get("output")
+    chosen = selection(work, arguments, given.get("launches") or 1)
     return Request(
         mode=arguments.name,
         command=["./plumbline", *sys.argv[1:]],
         site=arguments.site,
         selection=as_references(chosen) if arguments.name in HELD_AGAINST else chosen,
         families=arguments.mpis,
-        strict=getattr(arguments, "strict", False),
-        json_file=getattr(arguments, "json", None),
+        strict=given.get("strict", False),
+        json_file=given.get("json"),
         references=references and references.absolute(),  # ReFrame runs in another directory
         rerun_options=rerun_options(arguments),
     )
@@ -93,9 +100,11 @@ def request(work: WorkDirectory, arguments: argparse.Namespace) -> Request:
 
 def rerun_options(arguments: argparse.Namespace) -> list[str]:
     """The options under which a case was measured, beside those that choose it."""
+    given = vars(arguments)
     words = ["--mpis", ",".join(arguments.mpis)] if arguments.mpis else []
-    words += ["--oversubscribe"] if arguments.oversubscribe else []
-    words += [f"--set-env={place}:{name}={value}" for place, name, value in arguments.set_env]
-    if references := getattr(arguments, "references", None):
+    words += ["--oversubscribe"] if given.get("oversubscribe") else []
+    set_env = given.get("set_env", ())
+    words += [f"--set-env={place}:{name}={value}" for place, name, value in set_env]
+    if references := given.get("references"):
         words += ["--references", str(references)]
     return words

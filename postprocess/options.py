@@ -180,9 +180,7 @@ def add_links(parser: argparse.ArgumentParser) -> None:
     )
     add_launching(parser, cache="warm")
     add_json(parser)
-    parser.set_defaults(
-        routine=[], bytes=[], peers=[], per_node=[1], program=["mpicost"], iterations=None
-    )
+    parser.set_defaults(per_node=[1], program=["mpicost"])
 
 
 def add_agree(parser: argparse.ArgumentParser) -> None:
@@ -200,7 +198,6 @@ def add_agree(parser: argparse.ArgumentParser) -> None:
     )
     add_environment(parser)
     add_json(parser)
-    parser.set_defaults(peers=[], program=[], trials=None, iterations=None, cache=None, sync=None)
 
 
 def add_session(parser: argparse.ArgumentParser) -> None:

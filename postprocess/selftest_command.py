@@ -85,17 +85,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--again", type=Path, metavar="DIR", help="score the nights of a folder again; run nothing"
     )
     parser.add_argument("--time-limit", type=count, help="seconds after which a launch is ended")
-    parser.set_defaults(
-        program=["mpicost"],
-        processes=[],
-        per_node=[],
-        peers=[],
-        bytes=[],
-        set_env=[],
-        oversubscribe=False,
-        iterations=None,
-        sync=None,
-    )
+    parser.set_defaults(program=["mpicost"])
 
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:

@@ -336,7 +336,7 @@ def test_imb_has_a_state_of_the_caches_of_its_own():
 
 def test_links_are_measured_by_mpicost_alone():
     chosen = build_parser().parse_args(["links"])
-    assert (chosen.program, chosen.iterations) == (["mpicost"], None)
+    assert chosen.program == ["mpicost"] and not hasattr(chosen, "iterations")
 
 
 def test_each_command_has_its_function():
