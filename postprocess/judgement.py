@@ -12,6 +12,7 @@ from typing import Any
 
 from postprocess.benchmarks import ITERATIONS
 from postprocess.cases import Case
+from postprocess.defaults import CACHE, SYNC, TRIALS, WARM
 from postprocess.judge import judge
 from postprocess.launches import Outcome
 from postprocess.measurement import Measurement
@@ -84,11 +85,11 @@ def conditions(launch: PlannedLaunch, case: Case) -> dict[str, tuple[str, str]]:
     """The options under which a case ran, each with its default. A site may have defaults of its own."""
     if launch.benchmarks:
         iterations = str(launch.trials)
-        return {"--cache": (case.cache, "warm"), "--iterations": (iterations, str(ITERATIONS))}
+        return {"--cache": (case.cache, WARM), "--iterations": (iterations, str(ITERATIONS))}
     return {
-        "--cache": (case.cache, "flush"),
-        "--sync": (case.sync, "dissemination"),
-        "--trials": (str(launch.trials), "51"),
+        "--cache": (case.cache, CACHE),
+        "--sync": (case.sync, SYNC),
+        "--trials": (str(launch.trials), str(TRIALS)),
     }
 
 

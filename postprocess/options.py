@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from postprocess.benchmarks import ITERATIONS, ROTATE
+from postprocess.defaults import CACHE, SYNC, TRIALS, WARM
 from postprocess.option_types import (
     Gather,
     assignment,
@@ -18,7 +19,7 @@ from postprocess.option_types import (
     sizes,
     trials,
 )
-from postprocess.record_schema import CACHES
+from postprocess.record_schema import CACHES, SYNCHRONISERS
 from postprocess.rounds import LAUNCHES
 
 
@@ -72,14 +73,14 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="these message sizes instead of the usual ones (mpicost: multiples of 8)",
     )
-    parser.add_argument("--trials", type=trials, help="of mpicost, per case (default: 51)")
+    parser.add_argument("--trials", type=trials, help=f"of mpicost, per case (default: {TRIALS})")
     parser.add_argument(
         "--iterations", type=count, help=f"of OSU and IMB, per size (default: {ITERATIONS})"
     )
     add_launching(parser)
 
 
-def add_launching(parser: argparse.ArgumentParser, cache: str = "flush") -> None:
+def add_launching(parser: argparse.ArgumentParser, cache: str = CACHE) -> None:
     """The options that say how a launch is made."""
     parser.add_argument(
         "--cache",
@@ -88,8 +89,8 @@ def add_launching(parser: argparse.ArgumentParser, cache: str = "flush") -> None
     )
     parser.add_argument(
         "--sync",
-        choices=("dissemination", "barrier", "window"),
-        help="what starts the processes of a trial together (default: dissemination)",
+        choices=SYNCHRONISERS,
+        help=f"what starts the processes of a trial together (default: {SYNC})",
     )
     add_environment(parser)
 
@@ -178,7 +179,7 @@ def add_links(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="compare pairs of a switch with such pairs; its nodes follow each other by name",
     )
-    add_launching(parser, cache="warm")
+    add_launching(parser, cache=WARM)
     add_json(parser)
     parser.set_defaults(per_node=[1], program=["mpicost"])
 

@@ -7,9 +7,11 @@ from pathlib import Path
 
 from postprocess import references_age, references_budget, references_propose
 from postprocess.command_table import commands_below
+from postprocess.defaults import TRIALS
 from postprocess.option_types import count
 from postprocess.options import add_json
 from postprocess.progress import Progress
+from postprocess.rounds import LAUNCHES
 from postprocess.workdir import WorkDirectory
 
 
@@ -34,7 +36,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--seconds",
         type=count,
         metavar="S",
-        help="for the calibration of a program (default: what 20 launches of 51 trials take)",
+        help=f"for the calibration of a program (default: what {LAUNCHES} launches of {TRIALS} trials take)",
     )
     wanted.add_argument(
         "--see",

@@ -7,10 +7,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from postprocess.asking import request
+from postprocess.defaults import CACHE, TRIALS
 from postprocess.option_types import comma_list, count, trials
 from postprocess.options import add_json, add_site
 from postprocess.progress import Progress
 from postprocess.record_schema import CACHES
+from postprocess.rounds import LAUNCHES
 from postprocess.selftest import QUICK, Demand, conclude, selftest
 from postprocess.selftest_plants import PLANTS, unknown
 from postprocess.workdir import WorkDirectory
@@ -41,9 +43,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         default=list(QUICK),
         help=f"these routines (default: {','.join(QUICK)})",
     )
-    parser.add_argument("--trials", type=trials, help="of mpicost, per case (default: 51)")
+    parser.add_argument("--trials", type=trials, help=f"of mpicost, per case (default: {TRIALS})")
     parser.add_argument(
-        "--cache", choices=CACHES, help="before each trial (default: flush); warm is less noisy"
+        "--cache", choices=CACHES, help=f"before each trial (default: {CACHE}); warm is less noisy"
     )
     parser.add_argument(
         "--plants",
@@ -63,7 +65,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--launches",
         type=count,
-        default=20,
+        default=LAUNCHES,
         help="of its own calibration, where the site has no references (default: %(default)s)",
     )
     parser.add_argument(
