@@ -23,8 +23,8 @@ from postprocess.site_files import site_file
 from postprocess.site_reading import read_site
 from postprocess.site_sessions import removed_on_failure
 from postprocess.workdir import WorkDirectory
-from reframe_checks.choice import unknown_limits
 from site_configs import site_faults, site_here
+from site_configs.limits import unknown_limits
 from site_configs.reading import Fault, Reading, suggestion
 from site_configs.scheduler import Scheduler
 

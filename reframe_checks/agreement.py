@@ -16,13 +16,14 @@ from postprocess.benchmarks import Benchmark
 from postprocess.opinions_samples import COMPARED
 from postprocess.plan import PlannedLaunch
 from reframe_checks.build import build_imb, build_osu
-from reframe_checks.choice import chosen, within
+from reframe_checks.choice import chosen
 from reframe_checks.imb import MPI1, imb
 from reframe_checks.luecke import luecke
 from reframe_checks.osu import doubling, osu
 from reframe_checks.reference_benchmarks import ReferenceBenchmarks, Start
 from reframe_checks.support import unsupported
 from site_configs.installed import why_no_program
+from site_configs.limits import within
 from site_configs.mpis import identify
 
 SHEETS = {"osu": osu, "imb": imb}

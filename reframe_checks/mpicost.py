@@ -12,9 +12,10 @@ from postprocess.controls import CONTROLS
 from postprocess.plan import PlannedLaunch, Skip
 from postprocess.record_schema import CACHES
 from postprocess.reference_trials import AS_REFERENCES, trials_of
-from reframe_checks.choice import chosen, within
+from reframe_checks.choice import chosen
 from reframe_checks.measuring import SECONDS_TO_START, Measuring
 from reframe_checks.memory import shared_bytes
+from site_configs.limits import within
 
 SECONDS_PER_TRIAL = 0.1  #: allowed, not expected: far more than flushing a large cache takes
 

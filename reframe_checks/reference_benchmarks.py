@@ -14,10 +14,11 @@ from reframe.utility import typecheck as typ
 from postprocess.benchmarks import ITERATIONS, Benchmark
 from postprocess.cases import Case
 from postprocess.plan import PlannedLaunch, Skip
-from reframe_checks.choice import chosen, within
+from reframe_checks.choice import chosen
 from reframe_checks.measuring import SECONDS_TO_START, Measuring
 from reframe_checks.support import unsupported
 from site_configs.installed import find_executable, why_no_program
+from site_configs.limits import within
 from site_configs.mpis import identify
 
 POWERS_OF_TWO = [2**power for power in range(21)]  #: up to a mebibyte, as both programs go

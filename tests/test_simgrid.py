@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from workshop import ROOT, Workshop
 
-from reframe_checks.choice import within
 from site_configs import simgrid
 from site_configs.ladder import Layout
+from site_configs.limits import within
 from site_configs.simgrid import (
     MEMORY,
     MEMORY_DEFAULT,
