@@ -20,6 +20,7 @@ from postprocess.site_python import registered
 from postprocess.site_reading import read_site
 from postprocess.site_sessions import removed_on_failure
 from postprocess.workdir import WorkDirectory
+from site_configs.discover import companion
 from site_configs.ladder import Layout
 from site_configs.mpis import Mpi
 from site_configs.pairing import pairing
@@ -144,9 +145,7 @@ def as_mpi(entry: Mapping[str, Any]) -> Mpi:
     """An environment of a site as far as its pairing depends on it."""
     extras = entry["extras"]
     module = entry["modules"][0] if entry["modules"] else ""
-    mpiexec = str(
-        Path(extras["mpicc"]).with_name(Path(extras["mpicc"]).name.replace("mpicc", "mpiexec"))
-    )
+    mpiexec = str(companion(Path(extras["mpicc"])))
     return Mpi(
         entry["name"],
         extras["family"],
