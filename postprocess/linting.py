@@ -22,7 +22,8 @@ def lint(work: WorkDirectory, paths: Sequence[Path], progress: Progress) -> int:
     """Check these files, or all there are; 1 if something is wrong."""
     missing = [path for path in paths if not path.exists()]
     if missing:
-        raise UsageError(f"{missing[0]}: no such file or directory")
+        fix = "name a site, a check or references that are there"
+        raise UsageError(f"{missing[0]}: no such file or directory; {fix}")
     problems = []
     for path in paths or default_paths(work):
         found = lint_path(work, path.resolve(), progress)

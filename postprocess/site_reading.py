@@ -39,13 +39,15 @@ def read_site(work: WorkDirectory, path: Path) -> Reading:
         command = [sys.executable, "-m", "site_configs.reading", str(path), str(result)]
         code, left = run_alone(command, work.source, variables, errors)
         if code is None:
-            raise UsageError(f"{path}: does not end within {READ_SECONDS} s when it is run")
+            fix = "write down in it what takes so long to find out"
+            raise UsageError(f"{path}: does not end within {READ_SECONDS} s when it is run; {fix}")
         if left:
             fix = "let them end before the file does"
             raise UsageError(f"{path}: leaves processes running ({', '.join(left)}); {fix}")
         if code != 0 or not result.exists():
             said = errors.read_text(errors="replace").strip() or f"exit code {code}"
-            raise UsageError(f"{path}: ended the process that reads it: {said.splitlines()[-1]}")
+            why = f"ended the process that reads it: {said.splitlines()[-1]}"
+            raise UsageError(f"{path}: {why}; take out what ends it (an exit, a signal)")
         return from_json(result.read_text())
 
 

@@ -66,7 +66,8 @@ def test_a_file_that_is_not_there_is_wrong_use(work, progress, tmp_path: Path):
     path = tmp_path / "none.tsv"
     with pytest.raises(UsageError) as refused:
         lint(work, [path], progress)
-    assert str(refused.value) == f"{path}: no such file or directory"
+    fix = "name a site, a check or references that are there"
+    assert str(refused.value) == f"{path}: no such file or directory; {fix}"
 
 
 @pytest.mark.parametrize(
