@@ -17,9 +17,9 @@ from postprocess.opinions_samples import COMPARED
 from postprocess.plan import PlannedLaunch
 from reframe_checks.build import build_imb, build_osu
 from reframe_checks.choice import chosen
-from reframe_checks.imb import MPI1, imb
+from reframe_checks.imb import MPI1, imb, imb_options, write_sizes
 from reframe_checks.luecke import luecke
-from reframe_checks.osu import doubling, osu
+from reframe_checks.osu import doubling, osu, osu_options
 from reframe_checks.reference_benchmarks import ReferenceBenchmarks, Start
 from reframe_checks.support import unsupported
 from site_configs.installed import why_no_program
@@ -179,10 +179,7 @@ class agreement(ReferenceBenchmarks):
         """IMB reads its sizes from a file."""
         for start in self.started():
             if start.program == "imb":
-                sizes = sorted({case.bytes for case in start.cases})
-                self.sizes_file(start).write_text("".join(f"{size}\n" for size in sizes))
-
-    sizes_file = imb.sizes_file
+                write_sizes(start, self.session)
 
     def lines_of(self, start: PlannedLaunch, launch_words: str) -> Iterator[str]:
         """The commands of one start; mpicost needs no witness."""
@@ -194,12 +191,10 @@ class agreement(ReferenceBenchmarks):
         yield f"echo $? > {quote(str(start.ending(self.session)))}"
 
     def options_of(self, start: PlannedLaunch) -> list[str]:
-        """As the program's own check gives them."""
-        return (
-            imb.options_of(self, start)
-            if start.benchmarks[0].executable
-            else osu.options_of(self, start)
-        )
+        """As the program's own check gives them; only IMB has several executables."""
+        if start.benchmarks[0].executable:
+            return imb_options(start, self.session)
+        return osu_options(start, self.warmups)
 
     def command_of_mpicost(self, start: PlannedLaunch) -> list[str]:
         """As its own check calls it, back to back."""

@@ -105,12 +105,7 @@ class imb(ReferenceBenchmarks):
     def write_sizes(self):
         """IMB reads its sizes from a file."""
         for start in self.started():
-            sizes = sorted({case.bytes for case in start.all_cases})
-            self.sizes_file(start).write_text("".join(f"{size}\n" for size in sizes))
-
-    def sizes_file(self, start: PlannedLaunch) -> Path:
-        """The file with the sizes of a start."""
-        return start.output(self.session).with_suffix(".sizes")
+            write_sizes(start, self.session)
 
     def method(self) -> dict[str, int]:
         """As of every sheet, and through how much memory buffers rotate."""
@@ -118,11 +113,25 @@ class imb(ReferenceBenchmarks):
         return {**super().method(), **rotated}
 
     def options_of(self, start: PlannedLaunch) -> list[str]:
-        """The benchmarks by name, then IMB's options."""
-        names = dict.fromkeys(benchmark.name for benchmark in start.benchmarks)  # each once
-        words = [*names, "-npmin", str(self.processes)]
-        words += ["-iter", str(self.iterations), "-iter_policy", "off"]
-        words += ["-msglen", str(self.sizes_file(start))]
-        if self.cache == ROTATE:
-            words += ["-off_cache", str(self.rotated_megabytes)]
-        return words
+        """As of every start of IMB, and through how much memory buffers rotate."""
+        rotated = ["-off_cache", str(self.rotated_megabytes)] if self.cache == ROTATE else []
+        return [*imb_options(start, self.session), *rotated]
+
+
+def imb_options(start: PlannedLaunch, session: Path) -> list[str]:
+    """The benchmarks of a start by name, then IMB's options."""
+    names = dict.fromkeys(benchmark.name for benchmark in start.benchmarks)  # each once
+    words = [*names, "-npmin", str(start.processes)]
+    words += ["-iter", str(start.trials), "-iter_policy", "off"]
+    return [*words, "-msglen", str(sizes_file(start, session))]
+
+
+def write_sizes(start: PlannedLaunch, session: Path) -> None:
+    """Write the sizes of a start, a line each."""
+    sizes = sorted({case.bytes for case in start.all_cases})
+    sizes_file(start, session).write_text("".join(f"{size}\n" for size in sizes))
+
+
+def sizes_file(start: PlannedLaunch, session: Path) -> Path:
+    """The file with the sizes of a start."""
+    return start.output(session).with_suffix(".sizes")

@@ -154,15 +154,20 @@ class osu(ReferenceBenchmarks):
         return super().cases_of(benchmark, [size for size in sizes if size in own])
 
     def options_of(self, start: PlannedLaunch) -> list[str]:
-        """The benchmark's options and the sizes of the start."""
-        benchmark = start.benchmarks[0]
-        words = list(benchmark.options)
-        sizes = [case.bytes for case in start.all_cases]
-        if benchmark.sizes is None:
-            words += ["-m", f"{min(sizes)}:{max(sizes)}"]
-        if benchmark.routine != "init":
-            words += ["-i", str(self.iterations), "-x", str(self.warmups)]
-        return words
+        """As of every start of OSU."""
+        return osu_options(start, self.warmups)
+
+
+def osu_options(start: PlannedLaunch, warmups: int) -> list[str]:
+    """The benchmark's options and the sizes of the start."""
+    benchmark = start.benchmarks[0]
+    words = list(benchmark.options)
+    sizes = [case.bytes for case in start.all_cases]
+    if benchmark.sizes is None:
+        words += ["-m", f"{min(sizes)}:{max(sizes)}"]
+    if benchmark.routine != "init":
+        words += ["-i", str(start.trials), "-x", str(warmups)]
+    return words
 
 
 def doubling(sizes: list[int]) -> list[list[int]]:
