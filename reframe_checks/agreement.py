@@ -21,10 +21,8 @@ from reframe_checks.imb import MPI1, imb, imb_options, write_sizes
 from reframe_checks.luecke import luecke
 from reframe_checks.osu import doubling, osu, osu_options
 from reframe_checks.reference_benchmarks import ReferenceBenchmarks, Start
-from reframe_checks.support import unsupported
 from site_configs.installed import why_no_program
 from site_configs.limits import within
-from site_configs.mpis import identify
 
 SHEETS = {"osu": osu, "imb": imb}
 SIZES = [8, 1024, 65536, 1048576]  #: where an MPI sends at once, buffers, and copies at one go
@@ -150,12 +148,6 @@ class agreement(ReferenceBenchmarks):
             for each in SHEETS[program].sheet
             if each.routine in self.compared() and each.fits(self.processes)
         ]
-
-    def why_not(self, benchmark: Benchmark) -> str:
-        """Why the MPI cannot run a benchmark of either sheet; only IMB has several executables."""
-        program = "imb" if benchmark.executable else "osu"
-        family, version = identify(self.current_environ.extras["library"])
-        return unsupported(family, version, program, benchmark.name)
 
     def start_of(self, program: str, start: Start) -> PlannedLaunch:
         """The plan of a start of OSU or IMB. Sizes that only warm up are not among those compared."""

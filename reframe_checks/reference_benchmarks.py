@@ -125,7 +125,7 @@ class ReferenceBenchmarks(Measuring):
     def why_not(self, benchmark: Benchmark) -> str:
         """Why the MPI of this environment cannot run a benchmark, by the declared list; empty if it can."""
         family, version = identify(self.current_environ.extras["library"])
-        return unsupported(family, version, self.program, benchmark.name)
+        return unsupported(family, version, benchmark)
 
     def cases_of(self, benchmark: Benchmark, sizes: list[int]) -> Iterator[Case]:
         """The cases of a benchmark at these sizes."""

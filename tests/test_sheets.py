@@ -36,13 +36,17 @@ OURS = {
 }
 
 
-def corpus(program: str) -> list[Table]:
-    """Every table of every output in the corpus."""
+def corpus(program: str) -> dict[str, list[Table]]:
+    """The tables of every output in the corpus, by the file's words for what was run."""
     files, parse = {"osu": (OSU, parse_osu), "imb": (IMB, parse_imb)}[program]
-    return [table for file in files for table in parse(file.read_text()).tables]
+    return {file.stem: parse(file.read_text()).tables for file in files}
 
 
-TABLES = {program: corpus(program) for program in PROGRAMS}
+OUTPUTS = {program: corpus(program) for program in PROGRAMS}
+TABLES = {
+    program: [table for tables in OUTPUTS[program].values() for table in tables]
+    for program in PROGRAMS
+}
 
 
 def every_line(argument: object) -> str:
@@ -62,6 +66,14 @@ def test_a_real_output_has_the_title_and_the_columns_of_a_line(program: str, lin
     if line.median:  # what -z adds is the same for all of them
         together = {line.column, line.median}
         assert any(together <= set(table.columns) for table in TABLES[program])
+
+
+@pytest.mark.parametrize(("program", "line"), LINES, ids=every_line)
+def test_what_a_line_starts_has_printed_its_title(program: str, line: Benchmark):
+    """Outputs are named after the family of the MPI, and then OSU's benchmark or IMB's executable."""
+    started = (line.executable.lower() or line.name).removeprefix("imb-").removeprefix("osu_")
+    own = [tables for name, tables in OUTPUTS[program].items() if f"-{started}" in name]
+    assert line.title in {table.benchmark for tables in own for table in tables}
 
 
 @pytest.mark.parametrize(("program", "line"), LINES, ids=every_line)
