@@ -14,10 +14,11 @@ from postprocess.measure import Pass, cancel_jobs, make_plan, run_plan
 from postprocess.plan import PlannedLaunch, planned_cases
 from postprocess.preparation import Prepared, prepare
 from postprocess.progress import Progress
-from postprocess.reframe_driver import SESSION, Reframe, Selection
+from postprocess.reframe_driver import Reframe, Selection
 from postprocess.summary_file import Session
 from postprocess.workdir import WorkDirectory
 from site_configs.machine import busy_share, cpu_times
+from site_configs.variables import SESSION
 
 LOOK_SECONDS = 0.5  #: for which the machine is watched before anything is measured
 BUSY_SHARE = 0.15  #: of all CPUs; a quiet machine's daemons need far less

@@ -16,9 +16,10 @@ from postprocess.leftovers import end_jobs, end_processes
 from postprocess.plan import PlannedLaunch, planned_cases, read_plan
 from postprocess.programs import Program, read_program
 from postprocess.progress import Progress
-from postprocess.reframe_driver import SESSION, Reframe, Selection
+from postprocess.reframe_driver import Reframe, Selection
 from postprocess.second_look import AGAIN
 from site_configs.slurm_jobs import SlurmError
+from site_configs.variables import SESSION
 
 #: ReFrame's line for the end of a test: result, how many of how many, and the test's name with its
 #: parameters, partition and environment.

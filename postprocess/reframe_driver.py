@@ -12,7 +12,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-SESSION = "PLUMBLINE_SESSION"
+from site_configs.variables import (
+    CHOICE,
+    HOME,
+    ONLY_LOOKING,
+    OVERSUBSCRIBE,
+    REFERENCES,
+    SESSION,
+    SET_ENV,
+    SPACK_COMMAND,
+)
+
 START = "postprocess.start_reframe"
 
 
@@ -78,14 +88,14 @@ class Reframe:
         bin_directory = str(Path(sys.executable).parent)
         variables |= {
             "PATH": os.pathsep.join([bin_directory, variables.get("PATH", os.defpath)]),
-            "PLUMBLINE_HOME": str(self.work),
+            HOME: str(self.work),
             SESSION: str(self.session),
-            "PLUMBLINE_REFERENCES": os.pathsep.join(map(str, self.reference_roots)),
-            "PLUMBLINE_CHOICE": json.dumps(selection.choice),
-            "PLUMBLINE_SET_ENV": json.dumps(selection.set_env),
-            "PLUMBLINE_OVERSUBSCRIBE": "1" if selection.oversubscribe else "0",
-            "PLUMBLINE_ONLY_LOOKING": "1" if selection.only_looking else "0",
-            "PLUMBLINE_SPACK": str(self.spack or ""),
+            REFERENCES: os.pathsep.join(map(str, self.reference_roots)),
+            CHOICE: json.dumps(selection.choice),
+            SET_ENV: json.dumps(selection.set_env),
+            OVERSUBSCRIBE: "1" if selection.oversubscribe else "0",
+            ONLY_LOOKING: "1" if selection.only_looking else "0",
+            SPACK_COMMAND: str(self.spack or ""),
         }
         return variables
 

@@ -13,11 +13,10 @@ from pathlib import Path
 
 from postprocess.errors import UsageError
 from postprocess.leftovers import end_processes
-from postprocess.reframe_driver import SESSION
 from postprocess.site_files import is_site, site_names
 from postprocess.workdir import WorkDirectory
-from site_configs.common import ONLY_LOOKING
 from site_configs.reading import Reading, from_json
+from site_configs.variables import HOME, ONLY_LOOKING, SESSION
 
 READ_SECONDS = 30  #: for running a site file; one that asks a scheduler may take a while
 #: What a site file starts has this variable, and so is found when the file has ended.
@@ -35,7 +34,7 @@ def read_site(work: WorkDirectory, path: Path) -> Reading:
     with tempfile.TemporaryDirectory(prefix="plumbline-site-") as scratch:
         result, errors = Path(scratch, "reading.json"), Path(scratch, "errors.txt")
         variables = {name: value for name, value in os.environ.items() if name != SESSION}
-        variables |= {"PLUMBLINE_HOME": str(work.root), ONLY_LOOKING: "0", MARK: scratch}
+        variables |= {HOME: str(work.root), ONLY_LOOKING: "0", MARK: scratch}
         command = [sys.executable, "-m", "site_configs.reading", str(path), str(result)]
         code, left = run_alone(command, work.source, variables, errors)
         if code is None:

@@ -23,6 +23,7 @@ from reframe_checks.osu import doubling, osu, osu_options
 from reframe_checks.reference_benchmarks import ReferenceBenchmarks, Start
 from site_configs.installed import why_no_program
 from site_configs.limits import within
+from site_configs.variables import SPACK_COMMAND
 
 SHEETS = {"osu": osu, "imb": imb}
 SIZES = [8, 1024, 65536, 1048576]  #: where an MPI sends at once, buffers, and copies at one go
@@ -152,7 +153,7 @@ class agreement(ReferenceBenchmarks):
     def start_of(self, program: str, start: Start) -> PlannedLaunch:
         """The plan of a start of OSU or IMB. Sizes that only warm up are not among those compared."""
         reason = why_no_program(
-            program, self.current_environ.extras, os.environ.get("PLUMBLINE_SPACK", "")
+            program, self.current_environ.extras, os.environ.get(SPACK_COMMAND, "")
         )
         planned = self.planned_start(start, reason)
         sizes = {size for each in start.benchmarks for size in self.compared()[each.routine]}

@@ -15,6 +15,7 @@ from postprocess.programs import Program, write_program
 from site_configs.common import work_directory
 from site_configs.installed import CMAKE, SPACK, TELLING, find_executable, source_of
 from site_configs.program_facts import read_facts
+from site_configs.variables import SESSION, SPACK_COMMAND
 from spack_envs.installation import Installation
 from spack_envs.products import PRODUCTS
 
@@ -39,7 +40,7 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
     #: Spack's executable; empty where there is none.
     #:
     #: :default: the variable ``PLUMBLINE_SPACK``, which Plumbline sets when it has found a Spack
-    spack = variable(str, value=os.environ.get("PLUMBLINE_SPACK", ""))
+    spack = variable(str, value=os.environ.get(SPACK_COMMAND, ""))
 
     #: With the executables, or with folders of them; known after the build.
     folder: Path
@@ -78,7 +79,7 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
         """The executables are there; where, and how they were compiled, is kept for runs and people."""
         if not self.origin:
             return True
-        roots = {work_directory(), Path(os.environ.get("PLUMBLINE_SESSION", self.stagedir))}
+        roots = {work_directory(), Path(os.environ.get(SESSION, self.stagedir))}
         if self.origin == SPACK:
             done = Installation(**json.loads(Path(self.stagedir, RESULT).read_text()))
             self.folder = done.folder

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from site_configs.ladder import Layout
-
-CHOICE = "PLUMBLINE_CHOICE"
+from site_configs.variables import CHOICE
 
 
 def chosen(name: str, default: Any) -> Any:

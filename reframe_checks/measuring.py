@@ -33,6 +33,7 @@ from site_configs.accepted import accepted_here
 from site_configs.common import EnvironmentLauncher
 from site_configs.ladder import Layout
 from site_configs.slurm_backend import SCHEDULER as SLURM
+from site_configs.variables import REFERENCES, SESSION
 
 SECONDS_TO_START = 60  #: allowed, not expected
 
@@ -73,7 +74,7 @@ class Measuring(rfm.RunOnlyRegressionTest):
     #: :default: those in ``PLUMBLINE_REFERENCES``, else ``reference_data``
     reference_roots = variable(
         typ.List[str],
-        value=os.environ.get("PLUMBLINE_REFERENCES", "reference_data").split(os.pathsep),
+        value=os.environ.get(REFERENCES, "reference_data").split(os.pathsep),
     )
 
     #: Processes of the launch and processes per node: the layouts of the site's partitions, or a choice
@@ -146,7 +147,7 @@ class Measuring(rfm.RunOnlyRegressionTest):
     @run_after("setup")
     def plan_launches(self):
         """Write down what this job will measure: what is planned and does not come is seen."""
-        self.session = Path(os.environ.get("PLUMBLINE_SESSION", self.stagedir))
+        self.session = Path(os.environ.get(SESSION, self.stagedir))
         self.time_limit = chosen("time_limit", self.time_limit)
         planned = self.planned_launches()
         limit = float(self.time_limit)

@@ -20,6 +20,7 @@ from reframe_checks.support import unsupported
 from site_configs.installed import find_executable, why_no_program
 from site_configs.limits import within
 from site_configs.mpis import identify
+from site_configs.variables import SPACK_COMMAND
 
 POWERS_OF_TWO = [2**power for power in range(21)]  #: up to a mebibyte, as both programs go
 SECONDS_PER_CASE = 2  #: allowed, not expected
@@ -80,7 +81,7 @@ class ReferenceBenchmarks(Measuring):
     def planned_launches(self) -> list[PlannedLaunch]:
         """Every start of the job, each with its own end."""
         extras = self.current_environ.extras
-        reason = why_no_program(self.program, extras, os.environ.get("PLUMBLINE_SPACK", ""))
+        reason = why_no_program(self.program, extras, os.environ.get(SPACK_COMMAND, ""))
         starts = [
             self.planned_start(start, reason)
             for start in self.starts()

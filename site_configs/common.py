@@ -22,18 +22,11 @@ from site_configs.installed import Installed
 from site_configs.ladder import Layout, Topology
 from site_configs.ladder import layouts as layouts_of
 from site_configs.mpis import OVERSUBSCRIBED
+from site_configs.variables import HOME, ONLY_LOOKING, OVERSUBSCRIBE, SESSION, SET_ENV
 
-#: Variables set for the launches of one environment, as JSON ``{environment: {name: value}}``.
-SET_ENV = "PLUMBLINE_SET_ENV"
-#: Set to 1 to allow more processes than cores (for trying things out; such times mean little).
-OVERSUBSCRIBE = "PLUMBLINE_OVERSUBSCRIBE"
-#: The session that Plumbline runs. It was told the site, so host names need not match.
-SESSION = "PLUMBLINE_SESSION"
 #: Tells what a launch in simulated time was simulated on; times on another platform are not comparable.
 PLATFORM_HASH = "SMPI_PLATFORM_HASH"
 REFERENCE_DAYS = 180  #: half a year: most machines have had an update by then
-#: Set to 1 where a site is only looked at, perhaps on a machine without its modules.
-ONLY_LOOKING = "PLUMBLINE_ONLY_LOOKING"
 
 
 @register_launcher("mpiexec-of-environment")
@@ -52,7 +45,7 @@ class EnvironmentLauncher(JobLauncher):
 def work_directory() -> Path:
     """Where everything that is not source lives."""
     root = Path(__file__).resolve().parent.parent
-    return Path(os.environ.get("PLUMBLINE_HOME") or root / ".plumbline").absolute()
+    return Path(os.environ.get(HOME) or root / ".plumbline").absolute()
 
 
 def environment(

@@ -24,7 +24,6 @@ from reframe.core.exceptions import (
 from reframe.core.schedulers.slurm import SlurmJobScheduler
 
 from site_configs import slurm_jobs
-from site_configs.common import SESSION
 from site_configs.slurm_jobs import (
     NEVER_STARTED,
     OVER,
@@ -34,6 +33,7 @@ from site_configs.slurm_jobs import (
     SlurmError,
     UnknownJob,
 )
+from site_configs.variables import SESSION
 
 SCHEDULER = "slurm-blocks"
 #: Seconds for which the controller may be away before a launch is given up.

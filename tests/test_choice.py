@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reframe_checks.choice import CHOICE, chosen, chosen_layouts, fits
+from reframe_checks.choice import chosen, chosen_layouts, fits
 from reframe_checks.memory import shared_bytes
 from site_configs.common import partition
 from site_configs.ladder import Layout, Topology
+from site_configs.variables import CHOICE
 
 CLUSTER = Topology(cores_per_node=4, nodes=4)
 

@@ -20,7 +20,7 @@ from postprocess import provenance
 from postprocess.bands import band
 from postprocess.leftovers import processes_of
 from postprocess.references import Reference, load, location, write
-from postprocess.reframe_driver import SESSION
+from site_configs.variables import SESSION
 
 pytestmark = pytest.mark.mpi
 FEW = ("--program", "mpicost", "--routine", "bcast,reduce_sum", "--trials", "5")

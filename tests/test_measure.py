@@ -30,7 +30,8 @@ from postprocess.measure import (
 from postprocess.plan import write_launch
 from postprocess.programs import Program, write_program
 from postprocess.progress import Progress
-from postprocess.reframe_driver import SESSION, Reframe, Selection
+from postprocess.reframe_driver import Reframe, Selection
+from site_configs.variables import SESSION
 
 SITE = Selection(Path("site.py"))
 RUN = {

@@ -16,7 +16,7 @@ from postprocess.reference_trials import AS_REFERENCES, as_references, trials_of
 from postprocess.references import Reference
 from postprocess.reframe_driver import Selection
 from postprocess.workdir import WorkDirectory
-from reframe_checks.choice import CHOICE
+from site_configs.variables import CHOICE
 
 ROOT = Path(__file__).resolve().parent.parent
 
