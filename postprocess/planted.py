@@ -11,6 +11,7 @@ from typing import Any
 
 PREFIX = "PLUMBLINE_DELAY_"  #: of every variable that the library reads or sets
 TOLD = f"{PREFIX}PLANTED"  #: that it sets: ``1`` in a launch that it delays, ``0`` in one that it spares
+PLANTED = "planted"  #: name of the choice: environments whose launches are delayed
 LIBRARY = "lib/libdelay.so"  #: below the prefix of mpicost
 
 

@@ -19,7 +19,7 @@ from postprocess.judgement import Finished, verdicts
 from postprocess.keeping import store_trials
 from postprocess.measure import make_plan, run_plan
 from postprocess.plan import PlannedLaunch, write_launch
-from postprocess.planted import was_delayed
+from postprocess.planted import PLANTED, was_delayed
 from postprocess.programs import read_program
 from postprocess.progress import Progress
 from postprocess.reference_book import ReferenceBook
@@ -33,7 +33,6 @@ from postprocess.workdir import WorkDirectory
 from site_configs.by_hand import by_hand
 
 MODE = "selftest"
-PLANTED = "planted"  #: choice of the checks: environments whose launches are delayed
 
 
 @dataclass

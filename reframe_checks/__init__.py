@@ -1,1 +1,1 @@
-"""The checks: declarations of what is measured. What they share is in ``mpicost.py`` and ``build.py``."""
+"""The checks: declarations of what is measured. What they share is in ``measuring.py`` and ``build.py``."""

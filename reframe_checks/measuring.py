@@ -24,6 +24,7 @@ from postprocess.bands import band, to_reframe
 from postprocess.cases import Case
 from postprocess.launches import Outcome, assess
 from postprocess.plan import PlannedLaunch, write_launch
+from postprocess.planted import PLANTED
 from postprocess.reference_book import open_book
 from postprocess.second_look import AGAIN, Look, taken, to_avoid
 from postprocess.verdicts import Verdict
@@ -171,7 +172,7 @@ class Measuring(rfm.RunOnlyRegressionTest):
             "number": getattr(self, ".repeat_no", 0) + 1,
             "exact": self.current_partition.extras["exact"],
             "by_hand": self.current_environ.extras["by_hand"],
-            "planted": self.current_environ.name in chosen("planted", []),
+            "planted": self.current_environ.name in chosen(PLANTED, []),
             "accepts": accepted_here(self.current_partition.extras, self.current_environ.extras),
         }
         return PlannedLaunch(**facts | more)

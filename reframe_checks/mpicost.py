@@ -10,8 +10,9 @@ from reframe.utility import typecheck as typ
 from postprocess.cases import Case
 from postprocess.controls import CONTROLS
 from postprocess.plan import PlannedLaunch, Skip
-from postprocess.record_schema import CACHES
+from postprocess.record_schema import CACHES, SYNCHRONISERS
 from postprocess.reference_trials import AS_REFERENCES, trials_of
+from postprocess.statistics import PAPERS
 from reframe_checks.choice import chosen
 from reframe_checks.measuring import SECONDS_TO_START, Measuring
 from reframe_checks.memory import shared_bytes
@@ -60,17 +61,17 @@ class MpicostCheck(Measuring):
     #: Timed calls per case, of which the first is dropped.
     #:
     #: :default: ``51``, as in the papers; in a night those of its references
-    trials = variable(int, value=chosen("trials", 51))
+    trials = variable(int, value=chosen("trials", PAPERS))
 
     #: ``flush`` the caches before each trial, or leave them ``warm``.
     #:
     #: :default: ``flush``, as in the papers
-    cache = variable(str, value=chosen("cache", "flush"))
+    cache = variable(str, value=chosen("cache", CACHES[0]))
 
     #: What starts the processes of a trial together: ``dissemination``, ``barrier`` or ``window``.
     #:
     #: :default: ``dissemination``, which is the same algorithm with every MPI
-    sync = variable(str, value=chosen("sync", "dissemination"))
+    sync = variable(str, value=chosen("sync", SYNCHRONISERS[0]))
 
     #: Seconds of work before the first case; none in simulated time. Processors that were idle are slow at
     #: first, and cases come in random order: what came first was up to 40% slower.
