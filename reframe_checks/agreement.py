@@ -26,7 +26,6 @@ from site_configs.limits import within
 from site_configs.variables import SPACK_COMMAND
 
 SHEETS = {"osu": osu, "imb": imb}
-SIZES = [8, 1024, 65536, 1048576]  #: where an MPI sends at once, buffers, and copies at one go
 LEAST = 4  #: bytes: one float
 #: Of OSU, left out here: validation calls the routine before every timed call, on new data.
 VALIDATION = ("-c", "-u", "1")
@@ -39,6 +38,8 @@ class agreement(ReferenceBenchmarks):
     descr = "The same by mpicost, OSU and IMB"
     program = "mpicost"  # the first; every start has its own
     tags = {"agree"}
+    #: At which an MPI sends at once, buffers, and copies at one go.
+    own_sizes = [8, 1024, 65536, 1048576]
 
     #: Rounds in which all programs are started.
     #:
@@ -50,7 +51,7 @@ class agreement(ReferenceBenchmarks):
     #: :default: ``200``
     iterations = 200
 
-    #: Untimed calls before them; IMB has a tenth of its timed calls, and nobody can change it.
+    #: Untimed calls of each size before them; IMB has a tenth of its timed calls, and nobody can change it.
     #:
     #: :default: ``500``: some MPIs take new pages of a buffer in the first hundreds
     warmups = variable(int, value=500)
@@ -82,7 +83,7 @@ class agreement(ReferenceBenchmarks):
 
     def sizes_compared(self, routine: str) -> list[int]:
         """The sizes at which a routine is compared; ``[0]`` where it has no payload."""
-        sizes = [0] if routine == "barrier" else self.sizes or SIZES
+        sizes = [0] if routine == "barrier" else self.sizes or self.own_sizes
         limits = {} if self.routines else self.left_out_above
         return [size for size in sizes if within(limits, routine, size, self.processes)]
 

@@ -31,10 +31,14 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
     build_locally = True
     build_time_limit = "60m"
 
-    #: Name of the program, as in cases.
+    #: Name of the program, as in cases: ``imb``.
+    #:
+    #: :required: yes
     name_of_program = ""
 
-    #: One of its executables, by which it is known to be there.
+    #: One of its executables, by which it is known to be there: ``IMB-MPI1``.
+    #:
+    #: :required: yes
     telling = ""
 
     #: Spack's executable; empty where there is none.

@@ -60,7 +60,7 @@ class Measuring(rfm.RunOnlyRegressionTest):
     A result that is not whole and right fails before any speed is looked at.
     """
 
-    #: Name of the program in every case.
+    #: Name of the program in every case: ``mpicost``.
     #:
     #: :required: yes
     program = variable(str)
@@ -70,7 +70,7 @@ class Measuring(rfm.RunOnlyRegressionTest):
     #: :default: ``False``
     strict = variable(bool, value=chosen("strict", False))
 
-    #: Directories in which references are looked for, the first one first.
+    #: Directories in which references are looked for, the first one first: ``["mine", "reference_data"]``.
     #:
     #: :default: those in ``PLUMBLINE_REFERENCES``, else ``reference_data``
     reference_roots = variable(
@@ -78,8 +78,9 @@ class Measuring(rfm.RunOnlyRegressionTest):
         value=os.environ.get(REFERENCES, "reference_data").split(os.pathsep),
     )
 
-    #: Processes of the launch and processes per node: the layouts of the site's partitions, or a choice
-    #: from outside.
+    #: Processes of the launch and processes per node, as ``4x2``.
+    #:
+    #: :values: the layouts of the site's partitions, or a choice from outside
     layout = parameter(measured_layouts())
 
     mpicost = fixture(build_mpicost, scope="environment")

@@ -25,7 +25,8 @@ class MpicostCheck(Measuring):
     """A family of routines, each at its sizes, in one launch. A subclass names the family in ``table``."""
 
     program = "mpicost"
-    #: Variables of which a site may say the values on a partition.
+    #: Variables of which a site may say the values on a partition (``defaults``). The last two are ReFrame's:
+    #: how long a job may last, and how long wait, as ``10m``.
     of_site = (
         "trials",
         "cache",
@@ -36,12 +37,13 @@ class MpicostCheck(Measuring):
         "max_pending_time",
     )
 
-    #: The family: the sizes in bytes at which each routine is measured; ``[0]`` for no payload.
+    #: The family: the sizes in bytes at which each routine is measured; ``[0]`` for no payload:
+    #: ``{"bcast": [8, 10_000], "barrier": [0]}``. ``mpicost --list`` prints the routines.
     #:
     #: :required: yes, by the family's check
     table = variable(typ.Dict[str, typ.List[int]])
 
-    #: Measure these routines only; the whole family if empty.
+    #: Measure these routines only (``["bcast", "barrier"]``); the whole family if empty.
     #:
     #: :default: ``[]``
     routines = variable(typ.List[str], value=chosen("routines", []))
@@ -52,8 +54,8 @@ class MpicostCheck(Measuring):
     #: :default: ``{}``
     left_out_above = variable(typ.Dict[str, int], value={})
 
-    #: Measure these sizes (bytes) in the place of the family's own; its own if empty. Only multiples of 8
-    #: are measured.
+    #: Measure these sizes (bytes, ``[8, 1000]``) in the place of the family's own; its own if empty. Only
+    #: multiples of 8 are measured.
     #:
     #: :default: ``[]``
     sizes = variable(typ.List[int], value=chosen("sizes", []))
@@ -79,7 +81,7 @@ class MpicostCheck(Measuring):
     #: :default: ``0.5``
     settle = variable(float, value=0.5)
 
-    #: Partners of rank 0 in ping-pong, one after the other; every other process if empty.
+    #: Partners of rank 0 in ping-pong (``[1, 3]``), one after the other; every other process if empty.
     #:
     #: :default: ``[]``, as in the papers
     peers = variable(typ.List[int], value=chosen("peers", []))

@@ -39,17 +39,26 @@ class Start:
 class ReferenceBenchmarks(Measuring):
     """The benchmarks of a data sheet. A subclass has the sheet, and knows how its program is called."""
 
+    #: Variables of which a site may say the values on a partition (``defaults``). ``max_pending_time`` is
+    #: ReFrame's: how long a job may wait, as ``10m``.
     of_site = ("iterations", "left_out_above", "max_pending_time")
 
-    #: What is measured; by the subclass.
+    #: What is measured, a line each. ``Benchmark`` explains its parts; ``support.py`` tells what needs MPI 3.
+    #:
+    #: :required: yes, by the program's check
     sheet: tuple[Benchmark, ...] = ()
 
-    #: Measure these routines only; the whole sheet if empty.
+    #: The sizes in bytes of each line that has none of its own.
+    #:
+    #: :required: yes, by the program's check
+    own_sizes: list[int]
+
+    #: Measure these routines only (``["bcast", "barrier"]``); the whole sheet if empty.
     #:
     #: :default: ``[]``
     routines = variable(typ.List[str], value=chosen("routines", []))
 
-    #: Measure these sizes (bytes) instead of all powers of two up to a mebibyte.
+    #: Measure these sizes (bytes, ``[8, 65536]``) in the place of ``own_sizes``; those if empty.
     #:
     #: :default: ``[]``
     sizes = variable(typ.List[int], value=chosen("sizes", []))
@@ -65,12 +74,14 @@ class ReferenceBenchmarks(Measuring):
     #: :default: ``100``: less than the programs' own, so that every size fits into a night
     iterations = variable(int, value=chosen("iterations", ITERATIONS))
 
-    #: ``warm``: the same buffers in every call.
+    #: ``warm``: the same buffers in every call; of IMB also ``rotate``: other memory each time.
     #:
     #: :default: ``warm``
     cache = variable(str, value=chosen("cache", "warm"))
 
-    #: States of the caches that the program can have.
+    #: The values of ``cache`` that the program knows; with another one it measures nothing.
+    #:
+    #: :default: ``("warm",)``
     caches = ("warm",)
 
     def measures_on(self, part) -> bool:
