@@ -7,6 +7,7 @@ import reframe as rfm
 from reframe.core.builtins import run_after
 from reframe.core.runtime import runtime
 
+from postprocess.defaults import WARM
 from reframe_checks.choice import chosen, chosen_layouts
 from reframe_checks.mpicost import MpicostCheck
 
@@ -25,7 +26,7 @@ class links(MpicostCheck):
     table = {"pingpong": LATENCY_AND_BANDWIDTH, "tournament": LATENCY_AND_BANDWIDTH}
     tags = {"links"}
 
-    cache = chosen("cache", "warm")  # it is about the network
+    cache = chosen("cache", WARM)  # it is about the network
 
     @run_after("init")
     def take_all_nodes(self):

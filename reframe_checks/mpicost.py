@@ -9,10 +9,10 @@ from reframe.utility import typecheck as typ
 
 from postprocess.cases import Case
 from postprocess.controls import CONTROLS
+from postprocess.defaults import CACHE, SYNC, TRIALS
 from postprocess.plan import PlannedLaunch, Skip
-from postprocess.record_schema import CACHES, SYNCHRONISERS
+from postprocess.record_schema import CACHES
 from postprocess.reference_trials import AS_REFERENCES, trials_of
-from postprocess.statistics import PAPERS
 from reframe_checks.choice import chosen
 from reframe_checks.measuring import SECONDS_TO_START, Measuring
 from reframe_checks.memory import shared_bytes
@@ -63,17 +63,17 @@ class MpicostCheck(Measuring):
     #: Timed calls per case, of which the first is dropped.
     #:
     #: :default: ``51``, as in the papers; in a night those of its references
-    trials = variable(int, value=chosen("trials", PAPERS))
+    trials = variable(int, value=chosen("trials", TRIALS))
 
     #: ``flush`` the caches before each trial, or leave them ``warm``.
     #:
     #: :default: ``flush``, as in the papers
-    cache = variable(str, value=chosen("cache", CACHES[0]))
+    cache = variable(str, value=chosen("cache", CACHE))
 
     #: What starts the processes of a trial together: ``dissemination``, ``barrier`` or ``window``.
     #:
     #: :default: ``dissemination``, which is the same algorithm with every MPI
-    sync = variable(str, value=chosen("sync", SYNCHRONISERS[0]))
+    sync = variable(str, value=chosen("sync", SYNC))
 
     #: Seconds of work before the first case; none in simulated time. Processors that were idle are slow at
     #: first, and cases come in random order: what came first was up to 40% slower.
@@ -94,7 +94,7 @@ class MpicostCheck(Measuring):
 
     def measures_on(self, part) -> bool:
         """Whether anything of the family was chosen, in a state of the caches that mpicost knows."""
-        return chosen("cache", CACHES[0]) in CACHES and any(
+        return chosen("cache", CACHE) in CACHES and any(
             self.partners(routine) and self.chosen_sizes(routine)
             for routine in self.chosen_routines()
             if not (part.extras["exact"] and routine in CONTROLS)

@@ -13,6 +13,7 @@ from reframe.utility import typecheck as typ
 
 from postprocess.benchmarks import ITERATIONS, Benchmark
 from postprocess.cases import Case
+from postprocess.defaults import WARM
 from postprocess.plan import PlannedLaunch, Skip
 from reframe_checks.choice import chosen
 from reframe_checks.measuring import SECONDS_TO_START, Measuring
@@ -77,7 +78,7 @@ class ReferenceBenchmarks(Measuring):
     #: ``warm``: the same buffers in every call; of IMB also ``rotate``: other memory each time.
     #:
     #: :default: ``warm``
-    cache = variable(str, value=chosen("cache", "warm"))
+    cache = variable(str, value=chosen("cache", WARM))
 
     #: The values of ``cache`` that the program knows; with another one it measures nothing.
     #:
