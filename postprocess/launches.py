@@ -17,7 +17,8 @@ from postprocess.benchmark_launch import BenchmarkRecords, read_benchmarks
 from postprocess.cases import named
 from postprocess.plan import PlannedLaunch
 from postprocess.planted import misplanted
-from postprocess.records import LaunchRecords, RecordError, read_launch
+from postprocess.record_schema import RecordError
+from postprocess.records import LaunchRecords, read_launch
 from postprocess.reframe_report import Entry
 from postprocess.verdicts import Verdict
 from site_configs.ladder import Layout

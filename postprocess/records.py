@@ -14,12 +14,10 @@ from postprocess import record_lines, record_schema
 from postprocess.cases import Case
 from postprocess.measurement import Measurement, of_trials
 from postprocess.ran import Ran
-from postprocess.record_schema import CaseRecord, Pair, RecordError
+from postprocess.record_schema import CaseRecord, RecordError
 from postprocess.strict_json import Entry
 from postprocess.units import SECONDS
 from postprocess.verdicts import Verdict
-
-__all__ = ["CaseRecord", "LaunchRecords", "Pair", "RecordError", "read_launch", "salvage"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,29 +70,6 @@ def read_launch(path: Path) -> LaunchRecords:
     reader = _Reader()
     record_lines.feed(path, reader.take)
     return reader.finish(path)
-
-
-def salvage(path: Path) -> list[CaseRecord]:
-    """The cases whose trials are whole in a file that :func:`read_launch` refuses.
-
-    For keeping raw data: nothing says that these values are right, so none may be judged as pass.
-    Empty if the run record is not whole, because its fields say how to read the trials.
-    """
-    run: Entry | None = None
-    cases: list[CaseRecord] = []
-    try:
-        for _, line in record_lines.lines(path):
-            try:
-                entry = record_lines.parse(line)
-                if run is None:
-                    run = record_schema.checked_run(entry)
-                elif entry.fields.get("record") == "case":
-                    cases.append(record_schema.measured(entry, run))
-            except (RecordError, ValueError):
-                continue  # read_launch names what is wrong; here only the whole counts
-    except RecordError:
-        return cases
-    return cases
 
 
 @dataclass

@@ -24,12 +24,7 @@ class Witness(Ran):
     Keys are those of the run record of mpicost, where it has them.
     """
 
-    end: dict[str, Any]
-
-    @property
-    def elapsed(self) -> float:
-        """Seconds from MPI_Init to MPI_Finalize, of the slowest rank."""
-        return float(self.end["elapsed"])
+    end: dict[str, Any]  #: ``elapsed``: seconds from MPI_Init to MPI_Finalize, of the slowest rank
 
 
 def read_witness(path: Path) -> Witness:

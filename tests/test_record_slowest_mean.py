@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from record_samples import case_record, end_record, run_record
 
-from postprocess.records import RecordError, read_launch
+from postprocess.record_schema import RecordError
+from postprocess.records import read_launch
 from postprocess.statistics import bounds_of_slowest_mean
 
 

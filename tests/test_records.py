@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postprocess.cases import Case
-from postprocess.records import RecordError, read_launch, salvage
+from postprocess.record_schema import RecordError
+from postprocess.records import read_launch
 from postprocess.statistics import summarise
 from postprocess.verdicts import Verdict
 
@@ -160,8 +161,6 @@ def test_a_file_cut_anywhere_is_incomplete(tmp_path_factory, length):
     with pytest.raises(RecordError) as caught:
         read_launch(path)
     assert caught.value.verdict is Verdict.INCOMPLETE
-    whole = max(GOOD_TEXT[:length].count(b"\n") - 1, 0)
-    assert len(salvage(path)) == min(whole, len(GOOD) - 2)
 
 
 LINES = GOOD_TEXT.splitlines(keepends=True)
@@ -498,7 +497,6 @@ def test_no_damage_escapes_as_another_error(tmp_path_factory, data):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     path = tmp_path_factory.mktemp("fuzz") / "out.jsonl"
     path.write_bytes(content)
-    salvage(path)
     try:
         launch = read_launch(path)
     except RecordError as error:
@@ -513,40 +511,6 @@ def test_no_damage_escapes_as_another_error(tmp_path_factory, data):
 def test_an_error_can_cross_a_process_boundary():
     error = pickle.loads(pickle.dumps(RecordError(Verdict.INCOMPLETE, "a: line 1: cut off")))
     assert (error.verdict, str(error)) == (Verdict.INCOMPLETE, "a: line 1: cut off")
-
-
-# ---------------------------------------------------------------- what can be kept of a bad file
-
-
-def test_salvage_keeps_whole_cases_of_a_wrong_file(tmp_path):
-    records = damaged(BCAST, verified=False, headline=1.0)
-    records[2]["t_max"][3] = -1.0
-    path = samples.write(tmp_path / "a", records)
-    assert [case.variable for case in salvage(path)] == ["bcast_8", "pingpong@1_8", "barrier_0"]
-    assert salvage(path)[0].t_max.tolist() == GOOD[BCAST]["t_max"]
-    assert salvage(path)[0].summary.headline == pytest.approx(GOOD[BCAST]["headline"])
-
-
-def test_salvage_passes_over_what_lies_between(tmp_path):
-    path = tmp_path / "a"
-    path.write_bytes(b"\xff\n" + LINES[0] + b"Killed\n" + LINES[1] + b'["x"]\n' + LINES[2][:50])
-    assert [case.variable for case in salvage(path)] == ["bcast_8"]
-
-
-def test_salvage_of_a_good_file_is_all_of_it(tmp_path):
-    path = samples.write(tmp_path / "a", GOOD)
-    kept, read = salvage(path), read_launch(path).cases
-    assert [(c.variable, c.t_max.tolist()) for c in kept] == [
-        (c.variable, c.t_max.tolist()) for c in read
-    ]
-
-
-@pytest.mark.parametrize("content", [None, b"", b"\x00\x01", b"".join(LINES[1:]), LINES[0]])
-def test_salvage_without_a_run_record_or_a_case_is_empty(tmp_path, content):
-    path = tmp_path / "a"
-    if content is not None:
-        path.write_bytes(content)
-    assert salvage(path) == []
 
 
 def test_the_sample_is_json_lines():

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from postprocess.record_schema import RecordError
 from postprocess.verdicts import Verdict
-from postprocess.witness import RecordError, read_witness
+from postprocess.witness import read_witness
 
 RUN: dict[str, Any] = {
     "record": "run",
@@ -61,7 +62,7 @@ def test_a_whole_file_is_taken(tmp_path: Path) -> None:
     witness = read_witness(file)
     assert (witness.run, witness.end) == (RUN, END)
     assert (witness.processes, witness.per_node) == (3, 2)
-    assert (witness.mpi_library, witness.elapsed) == ("MPICH Version: 5.0.2", 1.5)
+    assert witness.mpi_library == "MPICH Version: 5.0.2"
 
 
 @pytest.mark.parametrize(
