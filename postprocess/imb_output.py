@@ -15,9 +15,8 @@ from postprocess.output_tables import Line, Output, Tables, whole_lines
 from postprocess.verdicts import Verdict
 
 END = "# All processes entering MPI_Finalize"
-CALL = "Calling sequence"  #: the fact that is the command line
 
-_BANNER = re.compile(r"# {1,9}Intel ?\(R\) MPI Benchmark(?:s| Suite) V?([^,]{1,40}), (.{1,60})")
+_BANNER = re.compile(r"# {1,9}Intel ?\(R\) MPI Benchmark(?:s| Suite) V?([^,]{1,40}), .{1,60}")
 _LISTED = re.compile(r"# (?:\(Multi-\))?([A-Za-z0-9_]{1,60})")
 _BENCHMARKING = re.compile(r"# Benchmarking ([A-Za-z0-9_-]{1,60})")
 _INVALID = re.compile(r"# !! Benchmark ([A-Za-z0-9_-]{1,60}) invalid for ([0-9]{1,9}) processes !!")
@@ -75,9 +74,9 @@ class _Reader:
 
     stage: _Stage = _Stage.START
     version: str = ""
-    facts: dict[str, str] = field(default_factory=dict)
-    call: list[str] = field(default_factory=list)  #: words of the command line
-    listed: dict[str, None] = field(default_factory=dict)
+    facts: set[str] = field(default_factory=set)  #: that the header told, by name
+    called: bool = False  #: the command line was told
+    listed: set[str] = field(default_factory=set)  #: benchmarks that it says it will run
     invalid: list[str] = field(default_factory=list)
     tables: Tables = field(default_factory=Tables)
     table: ImbTable = field(default_factory=lambda: ImbTable(""))
@@ -107,12 +106,10 @@ class _Reader:
         """The whole output. Raises OutputError if it did not come to its last line."""
         if self.stage is not _Stage.ENDED:
             raise self.last.refused("after this line is no 'All processes entering MPI_Finalize'")
-        facts = self.facts | {CALL: " ".join(self.call)}
-        listed, invalid = tuple(self.listed), tuple(self.invalid)
-        return Output(self.version, self.tables.all(), True, facts, listed, invalid)
+        return Output(self.version, self.tables.all(), tuple(self.invalid))
 
     def _blank(self, line: Line) -> None:
-        if self.stage is _Stage.CALL and self.call:
+        if self.stage is _Stage.CALL and self.called:
             self.stage = _Stage.FACTS
         elif self.stage is _Stage.ROWS and not self.table.grouped:
             self._close(line)
@@ -157,31 +154,31 @@ class _Reader:
     def _start(self, text: str) -> bool:
         found = _BANNER.fullmatch(text)
         if found:
-            self.version, self.facts["Part"] = found[1].strip(), found[2]
+            self.version = found[1].strip()
             self.stage = _Stage.FACTS
         return bool(found)
 
     def _fact(self, text: str) -> bool:
         if text.startswith("# Calling sequence was:"):
             self.stage = _Stage.CALL
-            return not self.call
+            return not self.called
         if text.startswith("# List of Benchmarks to run:"):
             self.stage = _Stage.LIST
             return True
-        key, colon, value = (word.strip() for word in text.lstrip("# ").partition(":"))
+        key, colon, _ = (word.strip() for word in text.lstrip("# ").partition(":"))
         foreign = key in self.facts or text.startswith("# OSU ") or _BANNER.fullmatch(text)
         if colon and key:
-            self.facts[key] = value
+            self.facts.add(key)
         return text.lstrip(" ").startswith("#") and not foreign
 
     def _call(self, text: str) -> bool:
-        self.call += text.lstrip("#").split()
+        self.called = self.called or bool(text.lstrip("#").split())
         return text.startswith("#")
 
     def _list(self, text: str) -> bool:
         found = _LISTED.fullmatch(text)
         if found:
-            self.listed[found[1]] = None
+            self.listed.add(found[1])
         return bool(found) or text.startswith("#    ") or self._refusal(text)
 
     def _between(self, text: str) -> bool:

@@ -142,7 +142,7 @@ class _Reader:
         if self.title is None:
             raise OutputError(Verdict.INCOMPLETE, "line 1: no line has the title of an OSU program")
         self._close(self.title)
-        return Output(self.version, self.tables.all(), ended=False)
+        return Output(self.version, self.tables.all())
 
     def _title(self, line: Line) -> None:
         benchmark, version = _title(line.plain.removeprefix("# "))

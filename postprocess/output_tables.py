@@ -97,10 +97,7 @@ class Output:
 
     version: str  #: of OSU or IMB; empty if it does not say
     tables: tuple[Table, ...]
-    ended: bool  #: the last line says that the program came to its end (IMB); OSU has no such line
-    facts: Mapping[str, str] = field(default_factory=dict)  #: ``Date``, ``MPI Version`` ... (IMB)
-    listed: tuple[str, ...] = ()  #: benchmarks that IMB says it will run
-    invalid: tuple[str, ...] = ()  #: those it then calls invalid at a number of processes
+    invalid: tuple[str, ...] = ()  #: benchmarks that IMB calls invalid at a number of processes
 
 
 @dataclass(frozen=True)
