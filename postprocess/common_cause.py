@@ -74,11 +74,6 @@ class CommonCause:
         return tuple(each.case for each in self.members if each.slow)
 
     @property
-    def beyond(self) -> tuple[Case, ...]:
-        """Those that it does not explain: they would be beyond their bands even if all were faster by it."""
-        return tuple(each.case for each in self.members if each.slow and not self.explains(each))
-
-    @property
     def explained(self) -> tuple[Case, ...]:
         """Those that are beyond their bands by it alone."""
         return tuple(each.case for each in self.members if each.slow and self.explains(each))

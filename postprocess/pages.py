@@ -64,7 +64,6 @@ def _environment(**options: Any) -> jinja2.Environment:
     )
     environment.globals.update(
         plural=formats.plural,
-        ratio=_finished(formats.ratio),
         percent=_finished(formats.percent),
         number=_finished(formats.number),
         quantity=_finished(formats.quantity),

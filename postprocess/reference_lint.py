@@ -160,7 +160,7 @@ def unlikely(known: Mapping[Case, Reference], origin: Mapping[str, Any]) -> Iter
         exact = any(each.exact for case, each in known.items() if case.program == name)
         for told in provenance.calibrations(entry):
             yield from (f"{title}: {text}" for text in _times(told))
-            yield from (f"{title}: {text}" for text in _dangling(told, keys, name, exact))
+            yield from (f"{title}: {text}" for text in _dangling(told, keys, exact))
 
 
 def _times(told: Mapping[str, Any]) -> Iterator[str]:
@@ -185,7 +185,7 @@ def _moment(text: str, form: str) -> datetime | None:
         return None
 
 
-def _dangling(told: Mapping[str, Any], keys: set[str], program: str, exact: bool) -> Iterator[str]:
+def _dangling(told: Mapping[str, Any], keys: set[str], exact: bool) -> Iterator[str]:
     """Headlines without a row, circumstances that are not told, launches that are not those of the sessions."""
     parts = [told.get("headlines", {})] + [each["headlines"] for each in told.get("series", [])]
     for key in (key for part in parts for key in part):

@@ -61,9 +61,9 @@ def seen_with(result: CaseResult, plan: Plan) -> float | None:
     return math.expm1(Scatter(there, degrees, then.launches).smallest(distance))
 
 
-def cheapest(result: CaseResult, target: float = TARGET) -> Plan | None:
-    """The plan of fewest launches in a month under which the case sees ``target``; None if none here does."""
-    fit = [plan for plan in PLANS if (seen_with(result, plan) or math.inf) <= target]
+def cheapest(result: CaseResult) -> Plan | None:
+    """The plan of fewest launches in a month under which the case sees ``TARGET``; None if none here does."""
+    fit = [plan for plan in PLANS if (seen_with(result, plan) or math.inf) <= TARGET]
     return min(fit, key=lambda plan: month(plan, result.reference_launches), default=None)
 
 
@@ -84,9 +84,9 @@ def steadiness(median_of: int) -> float:
     return math.sqrt(float(np.trapezoid(x**2 * weight * norm.pdf(x), x)))
 
 
-def seen(results: Sequence[CaseResult], target: float = TARGET) -> list[CaseResult]:
-    """Those that see a slowdown of ``target`` as they are measured today."""
-    return [each for each in results if each.detectable is not None and each.detectable <= target]
+def seen(results: Sequence[CaseResult]) -> list[CaseResult]:
+    """Those that see a slowdown of ``TARGET`` as they are measured today."""
+    return [each for each in results if each.detectable is not None and each.detectable <= TARGET]
 
 
 def _reference(result: CaseResult, spread: float, launches: int, kin: float) -> Reference:

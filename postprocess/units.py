@@ -23,8 +23,3 @@ def slowdown(value: float, reference: float, unit: str) -> float:
     Both are positive and in ``unit``.
     """
     return value / reference if better(unit) == "lower" else reference / value
-
-
-def worst(values: list[float], unit: str) -> float:
-    """The worst of some values in ``unit``."""
-    return max(values) if better(unit) == "lower" else min(values)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess.formats import SHOWN
-from postprocess.units import MEGABYTES, SECONDS, UNITS, better, slowdown, worst
+from postprocess.units import MEGABYTES, SECONDS, UNITS, better, slowdown
 
 POSITIVE = st.floats(min_value=1e-9, max_value=1e9)
 
@@ -20,7 +20,7 @@ def test_seconds_are_better_if_fewer_and_rates_if_higher():
 @pytest.mark.parametrize("unit", ["", "us", "MB", "MiB/s", "S"])
 def test_no_other_unit_has_a_direction(unit: str):
     """None is taken for seconds by accident: a rate would be judged upside down."""
-    for ask in (better, lambda name: slowdown(1.0, 1.0, name), lambda name: worst([1.0], name)):
+    for ask in (better, lambda name: slowdown(1.0, 1.0, name)):
         with pytest.raises(ValueError, match=f"unit '{unit}' is none of s, MB/s"):
             ask(unit)
 
@@ -31,9 +31,3 @@ def test_a_rate_is_as_slow_as_the_time_that_it_is_the_inverse_of(value, referenc
     assert slowdown(1 / value, 1 / reference, MEGABYTES) == pytest.approx(slow, rel=1e-9)
     assert (slow > 1) == (value / reference > 1)
     assert slowdown(value, value, MEGABYTES) == 1.0
-
-
-@given(st.lists(POSITIVE, min_size=1))
-def test_the_worst_is_the_longest_time_and_the_lowest_rate(values):
-    assert worst(values, SECONDS) == max(values)
-    assert worst(values, MEGABYTES) == min(values)
