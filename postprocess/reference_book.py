@@ -48,21 +48,20 @@ class Shelf:
         self,
         run: Mapping[str, Any],
         exact: bool,
-        case: Case | None = None,
-        accepts: Mapping[str, str] | None = None,
-        by_hand: Mapping[str, Any] | None = None,
+        case: Case,
+        accepts: Mapping[str, str],
+        by_hand: Mapping[str, Any],
     ) -> str:
-        """How this run, ``exact`` if its time is simulated, was measured differently from the references.
+        """How this run, ``exact`` if its time is simulated, was measured differently from a case's reference.
 
         One line; empty if it was not, or in nothing but what the site accepts.
 
-        :param case: the one that is compared; None for the program's first calibration.
         :param accepts: by the name of a fact, why a difference in it is accepted.
         :param by_hand: what options set for the launch.
         """
         wrong, found = self._compared(run, exact, case)
-        found += self._options(run, case, by_hand or {})
-        refused = [each for each in found if each.name not in (accepts or {})]
+        found += self._options(case, by_hand)
+        refused = [each for each in found if each.name not in accepts]
         if wrong or not refused:
             return wrong
         fix = "calibrate again"
@@ -72,32 +71,21 @@ class Shelf:
         return f"{refused[0]} in {self.path.name}{f'; so does {more}' if more else ''}; {fix}"
 
     def accepted(
-        self,
-        run: Mapping[str, Any],
-        exact: bool,
-        case: Case | None,
-        accepts: Mapping[str, str],
+        self, run: Mapping[str, Any], exact: bool, case: Case, accepts: Mapping[str, str]
     ) -> list[Difference]:
         """The differences that the site accepts."""
         return [each for each in self._compared(run, exact, case)[1] if each.name in accepts]
 
-    def _first(self, program: str) -> Mapping[str, Any] | None:
-        entry = self.origin["programs"].get(program)
-        return provenance.calibrations(entry)[0] if entry else None
-
-    def _options(
-        self, run: Mapping[str, Any], case: Case | None, by_hand: Mapping[str, Any]
-    ) -> list[Difference]:
+    def _options(self, case: Case, by_hand: Mapping[str, Any]) -> list[Difference]:
         """Options that were set by hand for the references, and not for the launch.
 
         The other way round is what somebody wants to see who sets one.
         """
-        told = self.told_of(case) if case else self._first(run["program"])
-        options = (told or {}).get("options", {})
+        options = self.options_of(case)
         return [] if includes(by_hand, options) else [Difference("options", by_hand, options)]
 
     def _compared(
-        self, run: Mapping[str, Any], exact: bool, case: Case | None
+        self, run: Mapping[str, Any], exact: bool, case: Case
     ) -> tuple[str, list[Difference]]:
         """Why nothing can be compared, empty if it can; and every fact that differs."""
         if exact != self.exact:
@@ -106,9 +94,9 @@ class Shelf:
                 f"time is {kinds[exact]}, and {kinds[self.exact]} in {self.path.name}; calibrate again",
                 [],
             )
-        told = self.told_of(case) if case else self._first(run["program"])
+        told = self.told_of(case)
         if told is None:
-            what = f"{self.path.name} does not tell how {run['program']} was measured"
+            what = f"{self.path.name} does not tell how {case.program} was measured"
             return f"{what}; calibrate again", []
         method, circumstances = method_of(run, exact), {} if exact else circumstances_of(run)
         known = told.get("circumstances", {})
