@@ -9,12 +9,13 @@ never expected.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import date, datetime, timedelta, timezone
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from postprocess import tsv
 from postprocess.cases import Case
 from postprocess.references import EXPECTED as NAME
 from postprocess.references import ReferenceError
@@ -24,7 +25,6 @@ from site_configs.accepted import LEAST_REASON
 
 KEYS = tuple(field.name for field in fields(Case) if field.name != "system")
 COLUMNS = (*KEYS, "verdicts", "factor", "reason", "ticket", "expires")
-HEADER = "\t".join(COLUMNS)
 VERDICTS = {  #: to expect
     str(each): each for each in Verdict if each not in HEALTHY and each is not Verdict.INCORRECT
 }
@@ -145,29 +145,19 @@ def lint(path: Path, today: date, cases: Sequence[Case] | None = None) -> list[s
 
 
 def parse(path: Path, today: date | None = None) -> tuple[list[Expectation], list[str]]:
-    """What can be read of a file, and every fault of it. The header is row 1.
+    """What can be read of a file, and every fault of it.
 
     :param today: from which ``expires`` may not be too far; None for today, UTC.
     """
     try:
-        text = path.read_bytes().decode()
-    except OSError as error:
-        return [], [f"{path}: {error.strerror}; restore or remove the file"]
-    except UnicodeDecodeError as error:
-        row = error.object[: error.start].count(b"\n") + 1
-        return [], [f"{path}: row {row}: is not UTF-8 text; restore the file"]
-    header, *lines = text.split("\n")
-    if header != HEADER:
-        return [], [f"{path}: row 1: is not the header; it must read {' TAB '.join(COLUMNS)}"]
-    if not lines or lines.pop():
-        return [], [f"{path}: row {len(lines) + 2}: is cut off; restore the file"]
-    known: list[Expectation] = []
-    problems: list[str] = []
-    for number, line in enumerate(lines, 2):
-        try:
-            known.append(read_row(path, number, line.split("\t"), today or utc_today()))
-        except ValueError as error:
-            problems.append(f"{path}: row {number}: {error}")
+        text = tsv.text_of(path, "restore or remove the file")
+    except ValueError as error:
+        return [], [str(error)]
+    day = today or utc_today()
+    rows, problems = tsv.rows_of(
+        str(path), text, COLUMNS, lambda number, cell: read_row(path, number, cell, day)
+    )
+    known = list(rows.values())
     return known, problems + list(shadowed(known))
 
 
@@ -184,11 +174,8 @@ def shadowed(known: Sequence[Expectation]) -> Iterator[str]:
             yield f"{each.place}: has no effect beside row {above.row}; remove one of them"
 
 
-def read_row(path: Path, number: int, cells: Sequence[str], today: date) -> Expectation:
+def read_row(path: Path, number: int, cell: Mapping[str, str], today: date) -> Expectation:
     """One row. Raises ValueError, ``column: what is wrong; fix``."""
-    if len(cells) != len(COLUMNS):
-        raise ValueError(f"has {len(cells)} cells; write {len(COLUMNS)}, parted by tabs")
-    cell = dict(zip(COLUMNS, cells, strict=True))
     for key in KEYS:
         if not PATTERN.fullmatch(cell[key]):
             raise ValueError(f"{key}: {shown(cell[key])} is no pattern; write * for any")

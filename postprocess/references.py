@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from postprocess import atomic, provenance
+from postprocess import atomic, provenance, tsv
 from postprocess.benchmarks import LOOP, ROTATE
 from postprocess.cases import Case
 from postprocess.errors import UsageError
@@ -174,12 +174,9 @@ def _examine(
 ) -> tuple[list[Reference], list[str]]:
     """What can be read of a file, and every fault of it and of its provenance."""
     try:
-        text = path.read_bytes().decode()
-    except OSError as error:
-        return [], [f"{path}: {error.strerror}; restore the file or calibrate again"]
-    except UnicodeDecodeError as error:
-        row = error.object[: error.start].count(b"\n") + 1
-        return [], [f"{path}: row {row}: is not UTF-8 text; restore the file"]
+        text = tsv.text_of(path, "restore the file or calibrate again")
+    except ValueError as error:
+        return [], [str(error)]
     references, problems = _parse(str(path), text, system, partition, environment)
     cases = [reference.case for reference in references]
     return references, problems + provenance.problems(path, cases)
@@ -188,21 +185,12 @@ def _examine(
 def _parse(
     name: str, text: str, system: str, partition: str, environment: str
 ) -> tuple[list[Reference], list[str]]:
-    """Rows of a file and its faults. A row is counted as editors do: the header is row 1."""
-    header, *lines = text.split("\n")
-    if header != HEADER:
-        return [], [f"{name}: row 1: is not the header; it must read {' TAB '.join(COLUMNS)}"]
-    if not lines or lines.pop():
-        return [], [f"{name}: row {len(lines) + 2}: is cut off; restore the file"]
-    if not lines:
+    """Rows of a file and its faults."""
+    rows, problems = tsv.rows_of(
+        name, text, COLUMNS, lambda _, cell: _reference(cell, system, partition, environment)
+    )
+    if not rows and not problems:
         return [], [f"{name}: row 2: there is none; add a case or remove the file"]
-    rows: dict[int, Reference] = {}
-    problems: list[str] = []
-    for number, line in enumerate(lines, 2):
-        try:
-            rows[number] = _reference(line.split("\t"), system, partition, environment)
-        except ValueError as error:
-            problems.append(f"{name}: row {number}: {error}")
     problems += [f"{name}: {problem}" for problem in _order_problems(rows)]
     if len({reference.exact for reference in rows.values()}) > 1:
         problems.append(f"{name}: spread: exact in some rows only; simulated time is exact in all")
@@ -221,11 +209,8 @@ def _order_problems(rows: Mapping[int, Reference]) -> Iterator[str]:
             yield f"row {below}: belongs above row {above}; sort the rows by {', '.join(KEYS)}"
 
 
-def _reference(cells: list[str], system: str, partition: str, environment: str) -> Reference:
+def _reference(cell: Mapping[str, str], system: str, partition: str, environment: str) -> Reference:
     """One row. Raises ValueError, ``column: what is wrong; fix``."""
-    if len(cells) != len(COLUMNS):
-        raise ValueError(f"has {len(cells)} cells; write {len(COLUMNS)}, parted by tabs")
-    cell = dict(zip(COLUMNS, cells, strict=True))
     for key, words in WORDS.items():
         if cell[key] not in words:
             raise ValueError(f"{key}: {shown(cell[key])} is wrong; write {' or '.join(words)}")

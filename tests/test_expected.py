@@ -13,11 +13,12 @@ from report_samples import few_cases, healthy_night
 
 from postprocess import expected, overview, report
 from postprocess.errors import UsageError
-from postprocess.expected import COLUMNS, HEADER, KEYS, MOST_DAYS
+from postprocess.expected import COLUMNS, KEYS, MOST_DAYS
 from postprocess.summaries import parse_summary
 from postprocess.tables import render
 from postprocess.verdicts import HEALTHY, CaseResult, Verdict, exit_status
 
+HEADER = "\t".join(COLUMNS)
 TODAY = date(2026, 11, 22)
 ROW = dict.fromkeys(KEYS, "*") | {
     "routine": "bcast",
