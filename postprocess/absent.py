@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from postprocess import references
-from postprocess.cases import Case
 from postprocess.measure import places
 from postprocess.plan import PlannedLaunch, planned_cases
 from postprocess.reference_book import ReferenceBook
@@ -37,16 +36,26 @@ def absent(roots: Sequence[Path], planned: Sequence[PlannedLaunch]) -> list[Case
 
     :raises postprocess.references.ReferenceError: for a reference file with a fault.
     """
+    fix = "bring it back, or remove the file if it is gone for good"
+    results = []
+    for path in unused_files(roots, planned):
+        system, partition, environment = path.parent.parent.name, path.parent.name, path.stem
+        reason = f"{environment} is not on this machine now, and has references in {path}: {fix}"
+        known = references.load(path, system, partition, environment)
+        results += [lost(reference, reason) for _, reference in sorted(known.items())]
+    return results
+
+
+def unused_files(roots: Sequence[Path], planned: Sequence[PlannedLaunch]) -> Iterator[Path]:
+    """The reference files of planned partitions whose environment is not planned, each of its first root."""
     there = places(planned)
-    results: dict[Path, list[CaseResult]] = {}
     for partition in sorted({launch.partition for launch in planned}):
-        system, name = partition.split(":")
-        files = [path for root in roots for path in sorted((root / system / name).glob("*.tsv"))]
-        for environment in sorted({path.stem for path in files}):
+        folder = Path(*partition.split(":"))
+        files = [path for root in roots for path in sorted((root / folder).glob("*.tsv"))]
+        first = {path.stem: path for path in reversed(files)}
+        for environment, path in sorted(first.items()):
             if (partition, environment) not in there:
-                path = next(path for path in files if path.stem == environment)
-                results[path] = missing(path, system, name, environment)
-    return [result for found in results.values() for result in found]
+                yield path
 
 
 def unplanned(
@@ -56,9 +65,10 @@ def unplanned(
 
     :param provisional: where references are that nobody has reviewed: of these there may be more.
     """
+    fix = "measure it again, or remove the row if it is given up"
     there = set(planned_cases(planned))
     return [
-        lost(case, reference, shelf.path)
+        lost(reference, f"is not measured any more, and has a reference in {shelf.path}: {fix}")
         for shelf in book.shelves.values()
         if provisional not in shelf.path.parents
         for case, reference in sorted(shelf.references.items())
@@ -66,10 +76,9 @@ def unplanned(
     ]
 
 
-def lost(case: Case, reference: Reference, path: Path) -> CaseResult:
+def lost(reference: Reference, reason: str) -> CaseResult:
     """A case that nobody measures any more."""
-    fix = "measure it again, or remove the row if it is given up"
-    reason = f"is not measured any more, and has a reference in {path}: {fix}"
+    case = reference.case
     return CaseResult(
         case,
         Verdict.INCOMPLETE,
@@ -79,21 +88,3 @@ def lost(case: Case, reference: Reference, path: Path) -> CaseResult:
         reference_launches=reference.launches,
         rerun=f"./plumbline run --environment {case.environment} --program {case.program}",
     )
-
-
-def missing(path: Path, system: str, partition: str, environment: str) -> list[CaseResult]:
-    """The cases of one reference file."""
-    fix = "bring it back, or remove the file if it is gone for good"
-    reason = f"{environment} is not on this machine now, and has references in {path}: {fix}"
-    known = references.load(path, system, partition, environment)
-    return [
-        CaseResult(
-            case,
-            Verdict.INCOMPLETE,
-            reason,
-            reference=known[case].center,
-            reference_launches=known[case].launches,
-            rerun=f"./plumbline run --environment {environment}",
-        )
-        for case in sorted(known)
-    ]

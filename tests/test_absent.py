@@ -6,12 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from launch_samples import planned, write_references
+from launch_samples import PLACE, case, origin_of, planned, write_references
 
+from postprocess import references
 from postprocess.absent import absent, is_whole, unplanned
 from postprocess.plan import Skip
 from postprocess.reference_book import open_book
+from postprocess.references import Reference
 from postprocess.reframe_driver import Selection
+from postprocess.units import MEGABYTES
 from postprocess.verdicts import Verdict, exit_status
 
 
@@ -23,6 +26,14 @@ def test_a_case_without_its_environment_is_incomplete(tmp_path: Path):
     assert {result.verdict for result in gone} == {Verdict.INCOMPLETE}
     assert all(here.environment in result.reason for result in gone)
     assert exit_status(gone, strict=False) == 1
+
+
+def test_what_is_gone_keeps_its_unit_and_is_measured_again_by_its_program(tmp_path: Path):
+    rate = Reference(case(program="osu"), 100.0, 0.1, 20, MEGABYTES)
+    references.write(references.location(tmp_path, *PLACE), [rate], origin_of("osu"))
+    (gone,) = absent([tmp_path], [planned(environment="other")])
+    assert (gone.case, gone.reference, gone.unit) == (rate.case, 100.0, MEGABYTES)
+    assert gone.rerun == f"./plumbline run --environment {PLACE[2]} --program osu"
 
 
 def test_nothing_is_gone_where_every_environment_is_planned(tmp_path: Path):
