@@ -90,6 +90,7 @@ def _faults_of_calibration(told: Mapping[str, Any]) -> list[str]:
     checks = [(_date, "date_utc"), (_method, "method"), (_sessions, "sessions")]
     checks += [(Entry.text, key) for key in TEXTS]
     checks += [(_series, SERIES)] if SERIES in told else []
+    checks += [(Entry.object, "headlines")] if "headlines" in told else []
     return _complaints(Entry(told), checks)
 
 

@@ -7,7 +7,6 @@ in both. Simulated references have no headlines: there a center within the plaus
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from postprocess import expected, provenance, references
 from postprocess.calibration import calibrate
 from postprocess.cases import Case
 from postprocess.formats import quantity
+from postprocess.reference_book import read_origin
 from postprocess.references import KEYS, Reference
 from postprocess.units import MEGABYTES, SECONDS
 from site_configs.accepted import DIFFERENCES
@@ -42,7 +42,7 @@ def lint(path: Path) -> list[str]:
         return faults
     system, partition = path.parent.parent.name, path.parent.name
     known = references.load(path, system, partition, path.stem)
-    origin = json.loads(provenance.beside(path).read_text())
+    origin = read_origin(path)
     rows = {case: number for number, case in enumerate(known, 2)}
     found = [f"{path}: row {rows[case]}: {text}" for case, text in implausible(known)]
     found += [f"{path}: row {rows[case]}: {text}" for case, text in unfounded(known, origin)]
@@ -121,10 +121,7 @@ def unfounded(
 def headlines(origin: Mapping[str, Any], case: Case) -> list[float] | None:
     """Every value behind a reference; None if none is told or they are no positive numbers."""
     told = provenance.calibration_of(origin["programs"].get(case.program), case.key)
-    if not told:
-        return None
-    parts = [told.get("headlines", {})] + [each["headlines"] for each in told.get("series", [])]
-    values = next((part[case.key] for part in parts if case.key in part), None)
+    values = provenance.headlines(told or {}).get(case.key)
     return values if isinstance(values, list) and all(map(_is_value, values)) else None
 
 
@@ -187,16 +184,17 @@ def _moment(text: str, form: str) -> datetime | None:
 
 def _dangling(told: Mapping[str, Any], keys: set[str], exact: bool) -> Iterator[str]:
     """Headlines without a row, circumstances that are not told, launches that are not those of the sessions."""
-    parts = [told.get("headlines", {})] + [each["headlines"] for each in told.get("series", [])]
-    for key in (key for part in parts for key in part):
+    for key in provenance.headlines(told):
         if key not in keys:
             yield f"headlines: {key} has no row in the table; remove them, or restore the row"
+    if "headlines" in told and provenance.SERIES in told:
+        yield "headlines: nobody reads those beside series; remove them"
     if not exact and not isinstance(told.get("circumstances"), dict):
         yield "circumstances: are not told, so nothing compares with it; calibrate again"
     elif not exact:
         found = {name for name in told["circumstances"] if name not in DIFFERENCES}
         yield from (f"circumstances: {name!r} is unknown; remove it" for name in sorted(found))
-    for each in told.get("series", []):
+    for each in told.get(provenance.SERIES, []):
         yield from _strangers(each.get("launches", []), told["sessions"])
 
 
