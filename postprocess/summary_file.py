@@ -32,7 +32,7 @@ class Session:
     """What is known of a session from its beginning."""
 
     directory: Path
-    mode: str  #: ``nightly``, ``run``, ``calibrate`` or ``confirm``
+    mode: str  #: the command that opened it, as ``nightly``; or its part in one, as ``confirm``
     site: str
     command: Sequence[str]
     strict: bool

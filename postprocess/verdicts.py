@@ -17,9 +17,9 @@ class Verdict(str, Enum):
     """What is said of a case. The list is closed: a new word is a change of the package's contract."""
 
     PASS = "pass"  #: inside its band
-    REGRESSED = "regressed"  #: above its band
+    REGRESSED = "regressed"  #: slower than its band allows
     CLEARED = "cleared"  #: looked slow, did not repeat
-    FAST = "fast"  #: suspiciously far below its band
+    FAST = "fast"  #: suspiciously faster than its band allows
     INCORRECT = "incorrect"  #: wrong data, wrong MPI, or a record that contradicts itself
     INCOMPLETE = "incomplete"  #: planned, but no whole result arrived
     CRASHED = "crashed"  #: the program died or returned non-zero

@@ -1,7 +1,8 @@
 """The work directory: everything that is not source, and who may use it now.
 
-Layout below the root: ``venv``, ``mpi`` (wheels), ``spack``, ``build``, ``programs``, ``references``
-(provisional ones), ``sessions/<session>`` and ``store/<session>.parquet``.
+Layout below the root: ``venv``, ``mpi`` (wheels), ``spack``, ``build``, ``programs``, ``mirror`` (its name),
+``sessions/<session>``, ``store/<session>.parquet``, ``calibrations`` (the ledger), ``references`` (provisional
+ones), ``proposal`` (of others), ``alarms.jsonl``, ``drift`` and ``selftest``.
 """
 
 from __future__ import annotations
