@@ -18,7 +18,7 @@ from postprocess.common_doubt import Doubt, told
 from postprocess.common_words import sentence
 from postprocess.errors import UsageError
 from postprocess.formats import plural, quantity
-from postprocess.judgement import WORST_FIRST, Finished, case_verdict
+from postprocess.judgement import FAILED_LAUNCH, Finished, case_verdict
 from postprocess.progress import Progress
 from postprocess.reference_book import ReferenceBook
 from postprocess.reframe_driver import Selection
@@ -48,7 +48,7 @@ class Suspect:
     failed: CaseResult | None = (
         None  #: what is worse than slow: a fresh launch that crashed, or wrong data
     )
-    elsewhere: bool = False  #: whether all of those were measured on other hosts
+    elsewhere: bool = False  #: whether all that are fine were measured on other hosts
 
     @property
     def cleared(self) -> bool:
@@ -62,7 +62,7 @@ class Suspect:
 
     def hear(self, said: CaseResult | None, hosts: Sequence[str] = ()) -> None:
         """Count what a fresh launch on these hosts says. What did not arrive clears nobody."""
-        if said is not None and said.verdict in WORST_FIRST:
+        if said is not None and said.verdict in FAILED_LAUNCH:
             self.failed = self.failed or said
         elif said is not None and said.verdict == Verdict.NOT_COMPARABLE:
             self.odd.append(said.reason)
@@ -134,10 +134,10 @@ def confirmed(
 
 def failed_again(result: CaseResult, fresh: Iterable[Finished]) -> CaseResult:
     """The same result, or what is worse and was seen of its case when others were measured again beside it."""
-    if result.verdict in WORST_FIRST:
+    if result.verdict in FAILED_LAUNCH:
         return result
     for each in fresh:
-        if result.case in each.launch.cases and each.outcome.verdict in WORST_FIRST:
+        if result.case in each.launch.cases and each.outcome.verdict in FAILED_LAUNCH:
             reason = f"in a second look: {each.outcome.reason}"
             return replace(result, verdict=each.outcome.verdict, reason=reason)
     return result

@@ -25,8 +25,8 @@ from postprocess.store_schema import host_names
 from postprocess.unlikely import with_q
 from postprocess.verdicts import CaseResult, Verdict
 
-#: Verdicts by how bad they are: what one launch of several says of a case counts for the case.
-WORST_FIRST = (Verdict.INCORRECT, Verdict.CRASHED, Verdict.TIMEOUT, Verdict.INCOMPLETE)
+#: Verdicts of a launch that failed, the worst first: what one of several says of a case counts for the case.
+FAILED_LAUNCH = (Verdict.INCORRECT, Verdict.CRASHED, Verdict.TIMEOUT, Verdict.INCOMPLETE)
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def without_program(case: Case, reason: str, book: ReferenceBook) -> CaseResult:
 
 def case_verdict(case: Case, launches: Sequence[Finished], book: ReferenceBook) -> CaseResult:
     """The verdict on one case. A launch that failed decides; otherwise the median launch is judged."""
-    for verdict in WORST_FIRST:
+    for verdict in FAILED_LAUNCH:
         for each in launches:
             if each.outcome.verdict == verdict:
                 return CaseResult(case, verdict, each.outcome.reason)

@@ -15,7 +15,7 @@ from rich.console import Console
 from postprocess import confirmation
 from postprocess.confirmation import SICK_CASES, Suspect, confirmed
 from postprocess.errors import UsageError
-from postprocess.judgement import WORST_FIRST, Finished, verdicts
+from postprocess.judgement import FAILED_LAUNCH, Finished, verdicts
 from postprocess.launches import Outcome
 from postprocess.progress import Progress
 from postprocess.reference_book import ReferenceBook
@@ -167,7 +167,7 @@ def test_a_case_is_cleared_by_two_values_inside_and_by_nothing_else(votes: list[
     assert (suspect.verdict().verdict == Verdict.CLEARED) == cleared
 
 
-@pytest.mark.parametrize("verdict", [*WORST_FIRST, Verdict.NOT_COMPARABLE])
+@pytest.mark.parametrize("verdict", [*FAILED_LAUNCH, Verdict.NOT_COMPARABLE])
 def test_what_is_worse_than_slow_in_one_fresh_launch_is_the_verdict(verdict: Verdict):
     suspect = Suspect(CaseResult(case(), Verdict.REGRESSED, "slow", value=1.0))
     suspect.hear(CaseResult(case(), Verdict.PASS, value=0.5))

@@ -28,7 +28,7 @@ from postprocess.benchmarks import Benchmark
 from postprocess.command_line import build_parser
 from postprocess.comparability import circumstances_of
 from postprocess.judgement import (
-    WORST_FIRST,
+    FAILED_LAUNCH,
     Finished,
     median_launch,
     rerun_command,
@@ -44,7 +44,7 @@ from postprocess.references import Reference
 from postprocess.store import read_sessions, write_session
 from postprocess.verdicts import CaseResult, Verdict, exit_status
 
-FAILURES = [Outcome(None, verdict, f"reason of {verdict}") for verdict in WORST_FIRST]
+FAILURES = [Outcome(None, verdict, f"reason of {verdict}") for verdict in FAILED_LAUNCH]
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +154,7 @@ def test_a_launch_that_failed_decides(well: Finished, tmp_path: Path, outcome, f
 @given(st.lists(st.sampled_from(FAILURES), min_size=1))
 def test_the_worst_of_several_failures_decides(outcomes: list[Outcome]):
     launches = [finished(Path(), outcome=each) for each in outcomes]
-    worst = min(outcomes, key=lambda each: WORST_FIRST.index(each.verdict))
+    worst = min(outcomes, key=lambda each: FAILED_LAUNCH.index(each.verdict))
     results = verdicts(launches, ReferenceBook(), "local")
     assert {(each.verdict, each.reason) for each in results} == {(worst.verdict, worst.reason)}
 
@@ -167,7 +167,7 @@ def test_a_failed_launch_touches_no_case_of_another(well: Finished):
     assert words(results).count("pass") == len(CASES)
 
 
-@pytest.mark.parametrize("verdict", sorted(set(Verdict) - {*WORST_FIRST, Verdict.SKIPPED}))
+@pytest.mark.parametrize("verdict", sorted(set(Verdict) - {*FAILED_LAUNCH, Verdict.SKIPPED}))
 def test_an_outcome_of_an_unforeseen_kind_is_never_a_pass(well: Finished, verdict: Verdict):
     odd = finished(Path(), outcome=Outcome(None, verdict, "?"))
     assert set(words(verdicts([odd], ReferenceBook(), "local"))) == {"incomplete"}
