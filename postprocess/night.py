@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from functools import partial
 
 from postprocess import alarms, expected
@@ -91,7 +90,7 @@ def excused(
     whole: bool,
 ) -> list[CaseResult]:
     """The results, with what fails as a reviewed file expects; what is wrong with that file is noted."""
-    today = datetime.now(timezone.utc).date()
+    today = expected.utc_today()
     for line in expected.notes(results, known, today, whole):
         desk.progress.note(line)
     return expected.applied(results, known, today)

@@ -69,12 +69,7 @@ def lint_expected(path: Path) -> list[str]:
     for file in sorted(path.parent.glob("*/*.tsv")):
         if not references.lint(file):
             cases += references.load(file, path.parent.name, file.parent.name, file.stem)
-    return expected.lint(path, today().date(), cases or None)
-
-
-def today() -> datetime:
-    """The moment now."""
-    return datetime.now(timezone.utc)
+    return expected.lint(path, expected.utc_today(), cases or None)
 
 
 def implausible(known: Mapping[Case, Reference]) -> Iterator[tuple[Case, str]]:
@@ -163,7 +158,7 @@ def unlikely(known: Mapping[Case, Reference], origin: Mapping[str, Any]) -> Iter
 def _times(told: Mapping[str, Any]) -> Iterator[str]:
     """Dates in the future, or before the session that they are of; sessions that are there twice."""
     made = _moment(told["date_utc"], provenance.DATE_FORMAT)
-    if made and made > today() + AHEAD:
+    if made and made > datetime.now(timezone.utc) + AHEAD:
         yield f"date_utc: {told['date_utc']} is in the future; correct it"
     for name, number in Counter(told["sessions"]).items():
         began = _moment(name.partition("-")[0], "%Y%m%dT%H%M%SZ")

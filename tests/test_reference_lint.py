@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -100,7 +100,7 @@ def changed(path: Path, **told) -> list[str]:
 
 
 def later(**delta: float) -> str:
-    return (reference_lint.today() + timedelta(**delta)).strftime(provenance.DATE_FORMAT)
+    return (datetime.now(timezone.utc) + timedelta(**delta)).strftime(provenance.DATE_FORMAT)
 
 
 STRANGE = {"session": "x", "ended_utc": "2026-11-21T09:00:00Z", "hosts": ["n1"]}
