@@ -17,7 +17,7 @@ from scipy.stats import binomtest
 from postprocess import provenance
 from postprocess.cases import Case
 from postprocess.comparability import library_identity
-from postprocess.disturbance import SHORT, span
+from postprocess.disturbance import minutes_together
 from postprocess.formats import plural
 from postprocess.provenance import DATE_FORMAT
 from postprocess.references import Reference
@@ -102,7 +102,7 @@ def findings(
         found += too_old(group, days, now)
         found += changed_machine(group, machine)
         found += changed_since(group, nights)
-        found += one_moment(group)
+        found += of_one_moment(group)
     found += one_sided(place, known, nights)
     return sorted(found, key=lambda each: (not each.stale, each.program, each.what, each.text))
 
@@ -161,14 +161,10 @@ def same(fact: str, one: str, other: str) -> bool:
     return one == other
 
 
-def one_moment(group: Group) -> Iterator[Finding]:
+def of_one_moment(group: Group) -> Iterator[Finding]:
     """Whether all launches of a calibration are of one day."""
     launches = [each for some in group.told.get(provenance.SERIES, ()) for each in some["launches"]]
-    if len(launches) < 2:
-        return
-    lasted = span([each["ended_utc"] for each in launches])
-    if lasted < SHORT:
-        minutes = max(round(lasted.total_seconds() / 60), 1)
+    if minutes := minutes_together([each["ended_utc"] for each in launches]):
         text = f"all launches within {minutes} min: they know nothing of other days"
         yield group.finding("one moment", False, text)
 

@@ -56,16 +56,14 @@ def two_modes(values: Sequence[float]) -> float:
 
 def one_moment(sample: Sample) -> list[str]:
     """That all launches are of one day, if they are."""
-    lasted = span([each.ended_utc for each in sample.launches])
-    if len(sample.launches) < 2 or lasted >= SHORT:
-        return []
-    minutes = max(round(lasted.total_seconds() / 60), 1)
-    return [
-        f"all {len(sample.launches)} launches within {minutes} min: knows nothing of other days"
-    ]
+    minutes = minutes_together([each.ended_utc for each in sample.launches])
+    told = f"all {len(sample.launches)} launches within {minutes} min: knows nothing of other days"
+    return [told] if minutes else []
 
 
-def span(moments: Sequence[str]) -> timedelta:
-    """Time from the first to the last of some moments."""
+def minutes_together(moments: Sequence[str]) -> int:
+    """In how many minutes several launches ended, if all are of one day; else 0."""
     parsed = [datetime.strptime(each, DATE_FORMAT) for each in moments]
-    return max(parsed) - min(parsed)
+    if len(parsed) < 2 or (lasted := max(parsed) - min(parsed)) >= SHORT:
+        return 0
+    return max(round(lasted.total_seconds() / 60), 1)

@@ -23,10 +23,10 @@ from postprocess.moderation import with_priors
 from postprocess.reference_book import read_origin
 from postprocess.references import ENOUGH_LAUNCHES, Reference
 from postprocess.references_update import origin_of, rows_of
+from postprocess.sharpening import TARGET
 
 NEW, MOVED, SAME, UNMEASURED, VANISHES = "new", "moved", "same", "not measured", "vanishes"
 ABSORBS = "absorbs a slowdown"
-TARGET = 0.10  #: a slowdown that a reference should show
 
 
 @dataclass(frozen=True)
