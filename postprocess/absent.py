@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from postprocess import references
+from postprocess.case_places import ReferencePlace
 from postprocess.measure import places
 from postprocess.plan import PlannedLaunch, planned_cases
 from postprocess.reference_book import ReferenceBook
@@ -39,9 +40,8 @@ def absent(roots: Sequence[Path], planned: Sequence[PlannedLaunch]) -> list[Case
     fix = "bring it back, or remove the file if it is gone for good"
     results = []
     for path in unused_files(roots, planned):
-        system, partition, environment = path.parent.parent.name, path.parent.name, path.stem
-        reason = f"{environment} is not on this machine now, and has references in {path}: {fix}"
-        known = references.load(path, system, partition, environment)
+        reason = f"{path.stem} is not on this machine now, and has references in {path}: {fix}"
+        known = references.load(path, *ReferencePlace.of_file(path))
         results += [lost(reference, reason) for _, reference in sorted(known.items())]
     return results
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from postprocess.case_places import ReferencePlace
 from postprocess.cases import Case
-from postprocess.ledger import Place, Taken
+from postprocess.ledger import Taken
 
 
 @dataclass(frozen=True)
@@ -39,16 +40,16 @@ class Sample:
 class Passed:
     """Launches that do not count, and the facts in which they differ from those that do."""
 
-    place: Place
+    place: ReferencePlace
     program: str
     launches: int
     differing: str
 
 
-def by_program(launches: Iterable[Taken]) -> list[tuple[Place, str, list[Taken]]]:
+def by_program(launches: Iterable[Taken]) -> list[tuple[ReferencePlace, str, list[Taken]]]:
     """Launches of each place and program, the earliest first."""
 
-    def which(each: Taken) -> tuple[Place, str]:
+    def which(each: Taken) -> tuple[ReferencePlace, str]:
         return each.place, each.program
 
     ordered = sorted(launches, key=lambda each: (*which(each), each.ended_utc, each.session))
@@ -64,7 +65,7 @@ def current(launches: Iterable[Taken]) -> list[Taken]:
 
 def passed(launches: Iterable[Taken]) -> list[Passed]:
     """The launches that do not count, grouped by what they differ in."""
-    found: Counter[tuple[Place, str, str]] = Counter()
+    found: Counter[tuple[ReferencePlace, str, str]] = Counter()
     for place, program, some in by_program(launches):
         for each in some:
             if what := apart(each, plain(some)):

@@ -11,8 +11,8 @@ import polars as pl
 
 from postprocess.accumulation import Sample
 from postprocess.calibration import calibrate
+from postprocess.case_places import ReferencePlace
 from postprocess.cases import Case
-from postprocess.ledger import place_of
 from postprocess.moderation import with_priors
 from postprocess.progress import Progress
 from postprocess.references import Reference
@@ -23,7 +23,7 @@ LEAST_LAUNCHES = 5  #: of a case; fewer say next to nothing of how launches diff
 MOST_RESAMPLED = 10  #: launches of a case; more would change nothing that is shown
 SEED = 20131  #: the same calibrations give the same answer
 COLUMNS = ("session", "key", "value", "t_max", "late", "dropped")
-Taken = tuple[str, str, float]  #: session, key of the case and headline: one launch of one case
+Headline = tuple[str, str, float]  #: session, key of the case and value: one launch of one case
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,10 @@ def known_of(
 def references_of(samples: Mapping[Case, Sample]) -> dict[Case, Reference]:
     """What calibrations make of these cases, each with what its kin of the same file say."""
     found: dict[Case, Reference] = {}
-    for place in sorted({place_of(case) for case in samples}):
-        own = {case: each.values for case, each in samples.items() if place_of(case) == place}
+    for place in sorted({ReferencePlace.of(case) for case in samples}):
+        own = {
+            case: each.values for case, each in samples.items() if ReferencePlace.of(case) == place
+        }
         found |= with_priors({each.case: each for each in calibrate(own)})
     return found
 
@@ -83,7 +85,7 @@ def resampled(
     return found
 
 
-def trials_of(path: Path, wanted: set[Taken]) -> Iterator[tuple[str, np.ndarray]]:
+def trials_of(path: Path, wanted: set[Headline]) -> Iterator[tuple[str, np.ndarray]]:
     """The trials that count, of the wanted launches of a session; of a session that was cut off there are none.
 
     :raises UsageError: if the file is damaged

@@ -51,7 +51,9 @@ def calibration(work: WorkDirectory, request: Request, progress: Progress, deman
 def taken_alike(work: Path, selection: Selection) -> list[Taken]:
     """The launches of the ledger that had the same options by hand; as a rule none."""
     asked = ledger.Opened("", selection.set_env, selection.oversubscribe)
-    return [each for each in ledger.read(work) if each.by_hand == asked.by_hand(each.place[2])]
+    return [
+        each for each in ledger.read(work) if each.by_hand == asked.by_hand(each.place.environment)
+    ]
 
 
 def calibrate_unknown(

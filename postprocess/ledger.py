@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from postprocess import atomic, strict_json
+from postprocess.case_places import ReferencePlace
 from postprocess.cases import Case
 from postprocess.comparability import circumstances_of
 from postprocess.errors import UsageError
@@ -31,7 +32,6 @@ SCHEMA = 1
 #: Facts that are told and not compared. What they stand for is, without its paths, among the circumstances.
 ONCE = ("mpi_library", "spec")
 OPENED = "calibration.json"  #: in the directory of a session that calibrates, from its beginning
-Place = tuple[str, str, str]  #: system, partition and environment: what one reference file is about
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Taken:
     ended_utc: str
     hosts: tuple[str, ...]
     machine: Mapping[str, Any]  #: from which it was started
-    place: Place
+    place: ReferencePlace
     program: str
     exact: bool
     facts: Mapping[str, Any]  #: what it ran: library, version, spec, method and so on
@@ -87,11 +87,6 @@ def folder(work: Path) -> Path:
     return work / "calibrations"
 
 
-def place_of(case: Case) -> Place:
-    """System, partition and environment of a case."""
-    return case.system, case.partition, case.environment
-
-
 def open_calibration(
     directory: Path, set_env: Mapping[str, Mapping[str, str]], oversubscribe: bool, afresh: bool
 ) -> Opened:
@@ -118,7 +113,7 @@ def entry(opened: Opened, directory: Path, finished: Finished, machine: Mapping[
         ended_utc=ended(launch, directory),
         hosts=finished.hosts,
         machine={"simulated": run["mpi_library"]} if launch.exact else machine,
-        place=place_of(launch.cases[0]),
+        place=ReferencePlace.of(launch.cases[0]),
         program=launch.program,
         exact=launch.exact,
         facts={
@@ -229,7 +224,9 @@ def from_stored(told: Entry) -> Taken:
         raise ValueError("units: are not of the same cases as values")
     cases = [Case.from_key(key) for key in values]
     place = tuple(told.get("place", list))
-    if any(place_of(case) != place or case.program != told.text("program") for case in cases):
+    if any(
+        ReferencePlace.of(case) != place or case.program != told.text("program") for case in cases
+    ):
         raise ValueError("values: are of cases of another place or program")
     datetime.strptime(told.text("ended_utc"), DATE_FORMAT)
     look_at_facts(told)
@@ -239,7 +236,7 @@ def from_stored(told: Entry) -> Taken:
         ended_utc=told.text("ended_utc"),
         hosts=tuple(told.get("hosts", list)),
         machine=told.get("machine", dict),
-        place=place,
+        place=ReferencePlace(*place),
         program=told.text("program"),
         exact=told.flag("exact"),
         facts=told.get("facts", dict),

@@ -16,9 +16,9 @@ from typing import Any
 from postprocess import provenance, references, units
 from postprocess.accumulation import Sample, different
 from postprocess.bands import band, least_of, slow_distance
+from postprocess.case_places import ReferencePlace
 from postprocess.cases import Case
 from postprocess.disturbance import disturbed, one_moment
-from postprocess.ledger import Place
 from postprocess.moderation import with_priors
 from postprocess.reference_book import read_origin
 from postprocess.references import ENOUGH_LAUNCHES, Reference
@@ -81,7 +81,7 @@ class Change:
 class Proposal:
     """The proposed file of one place, and what it changes."""
 
-    place: Place
+    place: ReferencePlace
     stored: Path | None
     changes: tuple[Change, ...]  #: the worst first
     rows: Mapping[Case, Reference]
@@ -103,7 +103,9 @@ class Proposal:
         return "".join(lines)
 
 
-def propose(place: Place, measured: Mapping[Case, Sample], stored: Path | None) -> Proposal:
+def propose(
+    place: ReferencePlace, measured: Mapping[Case, Sample], stored: Path | None
+) -> Proposal:
     """What the launches of one place make of its references.
 
     :param stored: the reviewed file, if there is one

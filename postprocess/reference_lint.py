@@ -16,6 +16,7 @@ from typing import Any
 
 from postprocess import expected, provenance, references
 from postprocess.calibration import calibrate
+from postprocess.case_places import ReferencePlace
 from postprocess.cases import Case
 from postprocess.formats import quantity
 from postprocess.reference_book import read_origin
@@ -40,8 +41,7 @@ def lint(path: Path) -> list[str]:
     faults = references.lint(path)
     if faults:
         return faults
-    system, partition = path.parent.parent.name, path.parent.name
-    known = references.load(path, system, partition, path.stem)
+    known = references.load(path, *ReferencePlace.of_file(path))
     origin = read_origin(path)
     rows = {case: number for number, case in enumerate(known, 2)}
     found = [f"{path}: row {rows[case]}: {text}" for case, text in implausible(known)]
@@ -68,7 +68,7 @@ def lint_expected(path: Path) -> list[str]:
     cases = []
     for file in sorted(path.parent.glob("*/*.tsv")):
         if not references.lint(file):
-            cases += references.load(file, path.parent.name, file.parent.name, file.stem)
+            cases += references.load(file, *ReferencePlace.of_file(file))
     return expected.lint(path, expected.utc_today(), cases or None)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from postprocess import atomic, provenance, tsv
 from postprocess.benchmarks import LOOP, ROTATE
+from postprocess.case_places import ReferencePlace
 from postprocess.cases import Case
 from postprocess.errors import UsageError
 from postprocess.record_schema import CACHES, SYNCHRONISERS
@@ -110,7 +111,7 @@ def load(path: Path, system: str, partition: str, environment: str) -> dict[Case
 
 def lint(path: Path) -> list[str]:
     """Every fault of a reference file, one line each; its path tells what it is about."""
-    return _examine(path, path.parent.parent.name, path.parent.name, path.stem)[1]
+    return _examine(path, *ReferencePlace.of_file(path))[1]
 
 
 def lint_root(root: Path) -> list[str]:
@@ -142,10 +143,10 @@ def write(path: Path, references: Iterable[Reference], origin: Mapping[str, Any]
     """
     ordered = sorted(references, key=lambda reference: reference.case)
     text = "".join(f"{line}\n" for line in (HEADER, *map(_line, ordered)))
-    places = {(r.case.system, r.case.partition, r.case.environment) for r in ordered}
+    places = {ReferencePlace.of(reference.case) for reference in ordered}
     if len(places) > 1:
         raise ReferenceError(f"{path}: the cases are of {len(places)} environments; write one each")
-    place = next(iter(places), ("", "", ""))
+    place = next(iter(places), ReferencePlace("", "", ""))
     _, problems = _parse(str(path), text, *place)
     faults = provenance.faults(origin, [reference.case for reference in ordered])
     problems += [f"{provenance.beside(path)}: {fault}" for fault in faults]

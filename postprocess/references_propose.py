@@ -9,10 +9,10 @@ from pathlib import Path
 
 from postprocess import atomic, ledger, proposal_text, references
 from postprocess.accumulation import Sample, passed, samples
+from postprocess.case_places import ReferencePlace
 from postprocess.cases import Case
 from postprocess.errors import UsageError
 from postprocess.interrupted import gather
-from postprocess.ledger import Place, place_of
 from postprocess.progress import Progress
 from postprocess.proposal import Proposal, propose
 from postprocess.references_update import among
@@ -67,7 +67,7 @@ def propose_all(
 
 def proposals_of(measured: Mapping[Case, Sample], reviewed: Path) -> list[Proposal]:
     """One proposal for each place that was calibrated."""
-    places: list[Place] = sorted({place_of(case) for case in measured})
+    places = sorted({ReferencePlace.of(case) for case in measured})
     return [
         propose(place, among(measured, place), references.find([reviewed], *place))
         for place in places

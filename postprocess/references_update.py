@@ -18,11 +18,12 @@ from postprocess.accumulation import (
     samples,
 )
 from postprocess.calibration import calibrate, calibrate_exactly
+from postprocess.case_places import ReferencePlace
 from postprocess.cases import Case
 from postprocess.comparability import joint
 from postprocess.errors import UsageError
 from postprocess.formats import plural
-from postprocess.ledger import Place, Taken, place_of
+from postprocess.ledger import Taken
 from postprocess.reference_book import read_origin
 from postprocess.references import ENOUGH_LAUNCHES, Reference
 from site_configs.by_hand import includes
@@ -39,7 +40,7 @@ def refuse_mixed(launches: Sequence[Taken]) -> None:
         for each in some:
             if mixed := differing(some[0], each) or bound_otherwise(each, some):
                 fix = "calibrate nodes of one kind at a time"
-                raise UsageError(f"{place[2]}: launches differ in {mixed}; {fix}")
+                raise UsageError(f"{place.environment}: launches differ in {mixed}; {fix}")
 
 
 def silent(line: str) -> None:
@@ -65,17 +66,17 @@ def update(
     chosen = {case: each for case, each in measured.items() if cases is None or case in cases}
     left_out = why_left_out(launches)
     paths = []
-    for place in sorted({place_of(case) for case in chosen}):
+    for place in sorted({ReferencePlace.of(case) for case in chosen}):
         path, staying = write_place(root, place, among(chosen, place), only_new)
         paths.append(path)
         for program, why in sorted(staying.items()):
-            say(f"{place[2]}, {program}: {left_out.get((place, program), '')}{why}")
+            say(f"{place.environment}, {program}: {left_out.get((place, program), '')}{why}")
     return paths
 
 
-def why_left_out(launches: Iterable[Taken]) -> dict[tuple[Place, str], str]:
+def why_left_out(launches: Iterable[Taken]) -> dict[tuple[ReferencePlace, str], str]:
     """Of each place and program how many launches do not count, and why; ``; `` follows each."""
-    found: dict[tuple[Place, str], str] = {}
+    found: dict[tuple[ReferencePlace, str], str] = {}
     for each in passed(launches):
         key = each.place, each.program
         count = plural(each.launches, "earlier launch", "es")
@@ -83,13 +84,13 @@ def why_left_out(launches: Iterable[Taken]) -> dict[tuple[Place, str], str]:
     return found
 
 
-def among(measured: Mapping[Case, Sample], place: Place) -> dict[Case, Sample]:
+def among(measured: Mapping[Case, Sample], place: ReferencePlace) -> dict[Case, Sample]:
     """The cases of one place."""
-    return {case: each for case, each in measured.items() if place_of(case) == place}
+    return {case: each for case, each in measured.items() if ReferencePlace.of(case) == place}
 
 
 def write_place(
-    root: Path, place: Place, measured: dict[Case, Sample], only_new: bool
+    root: Path, place: ReferencePlace, measured: dict[Case, Sample], only_new: bool
 ) -> tuple[Path, dict[str, str]]:
     """Write one reference file: new rows in the place of old ones, or beside them.
 

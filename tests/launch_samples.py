@@ -11,6 +11,7 @@ import record_samples
 
 from postprocess import references
 from postprocess.bands import band
+from postprocess.case_places import ReferencePlace
 from postprocess.cases import Case
 from postprocess.comparability import circumstances_of
 from postprocess.judgement import Finished
@@ -22,7 +23,7 @@ from postprocess.references import Reference
 from postprocess.reframe_report import Entry
 
 LIBRARY = "MPICH Version: 5.0.2"
-PLACE = ("local", "cpu", "mpich-5_0_2")
+PLACE = ReferencePlace("local", "cpu", "mpich-5_0_2")
 SIZES = (("bcast", 8, 0), ("bcast", 1_000_000, 0), ("pingpong", 8, 1), ("barrier", 0, 0))
 
 
