@@ -6,17 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from postprocess.case_places import LaunchPlace
 from postprocess.errors import UsageError
 from postprocess.formats import duration, plural
-from postprocess.launch_costs import cost_of, passes, where
+from postprocess.launch_costs import WholeLaunch, cost_of, where, whole_launches
 from postprocess.listing import estimate, jobs
 from postprocess.plan import PlannedLaunch
 from postprocess.progress import Progress
 from postprocess.rounds import Demand
-from postprocess.trial_budget import Cost, Place, fitting
+from postprocess.trial_budget import Cost, fitting
 from postprocess.workdir import WorkDirectory
 
-Known = Mapping[tuple[Place, int], Cost]  #: by place and number of cases
+Costs = Mapping[tuple[LaunchPlace, int], Cost]  #: by place and number of cases
 
 
 def affordable(
@@ -40,7 +41,7 @@ def affordable(
     return replace(demand, launches=launches, seconds=None)
 
 
-def once_through(planned: Sequence[PlannedLaunch], known: Known) -> tuple[float, bool]:
+def once_through(planned: Sequence[PlannedLaunch], known: Costs) -> tuple[float, bool]:
     """Seconds of one launch of all of a plan with its trials; and whether all of it was measured before."""
     total, sure = 0.0, True
     some = sorted((each for each in planned if each.cases), key=where)
@@ -55,10 +56,10 @@ def once_through(planned: Sequence[PlannedLaunch], known: Known) -> tuple[float,
     return total, sure
 
 
-def known_costs(work: WorkDirectory) -> Known:
+def known_costs(work: WorkDirectory) -> Costs:
     """What launches took in all sessions that are still there."""
-    found: dict[tuple[Place, int], list] = {}
+    found: dict[tuple[LaunchPlace, int], list[WholeLaunch]] = {}
     for session in sorted(path.parent for path in work.sessions.glob("*/summary.json")):
-        for each in passes(session):
+        for each in whole_launches(session):
             found.setdefault((each.place, each.cases), []).append(each)
     return {key: cost_of(some) for key, some in found.items()}

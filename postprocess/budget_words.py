@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from postprocess.case_places import LaunchPlace
 from postprocess.formats import DASH, duration, percent, plural
 from postprocess.grid import program_order
 from postprocess.misses import SIZES
 from postprocess.moderation import kin
 from postprocess.references import ENOUGH_LAUNCHES
 from postprocess.statistics import PAPERS
-from postprocess.trial_budget import Cost, Known, Place, Spending, median_trials
+from postprocess.trial_budget import Cost, Known, Spending, median_trials
 
 HEAD = (
     *("program", "environment", "what", "cases"),
@@ -62,7 +63,7 @@ class Advice:
     other: Spending | None  #: None for a program without trials
 
 
-def rows(known: Sequence[Known], costs: Mapping[Place, Cost]) -> list[Row]:
+def rows(known: Sequence[Known], costs: Mapping[LaunchPlace, Cost]) -> list[Row]:
     """A row for each program and environment, then its layouts and its classes of sizes if they are several."""
     found = []
     for program in sorted({each.case.program for each in known}, key=program_order):
@@ -77,14 +78,14 @@ def rows(known: Sequence[Known], costs: Mapping[Place, Cost]) -> list[Row]:
     return found
 
 
-def parts(some: Sequence[Known], costs: Mapping[Place, Cost]) -> list[Row]:
+def parts(some: Sequence[Known], costs: Mapping[LaunchPlace, Cost]) -> list[Row]:
     """The rows of one program and environment."""
     places = sorted({each.place for each in some})
     found = [row(ALL, some, costs, together([costs[place] for place in places]))]
     if len(places) > 1:
         found += [
             row(
-                f"{place[0]} {place[3]}x{place[4]}",
+                f"{place.partition} {place.processes}x{place.per_node}",
                 [e for e in some if e.place == place],
                 costs,
                 costs[place],
@@ -105,7 +106,9 @@ def together(some: Sequence[Cost]) -> Cost:
     return Cost(sum(each.start for each in some), sum(each.trial for each in some))
 
 
-def row(what: str, some: Sequence[Known], costs: Mapping[Place, Cost], cost: Cost | None) -> Row:
+def row(
+    what: str, some: Sequence[Known], costs: Mapping[LaunchPlace, Cost], cost: Cost | None
+) -> Row:
     """Of these cases, all of one program and environment."""
     case = some[0].case
     between, trial = (

@@ -13,38 +13,40 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from postprocess.case_places import LaunchPlace
 from postprocess.errors import UsageError
+from postprocess.launch_times import TimedJob, timed_jobs
 from postprocess.plan import PlannedLaunch, read_plan
-from postprocess.summaries import Launch, load_summary
-from postprocess.trial_budget import Cost, Place
+from postprocess.summaries import load_summary
+from postprocess.trial_budget import Cost
 
 TAIL = 65536  #: bytes at the end of a file of records, in which its end record is
 
 
 @dataclass(frozen=True)
-class Pass:
-    """One launch of all cases of a place."""
+class WholeLaunch:
+    """One launch of all cases of a place, and what it took."""
 
-    place: Place
+    place: LaunchPlace
     cases: int
     seconds: float  #: of its jobs
     inside: float = 0.0  #: of that, mpicost's own time
     trials: int = 0  #: of each case
 
 
-def costs_of(sessions: Iterable[Path]) -> dict[Place, Cost]:
+def costs_of(sessions: Iterable[Path]) -> dict[LaunchPlace, Cost]:
     """The cost of a launch by place: the median of those that measured most cases there.
 
     A session without summary, plan or records tells nothing.
     """
-    found: dict[Place, list[Pass]] = {}
+    found: dict[LaunchPlace, list[WholeLaunch]] = {}
     for session in sessions:
-        for each in passes(session):
+        for each in whole_launches(session):
             found.setdefault(each.place, []).append(each)
     return {place: cost_of(some) for place, some in found.items()}
 
 
-def cost_of(some: Iterable[Pass]) -> Cost:
+def cost_of(some: Iterable[WholeLaunch]) -> Cost:
     """What launches of one place cost: the median of those that measured most cases."""
     known = list(some)
     most = max(each.cases for each in known)
@@ -53,39 +55,30 @@ def cost_of(some: Iterable[Pass]) -> Cost:
     return Cost(start, median(each.inside / each.trials if each.trials else 0.0 for each in whole))
 
 
-def passes(session: Path) -> Iterator[Pass]:
+def whole_launches(session: Path) -> Iterator[WholeLaunch]:
     """The launches of a session that all ended well, of each place."""
     try:
         launches = load_summary(session / "summary.json").launches
         planned = read_plan(session)
     except UsageError:
         return
-    for (place, number), some in by_place(launches).items():
-        if any(each.outcome != "ok" or not each.seconds for each in some):
+    found: dict[tuple[LaunchPlace, int], list[TimedJob]] = {}
+    for job in timed_jobs(launches):
+        found.setdefault((job.place, job.number), []).append(job)
+    for (place, number), jobs in found.items():
+        if not all(job.ended_well and job.seconds for job in jobs):
             continue
-        jobs = {each.directory: each.seconds for each in some}
-        cases, seconds = sum(each.cases for each in some), sum(jobs.values())
+        cases, seconds = sum(job.cases for job in jobs), sum(job.seconds for job in jobs)
         own = [each for each in planned if each.cases and where(each) == (place, number)]
-        if place[2] != "mpicost":
-            yield Pass(place, cases, seconds)
+        if place.program != "mpicost":
+            yield WholeLaunch(place, cases, seconds)
         elif (told := inside(session, own)) is not None:
-            yield Pass(place, cases, seconds, *told)
+            yield WholeLaunch(place, cases, seconds, *told)
 
 
-def by_place(launches: Iterable[Launch]) -> dict[tuple[Place, int], list[Launch]]:
-    """Launches with cases by place and number. The starts of a job share its directory and its time."""
-    found: dict[tuple[Place, int], list[Launch]] = {}
-    for each in launches:
-        place = each.partition, each.environment, each.program, each.processes, each.per_node
-        if each.cases:
-            found.setdefault((place, each.launch), []).append(each)
-    return found
-
-
-def where(launch: PlannedLaunch) -> tuple[Place, int]:
+def where(launch: PlannedLaunch) -> tuple[LaunchPlace, int]:
     """Place and number of a planned launch."""
-    shape = launch.processes, launch.per_node
-    return (launch.partition, launch.environment, launch.program, *shape), launch.number
+    return LaunchPlace.of_launch(launch), launch.number
 
 
 def inside(session: Path, planned: list[PlannedLaunch]) -> tuple[float, int] | None:

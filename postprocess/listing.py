@@ -6,15 +6,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from postprocess.case_places import LaunchPlace
 from postprocess.desk import Request, open_desk
 from postprocess.errors import UsageError
 from postprocess.formats import duration, plural, size
 from postprocess.grid import program_order
+from postprocess.launch_times import timed_jobs
 from postprocess.measure import look_at_plan
 from postprocess.plan import PlannedLaunch
 from postprocess.programs import PROGRAMS
 from postprocess.progress import Progress
-from postprocess.summaries import Launch, SessionSummary, load_summary
+from postprocess.summaries import load_summary
 from postprocess.workdir import WorkDirectory
 
 #: Seconds of a trial where nothing is known: mostly the flushing of a large cache.
@@ -24,8 +26,8 @@ ROUGH_START = 1.0  #: seconds to start a launch
 LEAST_WIDTH = 16  #: of the column of routines
 MOST_SIZES = 8  #: of a routine that are named one by one
 
-#: What decides how long a job takes: partition, environment, program, processes, per node, number of cases.
-Key = tuple[str, str, str, int, int, int]
+#: What decides how long a job takes: where it is, and its number of cases.
+Key = tuple[LaunchPlace, int]
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,7 @@ class Job:
     @property
     def key(self) -> Key:
         """What decides how long it takes."""
-        first = self.launches[0]
-        place = (first.partition, first.environment, first.program)
-        return (*place, first.processes, first.per_node, self.cases)
+        return LaunchPlace.of_launch(self.launches[0]), self.cases
 
 
 def jobs(planned: Sequence[PlannedLaunch]) -> list[Job]:
@@ -57,9 +57,8 @@ def jobs(planned: Sequence[PlannedLaunch]) -> list[Job]:
     found: dict[tuple[object, ...], list[PlannedLaunch]] = {}
     for launch in planned:
         if launch.cases:
-            place = (launch.test, launch.partition, launch.environment, launch.program)
-            layout = (launch.processes, launch.per_node, launch.number)
-            found.setdefault((*place, *layout), []).append(launch)
+            job = launch.test, LaunchPlace.of_launch(launch), launch.number
+            found.setdefault(job, []).append(launch)
     return [Job(tuple(launches)) for launches in found.values()]
 
 
@@ -164,22 +163,8 @@ def known_seconds(work: WorkDirectory) -> dict[Key, float]:
     known: dict[Key, float] = {}
     for path in sorted(work.sessions.glob("*/summary.json")):
         try:
-            known |= jobs_of(load_summary(path))
+            done = timed_jobs(load_summary(path).launches)
         except UsageError:
             continue  # of another version, or damaged: it tells nothing of the time
-    return known
-
-
-def jobs_of(summary: SessionSummary) -> dict[Key, float]:
-    """The wall times of the jobs of one summary that went well. The starts of a job have its directory."""
-    found: dict[tuple[str, str, str, str], list[Launch]] = {}
-    for launch in summary.launches:
-        place = (launch.directory, launch.partition, launch.environment, launch.program)
-        found.setdefault(place, []).append(launch)
-    known = {}
-    for (_, *place), starts in found.items():
-        if all(launch.outcome == "ok" for launch in starts):
-            layout = (starts[0].processes, starts[0].per_node)
-            cases = sum(launch.cases for launch in starts)
-            known[(*place, *layout, cases)] = max(launch.seconds for launch in starts)
+        known |= {(job.place, job.cases): job.seconds for job in done if job.ended_well}
     return known

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from postprocess.case_places import LaunchPlace
 from postprocess.formats import duration, plural, whole
 from postprocess.grid import program_order
+from postprocess.launch_times import timed_jobs
 from postprocess.moderation import SIZES, kin
 from postprocess.sharpening import PLANS, TARGET, Plan, cheapest, seen, seen_with
 from postprocess.summaries import Launch, SessionSummary
@@ -21,7 +23,6 @@ MOST_WORST = 15
 WORTH = (
     0.02  #: of the cases: a dearer plan that shows no more than so many further ones is not offered
 )
-Place = tuple[str, str, str, int, int]  #: program, partition, environment, processes, per node
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def misses(summary: SessionSummary) -> Misses | None:
     known = judged(summary.results)
     if not known:
         return None
-    seconds = pass_seconds(summary.launches)
+    seconds = seconds_by_place(summary.launches)
     return Misses(
         sight(known),
         tuple(rows(known, lambda each: (each.case.program, each.case.environment))),
@@ -141,30 +142,16 @@ def class_of(detectable: float | None) -> int:
     return int(np.searchsorted(BOUNDS, detectable))
 
 
-def pass_seconds(launches: Iterable[Launch]) -> dict[Place, float]:
-    """Seconds of one launch of everything at a place. The starts of one job each tell the time of the job."""
-    jobs: dict[tuple[Place, int], list[Launch]] = {}
-    for each in launches:
-        place = each.program, each.partition, each.environment, each.processes, each.per_node
-        jobs.setdefault((place, each.launch), []).append(each)
-    times: dict[Place, list[float]] = {}
-    for (place, _), some in jobs.items():
-        own = sum(each.seconds for each in some if not each.start)
-        times.setdefault(place, []).append(
-            own + max((each.seconds for each in some if each.start), default=0.0)
-        )
-    return {place: sum(each) / len(each) for place, each in times.items()}
+def seconds_by_place(launches: Iterable[Launch]) -> dict[LaunchPlace, float]:
+    """Seconds of one launch of everything at a place: the mean of those of a session."""
+    times: dict[LaunchPlace, dict[int, float]] = {}
+    for job in timed_jobs(launches):
+        whole = times.setdefault(job.place, {})
+        whole[job.number] = whole.get(job.number, 0.0) + job.seconds
+    return {place: sum(each.values()) / len(each) for place, each in times.items()}
 
 
-def place_of(result: CaseResult, seconds: dict[Place, float]) -> Place:
-    """Where a case ran, as the launches of its session name it."""
-    case = result.case
-    named = case.program, case.partition, case.environment, case.processes, case.per_node
-    full = case.program, f"{case.system}:{case.partition}", *named[2:]
-    return full if full in seconds else named
-
-
-def offers(results: Sequence[CaseResult], seconds: dict[Place, float]) -> list[Offer]:
+def offers(results: Sequence[CaseResult], seconds: dict[LaunchPlace, float]) -> list[Offer]:
     """What each plan brings: today's first, and then those that show clearly more than all before."""
     found = [Offer("as it is", len(seen(results)), 0, 0, 0.0, 0.0)]
     short = [each for each in results if class_of(each.detectable) > BOUNDS.index(TARGET)]
@@ -177,12 +164,12 @@ def offers(results: Sequence[CaseResult], seconds: dict[Place, float]) -> list[O
 
 
 def offer_of(
-    plan: Plan, today: int, helped: Sequence[CaseResult], seconds: dict[Place, float]
+    plan: Plan, today: int, helped: Sequence[CaseResult], seconds: dict[LaunchPlace, float]
 ) -> Offer:
     """What a plan costs at the places of those that it helps."""
-    launches: dict[Place, int] = {}
+    launches: dict[LaunchPlace, int] = {}
     for each in helped:
-        place = place_of(each, seconds)
+        place = LaunchPlace.of(each.case)
         launches[place] = max(launches.get(place, 0), plan.once(each.reference_launches))
     return Offer(
         described(plan),
@@ -216,14 +203,14 @@ def worst(results: Sequence[CaseResult]) -> list[CaseResult]:
     return sorted(short, key=sight)[:MOST_WORST]
 
 
-def helping(result: CaseResult, seconds: dict[Place, float]) -> str:
+def helping(result: CaseResult, seconds: dict[LaunchPlace, float]) -> str:
     """What would make a case see the target, and what it costs, in one line."""
     if _is_blind(result):
         return "calibrate it: a single launch says nothing of how launches differ"
     plan = cheapest(result)
     if plan is None:
         return f"no plan here shows {TARGET:.0%}: find what makes its launches differ"
-    once, each = plan.once(result.reference_launches), seconds.get(place_of(result, seconds), 0.0)
+    once, each = plan.once(result.reference_launches), seconds.get(LaunchPlace.of(result.case), 0.0)
     cost = f"{plural(once, 'launch', 'es')} once ({duration(once * each)})"
     if plan.nightly:
         more = f"{plan.nightly} more a night ({duration(plan.nightly * each)})"

@@ -11,6 +11,7 @@ from postprocess import ledger
 from postprocess.accumulation import Sample, samples
 from postprocess.budget_sources import LEAST_LAUNCHES, known_of
 from postprocess.budget_words import HEAD, Advice, Row, better, commands, lines, rows
+from postprocess.case_places import LaunchPlace
 from postprocess.cases import Case, named
 from postprocess.errors import UsageError
 from postprocess.formats import aligned, percent, plural
@@ -26,7 +27,6 @@ from postprocess.summary_file import write_summary
 from postprocess.trial_budget import (
     Cost,
     Known,
-    Place,
     median_trials,
     pass_seconds,
     reach,
@@ -137,7 +137,10 @@ def site_of(work: WorkDirectory, sessions: Sequence[str]) -> str:
 
 
 def advise(
-    own: Sequence[Known], costs: Mapping[Place, Cost], seconds: float | None, see: float | None
+    own: Sequence[Known],
+    costs: Mapping[LaunchPlace, Cost],
+    seconds: float | None,
+    see: float | None,
 ) -> Advice | None:
     """What to do for one program; None if no number of launches sees what is wanted."""
     has_trials = own[0].case.program == "mpicost"

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from postprocess.bands import band
+from postprocess.case_places import LaunchPlace
 from postprocess.cases import Case
 from postprocess.detectability import detectable
 from postprocess.measurement import Measurement
@@ -27,7 +28,6 @@ LEAST, MOST = 11, 1001  #: trials that are ever proposed: a filter of a tenth ne
 DROPPED = 1  #: trials of a launch that no statistic uses
 RESAMPLES = 200  #: of one launch: its variance is then known to a tenth
 MOST_LAUNCHES = 1000  #: that are looked at, when launches are sought that see enough
-Place = tuple[str, str, str, int, int]  #: partition, environment, program, processes, per node
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,9 @@ class Known:
     unit: str = SECONDS
 
     @property
-    def place(self) -> Place:
+    def place(self) -> LaunchPlace:
         """Where it is launched, together with all other cases there."""
-        case = self.case
-        partition = f"{case.system}:{case.partition}"
-        return partition, case.environment, case.program, case.processes, case.per_node
+        return LaunchPlace.of(self.case)
 
 
 @dataclass(frozen=True)
@@ -133,12 +131,12 @@ def best_trials(noise: Noise, cost: Cost) -> int:
     return round(min(max(ideal, LEAST), MOST))
 
 
-def median_trials(known: Sequence[Known], costs: Mapping[Place, Cost]) -> int:
+def median_trials(known: Sequence[Known], costs: Mapping[LaunchPlace, Cost]) -> int:
     """The median over cases of what is best for each."""
     return round(float(np.median([best_trials(each.noise, costs[each.place]) for each in known])))
 
 
-def pass_seconds(places: set[Place], costs: Mapping[Place, Cost], trials: int) -> float:
+def pass_seconds(places: set[LaunchPlace], costs: Mapping[LaunchPlace, Cost], trials: int) -> float:
     """Seconds of one launch of each place."""
     return sum(costs[place].seconds(trials) for place in sorted(places))
 
@@ -163,7 +161,7 @@ def median_sight(known: Sequence[Known], trials: int, launches: int) -> float | 
 
 
 def spend(
-    known: Sequence[Known], costs: Mapping[Place, Cost], trials: int, seconds: float
+    known: Sequence[Known], costs: Mapping[LaunchPlace, Cost], trials: int, seconds: float
 ) -> Spending:
     """The launches that fit into so many seconds, and what follows."""
     once = pass_seconds({each.place for each in known}, costs, trials)
@@ -177,7 +175,7 @@ def fitting(seconds: float, once: float) -> int:
 
 
 def reach(
-    known: Sequence[Known], costs: Mapping[Place, Cost], trials: int, target: float
+    known: Sequence[Known], costs: Mapping[LaunchPlace, Cost], trials: int, target: float
 ) -> Spending | None:
     """The fewest launches with which half of the cases see ``target``; None if ``MOST_LAUNCHES`` do not."""
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import record_samples
 from launch_samples import CASES, leave, planned
 
+from postprocess.case_places import LaunchPlace
 from tests import report_samples
 
-PLACE = ("local:cpu", "mpich-5_0_2", "mpicost", 2, 2)
+PLACE = LaunchPlace.of(CASES[0])
 SECONDS, ELAPSED = 30.6, 10.2  #: of a job, and of that in mpicost: 0.2 s a trial of 51
 
 

@@ -270,7 +270,7 @@ def _launch(
         "start": start,
         "cases": cases,
         "environment": environment,
-        "partition": "cpu",
+        "partition": "local:cpu",
         "processes": p,
         "per_node": per_node,
         "launch": 1,

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from postprocess import listing
 from postprocess.benchmarks import Benchmark
+from postprocess.case_places import LaunchPlace
 from postprocess.desk import Desk, Request
 from postprocess.judgement import verdicts
 from postprocess.listing import (
@@ -70,7 +71,7 @@ def test_what_took_so_long_before_is_expected_to_again(work: WorkDirectory):
     session(work, "20261121T090000Z-1", 30.0)
     session(work, "20261121T100000Z-1", 12.0)
     known = known_seconds(work)
-    assert known == {("local:cpu", "mpich-5_0_2", "mpicost", 2, 2, len(CASES)): 12.0}
+    assert known == {(LaunchPlace.of(CASES[0]), len(CASES)): 12.0}
     assert estimate(job(), known) == 12.0
 
 
@@ -131,7 +132,7 @@ def test_the_starts_of_a_job_are_one_job_and_take_its_time_once(work: WorkDirect
     plan = [planned(), benchmark("bw"), benchmark("latency"), benchmark("bw", number=2)]
     assert [len(each.launches) for each in jobs(plan)] == [1, 2, 1]
     together = jobs(plan)[1]
-    assert together.key == ("local:cpu", "mpich-5_0_2", "osu", 2, 2, 40)
+    assert together.key == (("local:cpu", "mpich-5_0_2", "osu", 2, 2), 40)
     assert estimate(together, {}) == pytest.approx(2 * ROUGH_START + 40 * ROUGH_SIZE)
     path = session(work, "20261121T090000Z-1", 30.0)
     data = json.loads(path.read_text())

@@ -12,10 +12,20 @@ from hypothesis import strategies as st
 
 from postprocess import misses as view
 from postprocess import report, tables
+from postprocess.case_places import LaunchPlace
 from postprocess.cases import Case
 from postprocess.judge import judge
 from postprocess.measurement import Measurement
-from postprocess.misses import CLASSES, class_of, judged, misses, offers, pass_seconds, row, sight
+from postprocess.misses import (
+    CLASSES,
+    class_of,
+    judged,
+    misses,
+    offers,
+    row,
+    seconds_by_place,
+    sight,
+)
 from postprocess.references import Prior, Reference
 from postprocess.sharpening import PLANS, TARGET, Plan, cheapest, month, seen_with, steadiness
 from postprocess.summaries import Launch, parse_summary
@@ -25,7 +35,7 @@ from tests import report_samples as samples
 
 CASE = Case("local", "cpu", "mpich-5.0.2", "mpicost", "bcast", 0, "flush", "window", 2, 2, 8)
 TODAY = Plan(1, 1)  #: no further launch
-SECONDS_OF = {("mpicost", "cpu", "mpich-5.0.2", 2, 2): 10.0}
+SECONDS_OF = {LaunchPlace.of(CASE): 10.0}
 
 
 def result(size: int = 8, unit: str = SECONDS, resolution: float = 0.0, **more) -> CaseResult:
@@ -123,17 +133,18 @@ def test_only_what_was_held_against_something_is_counted():
     )
 
 
-def launch(number: int, seconds: float, start: str = "", program: str = "osu") -> Launch:
-    rest = (program, start, 3, "mpich", "local:cpu", 2, 2)
-    return Launch(*rest, number, seconds, "ok", "", "")
+def launch(number: int, seconds: float, start: str = "", directory: str = "stage") -> Launch:
+    rest = ("osu", start, 3, "mpich", "local:cpu", 2, 2)
+    return Launch(*rest, number, seconds, "ok", "", directory)
 
 
 def test_the_time_of_a_job_is_counted_once():
     """Every start of a job tells the seconds of the whole job."""
-    place = ("osu", "local:cpu", "mpich", 2, 2)
+    place = LaunchPlace("local:cpu", "mpich", "osu", 2, 2)
     starts = [launch(n, 10.0 * n, start) for n in (1, 2) for start in ("a", "b", "c")]
-    assert pass_seconds(starts) == {place: 15.0}
-    assert pass_seconds([launch(1, 4.0), launch(1, 5.0), launch(2, 9.0)]) == {place: 9.0}
+    assert seconds_by_place(starts) == {place: 15.0}
+    two_jobs = [launch(1, 4.0, directory="a"), launch(1, 5.0, directory="b")]
+    assert seconds_by_place([*two_jobs, launch(2, 9.0)]) == {place: 9.0}
 
 
 def test_a_place_is_paid_once_for_all_its_cases():

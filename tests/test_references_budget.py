@@ -17,7 +17,7 @@ from postprocess.budget_sources import trials_of
 from postprocess.budget_words import better
 from postprocess.command_line import build_parser
 from postprocess.errors import UsageError
-from postprocess.launch_costs import Pass, cost_of, costs_of
+from postprocess.launch_costs import WholeLaunch, cost_of, costs_of
 from postprocess.progress import Progress
 from postprocess.references_budget import budget
 from postprocess.statistics import summarise
@@ -234,12 +234,13 @@ def test_a_launch_whose_records_are_gone_costs_nobody_knows_what(tmp_path: Path)
 
 
 def test_a_launch_of_a_choice_of_cases_says_nothing_of_a_whole_one():
-    some = [Pass(PLACE, 4, 30.0, 10.2, 51), *[Pass(PLACE, 1, 9.0, 2.0, 51)] * 3]
+    part = WholeLaunch(PLACE, 1, 9.0, 2.0, 51)
+    some = [WholeLaunch(PLACE, 4, 30.0, 10.2, 51), part, part, part]
     assert cost_of(some) == Cost(pytest.approx(19.8), pytest.approx(0.2))
 
 
 def test_a_start_is_never_shorter_than_nothing():
-    assert cost_of([Pass(PLACE, 4, 10.0, 10.2, 51)]).start == 0.0
+    assert cost_of([WholeLaunch(PLACE, 4, 10.0, 10.2, 51)]).start == 0.0
 
 
 def test_the_better_way_sees_more_and_with_the_same_sight_is_cheaper_each_night():

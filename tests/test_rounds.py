@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from launch_samples import CASES, planned
+from launch_samples import CASES, PLACE, planned
 from ledger_samples import launch
 
 from postprocess.calibrating import Done, calibrate_all
+from postprocess.case_places import ReferencePlace
 from postprocess.ledger import remembered
 from postprocess.progress import Progress
 from postprocess.reframe_driver import Selection
@@ -49,7 +50,7 @@ class Machine:
                     self.fails[each.environment] -= 1
                     unwell.add(("local:cpu", each.environment, "mpicost"))
                     continue
-                place = ("local", "cpu", each.environment)
+                place = ReferencePlace("local", "cpu", each.environment)
                 more = {"place": place, "facts": self.facts, "exact": self.exact}
                 new.append(launch(1.0, 1, session, each.cases, **more))
         self.ledger += new
@@ -63,7 +64,7 @@ class Machine:
         return remembered(self.ledger, self.begun)
 
     def count(self, name: str) -> int:
-        return sum(each.place[2] == name for each in self.ledger)
+        return sum(each.place.environment == name for each in self.ledger)
 
 
 def test_all_that_is_missing_is_taken_in_one_pass():
@@ -158,7 +159,7 @@ def test_afresh_forgets_what_failed_in_its_first_pass_too(fails: int):
     machine.calibrate(launches=3)
     machine.fails = {OTHER: fails}
     assert machine.calibrate(launches=3, afresh=True) == 0
-    assert [each.session for each in machine.read() if each.place[2] == OTHER] == (
+    assert [each.session for each in machine.read() if each.place.environment == OTHER] == (
         ["s002", "s002", "s003"] if fails == 1 else ["s003", "s004", "s004"]
     )
 
@@ -176,7 +177,7 @@ def test_a_round_asks_for_nothing_that_its_part_of_the_plan_has_not(per_node: li
 @given(st.integers(1, 30), st.none() | st.integers(1, 9), st.integers(0, 40), st.integers(0, 5))
 def test_a_calibration_ends_with_what_was_asked_for(wanted, at_most, before, fails):
     machine = Machine({OTHER: fails})
-    machine.ledger = [launch(1.0, 1, "s000", place=("local", "cpu", "mpich-5_0_2"))] * before
+    machine.ledger = [launch(1.0, 1, "s000", place=PLACE)] * before
     status = machine.calibrate(launches=wanted, at_most=at_most)
     limit = at_most or 10**9
     assert machine.count("mpich-5_0_2") == before + min(max(wanted - before, 1), limit)

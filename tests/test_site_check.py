@@ -81,7 +81,7 @@ def test_a_simulated_machine_costs_the_node_on_which_it_is_simulated():
 
 def test_what_was_measured_before_is_better_than_a_rule():
     launches = [launch(4, 4), launch(5, 4)]
-    known = {("local:cpu", "mpich-5_0_2", "mpicost", 4, 4, 2): 3600.0}
+    known = {(("local:cpu", "mpich-5_0_2", "mpicost", 4, 4), 2): 3600.0}
     assert cost(launches[:1], known).node_seconds == 3600
     rule = "1 job roughly, 1 s a start, 6 ms a trial, 0.1 s a size"
     rest = "whole nodes, no waiting in a queue"
