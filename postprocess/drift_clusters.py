@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 from postprocess.cases import Case
 from postprocess.drift import CREEP, Finding, Trend
@@ -20,8 +21,19 @@ PLACES: tuple[tuple[str, ...], ...] = (
     ("system", "partition", "program"),
     ("system", "partition", "environment", "program"),
 )
-Place = tuple[str, ...]
-Kind = tuple[Place, str, bool, bool]
+Kind = tuple[tuple[str, ...], str, bool, bool]
+
+
+class Shared(NamedTuple):
+    """What cases have in common that one cause can strike: parts of a case, and their values."""
+
+    parts: tuple[str, ...]
+    values: tuple[str, ...]
+
+    @classmethod
+    def of(cls, case: Case, parts: tuple[str, ...]) -> Shared:
+        """These parts of a case."""
+        return cls(parts, tuple(str(getattr(case, part)) for part in parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +60,7 @@ class Cluster:
     """Changes that belong together, the worst first: of many cases of one place, or of one case."""
 
     changes: Sequence[Change]
-    place: Place  #: of many cases what they have in common, else empty
+    place: tuple[str, ...]  #: of many cases what they have in common, else empty
     cases: int  #: of that place that were looked at
 
     @property
@@ -72,38 +84,33 @@ def clusters(trends: Sequence[Trend]) -> list[Cluster]:
     left = [Change(trend, finding) for trend in trends for finding in trend.findings]
     cases = [trend.nights.case for trend in trends]
     nights = {start: place for place, start in enumerate(sorted(_starts(trends)))}
-    sizes = Counter(place_of(case, parts) for parts in PLACES for case in cases)
+    sizes = Counter(Shared.of(case, parts) for parts in PLACES for case in cases)
     found: list[Cluster] = []
     for parts in PLACES:
-        for (place, *_), some in _groups(left, lambda change, parts=parts: _alike(change, parts)):
+        for (values, *_), some in _groups(left, lambda change, parts=parts: _alike(change, parts)):
             for together in _together(some, nights):
-                if len(together) >= max(FEWEST, SHARE * sizes[parts, place]):
-                    common = _narrowest(together)
-                    found.append(Cluster(_worst_first(together), common[1], sizes[common]))
+                if len(together) >= max(FEWEST, SHARE * sizes[Shared(parts, values)]):
+                    shared = _narrowest(together)
+                    found.append(Cluster(_worst_first(together), shared.values, sizes[shared]))
         told = {id(change) for cluster in found for change in cluster.changes}
         left = [change for change in left if id(change) not in told]
     found += [Cluster([change], (), 1) for change in left]
     return sorted(found, key=_rank)
 
 
-def place_of(case: Case, parts: Place) -> tuple[Place, Place]:
-    """The parts that make a place, and those of a case."""
-    return parts, tuple(str(getattr(case, part)) for part in parts)
-
-
-def _narrowest(changes: Sequence[Change]) -> tuple[Place, Place]:
+def _narrowest(changes: Sequence[Change]) -> Shared:
     """The narrowest place that holds all of them."""
     for parts in reversed(PLACES):
-        places = {place_of(change.trend.nights.case, parts) for change in changes}
+        places = {Shared.of(change.trend.nights.case, parts) for change in changes}
         if len(places) == 1:
             break
     return places.pop()
 
 
-def _alike(change: Change, parts: Place) -> Kind:
+def _alike(change: Change, parts: tuple[str, ...]) -> Kind:
     finding = change.finding
-    _, place = place_of(change.trend.nights.case, parts)
-    return place, finding.kind, finding.slow, finding.lasts
+    shared = Shared.of(change.trend.nights.case, parts)
+    return shared.values, finding.kind, finding.slow, finding.lasts
 
 
 def _groups(
