@@ -115,21 +115,62 @@ def confirmed(
     :param since: says of a common cause when it began; empty if it is not known
     """
     hosts = hosts_of(finished)
+    second = SecondLook(hosts, book, selection, measure, progress)
     doubts = [Doubt(cause) for cause in common_causes(results, book, hosts)]
+    slow = [Suspect(each, hosts.get(each.case, ())) for each in suspected(results, book)]
     explained = {case for doubt in doubts for case in doubt.cause.explained}
-    slow = suspected(results, book)
-    alone = [Suspect(each, hosts.get(each.case, ())) for each in slow if each.case not in explained]
-    fresh = look_again(alone, doubts, hosts, book, selection, measure, progress)
+    alone = [each for each in slow if each.result.case not in explained]
+    fresh = second.look(alone, doubts)
     causes = say_causes(doubts, since, progress)
-    explained = {case for cause in causes for case in cause.explained}
-    known = explained | {each.result.case for each in alone}
-    left = [Suspect(each, hosts.get(each.case, ())) for each in slow if each.case not in known]
-    fresh += look_again(left, [], hosts, book, selection, measure, progress)
-    suspects = [*alone, *left]
-    say_of_nodes(suspects, progress)
-    after = {suspect.result.case: suspect.verdict() for suspect in suspects}
-    after = {each.case: after.get(each.case, each) for each in results}
-    return told([failed_again(each, fresh) for each in after.values()], causes)
+    refuted = explained - {case for cause in causes for case in cause.explained}
+    left = [each for each in slow if each.result.case in refuted]
+    fresh += second.look(left)
+    say_of_nodes([*alone, *left], progress)
+    heard = {suspect.result.case: suspect.verdict() for suspect in (*alone, *left)}
+    after = [failed_again(heard.get(each.case, each), fresh) for each in results]
+    return told(after, causes)
+
+
+@dataclass(frozen=True)
+class SecondLook:
+    """Fresh launches of what a session doubts."""
+
+    hosts: Mapping[Case, tuple[str, ...]]  #: that each case ran on
+    book: ReferenceBook
+    selection: Selection  #: what the session ran
+    measure: Measure
+    progress: Progress
+
+    def look(self, suspects: Sequence[Suspect], doubts: Sequence[Doubt] = ()) -> list[Finished]:
+        """Fresh launches until all suspects and all causes that are in doubt are decided; all of those."""
+        made: list[Finished] = []
+        for launches in votes.PASSES:
+            undecided = [suspect for suspect in suspects if not suspect.decided]
+            unclear = [doubt for doubt in doubts if not doubt.decided]
+            cases = {suspect.result.case for suspect in undecided}
+            cases |= {case for doubt in unclear for case in doubt.cause.witnesses}
+            if not cases:
+                break
+            fresh = self.launched(cases, launches)
+            made += fresh or []
+            for suspect in undecided:
+                listen(suspect, launches, fresh or [], self.book)
+            for doubt in unclear:
+                doubt.listen(launches, fresh or [], self.book)
+            if fresh is None:
+                break
+        return made
+
+    def launched(self, cases: Iterable[Case], launches: int) -> Sequence[Finished] | None:
+        """Fresh launches of these, off the hosts that they were slow on if possible; None if there are none."""
+        places = {case: self.hosts.get(case, ()) for case in sorted(cases)}
+        what = plural(len(places), "case")
+        self.progress.say(f"slow: {named(list(places))}; measuring {what} again")
+        try:
+            return self.measure(again(self.selection, places, launches))
+        except UsageError as error:
+            self.progress.note(f"could not be measured again: {error}")
+            return None
 
 
 def failed_again(result: CaseResult, fresh: Iterable[Finished]) -> CaseResult:
@@ -141,36 +182,6 @@ def failed_again(result: CaseResult, fresh: Iterable[Finished]) -> CaseResult:
             reason = f"in a second look: {each.outcome.reason}"
             return replace(result, verdict=each.outcome.verdict, reason=reason)
     return result
-
-
-def look_again(
-    suspects: Sequence[Suspect],
-    doubts: Sequence[Doubt],
-    hosts: Mapping[Case, tuple[str, ...]],
-    book: ReferenceBook,
-    selection: Selection,
-    measure: Measure,
-    progress: Progress,
-) -> list[Finished]:
-    """Fresh launches until all suspects and all causes that are in doubt are decided; all of those."""
-    made: list[Finished] = []
-    for launches in votes.PASSES:
-        undecided = [suspect for suspect in suspects if not suspect.decided]
-        unclear = [doubt for doubt in doubts if not doubt.decided]
-        cases = {suspect.result.case for suspect in undecided}
-        cases |= {case for doubt in unclear for case in doubt.cause.witnesses}
-        if not cases:
-            break
-        places = {case: hosts.get(case, ()) for case in sorted(cases)}
-        fresh = measured_again(places, launches, selection, measure, progress)
-        made += fresh or []
-        for suspect in undecided:
-            listen(suspect, launches, fresh or [], book)
-        for doubt in unclear:
-            doubt.listen(launches, fresh or [], book)
-        if fresh is None:
-            break
-    return made
 
 
 def say_causes(doubts: Sequence[Doubt], since: Since, progress: Progress) -> list[CommonCause]:
@@ -200,23 +211,6 @@ def suspected(results: Sequence[CaseResult], book: ReferenceBook) -> list[CaseRe
     slow = [each for each in results if each.verdict == Verdict.REGRESSED]
     references = {each.case: book.reference(each.case) for each in slow}
     return [each for each in slow if (known := references[each.case]) and not known.exact]
-
-
-def measured_again(
-    places: Mapping[Case, tuple[str, ...]],
-    launches: int,
-    selection: Selection,
-    measure: Measure,
-    progress: Progress,
-) -> Sequence[Finished] | None:
-    """Fresh launches of all these, each with the hosts that it was slow on; None if they cannot be made."""
-    what = plural(len(places), "case")
-    progress.say(f"slow: {named(list(places))}; measuring {what} again")
-    try:
-        return measure(again(selection, places, launches))
-    except UsageError as error:
-        progress.note(f"could not be measured again: {error}")
-        return None
 
 
 def listen(suspect: Suspect, launches: int, fresh: Sequence[Finished], book: ReferenceBook) -> None:
