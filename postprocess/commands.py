@@ -24,6 +24,7 @@ from postprocess.rounds import Demand
 from postprocess.site_files import site_file
 from postprocess.workdir import WorkDirectory
 from site_configs import inventory
+from site_configs.variables import HOME
 
 
 def nightly(work: WorkDirectory, arguments: argparse.Namespace) -> int:
@@ -158,4 +159,4 @@ def test(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 def test_environment(work: WorkDirectory) -> dict[str, str]:
     """The environment of the tests: the work directory's MPIs and programs are theirs to use."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    return os.environ | {"PLUMBLINE_HOME": str(work.root), "PATH": path}
+    return os.environ | {HOME: str(work.root), "PATH": path}
