@@ -14,7 +14,7 @@ from postprocess import votes
 from postprocess.cases import Case
 from postprocess.common_cause import CommonCause
 from postprocess.common_words import brief
-from postprocess.judgement import Finished, case_verdict
+from postprocess.judgement import FAILED_LAUNCH, Finished, case_verdict
 from postprocess.reference_book import ReferenceBook
 from postprocess.verdicts import COMMON_CAUSE, CaseResult, Verdict
 
@@ -65,7 +65,8 @@ class Doubt:
 def told(results: Sequence[CaseResult], causes: Sequence[CommonCause]) -> list[CaseResult]:
     """The same results after causes that fresh launches have shown: nothing that is slow by them passes.
 
-    Where the median case is slower but hardly one is beyond its own band, the witnesses fail for all.
+    What is worse than slow, as wrong data in a fresh launch, stays what it is. Where the median case is slower
+    but hardly one is beyond its own band, the witnesses fail for all.
     """
     reasons: dict[Case, str] = {}
     for cause in causes:
@@ -75,7 +76,7 @@ def told(results: Sequence[CaseResult], causes: Sequence[CommonCause]) -> list[C
 
 
 def _because(result: CaseResult, reasons: Mapping[Case, str]) -> CaseResult:
-    if result.case not in reasons:
+    if result.case not in reasons or result.verdict in FAILED_LAUNCH:
         return result
     own = result.reason or "within its own band"
     reason = f"{reasons[result.case]}; {own}"

@@ -19,7 +19,7 @@ from postprocess.common_cause import CommonCause, common_causes
 from postprocess.common_since import since, since_in
 from postprocess.confirmation import Measure, confirmed
 from postprocess.errors import UsageError
-from postprocess.judgement import Finished
+from postprocess.judgement import FAILED_LAUNCH, Finished
 from postprocess.launches import Outcome
 from postprocess.progress import Progress
 from postprocess.reference_book import ReferenceBook
@@ -130,6 +130,27 @@ def test_a_shift_within_all_bands_is_measured_again_too(progress: Progress, monk
     assert [each.launches for each in asked] == list(PASSES)[: len(asked)]
     (cause,) = common_causes(results, book, {})
     assert beyond(after) == {*cause.witnesses}
+
+
+@pytest.mark.parametrize("verdict", FAILED_LAUNCH)
+@pytest.mark.parametrize("within_bands", [True, False])
+def test_a_fresh_launch_that_failed_is_no_mere_slowdown(
+    progress: Progress, monkeypatch, verdict: Verdict, within_bands: bool
+):
+    results, book = slower_night()
+    if within_bands:
+        results = [replace(each, verdict=Verdict.PASS, reason="") for each in results]
+    (cause,) = common_causes(results, book, {})
+    measure, _ = fresh(results, monkeypatch, lambda _: 1.07)
+
+    def one_fails(selection: Selection) -> list[Finished]:
+        first, *others = measure(selection)
+        launch = replace(first.launch, cases=cause.witnesses)
+        return [replace(first, launch=launch, outcome=Outcome(None, verdict, "why")), *others]
+
+    after = {r.case: r for r in confirmed(results, [], book, SITE, one_fails, progress)}
+    for case in cause.witnesses:
+        assert (after[case].verdict, after[case].reason) == (verdict, "in a second look: why")
 
 
 # --- what people see ---
