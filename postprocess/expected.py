@@ -3,7 +3,7 @@
 A row names cases, one pattern a column of the key (``*`` is any text, ``?`` any letter), the verdicts that are
 expected of them, why, and until when. A case keeps its verdict; it only does not count against the exit status.
 A verdict that the row does not name fails, and so does everything once the row has expired. Wrong data are
-never expected.
+never expected, nor is what is slow by one cause with many others: its few witnesses stand for all of them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from pathlib import Path
 
 from postprocess import tsv
 from postprocess.cases import Case
+from postprocess.formats import plural
 from postprocess.references import EXPECTED as NAME
 from postprocess.references import ReferenceError
 from postprocess.strict_json import shown
-from postprocess.verdicts import HEALTHY, CaseResult, Verdict
+from postprocess.verdicts import COMMON_CAUSE, HEALTHY, CaseResult, Verdict
 from site_configs.accepted import LEAST_REASON
 
 KEYS = tuple(field.name for field in fields(Case) if field.name != "system")
@@ -101,13 +102,18 @@ def applied(
 
 
 def expected(result: CaseResult, known: Iterable[Expectation], today: date) -> CaseResult:
-    """The same result, with the reason of the first expectation that allows it."""
-    for each in known:
+    """The same result, with the reason of the first expectation that allows it; none allows a common cause."""
+    for each in () if is_common(result) else known:
         if each.holds(today) and each.allows(result):
             why = f"{each.reason} ({each.ticket})" if each.ticket else each.reason
             reason = f"{result.reason}; expected until {each.expires}: {why}"
             return replace(result, expected=why, reason=reason.removeprefix("; "))
     return result
+
+
+def is_common(result: CaseResult) -> bool:
+    """Whether a case fails by one cause with many others."""
+    return result.reason.startswith(COMMON_CAUSE)
 
 
 def notes(
@@ -124,6 +130,11 @@ def notes(
         own = [r for r in results if r.case.system == system and each.is_about(r.case)]
         if not each.holds(today):
             yield f"{each.place}: expired on {each.expires}, and excuses nothing; remove or renew it"
+        elif common := sum(is_common(r) and each.allows(r) for r in own):
+            told = (
+                f"{plural(common, 'case')} that it expects, which one cause slows with many others"
+            )
+            yield f"{each.place}: did not apply to {told}"
         elif whole and not own:
             yield f"{each.place}: nothing that is measured fits it; remove or correct it"
         elif whole and all(r.verdict in HEALTHY - {Verdict.SKIPPED} for r in own):

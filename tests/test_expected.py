@@ -7,11 +7,14 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
+import numpy as np
 import pytest
+from common_samples import Noise, calibrated, cases, night
 from launch_samples import case
 from report_samples import few_cases, healthy_night
 
-from postprocess import expected, overview, report
+from postprocess import common_doubt, expected, overview, report
+from postprocess.common_cause import common_causes
 from postprocess.errors import UsageError
 from postprocess.expected import COLUMNS, KEYS, MOST_DAYS
 from postprocess.summaries import parse_summary
@@ -187,6 +190,25 @@ def test_lint_names_what_expired_and_what_fits_no_case(tmp_path: Path):
 
 def test_every_failing_verdict_but_wrong_data_can_be_expected_and_no_other():
     assert set(expected.VERDICTS.values()) == set(Verdict) - HEALTHY - {Verdict.INCORRECT}
+
+
+def test_the_witnesses_of_a_common_cause_are_not_excused_and_their_rows_say_so(tmp_path: Path):
+    """They alone are regressed: with them the slowdown of a whole partition would be excused."""
+    random, quiet = np.random.default_rng(1), Noise(night=0.003, launch=0.003, own=0.02)
+    book = calibrated(random, cases(), quiet)
+    measured = night(random, cases(), book, quiet, lambda _: 0.07)
+    within = [replace(each, verdict=Verdict.PASS, reason="") for each in measured]
+    after = common_doubt.told(within, common_causes(within, book, {}))
+    failing = [each for each in after if each.verdict is Verdict.REGRESSED]
+    rows = [{key: str(getattr(each.case, key)) for key in KEYS} for each in failing]
+    path = written(tmp_path, *rows)
+    known, problems = expected.parse(path, TODAY)
+    assert not problems and 0 < len(failing) < len(after)
+    final = expected.applied(after, {"local": known}, TODAY)
+    assert final == after and exit_status(final, strict=False) == 1
+    lines = noted(path, *after, whole=False)
+    assert len(lines) == len(rows)
+    assert "row 2: did not apply to 1 case that it expects, which one cause slows" in lines[0]
 
 
 @pytest.mark.parametrize("verdict", [Verdict.INCOMPLETE, Verdict.CRASHED, Verdict.TIMEOUT])
