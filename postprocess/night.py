@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from postprocess import alarms, expected
-from postprocess.absent import absent, is_whole, unplanned
+from postprocess.absent import Asked, absent, is_whole, unplanned
 from postprocess.acceptance import accepted_notes
 from postprocess.calibration_pass import calibrate_unknown
 from postprocess.cases import Case
@@ -42,8 +42,9 @@ def night(work: WorkDirectory, request: Request, progress: Progress) -> int:
             reviewed = [root for root in desk.reference_roots if root != work.provisional]
             excuses = expected.load(reviewed, systems)
             whole = is_whole(request.selection) and not request.families
-            gone = absent(desk.reference_roots, planned) if whole else []
-            gone += unplanned(book, planned, work.provisional) if whole else []
+            asked = Asked(request.selection, request.families)
+            gone = absent(desk.reference_roots, planned, work.provisional, asked)
+            gone += unplanned(book, planned, work.provisional, asked)
         say_plan(planned, progress)
         for line in unusual(planned):
             progress.say(line)
