@@ -69,7 +69,7 @@ class Suspect:
         elif said is None or said.value is None:
             self.slow.append(f"no value ({said.reason})" if said else NOT_RUN)
         else:
-            side = self.fine if said.verdict in HEALTHY else self.slow
+            side = self.fine if said.verdict in HEALTHY and not said.too_slow else self.slow
             side.append(quantity(said.value, said.unit))
             if side is self.fine:
                 other = bool(hosts) and not {*hosts} & {*self.hosts}

@@ -76,6 +76,11 @@ class CaseResult:
         return not self.band[0] <= self.value <= self.band[1]
 
     @property
+    def too_slow(self) -> bool:
+        """Whether it lies outside on the slow side; of a provisional reference that alone condemns nothing."""
+        return self.beyond and (self.slowdown or 0.0) > 1
+
+    @property
     def slowdown(self) -> float | None:
         """How many times as slow as its reference: above 1 is worse in every unit. None if unknown."""
         if not self.value or not self.reference:

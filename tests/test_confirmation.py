@@ -15,12 +15,16 @@ from rich.console import Console
 from postprocess import confirmation
 from postprocess.confirmation import SICK_CASES, Suspect, confirmed
 from postprocess.errors import UsageError
+from postprocess.judge import judge
 from postprocess.judgement import FAILED_LAUNCH, Finished, verdicts
 from postprocess.launches import Outcome
+from postprocess.measurement import Measurement
 from postprocess.progress import Progress
 from postprocess.reference_book import ReferenceBook
+from postprocess.references import Reference
 from postprocess.reframe_driver import Selection
 from postprocess.second_look import AGAIN, Look
+from postprocess.units import MEGABYTES
 from postprocess.verdicts import CaseResult, Verdict
 from postprocess.votes import CLEAR
 
@@ -174,6 +178,33 @@ def test_what_is_worse_than_slow_in_one_fresh_launch_is_the_verdict(verdict: Ver
     suspect.hear(CaseResult(case(), verdict, "why", value=0.5))
     assert suspect.verdict().verdict == verdict
     assert suspect.verdict().reason.endswith(": why")
+
+
+@pytest.mark.parametrize(
+    ("value", "best", "verdict"),
+    [(50e-6, 3.9e-6, Verdict.REGRESSED), (1.1e-6, 1e-6, Verdict.CLEARED)],
+)
+def test_a_slow_launch_clears_nobody_though_its_reference_is_provisional(value, best, verdict):
+    """The limit is 4 us: one moment of a launch that was inside it excuses the rest of it no second time."""
+    reference = Reference(case(), 1e-6, 0.05, 5)
+    suspect = Suspect(judge(case(), Measurement(50e-6, best=20e-6), reference))
+    assert suspect.result.verdict == Verdict.REGRESSED
+    again = judge(case(), Measurement(value, best=best), reference)
+    assert again.verdict == Verdict.PROVISIONAL
+    while not suspect.decided:
+        suspect.hear(again)
+    assert suspect.verdict().verdict == verdict
+
+
+@pytest.mark.parametrize(("value", "times"), [(100.0, 0.1), (1e4, 10.0)])
+def test_what_is_fast_clears_in_the_direction_of_its_unit(value: float, times: float):
+    """Of a rate higher is better."""
+    reference = Reference(case(program="osu"), 1e3, 0.05, 20, MEGABYTES)
+    said = judge(reference.case, Measurement(value, MEGABYTES), reference)
+    assert said.beyond and said.too_slow == (times < 1)
+    suspect = Suspect(CaseResult(reference.case, Verdict.REGRESSED, "slow", value=1.0))
+    suspect.hear(said)
+    assert len(suspect.fine) == (times > 1)
 
 
 def test_what_cannot_be_compared_counts_neither_way():
