@@ -39,6 +39,8 @@ class Night:
     common: tuple[str, ...] = ()  #: keys of those of them that one common cause explains
     causes: tuple[str, ...] = ()  #: what was told of such causes
     said: Mapping[str, str] = field(default_factory=dict)  #: ``real`` or ``false``, by key
+    #: Of the keys of cleared cases that were fine on other hosts alone, the hosts that they were slow on.
+    slow_on: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def alarms(self) -> tuple[str, ...]:
@@ -55,8 +57,17 @@ class Night:
         return sum(self.said.get(key) == word for key in self.alarms)
 
 
-def night_of(session: str, started_utc: str, site: str, results: Sequence[CaseResult]) -> Night:
-    """What is logged of the results of a night. Failures that are expected alarm nobody."""
+def night_of(
+    session: str,
+    started_utc: str,
+    site: str,
+    results: Sequence[CaseResult],
+    looked_again: bool = True,
+) -> Night:
+    """What is logged of the results of a night. Failures that are expected alarm nobody.
+
+    :param looked_again: whether what looked slow was measured again; if not, all of it is alarmed
+    """
     counted = [each for each in results if each.verdict in JUDGED and not each.expected]
     chances = [chance for each in counted if (chance := by_chance(each)) is not None]
     slow = sorted((r.case.key, r) for r in counted if r.verdict == Verdict.REGRESSED)
@@ -67,11 +78,12 @@ def night_of(session: str, started_utc: str, site: str, results: Sequence[CaseRe
         site,
         len(chances),
         sum(screened for screened, _ in chances),
-        sum(regressed for _, regressed in chances),
+        sum(chance[looked_again] for chance in chances),
         tuple(sorted(r.case.key for r in counted if r.verdict == Verdict.CLEARED)),
         {key: each.slowdown for key, each in slow},
         tuple(key for key, _ in common),
         tuple(sorted({cause for _, cause in common})),
+        slow_on={r.case.key: r.slow_on for r in counted if r.slow_on},
     )
 
 
@@ -182,6 +194,12 @@ def _night(entry: Entry) -> Night:
     )
     if not {*night.common} <= {*night.regressed}:
         raise ValueError("common: names a case that is not regressed")
+    if "slow_on" not in entry.fields:  # logged before hosts were
+        return night
+    hosts = entry.object("slow_on")
+    night = replace(night, slow_on={key: _keys(hosts, key) for key in hosts.fields})
+    if not {*night.slow_on} <= {*night.cleared}:
+        raise ValueError("slow_on: names a case that is not cleared")
     return night
 
 

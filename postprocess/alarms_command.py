@@ -13,7 +13,7 @@ from rich.table import Table
 
 from postprocess import alarms
 from postprocess.alarms import FALSE, REAL, Night
-from postprocess.alarms_count import Month, Tally, months, often_cleared
+from postprocess.alarms_count import Month, Tally, months, often_cleared, slow_on
 from postprocess.errors import UsageError
 from postprocess.formats import factor, plural, whole
 from postprocess.harmless import one_line
@@ -61,16 +61,21 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 def show(console: Console, nights: Sequence[Night]) -> None:
     """The table of months, what it means, and the cases to look at."""
     found = months(nights)
+    sites = sorted({each.site for each in found})
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
-    for name in ("month", "nights", "cases", "looked slow", "predicted", "", "regressed"):
-        table.add_column(name, justify="left" if name in ("month", "") else "right")
+    for name in ("site", "month", "nights", "cases", "looked slow", "predicted", "", "regressed"):
+        table.add_column(name, justify="left" if name in ("site", "month", "") else "right")
     for name in ("predicted", "", "real", "false", "unmarked", "common"):
         table.add_column(name, justify="left" if name == "" else "right")
     for each in found:
-        table.add_row(each.name, whole(each.nights), whole(each.judged), *cells(each))
+        table.add_row(each.site, each.name, whole(each.nights), whole(each.judged), *cells(each))
     console.print(table)
-    for line in words(found[-1], nights):
-        console.print(one_line(line), soft_wrap=True, markup=False)
+    for site in sites:
+        total = [each for each in found if each.site == site][-1]
+        own = [night for night in nights if night.site == site]
+        for line in words(total, own):
+            told = f"{site}: {line}" if len(sites) > 1 else line
+            console.print(one_line(told), soft_wrap=True, markup=False)
 
 
 def cells(each: Month) -> list[str]:
@@ -86,7 +91,7 @@ def _cells(tally: Tally) -> list[str]:
 
 
 def words(total: Month, nights: Sequence[Night]) -> list[str]:
-    """What the numbers do and do not say."""
+    """What the numbers of a site do and do not say."""
     lines = [
         "predicted: by chance alone on a healthy machine. In brackets, with 95% confidence, what the nights "
         "themselves say of that number"
@@ -108,7 +113,12 @@ def words(total: Month, nights: Sequence[Night]) -> list[str]:
             f"regressed: {key} {night.session}: {times}, {night.said.get(key, 'not marked')}"
         )
     for key, number in often_cleared(nights):
-        lines.append(f"cleared on {plural(number, 'night')}: {key}: calibrate it again")
+        hosts, site = ", ".join(slow_on(nights, key)), total.site
+        links = "./plumbline links" + (f" --site {site}" if site != "local" else "")
+        advice = f"slow on {hosts} and on no other nodes: {links} finds sick nodes"
+        lines.append(
+            f"cleared on {plural(number, 'night')}: {key}: {advice if hosts else 'calibrate it again'}"
+        )
     return lines
 
 
@@ -124,6 +134,7 @@ def document(nights: Sequence[Night]) -> dict[str, Any]:
                     for each in months(nights)
                 ],
                 "often_cleared": dict(often_cleared(nights)),
+                "slow_on": {key: slow_on(nights, key) for key, _ in often_cleared(nights)},
                 "nights": [asdict(night) for night in nights],
             }
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from scipy.special import gammaincinv
@@ -44,8 +44,9 @@ class Tally:
 
 @dataclass(frozen=True)
 class Month:
-    """The nights of a month, or of all."""
+    """The nights of a site in a month, or in all."""
 
+    site: str
     name: str
     nights: int
     judged: int
@@ -62,20 +63,26 @@ class Month:
 
 
 def months(nights: Iterable[Night]) -> list[Month]:
-    """Each month, and all of them together at the end."""
-    found: dict[str, list[Night]] = {}
+    """Each month, and all of them together at the end; one site after the other: machines differ."""
+    found: dict[str, dict[str, list[Night]]] = {}
     for night in nights:
-        found.setdefault(night.started_utc[:7], []).append(night)
+        found.setdefault(night.site, {}).setdefault(night.started_utc[:7], []).append(night)
+    return [each for site in sorted(found) for each in months_of(site, found[site])]
+
+
+def months_of(site: str, found: Mapping[str, Sequence[Night]]) -> list[Month]:
+    """The months of one site, by name, and all of them together if they are several."""
     every = [night for some in found.values() for night in some]
-    named = [month(name, found[name]) for name in sorted(found)]
-    return [*named, month("all", every)] if len(named) > 1 else named
+    named = [month(site, name, found[name]) for name in sorted(found)]
+    return [*named, month(site, "all", every)] if len(named) > 1 else named
 
 
-def month(name: str, nights: Sequence[Night]) -> Month:
-    """The sum of some nights."""
+def month(site: str, name: str, nights: Sequence[Night]) -> Month:
+    """The sum of some nights of a site."""
     screened = [(night.predicted_screened, night.screened) for night in nights]
     regressed = [(night.predicted_regressed, len(night.alarms)) for night in nights]
     return Month(
+        site,
         name,
         len(nights),
         sum(night.judged for night in nights),
@@ -114,3 +121,15 @@ def often_cleared(nights: Iterable[Night]) -> list[tuple[str, int]]:
     counts = Counter(key for night in nights for key in night.cleared)
     often = [(key, number) for key, number in counts.items() if number >= OFTEN]
     return sorted(often, key=lambda each: (-each[1], each[0]))[:MOST_CLEARED]
+
+
+def slow_on(nights: Iterable[Night], key: str) -> tuple[str, ...]:
+    """The hosts that are behind a case which is cleared again and again; empty if it is no matter of hosts.
+
+    It was slow on them on several nights, in half of its clearings or more, and fine on others alone. A second
+    look avoids hosts wherever it can: those of one night say nothing.
+    """
+    cleared = [night for night in nights if key in night.cleared]
+    counts = Counter(host for night in cleared for host in night.slow_on.get(key, ()))
+    least = max(OFTEN, len(cleared) / 2)
+    return tuple(sorted(host for host, number in counts.items() if number >= least))

@@ -88,7 +88,8 @@ class Suspect:
             where = f" on other nodes than {', '.join(self.hosts)}" if self.elsewhere else ""
             told = f"{len(self.fine)} of {heard}{where} were not: {', '.join(self.fine)}"
             reason = f"{self.result.reason}; {told}"
-            return replace(self.result, verdict=Verdict.CLEARED, reason=reason)
+            slow_on = self.hosts if self.elsewhere else ()
+            return replace(self.result, verdict=Verdict.CLEARED, reason=reason, slow_on=slow_on)
         if not self.fine and set(self.slow) == {NOT_RUN}:
             reason = f"{self.result.reason}; it could not be measured again"
             return replace(self.result, reason=reason)

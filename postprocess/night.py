@@ -67,17 +67,23 @@ def night(work: WorkDirectory, request: Request, progress: Progress) -> int:
             progress.note(
                 "ended before what looked slow was measured again: it counts as regressed"
             )
-            keep(desk, session, done.finished, sorted([*results, *gone], key=by_case))
+            results = excused(desk, sorted([*results, *gone], key=by_case), excuses, whole)
+            log_alarms(desk, session, results, looked_again=False)
+            keep(desk, session, done.finished, results)
             raise
         results = excused(desk, sorted([*results, *gone], key=by_case), excuses, whole)
-        if request.mode == "nightly":
-            log_alarms(desk, session, results)
+        log_alarms(desk, session, results)
         return keep(desk, session, done.finished, results)
 
 
-def log_alarms(desk: Desk, session: Session, results: Sequence[CaseResult]) -> None:
-    """Log what this night was alarmed by. A log that cannot be written is told, and ends no night."""
-    logged = alarms.night_of(session.name, session.started_utc, session.site, results)
+def log_alarms(
+    desk: Desk, session: Session, results: Sequence[CaseResult], looked_again: bool = True
+) -> None:
+    """Log what a session was alarmed by, if it was a night. A log that cannot be written ends none."""
+    if session.mode != "nightly":
+        return
+    begun = session.name, session.started_utc, session.site
+    logged = alarms.night_of(*begun, results, looked_again)
     try:
         alarms.append(desk.work.root / alarms.FILE, logged)
     except UsageError as error:

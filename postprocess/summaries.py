@@ -267,6 +267,7 @@ def _result(entry: Entry) -> CaseResult:
         detectable=_number(entry, "detectable"),
         spread=_number(entry, "spread"),
         degrees=_number(entry, "degrees"),
+        slow_on=(),  # the log of alarms has it
     )
 
 

@@ -67,6 +67,8 @@ class CaseResult:
     degrees: float | None = None  #: of freedom behind the spread
     expected: str = ""  #: why this failure is expected; empty if it is not
     provisional: bool = False  #: whether the reference has too few launches
+    #: Hosts that a cleared case was slow on, where it was fine on others alone. Of the log of alarms only.
+    slow_on: tuple[str, ...] = ()
 
     @property
     def beyond(self) -> bool:

@@ -16,7 +16,7 @@ from scipy.stats import poisson
 
 from postprocess import alarms, alarms_command
 from postprocess.alarms import FALSE, REAL, Night, by_chance, night_of
-from postprocess.alarms_count import months, often_cleared, poisson_interval, tally
+from postprocess.alarms_count import months, often_cleared, poisson_interval, slow_on, tally
 from postprocess.bands import SLOW_ALPHA
 from postprocess.cases import Case
 from postprocess.errors import UsageError
@@ -153,6 +153,40 @@ def test_what_a_night_says_is_logged():
     assert 0 < night.predicted_regressed < 4 * SLOW_ALPHA / 100
 
 
+def test_what_nobody_looked_at_again_is_alarmed_as_often_as_it_is_screened():
+    results = [result(8), result(16, 1.5)]
+    again, ended = (
+        night_of("s", "2026-11-21T01:00:00Z", "local", results, looked) for looked in (True, False)
+    )
+    assert ended.predicted_regressed == ended.predicted_screened == again.predicted_screened
+    assert again.predicted_regressed < again.predicted_screened / 100
+
+
+def test_a_reference_that_condemns_nothing_predicts_no_alarm():
+    """A mean without a best trial, as IMB prints it, against few launches; its scatter is known."""
+    reference = Reference(replace(CASE, program="imb"), 1e-5, spread=0.05, launches=5)
+    said = judge(reference.case, Measurement(1e-5), reference)
+    assert said.spread and said.band and said.detectable is None
+    assert by_chance(said) is None
+    assert night_of("s", "2026-11-21T01:00:00Z", "local", [said]).judged == 0
+
+
+def test_the_hosts_of_what_was_fine_elsewhere_are_logged(tmp_path: Path):
+    path = tmp_path / alarms.FILE
+    cleared = replace(result(16, 1.5), verdict=Verdict.CLEARED, slow_on=("n1", "n2"))
+    night = night_of("s", "2026-11-21T01:00:00Z", "local", [result(8), cleared])
+    assert night.slow_on == {cleared.case.key: ("n1", "n2")}
+    alarms.append(path, night)
+    assert alarms.read(path) == [night]
+    entry = json.loads(path.read_text())
+    path.write_text(json.dumps(entry | {"slow_on": {"other": ["n1"]}}) + "\n")
+    with pytest.raises(UsageError, match="row 1: slow_on: names a case that is not cleared"):
+        alarms.read(path)
+    del entry["slow_on"]  # as it was logged before
+    path.write_text(json.dumps(entry) + "\n")
+    assert alarms.read(path) == [replace(night, slow_on={})]
+
+
 def test_the_floor_lessens_what_is_predicted():
     screened, regressed = by_chance(result(8, spread=0.01))
     assert screened < SLOW_ALPHA / 10
@@ -221,6 +255,38 @@ def test_what_is_cleared_again_and_again_is_named():
     assert often_cleared(nights) == [("b", 3)]
 
 
+def test_sites_are_apart():
+    """Simulated nights predict no alarm, and would make room for those of a machine."""
+    months_each = ("1", "2026-11-21T01:00:00Z"), ("2", "2026-12-01T01:00:00Z")
+    nights = [at(*each) for each in months_each]
+    nights += [at(f"s{n}", started, site="simulated") for n, started in months_each]
+    found = months(reversed(nights))
+    assert [(each.site, each.name) for each in found] == [
+        (site, name) for site in ("local", "simulated") for name in ("2026-11", "2026-12", "all")
+    ]
+    assert [each.nights for each in found] == [1, 1, 2] * 2
+
+
+@pytest.mark.parametrize(
+    ("hosts", "named"),
+    [
+        ([("n1", "n2")] * 10, ("n1", "n2")),
+        ([("n1", "n2"), ("n1", "n3"), ("n1", "n4")], ("n1",)),
+        ([("n1",), ("n2",), ("n3",)], ()),
+        ([(), ("n1",), ()], ()),
+        ([(), ("n1",), ("n1",), (), ()], ()),
+        ([(), ()], ()),
+    ],
+)
+def test_only_hosts_that_come_back_are_behind_what_is_cleared_again_and_again(hosts, named):
+    nights = [
+        at(str(n), cleared=("b",), slow_on={"b": some} if some else {})
+        for n, some in enumerate(hosts)
+    ]
+    assert slow_on(nights, "b") == named
+    assert slow_on(nights, "other") == ()
+
+
 def told(work: Path, capsys, *words: str) -> str:
     parser = argparse.ArgumentParser()
     alarms_command.add(parser)
@@ -236,6 +302,7 @@ def test_the_command_shows_marks_and_writes(tmp_path: Path, capsys):
     assert "2026-11" in text and "2026-12" in text and "as predicted" in text
     assert "nobody said of 4 alarms whether they are false: real changes are among them" in text
     assert "cleared on 2 nights: a: calibrate it again" in text
+    assert "site" in text and "local: " not in text
     assert "noted as real" in told(tmp_path, capsys, "--real", "c", "1")
     assert "noted as false" in told(tmp_path, capsys, "--false", "d", "1")
     text = told(tmp_path, capsys, "--json", str(tmp_path / "out.json"))
@@ -252,3 +319,19 @@ def test_no_night_is_one_line(tmp_path: Path, capsys):
     alarms.append(tmp_path / alarms.FILE, NIGHT)
     with pytest.raises(UsageError, match="holds no night since 2027-01-01"):
         told(tmp_path, capsys, "--since", "2027-01-01")
+
+
+def test_the_command_sends_to_the_nodes_that_are_behind_it(tmp_path: Path, capsys):
+    """Not to bless what a sick node shows: its case is slow there each night, and fine on others."""
+    for n in range(10):
+        night = at(str(n), cleared=("a", "b"), slow_on={"b": ("n1", "n2")}, site="big")
+        alarms.append(tmp_path / alarms.FILE, night)
+    alarms.append(tmp_path / alarms.FILE, at("l", cleared=()))
+    text = told(tmp_path, capsys, "--json", str(tmp_path / "j"))
+    assert "big: cleared on 10 nights: a: calibrate it again" in text
+    advice = "slow on n1, n2 and on no other nodes: ./plumbline links --site big finds sick nodes"
+    assert f"big: cleared on 10 nights: b: {advice}" in text
+    assert "local: nobody said of 2 alarms" in text
+    written = json.loads((tmp_path / "j").read_text())
+    assert written["slow_on"] == {"a": [], "b": ["n1", "n2"]}
+    assert {each["site"] for each in written["months"]} == {"big", "local"}

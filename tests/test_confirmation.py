@@ -251,6 +251,7 @@ def test_the_reason_says_whether_it_was_fine_on_other_nodes(votes, elsewhere: bo
     suspect = heard_on(["n1", "n2"], votes)
     assert suspect.verdict().verdict == Verdict.CLEARED
     assert (" on other nodes than n1, n2 were not: " in suspect.verdict().reason) == elsewhere
+    assert suspect.verdict().slow_on == (("n1", "n2") if elsewhere else ())
 
 
 def test_hosts_that_several_cases_were_slow_on_alone_are_named(progress: Progress):

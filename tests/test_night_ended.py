@@ -107,6 +107,11 @@ def test_what_was_measured_is_kept_and_what_looked_slow_stands(night: Night, mon
         night.begin()
     assert night.kept == [("nightly", [SLOW])]
     assert PROGRESS.notes[-1].startswith("ended before what looked slow was measured again")
+    (line,) = night.logged
+    assert SLOW.case.key in line
+    with pytest.raises(SystemExit):
+        night.begin("run")
+    assert len(night.logged) == 1
 
 
 def test_a_night_logs_its_alarms_and_no_other_session(night: Night):
