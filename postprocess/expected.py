@@ -25,6 +25,7 @@ from postprocess.verdicts import COMMON_CAUSE, HEALTHY, CaseResult, Verdict
 from site_configs.accepted import LEAST_REASON
 
 KEYS = tuple(field.name for field in fields(Case) if field.name != "system")
+NAMING = ("routine", "environment")  #: of which a row names one: a program or a layout is too much
 COLUMNS = (*KEYS, "verdicts", "factor", "reason", "ticket", "expires")
 VERDICTS = {  #: to expect
     str(each): each for each in Verdict if each not in HEALTHY and each is not Verdict.INCORRECT
@@ -42,7 +43,7 @@ class Expectation:
     row: int
     patterns: tuple[str, ...]  #: in the order of ``KEYS``
     verdicts: frozenset[Verdict]
-    factor: float | None  #: most slowdown of what is expected to have regressed; None for any
+    factor: float | None  #: most slowdown of what is expected to have regressed; None if nothing is
     reason: str
     ticket: str
     expires: date  #: the last day on which it holds
@@ -65,7 +66,7 @@ class Expectation:
         """Whether just this failure is expected, and no worse one."""
         if result.verdict not in self.verdicts or not self.is_about(result.case):
             return False
-        if result.verdict is not Verdict.REGRESSED or self.factor is None:
+        if self.factor is None or result.verdict is not Verdict.REGRESSED:
             return True
         return result.slowdown is not None and result.slowdown <= self.factor
 
@@ -190,8 +191,12 @@ def read_row(path: Path, number: int, cell: Mapping[str, str], today: date) -> E
     for key in KEYS:
         if not PATTERN.fullmatch(cell[key]):
             raise ValueError(f"{key}: {shown(cell[key])} is no pattern; write * for any")
-    if all(set(cell[key]) <= set("*?") for key in KEYS):
+    if all(map(is_any, map(cell.get, KEYS))):
         raise ValueError("fits every case, as if nothing were measured; name some")
+    if all(is_any(cell[key]) for key in NAMING):
+        raise ValueError(
+            "fits every routine of every environment; name a routine or an environment"
+        )
     verdicts = _verdicts(cell["verdicts"])
     if len(cell["reason"].strip()) < LEAST_REASON:
         raise ValueError(f"reason: {shown(cell['reason'])}; write why it is expected")
@@ -207,6 +212,11 @@ def read_row(path: Path, number: int, cell: Mapping[str, str], today: date) -> E
     )
 
 
+def is_any(pattern: str) -> bool:
+    """Whether a pattern names nothing: ``*-*`` fits every environment too."""
+    return not any(map(str.isalnum, pattern))
+
+
 def _verdicts(text: str) -> frozenset[Verdict]:
     words = text.split(",")
     for word in words:
@@ -218,13 +228,13 @@ def _verdicts(text: str) -> frozenset[Verdict]:
 
 
 def _factor(text: str, verdicts: frozenset[Verdict]) -> float | None:
-    """The most slowdown; a dash for any."""
-    if text == "-":
-        return None
+    """The most slowdown of what is expected to have regressed; a dash where nothing is."""
     if Verdict.REGRESSED not in verdicts:
-        raise ValueError("factor: only what regressed has one; write -")
+        if text != "-":
+            raise ValueError("factor: only what regressed has one; write -")
+        return None
     if not FACTOR.fullmatch(text) or not 1 < float(text) < 1e6:
-        raise ValueError(f"factor: {shown(text)}; write the most slowdown, as in 1.3, or - for any")
+        raise ValueError(f"factor: {shown(text)}; write the most slowdown of regressed, as in 1.3")
     return float(text)
 
 

@@ -97,6 +97,11 @@ def test_several_verdicts_and_patterns(tmp_path: Path):
         assert not excused(path, slow(verdict=verdict, size=10, environment="openmpi-5")).expected
 
 
+def test_a_routine_or_an_environment_is_enough_of_a_name(tmp_path: Path):
+    assert excused(written(tmp_path, {"routine": "*", "environment": "mpich-*"}), slow()).expected
+    assert excused(written(tmp_path, {"routine": "b?ast"}), slow()).expected
+
+
 def test_an_expectation_of_another_system_says_nothing(tmp_path: Path):
     known, _ = expected.parse(written(tmp_path, {}), TODAY)
     assert expected.applied([slow()], {"elsewhere": known}, TODAY)[0].expected == ""
@@ -113,6 +118,8 @@ def test_an_expectation_of_another_system_says_nothing(tmp_path: Path):
         ({"factor": "fast"}, "factor: 'fast'"),
         ({"factor": ""}, "factor: ''"),
         ({"factor": "1e9"}, "factor: '1e9'"),
+        ({"factor": "-"}, "factor: '-'; write the most slowdown of regressed, as in 1.3"),
+        ({"verdicts": "crashed,regressed", "factor": "-"}, "factor: '-'; write the most slowdown"),
         ({"reason": "  "}, "reason: '  '; write why"),
         ({"reason": "broken"}, "reason: 'broken'; write why"),
         ({"expires": ""}, "expires: ''; write a day"),
@@ -126,6 +133,9 @@ def test_an_expectation_of_another_system_says_nothing(tmp_path: Path):
         ({"routine": "**"}, "fits every case"),
         ({"routine": "?*"}, "fits every case"),
         ({"routine": "*", "partition": "*?", "processes": "?"}, "fits every case"),
+        ({"routine": "*", "environment": "*-*", "bytes": "8"}, "name a routine or an environment"),
+        ({"routine": "*", "program": "mpicost"}, "name a routine or an environment"),
+        ({"routine": "?*", "partition": "cpu", "processes": "64"}, "fits every routine of every"),
         ({"verdicts": "regressed,incorrect"}, "verdicts: 'incorrect': choose from regressed"),
     ],
 )
@@ -186,6 +196,12 @@ def test_lint_names_what_expired_and_what_fits_no_case(tmp_path: Path):
     assert expected.lint(path, TODAY, [case()]) == []
     assert "expired on" in expected.lint(path, date(2027, 1, 1))[0]
     assert "no case with a reference" in expected.lint(path, TODAY, [case("barrier", 0)])[0]
+
+
+def test_lint_names_a_row_of_a_whole_program_with_line_and_fix(tmp_path: Path):
+    path = written(tmp_path, {"routine": "*", "program": "mpicost"})
+    fix = "fits every routine of every environment; name a routine or an environment"
+    assert expected.lint(path, TODAY, [case()]) == [f"{path}: row 2: {fix}"]
 
 
 def test_every_failing_verdict_but_wrong_data_can_be_expected_and_no_other():
