@@ -15,6 +15,7 @@ from postprocess.confirmation import confirmed
 from postprocess.desk import Desk, Request, measure_apart, open_desk, say_plan
 from postprocess.errors import UsageError
 from postprocess.expected import Expectation
+from postprocess.fast_note import fast_notes
 from postprocess.judgement import Finished, verdicts
 from postprocess.keeping import keep
 from postprocess.measure import make_plan, places, run_plan
@@ -56,6 +57,8 @@ def night(work: WorkDirectory, request: Request, progress: Progress) -> int:
         with progress.phase("analysis"):
             results = verdicts(done.finished, book, request.site, request.rerun_options)
             for line in accepted_notes(done.finished, book):
+                progress.note(line)
+            for line in fast_notes(results, book, request.site):
                 progress.note(line)
         measure = partial(measure_again, desk, book)
         since = partial(since_in, work.store)

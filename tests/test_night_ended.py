@@ -183,3 +183,9 @@ def test_a_second_look_is_no_night(night: Night, monkeypatch):
     night.begin()
     assert [mode for mode, _ in night.kept] == ["confirm", "nightly"]
     assert len(night.logged) == 1
+
+
+def test_a_night_says_that_its_references_are_too_slow(night: Night, monkeypatch):
+    monkeypatch.setattr(module, "fast_notes", lambda results, _, site: [f"{len(results)}, {site}"])
+    night.begin()
+    assert PROGRESS.notes[-1] == "1, local"
