@@ -30,6 +30,7 @@ from postprocess.verdicts import COMMON_CAUSE, JUDGED, CaseResult, Verdict
 from postprocess.votes import PASSES
 
 SITE = Selection(Path("site_configs/local.py"))
+WRONG = (Verdict.INCORRECT, "wrong data")
 QUIET = Noise(night=0.003, launch=0.003, own=0.02)
 
 
@@ -151,6 +152,30 @@ def test_a_fresh_launch_that_failed_is_no_mere_slowdown(
     after = {r.case: r for r in confirmed(results, [], book, SITE, one_fails, progress)}
     for case in cause.witnesses:
         assert (after[case].verdict, after[case].reason) == (verdict, "in a second look: why")
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_a_healthy_case_that_fails_beside_those_measured_again_fails(
+    progress: Progress, monkeypatch, batch: int
+):
+    """The first batch is of the witnesses; once they refute the cause, a second is of all that was slow."""
+    results, book = slower_night()
+    beside = next(each.case for each in results if each.verdict == Verdict.PASS)
+    measure, asked = fresh(results, monkeypatch, lambda _: 1.0)
+
+    def one_fails(selection: Selection) -> list[Finished]:
+        first, *others = measure(selection)
+        if len(asked) == batch:
+            launch = replace(first.launch, cases=(beside,))
+            others.append(replace(first, launch=launch, outcome=Outcome(None, *WRONG)))
+        return [first, *others]
+
+    after = {r.case: r for r in confirmed(results, [], book, SITE, one_fails, progress)}
+    assert len(asked) == 2
+    assert (after[beside].verdict, after[beside].reason) == (
+        WRONG[0],
+        f"in a second look: {WRONG[1]}",
+    )
 
 
 # --- what people see ---
