@@ -168,6 +168,13 @@ def test_an_empty_message_is_one_size_among_others_where_a_routine_has_several(t
     assert gone == []  # of IMB and OSU what has no partner is left out then
 
 
+def test_controls_have_no_size_that_is_chosen(tmp_path: Path):
+    known = [Reference(case("control_compute", 8), 1e-6, 0.1, 20)]
+    references.write(references.location(tmp_path, *PLACE), known, origin_of())
+    here = [planned(environment="other")]
+    assert len(absent([tmp_path], here, UNREVIEWED, asked(sizes=[1000]))) == 1
+
+
 def test_a_damaged_file_of_what_was_not_asked_for_disturbs_nobody(tmp_path: Path):
     write_references(tmp_path).write_text("x")
     here = [planned(environment="other")]
