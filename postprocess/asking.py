@@ -39,6 +39,9 @@ OPTIONS_OF = {
 #: Commands that measure as the references were measured.
 HELD_AGAINST = ("nightly", "run", "list", "selftest")
 
+#: Options with which a night is a trial by hand: it is stored as a ``run``, and counts as no night.
+OF_A_RUN = ("references", "set_env", "oversubscribe")
+
 
 def refuse_without_effect(arguments: argparse.Namespace) -> None:
     """An option that no chosen program has is a mistake, and its silence would be taken for a result.
@@ -86,7 +89,7 @@ def request(work: WorkDirectory, arguments: argparse.Namespace) -> Request:
     references = searched or given.get("output")
     chosen = selection(work, arguments, given.get("launches") or 1)
     return Request(
-        mode=arguments.name,
+        mode=mode_of(arguments),
         command=["./plumbline", *sys.argv[1:]],
         site=arguments.site,
         selection=as_references(chosen) if arguments.name in HELD_AGAINST else chosen,
@@ -96,6 +99,13 @@ def request(work: WorkDirectory, arguments: argparse.Namespace) -> Request:
         references=references and references.absolute(),  # ReFrame runs in another directory
         rerun_options=rerun_options(arguments),
     )
+
+
+def mode_of(arguments: argparse.Namespace) -> str:
+    """What a session is stored as: its command; a night that an option sets apart from others is a run."""
+    given = vars(arguments)
+    by_option = arguments.name == "nightly" and any(given.get(name) for name in OF_A_RUN)
+    return "run" if by_option else arguments.name
 
 
 def rerun_options(arguments: argparse.Namespace) -> list[str]:

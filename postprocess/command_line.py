@@ -39,7 +39,7 @@ COMMANDS: tuple[tuple[str, Add, Run | None, str], ...] = (
     ("nightly", options.add_session, commands.nightly,
      "Build, run and judge everything; calibrate first where no reference is known."),
     ("run", options.add_session, commands.nightly,
-     "The same for a choice of environments, routines, counts and sizes."),
+     "The same by hand, for a choice of environments, routines or sizes: counts as no night."),
     ("calibrate", options.add_calibration, commands.calibrate,
      "Measure references; take the launches that are missing."),
     ("links", options.add_links, commands.links,

@@ -17,10 +17,9 @@ from postprocess.errors import UsageError
 from postprocess.headline_index import COLUMNS, NO_MONTH, ORDER, Month, Say, index_schema, lazily
 from postprocess.headline_index import months as months_of
 
-NIGHTS = (
-    "nightly",
-    "run",
-)  #: modes of sessions that judge; what calibrates or confirms is no night
+#: Modes of sessions that are nights. What calibrates or confirms is none, nor is a trial by hand (``run``):
+#: five in an hour would outvote a week, and one with other references would begin the history anew.
+NIGHTS = ("nightly",)
 
 
 def headlines(
@@ -35,11 +34,11 @@ def headlines(
     """One row for each case and launch, without trials; sorted by key, started_utc, session and launch.
 
     ``keys``: only these cases. ``since``: only sessions that started at this time or later, UTC, as in
-    ``2026-11-21`` or ``2026-11-21T01:30:00Z``. ``modes``: only sessions of these modes, None for all. Files
-    of version 1 do not tell whether they are nights or calibrations, and are left out unless ``modes`` has
-    the empty word too: a calibration taken for a night would be an alarm. ``columns``: those wanted, of
-    ``COLUMNS`` of ``headline_index``; the fewer, the less memory. ``say``: told what takes long. Values are
-    in ``unit`` of their row.
+    ``2026-11-21`` or ``2026-11-21T01:30:00Z``. ``modes``: only sessions of these modes, nights unless
+    told otherwise, None for all. Files of version 1 do not tell whether they are nights or calibrations, and
+    are left out unless ``modes`` has the empty word too: a calibration taken for a night would be an alarm.
+    ``columns``: those wanted, of ``COLUMNS`` of ``headline_index``; the fewer, the less memory. ``say``: told
+    what takes long. Values are in ``unit`` of their row.
 
     :raises StoreError: naming the first file that is damaged, foreign or newer than this version; also if it
         would not be part of the answer, unless it is of another month than is asked for.

@@ -211,7 +211,10 @@ def add_session(parser: argparse.ArgumentParser) -> None:
     )
     add_json(parser)
     parser.add_argument(
-        "--references", type=Path, metavar="DIR", help="look for references here first"
+        "--references",
+        type=Path,
+        metavar="DIR",
+        help="look for references here first (such a night counts as a run)",
     )
 
 

@@ -158,6 +158,12 @@ def night(work: WorkDirectory, day: int, value: float, mode: str = "nightly", **
     store.write_session(work.store / f"{name}{store.SUFFIX}", [row])
 
 
+def test_runs_by_hand_are_no_nights(work: WorkDirectory):
+    for day in range(1, 16):
+        night(work, day, 1.03, mode="run")
+    assert references_age.age(work, "local", None, Progress()) == 0
+
+
 def test_the_command_asks_the_store_of_nights(work: WorkDirectory, tmp_path: Path, capsys):
     for day in range(1, 14):
         night(work, day, 1.03)

@@ -172,6 +172,26 @@ def test_a_choice_is_told_in_the_words_of_the_checks(work: WorkDirectory):
     assert request.strict
 
 
+@pytest.mark.parametrize(
+    ("words", "mode"),
+    [
+        (["nightly"], "nightly"),
+        (["nightly", "--program", "mpicost", "--routine", "bcast", "--strict"], "nightly"),
+        (["nightly", "--references", "mine"], "run"),
+        (["nightly", "--set-env", "a:X=1"], "run"),
+        (["nightly", "--oversubscribe"], "run"),
+        (["run"], "run"),
+        (["calibrate", "--oversubscribe"], "calibrate"),
+    ],
+)
+def test_a_night_that_differs_from_others_by_an_option_is_stored_as_a_run(
+    work: WorkDirectory, tmp_path: Path, monkeypatch, words: list[str], mode: str
+):
+    (tmp_path / "mine").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert asked(work, *words).mode == mode
+
+
 def test_variables_are_gathered_by_environment(work: WorkDirectory):
     words = ["--set-env", "a:X=1", "--set-env", "b:X=2", "--set-env", "a:Y=3"]
     assert asked(work, "run", *words).selection.set_env == {

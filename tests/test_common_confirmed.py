@@ -252,6 +252,7 @@ def test_history_says_since_when(cause: CommonCause, nights, words: str):
     "other",
     [
         {"mode": "calibrate"},
+        {"mode": "run"},
         {"unit": "MB/s"},
         *({"verdict": str(v)} for v in Verdict if v not in JUDGED),
     ],

@@ -55,11 +55,25 @@ def test_a_night_is_its_median_launch(tmp_path):
     assert only(tmp_path, rows).values == pytest.approx([1.1 * REFERENCE])
 
 
-@pytest.mark.parametrize("mode", ["calibrate", "confirm", "selftest", ""])
-def test_a_session_that_judges_nothing_is_no_night(tmp_path, mode):
-    """Nor is one of before modes were stored: it may be a calibration."""
+@pytest.mark.parametrize("mode", ["run", "calibrate", "confirm", "selftest", ""])
+def test_a_session_that_is_no_night_does_not_count(tmp_path, mode):
+    """Nor does one of before modes were stored: it may be a calibration."""
     rows = [*nights_of(11), row(CASE, 11, 50 * REFERENCE, mode=mode)]
     assert len(only(tmp_path, rows).values) == 11
+
+
+@pytest.mark.parametrize(
+    "by_hand",
+    [
+        [row(CASE, 40, 1.1 * REFERENCE, mode="run", reference=1.001 * REFERENCE)],
+        [row(CASE, night, REFERENCE, mode="run") for night in range(40, 50)],
+    ],
+    ids=["one with other references", "many on a fine node"],
+)
+def test_a_step_that_lasts_is_not_over_because_of_runs_by_hand(tmp_path, by_hand):
+    nights = [row(CASE, n, REFERENCE * (1 if n < 30 else 1.1)) for n in range(40)]
+    (trend,) = examine([only(tmp_path, [*nights, *by_hand])])
+    assert [(each.begin, each.lasts) for each in trend.findings] == [(30, True)]
 
 
 @pytest.mark.parametrize("verdict", sorted(set(Verdict) - set(drift_series.JUDGED), key=str))

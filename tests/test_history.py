@@ -108,7 +108,8 @@ def test_a_calibration_is_no_night_and_neither_is_what_does_not_tell(folder):
     change(session_file(folder, 4), mode=pl.lit("run"))
     old = session_file(folder, 5)
     write_version_1(old, pl.read_parquet(old))
-    assert headlines(folder)["session"].n_unique() == NIGHTS - 4
+    assert headlines(folder)["session"].n_unique() == NIGHTS - 5
+    assert headlines(folder, modes=["run"])["session"].unique().to_list() == [session_name(4)]
     assert headlines(folder, modes=["calibrate"])["session"].unique().to_list() == [session_name(1)]
     assert headlines(folder, modes=[""])["session"].unique().to_list() == [session_name(5)]
     assert headlines(folder, modes=None)["session"].n_unique() == NIGHTS
