@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 from postprocess.desk import Request
@@ -11,6 +12,7 @@ from postprocess.reference_trials import as_references
 from postprocess.reframe_driver import Selection
 from postprocess.site_files import site_file
 from postprocess.workdir import WorkDirectory
+from site_configs.by_hand import shell_settings
 
 #: Options that choose what is measured, and what the checks call them. No command has all.
 CHOICE = {
@@ -77,6 +79,7 @@ def selection(work: WorkDirectory, arguments: argparse.Namespace, launches: int 
         launches=launches,
         set_env=set_env,
         oversubscribe=given.get("oversubscribe", False),
+        shell=shell_settings(os.environ),
     )
 
 

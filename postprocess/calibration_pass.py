@@ -26,7 +26,7 @@ from postprocess.reframe_driver import Selection
 from postprocess.rounds import Demand, Family
 from postprocess.verdicts import CaseResult
 from postprocess.workdir import WorkDirectory
-from site_configs.by_hand import includes
+from site_configs.by_hand import gives_way
 
 #: Of a calibration that nobody asked for, by program; too few for more than provisional references. One of
 #: OSU or IMB takes minutes, and each of its values is a mean already.
@@ -49,10 +49,13 @@ def calibration(work: WorkDirectory, request: Request, progress: Progress, deman
 
 
 def taken_alike(work: Path, selection: Selection) -> list[Taken]:
-    """The launches of the ledger that had the same options by hand; as a rule none."""
-    asked = ledger.Opened("", selection.set_env, selection.oversubscribe)
+    """The launches of the ledger that had the same set by hand; as a rule nothing."""
+    chosen = selection
+    asked = ledger.Opened("", chosen.set_env, chosen.oversubscribe, shell=chosen.shell)
     return [
-        each for each in ledger.read(work) if each.by_hand == asked.by_hand(each.place.environment)
+        each
+        for each in ledger.read(work)
+        if each.by_hand == asked.by_hand(each.place.environment, each.exact)
     ]
 
 
@@ -85,11 +88,11 @@ def calibrate_unknown(
 
 
 def is_unknown(book: ReferenceBook, launch: PlannedLaunch, case: Case) -> bool:
-    """Whether a case has no reference, or one that was made with options by hand which the launch lacks."""
+    """Whether a case has no reference, or one made with what is set by hand and the launch lacks."""
     shelf = book.shelf(case)
     if shelf is None or case not in shelf.references:
         return True
-    return not includes(launch.by_hand, shelf.options_of(case))
+    return gives_way(shelf.options_of(case), launch.by_hand)
 
 
 def automatic_launches(launch: PlannedLaunch) -> int:
@@ -133,7 +136,7 @@ def calibrate(
     progress, work = desk.progress, desk.work
     session, reframe = desk.open_session("calibrate")
     opened = ledger.open_calibration(
-        session.directory, selection.set_env, selection.oversubscribe, afresh
+        session.directory, selection.set_env, selection.oversubscribe, afresh, selection.shell
     )
     try:
         planned, done = measure_in(desk, reframe, "calibration", selection)

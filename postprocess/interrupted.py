@@ -69,8 +69,11 @@ def read_opened(marker: Path) -> Opened:
             own = told.object("set_env").object(environment)
             for name in own.fields:
                 own.get(name, str)
+        shell = told.object("shell") if "shell" in told.fields else Entry({})  # none, before
+        for name in shell.fields:
+            shell.get(name, str)
         flags = told.flag("oversubscribe"), told.flag("afresh")
-        return Opened(marker.parent.name, set_env, *flags)
+        return Opened(marker.parent.name, set_env, *flags, shell.fields)
     except (OSError, ValueError, TypeError) as error:
         fix = "remove it, and its launches are not used"
         raise UsageError(f"{marker}: {error}: is damaged; {fix}") from None

@@ -42,10 +42,13 @@ class Opened:
     set_env: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  #: by environment
     oversubscribe: bool = False
     afresh: bool = False  #: earlier launches of the cases that it measures count no more
+    shell: Mapping[str, str] = field(
+        default_factory=dict
+    )  #: of its variables those that steer an MPI
 
-    def by_hand(self, environment: str) -> dict[str, Any]:
-        """What was set by hand for the launches of an environment; nothing, as a rule."""
-        return by_hand(self.set_env, self.oversubscribe, environment)
+    def by_hand(self, environment: str, exact: bool = False) -> dict[str, Any]:
+        """What was set by hand for launches of an environment, ``exact`` if simulated; nothing, as a rule."""
+        return by_hand(self.set_env, self.oversubscribe, environment, {} if exact else self.shell)
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Taken:
     exact: bool
     facts: Mapping[str, Any]  #: what it ran: library, version, spec, method and so on
     circumstances: Mapping[str, Any]  #: that a value is compared under; {} if exact
-    by_hand: Mapping[str, Any]  #: what was set for it by options; nothing, as a rule
+    by_hand: Mapping[str, Any]  #: what options and the shell set for it; nothing, as a rule
     kernel: str
     values: Mapping[str, float]  #: headline by key of the case
     units: Mapping[str, str]
@@ -88,10 +91,14 @@ def folder(work: Path) -> Path:
 
 
 def open_calibration(
-    directory: Path, set_env: Mapping[str, Mapping[str, str]], oversubscribe: bool, afresh: bool
+    directory: Path,
+    set_env: Mapping[str, Mapping[str, str]],
+    oversubscribe: bool,
+    afresh: bool,
+    shell: Mapping[str, str],
 ) -> Opened:
     """Mark a session as a calibration, before its first launch, so that an interrupted one is known as one."""
-    opened = Opened(directory.name, set_env, oversubscribe, afresh)
+    opened = Opened(directory.name, set_env, oversubscribe, afresh, shell)
     atomic.replace({directory / OPENED: json.dumps(asdict(opened), indent=1).encode()})
     return opened
 
@@ -125,7 +132,7 @@ def entry(opened: Opened, directory: Path, finished: Finished, machine: Mapping[
             "method": method,
         },
         circumstances={} if launch.exact else circumstances_of(run),
-        by_hand=opened.by_hand(launch.environment),
+        by_hand=opened.by_hand(launch.environment, launch.exact),
         kernel=run.get("kernel", ""),
         values={key: each.value for key, each in seen.items()},
         units={key: each.unit for key, each in seen.items()},

@@ -51,7 +51,7 @@ class PlannedLaunch:
     method: dict[str, Any] = field(default_factory=dict)
     #: Differences from its references that the site accepts, each with the reason.
     accepts: dict[str, str] = field(default_factory=dict)
-    #: What options set for it, which a launch behind its references must have had too.
+    #: What options and the shell set for it, which a launch behind its references must have had too.
     by_hand: dict[str, Any] = field(default_factory=dict)
     planted: bool = False  #: whether the self-test delays it
 

@@ -180,8 +180,11 @@ def marks_of(
     marks = []
     if before and before.unit == after.unit and band(as_if_enough(before)).too_slow(after.center):
         marks.append(ABSORBS)
-    if options := sample.launches[-1].by_hand:
-        marks.append(f"options by hand, which no night has: {spelled(options)}")
+    by_hand = sample.launches[-1].by_hand
+    if options := spelled(by_hand):
+        marks.append(f"options by hand, which no night has: {options}")
+    if shell := assignments(by_hand.get("shell", {})):
+        marks.append(f"measured with {shell} in the shell, which every night must have then")
     if after.exact:
         return tuple(marks)
     marks += disturbed(sample)
@@ -211,8 +214,13 @@ def as_if_enough(reference: Reference) -> Reference:
 
 def spelled(options: Mapping[str, Any]) -> str:
     """Options by hand as they are given."""
-    words = [f"{name}={value}" for name, value in sorted(options.get("set_env", {}).items())]
-    return ", ".join((["oversubscribe"] if options.get("oversubscribe") else []) + words)
+    words = ["oversubscribe"] if options.get("oversubscribe") else []
+    return ", ".join([*words, *filter(None, [assignments(options.get("set_env", {}))])])
+
+
+def assignments(variables: Mapping[str, str]) -> str:
+    """Variables with their values."""
+    return ", ".join(f"{name}={value}" for name, value in sorted(variables.items()))
 
 
 def width_of(reference: Reference) -> float:

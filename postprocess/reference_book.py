@@ -14,12 +14,13 @@ from postprocess.comparability import Difference, circumstances_of, differences,
 from postprocess.moderation import with_priors
 from postprocess.references import Reference
 from site_configs.accepted import DIFFERENCES
-from site_configs.by_hand import includes
+from site_configs.by_hand import includes, shell_differences
 from site_configs.common import PLATFORM_HASH
 
 #: Facts of a launch that its reference must share, or the two are not comparable.
 SHARED_METHOD = ("suite_version", "trials", "dropped", "relative_error")
 METHOD = (*SHARED_METHOD, "settle", "cpu_model")
+IN_SHELL = "shell variable "  #: before the name of one in which a launch differs
 EXACT_METHOD = (*SHARED_METHOD, "mpi_library", "platform")  #: simulated, on any machine
 
 
@@ -57,14 +58,14 @@ class Shelf:
         One line; empty if it was not, or in nothing but what the site accepts.
 
         :param accepts: by the name of a fact, why a difference in it is accepted.
-        :param by_hand: what options set for the launch.
+        :param by_hand: what options and the shell set for the launch.
         """
         wrong, found = self._compared(run, exact, case)
         found += self._options(case, by_hand)
         refused = [each for each in found if each.name not in accepts]
         if wrong or not refused:
             return wrong
-        fix = "calibrate again"
+        fix = _fix(refused[0])
         if all(each.name in DIFFERENCES for each in refused):
             fix += " or accept it in the site file"
         more = ", ".join(each.name for each in refused[1:])
@@ -77,12 +78,17 @@ class Shelf:
         return [each for each in self._compared(run, exact, case)[1] if each.name in accepts]
 
     def _options(self, case: Case, by_hand: Mapping[str, Any]) -> list[Difference]:
-        """Options that were set by hand for the references, and not for the launch.
+        """Options that were set by hand for the references, and not for the launch; variables of the shell.
 
-        The other way round is what somebody wants to see who sets one.
+        An option the other way round is what somebody wants to see who sets one.
         """
         options = self.options_of(case)
-        return [] if includes(by_hand, options) else [Difference("options", by_hand, options)]
+        if includes(by_hand, options):
+            return []
+        shells = shell_differences(by_hand, options).items()
+        return [Difference(f"{IN_SHELL}{name}", *pair) for name, pair in shells] or [
+            Difference("options", by_hand, options)
+        ]
 
     def _compared(
         self, run: Mapping[str, Any], exact: bool, case: Case
@@ -109,6 +115,15 @@ class Shelf:
             if value != told["method"][key]
         ]
         return "", found + differences(circumstances, known)
+
+
+def _fix(difference: Difference) -> str:
+    """What to do about a difference."""
+    if not difference.name.startswith(IN_SHELL):
+        return "calibrate again"
+    if difference.theirs is None:
+        return "unset it, or calibrate --output DIR with it"
+    return f"set it to {difference.theirs!r}, or calibrate --output DIR as it is now"
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from postprocess.formats import plural
 from postprocess.ledger import Taken
 from postprocess.reference_book import read_origin
 from postprocess.references import ENOUGH_LAUNCHES, Reference
-from site_configs.by_hand import includes
+from site_configs.by_hand import gives_way
 
 Say = Callable[[str], None]
 
@@ -139,8 +139,8 @@ def why_stays(old: Reference, options: Mapping[str, Any], new: Sample) -> str:
 
 
 def of_other_options(origin: Mapping[str, Any] | None, case: Case, new: Sample) -> bool:
-    """Whether something was set by hand for the launches behind a row that is not set for the new ones."""
-    return not includes(new.launches[-1].by_hand, options_behind(origin, case))
+    """Whether the launches behind a row had set by hand what the new ones lack, so that it gives way."""
+    return gives_way(options_behind(origin, case), new.launches[-1].by_hand)
 
 
 def options_behind(origin: Mapping[str, Any] | None, case: Case) -> Mapping[str, Any]:

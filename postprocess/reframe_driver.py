@@ -20,6 +20,7 @@ from site_configs.variables import (
     REFERENCES,
     SESSION,
     SET_ENV,
+    SHELL,
     SPACK_COMMAND,
 )
 
@@ -36,6 +37,7 @@ class Selection:
     launches: int = 1
     set_env: dict[str, dict[str, str]] = field(default_factory=dict)  #: by environment
     oversubscribe: bool = False
+    shell: dict[str, str] = field(default_factory=dict)  #: of its variables those that steer an MPI
     checks: Path | None = None  #: a check file, or a directory of them; None for all of Plumbline's
     tag: str = "nightly"  #: of the checks that are wanted; empty for all
     only_looking: bool = False  #: the site may be another machine's
@@ -93,6 +95,7 @@ class Reframe:
             REFERENCES: os.pathsep.join(map(str, self.reference_roots)),
             CHOICE: json.dumps(selection.choice),
             SET_ENV: json.dumps(selection.set_env),
+            SHELL: json.dumps(selection.shell),
             OVERSUBSCRIBE: "1" if selection.oversubscribe else "0",
             ONLY_LOOKING: "1" if selection.only_looking else "0",
             SPACK_COMMAND: str(self.spack or ""),

@@ -130,17 +130,22 @@ def take_references(bench: Bench, planned: Sequence[PlannedLaunch], demand: Dema
 
 
 def enough(book: ReferenceBook, planned: Sequence[PlannedLaunch], launches: int) -> bool:
-    """Whether each case has a reference of so many launches, made as those of a self-test: without options."""
+    """Whether each case has a reference of so many launches, made as those of a self-test: without options.
+
+    In a shell whose variables steer an MPI, with the same ones.
+    """
     cases = planned_cases(planned)
     found = [book.reference(case) for case in cases]
     many = all(each is not None and each.launches >= launches for each in found)
-    return many and not any(made_with_options(book, case) for case in cases)
+    return many and not any(
+        made_otherwise(book, launch, case) for launch in planned for case in launch.all_cases
+    )
 
 
-def made_with_options(book: ReferenceBook, case: Case) -> bool:
-    """Whether something was set by hand for the launches behind a reference."""
+def made_otherwise(book: ReferenceBook, launch: PlannedLaunch, case: Case) -> bool:
+    """Whether other things were set by hand for the launches behind a reference."""
     shelf = book.shelf(case)
-    return bool(shelf and shelf.options_of(case))
+    return bool(shelf and shelf.options_of(case) != launch.by_hand)
 
 
 def calibrate(bench: Bench, root: Path, launches: int) -> None:
@@ -148,7 +153,8 @@ def calibrate(bench: Bench, root: Path, launches: int) -> None:
     selection = replace(bench.selection, launches=launches)
     with bench.desk.progress.phase("calibration"):
         session, _, finished = bench.measure(bench.desk, selection)
-    taken = ledger.taken(ledger.Opened(session.name), session.directory, finished)
+    opened = ledger.Opened(session.name, shell=selection.shell)
+    taken = ledger.taken(opened, session.directory, finished)
     references_update.update(root, taken, None)
 
 

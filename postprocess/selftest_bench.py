@@ -64,7 +64,9 @@ class Bench:
             replace(
                 each,
                 planted=each.environment in environments,
-                by_hand=by_hand(selection.set_env, selection.oversubscribe, each.environment),
+                by_hand=by_hand(
+                    selection.set_env, selection.oversubscribe, each.environment, selection.shell
+                ),
             )
             for each in self.plans[key]
         ]

@@ -17,7 +17,7 @@ from reframe.core.backends import register_launcher
 from reframe.core.launchers import JobLauncher
 
 from site_configs import accepted, arguments, installed
-from site_configs.by_hand import by_hand
+from site_configs.by_hand import by_hand, told_shell
 from site_configs.installed import Installed
 from site_configs.ladder import Layout, Topology
 from site_configs.ladder import layouts as layouts_of
@@ -26,6 +26,7 @@ from site_configs.variables import HOME, ONLY_LOOKING, OVERSUBSCRIBE, SESSION, S
 
 #: Tells what a launch in simulated time was simulated on; times on another platform are not comparable.
 PLATFORM_HASH = "SMPI_PLATFORM_HASH"
+SIMULATED = "simgrid"  #: family of what passes for an MPI in simulated time
 REFERENCE_DAYS = 180  #: half a year: most machines have had an update by then
 
 
@@ -103,6 +104,7 @@ def environment(
     if oversubscribing():
         variables |= OVERSUBSCRIBED.get(family, {})
     set_env = json.loads(os.environ.get(SET_ENV, "{}"))
+    shell = {} if family == SIMULATED else told_shell(os.environ)
     variables |= {key: quote(value) for key, value in set_env.get(name, {}).items()}
     extras = {
         "library": library,
@@ -112,7 +114,7 @@ def environment(
         "launcher": launcher if isinstance(launcher, str) else list(launcher),
         "spack_environment": str(work_directory() / "spack" / "environments" / name),
         "accept": dict(accept),
-        "by_hand": by_hand(set_env, oversubscribing(), name),
+        "by_hand": by_hand(set_env, oversubscribing(), name, shell),
     } | installed.extras_of(programs, lacking or {})
     return {
         "name": name,

@@ -19,7 +19,7 @@ from xml.etree import ElementTree
 from reframe.core.backends import register_launcher
 from reframe.core.launchers import JobLauncher
 
-from site_configs.common import PLATFORM_HASH, environment, only_looking, partition
+from site_configs.common import PLATFORM_HASH, SIMULATED, environment, only_looking, partition
 from site_configs.ladder import Layout, Topology
 
 PLATFORMS = Path(__file__).parent / "platforms"
@@ -116,7 +116,7 @@ def selector(name: str) -> dict[str, Any]:
     stand_ins = " ".join(f"--cfg=smpi/{routine}:ompi" for routine in REPLACED.get(name, ()))
     entry = environment(
         f"simgrid-{name}",
-        family="simgrid",
+        family=SIMULATED,
         library=f"SMPI Version {version()}",
         launcher="smpirun",
         mpicc="smpicc",

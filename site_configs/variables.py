@@ -12,6 +12,8 @@ CHOICE = "PLUMBLINE_CHOICE"
 SET_ENV = "PLUMBLINE_SET_ENV"
 #: Set to 1 to allow more processes than cores (for trying things out; such times mean little).
 OVERSUBSCRIBE = "PLUMBLINE_OVERSUBSCRIBE"
+#: Variables of the user's shell that steer an MPI, as JSON ``{name: value}``.
+SHELL = "PLUMBLINE_SHELL"
 #: Set to 1 where a site is only looked at, perhaps on a machine without its modules.
 ONLY_LOOKING = "PLUMBLINE_ONLY_LOOKING"
 #: Spack's executable; empty where there is none.

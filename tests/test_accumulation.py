@@ -48,7 +48,9 @@ def test_a_layout_has_a_binding_of_its_own():
     assert current(some) == some
 
 
-@pytest.mark.parametrize("by_hand", [{"oversubscribe": True}, {"set_env": {"A": "1"}}], ids=str)
+@pytest.mark.parametrize(
+    "by_hand", [{"oversubscribe": True}, {"set_env": {"A": "1"}}, {"shell": {"A": "1"}}], ids=str
+)
 def test_options_by_hand_count_only_where_nothing_was_measured_without(by_hand):
     otherwise = {"binding": {"2x2": "2 ranks of 2 CPUs"}, "caches": "L1"}
     odd = launch(9.0, 9, by_hand=by_hand, circumstances=otherwise)

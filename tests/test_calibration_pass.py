@@ -35,13 +35,18 @@ def test_a_case_that_is_skipped_is_no_fault():
         ({"set_env": {"mpich-5_0_2": {"A": "1"}}}, ["c"]),
         ({"set_env": {"another": {"A": "1"}}}, ["a"]),
         ({"oversubscribe": True, "set_env": {"mpich-5_0_2": {"A": "1"}}}, []),
+        ({"shell": {"UCX_TLS": "tcp"}}, ["d", "e"]),
+        ({"shell": {"UCX_TLS": "rc"}}, ["e"]),
     ],
     ids=str,
 )
 def test_launches_with_other_options_are_of_no_account(tmp_path: Path, options, sessions):
     told = {"a": {}, "b": {"oversubscribe": True}, "c": {"set_env": {"A": "1"}}}
+    told["d"] = {"shell": {"UCX_TLS": "tcp"}}
     for name, by_hand in told.items():
         ledger.keep(tmp_path, name, [launch(session=name, by_hand=by_hand)])
+    if "shell" in options:  # which simulated time does not know
+        ledger.keep(tmp_path, "e", [launch(session="e", exact=True)])
     found = taken_alike(tmp_path, Selection(Path("site.py"), **options))
     assert [each.session for each in found] == sessions
 
@@ -49,6 +54,7 @@ def test_launches_with_other_options_are_of_no_account(tmp_path: Path, options, 
 # What a night calibrates by itself.
 
 OVERSUBSCRIBED = {"oversubscribe": True}
+SHELL = {"UCX_TLS": "tcp"}
 
 
 class Night:
@@ -70,7 +76,8 @@ class Night:
     def calibrate(self, _, root: Path, only: set, selection: Selection) -> None:
         """A calibration whose launches take a second."""
         self.measured.append(only)
-        by_hand = ledger.Opened("", selection.set_env, selection.oversubscribe).by_hand(PLACE[2])
+        chosen = selection.set_env, selection.oversubscribe
+        by_hand = ledger.Opened("", *chosen, shell=selection.shell).by_hand(PLACE[2])
         days = range(11, 11 + selection.launches)
         new = [launch(1.0, day, by_hand=by_hand) for day in days]
         references_update.update(root, new, only, True)
@@ -93,7 +100,9 @@ class Night:
         return [each.get("options") for each in provenance.calibrations(told)]
 
 
-@pytest.mark.parametrize("old", [OVERSUBSCRIBED, {"set_env": {"A": "1"}}], ids=str)
+@pytest.mark.parametrize(
+    "old", [OVERSUBSCRIBED, {"set_env": {"A": "1"}}, {"shell": SHELL}], ids=str
+)
 def test_references_made_with_options_by_hand_are_measured_again_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: dict[str, Any]
 ):
@@ -116,6 +125,24 @@ def test_launches_with_options_by_hand_measure_nothing_again_that_they_compare_w
     night = Night(tmp_path, monkeypatch, old)
     assert night.begin(oversubscribe=True) == {2.0}
     assert (night.measured, night.options) == ([], [old or None])
+
+
+@pytest.mark.parametrize("old", [{}, {"shell": {"UCX_TLS": "rc"}}], ids=str)
+def test_a_night_in_another_shell_leaves_the_references_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: dict[str, Any]
+):
+    """Its variables may be there by mistake: it is not comparable, and says so."""
+    night = Night(tmp_path, monkeypatch, old)
+    assert night.begin(shell=SHELL) == {2.0}
+    assert (night.measured, night.options) == ([], [old or None])
+
+
+def test_an_experiment_in_the_shell_of_the_site_gives_way_to_a_night_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    night = Night(tmp_path, monkeypatch, {"set_env": {"A": "1"}, "shell": SHELL})
+    assert night.begin(shell=SHELL) == {1.0}
+    assert night.options == [{"shell": SHELL}]
 
 
 def test_launches_with_options_by_hand_replace_those_with_others(

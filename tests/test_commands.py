@@ -192,6 +192,11 @@ def test_a_night_that_differs_from_others_by_an_option_is_stored_as_a_run(
     assert asked(work, *words).mode == mode
 
 
+def test_the_variables_of_the_shell_that_steer_an_mpi_are_taken(work: WorkDirectory, monkeypatch):
+    monkeypatch.setenv("OMPI_MCA_btl", "^ofi")
+    assert asked(work, "nightly").selection.shell == {"OMPI_MCA_btl": "^ofi"}
+
+
 def test_variables_are_gathered_by_environment(work: WorkDirectory):
     words = ["--set-env", "a:X=1", "--set-env", "b:X=2", "--set-env", "a:Y=3"]
     assert asked(work, "run", *words).selection.set_env == {

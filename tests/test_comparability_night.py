@@ -100,3 +100,19 @@ def test_just_what_is_expected_does_not_fail(
     assert ("failed as expected" in ended.output) == bool(excused)
     notes = " ".join(ended.summary["notes"])
     assert ("row 2: expired on 2026-01-31, and excuses nothing" in notes) == ("expires" in changes)
+
+
+def test_what_the_shell_sets_for_an_mpi_must_be_the_same(workshop: Workshop) -> None:
+    name, root = of_family("mpich").name, workshop.home / "in-another-shell"
+    chosen = ("--environment", name, *QUICK, "--launches", "1", "--output", str(root))
+    ended = workshop.run("calibrate", *chosen, MPIR_CVAR_BCAST_MIN_PROCS="8")
+    assert ended.status == 0, ended.output + ended.errors
+    ended = measured(workshop, root)
+    assert set(ended.verdicts().values()) == {"not-comparable"}, ended.reasons()
+    assert ended.status == 1
+    (reason,) = ended.reasons()
+    assert reason.startswith("shell variable MPIR_CVAR_BCAST_MIN_PROCS is None, and '8' in ")
+    words = ("--environment", name, *QUICK, "--references", str(root))
+    ended = workshop.measure(*words, MPIR_CVAR_BCAST_MIN_PROCS="8")
+    assert "not-comparable" not in ended.verdicts().values(), ended.reasons()
+    assert "incorrect" not in ended.verdicts().values(), ended.reasons()

@@ -15,6 +15,8 @@ from postprocess.interrupted import gather
 from postprocess.launches import assess
 from postprocess.ledger import OPENED, keep, open_calibration, read, taken
 
+SHELL = {"UCX_TLS": "tcp"}
+
 
 def interrupted(work: Path, name: str = "20261101T010000Z-1") -> Path:
     """A calibration of three launches that was ended in the second."""
@@ -23,7 +25,9 @@ def interrupted(work: Path, name: str = "20261101T010000Z-1") -> Path:
     finished(directory, number=2)
     leave(directory, planned(number=2), code=None)
     leave(directory, planned(number=3), code=None)
-    open_calibration(directory, {"mpich-5_0_2": {"A": "1"}, "other": {"B": "2"}}, True, False)
+    open_calibration(
+        directory, {"mpich-5_0_2": {"A": "1"}, "other": {"B": "2"}}, True, False, SHELL
+    )
     (directory / "raw" / f"{planned(number=2).name}.exit").unlink(missing_ok=True)
     return directory
 
@@ -42,7 +46,7 @@ def test_an_interrupted_calibration_loses_no_launch_that_ended(tmp_path: Path):
     (only,) = read(tmp_path)
     done = finished(tmp_path / "same", number=1)
     assert only.values == {case.key: headline(done, case) for case in CASES}
-    assert only.by_hand == {"oversubscribe": True, "set_env": {"A": "1"}}
+    assert only.by_hand == {"oversubscribe": True, "set_env": {"A": "1"}, "shell": SHELL}
     assert only.hosts and only.session == directory.name
 
 
@@ -67,7 +71,7 @@ def test_an_interrupted_calibration_had_begun_afresh_too(tmp_path: Path):
     one = launch(1.0, 1, "20261031T010000Z-1")
     keep(tmp_path, one.session, [one])
     directory = interrupted(tmp_path)
-    open_calibration(directory, {}, False, True)
+    open_calibration(directory, {}, False, True, {})
     gather(tmp_path)
     assert {each.session for each in read(tmp_path)} == {directory.name}
 
@@ -76,8 +80,33 @@ def test_simulated_time_is_not_gathered(tmp_path: Path):
     """ReFrame asks it for a proof that no file keeps."""
     directory = tmp_path / "sessions" / "a"
     finished(directory, exact=True)
-    open_calibration(directory, {}, False, False)
+    open_calibration(directory, {}, False, False, {})
     assert gather(tmp_path) == [] and read(tmp_path) == []
+
+
+def test_a_marker_of_before_shells_were_told_tells_of_none(tmp_path: Path):
+    directory = interrupted(tmp_path)
+    marker = {"set_env": {}, "oversubscribe": False, "afresh": False}
+    (directory / OPENED).write_text(json.dumps(marker))
+    gather(tmp_path)
+    assert [each.by_hand for each in read(tmp_path)] == [{}]
+
+
+@pytest.mark.parametrize("shell", [{"UCX_TLS": 1}, "x", None], ids=str)
+def test_a_marker_with_a_damaged_shell_is_told_too(tmp_path: Path, shell):
+    directory = interrupted(tmp_path)
+    marker = {"set_env": {}, "oversubscribe": False, "afresh": False, "shell": shell}
+    (directory / OPENED).write_text(json.dumps(marker))
+    (line,) = gather(tmp_path)
+    assert f"{directory / OPENED}: " in line and "is damaged" in line
+    assert read(tmp_path) == []
+
+
+def test_simulated_time_knows_no_shell(tmp_path: Path):
+    """No variable of an MPI changes it."""
+    opened = ledger.Opened("a", oversubscribe=True, shell=SHELL)
+    (one,) = taken(opened, tmp_path, [finished(tmp_path, exact=True)])
+    assert one.by_hand == {"oversubscribe": True}
 
 
 @pytest.mark.parametrize("set_env", [{"mpich-5_0_2": "x"}, {"mpich-5_0_2": {"A": 1}}, "x"], ids=str)

@@ -81,6 +81,9 @@ def test_options_by_hand_are_named():
     by_hand = {"oversubscribe": True, "set_env": {"A": "1"}}
     marks = changes(days(by_hand=by_hand), None)[CASES[0]].marks
     assert "options by hand, which no night has: oversubscribe, A=1" in marks
+    marks = changes(days(by_hand={"shell": {"UCX_TLS": "tcp"}}), None)[CASES[0]].marks
+    assert "measured with UCX_TLS=tcp in the shell, which every night must have then" in marks
+    assert not any("options" in each for each in marks)
 
 
 def test_a_launch_far_off_is_named_with_its_session_and_hosts():

@@ -157,6 +157,28 @@ def test_what_options_set_for_the_references_must_be_set_for_a_launch_too():
     assert differing(shelf(method=method), RUN, by_hand=options) == ""
 
 
+def test_what_the_shell_sets_for_an_mpi_must_be_the_same_on_both_sides():
+    """Else what was forgotten in a shell would be measured as the machine."""
+    method, tcp = method_of(RUN, exact=False), {"shell": {"UCX_TLS": "tcp", "FI_PROVIDER": "cxi"}}
+    plain, known = shelf(method=method), shelf(method=method, options=tcp)
+    assert differing(known, RUN, by_hand=tcp) == ""
+    assert differing(known, RUN, by_hand=tcp | {"set_env": {"A": "1"}}) == ""
+    assert differing(plain, RUN, by_hand=tcp) == (
+        "shell variable FI_PROVIDER is 'cxi', and None in mpich.tsv; so does shell variable UCX_TLS; "
+        "unset it, or calibrate --output DIR with it"
+    )
+    rc = {"shell": {"UCX_TLS": "rc", "FI_PROVIDER": "cxi"}}
+    assert differing(known, RUN, by_hand=rc) == (
+        "shell variable UCX_TLS is 'rc', and 'tcp' in mpich.tsv; set it to 'tcp', or calibrate "
+        "--output DIR as it is now"
+    )
+    assert differing(known, RUN).startswith("shell variable FI_PROVIDER is None, and 'cxi' in ")
+    both = differing(shelf(method=method, options=tcp | {"oversubscribe": True}), RUN)
+    assert "shell variable" in both
+    option = shelf(method=method, options={"oversubscribe": True})
+    assert differing(option, RUN).startswith("options is ")
+
+
 @pytest.mark.parametrize("key", METHOD)
 def test_every_part_of_the_method_must_be_told(key: str):
     partly = {name: value for name, value in method_of(RUN, exact=False).items() if name != key}

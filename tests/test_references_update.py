@@ -147,6 +147,7 @@ def many(number: int = 20, value: float = 1.0, first: int = 1, **changes: Any) -
 
 CACHES = {"binding": {"2x2": "2 ranks of 1 CPU"}, "caches": "of another node"}
 BY_HAND = {"oversubscribe": True}
+SHELL = {"shell": {"UCX_TLS": "tcp"}}
 
 
 def after(root: Path, old: list, new: list) -> tuple[dict, list[str]]:
@@ -175,10 +176,11 @@ def test_a_reference_is_replaced_by_as_many_as_are_enough_or_where_it_was_provis
     assert {each.launches for each in found.values()} == {later} and said == []
 
 
-def test_options_by_hand_never_replace_a_reference_without(tmp_path: Path):
+@pytest.mark.parametrize("by_hand", [BY_HAND, SHELL], ids=str)
+def test_options_by_hand_never_replace_a_reference_without(tmp_path: Path, by_hand):
     references_update.update(tmp_path, many(1))
     said: list[str] = []
-    (path,) = references_update.update(tmp_path, many(25, 2.0, by_hand=BY_HAND), say=said.append)
+    (path,) = references_update.update(tmp_path, many(25, 2.0, by_hand=by_hand), say=said.append)
     assert {each.launches for each in stored(path).values()} == {1}
     assert said == [
         "mpich-5_0_2, mpicost: the reference without options by hand stays; choose another place "
@@ -186,8 +188,11 @@ def test_options_by_hand_never_replace_a_reference_without(tmp_path: Path):
     ]
 
 
-def test_what_was_measured_with_options_by_hand_gives_way_to_a_launch_without(tmp_path: Path):
-    found, said = after(tmp_path, many(20, 2.0, by_hand=BY_HAND), many(1, 1.0, 21))
+@pytest.mark.parametrize("by_hand", [BY_HAND, SHELL], ids=str)
+def test_what_was_measured_with_options_by_hand_gives_way_to_a_launch_without(
+    tmp_path: Path, by_hand
+):
+    found, said = after(tmp_path, many(20, 2.0, by_hand=by_hand), many(1, 1.0, 21))
     assert {(each.launches, each.center) for each in found.values()} == {(1, 1.0)} and said == []
 
 
@@ -198,8 +203,11 @@ def automatic(root: Path, new: list) -> Path:
     return path
 
 
-def test_an_automatic_calibration_replaces_what_was_made_with_options_by_hand(tmp_path: Path):
-    references_update.update(tmp_path, many(20, 2.0, by_hand=BY_HAND))
+@pytest.mark.parametrize("by_hand", [BY_HAND, SHELL], ids=str)
+def test_an_automatic_calibration_replaces_what_was_made_with_options_by_hand(
+    tmp_path: Path, by_hand
+):
+    references_update.update(tmp_path, many(20, 2.0, by_hand=by_hand))
     path = automatic(tmp_path, many(5, 1.0, 21))
     assert {(each.launches, each.center) for each in stored(path).values()} == {(5, 1.0)}
     some = provenance.calibrations(origin(path)["programs"]["mpicost"])

@@ -266,6 +266,14 @@ def test_a_plan_that_is_known_tells_what_is_set_by_hand_in_this_night(tmp_path: 
     assert made == [plain]
 
 
+def test_references_of_another_shell_are_not_those_of_a_self_test(tmp_path: Path):
+    shell = {"shell": {"UCX_TLS": "tcp"}}
+    root = references_of(tmp_path, 10, shell)
+    for by_hand, good in ((shell, True), ({}, False)):
+        plan = [planned(by_hand=by_hand)]
+        assert enough(open_book([root], places(plan)), plan, 10) is good
+
+
 # --- the rows
 
 

@@ -19,6 +19,7 @@ from site_configs import inventory
 from site_configs import variables as site_variables
 from site_configs.accepted import accepted_here
 from site_configs.common import (
+    SIMULATED,
     EnvironmentLauncher,
     environment,
     oversubscribing,
@@ -105,6 +106,17 @@ def test_variables_are_set_for_the_environment_that_was_named(monkeypatch):
     entry = mpich(env_vars={"NAME": "0", "KEPT": "$HOME/x"})
     assert variables(entry) == {"NAME": "1", "KEPT": "$HOME/x", "MINE": "2"}
     assert entry["extras"]["by_hand"] == {"set_env": chosen["mpich-5"]}
+
+
+def test_what_the_shell_sets_for_an_mpi_is_told_but_in_simulated_time(monkeypatch):
+    """As Plumbline took it from the shell; where ReFrame is started by hand, as it is there."""
+    monkeypatch.setenv("UCX_TLS", "tcp")
+    assert mpich()["extras"]["by_hand"] == {"shell": {"UCX_TLS": "tcp"}}
+    monkeypatch.setenv("PLUMBLINE_SHELL", json.dumps({"FI_PROVIDER": "cxi"}))
+    assert mpich()["extras"]["by_hand"] == {"shell": {"FI_PROVIDER": "cxi"}}
+    assert mpich(family=SIMULATED)["extras"]["by_hand"] == {}
+    monkeypatch.setenv("PLUMBLINE_SHELL", "{}")
+    assert mpich()["extras"]["by_hand"] == {}
 
 
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))
