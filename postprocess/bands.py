@@ -16,7 +16,7 @@ from scipy.special import stdtrit
 
 from postprocess.cases import Case
 from postprocess.references import Reference
-from postprocess.units import better, slowdown
+from postprocess.units import SECONDS, better, slowdown
 
 #: Probability that a healthy launch lies above the band. Fresh launches clear it (:mod:`postprocess.votes`).
 SLOW_ALPHA = 0.03
@@ -29,6 +29,10 @@ LARGE_FLOOR = 0.045
 #: core and now two cores was seen to differ by 3.4 from one minute to another, with nothing else changed.
 PROVISIONAL_FLOOR = 3.0
 FLOOR_IN_RESOLUTIONS = 2.0
+#: Seconds; a coarser clock widens no band further. One step of the ACPI timer, as a rule the coarsest clock of
+#: Linux. What the references were timed with is not known: a clock that is coarser in this night alone, by
+#: milliseconds at worst, must not let everything pass.
+COARSEST_CLOCK = 2.8e-7
 EXACT_FLOOR = 1e-9  #: of an exact reference: rounding, which another machine may do otherwise
 CLOCK_SECONDS = (
     2e-9  #: and at least this: clocks tell whole nanoseconds, at both ends of an interval
@@ -68,7 +72,7 @@ class Band:
 
 
 def band(reference: Reference, resolution: float = 0.0) -> Band:
-    """The band of a reference. ``resolution`` is the timer's, in seconds.
+    """The band of a reference. ``resolution``, of the timer or of what is printed, is in its unit.
 
     Two launches or three give a band that may span powers of ten: they say no more. One launch
     says nothing of the spread: its band is the floor alone, and ``blind``. Simulated time has no
@@ -145,4 +149,5 @@ def least_of(case: Case) -> float:
 def _floor(reference: Reference, resolution: float) -> float:
     """Least width of the band, as a fraction of the center."""
     practical = PROVISIONAL_FLOOR if reference.provisional else least_of(reference.case)
-    return max(practical, FLOOR_IN_RESOLUTIONS * resolution / reference.center)
+    coarsest = COARSEST_CLOCK if reference.unit == SECONDS else math.inf  # rates are as printed
+    return max(practical, FLOOR_IN_RESOLUTIONS * min(resolution, coarsest) / reference.center)

@@ -157,9 +157,24 @@ def test_what_is_no_value_is_incorrect_whatever_the_reference(value, known, unit
 
 
 def test_two_ticks_of_a_coarse_timer_are_inside():
-    assert ruling(1.15e-5).verdict is Verdict.REGRESSED
-    assert ruling(1.15e-5, resolution=1e-6).verdict is Verdict.PASS
-    assert ruling(1.25e-5, resolution=1e-6).verdict is Verdict.REGRESSED
+    short = replace(SETTLED, center=1e-6)
+    assert ruling(1.15e-6, short).verdict is Verdict.REGRESSED
+    assert ruling(1.15e-6, short, resolution=1e-7).verdict is Verdict.PASS
+    assert ruling(1.25e-6, short, resolution=1e-7).verdict is Verdict.REGRESSED
+
+
+@pytest.mark.parametrize("resolution", [0.0, 1e-9, 2.8e-7, 1e-6, 1e-3, 1.0])
+def test_no_clock_of_a_night_is_so_coarse_that_anything_passes(resolution):
+    """The references were measured by another one, for all that is known."""
+    short = replace(SETTLED, center=1.5e-6)
+    assert ruling(3.5e-6, short, resolution=resolution).verdict is Verdict.REGRESSED
+    assert ruling(1.15e-5, resolution=resolution).verdict is Verdict.REGRESSED
+
+
+def test_what_a_program_prints_coarsely_is_as_coarse_in_its_references():
+    slow = replace(RATE, center=0.1)
+    assert ruling(0.09, slow, unit=MEGABYTES).verdict is Verdict.REGRESSED
+    assert ruling(0.09, slow, resolution=0.01, unit=MEGABYTES).verdict is Verdict.PASS
 
 
 def test_a_case_without_trials_has_no_summary():

@@ -35,6 +35,7 @@ from tests import report_samples as samples
 
 CASE = Case("local", "cpu", "mpich-5.0.2", "mpicost", "bcast", 0, "flush", "window", 2, 2, 8)
 TODAY = Plan(1, 1)  #: no further launch
+COARSE = {"center": 1e-6, "resolution": 1e-7}  #: the band is at least a fifth
 SECONDS_OF = {LaunchPlace.of(CASE): 10.0}
 
 
@@ -47,7 +48,7 @@ def result(size: int = 8, unit: str = SECONDS, resolution: float = 0.0, **more) 
 
 
 @pytest.mark.parametrize("unit", [SECONDS, MEGABYTES])
-@pytest.mark.parametrize("more", [{}, {"spread": 0.001}, {"launches": 5}, {"resolution": 1e-6}])
+@pytest.mark.parametrize("more", [{}, {"spread": 0.001}, {"launches": 5}, COARSE])
 def test_without_a_further_launch_a_case_sees_what_it_sees(unit, more):
     """From the result alone follows what its reference said, floors and all."""
     known = result(unit=unit, **more)
@@ -63,7 +64,7 @@ def test_ten_launches_take_the_width_of_a_provisional_band():
 
 def test_what_differs_too_much_needs_medians_and_what_is_coarse_nothing_helps():
     assert cheapest(result()).median_of > 1
-    coarse = result(resolution=1e-6)  # the band is at least a fifth
+    coarse = result(**COARSE)
     assert all(seen_with(coarse, plan) > 0.2 for plan in PLANS)
     assert cheapest(coarse) is None
     assert cheapest(result(launches=1, spread=0.0)) is None
