@@ -31,6 +31,8 @@ COSMETIC = re.compile(
     r"|-f(diagnostics|file-prefix|debug-prefix).*|/.*"
 )
 SEPARATOR = " | "  #: between the lines of what an MPI says of itself
+PROCESSORS = " + "  #: between the names of the processors of a job
+UNKNOWN = "unknown"  #: begins the name of a processor that the kernel does not name
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,15 @@ class Difference:
     def __str__(self) -> str:
         ours, theirs = differing_parts(self.ours, self.theirs)
         return f"{self.name} is {ours!r}, and {theirs!r}"
+
+
+class Nameless(Difference):
+    """A processor without a name that is called as in the reference, and may be another all the same."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name} is {self.ours!r} without caches, which may be any machine, and the same"
+        )
 
 
 def circumstances_of(run: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,6 +104,12 @@ def differences(ours: Mapping[str, Any], known: Mapping[str, Any]) -> list[Diffe
     for layout, shape in ours.get("binding", {}).items():
         pairs["binding"] = (shape, known["binding"][layout])
     return [Difference(name, *pair) for name, pair in pairs.items() if pair[0] != pair[1]]
+
+
+def nameless(run: Mapping[str, Any]) -> bool:
+    """Whether nothing tells a processor of a launch from others: neither a name nor the sizes of caches."""
+    names = (run.get("cpu_model") or UNKNOWN).split(PROCESSORS)
+    return not run.get("caches") and any(name.startswith(UNKNOWN) for name in names)
 
 
 def layout_of(run: Mapping[str, Any]) -> str:

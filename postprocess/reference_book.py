@@ -10,7 +10,14 @@ from typing import Any
 
 from postprocess import provenance, references
 from postprocess.cases import Case
-from postprocess.comparability import Difference, circumstances_of, differences, untold
+from postprocess.comparability import (
+    Difference,
+    Nameless,
+    circumstances_of,
+    differences,
+    nameless,
+    untold,
+)
 from postprocess.moderation import with_priors
 from postprocess.references import Reference
 from site_configs.accepted import DIFFERENCES
@@ -65,9 +72,11 @@ class Shelf:
         refused = [each for each in found if each.name not in accepts]
         if wrong or not refused:
             return wrong
-        fix = _fix(refused[0])
+        told = [each for each in refused if not isinstance(each, Nameless)]
+        fixes = [_fix(told[0])] if told else []
         if all(each.name in DIFFERENCES for each in refused):
-            fix += " or accept it in the site file"
+            fixes.append("accept it in the site file")
+        fix = " or ".join(fixes)
         more = ", ".join(each.name for each in refused[1:])
         return f"{refused[0]} in {self.path.name}{f'; so does {more}' if more else ''}; {fix}"
 
@@ -114,7 +123,10 @@ class Shelf:
             for key, value in method.items()
             if value != told["method"][key]
         ]
-        return "", found + differences(circumstances, known)
+        found += differences(circumstances, known)
+        if not exact and nameless(run) and "cpu_model" not in {each.name for each in found}:
+            found.append(Nameless("cpu_model", run.get("cpu_model"), told["method"]["cpu_model"]))
+        return "", found
 
 
 def _fix(difference: Difference) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 #: What a launch and its reference may differ in, and what is compared anyway where the site says why.
 DIFFERENCES = {
     "mpi_library": "what the MPI says of its version, its devices and how it was built",
-    "cpu_model": "the processor's name",
+    "cpu_model": "the processor's name, and that it has none",
     "caches": "sizes of the caches and how many CPUs share them",
     "binding": "how many CPUs each rank may use, and whether it shares them",
     "version": "of OSU or IMB",

@@ -311,6 +311,54 @@ def test_what_the_site_accepts_is_compared_and_told(key, value, name):
     assert "trials is 11" in differing(known, run | {"trials": 11}, accepts=accepts)
 
 
+NAMELESS = [
+    {"cpu_model": "unknown aarch64", "caches": []},
+    {"cpu_model": "unknown"},
+    {"cpu_model": "a processor + unknown ppc64le", "caches": []},
+    {"cpu_model": "", "caches": []},
+    {"cpu_model": None, "caches": None},
+]
+
+
+@pytest.mark.parametrize("facts", NAMELESS, ids=str)
+@pytest.mark.parametrize("program", ["mpicost", "osu"])
+def test_processors_that_nothing_names_are_not_taken_for_the_same(program: str, facts):
+    run = (RUN if program == "mpicost" else OSU) | facts
+    told = {"method": method_of(run, exact=False), "circumstances": circumstances_of(run)}
+    known = Shelf(Path("mpich.tsv"), {}, origin_of(program, **told))
+    assert differing(known, run) == (
+        f"cpu_model is {facts['cpu_model']!r} without caches, which may be any machine, "
+        "and the same in mpich.tsv; accept it in the site file"
+    )
+    accepts = {"cpu_model": "all nodes are of one kind"}
+    assert differing(known, run, accepts=accepts) == ""
+    assert differing(known, run, accepts={"caches": "all nodes are of one kind"}) != ""
+    (found,) = known.accepted(run, False, case(program=program), accepts)
+    assert (found.name, "any machine" in str(found)) == ("cpu_model", True)
+
+
+def test_what_nothing_names_and_something_else_that_differs_are_both_told():
+    run = RUN | NAMELESS[0]
+    known = shelf(method=method_of(run, exact=False), circumstances=circumstances_of(run))
+    found = differing(known, run | {"compiler": "gcc 13"})
+    assert found == (
+        "compiler is 'gcc 13', and 'gcc 12.2.0' in mpich.tsv; so does cpu_model; "
+        "calibrate again or accept it in the site file"
+    )
+    other = differing(known, run | {"cpu_model": "unknown ppc64le"})
+    assert other.startswith("cpu_model is 'unknown ppc64le', and 'unknown aarch64' in mpich.tsv;")
+    assert "so does" not in other
+
+
+@pytest.mark.parametrize("facts", NAMELESS, ids=str)
+def test_caches_tell_processors_without_a_name_apart(facts):
+    """And simulated time has no processor."""
+    run = RUN | facts | {"caches": [{"level": 1, "type": "Data", "bytes": 65536, "shared_by": 1}]}
+    known = shelf(method=method_of(run, exact=False), circumstances=circumstances_of(run))
+    assert differing(known, run) == ""
+    assert differing(simulated(method_of(RUN, exact=True)), RUN | facts, exact=True) == ""
+
+
 def test_all_that_differs_is_named():
     known = shelf(method=method_of(RUN, exact=False))
     found = differing(known, RUN | {"compiler": "gcc 13", "compiler_flags": "-O1"})
