@@ -9,6 +9,15 @@ from pathlib import Path
 from typing import Any
 
 CPUS = Path("/sys/devices/system/cpu")
+#: Facts in /proc/cpuinfo that make a processor's name together where there is no model name: on POWER, ARM and
+#: RISC-V. The first one must be there. ``suite/src/processor.c`` has the same rules.
+NAMING = (
+    ("cpu", "machine"),
+    ("CPU implementer", "CPU architecture", "CPU variant", "CPU part"),
+    ("uarch", "isa"),
+    ("isa",),
+)
+NAME_BYTES = 511  #: of a processor's name at most
 UNITS = {"K": 1024, "M": 1024**2, "G": 1024**3}
 
 
@@ -103,13 +112,23 @@ def topology(cpus: set[int], root: Path = CPUS) -> tuple[int, int]:
 
 
 def cpu_model(path: Path = Path("/proc/cpuinfo")) -> str:
-    """The processor's name as the kernel gives it."""
+    """The processor's name as the kernel gives it, and as ``mpicost`` records it.
+
+    The model's; where there is none, what POWER, ARM or RISC-V tell of the first processor; else
+    ``unknown`` and the kind of machine.
+    """
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text(errors="replace").split("\n")
     except OSError:
         lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+    told: dict[str, str] = {}
+    for name, _, value in (line.partition(":") for line in lines):
+        if value.strip(" \t"):
+            told.setdefault(name.rstrip(" \t"), value.strip(" \t"))
+    facts = next((each for each in NAMING if each[0] in told), ())
+    joined = ", ".join(f"{fact} {told[fact]}" for fact in facts if fact in told)
+    name = told.get("model name") or joined or f"unknown {platform.machine()}"
+    return name.encode()[:NAME_BYTES].decode(errors="replace")
 
 
 def firmware(folder: Path = Path("/sys/class/dmi/id")) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from processor_samples import SAMPLES
 
 from site_configs import machine
 from site_configs.machine import (
@@ -145,19 +146,14 @@ def test_the_quota_of_a_control_group(tmp_path: Path, text: str | None, expected
     assert quota_cpus(tmp_path) == expected
 
 
-def test_the_name_of_the_processor(tmp_path: Path):
-    path = tmp_path / "cpuinfo"
-    line = "model name\t: AMD EPYC: 7763 64-Core\n"
-    path.write_text(f"processor\t: 0\n{line}processor\t: 1\n{line}")
-    assert cpu_model(path) == "AMD EPYC: 7763 64-Core"
-
-
-@pytest.mark.parametrize("text", [None, "", "processor : 0\nCPU implementer : 0x41\n"])
-def test_a_processor_without_a_name_is_called_by_its_kind(tmp_path: Path, text: str | None):
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_the_name_of_the_processor(sample: str, tmp_path: Path):
+    """``test_mpicost_processor.py`` has the same samples."""
+    text, name = SAMPLES[sample]
     path = tmp_path / "cpuinfo"
     if text is not None:
         path.write_text(text)
-    assert cpu_model(path) == os.uname().machine
+    assert cpu_model(path) == name
 
 
 @pytest.mark.parametrize(("quota", "cores"), [(None, 2), (1, 1), (2, 2), (64, 2)])

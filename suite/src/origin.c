@@ -8,7 +8,6 @@
 
 #include "build.h"
 #include "cpu_list.h"
-#include "system_files.h"
 
 extern char **environ;
 
@@ -60,10 +59,7 @@ static void write_caches(struct json *json, const struct caches *caches)
 void origin_machine(struct json *json, const struct caches *caches)
 {
     struct utsname kernel;
-    char model[SYSTEM_LINE];
     json_key_string(json, "kernel", uname(&kernel) >= 0 ? kernel.release : "unknown");
-    bool known = system_suffix("/proc/cpuinfo", "model name", model, sizeof model);
-    json_key_string(json, "cpu_model", known ? model : "unknown");
     write_caches(json, caches);
 }
 

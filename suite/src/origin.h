@@ -14,7 +14,7 @@ void origin_library(struct json *json);
 /* Now: `date_utc`. */
 void origin_date(struct json *json);
 
-/* `kernel`, `cpu_model`, `caches`. */
+/* `kernel`, `caches`. */
 void origin_machine(struct json *json, const struct caches *caches);
 
 /* Variables of MPI libraries and of Slurm, without secrets: `environment`. */

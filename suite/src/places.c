@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "gather.h"
+#include "processors.h"
 
 struct place {
     int rank;
@@ -100,6 +101,7 @@ void places_write(struct json *json, const struct world *world)
     write_all(json, world, &world->leaders, write_host);
     json_key(json, "ranks");
     write_all(json, world, &world->control, write_rank);
+    processors_write(json, &world->leaders);
 }
 
 void places_answer(const struct world *world)
@@ -107,4 +109,6 @@ void places_answer(const struct world *world)
     if (world->host.rank == 0)
         answer(world, &world->leaders);
     answer(world, &world->control);
+    if (world->host.rank == 0)
+        processors_answer(&world->leaders);
 }

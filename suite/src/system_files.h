@@ -14,4 +14,8 @@ bool system_line(const char *path, char *line, size_t size);
  * and the newline after it. False if no line contains it. */
 bool system_suffix(const char *path, const char *mark, char *suffix, size_t size);
 
+/* What a line "name : value" tells, without blanks and tabs around it: the first one of that very name whose value is not
+ * empty. False if there is none. */
+bool system_value(const char *path, const char *name, char *value, size_t size);
+
 #endif
