@@ -22,7 +22,7 @@ from postprocess.judgement import FAILED_LAUNCH, Finished, case_verdict
 from postprocess.progress import Progress
 from postprocess.reference_book import ReferenceBook
 from postprocess.reframe_driver import Selection
-from postprocess.second_look import AGAIN, looks
+from postprocess.second_look import AGAIN, anywhere, looks
 from postprocess.verdicts import HEALTHY, CaseResult, Verdict
 
 NOT_RUN = "no value (it did not run)"
@@ -127,6 +127,8 @@ def confirmed(
     left = [each for each in slow if each.result.case in refuted]
     fresh += second.look(left)
     say_of_nodes([*alone, *left], progress)
+    for line in anywhere(each.launch for each in fresh):
+        progress.note(line)
     heard = {suspect.result.case: suspect.verdict() for suspect in (*alone, *left)}
     after = [failed_again(heard.get(each.case, each), fresh) for each in results]
     return told(after, causes)

@@ -54,6 +54,8 @@ class PlannedLaunch:
     #: What options and the shell set for it, which a launch behind its references must have had too.
     by_hand: dict[str, Any] = field(default_factory=dict)
     planted: bool = False  #: whether the self-test delays it
+    #: Whether it is of a second look for which the scheduler cannot be asked for other nodes.
+    anywhere: bool = False
 
     @property
     def all_cases(self) -> tuple[Case, ...]:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from postprocess.cases import Case
+from postprocess.plan import PlannedLaunch
 
 AGAIN = "again"  #: name of the choice
 
@@ -63,6 +64,15 @@ def to_avoid(looks: Iterable[Look], nodes: int, needed: int) -> list[str]:
     """
     avoided = {host.split(".")[0] for look in looks for host in look.avoided}
     return sorted(avoided) if nodes - len(avoided) >= needed else []
+
+
+def anywhere(launches: Iterable[PlannedLaunch]) -> list[str]:
+    """A line for each partition where a second look was taken on whatever nodes the scheduler chose."""
+    return [
+        f"{partition}: what looked slow was measured again wherever the scheduler put it, perhaps on the "
+        "same nodes: only Slurm can be asked for others"
+        for partition in sorted({each.partition for each in launches if each.anywhere})
+    ]
 
 
 def _hashable(value: Any) -> Any:

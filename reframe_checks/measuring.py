@@ -136,7 +136,9 @@ class Measuring(rfm.RunOnlyRegressionTest):
         """A second look is taken on other nodes, if they are enough and the scheduler can be told so."""
         needed = len(Layout(self.processes, self.num_tasks_per_node).ranks_per_host)
         avoided = to_avoid(self.looks_here(), self.current_partition.extras["nodes"], needed)
-        if avoided and self.current_partition.scheduler.registered_name == SLURM:
+        can_be_told = self.current_partition.scheduler.registered_name == SLURM
+        self.anywhere = bool(avoided) and not can_be_told
+        if avoided and can_be_told:
             self.job.options.append(f"--exclude={','.join(avoided)}")
 
     @run_after("setup")
@@ -174,6 +176,7 @@ class Measuring(rfm.RunOnlyRegressionTest):
             "exact": self.current_partition.extras["exact"],
             "by_hand": self.current_environ.extras["by_hand"],
             "planted": self.current_environ.name in chosen(PLANTED, []),
+            "anywhere": self.anywhere,
             "accepts": accepted_here(self.current_partition.extras, self.current_environ.extras),
         }
         return PlannedLaunch(**facts | more)

@@ -62,7 +62,10 @@ def progress() -> Progress:
 
 
 def looked_at(
-    tmp_path: Path, progress: Progress, scales: Sequence[float | None]
+    tmp_path: Path,
+    progress: Progress,
+    scales: Sequence[float | None],
+    kind: type[Machine] = Machine,
 ) -> tuple[list[CaseResult], Machine]:
     """A night whose cases all are three times as slow as their references, and what follows."""
     book = book_of(finished(tmp_path / "healthy"))
@@ -70,7 +73,7 @@ def looked_at(
     night = replace(night, asserted=reframe_says(night, book))
     results = verdicts([night], book, "local")
     assert {each.verdict for each in results} == {Verdict.REGRESSED}
-    machine = Machine(tmp_path, book, scales)
+    machine = kind(tmp_path, book, scales)
     selection = Selection(SITE, choice={"trials": 5, "sizes": [8]})
     return confirmed(results, [night], book, selection, machine, progress), machine
 
@@ -226,6 +229,26 @@ def test_a_case_beside_the_suspects_that_fails_in_their_fresh_launches_fails(tmp
     assert confirmation.failed_again(worse, [fresh]) == worse
     other = replace(beside, case=case(routine="scatter", size=80_000))
     assert confirmation.failed_again(other, [fresh]) == other
+
+
+def test_a_second_look_wherever_the_scheduler_put_it_is_told_once(
+    tmp_path: Path, progress: Progress
+):
+    """With a scheduler that cannot be asked for other nodes, a sick node may be measured again."""
+
+    class Anywhere(Machine):
+        def launch(self, number: int) -> Finished:
+            done = super().launch(number)
+            return replace(done, launch=replace(done.launch, anywhere=True))
+
+    looked_at(tmp_path / "there", progress, [FINE] * 2)
+    assert progress.notes == []
+    looked_at(tmp_path / "here", progress, [SLOW, FINE, FINE, FINE, FINE], Anywhere)
+    (note,) = progress.notes
+    assert note == (
+        "local:cpu: what looked slow was measured again wherever the scheduler put it, perhaps on the same "
+        "nodes: only Slurm can be asked for others"
+    )
 
 
 def heard_on(hosts: Sequence[str], votes: Sequence[tuple[str, Sequence[str]]]) -> Suspect:

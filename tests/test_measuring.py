@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from launch_samples import planned
 from reframe.core.runtime import temp_runtime
 
 from postprocess.plan import PlannedLaunch, read_plan
+from postprocess.second_look import Look
+from site_configs import pbs
+from site_configs.slurm_backend import SCHEDULER as SLURM
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -54,6 +58,34 @@ def test_two_starts_of_one_name_are_refused(tmp_path: Path, monkeypatch):
     with pytest.raises(ValueError, match=r"two starts are called .*bcast.*, and one would hide"):
         plan(check, tmp_path, monkeypatch)
     assert list((tmp_path / "plan").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "nodes", "slow_on", "options", "anywhere"),
+    [
+        (SLURM, 4, ("n1",), ["--exclude=n1"], False),
+        (pbs.SCHEDULER, 4, ("n1",), [], True),
+        (pbs.TORQUE, 4, ("n1",), [], True),
+        (pbs.SCHEDULER, 1, ("n1",), [], False),  # there is no other node to be had
+        (pbs.SCHEDULER, 4, (), [], False),  # the night has only begun
+        ("local", 1, ("n1",), [], False),
+    ],
+)
+def test_where_no_other_nodes_can_be_asked_for_the_plan_says_so(
+    scheduler: str, nodes: int, slow_on: tuple[str, ...], options: list[str], anywhere: bool
+):
+    look = Look("mpicost", "cpu", "mpich", "2x2", "bcast", slow_on)
+    check = SimpleNamespace(
+        processes=2, num_tasks_per_node=2, job=SimpleNamespace(options=[]),
+        looks_here=lambda: [look] if slow_on else [], current_partition=SimpleNamespace(
+            extras={"nodes": nodes}, scheduler=SimpleNamespace(registered_name=scheduler)
+        ),
+    )  # fmt: skip
+    with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
+        from reframe_checks.measuring import Measuring
+
+        Measuring.avoid_nodes(check)
+    assert (check.job.options, check.anywhere) == (options, anywhere)
 
 
 def test_places_whose_words_run_together_keep_their_own_names():
