@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -34,6 +35,7 @@ MACHINE = {  #: facts of the machine at hand that a reference of the same host i
 NIGHT = {  #: facts of the last night that are held against those of the calibration
     "mpi_library": "the MPI library",
     "source_hash": "the sources of the benchmark",
+    "kernel": "the kernel",
 }
 
 
@@ -43,7 +45,7 @@ class Finding:
 
     place: str
     program: str
-    what: str  #: ``old``, ``changed``, ``one-sided`` or ``one moment``
+    what: str  #: ``old``, ``changed``, ``one-sided``, ``kernels`` or ``one moment``
     stale: bool
     text: str
     cases: tuple[str, ...]
@@ -69,12 +71,23 @@ class Nights:
 
 @dataclass(frozen=True)
 class Group:
-    """The cases of one calibration."""
+    """The cases of one calibration that have the same launches behind them."""
 
     place: str
     program: str
     told: Mapping[str, Any]
     cases: tuple[Case, ...]
+
+    @property
+    def launches(self) -> Sequence[Mapping[str, Any]]:
+        """When and where each ran; none where a provenance does not tell."""
+        return provenance.launches_of(self.told, self.cases[0].key)
+
+    @property
+    def machines(self) -> list[Mapping[str, Any]]:
+        """Those from which the launches were started; of the last alone where no more is told."""
+        told = [each["machine"] for each in self.launches if "machine" in each]
+        return told or [self.told.get("machine", {})]
 
     def finding(self, what: str, stale: bool, text: str) -> Finding:
         """Something said of all of them."""
@@ -102,56 +115,87 @@ def findings(
         found += too_old(group, days, now)
         found += changed_machine(group, machine)
         found += changed_since(group, nights)
+        found += of_several_kernels(group)
         found += of_one_moment(group)
+    found = merged(found)
     found += one_sided(place, known, nights)
     return sorted(found, key=lambda each: (not each.stale, each.program, each.what, each.text))
+
+
+def merged(found: Iterable[Finding]) -> list[Finding]:
+    """The same said of several groups in one finding."""
+    said: dict[Finding, list[str]] = {}
+    for each in found:
+        said.setdefault(replace(each, cases=()), []).extend(each.cases)
+    return [replace(each, cases=tuple(sorted(set(keys)))) for each, keys in said.items()]
 
 
 def groups(
     place: str, known: Mapping[Case, Reference], origin: Mapping[str, Any]
 ) -> Iterator[Group]:
-    """The cases of each calibration of a file."""
+    """The cases of each calibration of a file, those of the same launches together."""
     for program, entry in sorted(origin["programs"].items()):
         cases = [case for case in sorted(known) if case.program == program]
         for told in provenance.calibrations(entry):
-            own = [c for c in cases if provenance.calibration_of(entry, c.key) is told]
-            if own:
-                yield Group(place, program, told, tuple(own))
+            own: dict[int, list[Case]] = {}
+            for case in cases:
+                if provenance.calibration_of(entry, case.key) is told:
+                    own.setdefault(id(provenance.launches_of(told, case.key)), []).append(case)
+            yield from (Group(place, program, told, tuple(some)) for some in own.values())
 
 
 def too_old(group: Group, days: int, now: datetime) -> Iterator[Finding]:
-    """Whether a calibration is older than the site allows. Simulated time does not age."""
+    """Whether the median launch is older than the site allows. Simulated time does not age."""
     if "simulated" in group.told.get("machine", {}):
         return
-    taken = datetime.strptime(group.told["date_utc"], DATE_FORMAT).replace(tzinfo=timezone.utc)
+    when = provenance.taken_utc(group.told, group.cases[0].key)
+    taken = datetime.strptime(when, DATE_FORMAT).replace(tzinfo=timezone.utc)
     old = (now - taken).days
     if old > days:
-        text = f"calibrated {old} days ago, on {group.told['date_utc'][:10]}; the limit is {days}"
+        text = f"calibrated {old} days ago, on {when[:10]}; the limit is {days}"
         yield group.finding("old", True, text)
 
 
 def changed_machine(group: Group, machine: Mapping[str, Any]) -> Iterator[Finding]:
-    """Whether this machine, where it is the one that was calibrated, is another today."""
-    then = group.told.get("machine", {})
-    if not then.get("host") or then["host"] != machine.get("host"):
-        return
+    """Whether this machine, where it started the launches, is another today than for most of them."""
+    host = machine.get("host")
+    thens = [then for then in group.machines if host and then.get("host") == host]
     for fact, name in MACHINE.items():
-        before, today = then.get(fact), machine.get(fact)
-        if before and today and before != today:
-            text = f"{name} of {then['host']} was {before} and is {today}"
-            yield group.finding("changed", True, text)
+        today = machine.get(fact)
+        if today and (before := mostly_other(fact, [then.get(fact) for then in thens], today)):
+            yield group.finding("changed", True, f"{name} of {host} was {before} and is {today}")
 
 
 def changed_since(group: Group, nights: Mapping[str, Nights]) -> Iterator[Finding]:
-    """Whether the last night ran another library or benchmark than the calibration."""
+    """Whether the last night ran another library, benchmark or kernel than most launches, on whatever hosts."""
     for fact, name in NIGHT.items():
-        before = group.told.get(fact)
+        befores = [group.told.get(fact)]
+        if fact == "kernel":
+            befores = [each.get(fact) for each in group.launches]
         lasts = {nights[c.key].last.get(fact) for c in group.cases if c.key in nights}
-        others = sorted(last for last in lasts if last and before and not same(fact, before, last))
-        if others:
-            first = [" ".join(text.split())[:60] for text in (before, others[0])]
-            text = f"{name} was {first[0]!r} and is {first[1]!r} in the last night"
-            yield group.finding("changed", True, text)
+        for last in sorted(filter(None, lasts)):
+            if before := mostly_other(fact, befores, last):
+                first = [" ".join(text.split())[:60] for text in (before, last)]
+                text = f"{name} was {first[0]!r} and is {first[1]!r} in the last night"
+                yield group.finding("changed", True, text)
+                break
+
+
+def mostly_other(fact: str, befores: Iterable[str | None], today: str) -> str:
+    """What most launches had of a fact, if most of those that tell it had another than today; else empty."""
+    told = [each for each in befores if each]
+    others = [each for each in told if not same(fact, each, today)]
+    if 2 * len(others) <= len(told):
+        return ""
+    return Counter(others).most_common(1)[0][0]
+
+
+def of_several_kernels(group: Group) -> Iterator[Finding]:
+    """Whether the launches of a calibration ran on different kernels."""
+    counts = Counter(each["kernel"] for each in group.launches if each.get("kernel"))
+    if len(counts) > 1:
+        told = ", ".join(f"{kernel} in {number}" for kernel, number in sorted(counts.items()))
+        yield group.finding("kernels", False, f"launches on {len(counts)} kernels: {told}")
 
 
 def same(fact: str, one: str, other: str) -> bool:
@@ -163,8 +207,7 @@ def same(fact: str, one: str, other: str) -> bool:
 
 def of_one_moment(group: Group) -> Iterator[Finding]:
     """Whether all launches of a calibration are of one day."""
-    launches = [each for some in group.told.get(provenance.SERIES, ()) for each in some["launches"]]
-    if minutes := minutes_together([each["ended_utc"] for each in launches]):
+    if minutes := minutes_together([each["ended_utc"] for each in group.launches]):
         text = f"all launches within {minutes} min: they know nothing of other days"
         yield group.finding("one moment", False, text)
 

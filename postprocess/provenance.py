@@ -143,6 +143,21 @@ def calibration_of(told: Mapping[str, Any] | None, key: str) -> Mapping[str, Any
     return next(iter(named + [each for each in some if not keys_of(each)]), None)
 
 
+def launches_of(calibration: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
+    """When and where each launch behind a case ran; none where that is not told."""
+    some = (each for each in calibration.get(SERIES, ()) if key in each["headlines"])
+    return next((each["launches"] for each in some), ())
+
+
+def taken_utc(calibration: Mapping[str, Any], key: str) -> str:
+    """When a case was calibrated: when its median launch ended, so that one more makes no old reference young.
+
+    The lower of the middle two; when the last launch ended where nothing is told of the others.
+    """
+    moments = sorted(each["ended_utc"] for each in launches_of(calibration, key))
+    return moments[(len(moments) - 1) // 2] if moments else calibration["date_utc"]
+
+
 def cut(told: Mapping[str, Any], keys: Collection[str], machine: Any) -> list[dict[str, Any]]:
     """The calibrations of a program as far as they tell of these cases, each with what it knew.
 

@@ -20,6 +20,8 @@ from postprocess.reference_book import read_origin
 from postprocess.references import Reference
 from postprocess.site_files import site_file
 from postprocess.site_reading import read_site
+from postprocess.store import SUFFIX, read_session
+from postprocess.store_schema import run_record
 from postprocess.summary_file import write_summary
 from postprocess.verdicts import JUDGED
 from postprocess.workdir import WorkDirectory
@@ -125,30 +127,53 @@ def nights_of(
     frame = frame.join(later, on="key").filter(
         pl.col("started_utc") > pl.col("since"), pl.col("value") > 0
     )
-    return dict(by_night(frame.iter_rows(named=True), units))
+    kernels = last_kernels(work.store, frame)
+    return dict(by_night(frame.iter_rows(named=True), units, kernels))
+
+
+def last_kernels(store: Path, rows: pl.DataFrame) -> dict[tuple[str, str], str]:
+    """The kernel under which the last night ran each case, by key and session, as the run record tells.
+
+    The index over all sessions does not have run records: only the files of these last nights are read.
+    """
+    last = rows.group_by("key").last().select("key", "session")
+    found = {}
+    for name in sorted(set(last["session"])):
+        told = read_session(store / f"{name}{SUFFIX}", ("key", "session", "provenance"))
+        for key, session, record in told.select("key", "session", "provenance").iter_rows():
+            found[key, session] = record
+    parsed = {text: str(run_record(text).get("kernel", "")) for text in set(found.values())}
+    return {place: parsed[text] for place, text in found.items()}
 
 
 def calibrated(case: Case, origin: Mapping[str, Any]) -> str:
-    """When the reference of a case was measured."""
+    """When the reference of a case was measured: the end of its median launch."""
     told = provenance.calibration_of(origin["programs"].get(case.program), case.key)
-    return told["date_utc"] if told else ""
+    return provenance.taken_utc(told, case.key) if told else ""
 
 
 def by_night(
-    rows: Iterable[Mapping[str, Any]], units: Mapping[str, str]
+    rows: Iterable[Mapping[str, Any]],
+    units: Mapping[str, str],
+    kernels: Mapping[tuple[str, str], str],
 ) -> Iterable[tuple[str, Nights]]:
     """By key: the median of each night, and what the last one ran. Rows come by key and time.
 
     A night with another MPI or in another unit than the reference is held against nothing; that it ran tells.
 
     :param units: of the references, by key
+    :param kernels: by key and session, of last nights
     """
     values: dict[str, dict[str, list[float]]] = {}
     last: dict[str, Mapping[str, str]] = {}
     for row in rows:
         if row["verdict"] in JUDGED and row["unit"] == units[row["key"]]:
             values.setdefault(row["key"], {}).setdefault(row["session"], []).append(row["value"])
-        last[row["key"]] = {fact: row[fact] for fact in ageing.NIGHT}
+        last[row["key"]] = {
+            "mpi_library": row["mpi_library"],
+            "source_hash": row["source_hash"],
+            "kernel": kernels.get((row["key"], row["session"]), ""),
+        }
     for key, facts in last.items():
         nights = values.get(key, {}).values()
         yield key, Nights([statistics.median(each) for each in nights], facts)

@@ -28,6 +28,8 @@ from postprocess.reference_book import read_origin
 from postprocess.references import ENOUGH_LAUNCHES, Reference
 from site_configs.by_hand import gives_way
 
+#: Facts of the machine that started a launch by which references age.
+AGEING = ("host", "cpu_model", "kernel", "firmware")
 Say = Callable[[str], None]
 
 
@@ -236,6 +238,8 @@ def series(measured: Mapping[Case, Sample]) -> list[dict[str, Any]]:
 
 
 def launch(one: Taken) -> dict[str, Any]:
-    """When and where a launch ran."""
+    """When and where a launch ran, and what may have changed since of the machine that started it."""
     told = {"session": one.session, "ended_utc": one.ended_utc, "hosts": list(one.hosts)}
+    machine = {fact: one.machine[fact] for fact in AGEING if one.machine.get(fact)}
+    told |= {"machine": machine} if machine and not one.exact else {}
     return told | ({"kernel": one.kernel} if one.kernel else {})

@@ -65,13 +65,13 @@ def _told(find: Callable[[Mapping[str, Any]], str]) -> Callable[[pl.DataFrame], 
     """What the run record of each row tells. A launch's rows share one, so each is parsed once."""
 
     def values(frame: pl.DataFrame) -> pl.Series:
-        found = {text: find(_record(text)) for text in frame["provenance"].unique()}
+        found = {text: find(run_record(text)) for text in frame["provenance"].unique()}
         return pl.Series([found[text] for text in frame["provenance"]], dtype=pl.String)
 
     return values
 
 
-def _record(text: str | None) -> Mapping[str, Any]:
+def run_record(text: str | None) -> Mapping[str, Any]:
     """A run record; an empty one for what is none."""
     try:
         record = json.loads(text or "{}")

@@ -11,8 +11,9 @@ import pytest
 from launch_samples import CASES, PLACE
 from ledger_samples import launch
 
-from postprocess import ageing, references_age, store
+from postprocess import ageing, provenance, references_age, store
 from postprocess.ageing import Nights
+from postprocess.ledger import Taken
 from postprocess.progress import Progress
 from postprocess.reference_book import read_origin
 from postprocess.references import load
@@ -50,9 +51,10 @@ def test_a_fresh_reference_is_not_stale(path: Path):
 
 
 def test_a_reference_is_old_after_the_days_that_the_site_allows(path: Path):
-    assert stale(path, days=27) == []
-    (found,) = stale(path, days=26)
-    assert found.text == "calibrated 27 days ago, on 2026-11-03; the limit is 26"
+    """Its median launch counts: that of the second of November."""
+    assert stale(path, days=28) == []
+    (found,) = stale(path, days=27)
+    assert found.text == "calibrated 28 days ago, on 2026-11-02; the limit is 27"
     assert len(found.cases) == len(CASES)
 
 
@@ -60,6 +62,49 @@ def test_only_the_cases_of_the_old_calibration_are_old(path: Path):
     update(path.parents[2], [launch(1.0, 28, cases=CASES[1:])])
     (found,) = stale(path, days=20)
     assert found.cases == (CASES[0].key,)
+
+
+def aged(number: int) -> list[Taken]:
+    """Launches of January 2024, on a machine as it was then."""
+    machine = {"host": "login", "kernel": "5.14", "firmware": "F1"}
+    when = [f"2024-01-{day:02d}T01:00:00Z" for day in range(1, number + 1)]
+    return [
+        launch(1.0, ended_utc=each, session=each, machine=machine, kernel="5.14") for each in when
+    ]
+
+
+def test_one_new_launch_makes_no_old_reference_young(tmp_path: Path):
+    here = {"host": "login", "kernel": "6.1", "firmware": "F9"}
+    (path,) = update(tmp_path, [*aged(20), launch(1.0, 20, machine=here)])
+    told = [each.text for each in stale(path, machine=here)]
+    assert any("days ago, on 2024-01-11; the limit is 180" in text for text in told)
+    assert "the kernel of login was 5.14 and is 6.1" in told
+    assert "the firmware of login was F1 and is F9" in told
+
+
+def test_launches_of_new_make_a_reference_young_once_they_are_most(tmp_path: Path):
+    here = {"host": "login", "kernel": "6.1", "firmware": "F9"}
+    new = [launch(1.0, day, machine=here) for day in range(1, 6)]
+    (path,) = update(tmp_path, [*aged(3), *new])
+    assert stale(path, machine=here) == []
+
+
+def test_each_case_is_as_old_as_its_own_launches(tmp_path: Path):
+    """Of one calibration, which one update writes."""
+    new = [launch(1.0, day, cases=CASES[1:]) for day in range(1, 20)]
+    (path,) = update(tmp_path, [*aged(5), *new])
+    (found,) = (each for each in stale(path) if each.what == "old")
+    assert found.cases == (CASES[0].key,)
+
+
+def test_a_file_that_does_not_tell_its_launches_is_as_old_as_it_says(path: Path):
+    origin = read_origin(path)
+    (told,) = provenance.calibrations(origin["programs"]["mpicost"])
+    del told["series"]
+    provenance.beside(path).write_bytes(provenance.encoded(origin))
+    (found,) = stale(path, days=26)
+    assert found.text == "calibrated 27 days ago, on 2026-11-03; the limit is 26"
+    assert stale(path, machine={"host": "login", "kernel": "7"})
 
 
 def test_simulated_time_does_not_age(tmp_path: Path):
@@ -78,6 +123,27 @@ def test_a_machine_that_has_changed_makes_its_references_stale(tmp_path: Path, f
     assert found.text == f"{name} of login was old and is new"
     assert stale(path, machine={"host": "another", fact: "new"}) == []
     assert stale(path, machine={"host": "login", fact: ""}) == []
+
+
+def test_the_kernel_of_the_nodes_is_held_against_the_last_night_on_whatever_host(tmp_path: Path):
+    some = [launch(1.0, day, kernel="5.14") for day in (1, 2, 3)]
+    (path,) = update(tmp_path, some)
+    elsewhere = {"host": "login2", "kernel": "5.14"}
+    assert stale(path, nights_of([1.0], kernel="5.14"), elsewhere) == []
+    (found,) = stale(path, nights_of([1.0], kernel="6.1"), elsewhere)
+    assert found.text == "the kernel was '5.14' and is '6.1' in the last night"
+    assert stale(path, nights_of([1.0], kernel=""), elsewhere) == []
+    (path,) = update(tmp_path, [*some, *(launch(1.0, day) for day in (4, 5, 6))])
+    assert stale(path, nights_of([1.0], kernel="6.1"), elsewhere) == []
+
+
+def test_launches_on_several_kernels_are_told_and_not_stale(tmp_path: Path):
+    some = [launch(1.0, day, kernel=f"6.{min(day, 2)}") for day in (1, 2, 3)]
+    (path,) = update(tmp_path, some)
+    found = ageing.findings("p", load(path, *PLACE), read_origin(path), {}, HERE, 180, NOW)
+    assert [(each.stale, each.text) for each in found] == [
+        (False, "launches on 2 kernels: 6.1 in 1, 6.2 in 2")
+    ]
 
 
 @pytest.mark.parametrize("fact", ["mpi_library", "source_hash"])
@@ -196,6 +262,38 @@ def test_a_night_with_another_library_is_not_judged_and_tells_that_it_is_another
     night(work, 1, 1.03, verdict=Verdict.NOT_COMPARABLE, mpi_library="MPICH Version: 6")
     assert references_age.age(work, "local", None, Progress()) == 1
     assert "is 'MPICH Version: 6' in the last night" in capsys.readouterr().out
+
+
+def test_the_kernel_of_the_last_night_is_in_its_run_record(work: WorkDirectory, capsys):
+    night(work, 1, 1.0, provenance=json.dumps({"kernel": "6.2"}))
+    night(work, 2, 1.0, provenance=json.dumps({"kernel": "6.1"}))
+    assert references_age.age(work, "local", None, Progress()) == 0
+    night(work, 3, 1.0, provenance=json.dumps({"kernel": "6.2"}))
+    assert references_age.age(work, "local", None, Progress()) == 1
+    assert "the kernel was '6.1' and is '6.2' in the last night" in capsys.readouterr().out
+
+
+def test_nights_of_before_the_calibration_say_nothing(work: WorkDirectory):
+    """Of before its median launch, that is."""
+    for day in range(1, 15):
+        night(work, day, 1.03)
+    path = work.provisional.joinpath(*PLACE[:2], f"{PLACE[2]}.tsv")
+    (told,) = provenance.calibrations(read_origin(path)["programs"]["mpicost"])
+    for moments, status in (("10", "30", "30"), 0), (("01", "01", "30"), 1):
+        for each, day in zip(told["series"][0]["launches"], moments, strict=True):
+            each["ended_utc"] = f"2026-12-{day}T00:00:00Z"
+        origin = read_origin(path) | {"programs": {"mpicost": {"calibrations": [told]}}}
+        provenance.beside(path).write_bytes(provenance.encoded(origin))
+        assert references_age.age(work, "local", None, Progress()) == status
+
+
+def test_a_reviewed_file_hides_the_provisional_one(work: WorkDirectory, capsys):
+    night(work, 1, 1.0, source_hash="new")
+    assert references_age.age(work, "local", None, Progress()) == 1
+    update(work.source / "reference_data", [launch(1.0, 1, facts={"source_hash": "new"})])
+    capsys.readouterr()
+    assert references_age.age(work, "local", None, Progress()) == 0
+    assert "4 references in 1 file: 0 stale" in capsys.readouterr().out
 
 
 def test_without_a_store_the_rest_is_said(work: WorkDirectory, monkeypatch):
