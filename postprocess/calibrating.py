@@ -23,6 +23,7 @@ class Done:
 
     launches: Sequence[Taken]
     unwell: Collection[Family] = ()
+    held: Collection[Case] = ()  #: whose references stay, for new ones would absorb a slowdown
 
 
 Run = Callable[[Selection, bool], Done]  #: runs a selection; true: earlier launches count no more
@@ -36,6 +37,7 @@ class Tally:
     taken: dict[Family, int] = field(default_factory=dict)
     unwell: set[Family] = field(default_factory=set)  #: in the last pass over them
     vain: dict[Family, int] = field(default_factory=dict)  #: passes that left a case as it was
+    held: set[Family] = field(default_factory=set)  #: some references stayed in the last pass
     doubted: set[Family] = field(default_factory=set)  #: whose last pass did so
 
     def count(
@@ -49,6 +51,8 @@ class Tally:
         self.taken[part.family] = self.taken.get(part.family, 0) + part.launches
         self.unwell.discard(part.family)
         self.unwell |= {part.family} & set(done.unwell)
+        self.held.discard(part.family)
+        self.held |= {part.family} & {family(case) for case in done.held}
         gained = counts(done.launches)
         grown = (first or after.get(case, 0) > before.get(case, 0) for case in part.cases)
         self.doubted.discard(part.family)
@@ -103,7 +107,7 @@ def calibrate_all(
             for part in parts:
                 tally.count(part, done, have, now)
     lacking = tell_missing(planned, counts(read()), demand, progress)
-    return int(bool(tally.unwell or (lacking and not demand.at_most)))
+    return int(bool(tally.unwell or tally.held or (lacking and not demand.at_most)))
 
 
 def active(planned: Iterable[PlannedLaunch], tally: Tally) -> list[PlannedLaunch]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from postprocess import ledger, references_update
+from postprocess import absorbing, ledger, references_update
 from postprocess.accumulation import samples
 from postprocess.affordable import affordable
 from postprocess.calibrating import Done, calibrate_all, family
@@ -43,7 +43,7 @@ def calibration(work: WorkDirectory, request: Request, progress: Progress, deman
             planned = look_at_plan(reframe, request.selection)
         say_plan(planned, progress)
         demand = affordable(work, planned, demand, progress)
-        run = partial(calibrate, desk, root, None)
+        run = partial(calibrate, desk, root, None, take=demand.take or demand.afresh)
         read = partial(taken_alike, work.root, request.selection)
         return calibrate_all(planned, request.selection, demand, read, run, progress)
 
@@ -126,12 +126,18 @@ def calibrate_some(
 
 
 def calibrate(
-    desk: Desk, root: Path, only: set[Case] | None, selection: Selection, afresh: bool = False
+    desk: Desk,
+    root: Path,
+    only: set[Case] | None,
+    selection: Selection,
+    afresh: bool = False,
+    take: bool = False,
 ) -> Done:
     """One pass of a calibration: a session of its own, whose launches are kept and become references.
 
     :param only: cases that may be written; None for all
     :param afresh: whether earlier launches of these cases count no more
+    :param take: whether a reference is replaced, too, if that absorbs a slowdown
     """
     progress, work = desk.progress, desk.work
     session, reframe = desk.open_session("calibrate")
@@ -144,6 +150,7 @@ def calibrate(
         for line in gather(work.root):
             progress.say(line)
         raise
+    held: dict[Case, float] = {}
     new = ledger.taken(opened, session.directory, done.finished)
     ledger.keep(work.root, session.name, new, planned_cases(planned) if afresh else ())
     try:
@@ -151,14 +158,17 @@ def calibrate(
         cases = {case for case in samples(new) if only is None or case in only}
         known = taken_alike(work.root, selection)
         only_new = only is not None
-        for path in references_update.update(root, known, cases, only_new, progress.note):
+        hold = None if take or only_new else held.update
+        for path in references_update.update(root, known, cases, only_new, progress.note, hold):
             progress.say(f"references: {path}")
+        if held:
+            progress.note(absorbing.told(held))
     finally:  # what was measured is kept even if no reference can follow from it
         book = open_book([root, *desk.reference_roots], places(planned))
         request = desk.request
         results = verdicts(done.finished, book, request.site, request.rerun_options)
         keep(desk, session, done.finished, results)
-    return Done(new, unwell(results))
+    return Done(new, unwell(results), held)
 
 
 def unwell(results: Iterable[CaseResult]) -> set[Family]:

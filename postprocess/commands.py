@@ -34,7 +34,13 @@ def nightly(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 def calibrate(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Measure references."""
-    demand = Demand(arguments.launches, arguments.at_most, arguments.afresh, arguments.seconds)
+    demand = Demand(
+        arguments.launches,
+        arguments.at_most,
+        arguments.afresh,
+        take=arguments.take,
+        seconds=arguments.seconds,
+    )
     asked = request(work, arguments)
     one = replace(asked, selection=replace(asked.selection, launches=1))
     return calibration(work, one, Progress(), demand)

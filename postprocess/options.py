@@ -238,7 +238,14 @@ def add_calibration(parser: argparse.ArgumentParser) -> None:
         help="take no more than so many now: the same command on other days takes the rest",
     )
     parser.add_argument(
-        "--afresh", action="store_true", help="earlier launches of these cases count no more"
+        "--afresh",
+        action="store_true",
+        help="earlier launches of these cases count no more; implies --take",
+    )
+    parser.add_argument(
+        "--take",
+        action="store_true",
+        help="replace references, too, that would absorb a slowdown (default: they stay; exit status 1)",
     )
     parser.add_argument(
         "--output",

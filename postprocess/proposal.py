@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from postprocess import provenance, references, units
+from postprocess.absorbing import absorbs, as_if_enough
 from postprocess.accumulation import Sample, different
 from postprocess.bands import band, least_of, slow_distance
 from postprocess.case_places import ReferencePlace
@@ -178,7 +179,7 @@ def marks_of(
     if after is None or sample is None:
         return ()
     marks = []
-    if before and before.unit == after.unit and band(as_if_enough(before)).too_slow(after.center):
+    if before and absorbs(before, after):
         marks.append(ABSORBS)
     by_hand = sample.launches[-1].by_hand
     if options := spelled(by_hand):
@@ -205,11 +206,6 @@ def noise_of(reference: Reference) -> str:
     if width <= TARGET:
         return ""
     return f"blind below {width:+.0%}: the noise is {width / least:.0f} times the floor of {100 * least:g}%"
-
-
-def as_if_enough(reference: Reference) -> Reference:
-    """With so many launches that its band is not that of a provisional one, which says next to nothing."""
-    return replace(reference, launches=max(reference.launches, ENOUGH_LAUNCHES))
 
 
 def spelled(options: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from postprocess import provenance, references
+from postprocess.absorbing import Slower, absorbing
 from postprocess.accumulation import (
     Sample,
     bound_otherwise,
@@ -31,6 +32,7 @@ from site_configs.by_hand import gives_way
 #: Facts of the machine that started a launch by which references age.
 AGEING = ("host", "cpu_model", "kernel", "firmware")
 Say = Callable[[str], None]
+Hold = Callable[[Slower], None]
 
 
 def refuse_mixed(launches: Sequence[Taken]) -> None:
@@ -55,6 +57,7 @@ def update(
     cases: set[Case] | None = None,
     only_new: bool = False,
     say: Say = silent,
+    hold: Hold | None = None,
 ) -> list[Path]:
     """Write the references that follow from these launches below ``root``; return the files.
 
@@ -62,6 +65,8 @@ def update(
     :param only_new: an automatic calibration never moves a reference that exists, except one that was made
         with options by hand which its own launches lack
     :param say: is told of each program whose references stay although it was measured, and why
+    :param hold: is told of the cases whose references stay because the new ones would absorb a slowdown; None:
+        they are taken, too
     :raises UsageError: if an existing file was measured by another method, is damaged or cannot be written.
     """
     measured = samples(launches)
@@ -69,7 +74,7 @@ def update(
     left_out = why_left_out(launches)
     paths = []
     for place in sorted({ReferencePlace.of(case) for case in chosen}):
-        path, staying = write_place(root, place, among(chosen, place), only_new)
+        path, staying = write_place(root, place, among(chosen, place), only_new, hold)
         paths.append(path)
         for program, why in sorted(staying.items()):
             say(f"{place.environment}, {program}: {left_out.get((place, program), '')}{why}")
@@ -92,7 +97,11 @@ def among(measured: Mapping[Case, Sample], place: ReferencePlace) -> dict[Case, 
 
 
 def write_place(
-    root: Path, place: ReferencePlace, measured: dict[Case, Sample], only_new: bool
+    root: Path,
+    place: ReferencePlace,
+    measured: dict[Case, Sample],
+    only_new: bool,
+    hold: Hold | None,
 ) -> tuple[Path, dict[str, str]]:
     """Write one reference file: new rows in the place of old ones, or beside them.
 
@@ -117,8 +126,12 @@ def write_place(
         if case in rows and (why := why_stays(rows[case], options_behind(old, case), each))
     }
     measured = {case: each for case, each in measured.items() if case not in staying}
+    new = rows_of(path, measured) if measured else {}
+    if hold and (slower := absorbing(rows, new)):
+        hold(slower)
+        measured = {case: each for case, each in measured.items() if case not in slower}
+        new = {case: new[case] for case in measured}
     if measured:
-        new = rows_of(path, measured)
         references.write(path, (rows | new).values(), origin_of(old, rows, measured))
     return path, {case.program: why for case, why in staying.items()}
 

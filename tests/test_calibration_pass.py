@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ from ledger_samples import launch
 
 from postprocess import calibration_pass, ledger, provenance, references, references_update
 from postprocess.calibration_pass import calibrate_unknown, taken_alike, unwell
+from postprocess.errors import UsageError
 from postprocess.measure import places
 from postprocess.reference_book import open_book
 from postprocess.reframe_driver import Selection
@@ -170,3 +172,98 @@ def test_only_the_cases_without_a_reference_of_use_are_measured(
     references_update.update(night.work.provisional, plain)
     assert night.begin() == {1.0, 2.0}
     assert night.measured == [set(CASES[1:])]
+
+
+# What a user asks for.
+
+
+class Bench:
+    """A desk at which launches are as they are told, and all goes well."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.root, self.notes, self.new, self.sessions = root, [], [], 0
+        self.output = root / "references"
+        stand_in = SimpleNamespace(finished=[])
+        monkeypatch.setattr(calibration_pass, "measure_in", lambda *_: ([planned()], stand_in))
+        monkeypatch.setattr(calibration_pass.ledger, "taken", lambda *_: self.new)
+        monkeypatch.setattr(calibration_pass, "verdicts", lambda *_: [])
+        monkeypatch.setattr(calibration_pass, "keep", lambda *_: None)
+        self.desk: Any = SimpleNamespace(
+            work=SimpleNamespace(root=root),
+            progress=SimpleNamespace(note=self.notes.append, say=lambda _: None),
+            open_session=self.open_session,
+            reference_roots=[],
+            request=SimpleNamespace(site="local", rerun_options=()),
+        )
+
+    def open_session(self, _) -> tuple[Any, None]:
+        self.sessions += 1
+        name = f"s{self.sessions:03d}"
+        (self.root / name).mkdir()
+        return SimpleNamespace(name=name, directory=self.root / name), None
+
+    def calibrate(self, *new: ledger.Taken, set_env: dict | None = None, **more: Any) -> Any:
+        self.new = [replace(each, session=f"s{self.sessions + 1:03d}") for each in new]
+        selection = Selection(Path("site.py"), set_env=set_env or {})
+        return calibration_pass.calibrate(self.desk, self.output, None, selection, **more)
+
+    def center(self) -> float:
+        path = references.location(self.output, *PLACE)
+        return references.load(path, *PLACE)[CASES[0]].center
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    return Bench(tmp_path, monkeypatch)
+
+
+def days(value: float, first: int, number: int, **more: Any) -> list[ledger.Taken]:
+    return [launch(value, day, **more) for day in range(first, first + number)]
+
+
+def test_a_reference_is_not_moved_to_the_slow_side_of_its_band(bench: Bench):
+    """Nobody has reviewed it where it is the work directory's, which nights use."""
+    assert bench.calibrate(*days(1.0, 1, 10)).held == {}
+    done = bench.calibrate(*days(1.3, 11, 10))
+    assert bench.center() == 1.0
+    assert set(done.held) == set(CASES)
+    (note,) = bench.notes
+    assert note.startswith(f"4 cases would absorb a slowdown, {max(CASES).key} the most, ")
+    assert "14.0%: the old references stay" in note and "calibrate --take" in note
+    assert len(ledger.read(bench.root)) == 20
+    assert bench.calibrate(*days(1.3, 21, 1), take=True).held == {}
+    assert bench.center() > 1.1
+
+
+def test_only_the_cases_that_got_slower_stay(bench: Bench):
+    bench.calibrate(*days(1.0, 1, 10))
+    values = dict.fromkeys(CASES, 1.01) | {CASES[2]: 9.0}
+    done = bench.calibrate(*[launch(values, day) for day in range(11, 21)])
+    assert set(done.held) == {CASES[2]}
+    assert bench.center() == pytest.approx(1.005, abs=1e-4)
+
+
+@pytest.mark.parametrize(("factor", "number"), [(1.02, 10), (0.5, 10), (1.5, 9)])
+def test_small_moves_and_gains_and_provisional_references_are_taken(bench: Bench, factor, number):
+    bench.calibrate(*days(1.0, 1, number))
+    assert bench.calibrate(*days(factor, 11, 10)).held == {}
+    assert bench.center() != 1.0 and bench.notes == []
+
+
+def test_launches_of_one_session_that_differ_make_no_reference(bench: Bench):
+    some = [launch(1.0, 1), launch(1.0, 2, facts={"compiler": "gcc 13"})]
+    with pytest.raises(UsageError, match="launches differ in compiler"):
+        bench.calibrate(*some)
+    assert not bench.output.exists()
+    assert len(ledger.read(bench.root)) == 2
+
+
+def test_launches_with_other_options_by_hand_do_not_count_beside_these(bench: Bench):
+    by_hand = {"set_env": {"A": "1"}}
+    bench.calibrate(*days(8.0, 1, 10, by_hand=by_hand), set_env={PLACE[2]: {"A": "1"}})
+    assert bench.center() == pytest.approx(8.0)
+    bench.output.rename(bench.root / "moved")
+    bench.calibrate(*days(1.0, 11, 3))
+    bench.output.rename(bench.root / "too")
+    bench.calibrate(*days(8.0, 21, 1, by_hand=by_hand), set_env={PLACE[2]: {"A": "1"}})
+    assert bench.center() == pytest.approx(8.0)

@@ -73,6 +73,16 @@ def test_all_that_is_missing_is_taken_in_one_pass():
     assert machine.passes == [(("mpich-5_0_2", OTHER), 20)]
 
 
+def test_references_that_stayed_slow_are_no_success():
+    """A slowdown was measured, and not taken."""
+    machine = Machine()
+
+    def run(selection: Selection, afresh: bool) -> Done:
+        return replace(machine.run(selection, afresh), held=CASES[:1])
+
+    assert calibrate_all(PLAN, SELECTION, Demand(), machine.read, run, Progress()) == 1
+
+
 def test_simulated_time_needs_one_launch():
     exact = [replace(each, exact=True) for each in PLAN]
     assert {each.launches for each in rounds(exact, {}, Demand(), {})} == {1}
