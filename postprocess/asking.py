@@ -101,6 +101,7 @@ def request(work: WorkDirectory, arguments: argparse.Namespace) -> Request:
         json_file=given.get("json"),
         references=references and references.absolute(),  # ReFrame runs in another directory
         rerun_options=rerun_options(arguments),
+        beside_others=given.get("beside_others", False),
     )
 
 

@@ -13,6 +13,7 @@ from postprocess.affordable import affordable
 from postprocess.calibrating import Done, calibrate_all, family
 from postprocess.cases import Case
 from postprocess.desk import Desk, Request, measure_in, open_desk, say_plan
+from postprocess.errors import UsageError
 from postprocess.formats import plural
 from postprocess.interrupted import gather
 from postprocess.judgement import verdicts
@@ -21,6 +22,7 @@ from postprocess.ledger import Taken
 from postprocess.measure import look_at_plan, places
 from postprocess.plan import PlannedLaunch, planned_cases
 from postprocess.progress import Progress
+from postprocess.quiet import kept_busy
 from postprocess.reference_book import ReferenceBook, open_book
 from postprocess.reframe_driver import Selection
 from postprocess.rounds import Demand, Family
@@ -43,9 +45,31 @@ def calibration(work: WorkDirectory, request: Request, progress: Progress, deman
             planned = look_at_plan(reframe, request.selection)
         say_plan(planned, progress)
         demand = affordable(work, planned, demand, progress)
+        refuse_busy(desk, planned)
         run = partial(calibrate, desk, root, None, take=demand.take or demand.afresh)
         read = partial(taken_alike, work.root, request.selection)
         return calibrate_all(planned, request.selection, demand, read, run, progress)
+
+
+def refuse_busy(desk: Desk, planned: Sequence[PlannedLaunch]) -> None:
+    """Do not measure a yardstick beside other work.
+
+    :raises UsageError: if others use this machine, and go on for a minute
+    """
+    if share := 0.0 if desk.request.beside_others else others(desk, planned):
+        raise UsageError(
+            f"other work keeps this machine {share:.0%} busy, and what is measured beside it is no yardstick; "
+            "calibrate when it is quiet, or with --beside-others"
+        )
+
+
+def others(desk: Desk, planned: Iterable[PlannedLaunch]) -> float:
+    """Share of this machine, from 0 to 1, that others use; 0 if that does not matter.
+
+    It does where launches run on this machine, and not in simulated time.
+    """
+    here = desk.prepared.inventory and not all(each.exact for each in planned)
+    return kept_busy(desk.progress) if here else 0.0
 
 
 def taken_alike(work: Path, selection: Selection) -> list[Taken]:
@@ -78,6 +102,12 @@ def calibrate_unknown(
         if (launch.partition, launch.environment) not in reviewed
         and any(is_unknown(book, launch, case) for case in launch.cases)
     ]
+    if unknown and (share := others(desk, unknown)):
+        unknown = [launch for launch in unknown if launch.exact]
+        desk.progress.note(
+            f"other work keeps this machine {share:.0%} busy: what has no reference is not calibrated, for "
+            "what is measured now is no yardstick; ./plumbline calibrate when it is quiet"
+        )
     if not unknown:
         return book
     for launches in sorted({automatic_launches(launch) for launch in unknown}):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +13,11 @@ from postprocess.measure import Pass, cancel_jobs, make_plan, run_plan
 from postprocess.plan import PlannedLaunch, planned_cases
 from postprocess.preparation import Prepared, prepare
 from postprocess.progress import Progress
+from postprocess.quiet import note_other_work
 from postprocess.reframe_driver import Reframe, Selection
 from postprocess.summary_file import Session
 from postprocess.workdir import WorkDirectory
-from site_configs.machine import busy_share, cpu_times
 from site_configs.variables import SESSION
-
-LOOK_SECONDS = 0.5  #: for which the machine is watched before anything is measured
-BUSY_SHARE = 0.15  #: of all CPUs; a quiet machine's daemons need far less
 
 
 @dataclass(frozen=True)
@@ -38,6 +34,7 @@ class Request:
     rerun_options: Sequence[str] = ()  #: that a case measured again must be given too
     #: Where a calibration writes, and where references are looked for first.
     references: Path | None = None
+    beside_others: bool = False  #: a calibration does not wait until others leave the machine
 
 
 @dataclass(frozen=True)
@@ -78,18 +75,6 @@ def open_desk(work: WorkDirectory, request: Request, progress: Progress) -> Desk
     if prepared.inventory:
         note_other_work(progress)
     return Desk(work, request, prepared, progress)
-
-
-def note_other_work(progress: Progress) -> None:
-    """Say so if others use this machine now: what is measured beside them, references too, is theirs."""
-    before = cpu_times()
-    time.sleep(LOOK_SECONDS)
-    share = busy_share(before, cpu_times())
-    if share > BUSY_SHARE:
-        progress.note(
-            f"other work keeps this machine {share:.0%} busy: do not trust these times, and calibrate "
-            "again when it is quiet (./plumbline calibrate)"
-        )
 
 
 def say_plan(planned: Sequence[PlannedLaunch], progress: Progress) -> None:

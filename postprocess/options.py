@@ -248,6 +248,11 @@ def add_calibration(parser: argparse.ArgumentParser) -> None:
         help="replace references, too, that would absorb a slowdown (default: they stay; exit status 1)",
     )
     parser.add_argument(
+        "--beside-others",
+        action="store_true",
+        help="measure although other work uses this machine (default: wait a minute for its end, then refuse)",
+    )
+    parser.add_argument(
         "--output",
         type=Path,
         metavar="DIR",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,8 +18,10 @@ from postprocess import calibration_pass, ledger, provenance, references, refere
 from postprocess.calibration_pass import calibrate_unknown, taken_alike, unwell
 from postprocess.errors import UsageError
 from postprocess.measure import places
+from postprocess.progress import Progress
 from postprocess.reference_book import open_book
 from postprocess.reframe_driver import Selection
+from postprocess.rounds import Demand
 from postprocess.verdicts import CaseResult, Verdict
 
 
@@ -89,7 +93,11 @@ class Night:
         progress = SimpleNamespace(note=self.notes.append)
         request = SimpleNamespace(selection=Selection(Path("site.py"), **options))
         desk = SimpleNamespace(
-            work=self.work, reference_roots=self.roots, progress=progress, request=request
+            work=self.work,
+            reference_roots=self.roots,
+            progress=progress,
+            request=request,
+            prepared=SimpleNamespace(inventory=True),
         )
         plan = [planned(by_hand=ledger.Opened("", **options).by_hand(PLACE[2]))]
         book = calibrate_unknown(desk, plan, open_book(self.roots, places(plan)))
@@ -118,6 +126,74 @@ def test_references_made_with_options_by_hand_are_measured_again_without(
     )
     assert night.begin() == {1.0}
     assert night.measured == [set(CASES)]
+
+
+def test_what_a_night_does_not_know_is_not_calibrated_beside_other_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    night = Night(tmp_path, monkeypatch, OVERSUBSCRIBED)
+    monkeypatch.setattr(calibration_pass, "kept_busy", lambda _: 0.4)
+    assert night.begin() == {2.0}
+    assert night.measured == []
+    (note,) = night.notes
+    assert note.startswith("other work keeps this machine 40% busy: what has no reference is not")
+    monkeypatch.setattr(calibration_pass, "kept_busy", lambda _: 0.0)
+    assert night.begin() == {1.0}
+
+
+def test_a_night_that_knows_all_does_not_look_for_other_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    night = Night(tmp_path, monkeypatch, {})
+    monkeypatch.setattr(calibration_pass, "kept_busy", pytest.fail)
+    assert night.begin() == {2.0}
+
+
+@pytest.mark.parametrize(
+    ("busy", "exact", "inventory", "beside", "refused"),
+    [
+        (0.4, False, True, False, True),
+        (0.0, False, True, False, False),
+        (0.4, True, True, False, False),  # simulated time
+        (0.4, False, None, False, False),  # launches run elsewhere
+        (0.4, False, True, True, False),
+    ],
+)
+def test_a_calibration_beside_other_work_is_refused(
+    monkeypatch: pytest.MonkeyPatch, busy, exact, inventory, beside, refused
+):
+    monkeypatch.setattr(calibration_pass, "kept_busy", lambda _: busy)
+    desk: Any = SimpleNamespace(
+        request=SimpleNamespace(beside_others=beside),
+        prepared=SimpleNamespace(inventory=inventory),
+        progress=None,
+    )
+    asked = partial(calibration_pass.refuse_busy, desk, [planned(exact=exact)])
+    if not refused:
+        asked()
+        return
+    with pytest.raises(UsageError, match=r"this machine 40% busy, .*; calibrate when .* --beside"):
+        asked()
+
+
+def test_a_calibration_looks_for_other_work_before_it_launches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    request: Any = SimpleNamespace(references=tmp_path, selection=None, beside_others=False)
+    desk = SimpleNamespace(
+        request=request,
+        prepared=SimpleNamespace(inventory=True),
+        progress=Progress(),
+        open_session=lambda _: (None, None),
+    )
+    monkeypatch.setattr(calibration_pass, "open_desk", lambda *_: desk)
+    monkeypatch.setattr(calibration_pass, "look_at_plan", lambda *_: [planned()])
+    monkeypatch.setattr(calibration_pass, "affordable", lambda _, __, demand, ___: demand)
+    monkeypatch.setattr(calibration_pass, "kept_busy", lambda _: 0.4)
+    monkeypatch.setattr(calibration_pass, "calibrate_all", pytest.fail)
+    work: Any = SimpleNamespace(held=nullcontext, root=tmp_path)
+    with pytest.raises(UsageError, match="40% busy"):
+        calibration_pass.calibration(work, request, Progress(), Demand())
 
 
 @pytest.mark.parametrize("old", [{}, OVERSUBSCRIBED], ids=str)

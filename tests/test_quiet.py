@@ -1,0 +1,66 @@
+"""Who uses this machine beside us, and how long a calibration waits for its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from rich.console import Console
+
+from postprocess import quiet
+from postprocess.progress import Progress
+
+
+@pytest.fixture
+def progress(monkeypatch: pytest.MonkeyPatch) -> Progress:
+    """Of a machine on which calibrations wait, with a clock of its own."""
+    clock = [0.0]
+    monkeypatch.delenv(quiet.BESIDE_OTHERS)
+    monkeypatch.setattr(quiet.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(quiet.time, "sleep", lambda s: clock.__setitem__(0, clock[0] + s))
+    return Progress(Console(quiet=True))
+
+
+def looks(monkeypatch: pytest.MonkeyPatch, *shares: float) -> Iterator[float]:
+    """What each look finds, the last again and again."""
+    found = iter(shares)
+    monkeypatch.setattr(quiet, "share_of_others", lambda: next(found, shares[-1]))
+    return found
+
+
+def test_a_quiet_machine_keeps_nobody_waiting(progress: Progress, monkeypatch):
+    looks(monkeypatch, quiet.BUSY_SHARE)
+    assert quiet.kept_busy(progress) == 0
+    assert "waiting" not in progress.phases
+
+
+def test_what_ends_within_a_minute_is_waited_for(progress: Progress, monkeypatch):
+    left = looks(monkeypatch, *10 * [0.9], 0.05, 0.9)
+    assert quiet.kept_busy(progress) == 0
+    assert list(left) == [0.9]
+    assert progress.phases["waiting"] == pytest.approx(20.0)
+
+
+def test_what_goes_on_is_told_after_a_minute(progress: Progress, monkeypatch):
+    looks(monkeypatch, 0.9, 0.4)
+    assert quiet.kept_busy(progress) == 0.4
+    assert progress.phases["waiting"] == pytest.approx(quiet.WAIT_SECONDS)
+
+
+def test_who_says_so_measures_beside_others(progress: Progress, monkeypatch):
+    looks(monkeypatch, 0.9)
+    monkeypatch.setenv(quiet.BESIDE_OTHERS, "1")
+    assert quiet.kept_busy(progress) == 0
+
+
+def test_a_look_counts_what_was_not_idle(progress: Progress, monkeypatch):
+    times = iter([(850, 1000), (925, 1100)])
+    monkeypatch.setattr(quiet, "cpu_times", lambda: next(times))
+    assert quiet.share_of_others() == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(("share", "notes"), [(quiet.BUSY_SHARE, 0), (0.5, 1)])
+def test_other_work_is_noted(progress: Progress, monkeypatch, share: float, notes: int):
+    looks(monkeypatch, share)
+    quiet.note_other_work(progress)
+    assert len(progress.notes) == notes
