@@ -9,21 +9,23 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
 from scipy.stats import binomtest
 
 from postprocess import provenance
+from postprocess.ageing_groups import Finding, Group, groups, merged
 from postprocess.cases import Case
 from postprocess.comparability import library_identity
 from postprocess.disturbance import minutes_together
 from postprocess.formats import plural
 from postprocess.provenance import DATE_FORMAT
-from postprocess.references import Reference
+from postprocess.references import ENOUGH_LAUNCHES, Reference
 from postprocess.units import slowdown
 
+PROVISIONAL_DAYS = 30  #: after which a reference should have launches enough
 LEAST_NIGHTS = 14  #: before a case can have sat on one side
 ONE_SIDED_ALPHA = 0.05  #: probability that any case of a file is accused of it by chance
 LEAST_SHIFT = 0.01  #: of the median of the nights from the center; less is nobody's concern
@@ -40,59 +42,11 @@ NIGHT = {  #: facts of the last night that are held against those of the calibra
 
 
 @dataclass(frozen=True)
-class Finding:
-    """Something that is to be said of the age of some references of one file."""
-
-    place: str
-    program: str
-    what: str  #: ``old``, ``changed``, ``one-sided``, ``kernels`` or ``one moment``
-    stale: bool
-    text: str
-    cases: tuple[str, ...]
-
-    def entry(self) -> dict[str, Any]:
-        """As plain data."""
-        return {**asdict(self), "cases": list(self.cases)}
-
-    def __str__(self) -> str:
-        sign = "STALE" if self.stale else "note"
-        return (
-            f"{sign}: {self.place}, {self.program}, {plural(len(self.cases), 'case')}: {self.text}"
-        )
-
-
-@dataclass(frozen=True)
 class Nights:
     """What the store knows of a case since its calibration."""
 
     values: Sequence[float]  #: of each night, in the unit of the reference
     last: Mapping[str, str]  #: facts of the last night; see ``NIGHT``
-
-
-@dataclass(frozen=True)
-class Group:
-    """The cases of one calibration that have the same launches behind them."""
-
-    place: str
-    program: str
-    told: Mapping[str, Any]
-    cases: tuple[Case, ...]
-
-    @property
-    def launches(self) -> Sequence[Mapping[str, Any]]:
-        """When and where each ran; none where a provenance does not tell."""
-        return provenance.launches_of(self.told, self.cases[0].key)
-
-    @property
-    def machines(self) -> list[Mapping[str, Any]]:
-        """Those from which the launches were started; of the last alone where no more is told."""
-        told = [each["machine"] for each in self.launches if "machine" in each]
-        return told or [self.told.get("machine", {})]
-
-    def finding(self, what: str, stale: bool, text: str) -> Finding:
-        """Something said of all of them."""
-        keys = tuple(case.key for case in self.cases)
-        return Finding(self.place, self.program, what, stale, text, keys)
 
 
 def findings(
@@ -116,32 +70,11 @@ def findings(
         found += changed_machine(group, machine)
         found += changed_since(group, nights)
         found += of_several_kernels(group)
+        found += long_provisional(group, known, now)
         found += of_one_moment(group)
     found = merged(found)
     found += one_sided(place, known, nights)
     return sorted(found, key=lambda each: (not each.stale, each.program, each.what, each.text))
-
-
-def merged(found: Iterable[Finding]) -> list[Finding]:
-    """The same said of several groups in one finding."""
-    said: dict[Finding, list[str]] = {}
-    for each in found:
-        said.setdefault(replace(each, cases=()), []).extend(each.cases)
-    return [replace(each, cases=tuple(sorted(set(keys)))) for each, keys in said.items()]
-
-
-def groups(
-    place: str, known: Mapping[Case, Reference], origin: Mapping[str, Any]
-) -> Iterator[Group]:
-    """The cases of each calibration of a file, those of the same launches together."""
-    for program, entry in sorted(origin["programs"].items()):
-        cases = [case for case in sorted(known) if case.program == program]
-        for told in provenance.calibrations(entry):
-            own: dict[int, list[Case]] = {}
-            for case in cases:
-                if provenance.calibration_of(entry, case.key) is told:
-                    own.setdefault(id(provenance.launches_of(told, case.key)), []).append(case)
-            yield from (Group(place, program, told, tuple(some)) for some in own.values())
 
 
 def too_old(group: Group, days: int, now: datetime) -> Iterator[Finding]:
@@ -149,11 +82,28 @@ def too_old(group: Group, days: int, now: datetime) -> Iterator[Finding]:
     if "simulated" in group.told.get("machine", {}):
         return
     when = provenance.taken_utc(group.told, group.cases[0].key)
-    taken = datetime.strptime(when, DATE_FORMAT).replace(tzinfo=timezone.utc)
-    old = (now - taken).days
+    old = (now - moment(when)).days
     if old > days:
         text = f"calibrated {old} days ago, on {when[:10]}; the limit is {days}"
         yield group.finding("old", True, text)
+
+
+def moment(text: str) -> datetime:
+    """A time of a provenance."""
+    return datetime.strptime(text, DATE_FORMAT).replace(tzinfo=timezone.utc)
+
+
+def long_provisional(
+    group: Group, known: Mapping[Case, Reference], now: datetime
+) -> Iterator[Finding]:
+    """Which cases have had too few launches for long: they tell gross changes only."""
+    cases = tuple(case for case in group.cases if known[case].provisional)
+    first = min((each["ended_utc"] for each in group.launches), default=group.told["date_utc"])
+    since = (now - moment(first)).days
+    if cases and since > PROVISIONAL_DAYS:
+        number = max(known[case].launches for case in cases)
+        text = f"provisional for {since} days, with {plural(number, 'launch', 'es')} of {ENOUGH_LAUNCHES}"
+        yield replace(group, cases=cases).finding("provisional", True, text)
 
 
 def changed_machine(group: Group, machine: Mapping[str, Any]) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ import json
 import random
 from datetime import datetime, timezone
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from launch_samples import CASES, PLACE
@@ -84,7 +85,7 @@ def test_one_new_launch_makes_no_old_reference_young(tmp_path: Path):
 
 def test_launches_of_new_make_a_reference_young_once_they_are_most(tmp_path: Path):
     here = {"host": "login", "kernel": "6.1", "firmware": "F9"}
-    new = [launch(1.0, day, machine=here) for day in range(1, 6)]
+    new = [launch(1.0, day, machine=here) for day in range(1, 8)]
     (path,) = update(tmp_path, [*aged(3), *new])
     assert stale(path, machine=here) == []
 
@@ -105,6 +106,19 @@ def test_a_file_that_does_not_tell_its_launches_is_as_old_as_it_says(path: Path)
     (found,) = stale(path, days=26)
     assert found.text == "calibrated 27 days ago, on 2026-11-03; the limit is 26"
     assert stale(path, machine={"host": "login", "kernel": "7"})
+
+
+def test_a_reference_that_is_provisional_for_a_month_is_stale(path: Path):
+    """Counted from its first launch, of the first of November at one o'clock."""
+    assert stale(path, now=datetime(2026, 12, 2, tzinfo=timezone.utc)) == []
+    (found,) = stale(path, now=datetime(2026, 12, 3, tzinfo=timezone.utc))
+    assert found.text == "provisional for 31 days, with 3 launches of 10"
+    assert (found.what, len(found.cases)) == ("provisional", len(CASES))
+
+
+def test_ten_launches_are_not_provisional(tmp_path: Path):
+    (path,) = update(tmp_path, [launch(1.0, day) for day in range(1, 11)])
+    assert stale(path, now=datetime(2027, 2, 1, tzinfo=timezone.utc)) == []
 
 
 def test_simulated_time_does_not_age(tmp_path: Path):
@@ -213,6 +227,7 @@ def work(tmp_path: Path, path: Path, monkeypatch) -> WorkDirectory:
     made.root.mkdir()
     (tmp_path / "moved").rename(made.provisional)
     monkeypatch.setattr(references_age, "limits_of", lambda *_: {("local", "cpu"): 10_000})
+    monkeypatch.setattr(references_age, "datetime", SimpleNamespace(now=lambda _: NOW))
     return made
 
 
