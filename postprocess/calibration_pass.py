@@ -22,7 +22,7 @@ from postprocess.ledger import Taken
 from postprocess.measure import look_at_plan, places
 from postprocess.plan import PlannedLaunch, planned_cases
 from postprocess.progress import Progress
-from postprocess.quiet import kept_busy
+from postprocess.quiet import kept_busy, watch
 from postprocess.reference_book import ReferenceBook, open_book
 from postprocess.reframe_driver import Selection
 from postprocess.rounds import Demand, Family
@@ -174,6 +174,7 @@ def calibrate(
     opened = ledger.open_calibration(
         session.directory, selection.set_env, selection.oversubscribe, afresh, selection.shell
     )
+    since = watch()
     try:
         planned, done = measure_in(desk, reframe, "calibration", selection)
     except BaseException:  # interrupted, too: what ended well counts
@@ -181,7 +182,8 @@ def calibrate(
             progress.say(line)
         raise
     held: dict[Case, float] = {}
-    new = ledger.taken(opened, session.directory, done.finished)
+    share = since.share() if desk.prepared.inventory else None
+    new = ledger.taken(opened, session.directory, done.finished, share)
     ledger.keep(work.root, session.name, new, planned_cases(planned) if afresh else ())
     try:
         references_update.refuse_mixed(new)

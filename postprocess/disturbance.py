@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from postprocess.accumulation import Sample
 from postprocess.provenance import DATE_FORMAT
+from postprocess.quiet import BUSY_SHARE
 from postprocess.units import slowdown
 
 ODD_FACTOR = 3.0  #: of the median launch, beyond which one is not of the same machine
@@ -20,7 +21,7 @@ SHORT = timedelta(hours=12)  #: of launches within less nobody knows what other 
 
 
 def disturbed(sample: Sample) -> list[str]:
-    """Single launches far from the others, and two groups with nothing between them."""
+    """Single launches far from the others, two groups with nothing between them, and other work beside them."""
     found = []
     values, middle = sample.values, statistics.median(sample.values)
     pairs = zip(values, sample.launches, strict=True)
@@ -35,7 +36,16 @@ def disturbed(sample: Sample) -> list[str]:
         )
     elif gap := two_modes(values):
         found.append(f"disturbed: two groups of launches, {gap:.3g} times apart")
-    return found
+    return found + beside_others(sample)
+
+
+def beside_others(sample: Sample) -> list[str]:
+    """That others used the machine while launches of this sample ran, if they did."""
+    shares = [each.others for each in sample.launches if (each.others or 0.0) > BUSY_SHARE]
+    if not shares:
+        return []
+    told = f"{len(shares)} of {len(sample.launches)} launches are disturbed"
+    return [f"beside other work, which kept up to {max(shares):.0%} of the machine busy: {told}"]
 
 
 def two_modes(values: Sequence[float]) -> float:

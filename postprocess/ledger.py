@@ -68,6 +68,8 @@ class Taken:
     kernel: str
     values: Mapping[str, float]  #: headline by key of the case
     units: Mapping[str, str]
+    #: Share of the machine, from 0 to 1, that others used during its pass; None where it is not known.
+    others: float | None = None
 
     @property
     def shared(self) -> dict[str, Any]:
@@ -103,10 +105,16 @@ def open_calibration(
     return opened
 
 
-def taken(opened: Opened, directory: Path, finished: Iterable[Finished]) -> list[Taken]:
-    """What to keep of these launches. One that failed has nothing; a case that shows nothing is left out."""
+def taken(
+    opened: Opened, directory: Path, finished: Iterable[Finished], others: float | None = None
+) -> list[Taken]:
+    """What to keep of these launches. One that failed has nothing; a case that shows nothing is left out.
+
+    :param others: share of this machine, from 0 to 1, that others used meanwhile; None where that is not known
+    """
     machine = read_machine().as_dict()
-    return [entry(opened, directory, each, machine) for each in finished if each.run]
+    new = [entry(opened, directory, each, machine) for each in finished if each.run]
+    return [each if each.exact else replace(each, others=others) for each in new]
 
 
 def entry(opened: Opened, directory: Path, finished: Finished, machine: Mapping[str, Any]) -> Taken:
@@ -252,6 +260,7 @@ def from_stored(told: Entry) -> Taken:
         kernel=told.get("kernel", str),
         values={key: numbers.number(key) for key in values},
         units={key: Entry(units, "units.").text(key) for key in units},
+        others=None if told.fields.get("others") is None else told.number("others"),
     )
 
 

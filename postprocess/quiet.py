@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import dataclass
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 
 from postprocess.progress import Progress
 from site_configs.machine import busy_share, cpu_times
@@ -21,6 +23,34 @@ def share_of_others() -> float:
     before = cpu_times()
     time.sleep(LOOK_SECONDS)
     return busy_share(before, cpu_times())
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What others use of this machine from a moment on."""
+
+    ticks: tuple[int, int]  #: of all CPUs, as :func:`cpu_times` has them
+    own: float  #: CPU time of ours, in seconds
+
+    def share(self) -> float | None:
+        """Share of this machine, from 0 to 1, that others have used since; None where nothing tells."""
+        idle, total = (now - then for now, then in zip(cpu_times(), self.ticks, strict=True))
+        if total <= 0:
+            return None
+        second = os.sysconf("SC_CLK_TCK")
+        others = (total - idle) / second - (own_seconds() - self.own)
+        return min(max(others / (total / second), 0.0), 1.0)
+
+
+def watch() -> Watch:
+    """From now on."""
+    return Watch(cpu_times(), own_seconds())
+
+
+def own_seconds() -> float:
+    """CPU time of this process and of all it has started that ended: launchers wait for their ranks."""
+    used = [getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def note_other_work(progress: Progress) -> None:

@@ -261,7 +261,7 @@ class Bench:
         self.output = root / "references"
         stand_in = SimpleNamespace(finished=[])
         monkeypatch.setattr(calibration_pass, "measure_in", lambda *_: ([planned()], stand_in))
-        monkeypatch.setattr(calibration_pass.ledger, "taken", lambda *_: self.new)
+        monkeypatch.setattr(calibration_pass.ledger, "taken", self.taken)
         monkeypatch.setattr(calibration_pass, "verdicts", lambda *_: [])
         monkeypatch.setattr(calibration_pass, "keep", lambda *_: None)
         self.desk: Any = SimpleNamespace(
@@ -270,6 +270,7 @@ class Bench:
             open_session=self.open_session,
             reference_roots=[],
             request=SimpleNamespace(site="local", rerun_options=()),
+            prepared=SimpleNamespace(inventory=True),
         )
 
     def open_session(self, _) -> tuple[Any, None]:
@@ -282,6 +283,9 @@ class Bench:
         self.new = [replace(each, session=f"s{self.sessions + 1:03d}") for each in new]
         selection = Selection(Path("site.py"), set_env=set_env or {})
         return calibration_pass.calibrate(self.desk, self.output, None, selection, **more)
+
+    def taken(self, *given: Any) -> list[ledger.Taken]:
+        return [replace(each, others=given[3]) for each in self.new]
 
     def center(self) -> float:
         path = references.location(self.output, *PLACE)
@@ -309,6 +313,16 @@ def test_a_reference_is_not_moved_to_the_slow_side_of_its_band(bench: Bench):
     assert len(ledger.read(bench.root)) == 20
     assert bench.calibrate(*days(1.3, 21, 1), take=True).held == {}
     assert bench.center() > 1.1
+
+
+@pytest.mark.parametrize(("inventory", "share"), [(True, 0.3), (None, None)])
+def test_what_others_used_meanwhile_is_kept_with_launches_of_this_machine(
+    bench: Bench, monkeypatch, inventory, share
+):
+    monkeypatch.setattr(calibration_pass, "watch", lambda: SimpleNamespace(share=lambda: 0.3))
+    bench.desk.prepared.inventory = inventory
+    bench.calibrate(*days(1.0, 1, 2))
+    assert [each.others for each in ledger.read(bench.root)] == [share, share]
 
 
 def test_only_the_cases_that_got_slower_stay(bench: Bench):

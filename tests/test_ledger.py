@@ -153,6 +153,8 @@ def test_a_damaged_session_is_told_and_stops_nobody(tmp_path: Path, file: str):
         ("facts", {"mpi_library": "m", "method": METHOD}),
         ("circumstances", {"binding": "x"}),
         ("machine", {}),
+        ("others", "much"),
+        ("others", -0.1),
         ("units", {case.key: "parsec" for case in CASES}),
     ],
 )

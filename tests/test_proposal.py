@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from postprocess.disturbance import two_modes
 from postprocess.errors import UsageError
 from postprocess.progress import Progress
 from postprocess.proposal import ABSORBS, propose
+from postprocess.quiet import BUSY_SHARE
 from postprocess.references_propose import propose_all
 from postprocess.references_update import update
 from postprocess.workdir import WorkDirectory
@@ -102,6 +104,19 @@ def test_two_groups_of_launches_are_seen():
 @given(st.lists(st.floats(0.95, 1.05), max_size=30))
 def test_launches_of_one_group_are_no_two(values):
     assert two_modes(values) == 0
+
+
+def test_launches_beside_other_work_are_named():
+    some = [replace(each, others=0.08 * day) for day, each in enumerate(days())]
+    some[0] = replace(some[0], others=None)
+    (mark,) = changes(some, None)[CASES[0]].marks
+    assert mark == (
+        "beside other work, which kept up to 88% of the machine busy: 10 of 12 launches are disturbed"
+    )
+    lines = proposal_text.lines(propose(PLACE, samples(some), None), 40)
+    assert sum("beside other work" in line for line in lines) == 1
+    some = [replace(each, others=BUSY_SHARE) for each in days()]
+    assert changes(some, None)[CASES[0]].marks == ()
 
 
 def test_noise_that_hides_a_tenth_is_named():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -57,6 +59,29 @@ def test_a_look_counts_what_was_not_idle(progress: Progress, monkeypatch):
     times = iter([(850, 1000), (925, 1100)])
     monkeypatch.setattr(quiet, "cpu_times", lambda: next(times))
     assert quiet.share_of_others() == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(("own", "share"), [(0.0, 0.75), (1.0, 0.5), (9.0, 0.0)])
+def test_what_others_use_is_what_our_own_processes_do_not(monkeypatch, own, share):
+    """Of four seconds, all CPUs counted, three were busy."""
+    second = quiet.os.sysconf("SC_CLK_TCK")
+    times = iter([(0, 0), (second, 4 * second)])
+    seconds = iter([5.0, 5.0 + own])
+    monkeypatch.setattr(quiet, "cpu_times", lambda: next(times))
+    monkeypatch.setattr(quiet, "own_seconds", lambda: next(seconds))
+    assert quiet.watch().share() == pytest.approx(share)
+
+
+def test_where_no_times_are_told_nobody_is_accused(monkeypatch):
+    monkeypatch.setattr(quiet, "cpu_times", lambda: (0, 0))
+    assert quiet.watch().share() is None
+
+
+def test_children_that_ended_are_our_own():
+    before = quiet.own_seconds()
+    spin = "import time\nwhile time.process_time() < 0.3: pass"
+    subprocess.run([sys.executable, "-c", spin], check=True)
+    assert quiet.own_seconds() - before >= 0.3
 
 
 @pytest.mark.parametrize(("share", "notes"), [(quiet.BUSY_SHARE, 0), (0.5, 1)])
