@@ -19,8 +19,8 @@ from postprocess import provenance
 from postprocess.ageing_groups import Finding, Group, groups, merged
 from postprocess.cases import Case
 from postprocess.comparability import library_identity
-from postprocess.disturbance import minutes_together
-from postprocess.formats import plural
+from postprocess.disturbance import MOST_NODES, minutes_together, same_nodes
+from postprocess.formats import first_of, plural
 from postprocess.provenance import DATE_FORMAT
 from postprocess.references import ENOUGH_LAUNCHES, Reference
 from postprocess.units import slowdown
@@ -57,12 +57,14 @@ def findings(
     machine: Mapping[str, Any],
     days: int,
     now: datetime,
+    nodes: int = 0,
 ) -> list[Finding]:
     """All that is to be said of one reference file, what is stale first.
 
     :param nights: by key, of the cases that were measured since their calibration
     :param machine: the one at hand
     :param days: after which a reference is old
+    :param nodes: of the partition; 0 if that is not known
     """
     found: list[Finding] = []
     for group in groups(place, known, origin):
@@ -72,6 +74,7 @@ def findings(
         found += of_several_kernels(group)
         found += long_provisional(group, known, now)
         found += of_one_moment(group)
+        found += of_one_node_set(group, nodes)
     found = merged(found)
     found += one_sided(place, known, nights)
     return sorted(found, key=lambda each: (not each.stale, each.program, each.what, each.text))
@@ -160,6 +163,16 @@ def of_one_moment(group: Group) -> Iterator[Finding]:
     if minutes := minutes_together([each["ended_utc"] for each in group.launches]):
         text = f"all launches within {minutes} min: they know nothing of other days"
         yield group.finding("one moment", False, text)
+
+
+def of_one_node_set(group: Group, nodes: int) -> Iterator[Finding]:
+    """Whether all launches of a calibration ran on the same nodes, and others are there."""
+    if "simulated" in group.told.get("machine", {}):
+        return
+    if same := same_nodes([each["hosts"] for each in group.launches], nodes):
+        number = f" of {nodes}" if nodes else ""
+        text = f"one node set in all launches, {len(same)}{number} nodes ({first_of(same, MOST_NODES)})"
+        yield group.finding("one node set", False, f"{text}: they know nothing of others")
 
 
 def one_sided(

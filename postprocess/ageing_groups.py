@@ -19,7 +19,8 @@ class Finding:
     place: str
     program: str
     what: (
-        str  #: ``old``, ``changed``, ``provisional``, ``one-sided``, ``kernels`` or ``one moment``
+        str  #: ``old``, ``changed``, ``provisional``, ``one-sided``, ``kernels``, ``one moment`` or
+        #: ``one node set``
     )
     stale: bool
     text: str

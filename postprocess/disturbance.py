@@ -9,14 +9,17 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from postprocess.accumulation import Sample
+from postprocess.formats import first_of
 from postprocess.provenance import DATE_FORMAT
 from postprocess.quiet import BUSY_SHARE
+from postprocess.references import ENOUGH_LAUNCHES
 from postprocess.units import slowdown
 
 ODD_FACTOR = 3.0  #: of the median launch, beyond which one is not of the same machine
 MODE_FACTOR = 1.2  #: between two groups of launches, at least
 MODE_GAP = 3.0  #: times the widest gap within the groups
 LEAST_IN_MODE = 3  #: launches
+MOST_NODES = 4  #: that are named
 SHORT = timedelta(hours=12)  #: of launches within less nobody knows what other days are like
 
 
@@ -69,6 +72,27 @@ def one_moment(sample: Sample) -> list[str]:
     minutes = minutes_together([each.ended_utc for each in sample.launches])
     told = f"all {len(sample.launches)} launches within {minutes} min: knows nothing of other days"
     return [told] if minutes else []
+
+
+def one_node_set(sample: Sample) -> list[str]:
+    """That all launches ran on the same nodes, if they did: which nodes there are is not known here."""
+    same = same_nodes([each.hosts for each in sample.launches])
+    number = len(sample.launches)
+    told = f"nodes: one node set in all {number} launches ({first_of(same, MOST_NODES)})"
+    return [f"{told}: knows nothing of others"] if same else []
+
+
+def same_nodes(hosts: Sequence[Sequence[str]], nodes: int = 0) -> Sequence[str]:
+    """The nodes on which all of several launches ran; none if they differ or could not.
+
+    :param nodes: of the partition; 0 if that is not known: then many launches on several nodes are told
+    """
+    sets = {tuple(sorted(each)) for each in hosts}
+    if len(hosts) < 2 or len(sets) != 1:
+        return ()
+    (same,) = sets
+    others = len(same) < nodes if nodes else len(same) > 1 and len(hosts) >= ENOUGH_LAUNCHES
+    return same if others else ()
 
 
 def minutes_together(moments: Sequence[str]) -> int:

@@ -19,7 +19,7 @@ from postprocess.accumulation import Sample, different
 from postprocess.bands import band, least_of, slow_distance
 from postprocess.case_places import ReferencePlace
 from postprocess.cases import Case
-from postprocess.disturbance import disturbed, one_moment
+from postprocess.disturbance import disturbed, one_moment, one_node_set
 from postprocess.moderation import with_priors
 from postprocess.reference_book import read_origin
 from postprocess.references import ENOUGH_LAUNCHES, Reference
@@ -192,6 +192,7 @@ def marks_of(
     if noise := noise_of(after):
         marks.append(noise)
     marks += one_moment(sample)
+    marks += one_node_set(sample)
     if after.provisional:
         marks.append(f"provisional: {after.launches} of {ENOUGH_LAUNCHES} launches")
     return tuple(marks)

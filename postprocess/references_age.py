@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -41,24 +42,34 @@ COLUMNS = (
 )
 
 
+@dataclass(frozen=True)
+class Partition:
+    """What a site file tells of a partition."""
+
+    days: int = REFERENCE_DAYS  #: after which a reference is old
+    nodes: int = 0  #: 0 if that is not known
+
+
 def age(work: WorkDirectory, site: str, report: Path | None, progress: Progress) -> int:
     """Say what is stale of a site's references; 1 if something is.
 
     :raises UsageError: if the site, a reference file or the store cannot be read
     """
-    limits = limits_of(work, site)
+    partitions = partitions_of(work, site)
     machine = read_machine().as_dict()
     found: list[Finding] = []
     files = cases = 0
-    for system in sorted({system for system, _ in limits}):
+    for system in sorted({system for system, _ in partitions}):
         for path in files_of(work, system):
             place = (system, path.parent.name, path.stem)
             known = references.load(path, *place)
             origin = read_origin(path)
             nights = nights_of(work, known, origin, progress)
-            days = limits.get(place[:2], REFERENCE_DAYS)
+            here = partitions.get(place[:2], Partition())
             name, now = "/".join(place), datetime.now(timezone.utc)
-            found += ageing.findings(name, known, origin, nights, machine, days, now)
+            found += ageing.findings(
+                name, known, origin, nights, machine, here.days, now, here.nodes
+            )
             files, cases = files + 1, cases + len(known)
     for each in found:
         progress.say(str(each))
@@ -77,8 +88,8 @@ def age(work: WorkDirectory, site: str, report: Path | None, progress: Progress)
     return 1 if stale else 0
 
 
-def limits_of(work: WorkDirectory, site: str) -> dict[tuple[str, str], int]:
-    """Days after which a reference is old, by system and partition.
+def partitions_of(work: WorkDirectory, site: str) -> dict[tuple[str, str], Partition]:
+    """What a site file tells of its partitions, by system and partition.
 
     :raises UsageError: if the site file is none that can be used
     """
@@ -88,8 +99,9 @@ def limits_of(work: WorkDirectory, site: str) -> dict[tuple[str, str], int]:
         fault = f": {reading.faults[0].text}" if reading.faults else ""
         raise UsageError(f"{path}{fault}; ./plumbline site check {site}")
     return {
-        (system["name"], partition["name"]): partition["extras"].get(
-            "reference_days", REFERENCE_DAYS
+        (system["name"], partition["name"]): Partition(
+            partition["extras"].get("reference_days", REFERENCE_DAYS),
+            partition["extras"].get("nodes", 0),
         )
         for system in reading.configuration["systems"]
         for partition in system["partitions"]

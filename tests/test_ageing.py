@@ -18,6 +18,7 @@ from postprocess.ledger import Taken
 from postprocess.progress import Progress
 from postprocess.reference_book import read_origin
 from postprocess.references import load
+from postprocess.references_age import Partition
 from postprocess.references_update import update
 from postprocess.store import Row
 from postprocess.verdicts import JUDGED, Verdict
@@ -209,6 +210,28 @@ def test_launches_of_one_moment_are_told_and_not_stale(tmp_path: Path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("hosts", "nodes", "told"),
+    [
+        (12 * ["n1 n2"], 16, "one node set in all launches, 2 of 16 nodes (n1, n2)"),
+        (3 * ["n1"], 16, "one node set in all launches, 1 of 16 nodes (n1)"),
+        (12 * ["n1 n2"], 2, ""),  # all that there are
+        (11 * ["n1 n2"] + ["n1 n3"], 16, ""),
+        (12 * ["n1 n2"], 0, "one node set in all launches, 2 nodes (n1, n2)"),
+        (9 * ["n1 n2"], 0, ""),
+        (12 * ["n1"], 0, ""),
+    ],
+)
+def test_launches_of_one_node_set_are_told_and_not_stale(tmp_path: Path, hosts, nodes, told):
+    some = [launch(1.0, day, hosts=tuple(each.split())) for day, each in enumerate(hosts, 1)]
+    (path,) = update(tmp_path, some)
+    origin = read_origin(path)
+    found = ageing.findings("p", load(path, *PLACE), origin, {}, HERE, 180, NOW, nodes)
+    assert [(each.stale, each.text) for each in found] == (
+        [(False, f"{told}: they know nothing of others")] if told else []
+    )
+
+
 def test_the_firmware_is_read_as_far_as_it_is_told(tmp_path: Path):
     assert firmware(tmp_path) == ""
     (tmp_path / "bios_version").write_text("F12\n")
@@ -226,7 +249,9 @@ def work(tmp_path: Path, path: Path, monkeypatch) -> WorkDirectory:
     path.parents[2].rename(made.root.parent / "moved")
     made.root.mkdir()
     (tmp_path / "moved").rename(made.provisional)
-    monkeypatch.setattr(references_age, "limits_of", lambda *_: {("local", "cpu"): 10_000})
+    monkeypatch.setattr(
+        references_age, "partitions_of", lambda *_: {("local", "cpu"): Partition(10_000, 4)}
+    )
     monkeypatch.setattr(references_age, "datetime", SimpleNamespace(now=lambda _: NOW))
     return made
 
@@ -288,6 +313,16 @@ def test_the_kernel_of_the_last_night_is_in_its_run_record(work: WorkDirectory, 
     assert "the kernel was '6.1' and is '6.2' in the last night" in capsys.readouterr().out
 
 
+def test_the_command_knows_the_nodes_of_the_site(work: WorkDirectory, capsys):
+    assert references_age.age(work, "local", None, Progress()) == 0
+    assert "one node set in all launches, 1 of 4 nodes (n1)" in capsys.readouterr().out
+
+
+def test_a_site_file_tells_its_nodes_and_days(tmp_path: Path):
+    here = WorkDirectory(tmp_path, Path(__file__).parents[1])
+    assert references_age.partitions_of(here, "simulated")["simulated", "torus"].nodes > 1
+
+
 def test_nights_of_before_the_calibration_say_nothing(work: WorkDirectory):
     """Of before its median launch, that is."""
     for day in range(1, 15):
@@ -312,7 +347,9 @@ def test_a_reviewed_file_hides_the_provisional_one(work: WorkDirectory, capsys):
 
 
 def test_without_a_store_the_rest_is_said(work: WorkDirectory, monkeypatch):
-    monkeypatch.setattr(references_age, "limits_of", lambda *_: {("local", "cpu"): 1})
+    monkeypatch.setattr(
+        references_age, "partitions_of", lambda *_: {("local", "cpu"): Partition(1)}
+    )
     monkeypatch.setattr(references_age, "datetime", Later)
     assert references_age.age(work, "local", None, Progress()) == 1
 

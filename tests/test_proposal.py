@@ -136,6 +136,14 @@ def test_launches_of_one_day_know_nothing_of_others():
     )
 
 
+def test_launches_on_one_node_set_know_nothing_of_others():
+    some = days(hosts=("n2", "n1"))
+    assert changes(some, None)[CASES[0]].marks == (
+        "nodes: one node set in all 12 launches (n1, n2): knows nothing of others",
+    )
+    assert changes([*some, launch(1.0, 13, hosts=("n3", "n1"))], None)[CASES[0]].marks == ()
+
+
 def test_few_launches_are_provisional():
     marks = changes(days(noise=NOISE[:9]), None)[CASES[0]].marks
     assert "provisional: 9 of 10 launches" in marks
