@@ -337,6 +337,18 @@ def test_nights_of_before_the_calibration_say_nothing(work: WorkDirectory):
         assert references_age.age(work, "local", None, Progress()) == status
 
 
+def test_nights_count_for_each_case_since_its_own_calibration(work: WorkDirectory):
+    """Those of one case are no nights of another that was calibrated later."""
+    for day in range(1, 15):
+        night(work, day, 1.03)
+    root, late = work.root / "other", [f"2026-12-{day}T01:00:00Z" for day in (28, 29, 30)]
+    some = [launch(1.0, day, cases=CASES[1:]) for day in (1, 2, 3)]
+    update(root, [*some, *(launch(1.0, cases=CASES[:1], ended_utc=each) for each in late)])
+    for each in (root / PLACE[0] / PLACE[1]).iterdir():
+        each.replace(work.provisional / PLACE[0] / PLACE[1] / each.name)
+    assert references_age.age(work, "local", None, Progress()) == 0
+
+
 def test_a_reviewed_file_hides_the_provisional_one(work: WorkDirectory, capsys):
     night(work, 1, 1.0, source_hash="new")
     assert references_age.age(work, "local", None, Progress()) == 1

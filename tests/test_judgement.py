@@ -120,6 +120,18 @@ def test_without_any_reference_file_every_case_says_so(well: Finished):
     assert set(words(verdicts([well], ReferenceBook(), "local"))) == {"no-reference"}
 
 
+def test_options_by_hand_of_the_launch_are_held_against_those_of_its_reference(well: Finished):
+    """Without them a launch is no night of a reference that was made with them; with them it is one."""
+    by_hand = {"set_env": {"A": "1"}}
+    book = book_of(well)
+    for shelf in book.shelves.values():
+        for told in shelf.origin["programs"].values():
+            told["options"] = by_hand
+    assert set(words(verdicts([agreed(well, book)], book, "local"))) == {"not-comparable"}
+    alike = replace(well, launch=replace(well.launch, by_hand=by_hand))
+    assert set(words(verdicts([agreed(alike, book)], book, "local"))) == {"pass"}
+
+
 @pytest.mark.parametrize(
     "method", [{"trials": 11}, {"cpu_model": "another"}, {"suite_version": "9"}], ids=str
 )

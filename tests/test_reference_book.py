@@ -23,6 +23,7 @@ RUN = {
     "suite_version": "0.1.0",
     "trials": 51,
     "dropped": 1,
+    "settle": 0.5,
     "cpu_model": "a processor",
     "mpi_library": "MPICH Version: 5.0.2",
     "source_hash": "0123",
@@ -113,7 +114,13 @@ def may_accept(key: str) -> str:
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("suite_version", "0.2.0"), ("trials", 11), ("dropped", 0), ("cpu_model", "another")],
+    [
+        ("suite_version", "0.2.0"),
+        ("trials", 11),
+        ("dropped", 0),
+        ("settle", 0.0),
+        ("cpu_model", "another"),
+    ],
 )
 def test_another_method_is_named_with_both_values(key: str, value: Any):
     found = differing(shelf(method=method_of(RUN, exact=False)), RUN | {key: value})
