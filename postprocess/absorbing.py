@@ -12,9 +12,8 @@ from postprocess.moderation import with_priors
 from postprocess.references import ENOUGH_LAUNCHES, Reference
 from postprocess.units import slowdown
 
-Slower = Mapping[
-    Case, float
-]  #: how many times as slow the new reference of a case is as the old one
+#: How many times as slow the new reference of a case is as the old one
+Slower = Mapping[Case, float]
 
 
 def absorbs(before: Reference, after: Reference) -> bool:

@@ -34,9 +34,8 @@ FLOOR_IN_RESOLUTIONS = 2.0
 #: milliseconds at worst, must not let everything pass.
 COARSEST_CLOCK = 2.8e-7
 EXACT_FLOOR = 1e-9  #: of an exact reference: rounding, which another machine may do otherwise
-CLOCK_SECONDS = (
-    2e-9  #: and at least this: clocks tell whole nanoseconds, at both ends of an interval
-)
+#: A band reaches at least so far: clocks tell whole nanoseconds, at both ends of an interval
+CLOCK_SECONDS = 2e-9
 LARGEST_LOG = 300.0  #: of a limit; 1e130 s asserts nothing, and is finite still; 1e-130 is no zero
 
 
@@ -48,9 +47,8 @@ class Band:
     upper: float
     provisional: bool  #: the reference has too few launches: the band is wide
     better: str = "lower"  #: direction, ``lower`` or ``higher``
-    blind: bool = (
-        False  #: a single launch says nothing of how launches differ: nothing follows from it
-    )
+    #: A single launch says nothing of how launches differ: nothing follows from it
+    blind: bool = False
 
     @property
     def slow_limit(self) -> float:

@@ -17,12 +17,10 @@ from dataclasses import dataclass
 from typing import Any
 
 PATH = re.compile(r"/[^\s'\"=:;,]*")
-HASHED = re.compile(
-    r"[A-Za-z0-9_.+-]+-[a-z0-9]{32}"
-)  #: a folder of Spack's: the build, wherever it is
-PLACES = re.compile(
-    r"--(prefix|exec-prefix|[a-z]*dir)="
-)  #: options of configure that only say where
+#: A folder of Spack's: the build, wherever it is
+HASHED = re.compile(r"[A-Za-z0-9_.+-]+-[a-z0-9]{32}")
+#: Options of configure that only say where
+PLACES = re.compile(r"--(prefix|exec-prefix|[a-z]*dir)=")
 BUILDER = re.compile(r"\S+@\S+ ")  #: of Open MPI: who built it on which host
 #: Options of a compiler that change no instruction that is timed: debug symbols, warnings, and where files are.
 #: What begins like them and is passed on (``-Wa,``) or chooses code (``-gpu=``) is none of them.

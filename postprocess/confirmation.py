@@ -38,16 +38,13 @@ class Suspect:
 
     result: CaseResult
     hosts: tuple[str, ...] = ()  #: that it was slow on
-    slow: list[str] = field(
-        default_factory=list
-    )  #: values beyond the same limit, or why there is none
+    #: Values beyond the same limit, or why there is none
+    slow: list[str] = field(default_factory=list)
     fine: list[str] = field(default_factory=list)  #: values that are not
-    odd: list[str] = field(
-        default_factory=list
-    )  #: why a value may not be held against the reference
-    failed: CaseResult | None = (
-        None  #: what is worse than slow: a fresh launch that crashed, or wrong data
-    )
+    #: Why a value may not be held against the reference
+    odd: list[str] = field(default_factory=list)
+    #: What is worse than slow: a fresh launch that crashed, or wrong data
+    failed: CaseResult | None = None
     elsewhere: bool = False  #: whether all that are fine were measured on other hosts
 
     @property

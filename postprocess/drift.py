@@ -27,9 +27,8 @@ LEAST_STEPS = 2  #: and in the smallest steps that a program prints
 LEAST_NIGHTS = 5  #: that a change has lasted
 ENOUGH_NIGHTS = 10  #: since the reference was changed, before anything is said
 RECENT = 10  #: nights whose median is the level now
-MEDIAN_ERROR = math.sqrt(
-    math.pi / 2
-)  #: standard error of a median over that of a mean, of normal noise
+#: Standard error of a median over that of a mean, of normal noise
+MEDIAN_ERROR = math.sqrt(math.pi / 2)
 NORMAL_95 = 1.96
 STEP, CREEP = "step", "creep"
 

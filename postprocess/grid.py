@@ -10,9 +10,8 @@ from postprocess.overview import OWN, counts_text, totals, varying
 from postprocess.summaries import SessionSummary
 from postprocess.verdicts import CaseResult, Verdict, count
 
-FRAME = (
-    3  #: lines of a folded section beside the failed routines: its head, two lines of folded ones
-)
+#: Lines of a folded section beside the failed routines: its head, two lines of folded ones
+FRAME = 3
 
 _Columns = dict[str, list[CaseResult]]  #: results of a routine by column
 

@@ -42,9 +42,8 @@ class Opened:
     set_env: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  #: by environment
     oversubscribe: bool = False
     afresh: bool = False  #: earlier launches of the cases that it measures count no more
-    shell: Mapping[str, str] = field(
-        default_factory=dict
-    )  #: of its variables those that steer an MPI
+    #: Of its variables those that steer an MPI
+    shell: Mapping[str, str] = field(default_factory=dict)
 
     def by_hand(self, environment: str, exact: bool = False) -> dict[str, Any]:
         """What was set by hand for launches of an environment, ``exact`` if simulated; nothing, as a rule."""

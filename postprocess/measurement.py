@@ -19,9 +19,8 @@ class Measurement:
     #: The best that the launch shows of the case, in ``unit``: mpicost's fastest trial, OSU's median trial.
     #: None where a program tells no more than its mean.
     best: float | None = None
-    figures: Mapping[str, float] = field(
-        default_factory=dict
-    )  #: all that a reference benchmark prints
+    #: All that a reference benchmark prints
+    figures: Mapping[str, float] = field(default_factory=dict)
     summary: Summary | None = None  #: statistics of the trials, where there are trials
     record: CaseRecord | None = None  #: every trial, from mpicost
 

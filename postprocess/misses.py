@@ -20,9 +20,8 @@ from postprocess.verdicts import CaseResult
 BOUNDS = (0.05, 0.10, 0.20, 0.50, 1.00)  #: of detectable slowdowns, beyond which is the next class
 CLASSES = (*(f"{bound:.0%}" for bound in BOUNDS), "more", "nothing")
 MOST_WORST = 15
-WORTH = (
-    0.02  #: of the cases: a dearer plan that shows no more than so many further ones is not offered
-)
+#: Of the cases: a dearer plan that shows no more than so many further ones is not offered
+WORTH = 0.02
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,8 @@ from postprocess.strict_json import Entry, shown
 
 SUFFIX = ".provenance.json"
 TEXTS = ("mpi_library", "version")  #: that must be told of each program
-CALIBRATIONS = (
-    "calibrations"  #: of a program; without it the program's entry is itself a calibration
-)
+#: Of a program; without it the program's entry is itself a calibration
+CALIBRATIONS = "calibrations"
 SERIES = "series"  #: of a calibration: cases that were measured by the same launches, with these launches
 DATE_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 

@@ -60,9 +60,8 @@ class CaseRecord:
     late: NDArray[np.bool_]  #: the trial missed its start window
     summary: Summary  #: recomputed from ``t_max``
     pairs: tuple[Pair, ...] = ()  #: all that played in a round of a tournament; else none
-    slowest_mean: float | None = (
-        None  #: largest of the ranks' mean times; of trials back to back only
-    )
+    #: Largest of the ranks' mean times; of trials back to back only
+    slowest_mean: float | None = None
 
     @property
     def variable(self) -> str:

@@ -27,9 +27,8 @@ from site_configs.accepted import DIFFERENCES
 #: Least and most that a center may be: a call takes from a nanosecond to an hour, a rate is what memory can.
 PLAUSIBLE = {SECONDS: (1e-9, 3600.0), MEGABYTES: (1e-3, 1e8)}
 ABSURD_SPREAD = math.log(10)  #: launches that differ by a factor of ten are of no one machine
-AGREEMENT = (
-    1e-9  #: relative difference allowed between the table and what follows from the headlines
-)
+#: Relative difference allowed between the table and what follows from the headlines
+AGREEMENT = 1e-9
 SUDDEN = 0.2  #: a larger message in less than this share of a smaller one's time
 AHEAD = timedelta(days=1)  #: that a date may be ahead, for clocks that are wrong
 #: What mpicost measures is a time; only OSU and IMB measure rates.

@@ -13,9 +13,8 @@ from postprocess.reference_book import read_origin
 from postprocess.reframe_driver import Selection
 from postprocess.statistics import PAPERS
 
-AS_REFERENCES = (
-    "as_references"  #: in a choice: trials as the references of each environment have them
-)
+#: In a choice: trials as the references of each environment have them
+AS_REFERENCES = "as_references"
 PROGRAM = "mpicost"
 
 

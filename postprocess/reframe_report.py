@@ -27,9 +27,8 @@ class Entry:
     directory: str  #: stage directory
     errors: str  #: file below it with what the job wrote to standard error
     seconds: float  #: of the run, or of the build for a test that others build on
-    results: dict[str, str] = field(
-        default_factory=dict
-    )  #: ``pass``, ``fail``, ... per performance variable
+    #: ``pass``, ``fail``, ... per performance variable
+    results: dict[str, str] = field(default_factory=dict)
     fixture: bool = False
     needs: tuple[
         tuple[str, str, str], ...

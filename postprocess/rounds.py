@@ -18,9 +18,8 @@ Family = tuple[str, str, str]  #: partition, environment and program
 class Demand:
     """How many launches there shall be behind each case, and how many a call may take."""
 
-    launches: int | None = (
-        None  #: None for the usual number: simulated time repeats, and one is enough
-    )
+    #: None for the usual number: simulated time repeats, and one is enough
+    launches: int | None = None
     at_most: int | None = None
     afresh: bool = False  #: earlier launches do not count
     take: bool = False  #: references are replaced, too, where that absorbs a slowdown

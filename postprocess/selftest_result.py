@@ -28,13 +28,11 @@ class PlantScore:
     environments: tuple[str, ...]
     delayed: int  #: targets in launches that were delayed
     intended: float  #: slowdown of the targets' headlines, as a fraction
-    realised: (
-        float | None
-    )  #: the median one, against unchanged nights; None if there is nothing to hold against
+    #: The median one, against unchanged nights; None if there is nothing to hold against
+    realised: float | None
     realised_median: float | None  #: the same of the median trial
-    drifted: (
-        float | None
-    )  #: the same of the cases that were not slowed: what the machine did meanwhile
+    #: The same of the cases that were not slowed: what the machine did meanwhile
+    drifted: float | None
     targets: int
     screened: int
     caught: int

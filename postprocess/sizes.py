@@ -21,9 +21,8 @@ MOST_PANELS = 160  #: on a page, for all programs together
 MOST_CASES = 12_000  #: in tables on a page
 CONDITIONS = ("system", "partition", "cache", "sync")
 
-_Place = tuple[
-    str, int, tuple[str, ...], int, int
-]  #: routine, peer, conditions, processes, per node
+#: Routine, peer, conditions, processes, per node
+_Place = tuple[str, int, tuple[str, ...], int, int]
 
 
 @dataclass(frozen=True)

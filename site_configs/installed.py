@@ -23,9 +23,8 @@ class Installed:
     """One program that is installed for one MPI."""
 
     folder: str  #: with the executables, or with folders of them
-    env: Mapping[str, str] = field(
-        default_factory=dict
-    )  #: needed to run; values as a shell reads them
+    #: Needed to run; values as a shell reads them
+    env: Mapping[str, str] = field(default_factory=dict)
     origin: str = SITE
 
 

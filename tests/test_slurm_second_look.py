@@ -17,10 +17,8 @@ from site_configs import inventory
 from site_configs.common import work_directory
 
 pytestmark = pytest.mark.mpi
-CENTER, SPREAD = (
-    1e-3,
-    1.5,
-)  #: of a reference that no shared machine contradicts, and a sick node does
+#: Of a reference that no shared machine contradicts, and a sick node does
+CENTER, SPREAD = (1e-3, 1.5)
 SICK_SECONDS = "0.5"
 WORDS = ("--program", "mpicost", "--routine", "pingpong", "--bytes", "8", "--trials", "5")
 APART = ("--processes", "2", "--per-node", "1")

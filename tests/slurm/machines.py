@@ -16,9 +16,8 @@ from .availability import search_path
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 MACHINES = "machines.json"  #: in the directory: the processes by which its machines are found again
-LIMIT = (
-    180  #: seconds within which every command must end; much, for other work may keep the machine
-)
+#: Seconds within which every command must end; much, for other work may keep the machine
+LIMIT = 180
 #: Enter a machine's name spaces,
 ENTER = ("nsenter", "--mount", "--net", "--uts", "--ipc", "--pid", "--target")
 #: end with the command on the outside, which only waits,

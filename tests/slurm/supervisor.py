@@ -22,9 +22,8 @@ from contextlib import suppress
 from pathlib import Path
 
 SET_PARENT_DEATH_SIGNAL = 1  #: PR_SET_PDEATHSIG of prctl(2)
-NEW_NAME_SPACES = (
-    0x00020000 | 0x04000000 | 0x08000000 | 0x40000000
-)  #: mount, host name, IPC, network
+#: Mount, host name, IPC, network
+NEW_NAME_SPACES = 0x00020000 | 0x04000000 | 0x08000000 | 0x40000000
 LIBC = ctypes.CDLL(None, use_errno=True)
 BRIDGE = "nodes"
 ISOLATED = [
