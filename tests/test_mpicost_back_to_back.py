@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mpicost_program import FAMILIES, library, preload, program, read
+from mpicost_program import FAMILIES, TINY, library, preload, program, read
 
 from postprocess.records import read_launch
 from postprocess.statistics import bounds_of_slowest_mean
@@ -17,7 +17,7 @@ WARM = ("--cache", "warm", "--sync", "barrier")
 OPTIONS = (*WARM, "--back-to-back", str(CALLS), "--trials", str(TRIALS), "--bytes", "80")
 
 WRONG = {
-    "flushed": (("--back-to-back", "5"), "--back-to-back"),
+    "flushed": ((*TINY, "--back-to-back", "5"), "--back-to-back"),
     "with a window": (
         ("--cache", "warm", "--sync", "window", "--back-to-back", "5"),
         "--sync window",

@@ -142,15 +142,16 @@ def test_warm_caches_are_left_alone(family: str, tmp_path: Path) -> None:
     options = ("--routine", "bcast", "--bytes", "8000", "--trials", "5")
     warm = program(family).measure(2, tmp_path / "warm.jsonl", *options, "--cache", "warm")
     assert (warm.run["cache"], warm.run["flush_bytes"], warm.end["flush_sum"]) == ("warm", 0, 0)
-    flushed = program(family).measure(2, tmp_path / "flush.jsonl", *options)
+    flushed = program(family).measure(2, tmp_path / "flush.jsonl", *options, *TINY)
     more = flushed.end["memory_bytes"] - warm.end["memory_bytes"]
-    assert more == flushed.run["flush_bytes"] > 0
+    assert (flushed.run["cache"], flushed.run["flush_bytes"]) == ("flush", more) and more > 0
 
 
 def test_flush_is_sized_by_the_caches_and_the_ranks_that_share_them(tmp_path: Path) -> None:
     options = ("--routine", "rightshift", "--bytes", "8", "--trials", "2")
     for processes in (1, 2):
-        run = program("mpich").measure(processes, tmp_path / f"{processes}", *options).run
+        file = tmp_path / f"{processes}"
+        run = program("mpich").measure(processes, file, *options, large_flush=True).run
         data = [cache for cache in run["caches"] if cache["type"] != "Instruction"]
         last = max(data, key=lambda cache: cache["level"])
         second = sum(cache["bytes"] for cache in data if cache["level"] == 2)

@@ -179,7 +179,7 @@ def test_peers_choose_rounds_of_every_routine_in_pairs() -> None:
     [(3, "tournament", "4"), (4, "tournament", "4"), (3, "tournament,pingpong", "3")],
 )
 def test_round_that_is_not_there(processes: int, routines: str, peer: str) -> None:
-    ended = program("mpich").run(processes, "--routine", routines, "--peers", peer)
+    ended = program("mpich").run(processes, *TINY, "--routine", routines, "--peers", peer)
     assert (ended.status, len(ended.complaints)) == (2, 1)
     assert f"has no peer '{peer}'" in ended.complaints[0]
 

@@ -53,7 +53,7 @@ WRONG = {
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(("options", "named"), WRONG.values(), ids=WRONG.keys())
 def test_wrong_use(family: str, options: tuple[str, ...], named: str) -> None:
-    ended = program(family).run(2, *options)
+    ended = program(family).run(2, *TINY, *options)
     assert ended.status == 2
     assert len(ended.complaints) == 1
     assert named in ended.complaints[0]
@@ -62,7 +62,7 @@ def test_wrong_use(family: str, options: tuple[str, ...], named: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_size_that_does_not_fit_is_refused_by_name(family: str) -> None:
-    options = ("--routine", "alltoall,bcast", "--bytes", "8,16000000000")
+    options = (*TINY, "--routine", "alltoall,bcast", "--bytes", "8,16000000000")
     ended = program(family).run(3, *options, "--memory-limit", "1000000000")
     assert ended.status == 2
     assert len(ended.complaints) == 1
@@ -71,7 +71,8 @@ def test_size_that_does_not_fit_is_refused_by_name(family: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_size_beyond_what_a_call_can_take_is_refused(family: str) -> None:
-    ended = program(family).run(2, "--routine", "allgather", "--bytes", "16000000000000")
+    options = (*TINY, "--routine", "allgather", "--bytes", "16000000000000")
+    ended = program(family).run(2, *options)
     assert ended.status == 2
     assert "more than" in ended.complaints[0]
 
@@ -103,15 +104,16 @@ def test_memory_limit_covers_the_flush_array() -> None:
 
 def test_ranks_with_different_arguments_do_not_hang() -> None:
     mpicost = program("mpich")
-    ended = mpicost.run(1, "--trials", "2", ":", "-n", "1", str(mpicost.build / "mpicost"))
+    other = (":", "-n", "1", str(mpicost.build / "mpicost"), *TINY)
+    ended = mpicost.run(1, *TINY, "--trials", "2", *other)
     assert (ended.status, len(ended.complaints)) == (2, 1)
 
 
 def test_single_process_has_no_pingpong() -> None:
-    ended = program("mpich").run(1, "--routine", "pingpong")
+    ended = program("mpich").run(1, *TINY, "--routine", "pingpong")
     assert (ended.status, len(ended.complaints)) == (2, 1)
     ended = program("mpich").run(
-        1, "--routine", "pingpong,rightshift", "--bytes", "8", "--trials", "2"
+        1, *TINY, "--routine", "pingpong,rightshift", "--bytes", "8", "--trials", "2"
     )
     assert ended.status == 0
     assert "pingpong: no case" in ended.output

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars
 import pytest
 from mpi_support import of_family
-from workshop import ROOT, Ended, Workshop
+from workshop import ROOT, Ended, Workshop, unflushed
 
 from postprocess import selftest_rows
 from postprocess.planted import TOLD
@@ -48,11 +48,11 @@ NIGHTS = (
 
 def selftest(workshop: Workshop, *words: str, fault: str = "") -> Ended:
     """A self-test with the huge plant, and with a fault of Plumbline's own."""
+    chosen = ("--environment", of_family("mpich").name, *NIGHTS, *words)
     done = subprocess.run(
         [
             *(sys.executable, "-c", HUGE + fault + MAIN),
-            *(str(ROOT), str(workshop.home), "selftest"),
-            *("--environment", of_family("mpich").name, *NIGHTS, *words),
+            *(str(ROOT), str(workshop.home), *unflushed(("selftest", *chosen))),
         ],
         capture_output=True,
         text=True,

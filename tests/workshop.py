@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from site_configs.common import work_directory
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ("venv", "mpi")  #: of the real work directory; too large to have twice
 LIMIT = 300  #: seconds after which a command counts as hung
+#: Commands whose launches flush by default: each trial takes as long as the last-level cache is large.
+FLUSHING = ("run", "nightly", "calibrate", "selftest")
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,13 @@ class Ended:
     def reasons(self) -> set[str]:
         """The different reasons of all cases."""
         return {case["reason"] for case in self.summary["cases"]}
+
+
+def unflushed(words: Sequence[str]) -> list[str]:
+    """The words of a command, whose launches leave the caches warm unless the words say ``--cache``."""
+    told = any(word.partition("=")[0] == "--cache" for word in words)
+    warm = () if told or words[0] not in FLUSHING else ("--cache", "warm")
+    return [*words, *warm]
 
 
 @dataclass(frozen=True)
@@ -65,10 +74,14 @@ class Workshop:
             **(more or {}),
         }
 
+    def command(self, *words: str) -> list[str]:
+        """A command as it is started: without a large flush that nobody asked for."""
+        return [sys.executable, str(ROOT / "plumbline"), *unflushed(words)]
+
     def start(self, *words: str, **more: str) -> subprocess.Popen[str]:
         """Start a command and do not wait for it."""
         return subprocess.Popen(
-            [sys.executable, str(ROOT / "plumbline"), *words],
+            self.command(*words),
             env=self.environment(more),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

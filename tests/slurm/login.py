@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from workshop import ROOT, Workshop
+from workshop import Workshop
 
 from .cluster import Cluster
 from .machines import wait_until
@@ -22,8 +21,7 @@ class HeadNode(Workshop):
 
     def start(self, *words: str, **more: str) -> subprocess.Popen[str]:
         """Start a command and do not wait for it. See :func:`program_of` for its process."""
-        command = [sys.executable, str(ROOT / "plumbline"), *words]
-        return self.cluster.start(*command, machine="head", env=self.environment(more))
+        return self.cluster.start(*self.command(*words), machine="head", env=self.environment(more))
 
 
 def program_of(process: subprocess.Popen[str]) -> int:
