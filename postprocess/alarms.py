@@ -14,7 +14,6 @@ from typing import Any
 
 from postprocess import atomic, strict_json
 from postprocess.errors import UsageError
-from postprocess.overview import common_cause
 from postprocess.strict_json import Entry
 from postprocess.unlikely import distance_of, scatter
 from postprocess.verdicts import JUDGED, CaseResult, Verdict
@@ -71,7 +70,7 @@ def night_of(
     counted = [each for each in results if each.verdict in JUDGED and not each.expected]
     chances = [chance for each in counted if (chance := by_chance(each)) is not None]
     slow = sorted((r.case.key, r) for r in counted if r.verdict == Verdict.REGRESSED)
-    common = [(key, cause) for key, each in slow if (cause := common_cause(each))]
+    common = [(key, each.cause) for key, each in slow if each.cause]
     return Night(
         session,
         started_utc,

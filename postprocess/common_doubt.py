@@ -16,7 +16,7 @@ from postprocess.common_cause import CommonCause
 from postprocess.common_words import brief
 from postprocess.judgement import FAILED_LAUNCH, Finished, case_verdict
 from postprocess.reference_book import ReferenceBook
-from postprocess.verdicts import COMMON_CAUSE, CaseResult, Verdict
+from postprocess.verdicts import CaseResult, Verdict
 
 
 @dataclass
@@ -68,16 +68,16 @@ def told(results: Sequence[CaseResult], causes: Sequence[CommonCause]) -> list[C
     What is worse than slow, as wrong data in a fresh launch, stays what it is. Where the median case is slower
     but hardly one is beyond its own band, the witnesses fail for all.
     """
-    reasons: dict[Case, str] = {}
+    shared: dict[Case, str] = {}
     for cause in causes:
         marked = {*cause.explained, *(cause.witnesses if cause.clear else ())}
-        reasons |= {case: f"{COMMON_CAUSE}: {brief(cause)}" for case in marked}
-    return [_because(each, reasons) for each in results]
+        shared |= {case: f"common cause: {brief(cause)}" for case in marked}
+    return [_because(each, shared) for each in results]
 
 
-def _because(result: CaseResult, reasons: Mapping[Case, str]) -> CaseResult:
-    if result.case not in reasons or result.verdict in FAILED_LAUNCH:
+def _because(result: CaseResult, shared: Mapping[Case, str]) -> CaseResult:
+    if result.case not in shared or result.verdict in FAILED_LAUNCH:
         return result
     own = result.reason or "within its own band"
-    reason = f"{reasons[result.case]}; {own}"
-    return replace(result, verdict=Verdict.REGRESSED, reason=reason)
+    cause = shared[result.case]
+    return replace(result, verdict=Verdict.REGRESSED, reason=f"{cause}; {own}", cause=cause)

@@ -21,7 +21,7 @@ from postprocess.formats import plural
 from postprocess.references import EXPECTED as NAME
 from postprocess.references import ReferenceError
 from postprocess.strict_json import shown
-from postprocess.verdicts import COMMON_CAUSE, HEALTHY, CaseResult, Verdict
+from postprocess.verdicts import HEALTHY, CaseResult, Verdict
 from site_configs.accepted import LEAST_REASON
 
 KEYS = tuple(field.name for field in fields(Case) if field.name != "system")
@@ -104,17 +104,12 @@ def applied(
 
 def expected(result: CaseResult, known: Iterable[Expectation], today: date) -> CaseResult:
     """The same result, with the reason of the first expectation that allows it; none allows a common cause."""
-    for each in () if is_common(result) else known:
+    for each in () if result.cause else known:
         if each.holds(today) and each.allows(result):
             why = f"{each.reason} ({each.ticket})" if each.ticket else each.reason
             reason = f"{result.reason}; expected until {each.expires}: {why}"
             return replace(result, expected=why, reason=reason.removeprefix("; "))
     return result
-
-
-def is_common(result: CaseResult) -> bool:
-    """Whether a case fails by one cause with many others."""
-    return result.reason.startswith(COMMON_CAUSE)
 
 
 def notes(
@@ -131,7 +126,7 @@ def notes(
         own = [r for r in results if r.case.system == system and each.is_about(r.case)]
         if not each.holds(today):
             yield f"{each.place}: expired on {each.expires}, and excuses nothing; remove or renew it"
-        elif common := sum(is_common(r) and each.allows(r) for r in own):
+        elif common := sum(bool(r.cause) and each.allows(r) for r in own):
             told = (
                 f"{plural(common, 'case')} that it expects, which one cause slows with many others"
             )

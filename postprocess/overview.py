@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from postprocess.formats import plural, whole
 from postprocess.summaries import SessionSummary
-from postprocess.verdicts import COMMON_CAUSE, CaseResult, Verdict, count
+from postprocess.verdicts import CaseResult, Verdict, count
 
 OWN = "mpicost"  #: Plumbline's own program: its cases have trials, and are those of the papers
 WORST_FIRST = (
@@ -53,17 +53,11 @@ def troubles(results: Sequence[CaseResult]) -> list[Trouble]:
         place = (case.system, case.partition, case.environment, case.program, case.layout)
         shared = (result.verdict, result.reason, *place)
         alone = shared if result.value is None else (case,)
-        common = common_cause(result)
-        found.setdefault((common,) if common else alone, []).append(result)
+        found.setdefault((result.cause,) if result.cause else alone, []).append(result)
     return [
-        Trouble(same[0].verdict, common_cause(same[0]) or same[0].reason, tuple(same))
+        Trouble(same[0].verdict, same[0].cause or same[0].reason, tuple(same))
         for same in found.values()
     ]
-
-
-def common_cause(result: CaseResult) -> str:
-    """What a case has in common with others that are slow; empty for a case with a reason of its own."""
-    return result.reason.partition(";")[0] if result.reason.startswith(COMMON_CAUSE) else ""
 
 
 def folded(results: Iterable[CaseResult]) -> list[CaseResult]:
@@ -71,9 +65,8 @@ def folded(results: Iterable[CaseResult]) -> list[CaseResult]:
     turns: Counter[str] = Counter()
     left = []
     for result in worst_first(results):
-        common = common_cause(result)
-        turns[common] += 1
-        if not common or turns[common] <= MOST_OF_CAUSE:
+        turns[result.cause] += 1
+        if not result.cause or turns[result.cause] <= MOST_OF_CAUSE:
             left.append(result)
     return left
 

@@ -28,7 +28,7 @@ from postprocess.selftest_plants import Planting
 from postprocess.selftest_rows import CaseNight, NightDone
 from postprocess.selftest_schedule import Night
 from postprocess.summary_file import Session
-from postprocess.verdicts import COMMON_CAUSE, CaseResult, Verdict
+from postprocess.verdicts import CaseResult, Verdict
 from postprocess.workdir import WorkDirectory
 from site_configs.by_hand import by_hand
 
@@ -149,7 +149,7 @@ class Bench:
                     spread=spread,
                     degrees=degrees,
                     launches=result.reference_launches,
-                    common=result.reason.startswith(COMMON_CAUSE),
+                    common=bool(result.cause),
                     again=tuple(each.value for each in heard if each),
                 )
             )

@@ -17,6 +17,9 @@ from postprocess.verdicts import CaseResult, Verdict, count
 SCHEMA = 3
 MPICOST_ONLY = 1  #: the schema of before there were other programs, which is still read
 WITHOUT_POWER = 2  #: that of before a case knew what it could detect, which is still read
+EARLIER_CAUSE = (
+    "common cause: "  #: what a reason with one begins with in a summary without ``cause``
+)
 FIX = "run the session again, or report with the Plumbline that wrote it"
 
 _Record = TypeVar("_Record")
@@ -267,8 +270,15 @@ def _result(entry: Entry) -> CaseResult:
         detectable=_number(entry, "detectable"),
         spread=_number(entry, "spread"),
         degrees=_number(entry, "degrees"),
+        cause=entry.get("cause", str) if "cause" in entry.fields else _earlier_cause(entry),
         slow_on=(),  # the log of alarms has it
     )
+
+
+def _earlier_cause(entry: Entry) -> str:
+    """The common cause of a case in a summary of before it had a key of its own: for older files alone."""
+    reason = entry.get("reason", str)
+    return reason.partition(";")[0] if reason.startswith(EARLIER_CAUSE) else ""
 
 
 def _figures(entry: Entry) -> dict[str, float]:

@@ -38,7 +38,6 @@ HEALTHY = frozenset(
 )
 #: Of what was held against its reference: every other value is none of the machine's speed.
 JUDGED = (Verdict.PASS, Verdict.REGRESSED, Verdict.CLEARED, Verdict.FAST, Verdict.PROVISIONAL)
-COMMON_CAUSE = "common cause"  #: what the reasons of many cases begin with that have one cause
 STRICT_HEALTHY = HEALTHY - {Verdict.PROVISIONAL, Verdict.SKIPPED}
 
 
@@ -67,6 +66,9 @@ class CaseResult:
     degrees: float | None = None  #: of freedom behind the spread
     expected: str = ""  #: why this failure is expected; empty if it is not
     provisional: bool = False  #: whether the reference has too few launches
+    cause: str = (
+        ""  #: what slows it together with many others, in one line; empty for a case by itself
+    )
     #: Hosts that a cleared case was slow on, where it was fine on others alone. Of the log of alarms only.
     slow_on: tuple[str, ...] = ()
 
@@ -122,6 +124,7 @@ class CaseResult:
             "degrees": self.degrees,
             "expected": self.expected,
             "provisional": self.provisional,
+            "cause": self.cause,
         }
 
 

@@ -17,7 +17,7 @@ from postprocess.common_shift import COMMON_CASES, FLOOR, Seen, moves_of, seen, 
 from postprocess.common_words import controls_say, sentence
 from postprocess.controls import CONTROLS, is_control
 from postprocess.units import MEGABYTES, SECONDS
-from postprocess.verdicts import COMMON_CAUSE, CaseResult, Verdict, exit_status
+from postprocess.verdicts import CaseResult, Verdict, exit_status
 
 QUIET = Noise(night=0.003, launch=0.003, own=0.02)
 
@@ -254,7 +254,7 @@ def test_a_shift_within_all_bands_fails_the_night():
     assert exit_status(fine, strict=False) == 0
     assert exit_status(after, strict=False) == 1
     assert all(
-        each.reason.startswith(f"{COMMON_CAUSE}: cpu: most cases 5% slower")
+        each.cause.startswith("common cause: cpu: most cases 5% slower")
         for each in after
         if each.case in failed
     )

@@ -214,7 +214,10 @@ def test_the_witnesses_of_a_common_cause_are_not_excused_and_their_rows_say_so(t
     book = calibrated(random, cases(), quiet)
     measured = night(random, cases(), book, quiet, lambda _: 0.07)
     within = [replace(each, verdict=Verdict.PASS, reason="") for each in measured]
-    after = common_doubt.told(within, common_causes(within, book, {}))
+    after = [
+        replace(each, reason=f"another sentence; {each.reason}")
+        for each in common_doubt.told(within, common_causes(within, book, {}))
+    ]
     failing = [each for each in after if each.verdict is Verdict.REGRESSED]
     rows = [{key: str(getattr(each.case, key)) for key in KEYS} for each in failing]
     path = written(tmp_path, *rows)

@@ -46,6 +46,7 @@ from postprocess.selftest_result import CHANCE, Scores
 from postprocess.selftest_rows import Begun, CaseNight, NightDone
 from postprocess.selftest_schedule import schedule
 from postprocess.selftest_scores import condemned, scores
+from postprocess.verdicts import CaseResult, Verdict
 
 SIZES = {
     "barrier": [0],
@@ -264,6 +265,16 @@ def test_a_plan_that_is_known_tells_what_is_set_by_hand_in_this_night(tmp_path: 
         assert known.by_hand == by_hand
         assert read_plan(session) == [known]
     assert made == [plain]
+
+
+def test_what_is_told_as_one_of_many_is_known_whatever_the_reason_says():
+    night = SimpleNamespace(plantings=())
+    alone = CaseResult(a_case(), Verdict.REGRESSED, "common cause: of another wording")
+    shared = replace(alone, reason="another sentence", cause="cpu: everything 7% slower")
+    rows = Bench(SimpleNamespace(), Selection(Path("site.py"))).rows
+    for result in (alone, shared):
+        (row,) = rows(night, [result], [result], [], [])
+        assert row.common is (result is shared)
 
 
 def test_references_of_another_shell_are_not_those_of_a_self_test(tmp_path: Path):

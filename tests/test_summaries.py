@@ -86,6 +86,23 @@ def test_a_summary_of_the_first_version_is_still_read(document):
     }
 
 
+def test_a_cause_comes_back_whatever_the_reason_says():
+    night = samples.bad_night(samples.few_cases())
+    told = replace(night.results[0], reason="another sentence", cause="cpu: everything 7% slower")
+    document = replace(night, results=[told, *night.results[1:]]).document()
+    assert parse_summary(json.loads(json.dumps(document))).results[0] == told
+
+
+def test_the_causes_of_a_summary_without_their_key_are_still_read(document):
+    cause = "common cause: cpu: everything 7% slower (median of 126 cases)"
+    document["cases"][0]["reason"] = f"{cause}; 9.1 us is above 8.5 us; so were 2 of 2"
+    for case in document["cases"]:
+        del case["cause"]
+    first, *others = parse_summary(document).results
+    assert first.cause == cause
+    assert not any(each.cause for each in others)
+
+
 @pytest.mark.parametrize("key", ["launches", "cases"])
 def test_damage_of_the_version_before_is_one_line_too(document, key):
     for value in ("x", ["x"], [[]]):
