@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import Enum, auto
 from itertools import pairwise
 
 from postprocess.accumulation import Sample
@@ -23,7 +25,36 @@ MOST_NODES = 4  #: that are named
 SHORT = timedelta(hours=12)  #: of launches within less nobody knows what other days are like
 
 
-def disturbed(sample: Sample) -> list[str]:
+class MarkKind(Enum):
+    """What a mark is about, in the order in which the marks of many cases are told."""
+
+    ABSORBS = auto()
+    DISTURBED = auto()
+    ONE_DAY = auto()
+    OTHER_WORK = auto()
+    BLIND = auto()
+    OTHER_METHOD = auto()
+    SHELL = auto()
+    ONE_NODE_SET = auto()
+    ONE_LAUNCH = auto()
+    BY_HAND = auto()
+    PROVISIONAL = auto()
+
+    @property
+    def of_one(self) -> bool:
+        """Whether it is about its case alone, and not about how the calibration was done."""
+        return self in (MarkKind.ABSORBS, MarkKind.DISTURBED)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What a person should know of a case before taking its reference. The text is for people alone."""
+
+    kind: MarkKind
+    text: str
+
+
+def disturbed(sample: Sample) -> list[Mark]:
     """Single launches far from the others, two groups with nothing between them, and other work beside them."""
     found = []
     values, middle = sample.values, statistics.median(sample.values)
@@ -33,22 +64,27 @@ def disturbed(sample: Sample) -> list[str]:
     if odd and len(values) > 2:
         factor, launch = max(odd, key=lambda pair: abs(math.log(pair[0])))
         how = f"{factor:.3g} times as slow" if factor > 1 else f"{1 / factor:.3g} times as fast"
-        found.append(
+        told = (
             f"disturbed: {len(odd)} of {len(values)} launches are far off; one is {how} as the median "
             f"({launch.session} on {','.join(launch.hosts)})"
         )
+        found.append(Mark(MarkKind.DISTURBED, told))
     elif gap := two_modes(values):
-        found.append(f"disturbed: two groups of launches, {gap:.3g} times apart")
+        told = f"disturbed: two groups of launches, {gap:.3g} times apart"
+        found.append(Mark(MarkKind.DISTURBED, told))
     return found + beside_others(sample)
 
 
-def beside_others(sample: Sample) -> list[str]:
+def beside_others(sample: Sample) -> list[Mark]:
     """That others used the machine while launches of this sample ran, if they did."""
     shares = [each.others for each in sample.launches if (each.others or 0.0) > BUSY_SHARE]
     if not shares:
         return []
-    told = f"{len(shares)} of {len(sample.launches)} launches are disturbed"
-    return [f"beside other work, which kept up to {max(shares):.0%} of the machine busy: {told}"]
+    told = (
+        f"beside other work, which kept up to {max(shares):.0%} of the machine busy: "
+        f"{len(shares)} of {len(sample.launches)} launches are disturbed"
+    )
+    return [Mark(MarkKind.OTHER_WORK, told)]
 
 
 def two_modes(values: Sequence[float]) -> float:
@@ -67,19 +103,19 @@ def two_modes(values: Sequence[float]) -> float:
     return math.exp(widest) if apart else 0.0
 
 
-def one_moment(sample: Sample) -> list[str]:
+def one_moment(sample: Sample) -> list[Mark]:
     """That all launches are of one day, if they are."""
     minutes = minutes_together([each.ended_utc for each in sample.launches])
     told = f"all {len(sample.launches)} launches within {minutes} min: knows nothing of other days"
-    return [told] if minutes else []
+    return [Mark(MarkKind.ONE_DAY, told)] if minutes else []
 
 
-def one_node_set(sample: Sample) -> list[str]:
+def one_node_set(sample: Sample) -> list[Mark]:
     """That all launches ran on the same nodes, if they did: which nodes there are is not known here."""
     same = same_nodes([each.hosts for each in sample.launches])
     number = len(sample.launches)
     told = f"nodes: one node set in all {number} launches ({first_of(same, MOST_NODES)})"
-    return [f"{told}: knows nothing of others"] if same else []
+    return [Mark(MarkKind.ONE_NODE_SET, f"{told}: knows nothing of others")] if same else []
 
 
 def same_nodes(hosts: Sequence[Sequence[str]], nodes: int = 0) -> Sequence[str]:

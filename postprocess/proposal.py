@@ -19,7 +19,7 @@ from postprocess.accumulation import Sample, different
 from postprocess.bands import band, least_of, slow_distance
 from postprocess.case_places import ReferencePlace
 from postprocess.cases import Case
-from postprocess.disturbance import disturbed, one_moment, one_node_set
+from postprocess.disturbance import Mark, MarkKind, disturbed, one_moment, one_node_set
 from postprocess.moderation import with_priors
 from postprocess.reference_book import read_origin
 from postprocess.references import ENOUGH_LAUNCHES, Reference
@@ -27,7 +27,7 @@ from postprocess.references_update import origin_of, rows_of
 from postprocess.sharpening import TARGET
 
 NEW, MOVED, SAME, UNMEASURED, VANISHES = "new", "moved", "same", "not measured", "vanishes"
-ABSORBS = "absorbs a slowdown"
+ABSORBS = Mark(MarkKind.ABSORBS, "absorbs a slowdown")
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Change:
     kind: str
     old: Reference | None
     new: Reference | None
-    marks: tuple[str, ...] = ()
+    marks: tuple[Mark, ...] = ()
 
     @property
     def slowdown(self) -> float | None:
@@ -74,7 +74,7 @@ class Change:
             "slower": self.slowdown - 1 if self.slowdown else None,
             "bands": bands,
             "width": self.width,
-            "marks": list(self.marks),
+            "marks": [mark.text for mark in self.marks],
         }
 
 
@@ -150,7 +150,8 @@ def compared(
         kind = kind_of(case, before, after, measured)
         marks = marks_of(before, after, measured.get(case))
         if case.program in gone and before and after:
-            marks = ("measured by another method than before", *marks)
+            told = "measured by another method than before"
+            marks = (Mark(MarkKind.OTHER_METHOD, told), *marks)
         found.append(Change(case, kind, before, after, tuple(marks)))
     return found
 
@@ -174,7 +175,7 @@ def kind_of(
 
 def marks_of(
     before: Reference | None, after: Reference | None, sample: Sample | None
-) -> tuple[str, ...]:
+) -> tuple[Mark, ...]:
     """What a person should know before taking the reference of a case, the worst first."""
     if after is None or sample is None:
         return ()
@@ -183,30 +184,33 @@ def marks_of(
         marks.append(ABSORBS)
     by_hand = sample.launches[-1].by_hand
     if options := spelled(by_hand):
-        marks.append(f"options by hand, which no night has: {options}")
+        told = f"options by hand, which no night has: {options}"
+        marks.append(Mark(MarkKind.BY_HAND, told))
     if shell := assignments(by_hand.get("shell", {})):
-        marks.append(f"measured with {shell} in the shell, which every night must have then")
+        told = f"measured with {shell} in the shell, which every night must have then"
+        marks.append(Mark(MarkKind.SHELL, told))
     if after.exact:
         return tuple(marks)
     marks += disturbed(sample)
-    if noise := noise_of(after):
-        marks.append(noise)
+    marks += noise_of(after)
     marks += one_moment(sample)
     marks += one_node_set(sample)
     if after.provisional:
-        marks.append(f"provisional: {after.launches} of {ENOUGH_LAUNCHES} launches")
+        told = f"provisional: {after.launches} of {ENOUGH_LAUNCHES} launches"
+        marks.append(Mark(MarkKind.PROVISIONAL, told))
     return tuple(marks)
 
 
-def noise_of(reference: Reference) -> str:
-    """In words, that the noise of a case hides more than a slowdown of 10%; empty if it does not."""
+def noise_of(reference: Reference) -> list[Mark]:
+    """That the noise of a case hides more than a slowdown of 10%, or is unknown; empty if neither is so."""
     if reference.launches < 2:
-        return "one launch: its noise is unknown"
+        return [Mark(MarkKind.ONE_LAUNCH, "one launch: its noise is unknown")]
     width = width_of(as_if_enough(reference))
     least = least_of(reference.case)
     if width <= TARGET:
-        return ""
-    return f"blind below {width:+.0%}: the noise is {width / least:.0f} times the floor of {100 * least:g}%"
+        return []
+    floor = f"the noise is {width / least:.0f} times the floor of {100 * least:g}%"
+    return [Mark(MarkKind.BLIND, f"blind below {width:+.0%}: {floor}")]
 
 
 def spelled(options: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from postprocess.accumulation import Passed
+from postprocess.disturbance import MarkKind
 from postprocess.formats import aligned, plural, quantity
 from postprocess.proposal import ABSORBS, SAME, UNMEASURED, VANISHES, Change, Proposal
 
@@ -24,7 +25,8 @@ def lines(proposal: Proposal, most: int) -> list[str]:
     rows = [HEAD, *(row(each) for each in told[:most])]
     found += [f"  {line}" for line in aligned(rows, texts=len(HEAD))] if told else []
     for change in told[:most]:
-        found += [f"  {change.case.key}: {mark}" for mark in change.marks if mark_of_one(mark)]
+        own = [mark.text for mark in change.marks if mark.kind.of_one]
+        found += [f"  {change.case.key}: {text}" for text in own]
     if len(told) > most:
         found.append(f"  and {plural(len(told) - most, 'case')} more: --json FILE has all")
     return found + [f"  {line}" for line in common_marks(proposal.changes)]
@@ -33,11 +35,6 @@ def lines(proposal: Proposal, most: int) -> list[str]:
 def told_of(change: Change) -> bool:
     """Whether a case needs a line of its own: not what is as it was."""
     return change.kind not in (SAME, UNMEASURED)
-
-
-def mark_of_one(mark: str) -> bool:
-    """Whether a mark is about its case alone, and not about how the calibration was done."""
-    return mark.startswith("disturbed") or mark == ABSORBS
 
 
 def common_marks(changes: Sequence[Change]) -> list[str]:
@@ -49,13 +46,13 @@ def common_marks(changes: Sequence[Change]) -> list[str]:
             f"WARNING: a slowdown is absorbed in {plural(absorbing, 'case')}: slower than the stored band "
             "allows. Taken, it would be the new normal; find its cause first"
         )
-    kinds: dict[str, list[str]] = {}
-    for mark in (mark for each in changes for mark in each.marks if not mark_of_one(mark)):
-        kinds.setdefault(mark.split()[0], []).append(mark)
-    for marks in (kinds[kind] for kind in sorted(kinds)):
-        most, _ = max(Counter(marks).items(), key=lambda pair: (pair[1], pair[0]))
-        others = "" if len({*marks}) == 1 else ", or alike"
-        found.append(f"{plural(len(marks), 'case')}: {most}{others}")
+    everything = [mark for each in changes for mark in each.marks]
+    for kind in (kind for kind in MarkKind if not kind.of_one):
+        texts = Counter(mark.text for mark in everything if mark.kind is kind)
+        if texts:
+            most = max(texts, key=lambda text: (texts[text], text))
+            others = "" if len(texts) == 1 else ", or alike"
+            found.append(f"{plural(texts.total(), 'case')}: {most}{others}")
     if gone := [each for each in changes if each.kind == VANISHES]:
         found.append(f"WARNING: {plural(len(gone), 'case')} would have no reference any more")
     return found
@@ -69,7 +66,7 @@ def row(change: Change) -> tuple[str, ...]:
     bands = change.bands
     widths = "-" if bands is None else f"{bands:+.2f}" if math.isfinite(bands) else "beyond"
     return (
-        ABSORBS.upper() if ABSORBS in change.marks else change.kind,
+        ABSORBS.text.upper() if ABSORBS in change.marks else change.kind,
         quantity(old.center, unit) if old else "-",
         quantity(new.center, unit) if new else "-",
         percent,

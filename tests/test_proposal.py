@@ -15,7 +15,7 @@ from ledger_samples import METHOD, launch
 
 from postprocess import ledger, proposal, proposal_text, references
 from postprocess.accumulation import samples
-from postprocess.disturbance import two_modes
+from postprocess.disturbance import MarkKind, two_modes
 from postprocess.errors import UsageError
 from postprocess.progress import Progress
 from postprocess.proposal import ABSORBS, propose
@@ -41,6 +41,11 @@ def stored(tmp_path: Path) -> Path:
 def changes(launches, stored: Path | None):
     found = propose(PLACE, samples(launches), stored)
     return {change.case: change for change in found.changes}
+
+
+def texts(change) -> tuple[str, ...]:
+    """The marks of a change as people read them."""
+    return tuple(mark.text for mark in change.marks)
 
 
 def test_what_is_not_stored_is_new(tmp_path: Path):
@@ -81,16 +86,16 @@ def test_a_slowdown_is_seen_against_a_provisional_reference_too(tmp_path: Path, 
 
 def test_options_by_hand_are_named():
     by_hand = {"oversubscribe": True, "set_env": {"A": "1"}}
-    marks = changes(days(by_hand=by_hand), None)[CASES[0]].marks
+    marks = texts(changes(days(by_hand=by_hand), None)[CASES[0]])
     assert "options by hand, which no night has: oversubscribe, A=1" in marks
-    marks = changes(days(by_hand={"shell": {"UCX_TLS": "tcp"}}), None)[CASES[0]].marks
+    marks = texts(changes(days(by_hand={"shell": {"UCX_TLS": "tcp"}}), None)[CASES[0]])
     assert "measured with UCX_TLS=tcp in the shell, which every night must have then" in marks
     assert not any("options" in each for each in marks)
 
 
 def test_a_launch_far_off_is_named_with_its_session_and_hosts():
     found = changes(days(noise=[*NOISE[:-1], 12.0]), None)[CASES[0]]
-    assert found.marks[0] == (
+    assert texts(found)[0] == (
         "disturbed: 1 of 12 launches are far off; one is 12 times as slow as the median "
         "(20261112T010000Z-1 on n1)"
     )
@@ -98,7 +103,7 @@ def test_a_launch_far_off_is_named_with_its_session_and_hosts():
 
 def test_two_groups_of_launches_are_seen():
     found = changes(days(noise=[1.0, 1.01, 0.99, 1.0, 1.0, 1.01] + 6 * [1.6]), None)[CASES[0]]
-    assert found.marks[0] == "disturbed: two groups of launches, 1.58 times apart"
+    assert texts(found)[0] == "disturbed: two groups of launches, 1.58 times apart"
 
 
 @given(st.lists(st.floats(0.95, 1.05), max_size=30))
@@ -109,7 +114,7 @@ def test_launches_of_one_group_are_no_two(values):
 def test_launches_beside_other_work_are_named():
     some = [replace(each, others=0.08 * day) for day, each in enumerate(days())]
     some[0] = replace(some[0], others=None)
-    (mark,) = changes(some, None)[CASES[0]].marks
+    (mark,) = texts(changes(some, None)[CASES[0]])
     assert mark == (
         "beside other work, which kept up to 88% of the machine busy: 10 of 12 launches are disturbed"
     )
@@ -122,9 +127,9 @@ def test_launches_beside_other_work_are_named():
 def test_noise_that_hides_a_tenth_is_named():
     noise = [math.exp(0.1 * (-1) ** day * (1 + day / 10)) for day in range(12)]
     found = changes(days(noise=noise), None)[CASES[0]]
-    (mark,) = [each for each in found.marks if each.startswith("blind")]
+    (mark,) = [each for each in found.marks if each.kind is MarkKind.BLIND]
     assert (
-        mark
+        mark.text
         == f"blind below {found.width:+.0%}: the noise is {found.width / 0.05:.0f} times the floor of 5%"
     )
 
@@ -132,22 +137,22 @@ def test_noise_that_hides_a_tenth_is_named():
 def test_launches_of_one_day_know_nothing_of_others():
     some = [launch(each, 1, session=f"s{n}") for n, each in enumerate(NOISE)]
     assert "all 12 launches within 1 min: knows nothing of other days" in (
-        changes(some, None)[CASES[0]].marks
+        texts(changes(some, None)[CASES[0]])
     )
 
 
 def test_launches_on_one_node_set_know_nothing_of_others():
     some = days(hosts=("n2", "n1"))
-    assert changes(some, None)[CASES[0]].marks == (
+    assert texts(changes(some, None)[CASES[0]]) == (
         "nodes: one node set in all 12 launches (n1, n2): knows nothing of others",
     )
     assert changes([*some, launch(1.0, 13, hosts=("n3", "n1"))], None)[CASES[0]].marks == ()
 
 
 def test_few_launches_are_provisional():
-    marks = changes(days(noise=NOISE[:9]), None)[CASES[0]].marks
+    marks = texts(changes(days(noise=NOISE[:9]), None)[CASES[0]])
     assert "provisional: 9 of 10 launches" in marks
-    assert "one launch: its noise is unknown" in changes(days(noise=(1.0,)), None)[CASES[0]].marks
+    assert "one launch: its noise is unknown" in texts(changes(days(noise=(1.0,)), None)[CASES[0]])
 
 
 def test_what_was_not_measured_stays_with_its_provenance(stored: Path, tmp_path: Path):
@@ -174,6 +179,31 @@ def test_a_rate_that_fell_is_a_slowdown(tmp_path: Path):
     (path,) = update(tmp_path, days(1000.0, units=units))
     found = changes(days(800.0, units=units), path)[CASES[0]]
     assert ABSORBS in found.marks and found.slowdown == pytest.approx(1.25)
+
+
+@pytest.mark.parametrize("wording", ["{} disturbed", "disturbed {}"])
+def test_marks_are_told_by_their_kind_however_they_are_worded(wording: str):
+    """Each of its own case is told with the case, those of the calibration are counted by kind."""
+    far_off = days(noise=[*NOISE[:-1], 12.0], cases=CASES[:2], by_hand={"oversubscribe": True})
+    found = propose(PLACE, samples(far_off), None)
+    reworded = replace(
+        found,
+        changes=tuple(
+            replace(
+                change,
+                marks=tuple(
+                    replace(mark, text=wording.format(mark.kind.name)) for mark in change.marks
+                ),
+            )
+            for change in found.changes
+        ),
+    )
+    lines = proposal_text.lines(reworded, 40)
+    own, counted = wording.format("DISTURBED"), wording.format("BY_HAND")
+    assert [line for line in lines if own in line] == [
+        f"  {change.case.key}: {own}" for change in found.changes
+    ]
+    assert [line for line in lines if counted in line] == [f"  2 cases: {counted}"]
 
 
 # The command.
@@ -209,7 +239,7 @@ def test_all_changes_are_told_to_programs(work: WorkDirectory, tmp_path: Path):
     assert only["place"] == list(PLACE)
     assert {case["key"] for case in only["cases"]} == {case.key for case in CASES}
     assert all(case["slower"] == pytest.approx(0.3) for case in only["cases"])
-    assert all(ABSORBS in case["marks"] for case in only["cases"])
+    assert all(ABSORBS.text in case["marks"] for case in only["cases"])
 
 
 def test_launches_that_do_not_count_are_told(work: WorkDirectory, capsys):
