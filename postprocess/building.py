@@ -11,8 +11,7 @@ from postprocess.preparation import Prepared
 from postprocess.programs import Program, program_file, write_program
 from postprocess.progress import Progress
 from postprocess.workdir import WorkDirectory
-from spack_envs.complaints import CANNOT_BE_FETCHED
-from spack_envs.errors import SpackEnvironmentError
+from spack_envs.errors import SourceError, SpackEnvironmentError
 from spack_envs.install import Builder
 from spack_envs.installation import Installation
 from spack_envs.layout import Layout
@@ -53,7 +52,7 @@ def build_program(
         program = keep_installed(work.root, name, done)
     except SpackEnvironmentError as error:
         progress.note(f"{what}: {error}")
-        return CANNOT_BE_FETCHED in str(error)
+        return isinstance(error, SourceError)
     spent = duration(time.monotonic() - begin)
     source = "" if program.source == "official" else f" from {program.source}"
     facts = f"{spent}; {program.compiler} {program.flags}"

@@ -19,10 +19,9 @@ from postprocess.plan import PlannedLaunch
 from postprocess.planted import misplanted
 from postprocess.record_schema import RecordError
 from postprocess.records import LaunchRecords, read_launch
-from postprocess.reframe_report import Entry
+from postprocess.reframe_report import Blocked, Entry
 from postprocess.verdicts import Verdict
 from site_configs.ladder import Layout
-from spack_envs.complaints import CANNOT_BE_FETCHED
 
 #: Exit codes of a program that ran to its end and has no whole result.
 NO_RESULT = {
@@ -160,7 +159,7 @@ def wrong_cases(launch: PlannedLaunch, records: LaunchRecords) -> Outcome | None
 
 
 def outcome(
-    launch: PlannedLaunch, session: Path, entry: Entry | None, blocked: str = ""
+    launch: PlannedLaunch, session: Path, entry: Entry | None, blocked: Blocked | None = None
 ) -> Outcome:
     """What became of a launch, ReFrame's report included.
 
@@ -198,7 +197,9 @@ def rejected(launch: PlannedLaunch, entry: Entry) -> Outcome:
     return failed(Verdict.INCOMPLETE, f"it ended well, but {limit} and ReFrame judged nothing")
 
 
-def not_run(launch: PlannedLaunch, session: Path, entry: Entry, blocked: str) -> Outcome | None:
+def not_run(
+    launch: PlannedLaunch, session: Path, entry: Entry, blocked: Blocked | None
+) -> Outcome | None:
     """Why a launch was not run to its end, if it was not; the parameters are those of :func:`outcome`.
 
     A job that ran out of its time may have ended some of its starts before.
@@ -207,9 +208,10 @@ def not_run(launch: PlannedLaunch, session: Path, entry: Entry, blocked: str) ->
         return unended
     if entry.never_started:
         return failed(Verdict.INCOMPLETE, entry.never_started)
-    if launch.benchmarks and CANNOT_BE_FETCHED in blocked:
-        return failed(Verdict.SKIPPED, f"no source of {launch.program}; {blocked}")
-    if blocked or not entry.ran:
-        reason = blocked or entry.reason or f"not run ({entry.result})"
-        return failed(Verdict.INCOMPLETE, reason)
+    if launch.benchmarks and blocked and blocked.without_source:
+        return failed(Verdict.SKIPPED, f"no source of {launch.program}; {blocked.reason}")
+    if blocked:
+        return failed(Verdict.INCOMPLETE, blocked.reason)
+    if not entry.ran:
+        return failed(Verdict.INCOMPLETE, entry.reason or f"not run ({entry.result})")
     return None

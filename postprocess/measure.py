@@ -173,7 +173,7 @@ def finish(
 ) -> Finished:
     """What became of one planned launch."""
     entry = reframe_report.find(entries, launch.test, launch.partition, launch.environment)
-    blocked = reframe_report.blocked_by(entries, entry) if entry else ""
+    blocked = reframe_report.blocked_by(entries, entry) if entry else None
     built = program_of(reframe.work, launch)
     return Finished(
         launch=launch,

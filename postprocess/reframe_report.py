@@ -9,6 +9,7 @@ from typing import Any
 
 from postprocess.harmless import one_line
 from site_configs.slurm_jobs import NEVER_STARTED
+from spack_envs.installation import is_without_source
 
 INVISIBLE = " \t\r\v\f\0"  #: a line of nothing else says nothing
 JOB = ("run", "run_wait")  #: phases in which it is the job, not what it left, that fails
@@ -79,6 +80,14 @@ class Entry:
         return self.result == "pass" or self.phase == "performance"
 
 
+@dataclass(frozen=True)
+class Blocked:
+    """Why a test was not run: another that it builds on failed."""
+
+    reason: str
+    without_source: bool = False  #: whether there is no source to build its program from
+
+
 def read_report(path: Path) -> list[Entry]:
     """Every test case of the report; empty if ReFrame wrote none, or none that can be read.
 
@@ -111,14 +120,16 @@ def entry(case: dict[str, Any]) -> Entry:
     )
 
 
-def blocked_by(entries: list[Entry], blocked: Entry) -> str:
-    """Why a test was not run because of another that it builds on; empty if that is not so."""
+def blocked_by(entries: list[Entry], blocked: Entry) -> Blocked | None:
+    """Why a test was not run because of another that it builds on; None if that is not so."""
     for needed in blocked.needs:
         builder = find(entries, *needed)
         if builder and builder.result == "fail":
             output = Path(builder.directory, builder.errors)
-            return f"the build failed: {builder.reason}{builder.last_words} (all of it: {output})"
-    return ""
+            said = f"{builder.reason}{builder.last_words} (all of it: {output})"
+            without_source = is_without_source(Path(builder.directory))
+            return Blocked(f"the build failed: {said}", without_source)
+    return None
 
 
 def find(entries: list[Entry], test: str, partition: str, environment: str) -> Entry | None:

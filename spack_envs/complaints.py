@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 
+from spack_envs.errors import SourceError, SpackEnvironmentError
+
 ERROR = re.compile(r"^==> Error: (.*)")
 TELLING = ("error: ", "*** ")  #: in what compilers, configure and make say
 FOLD = re.compile(r"\n {11}")  #: where Spack folds a long line of its extract of a log
 NUMBER = re.compile(r"^\s*(?:>>)?\s*\d+\s+")  #: of a line in Spack's extract of a log
 ADDRESS = re.compile(r"\b(?:https?|ftp|file|ssh|git)://[^\s'\"]+[^\s'\":,.]")
-UNFETCHED = "All fetchers failed"
-CANNOT_BE_FETCHED = "cannot be fetched from"
+UNFETCHED = "All fetchers failed"  #: Spack's words where no address has a source
+UNSOLVED = "failed to concretize"  #: Spack's words where what is asked for has no solution
 CAUSES = (
     re.compile(r"errored with: (.+)"),
     re.compile(r"^fatal: (?:unable to access '[^']*': )?(.+)"),
@@ -20,21 +22,30 @@ LOG = re.compile(r"^\s+(/\S+/spack-build-out\.txt)\s*$")
 FIX = "./plumbline setup --mirror DIR takes it from a mirror"
 
 
-def complaint(output: str) -> str:
-    """The reason of a failure, with the fix where it is known; never empty, and one line.
+def complaint(output: str) -> SpackEnvironmentError:
+    """The error that tells a failure: its reason, with the fix where it is known; never empty, and one line.
 
     :param output: all that Spack wrote.
+    :returns: a ``SourceError`` if a source cannot be fetched.
     """
     lines = FOLD.sub("", output).splitlines()
     place = next((number for number, line in enumerate(lines) if ERROR.match(line)), None)
     if place is None:
         said = [line.strip() for line in lines if line.strip()]
-        return said[-1] if said else "Spack ends without a word"
+        return SpackEnvironmentError(said[-1] if said else "Spack ends without a word")
     if UNFETCHED in lines[place]:
-        return unfetched(lines, place)
+        return SourceError(unfetched(lines, place))
+    return SpackEnvironmentError(failed(lines, place))
+
+
+def failed(lines: list[str], place: int) -> str:
+    """Why something cannot be solved or built, and where all of it is told.
+
+    :param place: of the line with Spack's own reason
+    """
     reason = ERROR.match(lines[place])[1].strip()
     after = lines[place + 1 :]
-    if "failed to concretize" in reason:
+    if UNSOLVED in reason:
         found = (match[1] for line in after if (match := NUMBERED.match(line)))
         return f"cannot be solved: {next(found, reason)}"
     found = [NUMBER.sub("", line) for line in after if any(word in line for word in TELLING)]
@@ -51,4 +62,4 @@ def unfetched(lines: list[str], place: int) -> str:
     causes = (cause for line in lines for each in CAUSES if (cause := each.search(line)))
     said = next((cause[1].strip() for cause in causes), "no answer")
     address = addresses[-1] if addresses else "its source"
-    return f"{CANNOT_BE_FETCHED} {address} ({said}): {FIX}"
+    return f"cannot be fetched from {address} ({said}): {FIX}"

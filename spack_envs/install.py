@@ -1,7 +1,8 @@
 """Builds one program of an environment, or finds that it is built already, without starting Spack.
 
 ``python -m spack_envs.install WORK SPACK ENVIRONMENT PROGRAM RESULT``: what Spack says goes to standard output;
-why it failed, in one line, is the last line of standard error. ``RESULT`` says what was installed.
+why it failed, in one line, is the last line of standard error. ``RESULT`` says what was installed; beside it
+is what kind of failure it was.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -23,7 +24,15 @@ from spack_envs.build import Commands, locked_hash, spack_environment_variables
 from spack_envs.complaints import complaint
 from spack_envs.errors import SpackEnvironmentError
 from spack_envs.fetch import ANSWER_SECONDS, FetchError, git
-from spack_envs.installation import DIGEST, Installation, is_there, key_of, read_stamp, write_stamp
+from spack_envs.installation import (
+    DIGEST,
+    Installation,
+    is_there,
+    key_of,
+    read_stamp,
+    write_failure,
+    write_stamp,
+)
 from spack_envs.layout import Layout
 from spack_envs.products import PRODUCTS, Product
 from spack_envs.spack_repo.plumbline.source_digest import source_digest
@@ -136,7 +145,7 @@ class Builder:
                 said.append(line)
                 self.say(line.rstrip())
         if process.returncode != 0:
-            raise SpackEnvironmentError(complaint("".join(said)))
+            raise complaint("".join(said))
         return "".join(said)
 
 
@@ -184,6 +193,8 @@ def main(words: list[str]) -> int:
         done = builder.install(program)
         files.write_text(Path(result), json.dumps(asdict(done)))
     except SpackEnvironmentError as error:
+        with suppress(OSError):  # the failure stands without its kind
+            write_failure(Path(result).parent, error)
         print(f"{program}: {error}", file=sys.stderr)
         return 1
     return 0

@@ -1,4 +1,7 @@
-"""What was installed: kept as a stamp beside the solution that it was built by, and found again."""
+"""What was installed: kept as a stamp beside the solution that it was built by, and found again.
+
+Of a build in a process of its own, what kind of failure it was is kept too.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from spack_envs import files
-from spack_envs.errors import SpackEnvironmentError
+from spack_envs.errors import SourceError, SpackEnvironmentError
 from spack_envs.products import PRODUCTS
 
 DIGEST = Path("share", "mpicost", "sources.sha256")  #: of an installed mpicost
 RECORD = Path("share", "plumbline", "build.json")
+FAILURE = "failure.json"  #: in the folder of a build that failed; what kind of failure it was
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,20 @@ def read_stamp(place: Path, program: str) -> Installation | None:
         return Installation(**json.loads(stamp(place, program).read_text("utf-8")))
     except (OSError, ValueError, TypeError):
         return None
+
+
+def write_failure(folder: Path, error: SpackEnvironmentError) -> None:
+    """Keep what kind of failure a build ended with. Raises OSError if it cannot be written."""
+    entry = {"without_source": isinstance(error, SourceError)}
+    files.write_text(folder / FAILURE, json.dumps(entry))
+
+
+def is_without_source(folder: Path) -> bool:
+    """Whether the build of this folder failed because its source cannot be fetched."""
+    try:
+        return json.loads((folder / FAILURE).read_text("utf-8"))["without_source"] is True
+    except (OSError, ValueError, LookupError, TypeError):
+        return False
 
 
 def key_of(directory: Path, place: Path) -> str:

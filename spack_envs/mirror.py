@@ -162,7 +162,7 @@ class Collector:
         said = done.stdout + done.stderr
         failed = {match[1]: detail(match[2]) for match in FAILED.finditer(said)}
         if done.returncode != 0 and not failed:
-            raise SpackEnvironmentError(complaint(said))
+            raise complaint(said)
         drop_aliases(folder)
         return failed
 
@@ -170,7 +170,7 @@ class Collector:
         """Standard output of a command of Spack that must end well."""
         done = self.call(command, self.variables)
         if done.returncode != 0:
-            raise SpackEnvironmentError(complaint(done.stdout + done.stderr))
+            raise complaint(done.stdout + done.stderr)
         return done.stdout
 
     def call(self, command: list[str], env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:

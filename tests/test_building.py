@@ -19,7 +19,7 @@ from postprocess.workdir import WorkDirectory
 from site_configs.inventory import Inventory
 from site_configs.machine import Machine
 from site_configs.mpis import Mpi
-from spack_envs.errors import SpackEnvironmentError
+from spack_envs.errors import SourceError, SpackEnvironmentError
 from spack_envs.installation import RECORD, Installation
 from spack_envs.layout import Layout
 from spack_envs.products import PRODUCTS
@@ -64,9 +64,9 @@ def installed(root: Path, place: Path, program: str) -> Installation:
 
 
 @pytest.fixture
-def broken(monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, str], str]:
+def broken(monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, str], SpackEnvironmentError]:
     """Why what does not build, by environment and program; the rest does."""
-    failing: dict[tuple[str, str], str] = {}
+    failing: dict[tuple[str, str], SpackEnvironmentError] = {}
 
     @dataclass(frozen=True)
     class Builds:
@@ -77,7 +77,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, str], str]:
 
         def install(self, program: str) -> Installation:
             if (self.directory.name, program) in failing:
-                raise SpackEnvironmentError(failing[self.directory.name, program])
+                raise failing[self.directory.name, program]
             return installed(self.work, self.directory, program)
 
     monkeypatch.setattr(building, "Builder", Builds)
@@ -99,11 +99,16 @@ def test_every_program_is_built_for_every_mpi(work, broken, progress):
 
 
 def test_program_that_cannot_be_built_is_noted_and_hurts_no_other(work, broken, progress):
-    broken |= {("mpich-1", "osu"): "cannot be solved", ("mpich-2", "mpicost"): "does not compile"}
-    assert build_programs(work, BOTH, progress) == 2
+    broken |= {
+        ("mpich-1", "osu"): SpackEnvironmentError("cannot be solved"),
+        ("mpich-2", "mpicost"): SpackEnvironmentError("does not compile"),
+        ("mpich-2", "imb"): SpackEnvironmentError("cannot be fetched from a cold store"),
+    }
+    assert build_programs(work, BOTH, progress) == 3
     assert progress.notes == [
         "mpich-1: osu: cannot be solved",
         "mpich-2: mpicost: does not compile",
+        "mpich-2: imb: cannot be fetched from a cold store",
     ]
     assert read_program(work.root, "mpich-1", "imb").spec == "intel-mpi-benchmarks/abc"
     assert not program_file(work.root, "mpich-1", "osu").exists()
@@ -111,9 +116,9 @@ def test_program_that_cannot_be_built_is_noted_and_hurts_no_other(work, broken, 
 
 def test_program_without_a_source_is_noted_and_no_failure(work, broken, progress):
     """Its cases are skipped: a machine without a network must not fail every day."""
-    broken[("mpich-1", "osu")] = "cannot be fetched from https://h.example/osu (no answer): fix"
+    broken[("mpich-1", "osu")] = SourceError("another sentence")
     assert build_programs(work, BOTH, progress) == 0
-    assert progress.notes == [f"mpich-1: osu: {broken[('mpich-1', 'osu')]}"]
+    assert progress.notes == ["mpich-1: osu: another sentence"]
 
 
 def test_mpi_that_has_no_environment_is_left_to_cmake(work, broken, progress):

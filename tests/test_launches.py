@@ -13,9 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from launch_samples import CASES, LIBRARY, case, entry, leave, planned
 
+from postprocess.benchmarks import Benchmark
 from postprocess.cases import NAMED
 from postprocess.launches import assess, exit_code, outcome, wrong_world
 from postprocess.plan import PlannedLaunch, Skip, read_plan, write_launch
+from postprocess.reframe_report import Blocked
 from postprocess.verdicts import Verdict
 
 Records = list[dict[str, Any]]
@@ -301,48 +303,48 @@ def test_another_number_of_trials_is_incorrect(tmp_path: Path):
     assert (verdict, reason) == ("incorrect", "ran 51 trials, not 11")
 
 
-FAILED_BUILD = "the build failed: build system error: cc1: error"
+FAILED_BUILD = Blocked("the build failed: build system error: cc1: error")
 
 
 @pytest.mark.parametrize(
     ("said", "blocked", "verdict", "reason"),
     [
-        (entry(), "", "", ""),
+        (entry(), None, "", ""),
         (
             entry(result="fail", phase="performance", reason="performance error: too slow"),
-            "",
+            None,
             "",
             "",
         ),
-        (None, "", "incomplete", "planned, but ReFrame did not run it"),
+        (None, None, "incomplete", "planned, but ReFrame did not run it"),
         (
             entry(result="fail", phase="run", reason="job error: job timed out (60.1s > 60s)"),
-            "",
+            None,
             "timeout",
             "no end within 60 s",
         ),
-        (entry(result="fail_deps", phase="setup"), FAILED_BUILD, "incomplete", FAILED_BUILD),
-        (entry(result="skip", phase="setup"), "", "incomplete", "not run (skip)"),
-        (entry(result="abort", phase="run"), "", "incomplete", "not run (abort)"),
+        (entry(result="fail_deps", phase="setup"), FAILED_BUILD, "incomplete", FAILED_BUILD.reason),
+        (entry(result="skip", phase="setup"), None, "incomplete", "not run (skip)"),
+        (entry(result="abort", phase="run"), None, "incomplete", "not run (abort)"),
         (
             entry(result="fail", phase="setup", reason="no such module"),
-            "",
+            None,
             "incomplete",
             "no such module",
         ),
         (
             entry(result="fail", phase="sanity", reason="sanity error: odd"),
-            "",
+            None,
             "incorrect",
             "ReFrame rejects it: sanity error: odd",
         ),
         (
             entry(result="fail", phase="cleanup", reason="os error: full"),
-            "",
+            None,
             "incorrect",
             "ReFrame rejects it: os error: full",
         ),
-        (entry(result="xpass"), "", "incomplete", "not run (xpass)"),
+        (entry(result="xpass"), None, "incomplete", "not run (xpass)"),
     ],
 )
 def test_reframe_has_a_say_in_a_launch_whose_files_are_well(
@@ -352,6 +354,23 @@ def test_reframe_has_a_say_in_a_launch_whose_files_are_well(
     found = outcome(planned(), tmp_path, said, blocked)
     assert (str(found.verdict or ""), found.reason) == (verdict, reason)
     assert (found.records is None) == bool(verdict)
+
+
+A_BENCHMARK = Benchmark("osu_bcast", "bcast", "title", "Avg Latency(us)")
+
+
+@pytest.mark.parametrize("reason", ["another sentence", "cannot be fetched from here"])
+@pytest.mark.parametrize(
+    ("ours", "without_source", "verdict"),
+    [(False, True, "skipped"), (False, False, "incomplete"), (True, True, "incomplete")],
+)
+def test_a_program_without_a_source_is_skipped_whatever_the_reason_says(
+    tmp_path: Path, reason, ours, without_source, verdict
+):
+    launch = planned(benchmarks=() if ours else (A_BENCHMARK,))
+    said = entry(result="fail_deps", phase="setup")
+    found = outcome(launch, tmp_path, said, Blocked(reason, without_source))
+    assert (str(found.verdict), reason in found.reason) == (verdict, True)
 
 
 def test_a_crash_is_named_with_the_last_words_of_the_job(tmp_path: Path):

@@ -10,6 +10,8 @@ import pytest
 from launch_samples import entry
 
 from postprocess.reframe_report import blocked_by, find, read_report
+from spack_envs.errors import SourceError, SpackEnvironmentError
+from spack_envs.installation import FAILURE, is_without_source, write_failure
 
 PLACE = {"system": "local", "partition": "cpu", "environ": "mpich-5_0_2"}
 
@@ -128,17 +130,39 @@ def test_a_launch_whose_program_did_not_build_is_blocked_by_the_build(tmp_path: 
     )
     run = launched(result="fail_deps", job_stderr=None, perfvalues=None)
     entries = read_report(report(tmp_path / "report.json", [failed, run]))
-    assert blocked_by(entries, entries[1]) == (
+    assert blocked_by(entries, entries[1]).reason == (
         "the build failed: exit code 2: bcast.c:1: error: no semicolon "
         f"(all of it: {tmp_path / 'rfm_build.err'})"
     )
     assert not entries[1].ran
 
 
+@pytest.mark.parametrize(
+    ("error", "without"),
+    [
+        (SourceError("another sentence"), True),
+        (SpackEnvironmentError("cannot be fetched from here"), False),
+        (None, False),
+    ],
+)
+def test_a_build_without_a_source_says_so_in_a_file(tmp_path: Path, error, without: bool):
+    if error:
+        write_failure(tmp_path, error)
+    failed = builder(result="fail", fail_phase="compile", stagedir=str(tmp_path))
+    entries = read_report(report(tmp_path / "report.json", [failed, launched()]))
+    assert blocked_by(entries, entries[1]).without_source is without
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", "1", '{"without_source": 1}', "\xff"])
+def test_what_says_nothing_of_a_source_excuses_no_build(tmp_path: Path, text: str):
+    (tmp_path / FAILURE).write_bytes(text.encode("latin-1"))
+    assert not is_without_source(tmp_path)
+
+
 def test_a_build_on_another_partition_blocks_nothing(tmp_path: Path):
     failed = builder(result="fail", fail_phase="compile", partition="gpu")
     entries = read_report(report(tmp_path / "report.json", [failed, launched()]))
-    assert blocked_by(entries, entries[1]) == ""
+    assert blocked_by(entries, entries[1]) is None
 
 
 @pytest.mark.parametrize(

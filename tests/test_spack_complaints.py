@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spack_envs import complaints
 from spack_envs.complaints import FIX, complaint
+from spack_envs.errors import SourceError, SpackEnvironmentError
 
 TARBALL = """==> Installing osu-micro-benchmarks-7.4-q2i75n3 [7/7]
 ==> Error: FetchError: All fetchers failed for spack-stage-osu-micro-benchmarks-7.4-q2i75n3
@@ -91,11 +93,24 @@ See build log for details:
     ],
 )
 def test_reason_is_one_line_with_the_fix(output, line):
-    assert complaint(output) == line
+    assert str(complaint(output)) == line
+
+
+@pytest.mark.parametrize(
+    ("output", "kind"),
+    [
+        *((each, SourceError) for each in (TARBALL, REPOSITORY, MIRROR_FIRST)),
+        *((each, SpackEnvironmentError) for each in (CHECKSUM, SOLVER, COMPILER, "")),
+    ],
+)
+def test_only_what_cannot_be_fetched_has_no_source(output, kind, monkeypatch):
+    monkeypatch.setattr(complaints, "unfetched", lambda *_: "another sentence")
+    monkeypatch.setattr(complaints, "failed", lambda *_: "cannot be fetched from here")
+    assert type(complaint(output)) is kind
 
 
 @given(st.text(), st.sampled_from([TARBALL, REPOSITORY, CHECKSUM, SOLVER, COMPILER, ""]))
 def test_whatever_spack_says_is_one_line(noise, output):
-    said = complaint(noise + output)
+    said = str(complaint(noise + output))
     assert said
     assert len(said.splitlines()) == 1

@@ -18,7 +18,7 @@ from spack_envs import install as module
 from spack_envs.errors import SpackEnvironmentError
 from spack_envs.fetch import FetchError
 from spack_envs.install import Builder
-from spack_envs.installation import DIGEST, RECORD, Installation
+from spack_envs.installation import DIGEST, FAILURE, RECORD, Installation, is_without_source
 from spack_envs.products import PRODUCTS
 from spack_envs.spack_repo.plumbline.source_digest import source_digest
 
@@ -44,6 +44,8 @@ if words == ["concretize"]:
 prefix = root / "installed" / words[-1]
 if words[0] == "install":
     assert lock.exists()
+    if (root / ("unfetched-" + words[-1])).exists():
+        sys.exit("==> Error: FetchError: All fetchers failed for " + words[-1])
     if (root / ("broken-" + words[-1])).exists():
         sys.exit("==> Error: ProcessError: it does not compile")
     for folder in ("bin", "libexec/osu-micro-benchmarks/mpi", "share/plumbline", "share/mpicost"):
@@ -345,6 +347,14 @@ def test_command_ends_with_the_reason(place):
     assert done.returncode == 1
     assert done.stderr == "osu: ProcessError: it does not compile\n"
     assert not (place.root / "result.json").exists()
+
+
+@pytest.mark.parametrize(("fault", "without"), [("unfetched", True), ("broken", False)])
+def test_command_leaves_what_kind_of_failure_it_was(place, fault: str, without: bool):
+    place.make(f"{fault}-osu-micro-benchmarks")
+    assert command(place, "osu").returncode == 1
+    assert (place.root / FAILURE).is_file()
+    assert is_without_source(place.root) is without
 
 
 def test_digest_goes_by_contents_and_names(tmp_path):
