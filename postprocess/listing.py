@@ -87,11 +87,13 @@ def in_full(planned: Sequence[PlannedLaunch]) -> Iterator[str]:
 
 def left_out(planned: Sequence[PlannedLaunch]) -> Iterator[str]:
     """What would not run, why, and how to get it."""
-    skips = {skip.case: skip.reason for launch in planned for skip in launch.skips}
-    for reason, number in Counter(skips.values()).most_common():
-        programs = sorted({case.program for case, why in skips.items() if why == reason})
-        cases = f"{plural(number, 'case')} of {', '.join(programs)}"
-        lacking = " (./plumbline doctor says what is lacking)" if "Spack" in reason else ""
+    skips = {skip.case: skip for launch in planned for skip in launch.skips}
+    programs: dict[tuple[str, bool], list[str]] = {}
+    for skip in skips.values():
+        programs.setdefault((skip.reason, skip.no_program), []).append(skip.case.program)
+    for (reason, no_program), of in sorted(programs.items(), key=lambda each: -len(each[1])):
+        cases = f"{plural(len(of), 'case')} of {', '.join(sorted({*of}))}"
+        lacking = " (./plumbline doctor says what is lacking)" if no_program else ""
         yield f"left out: {cases}: {reason}{lacking}"
     named = {case.program for launch in planned for case in launch.all_cases}
     if missing := [program for program in PROGRAMS if program not in named]:

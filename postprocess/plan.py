@@ -26,6 +26,7 @@ class Skip:
     reason: str
     #: Because its program cannot be had, or not run on this MPI; else by the site's decision.
     unavailable: bool = False
+    no_program: bool = False  #: of these: whether its program cannot be had
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ class ReferenceBenchmarks(Measuring):
         """
         able = [each for each in start.benchmarks if not self.why_not(each)]
         skips = [
-            Skip(case, reason or self.why_not(each), unavailable=True)
+            Skip(case, reason or self.why_not(each), unavailable=True, no_program=bool(reason))
             for each in start.benchmarks
             if reason or each not in able
             for case in self.cases_of(each, start.sizes)

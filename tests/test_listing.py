@@ -158,16 +158,17 @@ def test_each_program_has_its_totals():
 
 def test_what_is_left_out_is_said_with_the_way_to_get_it():
     whole = benchmark("bw")
-    skipped = replace(whole, cases=(), skips=tuple(Skip(each, "no Spack") for each in whole.cases))
+    skips = tuple(Skip(each, "another sentence", no_program=True) for each in whole.cases)
+    skipped = replace(whole, cases=(), skips=skips)
     lines = list(left_out([planned(), skipped]))
     assert lines == [
-        "left out: 20 cases of osu: no Spack (./plumbline doctor says what is lacking)",
+        "left out: 20 cases of osu: another sentence (./plumbline doctor says what is lacking)",
         "left out: imb: nothing of theirs was chosen (--program mpicost,osu,imb)",
     ]
     assert next(totals([planned(), skipped], {})).startswith("4 cases in 1 start, 1 job")
     assert list(in_full([skipped])) == []
-    big = replace(planned(), cases=(), skips=(Skip(CASES[0], "needs 900 GB, and has 16"),))
-    assert "left out: 1 case of mpicost: needs 900 GB, and has 16" in list(left_out([big]))
+    big = replace(planned(), cases=(), skips=(Skip(CASES[0], "needs 900 GB, and no Spack"),))
+    assert "left out: 1 case of mpicost: needs 900 GB, and no Spack" in list(left_out([big]))
 
 
 def test_a_job_of_many_starts_is_one_paragraph():

@@ -7,9 +7,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from launch_samples import planned
+from launch_samples import case, planned
 from reframe.core.runtime import temp_runtime
 
+from postprocess.benchmarks import Benchmark
 from postprocess.plan import PlannedLaunch, read_plan
 from postprocess.second_look import Look
 from site_configs import pbs
@@ -92,3 +93,24 @@ def test_places_whose_words_run_together_keep_their_own_names():
     one = planned(partition="s:cpu", environment="large-mpich")
     other = planned(partition="s:cpu-large", environment="mpich")
     assert one.name != other.name
+
+
+@pytest.mark.parametrize("no_program", ["another sentence", ""])
+def test_a_case_tells_whether_its_program_or_its_mpi_is_lacking(no_program: str):
+    """``list`` says of the first alone where to see what is lacking."""
+    line = Benchmark("osu_ibcast", "ibcast", "title", "Overall(us)")
+    check = SimpleNamespace(
+        iterations=100,
+        method=dict,
+        limit_of_start=lambda _: 60.0,
+        why_not=lambda _: "needs MPI 3.0",
+        cases_of=lambda *_: [case()],
+        planned_launch=lambda **told: planned(program="osu", **told),
+    )
+    with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
+        from reframe_checks.reference_benchmarks import ReferenceBenchmarks, Start
+
+        start = Start("ibcast", [line], [8])
+        launch = ReferenceBenchmarks.planned_start(check, start, no_program)
+    (skip,) = launch.skips
+    assert (skip.unavailable, skip.no_program) == (True, bool(no_program))
