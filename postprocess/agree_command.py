@@ -115,9 +115,8 @@ def judged(
 
 def accused(found: Finding) -> set[str]:
     """The program that stands alone, or all that disagree where it cannot be told which is wrong."""
-    alone = found.name.removesuffix("-alone")
-    if alone != found.name:
-        return {alone}
+    if found.alone:
+        return {found.alone}
     return {program for each in found.comparisons for program in (each.over, each.under)}
 
 

@@ -126,9 +126,16 @@ class Gap:
 class Finding:
     """A case in which programs disagree: one of them is wrong."""
 
-    name: str  #: such as ``imb-alone``, or ``osu-against-imb`` where it cannot be told which
     topic: Topic
     comparisons: tuple[Comparison, ...]  #: those outside their range
+    alone: str = ""  #: the program that both others contradict; empty where it cannot be told which is wrong
+
+    @property
+    def name(self) -> str:
+        """Such as ``imb-alone``, or ``osu-against-imb`` where it cannot be told which is wrong."""
+        if self.alone:
+            return f"{self.alone}-alone"
+        return "-".join(f"{each.over}-against-{each.under}" for each in self.comparisons)
 
 
 @dataclass(frozen=True)
@@ -204,19 +211,19 @@ def find(comparisons: Iterable[Comparison]) -> list[Finding]:
     for each in comparisons:
         topics.setdefault(each.topic, []).append(each)
     return [
-        Finding(_name(apart, here), topic, tuple(apart))
+        Finding(topic, tuple(apart), _alone(apart, here))
         for topic, here in topics.items()
         if (apart := [each for each in here if each.standing is Standing.DISAGREE])
     ]
 
 
-def _name(apart: Sequence[Comparison], here: Sequence[Comparison]) -> str:
-    """A program stands alone if it is on the same side of both others, which do not disagree."""
+def _alone(apart: Sequence[Comparison], here: Sequence[Comparison]) -> str:
+    """The program that is on the same side of both others, which do not disagree; empty if none is."""
     if len(here) == len(PAIRS) and len(apart) == 2:
         (alone,) = {apart[0].over, apart[0].under} & {apart[1].over, apart[1].under}
         if (apart[0].slower == alone) == (apart[1].slower == alone):
-            return f"{alone}-alone"
-    return "-".join(f"{each.over}-against-{each.under}" for each in apart)
+            return alone
+    return ""
 
 
 _Said = Mapping[str, Mapping[int, Sample]]

@@ -13,7 +13,7 @@ from postprocess.agree_command import accused, as_text, failures_of, judged
 from postprocess.judgement import Finished
 from postprocess.launches import Outcome
 from postprocess.measurement import Measurement
-from postprocess.opinions import PAIRS, PROGRAMS, Gap, Sample, Topic, form
+from postprocess.opinions import PAIRS, PROGRAMS, Finding, Gap, Sample, Topic, form
 from postprocess.opinions_page import write_page
 from postprocess.opinions_picture import draw
 from postprocess.opinions_samples import COMPARED, samples, topic_of, topics
@@ -220,6 +220,14 @@ def test_the_cases_of_the_one_that_stands_alone_are_incorrect(wrong):
     assert {name for name, each in verdicts.items() if each.verdict == Verdict.INCORRECT} == {wrong}
     assert f"{wrong}-alone" in verdicts[wrong].reason and verdicts[wrong].rerun == "again"
     assert not failures_of(list(verdicts.values()))
+
+
+@pytest.mark.parametrize("name", ["another name", "imb-alone"])
+def test_who_is_accused_does_not_hang_on_how_a_finding_is_called(name: str, monkeypatch):
+    monkeypatch.setattr(Finding, "name", property(lambda _: name))
+    both = opinions(programs=("osu", "imb")).findings[0]
+    assert accused(both) == {"osu", "imb"}
+    assert accused(replace(both, alone="osu")) == {"osu"}
 
 
 def test_where_it_cannot_be_told_both_are_accused():
