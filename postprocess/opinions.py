@@ -128,7 +128,9 @@ class Finding:
 
     topic: Topic
     comparisons: tuple[Comparison, ...]  #: those outside their range
-    alone: str = ""  #: the program that both others contradict; empty where it cannot be told which is wrong
+    alone: str = (
+        ""  #: the program that both others contradict; empty where it cannot be told which is wrong
+    )
 
     @property
     def name(self) -> str:

@@ -15,12 +15,6 @@ from site_configs.scheduler import NodeKind, Queue, Scheduler, needed
 
 FEW_NODES = 4  #: that a new site measures at most; a night on thousands is for a person to decide
 LSCPU = "`lscpu` on a compute node tells it"
-EXCLUSIVE = {
-    "Slurm": ("--partition={}", "--exclusive"),
-    "PBS": ("-q {}", "-l place=scatter:excl"),
-    "Torque": ("-q {}", "-n"),
-    "LSF": ("-q {}", "-x"),
-}
 
 
 @dataclass(frozen=True)
@@ -115,7 +109,7 @@ def remark(scheduler: Scheduler, queue: Queue, kind: NodeKind) -> str:
 
 def access(scheduler: Scheduler, queue: Queue, kind: NodeKind) -> Told:
     """The options that reach these nodes and keep others off them."""
-    options = [option.format(queue.name) for option in EXCLUSIVE[scheduler.title]]
+    options = [option.format(queue.name) for option in scheduler.exclusive]
     options += [kind.option] if kind.option else []
     if len(queue.kinds) > 1 and not kind.option:
         others = formats.plural(len(queue.kinds) - 1, "other kind")
@@ -129,7 +123,7 @@ def cores(scheduler: Scheduler, kind: NodeKind) -> Told:
     """Physical cores of a node."""
     if not kind.cores:
         return Told("0", f"physical cores of a node; {LSCPU}", change=True)
-    if scheduler.title != "Slurm" and not kind.sockets:
+    if not scheduler.tells_cores and not kind.sockets:
         said = f"physical cores of a node; {scheduler.title} counts {kind.cores} CPUs; {LSCPU}"
         return Told(str(kind.cores), said, change=True)
     reserved = f", without {kind.reserved_cores} kept for the system" if kind.reserved_cores else ""

@@ -29,7 +29,7 @@ class Pairing:
 
 def pairing(scheduler: Scheduler | None, mpi: Mpi) -> Pairing:
     """The launcher with which an MPI's processes find each other."""
-    if scheduler and scheduler.title == "Slurm":
+    if scheduler and scheduler.starts_processes:
         return under_slurm(scheduler, mpi)
     if mpi.family == "cray-mpich":
         return Pairing(PALS, "Cray's PALS, which takes the processes per node by itself")

@@ -55,6 +55,14 @@ class Scheduler:
     title: str  #: what people call it
     backend: str  #: the name under which ReFrame knows how to talk to it
     told_by: str  #: the commands that were asked
+    backends: tuple[str, ...] = ()  #: all names under which ReFrame knows how
+    exclusive: tuple[
+        str, ...
+    ] = ()  #: options of a job alone on nodes of a queue, whose name replaces {}
+    starts_processes: bool = False  #: whether it has a launcher of its own, which an MPI may need
+    tells_cores: bool = (
+        False  #: whether it tells physical cores, and not just how many CPUs it counts
+    )
     cluster: str = ""
     queues: tuple[Queue, ...] = ()  #: all that take jobs
     switches: tuple[frozenset[str], ...] = ()  #: nodes under each leaf switch

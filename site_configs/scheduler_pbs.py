@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from site_configs.pbs import SCHEDULER, TORQUE
 from site_configs.scheduler import Ask, NodeKind, Queue, Scheduler
@@ -21,6 +22,19 @@ CPUS_NOTE = (
 Stanza = tuple[str, dict[str, str]]
 
 
+#: What is the same of every PBS Professional or OpenPBS, and of every Torque.
+PBS = Scheduler(
+    title="PBS",
+    backend=SCHEDULER,
+    told_by="pbsnodes, qstat",
+    backends=(SCHEDULER, "pbs", "pbspro"),
+    exclusive=("-q {}", "-l place=scatter:excl"),
+)
+TORQUE_PBS = replace(
+    PBS, title="Torque", backend=TORQUE, backends=(TORQUE, "torque"), exclusive=("-q {}", "-n")
+)
+
+
 def read(ask: Ask) -> Scheduler:
     """Ask PBS.
 
@@ -36,13 +50,8 @@ def read(ask: Ask) -> Scheduler:
     queues, notes = queues_of(parse_stanzas(ask(QUEUES)), nodes, told.get("default_queue", ""))
     if not queues:
         raise ValueError("qstat -Q -f tells of no queue that runs jobs")
-    return Scheduler(
-        title="Torque" if torque else "PBS",
-        backend=TORQUE if torque else SCHEDULER,
-        told_by="pbsnodes, qstat",
-        queues=tuple(queues),
-        notes=(CPUS_NOTE, *notes),
-    )
+    kind = TORQUE_PBS if torque else PBS
+    return replace(kind, queues=tuple(queues), notes=(CPUS_NOTE, *notes))
 
 
 def parse_stanzas(text: str) -> list[Stanza]:

@@ -44,6 +44,18 @@ class Row:
     features: frozenset[str]
 
 
+#: What is the same of every Slurm.
+SLURM = Scheduler(
+    title="Slurm",
+    backend=SCHEDULER,
+    told_by="sinfo, scontrol",
+    backends=(SCHEDULER, "slurm", "squeue"),
+    exclusive=("--partition={}", "--exclusive"),
+    starts_processes=True,
+    tells_cores=True,
+)
+
+
 def read(ask: Ask) -> Scheduler:
     """Ask Slurm.
 
@@ -56,10 +68,8 @@ def read(ask: Ask) -> Scheduler:
     config = parse_config(ask(CONFIG))
     accounting = config.get("AccountingStorageType", "")
     switches, problem = read_switches(ask)
-    return Scheduler(
-        title="Slurm",
-        backend=SCHEDULER,
-        told_by="sinfo, scontrol",
+    return replace(
+        SLURM,
         cluster=config.get("ClusterName", ""),
         queues=tuple(without_reserved(queue, ask) for queue in queues_of(rows)),
         switches=switches,

@@ -18,10 +18,21 @@ class SchedulerError(Exception):
     """One line: a scheduler is here and does not answer, or what it says cannot be read."""
 
 
+LSF = Scheduler(
+    title="LSF",
+    backend="lsf",
+    told_by="bqueues",
+    backends=("lsf",),
+    exclusive=("-q {}", "-x"),
+    notes=(
+        "LSF is here: what it knows of queues and nodes is not read; bqueues and bhosts show it",
+    ),
+)
+
+
 def lsf(_: Ask) -> Scheduler:
     """LSF is recognised, and its machine must be described by hand."""
-    note = "LSF is here: what it knows of queues and nodes is not read; bqueues and bhosts show it"
-    return Scheduler("LSF", "lsf", "bqueues", notes=(note,))
+    return LSF
 
 
 #: By the command that gives a scheduler away. Slurm comes first: it has stand-ins for the commands of PBS.

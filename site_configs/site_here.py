@@ -12,7 +12,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from site_configs import pbs, schedulers, slurm
+from site_configs import schedulers, slurm
 from site_configs.installed import SITE, missing
 from site_configs.machine import read_machine
 from site_configs.module_systems import ModuleSystem, module_system
@@ -23,12 +23,6 @@ from site_configs.schedulers import SchedulerError
 from site_configs.site_faults import Entry, entries, sound
 
 LOAD_SECONDS = 60  #: for loading modules and looking for a compiler wrapper
-BACKENDS = {
-    "Slurm": (slurm.SCHEDULER, "slurm", "squeue"),
-    "PBS": (pbs.SCHEDULER, "pbs", "pbspro"),
-    "Torque": (pbs.TORQUE, "torque"),
-    "LSF": ("lsf",),
-}
 #: Options that choose a queue: Slurm's, and those of the others.
 QUEUE = re.compile(r"(?:--partition(?:=|\s+)|-p\s*|-q\s*)(?P<name>[^\s,]+)")
 
@@ -108,7 +102,7 @@ def batch_faults(partition: Entry, here: Here) -> Iterator[Fault]:
         yield partition.fault(
             "scheduler", f"{backend!r}: no scheduler is on this machine's search path"
         )
-    elif backend not in (choice := BACKENDS[scheduler.title]):
+    elif backend not in (choice := scheduler.backends):
         fix = f"this machine has {scheduler.title}: write {scheduler.backend!r}"
         yield partition.fault(
             "scheduler", f"{backend!r} is not {' or '.join(map(repr, choice))}; {fix}"

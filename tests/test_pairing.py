@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from site_configs import pbs, slurm
+from site_configs import pbs, scheduler_slurm, slurm
 from site_configs.mpis import Mpi
 from site_configs.pairing import pairing
 from site_configs.scheduler import Scheduler
+from site_configs.scheduler_pbs import PBS
 
-SLURM = Scheduler("Slurm", slurm.SCHEDULER, "sinfo", mpi_types=("none", "cray_shasta", "pmi2"))
-PLAIN_SLURM = Scheduler("Slurm", slurm.SCHEDULER, "sinfo", mpi_types=("none",))
-PBS = Scheduler("PBS", pbs.SCHEDULER, "pbsnodes")
+SLURM = replace(scheduler_slurm.SLURM, mpi_types=("none", "cray_shasta", "pmi2"))
+PLAIN_SLURM = replace(scheduler_slurm.SLURM, mpi_types=("none",))
 OWN = "/opt/mpi/bin/mpiexec"
 
 
@@ -34,6 +36,8 @@ def mpi(family: str, mpiexec: str = OWN, module: str = "") -> Mpi:
         (PBS, "openmpi", (OWN,)),
         (PBS, "cray-mpich", pbs.PALS),
         (None, "mpich", (OWN,)),
+        (replace(SLURM, title="another name"), "mpich", slurm.SRUN_PMI2),
+        (replace(PBS, title="Slurm"), "mpich", (OWN,)),
     ],
 )
 def test_pairings(scheduler: Scheduler | None, family: str, launcher: str | tuple[str, ...]):

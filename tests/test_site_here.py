@@ -14,7 +14,7 @@ from site_configs import scheduler_pbs, scheduler_slurm, schedulers, site_here
 from site_configs.module_systems import ModuleSystem
 from site_configs.reading import Reader, Reading
 from site_configs.scheduler import Scheduler
-from site_configs.schedulers import SchedulerError
+from site_configs.schedulers import LSF, SchedulerError
 from site_configs.site_here import Here, faults, is_here, longest
 
 LMOD = ModuleSystem("lmod", "LMOD_CMD is set")
@@ -105,10 +105,12 @@ def test_a_scheduler_that_is_not_there_or_silent(told):
     assert "'slurm-blocks' does not answer: sinfo failed with exit code 1" in line
 
 
+def test_a_backend_fits_what_the_scheduler_can_and_not_its_name(told):
+    assert told(SITE, replace(CLUSTER, title="another name")) == []
+
+
 def test_a_scheduler_of_which_nothing_is_read_is_not_held_against_the_site(told):
-    assert (
-        told(SITE.replace("=slurm.SCHEDULER", '="lsf"'), Scheduler("LSF", "lsf", "bqueues")) == []
-    )
+    assert told(SITE.replace("=slurm.SCHEDULER", '="lsf"'), LSF) == []
 
 
 def test_a_module_system_that_is_not_there(told):

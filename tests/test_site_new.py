@@ -24,7 +24,8 @@ from site_configs import schedulers
 from site_configs.login_mpis import LoginMpis
 from site_configs.module_systems import module_system
 from site_configs.mpis import Unusable
-from site_configs.scheduler import NodeKind, Queue, Scheduler
+from site_configs.scheduler import NodeKind, Queue
+from site_configs.scheduler_slurm import SLURM
 from site_configs.schedulers import SchedulerError
 
 
@@ -143,12 +144,20 @@ def test_a_partition_of_which_nothing_is_usable():
 
 
 def test_a_scheduler_of_which_nothing_is_read():
-    facts = replace(PLAIN, scheduler=Scheduler("LSF", "lsf", "bqueues", notes=("not read",)))
+    facts = replace(PLAIN, scheduler=replace(schedulers.LSF, notes=("not read",)))
     text = text_of(facts)
     ast.parse(text)
     keys = ("cores_per_node", "sockets_per_node", "nodes")
     assert [values(text, key)[0] for key in keys] == ["0", "0", "0"]
     assert "# - not read" in text and len(changes(text)) == 6
+
+
+@pytest.mark.parametrize("said", [CRAY, PBS, TORQUE])
+def test_what_is_written_hangs_on_what_a_scheduler_can_and_not_on_its_name(said):
+    facts = slurm(said, OPENMPI) if said is CRAY else pbs(said, OPENMPI)
+    named = facts.scheduler.title
+    renamed = replace(facts, scheduler=replace(facts.scheduler, title="another name"))
+    assert text_of(renamed).replace("another name", named) == text_of(facts)
 
 
 def test_without_an_mpi_there_is_one_to_be_filled_in():
@@ -167,9 +176,7 @@ def test_no_name_of_a_machine_becomes_python(name: str, other: str):
         hosts=("a",), sockets=1, cores=2, hardware_threads=2, option=f"--constraint={other}"
     )
     queue = Queue(name, (kind, replace(kind, hosts=("b",), option="")))
-    scheduler = Scheduler(
-        "Slurm", "slurm-blocks", other, cluster=name, queues=(queue,), notes=(name,)
-    )
+    scheduler = replace(SLURM, told_by=other, cluster=name, queues=(queue,), notes=(name,))
     mpi = replace(OPENMPI, module=name, mpicc=other, library=name)
     facts = replace(
         PLAIN,
@@ -293,7 +300,6 @@ def test_a_scheduler_that_does_not_answer_is_said(work, progress, monkeypatch):
 
 
 def test_a_family_of_which_there_is_no_wheel(work, progress, monkeypatch):
-    found = Scheduler("Slurm", "slurm-blocks", "sinfo")
-    monkeypatch.setattr(schedulers, "look", lambda: found)
+    monkeypatch.setattr(schedulers, "look", lambda: SLURM)
     with pytest.raises(UsageError, match="--mpis: the package index has no 'mpic'"):
         site_new.new(work, "mine", None, None, ["mpic"], progress)
