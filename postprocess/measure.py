@@ -16,7 +16,7 @@ from postprocess.leftovers import end_jobs, end_processes
 from postprocess.plan import PlannedLaunch, planned_cases, read_plan
 from postprocess.programs import Program, read_program
 from postprocess.progress import Progress
-from postprocess.reframe_driver import Reframe, Selection
+from postprocess.reframe_driver import Reframe, RefusedError, Selection
 from postprocess.second_look import AGAIN
 from site_configs.slurm_jobs import SlurmError
 from site_configs.variables import SESSION
@@ -45,14 +45,14 @@ class Pass:
 def make_plan(reframe: Reframe, selection: Selection) -> list[PlannedLaunch]:
     """What the selection would run, from a dry run of the checks.
 
-    :raises UsageError: if a check or the site does not load.
+    :raises RefusedError: if a check or the site does not load.
     :raises NoCase: if the selection, or a part of it, matches nothing.
     """
     process = reframe.start(selection, "--dry-run")
     output = list(reframe.lines(process))
     launches = read_plan(reframe.session)
     if process.returncode != 0:
-        raise UsageError(f"{complaint(output)} (all of it: {reframe.log})")
+        raise RefusedError(complaint(output), reframe.log)
     if stray := next(without_plan(reframe_report.read_report(reframe.report), launches), None):
         fix = "let the check be an MpicostCheck, or take it out of reframe_checks"
         raise UsageError(f"{stray} would run and plans no case, so nobody would see it fail: {fix}")

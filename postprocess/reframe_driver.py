@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from postprocess.errors import UsageError
 from site_configs.variables import (
     CHOICE,
     HOME,
@@ -25,6 +26,15 @@ from site_configs.variables import (
 )
 
 START = "postprocess.start_reframe"
+
+
+class RefusedError(UsageError):
+    """ReFrame refuses the site or a check; ``log`` has all that it printed."""
+
+    def __init__(self, said: str, log: Path) -> None:
+        super().__init__(f"{said} (all of it: {log})")
+        self.said = said
+        self.log = log
 
 
 @dataclass(frozen=True)

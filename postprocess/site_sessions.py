@@ -6,8 +6,7 @@ import contextlib
 import shutil
 from collections.abc import Iterator
 
-from postprocess.errors import UsageError
-from postprocess.reframe_driver import Reframe
+from postprocess.reframe_driver import Reframe, RefusedError
 
 LOG = "site.log"  #: in the work directory: what ReFrame printed when it last refused a site
 
@@ -22,6 +21,6 @@ def removed_on_failure(reframe: Reframe) -> Iterator[None]:
         with contextlib.suppress(FileNotFoundError):
             reframe.log.replace(log)
         shutil.rmtree(reframe.session, ignore_errors=True)
-        if isinstance(error, UsageError):
-            raise type(error)(str(error).replace(str(reframe.log), str(log))) from None
+        if isinstance(error, RefusedError):
+            raise RefusedError(error.said, log) from None
         raise

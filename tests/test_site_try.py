@@ -19,7 +19,7 @@ from postprocess.errors import UsageError
 from postprocess.formats import microseconds
 from postprocess.launches import failed
 from postprocess.progress import Progress
-from postprocess.reframe_driver import Reframe
+from postprocess.reframe_driver import Reframe, RefusedError
 from postprocess.site_sessions import LOG
 from postprocess.site_try import advice, row, smallest, untried
 from postprocess.verdicts import Verdict
@@ -154,13 +154,14 @@ def test_a_site_that_reframe_refuses_leaves_no_session(tmp_path: Path, monkeypat
     def refuse(*_):
         reframe.log.parent.mkdir(parents=True)
         reframe.log.write_text("what it said")
-        raise UsageError(f"ReFrame refuses (all of it: {reframe.log})")
+        raise RefusedError(f"another sentence of {reframe.log}", reframe.log)
 
     monkeypatch.setattr(site_try, "make_plan", refuse)
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(RefusedError) as refused:
         site_try.launch_all(None, "mine", None, None)
     log = tmp_path / LOG
-    assert str(refused.value) == f"ReFrame refuses (all of it: {log})"
+    assert refused.value.log == log
+    assert str(refused.value) == f"another sentence of {reframe.log} (all of it: {log})"
     assert log.read_text() == "what it said"
     assert not reframe.session.exists()
 
