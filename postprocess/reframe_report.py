@@ -8,11 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.harmless import one_line
-from site_configs.slurm_jobs import NEVER_STARTED
+from site_configs.slurm_jobs import Ended, Ending, read_ended
 from spack_envs.installation import is_without_source
 
 INVISIBLE = " \t\r\v\f\0"  #: a line of nothing else says nothing
 JOB = ("run", "run_wait")  #: phases in which it is the job, not what it left, that fails
+#: Words of other programs that say that a job was ended at its time limit. They tell it by no code. What our
+#: own backend for Slurm ends tells it in a file (``slurm_jobs.ENDED``).
+LIMIT_WORDS = {
+    #: ReFrame's reason of a launch whose job its own backend for this machine has ended.
+    "reframe": "job timed out",
+    #: Of slurmstepd in the job's standard error: ``*** JOB 7 ON n1 CANCELLED AT ... DUE TO TIME LIMIT ***``.
+    "slurm": "DUE TO TIME LIMIT",
+}
 
 
 @dataclass(frozen=True)
@@ -38,15 +46,25 @@ class Entry:
 
     @property
     def timed_out(self) -> bool:
-        """Whether ReFrame or the scheduler (Slurm says so in the job's output) ended it at its limit."""
-        slurm = any("DUE TO TIME LIMIT" in line for line in self.error_lines)
-        return self.result == "fail" and ("job timed out" in self.reason or slurm)
+        """Whether ReFrame or the scheduler ended it at its limit."""
+        return self.result == "fail" and (
+            self.gave_up(Ending.TIMED_OUT)
+            or LIMIT_WORDS["reframe"] in self.reason
+            or any(LIMIT_WORDS["slurm"] in line for line in self.error_lines)
+        )
 
     @property
     def never_started(self) -> str:
         """Why its job never started, in the words of the scheduler's backend; empty if it did."""
-        _, found, why = self.reason.partition(f"{NEVER_STARTED}: ")
-        return found + why if self.result == "fail" and self.phase in JOB else ""
+        if self.result != "fail" or self.phase not in JOB:
+            return ""
+        ended = self.gave_up(Ending.NEVER_STARTED)
+        return one_line(ended.reason) if ended else ""
+
+    def gave_up(self, how: Ending) -> Ended | None:
+        """What the scheduler's backend tells of its job, if it gave it up in this way."""
+        ended = read_ended(Path(self.directory))
+        return ended if ended and ended.how is how else None
 
     @property
     def error_lines(self) -> list[str]:

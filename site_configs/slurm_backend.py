@@ -25,9 +25,10 @@ from reframe.core.schedulers.slurm import SlurmJobScheduler
 
 from site_configs import slurm_jobs
 from site_configs.slurm_jobs import (
-    NEVER_STARTED,
     OVER,
     WAITING,
+    Ended,
+    Ending,
     JobState,
     NoAnswer,
     SlurmError,
@@ -139,24 +140,24 @@ class BlockSlurm(SlurmJobScheduler):
             except SpawnedProcessError as error:
                 problem = slurm_jobs.refusal("sbatch", error.stderr or "")
             if not isinstance(problem, NoAnswer):
-                raise JobSchedulerError(f"{NEVER_STARTED}: {problem}")
+                raise JobSchedulerError(never_started(job, str(problem)))
             if self.was_taken(job, problem):
                 break
         self.outage.end()
         job.watch = Watch(time.monotonic())
 
-    def wait_for_controller(self, problem: SlurmError) -> None:
+    def wait_for_controller(self, job: Any, problem: SlurmError) -> None:
         """Wait a moment, or give up. The controller is given its time once, not once for each job."""
         away = self.outage.seconds(time.monotonic())
         if away >= patience():
-            raise JobSchedulerError(f"{NEVER_STARTED}: {no_answer(problem, away)}")
+            raise JobSchedulerError(never_started(job, no_answer(problem, away)))
         time.sleep(min(LONGEST_PAUSE, 1 + away / 10))
 
     def was_taken(self, job: Any, problem: SlurmError) -> bool:
         """Whether a job was taken although sbatch got no answer. Until that is known it is not sent again:
         it must not run twice."""
         while True:
-            self.wait_for_controller(problem)
+            self.wait_for_controller(job, problem)
             try:
                 jobs = slurm_jobs.own_jobs()
                 break
@@ -214,7 +215,7 @@ class BlockSlurm(SlurmJobScheduler):
         else:
             return
         sick = slurm_jobs.unwell(state)
-        self.give_up(job, f"{NEVER_STARTED}: {why}{f'; {sick}' if sick else ''}; {fix}")
+        self.give_up(job, never_started(job, f"{why}{f'; {sick}' if sick else ''}; {fix}"))
 
     def judge_run(self, job: Any) -> None:
         """End a job that outlives its time limit, if Slurm does not."""
@@ -223,14 +224,14 @@ class BlockSlurm(SlurmJobScheduler):
         job.watch.started = job.watch.started or now
         limit = job.time_limit
         if limit is not None and now - job.watch.started > limit + GRACE_SECONDS:
-            self.give_up(job, "job timed out")
+            self.give_up(job, timed_out(job))
 
     def judge_end(self, job: Any, state: JobState) -> None:
         """Tell why a job ended, if it is not by itself."""
         job.watch.over = True
         job._exitcode = state.exit_code
         if state.state == "TIMEOUT":
-            self.fail(job, "job timed out")
+            self.fail(job, timed_out(job))
         elif state.state not in ("COMPLETED", "FAILED") and not job.is_cancelling:
             sick = slurm_jobs.unwell(state)
             why = f"Slurm ended the job: {state.state}"
@@ -258,6 +259,20 @@ class BlockSlurm(SlurmJobScheduler):
     def finished(self, job: Any) -> bool:
         """Whether there is nothing more to wait for."""
         return job.watch is not None and job.watch.over
+
+
+def never_started(job: Any, why: str) -> str:
+    """The reason of a job that did not run, which is kept for the session beside it."""
+    reason = f"never started: {why}"
+    slurm_jobs.write_ended(Path(job.workdir), Ended(Ending.NEVER_STARTED, reason))
+    return reason
+
+
+def timed_out(job: Any) -> str:
+    """The reason of a job that came to its time limit, which is kept for the session beside it."""
+    reason = "job timed out"
+    slurm_jobs.write_ended(Path(job.workdir), Ended(Ending.TIMED_OUT, reason))
+    return reason
 
 
 def leave_mark() -> None:

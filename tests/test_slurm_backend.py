@@ -10,11 +10,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from launch_samples import entry
 from reframe.core.backends import getlauncher
-from reframe.core.exceptions import SpawnedProcessError, SpawnedProcessTimeout
+from reframe.core.exceptions import JobSchedulerError, SpawnedProcessError, SpawnedProcessTimeout
 from reframe.core.schedulers.slurm import SlurmJobScheduler
 
-from postprocess import reframe_report
 from site_configs import slurm, slurm_backend, slurm_jobs
 from site_configs.slurm_backend import (
     GRACE_SECONDS,
@@ -85,10 +85,6 @@ def test_an_outage_lasts_from_the_first_question_to_the_next_answer():
     assert outage.seconds(200.0) == 0.0
 
 
-def test_the_report_knows_the_word_of_the_backend():
-    assert reframe_report.NEVER_STARTED.startswith(slurm_backend.NEVER_STARTED)
-
-
 @pytest.fixture
 def given_up(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The reasons for which jobs are given up; nothing is asked of Slurm."""
@@ -118,7 +114,9 @@ def scheduler() -> BlockSlurm:
 def test_wait_ends_after_what_is_allowed_and_nothing_is_not_the_same_as_zero(
     allowed: float | None, waited: float, ends: bool, given_up: list[str]
 ):
-    job = SimpleNamespace(max_pending_time=allowed, watch=Watch(time.monotonic() - waited))
+    job = SimpleNamespace(
+        workdir="/nowhere", max_pending_time=allowed, watch=Watch(time.monotonic() - waited)
+    )
     scheduler().judge_wait(job, JobState("1", "PENDING", "Resources"))
     assert bool(given_up) is ends
 
@@ -127,7 +125,9 @@ def test_once_a_wait_was_in_vain_the_next_is_short(given_up: list[str]):
     slurm_ = scheduler()
     slurm_.waited_in_vain = True
     for waited in (SHORT_WAIT_SECONDS - 30, SHORT_WAIT_SECONDS + 1):
-        job = SimpleNamespace(max_pending_time=None, watch=Watch(time.monotonic() - waited))
+        job = SimpleNamespace(
+            workdir="/nowhere", max_pending_time=None, watch=Watch(time.monotonic() - waited)
+        )
         slurm_.judge_wait(job, JobState("1", "PENDING", "Resources"))
     assert len(given_up) == 1
 
@@ -140,7 +140,7 @@ def test_job_is_ended_after_its_time_limit_and_zero_is_one(
     limit: float | None, ran: float, ends: bool, given_up: list[str]
 ):
     watch = Watch(submitted=0.0, started=time.monotonic() - ran)
-    scheduler().judge_run(SimpleNamespace(time_limit=limit, watch=watch))
+    scheduler().judge_run(SimpleNamespace(workdir="/nowhere", time_limit=limit, watch=watch))
     assert given_up == (["job timed out"] if ends else [])
 
 
@@ -205,6 +205,43 @@ def test_job_that_was_taken_without_an_answer_is_not_sent_again(
     job = SimpleNamespace()
     scheduler().submit(job)
     assert job._jobid == "2" and len(sent) == 1
+
+
+def refused(_: object, job: object) -> None:
+    raise SpawnedProcessError("sbatch", "", "sbatch: error: Invalid account", 1)
+
+
+def test_a_job_that_slurm_refuses_never_started_whatever_the_reason_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(SlurmJobScheduler, "submit", refused)
+    with pytest.raises(JobSchedulerError, match=r"never started: .*Invalid account"):
+        scheduler().submit(SimpleNamespace(workdir=tmp_path))
+    said = {"result": "fail", "phase": "run", "reason": "another sentence"}
+    there = entry(directory=str(tmp_path), **said)
+    assert there.never_started.startswith("never started: ") and not there.timed_out
+    assert not entry(directory=str(tmp_path / "other"), **said).never_started
+
+
+@pytest.mark.parametrize("state", ["TIMEOUT", "RUNNING"])
+def test_a_job_at_its_limit_timed_out_whatever_the_reason_says(
+    state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(BlockSlurm, "cancel", lambda *_: None)
+    watch = Watch(submitted=0.0, started=time.monotonic() - 100)
+    job = SimpleNamespace(workdir=tmp_path, watch=watch, time_limit=60, jobid="7")
+    if state == "RUNNING":
+        scheduler().judge_run(job)
+    else:
+        scheduler().judge_end(job, JobState("7", state, ""))
+    there = entry(result="fail", phase="run", reason="another sentence", directory=str(tmp_path))
+    assert there.timed_out and not there.never_started
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"how": "x", "reason": ""}', '{"how": "timed-out"}'])
+def test_an_ending_that_cannot_be_read_is_none(tmp_path: Path, text: str):
+    (tmp_path / slurm_jobs.ENDED).write_text(text)
+    assert slurm_jobs.read_ended(tmp_path) is None
 
 
 def test_job_is_sent_to_the_cluster_that_is_asked_for_it(monkeypatch: pytest.MonkeyPatch):
