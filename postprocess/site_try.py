@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,17 @@ from site_configs.reading import Reading
 from site_configs.scheduler import Scheduler
 
 CHECK = Path(__file__).resolve().parent.parent / "reframe_checks" / "luecke.py"
-WORKS = "works"
 TRIALS = 5
 SECONDS = 120  #: that a launch may take; a healthy one takes a few
 HEAD = ("partition", "environment", "on its nodes", "result")
+
+
+@dataclass(frozen=True, order=True)
+class Row:
+    """A line of the table, and whether its launch works."""
+
+    cells: tuple[str, ...]  #: in the order of ``HEAD``
+    works: bool
 
 
 def attempt(work: WorkDirectory, site: str, environments: Sequence[str], progress: Progress) -> int:
@@ -47,12 +55,12 @@ def attempt(work: WorkDirectory, site: str, environments: Sequence[str], progres
             raise UsageError(f"{wrong[0]} (all that is wrong: ./plumbline site check {site})")
         session, done = launch_all(work, site, smallest(reading, path, environments), progress)
     rows = sorted([row(each) for each in done] + untried(reading, environments, done))
-    for line in aligned([HEAD, *rows], texts=len(HEAD)):
+    for line in aligned([HEAD, *(each.cells for each in rows)], texts=len(HEAD)):
         progress.say(line)
-    failed = {environment for _, environment, _, result in rows if not result.startswith(WORKS)}
+    failed = {each.cells[1] for each in rows if not each.works}
     for line in advice(reading, failed, scheduler):
         progress.say(line)
-    works = sum(result.startswith(WORKS) for *_, result in rows)
+    works = sum(each.works for each in rows)
     progress.say(
         f"{works} of {len(rows)} work" + (f"; files of the jobs: {session}" if failed else "")
     )
@@ -92,7 +100,7 @@ def smallest(reading: Reading, path: Path, environments: Sequence[str]) -> Selec
     return Selection(path, environments, choice, checks=CHECK, tag="")
 
 
-def row(each: Finished) -> tuple[str, ...]:
+def row(each: Finished) -> Row:
     """One launch in the table."""
     launch, outcome = each.launch, each.outcome
     where = " + ".join(map(str, Layout(launch.processes, launch.per_node).ranks_per_host))
@@ -100,13 +108,12 @@ def row(each: Finished) -> tuple[str, ...]:
         result = f"{outcome.verdict}: {outcome.reason}"
     else:
         headline = outcome.records.cases[0].summary.headline
-        result = f"{WORKS}: {microseconds(headline)} us for 8 B"
-    return (launch.partition.partition(":")[2], launch.environment, where, result)
+        result = f"works: {microseconds(headline)} us for 8 B"
+    cells = (launch.partition.partition(":")[2], launch.environment, where, result)
+    return Row(cells, works=outcome.records is not None)
 
 
-def untried(
-    reading: Reading, environments: Sequence[str], done: Sequence[Finished]
-) -> list[tuple[str, ...]]:
+def untried(reading: Reading, environments: Sequence[str], done: Sequence[Finished]) -> list[Row]:
     """What the site has and no launch came of: it must not look as if it worked."""
     tried = {(each.launch.partition.partition(":")[2], each.launch.environment) for each in done}
     parts = reading.configuration["systems"][0]["partitions"]
@@ -117,7 +124,7 @@ def untried(
         if not environments or name in environments
     ]
     why = "not tried: two processes fit on none of its layouts"
-    return [(*place, "", why) for place in wanted if place not in tried]
+    return [Row((*place, "", why), works=False) for place in wanted if place not in tried]
 
 
 def advice(reading: Reading, environments: set[str], scheduler: Scheduler | None) -> list[str]:

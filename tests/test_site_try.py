@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from postprocess.launches import failed
 from postprocess.progress import Progress
 from postprocess.reframe_driver import Reframe, RefusedError
 from postprocess.site_sessions import LOG
-from postprocess.site_try import advice, row, smallest, untried
+from postprocess.site_try import Row, advice, row, smallest, untried
 from postprocess.verdicts import Verdict
 from postprocess.workdir import WorkDirectory
 from site_configs import inventory, scheduler_pbs, scheduler_slurm
@@ -65,18 +66,46 @@ def test_two_processes_on_one_node_and_on_two(read, cores: int, nodes: int, per_
 def test_what_works_has_its_time_and_what_does_not_its_reason(tmp_path: Path):
     place = ("cpu", "mpich-5_0_2", "2")
     done = finished(tmp_path)
-    assert row(done) == (*place, f"works: {microseconds(headline(done, CASES[0]))} us for 8 B")
+    assert row(done).cells == (
+        *place,
+        f"works: {microseconds(headline(done, CASES[0]))} us for 8 B",
+    )
     bad = finished(tmp_path, outcome=failed(Verdict.CRASHED, "no such file"))
-    assert row(bad) == (*place, "crashed: no such file")
+    assert row(bad).cells == (*place, "crashed: no such file")
+    assert (row(done).works, row(bad).works) == (True, False)
     apart = replace(bad.launch.cases[0], per_node=1)
     bad = replace(bad, launch=replace(bad.launch, cases=(apart,)))
-    assert row(bad)[2] == "1 + 1"
+    assert row(bad).cells[2] == "1 + 1"
+
+
+def test_what_works_is_counted_whatever_its_result_says(tmp_path: Path, monkeypatch):
+    rows = [Row(("cpu", "a", "2", "another sentence"), works=True)]
+    rows.append(Row(("cpu", "b", "2", "works: not at all"), works=False))
+    told = {
+        "site_file": "mine.py",
+        "read_site": None,
+        "file_problems": ([], None),
+        "smallest": None,
+        "untried": [],
+        "advice": [],
+    }
+    for name, answer in told.items():
+        monkeypatch.setattr(site_try, name, lambda *_, answer=answer: answer)
+    monkeypatch.setattr(site_try, "row", lambda each: each)
+    work = SimpleNamespace(source=tmp_path, held=contextlib.nullcontext)
+    for chosen, status, said in ((rows, 1, "1 of 2 work; "), (rows[:1], 0, "1 of 1 work")):
+        monkeypatch.setattr(site_try, "launch_all", lambda *_, some=chosen: (tmp_path, some))
+        progress = Progress(Console(file=io.StringIO(), width=200))
+        assert site_try.attempt(work, "mine", [], progress) == status
+        assert said in progress.console.file.getvalue()
 
 
 def test_what_was_not_launched_does_not_look_as_if_it_worked(read, tmp_path: Path):
     reading = read(SITE)
     why = "not tried: two processes fit on none of its layouts"
-    both = [("standard", name, "", why) for name in ("openmpi-5_0_3", "mpich-5_0_2")]
+    both = [
+        Row(("standard", name, "", why), works=False) for name in ("openmpi-5_0_3", "mpich-5_0_2")
+    ]
     assert untried(reading, [], []) == both
     assert untried(reading, ["mpich-5_0_2"], []) == both[1:]
     done = finished(tmp_path, outcome=failed(Verdict.CRASHED, ""), partition="mine:standard")
