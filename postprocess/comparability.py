@@ -45,6 +45,11 @@ class Difference:
         ours, theirs = differing_parts(self.ours, self.theirs)
         return f"{self.name} is {ours!r}, and {theirs!r}"
 
+    @property
+    def fix(self) -> str:
+        """What to do about it."""
+        return "calibrate again"
+
 
 class Nameless(Difference):
     """A processor without a name that is called as in the reference, and may be another all the same."""

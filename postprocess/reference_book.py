@@ -27,8 +27,18 @@ from site_configs.common import PLATFORM_HASH
 #: Facts of a launch that its reference must share, or the two are not comparable.
 SHARED_METHOD = ("suite_version", "trials", "dropped", "relative_error")
 METHOD = (*SHARED_METHOD, "settle", "cpu_model")
-IN_SHELL = "shell variable "  #: before the name of one in which a launch differs
 EXACT_METHOD = (*SHARED_METHOD, "mpi_library", "platform")  #: simulated, on any machine
+
+
+class InShell(Difference):
+    """A variable of the shell that is set otherwise than for the reference."""
+
+    @property
+    def fix(self) -> str:
+        """What to do about it."""
+        if self.theirs is None:
+            return "unset it, or calibrate --output DIR with it"
+        return f"set it to {self.theirs!r}, or calibrate --output DIR as it is now"
 
 
 @dataclass(frozen=True)
@@ -73,7 +83,7 @@ class Shelf:
         if wrong or not refused:
             return wrong
         told = [each for each in refused if not isinstance(each, Nameless)]
-        fixes = [_fix(told[0])] if told else []
+        fixes = [told[0].fix] if told else []
         if all(each.name in DIFFERENCES for each in refused):
             fixes.append("accept it in the site file")
         fix = " or ".join(fixes)
@@ -95,7 +105,7 @@ class Shelf:
         if includes(by_hand, options):
             return []
         shells = shell_differences(by_hand, options).items()
-        return [Difference(f"{IN_SHELL}{name}", *pair) for name, pair in shells] or [
+        return [InShell(f"shell variable {name}", *pair) for name, pair in shells] or [
             Difference("options", by_hand, options)
         ]
 
@@ -127,15 +137,6 @@ class Shelf:
         if not exact and nameless(run) and "cpu_model" not in {each.name for each in found}:
             found.append(Nameless("cpu_model", run.get("cpu_model"), told["method"]["cpu_model"]))
         return "", found
-
-
-def _fix(difference: Difference) -> str:
-    """What to do about a difference."""
-    if not difference.name.startswith(IN_SHELL):
-        return "calibrate again"
-    if difference.theirs is None:
-        return "unset it, or calibrate --output DIR with it"
-    return f"set it to {difference.theirs!r}, or calibrate --output DIR as it is now"
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import pytest
 from launch_samples import CASES, PLACE, case, origin_of, write_references
 
 from postprocess import provenance
-from postprocess.comparability import circumstances_of
-from postprocess.reference_book import METHOD, Shelf, method_of, open_book
+from postprocess.comparability import Difference, circumstances_of
+from postprocess.reference_book import METHOD, InShell, Shelf, method_of, open_book
 from postprocess.references import Reference, ReferenceError
 from site_configs.accepted import DIFFERENCES
 from site_configs.common import PLATFORM_HASH
@@ -162,6 +162,12 @@ def test_what_options_set_for_the_references_must_be_set_for_a_launch_too():
     assert differing(known, RUN, by_hand=more) == ""
     assert differing(known, RUN, by_hand={"set_env": {"UCX_TLS": "rc"}}) != ""
     assert differing(shelf(method=method), RUN, by_hand=options) == ""
+
+
+def test_what_to_do_about_a_difference_does_not_hang_on_its_name():
+    assert Difference("shell variable of another wording", 1, 2).fix == "calibrate again"
+    assert InShell("another name", "rc", None).fix.startswith("unset it")
+    assert InShell("another name", "rc", "tcp").fix.startswith("set it to 'tcp'")
 
 
 def test_what_the_shell_sets_for_an_mpi_must_be_the_same_on_both_sides():
