@@ -1,1 +1,1 @@
-"""Everything that happens around a measurement: plan, parse, judge, store, report."""
+"""What happens around a measurement, in storeys: each package imports from those below it only."""

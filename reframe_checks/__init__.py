@@ -1,1 +1,1 @@
-"""The checks: declarations of what is measured. What they share is in ``measuring.py`` and ``build.py``."""
+"""What is measured, one file a family."""

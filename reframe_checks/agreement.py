@@ -4,6 +4,8 @@ A round is short beside what changes a machine, and all rounds of a job are on t
 one program then slows all. Every other round goes backwards, so that a slow drift cancels.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,18 +14,18 @@ from shlex import quote
 import reframe as rfm
 from reframe.core.builtins import fixture, run_before, variable
 
-from postprocess.benchmarks import Benchmark
-from postprocess.opinions_samples import COMPARED
-from postprocess.plan import PlannedLaunch
-from reframe_checks.build import build_imb, build_osu
-from reframe_checks.choice import chosen
+from postprocess.model.benchmark import Benchmark
+from postprocess.model.mpicost import COMPARED
+from postprocess.model.plan import PlannedLaunch
+from reframe_checks.common.build import build_imb, build_osu
+from reframe_checks.common.osu_imb import ReferenceBenchmarks, Start
+from reframe_checks.common.user_options import chosen
 from reframe_checks.imb import MPI1, imb, imb_options, write_sizes
 from reframe_checks.luecke import luecke
 from reframe_checks.osu import doubling, osu, osu_options
-from reframe_checks.reference_benchmarks import ReferenceBenchmarks, Start
-from site_configs.installed import why_no_program
-from site_configs.limits import within
-from site_configs.variables import SPACK_COMMAND
+from site_configs.programs.installed import why_no_program
+from site_configs.schema.variables import SPACK_COMMAND
+from site_configs.topology.limits import within
 
 SHEETS = {"osu": osu, "imb": imb}
 LEAST = 4  #: bytes: one float

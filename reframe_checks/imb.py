@@ -4,17 +4,19 @@ Sizes and repetitions are fixed, so that a night repeats the last one; ``-npmin`
 from spinning beside the measured ones. Of a collective the largest mean of a rank is judged, ``t_max``.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from pathlib import Path
 
 import reframe as rfm
 from reframe.core.builtins import fixture, run_before, variable
 
-from postprocess.benchmarks import LOOP, ROTATE, Benchmark
-from postprocess.plan import PlannedLaunch
-from postprocess.units import MEGABYTES
-from reframe_checks.build import build_imb
-from reframe_checks.reference_benchmarks import POWERS_OF_TWO, ReferenceBenchmarks, Start
+from postprocess.base.units import MEGABYTES
+from postprocess.model.benchmark import LOOP, ROTATE, Benchmark
+from postprocess.model.plan import PlannedLaunch
+from reframe_checks.common.build import build_imb
+from reframe_checks.common.osu_imb import POWERS_OF_TWO, ReferenceBenchmarks, Start
 
 MPI1, NBC, RMA = "IMB-MPI1", "IMB-NBC", "IMB-RMA"
 FLOAT = 4  #: bytes; the least of a reduction

@@ -3,13 +3,15 @@
 Luecke et al. 2001, test 1, sweeps rank 0 over the others; the tournament gives every pair its turn.
 """
 
+from __future__ import annotations
+
 import reframe as rfm
 from reframe.core.builtins import run_after
 from reframe.core.runtime import runtime
 
-from postprocess.defaults import WARM
-from reframe_checks.choice import chosen, chosen_layouts
-from reframe_checks.mpicost import MpicostCheck
+from postprocess.model.mpicost import WARM
+from reframe_checks.common.mpicost import MpicostCheck
+from reframe_checks.common.user_options import chosen, chosen_layouts
 
 LATENCY_AND_BANDWIDTH = [8, 1_000_000]
 #: Trials that each node plays with all its partners together: at a tenth of a millisecond they last about

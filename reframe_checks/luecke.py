@@ -5,10 +5,12 @@ T3E-600 and the SGI Origin 2000. 2003: Luecke, Kraeva and Ju, "Comparing the per
 Cray's MPI and with SGI's MPI".
 """
 
+from __future__ import annotations
+
 import reframe as rfm
 
-from postprocess.controls import CONTROLS
-from reframe_checks.mpicost import MpicostCheck
+from postprocess.model.mpicost import CONTROLS
+from reframe_checks.common.mpicost import MpicostCheck
 
 POINT_TO_POINT = [8, 10_000, 1_000_000]
 SCATTERED = [8, 1_000, 10_000, 100_000]  #: per rank pair, or per block

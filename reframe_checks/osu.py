@@ -5,18 +5,20 @@ is validated wherever the program can, as floats: sums of its default, a signed 
 some MPIs (open-mpi/ompi issue 8045).
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from itertools import groupby
 
 import reframe as rfm
 from reframe.core.builtins import fixture, variable
 
-from postprocess.benchmarks import LOOP, Benchmark
-from postprocess.cases import Case
-from postprocess.plan import PlannedLaunch
-from postprocess.units import MEGABYTES
-from reframe_checks.build import build_osu
-from reframe_checks.reference_benchmarks import POWERS_OF_TWO, ReferenceBenchmarks, Start
+from postprocess.base.units import MEGABYTES
+from postprocess.model.benchmark import LOOP, Benchmark
+from postprocess.model.case import Case
+from postprocess.model.plan import PlannedLaunch
+from reframe_checks.common.build import build_osu
+from reframe_checks.common.osu_imb import POWERS_OF_TWO, ReferenceBenchmarks, Start
 
 #: Validated, with one untimed call before each timed one, since new data is written before it; the smallest
 #: payload is one float.

@@ -16,13 +16,14 @@ from typing import Any
 from reframe.core.backends import register_launcher
 from reframe.core.launchers import JobLauncher
 
-from site_configs import accepted, arguments, installed
-from site_configs.by_hand import by_hand, told_shell
-from site_configs.installed import Installed
-from site_configs.ladder import Layout, Topology
-from site_configs.ladder import layouts as layouts_of
-from site_configs.mpis import OVERSUBSCRIBED
-from site_configs.variables import HOME, ONLY_LOOKING, OVERSUBSCRIBE, SESSION, SET_ENV
+from site_configs.mpi.family import OVERSUBSCRIBED
+from site_configs.programs import installed
+from site_configs.programs.installed import Installed
+from site_configs.schema import fields, waivers
+from site_configs.schema.manual_settings import by_hand, told_shell
+from site_configs.schema.variables import HOME, ONLY_LOOKING, OVERSUBSCRIBE, SESSION, SET_ENV
+from site_configs.topology.layouts import Layout, Topology
+from site_configs.topology.layouts import layouts as layouts_of
 
 #: Tells what a launch in simulated time was simulated on; times on another platform are not comparable.
 PLATFORM_HASH = "SMPI_PLATFORM_HASH"
@@ -83,10 +84,10 @@ def environment(
     accept = {} if accept is None else accept
     variables = {} if env_vars is None else env_vars
     programs = {} if programs is None else programs
-    refuse(title, arguments.name(name))
+    refuse(title, fields.name(name))
     refuse(
         title,
-        arguments.environment(
+        fields.environment(
             family=family,
             library=library,
             launcher=launcher,
@@ -97,9 +98,9 @@ def environment(
             programs=programs,
         ),
     )
-    refuse(title, accepted.faults(accept))
+    refuse(title, waivers.faults(accept))
     if not only_looking():  # what is not on this machine may not know its version
-        refuse(title, arguments.names_a_version(library))
+        refuse(title, fields.names_a_version(library))
     variables = dict(variables)
     if oversubscribing():
         variables |= OVERSUBSCRIBED.get(family, {})
@@ -180,10 +181,10 @@ def partition(
     """
     title, values = f"partition {name!r}", {} if defaults is None else defaults
     accept = {} if accept is None else accept
-    refuse(title, arguments.name(name))
+    refuse(title, fields.name(name))
     refuse(
         title,
-        arguments.partition(
+        fields.partition(
             topology=topology,
             environments=environments,
             scheduler=scheduler,
@@ -194,13 +195,13 @@ def partition(
             more=more,
         ),
     )
-    refuse(title, accepted.faults(accept))
-    refuse(title, arguments.days("reference_days", reference_days))
+    refuse(title, waivers.faults(accept))
+    refuse(title, fields.days("reference_days", reference_days))
     if layouts is None:
         layouts = layouts_of(topology)
     else:
-        refuse(title, arguments.layouts(layouts))
-    refuse(title, arguments.defaults(values, layouts))
+        refuse(title, fields.layouts(layouts))
+    refuse(title, fields.defaults(values, layouts))
     extras = {
         "layouts": [list(layout) for layout in layouts],
         "most_processes": 1_000_000 if oversubscribing() else topology.cores,
@@ -252,13 +253,13 @@ def site(
         partition or an environment says of the same difference counts before it.
     """
     title = f"site {name!r}"
-    refuse(title, arguments.name(name))
+    refuse(title, fields.name(name))
     refuse(
         title,
-        arguments.site(description=description, hostnames=hostnames, modules_system=modules_system),
+        fields.site(description=description, hostnames=hostnames, modules_system=modules_system),
     )
     accept = {} if accept is None else accept
-    refuse(title, accepted.faults(accept))
+    refuse(title, waivers.faults(accept))
     system = {
         "name": name,
         "descr": description,

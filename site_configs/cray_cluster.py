@@ -8,9 +8,10 @@ the launcher is ``"alps"`` (aprun).
     ./plumbline nightly --site NAME
 """
 
+from __future__ import annotations
+
 from site_configs import pbs
-from site_configs.common import environment, partition, site
-from site_configs.ladder import Topology
+from site_configs.common import Topology, environment, partition, site
 
 # CHANGE: one entry per programming environment. ``library`` is what the running program must say of itself
 # (MPI_Get_library_version). Cray's compiler wrapper ``cc`` is an MPI wrapper once cray-mpich is loaded.

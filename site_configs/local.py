@@ -1,10 +1,11 @@
 """The machine at hand: one node, no scheduler, the MPIs that ``./plumbline setup`` found or installed."""
 
+from __future__ import annotations
+
 from shlex import quote
 
-from site_configs.common import environment, partition, site, work_directory
-from site_configs.inventory import load
-from site_configs.ladder import Topology
+from site_configs.common import Topology, environment, partition, site, work_directory
+from site_configs.mpi.inventory import load
 
 inventory = load(work_directory())
 imb = {mpi.name: inventory.imb_of(mpi) for mpi in inventory.mpis}

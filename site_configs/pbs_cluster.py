@@ -7,9 +7,10 @@
     ./plumbline nightly --site NAME
 """
 
+from __future__ import annotations
+
 from site_configs import pbs
-from site_configs.common import environment, partition, site
-from site_configs.ladder import Topology
+from site_configs.common import Topology, environment, partition, site
 
 # CHANGE: one entry per MPI. ``library`` is what the running program must say of itself
 # (MPI_Get_library_version), so a wrong module or library path can never pass as this MPI.

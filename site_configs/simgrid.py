@@ -20,7 +20,7 @@ from reframe.core.backends import register_launcher
 from reframe.core.launchers import JobLauncher
 
 from site_configs.common import PLATFORM_HASH, SIMULATED, environment, only_looking, partition
-from site_configs.ladder import Layout, Topology
+from site_configs.topology.layouts import Layout, Topology
 
 PLATFORMS = Path(__file__).parent / "platforms"
 SELECTORS = ("mpich", "ompi", "mvapich2", "impi")  #: those that stand for an MPI implementation

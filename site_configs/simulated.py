@@ -4,9 +4,11 @@
 PLUMBLINE_SIMULATED_MEMORY=8e9 ./plumbline run --site simulated --partition torus --processes 256,512,1024
 """
 
+from __future__ import annotations
+
 from site_configs.common import site
-from site_configs.ladder import Layout
 from site_configs.simgrid import SELECTORS, machine, selector
+from site_configs.topology.layouts import Layout
 
 #: Of Luecke et al. 2001, section 4.
 LADDER = [2, 4, 8, 16, 32, 64, 96, 128]

@@ -1,1 +1,1 @@
-"""Spack: one environment per MPI, the recipe of the suite, and what finds or fetches Spack itself."""
+"""Builds: one Spack environment per MPI, our recipes, and what finds, fetches and drives Spack."""

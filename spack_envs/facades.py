@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from spack_envs import files
+from postprocess.base import files
 
 TOOLS = ("mpicc", "mpicxx", "mpic++", "mpif77", "mpif90", "mpifort", "mpiexec", "mpirun")
 SHARED_PREFIXES = (Path("/"), Path("/usr"), Path("/usr/local"))

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import yaml
 
-from spack_envs import files
+from postprocess.base import files
 from spack_envs.build import Commands, locked_hash, spack_environment_variables
 from spack_envs.complaints import complaint
 from spack_envs.errors import SpackEnvironmentError

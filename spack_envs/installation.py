@@ -10,7 +10,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from spack_envs import files
+from postprocess.base import files
 from spack_envs.errors import SourceError, SpackEnvironmentError
 from spack_envs.products import PRODUCTS
 

@@ -18,7 +18,9 @@ from typing import Any
 
 import yaml
 
-from spack_envs import facades, files
+from postprocess.base import files
+from site_configs.mpi.family import PACKAGES
+from spack_envs import facades
 from spack_envs.errors import SpackEnvironmentError
 from spack_envs.facades import Mpi
 from spack_envs.layout import Layout
@@ -31,16 +33,6 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 VERSION = re.compile(r"[0-9][A-Za-z0-9_.-]*")
 #: Spack replaces other characters in some of the paths it is given, and expands some.
 SAFE_PATH = re.compile(r"/[A-Za-z0-9_+./-]*")
-
-#: Spack's package and the variants of an external of each family. Only C is needed of it.
-PACKAGES = {
-    "mpich": ("mpich", "~fortran"),
-    "openmpi": ("openmpi", "~fortran"),
-    "intel-mpi": (
-        "intel-oneapi-mpi",
-        "+generic-names~classic-names~ilp64~external-libfabric~envmods",
-    ),
-}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spack_envs import files
+from postprocess.base import files
 from spack_envs.errors import SpackEnvironmentError
 from spack_envs.recipes import attribute
 

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from hypothesis import settings
 
-from postprocess.quiet import BESIDE_OTHERS
+from postprocess.calibration.machine_load import BESIDE_OTHERS
 
 # Tests run beside each other: a calibration of theirs, in commands too, does not wait for a quiet machine.
 os.environ[BESIDE_OTHERS] = "1"

@@ -1,0 +1,1 @@
+"""Questions beyond one case of one night; no analysis knows another."""

@@ -1,0 +1,1 @@
+"""mpicost, OSU and IMB compared with each other."""

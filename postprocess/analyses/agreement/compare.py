@@ -1,0 +1,313 @@
+"""What mpicost, OSU and IMB say of the same case, and whether they agree. Values in, findings out.
+
+Programs are compared by the ratio of their values in the same round, a launch of each, one right after the
+other: what slows the machine down for a while slows all three. Above 1 is slower, whatever the unit.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from postprocess.analyses.agreement.ranges import Expected, expected
+from postprocess.analyses.agreement.ratio_tests import holm, interval, outside, spread
+from postprocess.base.units import slowdown
+
+PROGRAMS = ("mpicost", "osu", "imb")
+PAIRS = (("mpicost", "osu"), ("mpicost", "imb"), ("osu", "imb"))
+#: Probability that a session names a sound program, all its ratios together and all at the edge of their range.
+FALSE_ALARM = 0.05
+
+
+@dataclass(frozen=True, order=True)
+class Topic:
+    """What the programs are asked: one operation at one size, on one MPI and layout."""
+
+    place: str  #: ``system:partition``
+    environment: str
+    layout: str  #: processes and processes per node, as in ``4x2``
+    routine: str
+    bytes: int
+
+    @property
+    def processes(self) -> int:
+        """Processes of the layout."""
+        return int(self.layout.partition("x")[0])
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What one launch of a program says: a positive value in ``unit``.
+
+    ``alike`` is what it says by the definition of the other programs, in the same unit and from the same
+    trials; None where that is what it says anyway.
+    """
+
+    topic: Topic
+    program: str
+    launch: int
+    value: float
+    unit: str
+    alike: float | None = None
+
+    def __post_init__(self) -> None:
+        if not all(math.isfinite(each) and each > 0 for each in (self.value, self.compared)):
+            raise ValueError(f"{self.topic} by {self.program}: {self.value}, {self.alike}")
+
+    @property
+    def compared(self) -> float:
+        """The value that all programs define alike."""
+        return self.value if self.alike is None else self.alike
+
+
+#: Share of the ratios that may lie outside their range without proof, as noise makes some.
+MOST_DOUBTFUL = 0.05
+
+
+class Standing(Enum):
+    """How a ratio stands to the range that is expected of it."""
+
+    AGREE = "agree"  #: the whole interval is inside
+    OPEN = "open"  #: neither shown to be inside nor to be outside: more launches are needed
+    DISAGREE = "disagree"  #: outside, beyond what chance does among so many ratios
+    UNJUDGED = "unjudged"  #: too few launches for an interval
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One program over another in one case, by values that both define alike."""
+
+    topic: Topic
+    over: str
+    under: str
+    launches: int  #: rounds in which both have a value
+    ratio: float  #: geometric mean over the rounds
+    interval: tuple[float, float] | None  #: of the ratio; None for too few launches
+    definition: float  #: the first program's own value over the one that is compared, likewise
+    expected: Expected
+    outside: float = 1.0  #: probability of such values if the ratio is inside its range
+    disagrees: bool = False  #: less probable than chance among all ratios of the session allows
+
+    @property
+    def standing(self) -> Standing:
+        """Whether the programs agree."""
+        if self.interval is None:
+            return Standing.UNJUDGED
+        if self.disagrees:
+            return Standing.DISAGREE
+        low, high = self.interval
+        inside = self.expected.low <= low and high <= self.expected.high
+        return Standing.AGREE if inside else Standing.OPEN
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the ratio itself is inside its range, whatever its interval."""
+        return self.expected.low <= self.ratio <= self.expected.high
+
+    @property
+    def slower(self) -> str:
+        """The program with the slower value."""
+        return self.over if self.ratio > 1 else self.under
+
+
+@dataclass(frozen=True, order=True)
+class Gap:
+    """A program without a value where another one has, or should have, one."""
+
+    topic: Topic
+    program: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A case in which programs disagree: one of them is wrong."""
+
+    topic: Topic
+    comparisons: tuple[Comparison, ...]  #: those outside their range
+    alone: str = (
+        ""  #: the program that both others contradict; empty where it cannot be told which is wrong
+    )
+
+    @property
+    def name(self) -> str:
+        """Such as ``imb-alone``, or ``osu-against-imb`` where it cannot be told which is wrong."""
+        if self.alone:
+            return f"{self.alone}-alone"
+        return "-".join(f"{each.over}-against-{each.under}" for each in self.comparisons)
+
+
+@dataclass(frozen=True)
+class Opinions:
+    """All that a session says of the agreement of its programs."""
+
+    comparisons: tuple[Comparison, ...]
+    findings: tuple[Finding, ...]
+    gaps: tuple[Gap, ...]
+
+    def count(self, standing: Standing) -> int:
+        """Ratios that stand so."""
+        return sum(each.standing is standing for each in self.comparisons)
+
+    @property
+    def doubtful(self) -> int:
+        """Ratios that lie outside their range, and are not shown to."""
+        outside = (each for each in self.comparisons if not each.is_inside)
+        return sum(each.standing is Standing.OPEN for each in outside)
+
+    @property
+    def decided(self) -> bool:
+        """Whether every two programs are shown to agree somewhere with each MPI, and few ratios are doubtful.
+
+        Where all ratios are off, and few launches prove none of them, nothing is well.
+        """
+        groups = {(each.topic.environment, each.over, each.under) for each in self.comparisons}
+        shown = {
+            (each.topic.environment, each.over, each.under)
+            for each in self.comparisons
+            if each.standing is Standing.AGREE
+        }
+        few = self.doubtful <= MOST_DOUBTFUL * len(self.comparisons)
+        return bool(groups) and groups == shown and few
+
+    @property
+    def good(self) -> bool:
+        """No finding, and enough is decided to say that the programs agree."""
+        return not self.findings and self.decided
+
+
+def form(samples: Iterable[Sample], planned: Mapping[Topic, Mapping[str, str]]) -> Opinions:
+    """Compare the programs in every case, and name what is missing.
+
+    :param planned: for each topic the programs that were to measure it, with the reason why one has
+        nothing to say where that is known beforehand (else empty). A program that is not among them does
+        not have the routine, or not at that size.
+    :raises ValueError: if two values of one launch are given, units differ, or a sample was not planned.
+    """
+    values = _arranged(samples, planned)
+    ratios: list[_Ratio] = []
+    gaps: list[Gap] = []
+    for topic, programs in sorted(planned.items()):
+        said = values.get(topic, {})
+        both = [(over, under) for over, under in PAIRS if over in said and under in said]
+        found = [_ratio(topic, over, under, said) for over, under in both]
+        ratios += [each for each in found if each.logs]
+        gaps += [
+            Gap(topic, program, reason)
+            for program in PROGRAMS
+            if (reason := _missing(program, programs, said))
+        ]
+    usual = _usual_spreads(ratios)
+    compared = [_compared(each, usual.get(each.place, 0.0)) for each in ratios]
+    rejected = holm([each.outside for each in compared], FALSE_ALARM)
+    judged = [replace(each, disagrees=no) for each, no in zip(compared, rejected, strict=True)]
+    return Opinions(tuple(judged), tuple(find(judged)), tuple(gaps))
+
+
+def find(comparisons: Iterable[Comparison]) -> list[Finding]:
+    """The cases in which programs disagree, named by the one that stands alone if one does."""
+    topics: dict[Topic, list[Comparison]] = {}
+    for each in comparisons:
+        topics.setdefault(each.topic, []).append(each)
+    return [
+        Finding(topic, tuple(apart), _alone(apart, here))
+        for topic, here in topics.items()
+        if (apart := [each for each in here if each.standing is Standing.DISAGREE])
+    ]
+
+
+def _alone(apart: Sequence[Comparison], here: Sequence[Comparison]) -> str:
+    """The program that is on the same side of both others, which do not disagree; empty if none is."""
+    if len(here) == len(PAIRS) and len(apart) == 2:
+        (alone,) = {apart[0].over, apart[0].under} & {apart[1].over, apart[1].under}
+        if (apart[0].slower == alone) == (apart[1].slower == alone):
+            return alone
+    return ""
+
+
+_Said = Mapping[str, Mapping[int, Sample]]
+
+
+def _arranged(
+    samples: Iterable[Sample], planned: Mapping[Topic, Mapping[str, str]]
+) -> dict[Topic, dict[str, dict[int, Sample]]]:
+    values: dict[Topic, dict[str, dict[int, Sample]]] = {}
+    for each in samples:
+        if each.program not in planned.get(each.topic, {}):
+            raise ValueError(f"{each.topic} by {each.program} was not planned")
+        launches = values.setdefault(each.topic, {}).setdefault(each.program, {})
+        if each.launch in launches:
+            raise ValueError(f"{each.topic} by {each.program}: launch {each.launch} twice")
+        launches[each.launch] = each
+    return values
+
+
+@dataclass(frozen=True)
+class _Ratio:
+    """Two programs in one case: in each round that both have the logarithm of their ratio."""
+
+    topic: Topic
+    over: str
+    under: str
+    logs: tuple[float, ...]
+    own: tuple[float, ...]  #: logarithms of the first one's own value over the one that is compared
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """Where ratios scatter alike: the same two programs on the same MPI and layout."""
+        topic = self.topic
+        return topic.place, topic.environment, topic.layout, self.over, self.under
+
+
+def _ratio(topic: Topic, over: str, under: str, said: _Said) -> _Ratio:
+    rounds = sorted(said[over].keys() & said[under].keys())
+    pairs = [(said[over][number], said[under][number]) for number in rounds]
+    units = {each.unit for pair in pairs for each in pair}
+    if len(units) > 1:
+        raise ValueError(f"{topic}: {over} and {under} count in {' and '.join(sorted(units))}")
+    logs = (math.log(slowdown(a.compared, b.compared, a.unit)) for a, b in pairs)
+    own = (math.log(slowdown(a.value, a.compared, a.unit)) for a, _ in pairs)
+    return _Ratio(topic, over, under, tuple(logs), tuple(own))
+
+
+def _usual_spreads(ratios: Sequence[_Ratio]) -> dict[tuple[str, ...], float]:
+    """The median spread between rounds in each place.
+
+    No interval is made of a smaller one: on a restless machine a few values lie near each other by chance.
+    """
+    found: dict[tuple[str, ...], list[float]] = {}
+    for each in ratios:
+        if len(each.logs) > 1:
+            found.setdefault(each.place, []).append(spread(each.logs))
+    return {place: statistics.median(spreads) for place, spreads in found.items()}
+
+
+def _compared(ratio: _Ratio, usual: float) -> Comparison:
+    limits = expected(ratio.over, ratio.under, ratio.topic.routine, ratio.topic.bytes)
+    return Comparison(
+        ratio.topic,
+        ratio.over,
+        ratio.under,
+        launches=len(ratio.logs),
+        ratio=math.exp(statistics.fmean(ratio.logs)),
+        interval=interval(ratio.logs, usual),
+        definition=math.exp(statistics.fmean(ratio.own)),
+        expected=limits,
+        outside=outside(ratio.logs, limits.low, limits.high, usual),
+    )
+
+
+def _missing(program: str, programs: Mapping[str, str], said: _Said) -> str:
+    """Why a program has no value, or not in every round; empty if it has."""
+    if program not in programs:
+        return "does not measure it"
+    rounds = {number for launches in said.values() for number in launches}
+    have = len(said.get(program, {}))
+    if programs[program]:
+        return programs[program]
+    if not have:
+        return "no value"
+    return f"a value in {have} of {len(rounds)} launches" if have < len(rounds) else ""

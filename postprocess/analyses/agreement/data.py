@@ -1,0 +1,54 @@
+"""From what came out of the launches to what the programs are compared by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from postprocess.analyses.agreement.compare import Sample, Topic
+from postprocess.model.case import Case
+from postprocess.model.launch import Finished
+from postprocess.model.mpicost import COMPARED
+from postprocess.model.plan import PlannedLaunch
+
+
+def topic_of(case: Case) -> Topic:
+    """What a case is about, whichever program measures it."""
+    place = f"{case.system}:{case.partition}"
+    return Topic(place, case.environment, case.layout, case.routine, case.bytes)
+
+
+def topics(planned: Sequence[PlannedLaunch]) -> dict[Topic, dict[str, str]]:
+    """For each topic the programs that were to measure it, with the reason why one was skipped."""
+    found: dict[Topic, dict[str, str]] = {}
+    for launch in planned:
+        for case in compared(launch):
+            found.setdefault(topic_of(case), {})[launch.program] = ""
+        for skip in launch.skips:
+            if is_compared(launch, skip.case):
+                found.setdefault(topic_of(skip.case), {})[launch.program] = skip.reason
+    return found
+
+
+def samples(finished: Sequence[Finished]) -> Iterator[Sample]:
+    """All values of the launches that ended well."""
+    for each in finished:
+        for case in compared(each.launch):
+            if measured := each.measurements.get(case.variable):
+                yield Sample(
+                    topic_of(case),
+                    each.launch.program,
+                    each.launch.number,
+                    measured.value,
+                    measured.unit,
+                    measured.record.slowest_mean if measured.record else None,
+                )
+
+
+def compared(launch: PlannedLaunch) -> list[Case]:
+    """The cases of a launch that are compared."""
+    return [case for case in launch.cases if is_compared(launch, case)]
+
+
+def is_compared(launch: PlannedLaunch, case: Case) -> bool:
+    """Whether a case is compared: sizes that only warm up are not."""
+    return case.bytes in launch.method.get(COMPARED, [case.bytes])

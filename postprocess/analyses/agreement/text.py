@@ -1,0 +1,186 @@
+"""What is said of the agreement of programs: tables, findings and gaps as text, and why ratios are not 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from postprocess.analyses.agreement.compare import (
+    PAIRS,
+    Comparison,
+    Finding,
+    Gap,
+    Opinions,
+    Standing,
+    Topic,
+)
+from postprocess.analyses.agreement.ranges import RULES
+from postprocess.analyses.agreement.ratio_tests import FEWEST_LAUNCHES
+from postprocess.base.formats import factor, first_of, plural, size
+from postprocess.base.text_table import NOT_PRINTED, Sheet
+
+MARKS = {
+    Standing.AGREE: "",
+    Standing.OPEN: " open",
+    Standing.DISAGREE: " DISAGREE",
+    Standing.UNJUDGED: " no interval",
+}
+MOST_NAMED = 6  #: cases that a gap names in a terminal before it only counts them
+WHY = (
+    "Mean of maxima against maximum of means: mpicost takes the slowest rank of every call and averages "
+    "these times; OSU and IMB average each rank's times and take the slowest rank. The first is never the "
+    "smaller one. From the times of its ranks mpicost tells here what it would have said by the other "
+    "definition, and that is compared; its headline over that is the column 'definition'.",
+    "Filtered mean: of mpicost's trials at most a tenth, the largest, are left out if they are above 1.8 "
+    "medians; OSU and IMB average all, and so does what is compared. The column 'definition' holds both.",
+    "Half round trip: all three halve the time of a ping-pong. mpicost reads both ranks' clocks and takes the "
+    "longer time, OSU and IMB that of rank 0.",
+    "Loop without barrier: OSU and IMB time ping-pong, and IMB MPI_Barrier, in a loop. mpicost's ranks leave a "
+    "barrier before each call, and one of them leaves it first.",
+    "First calls: some MPIs take new pages of memory in the first hundreds of calls, 20 us and more for each. "
+    "So mpicost and OSU make 500 untimed calls of each size; IMB makes a tenth of its timed calls, so it "
+    "measures half of each size before it, which is not compared.",
+    "Between two trials there is one barrier and nothing else. In a night mpicost verifies what every trial "
+    "brought, by which the receive buffer is back in the rank's own cache, and synchronises twice: times of "
+    "a night can be a third of these, or some times as long.",
+)
+
+
+def summary(opinions: Opinions) -> str:
+    """All in one line."""
+    words = [
+        f"{opinions.count(standing)} {name}"
+        for standing, name in (
+            (Standing.AGREE, "agree"),
+            (Standing.OPEN, "open (more --launches decide)"),
+            (Standing.DISAGREE, "disagree"),
+            (Standing.UNJUDGED, f"without an interval (fewer than {FEWEST_LAUNCHES} launches)"),
+        )
+        if opinions.count(standing)
+    ]
+    ratios = plural(len(opinions.comparisons), "ratio")
+    found = plural(len(opinions.findings), "finding")
+    return f"{ratios}: {', '.join(words) or 'none to judge'}; {found}"
+
+
+def headline(opinions: Opinions) -> str:
+    """What a page has as its title."""
+    if opinions.findings:
+        return f"{plural(len(opinions.findings), 'case')} in which the programs disagree"
+    if not opinions.good:
+        doubt = f"{opinions.doubtful} of {len(opinions.comparisons)} ratios lie outside their range"
+        return f"Not decided ({doubt}, unproved): more launches, or a quieter machine, are needed"
+    shown = opinions.count(Standing.AGREE)
+    if shown == len(opinions.comparisons):
+        return f"The programs agree in all of {plural(shown, 'ratio')}"
+    return f"The programs agree in {shown} of {plural(len(opinions.comparisons), 'ratio')}; none disagrees"
+
+
+def where(topic: Topic) -> str:
+    """Where a topic was measured."""
+    return f"{topic.place}, {topic.environment}, {topic.layout}"
+
+
+def what(topic: Topic) -> str:
+    """The operation and its size."""
+    return f"{topic.routine} {size(topic.bytes)}" if topic.bytes else topic.routine
+
+
+def finding(found: Finding) -> str:
+    """A finding in one line: its name, the case, and the ratios outside their range."""
+    ratios = "; ".join(against(each) for each in found.comparisons)
+    return f"{found.name}: {what(found.topic)} on {where(found.topic)}: {ratios}"
+
+
+def against(each: Comparison) -> str:
+    """A ratio that is outside its range, with the range."""
+    limits = f"{each.expected.low:g} to {each.expected.high:g}"
+    return f"{each.over} over {each.under} is {spread(each)}, and {limits} is expected"
+
+
+def spread(each: Comparison) -> str:
+    """A ratio with its interval."""
+    if each.interval is None:
+        return factor(each.ratio)
+    return f"{factor(each.ratio)} ({factor(each.interval[0])} to {factor(each.interval[1])})"
+
+
+def gaps(found: Sequence[Gap], most: int | None = MOST_NAMED) -> list[str]:
+    """One line for each program and reason in each place, with the cases; ``most`` of them by name."""
+    lines = []
+    by_reason = sorted(found, key=lambda gap: (where(gap.topic), gap.program, gap.reason, gap))
+    for (place, program, reason), group in groupby(
+        by_reason, key=lambda gap: (where(gap.topic), gap.program, gap.reason)
+    ):
+        names = [what(gap.topic) for gap in group]
+        count = plural(len(names), "case")
+        lines.append(f"{place}: {program}: {reason}: {count}: {first_of(names, most)}")
+    return lines
+
+
+def sheets(comparisons: Iterable[Comparison]) -> list[tuple[str, Sheet, list[Comparison]]]:
+    """For each place, MPI and layout its title, its table, and what is in it."""
+    ordered = sorted(comparisons, key=lambda each: (where(each.topic), each.topic))
+    return [
+        (place, sheet(place, found), found)
+        for place, group in groupby(ordered, key=lambda each: where(each.topic))
+        if (found := list(group))
+    ]
+
+
+def sheet(place: str, comparisons: Sequence[Comparison]) -> Sheet:
+    """A line for each operation and size, a column for each pair of programs."""
+    rows = []
+    for topic, group in groupby(comparisons, key=lambda each: each.topic):
+        by_pair = {(each.over, each.under): each for each in group}
+        rows.append(
+            (
+                topic.routine,
+                size(topic.bytes) if topic.bytes else "",
+                *(cell(by_pair.get(pair)) for pair in PAIRS),
+                definition(list(by_pair.values())),
+            )
+        )
+    launches = sorted({each.launches for each in comparisons})
+    counts = "launches" if launches == [1] else f"{' to '.join(map(str, ends(launches)))} launches"
+    return Sheet(
+        place,
+        ("routine", "size"),
+        (*(f"{over}/{under}" for over, under in PAIRS), "definition"),
+        tuple(rows),
+        (
+            f"ratio, and its 95 % interval over {counts}; above 1: the first is slower. mpicost by the "
+            "definition of the others; 'definition': its own headline over that",
+        ),
+    )
+
+
+def ends(numbers: Sequence[int]) -> Sequence[int]:
+    """The first and the last of some numbers, or the only one."""
+    return (numbers[0], numbers[-1]) if len(numbers) > 1 else numbers
+
+
+def cell(each: Comparison | None) -> str:
+    """A ratio with its interval and how it stands; a dash where a program has no value."""
+    return NOT_PRINTED if each is None else spread(each) + MARKS[each.standing]
+
+
+def definition(found: Sequence[Comparison]) -> str:
+    """The factor that the definitions make of mpicost's value in its own trials."""
+    own = [each.definition for each in found if each.over == "mpicost"]
+    return factor(own[0]) if own else NOT_PRINTED
+
+
+def ranges() -> Sheet:
+    """The ranges that are expected, and why."""
+    rows = tuple(
+        (
+            ", ".join(f"{over}/{under}" for over, under in rule.pairs),
+            ", ".join(rule.routines) if rule.routines else "any other",
+            f"up to {size(rule.most_bytes)}" if rule.most_bytes < 2**60 else "any other",
+            f"{rule.expected.low:g} to {rule.expected.high:g}",
+            rule.expected.reason,
+        )
+        for rule in RULES
+    )
+    return Sheet("Ranges that are expected", ("ratio", "routine", "size", "range", "why"), (), rows)

@@ -1,0 +1,1 @@
+"""Alarms of past nights against those that chance alone would have raised."""

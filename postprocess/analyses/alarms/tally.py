@@ -1,0 +1,135 @@
+"""Alarms as they came against alarms as chance would have them, month by month."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from scipy.special import gammaincinv
+
+from postprocess.analyses.alarms.log import FALSE, REAL, Night
+
+CONFIDENCE = 0.95
+MOST_CLEARED = 10
+OFTEN = 2  #: nights on which a case is cleared before it is named
+
+
+@dataclass(frozen=True)
+class Tally:
+    """A count against its prediction."""
+
+    predicted: float
+    counted: int
+    dispersion: float  #: variance between nights, in that of independent events; 1 or more
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Where the expectation behind the count lies with 95% confidence.
+
+        Exact for events by chance (Garwood, Biometrika 28, 1936), stretched by the dispersion: nights have
+        effects of their own, and such events come together.
+        """
+        low, high = poisson_interval(self.counted / self.dispersion)
+        return self.dispersion * low, self.dispersion * high
+
+    @property
+    def verdict(self) -> str:
+        """``as predicted``, ``more`` or ``fewer``."""
+        low, high = self.interval
+        if low <= self.predicted <= high:
+            return "as predicted"
+        return "more" if self.predicted < low else "fewer"
+
+
+@dataclass(frozen=True)
+class Month:
+    """The nights of a site in a month, or in all."""
+
+    site: str
+    name: str
+    nights: int
+    judged: int
+    screened: Tally
+    regressed: Tally
+    common: int  #: nights on which many cases were slow by one cause
+    real: int  #: alarms that a person called so
+    false: int
+
+    @property
+    def unmarked(self) -> int:
+        """Alarms of which nobody said anything."""
+        return self.regressed.counted - self.real - self.false
+
+
+def months(nights: Iterable[Night]) -> list[Month]:
+    """Each month, and all of them together at the end; one site after the other: machines differ."""
+    found: dict[str, dict[str, list[Night]]] = {}
+    for night in nights:
+        found.setdefault(night.site, {}).setdefault(night.started_utc[:7], []).append(night)
+    return [each for site in sorted(found) for each in months_of(site, found[site])]
+
+
+def months_of(site: str, found: Mapping[str, Sequence[Night]]) -> list[Month]:
+    """The months of one site, by name, and all of them together if they are several."""
+    every = [night for some in found.values() for night in some]
+    named = [month(site, name, found[name]) for name in sorted(found)]
+    return [*named, month(site, "all", every)] if len(named) > 1 else named
+
+
+def month(site: str, name: str, nights: Sequence[Night]) -> Month:
+    """The sum of some nights of a site."""
+    screened = [(night.predicted_screened, night.screened) for night in nights]
+    regressed = [(night.predicted_regressed, len(night.alarms)) for night in nights]
+    return Month(
+        site,
+        name,
+        len(nights),
+        sum(night.judged for night in nights),
+        tally(screened),
+        tally(regressed),
+        sum(bool(night.common) for night in nights),
+        sum(night.marked(REAL) for night in nights),
+        sum(night.marked(FALSE) for night in nights),
+    )
+
+
+def tally(nights: Sequence[tuple[float, int]]) -> Tally:
+    """The sum of (predicted, counted) of some nights.
+
+    The dispersion is Pearson's, about the rate that the nights have themselves: a prediction that is wrong
+    must not excuse itself by it.
+    """
+    predicted, counted = sum(p for p, _ in nights), sum(c for _, c in nights)
+    if len(nights) < 2 or not counted or not predicted:
+        return Tally(predicted, counted, 1.0)
+    rate = counted / predicted
+    due = [(rate * p, c) for p, c in nights if p]
+    spread = sum((c - e) ** 2 / e for e, c in due) / (len(nights) - 1)
+    return Tally(predicted, counted, max(spread, 1.0))
+
+
+def poisson_interval(count: float) -> tuple[float, float]:
+    """The expectations under which so few, or so many, events are not less probable than 2.5%."""
+    tail = (1 - CONFIDENCE) / 2
+    low = float(gammaincinv(count, tail)) if count else 0.0
+    return low, float(gammaincinv(count + 1, 1 - tail))
+
+
+def often_cleared(nights: Iterable[Night]) -> list[tuple[str, int]]:
+    """Cases that looked slow on several nights and were not: their references may be of another time."""
+    counts = Counter(key for night in nights for key in night.cleared)
+    often = [(key, number) for key, number in counts.items() if number >= OFTEN]
+    return sorted(often, key=lambda each: (-each[1], each[0]))[:MOST_CLEARED]
+
+
+def slow_on(nights: Iterable[Night], key: str) -> tuple[str, ...]:
+    """The hosts that are behind a case which is cleared again and again; empty if it is no matter of hosts.
+
+    It was slow on them on several nights, in half of its clearings or more, and fine on others alone. A second
+    look avoids hosts wherever it can: those of one night say nothing.
+    """
+    cleared = [night for night in nights if key in night.cleared]
+    counts = Counter(host for night in cleared for host in night.slow_on.get(key, ()))
+    least = max(OFTEN, len(cleared) / 2)
+    return tuple(sorted(host for host, number in counts.items() if number >= least))

@@ -1,0 +1,1 @@
+"""What became slower over many nights: steps that stay, and slow creep."""

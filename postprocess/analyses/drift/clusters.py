@@ -1,0 +1,154 @@
+"""What many cases did at once is told once: a step of a whole partition has one cause, and not 118."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
+
+from postprocess.analyses.drift.detect import CREEP, Finding, Trend
+from postprocess.model.case import Case
+
+FEWEST = 5  #: cases, before one cause is spoken of
+SHARE = 0.5  #: of the cases of a place
+NEAR = 2  #: nights by which the fit may place one step differently in two noisy series
+#: What one cause can strike, the widest first.
+PLACES: tuple[tuple[str, ...], ...] = (
+    ("system", "partition"),
+    ("system", "partition", "environment"),
+    ("system", "partition", "program"),
+    ("system", "partition", "environment", "program"),
+)
+Kind = tuple[tuple[str, ...], str, bool, bool]
+
+
+class Shared(NamedTuple):
+    """What cases have in common that one cause can strike: parts of a case, and their values."""
+
+    parts: tuple[str, ...]
+    values: tuple[str, ...]
+
+    @classmethod
+    def of(cls, case: Case, parts: tuple[str, ...]) -> Shared:
+        """These parts of a case."""
+        return cls(parts, tuple(str(getattr(case, part)) for part in parts))
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """A finding with the case that it is of."""
+
+    trend: Trend
+    finding: Finding
+
+    @property
+    def began(self) -> str:
+        """Time of the first night of it, UTC."""
+        return self.trend.nights.started[self.finding.begin]
+
+    @property
+    def ended(self) -> str:
+        """Time of the first night on which it was over; empty if it lasts."""
+        end = self.finding.end
+        return "" if end is None else self.trend.nights.started[end]
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """Changes that belong together, the worst first: of many cases of one place, or of one case."""
+
+    changes: Sequence[Change]
+    place: tuple[str, ...]  #: of many cases what they have in common, else empty
+    cases: int  #: of that place that were looked at
+
+    @property
+    def worst(self) -> Change:
+        """The largest of them."""
+        return self.changes[0]
+
+    @property
+    def slow(self) -> bool:
+        """Whether it is a slowdown that lasts: what exit status 1 stands for."""
+        return self.worst.finding.slow and self.worst.finding.lasts
+
+    @property
+    def began(self) -> str:
+        """When most of them began: of the middle one."""
+        return sorted(change.began for change in self.changes)[len(self.changes) // 2]
+
+
+def clusters(trends: Sequence[Trend]) -> list[Cluster]:
+    """All findings: first what is slow and lasts, then what is fast and lasts, then what is over."""
+    left = [Change(trend, finding) for trend in trends for finding in trend.findings]
+    cases = [trend.nights.case for trend in trends]
+    nights = {start: place for place, start in enumerate(sorted(_starts(trends)))}
+    sizes = Counter(Shared.of(case, parts) for parts in PLACES for case in cases)
+    found: list[Cluster] = []
+    for parts in PLACES:
+        for (values, *_), some in _groups(left, lambda change, parts=parts: _alike(change, parts)):
+            for together in _together(some, nights):
+                if len(together) >= max(FEWEST, SHARE * sizes[Shared(parts, values)]):
+                    shared = _narrowest(together)
+                    found.append(Cluster(_worst_first(together), shared.values, sizes[shared]))
+        told = {id(change) for cluster in found for change in cluster.changes}
+        left = [change for change in left if id(change) not in told]
+    found += [Cluster([change], (), 1) for change in left]
+    return sorted(found, key=_rank)
+
+
+def _narrowest(changes: Sequence[Change]) -> Shared:
+    """The narrowest place that holds all of them."""
+    for parts in reversed(PLACES):
+        places = {Shared.of(change.trend.nights.case, parts) for change in changes}
+        if len(places) == 1:
+            break
+    return places.pop()
+
+
+def _alike(change: Change, parts: tuple[str, ...]) -> Kind:
+    finding = change.finding
+    shared = Shared.of(change.trend.nights.case, parts)
+    return shared.values, finding.kind, finding.slow, finding.lasts
+
+
+def _groups(
+    changes: Iterable[Change], key: Callable[[Change], Kind]
+) -> Iterable[tuple[Kind, list[Change]]]:
+    return [(found, list(some)) for found, some in groupby(sorted(changes, key=key), key=key)]
+
+
+def _together(changes: Sequence[Change], nights: dict[str, int]) -> Iterable[list[Change]]:
+    """Those that began within ``NEAR`` nights of the night on which most did; then of the rest, and so on.
+
+    When a creep began is hardly known: all creeps of a place are one.
+    """
+    if changes[0].finding.kind == CREEP:
+        yield list(changes)
+        return
+    left = list(changes)
+    while left:
+        commonest, _ = Counter(nights[change.began] for change in left).most_common(1)[0]
+        near = [abs(nights[change.began] - commonest) <= NEAR for change in left]
+        yield [change for change, is_near in zip(left, near, strict=True) if is_near]
+        left = [change for change, is_near in zip(left, near, strict=True) if not is_near]
+
+
+def _starts(trends: Sequence[Trend]) -> set[str]:
+    return {start for trend in trends if trend.findings for start in trend.nights.started}
+
+
+def _worst_first(changes: Iterable[Change]) -> list[Change]:
+    return sorted(changes, key=lambda change: -abs(change.finding.size))
+
+
+def _rank(cluster: Cluster) -> tuple[bool, bool, bool, int, float]:
+    worst = cluster.worst.finding
+    return (
+        not cluster.slow,
+        not worst.lasts,
+        not worst.slow,
+        -bool(cluster.place),
+        -abs(worst.size),
+    )

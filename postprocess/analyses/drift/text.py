@@ -1,0 +1,220 @@
+"""What is said of drift: a table for the terminal, captions of pictures, the last line, and JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from postprocess.analyses.drift.clusters import Change, Cluster, clusters
+from postprocess.analyses.drift.data import day_before, read_nights
+from postprocess.analyses.drift.detect import ENOUGH_NIGHTS, Finding, Trend, examine
+from postprocess.base.errors import UsageError
+from postprocess.base.formats import plural, signed, size
+from postprocess.base.sanitize import one_line
+from postprocess.base.text_table import Sheet
+from postprocess.results.store import stored
+
+MOST_ROWS = 200  #: of the table in a terminal
+COLUMNS = ("change", "+-", "now", "p")
+SURE = 1e-6  #: no smaller p is told: noise is not that normal
+
+
+def sheet(found: Sequence[Cluster]) -> Sheet:
+    """A row for each change, of many cases or of one, in the order given."""
+    rows = tuple(row(each) for each in found[:MOST_ROWS])
+    left = len(found) - len(rows)
+    notes = (f"{plural(left, 'further row')}: --json FILE has all",) if left else ()
+    return Sheet("", ("what", "how", "since", "case"), COLUMNS, rows, notes)
+
+
+def row(cluster: Cluster) -> tuple[str, ...]:
+    """The cells of a row. Of many cases sizes and levels are told from the least to the largest."""
+    findings = [each.finding for each in cluster.changes]
+    return (
+        becoming(cluster.worst.finding),
+        cluster.worst.finding.kind,
+        since(cluster),
+        who(cluster),
+        span(each.size for each in findings),
+        f"{100 * max(each.margin for each in findings):.1f}%",
+        span(each.trend.now for each in cluster.changes),
+        chance(max(each.p for each in findings)),
+    )
+
+
+def becoming(finding: Finding) -> str:
+    """The way that a case went, and whether it came back."""
+    way = "slower" if finding.slow else "faster"
+    return way if finding.lasts else f"was {way}"
+
+
+def since(cluster: Cluster) -> str:
+    """The day of its first night, and of the first one after it if it is over."""
+    ended = sorted(each.ended for each in cluster.changes)[len(cluster.changes) // 2]
+    return day(cluster.began) + (f" to {day(ended)}" if ended else "")
+
+
+def day(started: str) -> str:
+    """The date of a time such as ``2026-11-03T01:30:00Z``."""
+    return started[:10]
+
+
+def who(cluster: Cluster) -> str:
+    """The case by its key; of many, what they have in common."""
+    worst = cluster.worst.trend.nights.case.key
+    if not cluster.place:
+        return worst
+    return f"{share(cluster)}, such as {worst}"
+
+
+def share(cluster: Cluster) -> str:
+    """How many cases of which place."""
+    system, partition, *more = cluster.place
+    place = " ".join([f"{system}:{partition}", *more])
+    return f"{len(cluster.changes)} of {plural(cluster.cases, 'case')} of {place}"
+
+
+def percent(log: float) -> str:
+    """A change of the logarithm as people read it: ``+9.8%`` is slower, ``-4.0%`` faster."""
+    return signed(math.expm1(log))
+
+
+def span(logs: Iterable[float]) -> str:
+    """The least and the largest change, or the only one."""
+    words = [percent(log) for log in sorted(logs)]
+    return words[0] if words[0] == words[-1] else f"{words[0]} to {words[-1]}"
+
+
+def chance(p: float) -> str:
+    """The bound on the probability that noise alone did it."""
+    return f"{p:.1g}" if p > SURE else f"<{SURE:.0e}"
+
+
+def caption(change: Change) -> str:
+    """One change of one case in a sentence."""
+    finding, nights = change.finding, change.trend.nights
+    began = nights.started[finding.begin]
+    said = f"{percent(finding.size)} (±{100 * finding.margin:.1f}%)"
+    if finding.kind == "creep":
+        said = f"{said} against its reference, since about {day(began)}"
+    elif finding.lasts:
+        before = nights.started[finding.begin - 1]
+        said = f"{said} since {day(began)}; the last night before it was {day(before)}"
+    else:
+        said = f"{said} from {day(began)} until {day(change.ended)}"
+    return f"{becoming(finding)}, {finding.kind}: {said}"
+
+
+def name(trend: Trend) -> str:
+    """The case as a picture's title has it."""
+    case = trend.nights.case
+    payload = f" {size(case.bytes)}" if case.bytes else ""
+    return f"{case.label}{payload}, {case.layout}"
+
+
+def headline(found: Sequence[Cluster]) -> str:
+    """All in a few words."""
+    slow = cases_of(found, slow=True)
+    if not slow:
+        return "No case became slower over the nights"
+    return f"{plural(slow, 'case')} became slower over the nights"
+
+
+def summary(trends: Sequence[Trend], found: Sequence[Cluster]) -> str:
+    """The last line: what was looked at, and what was found."""
+    known = [each for each in trends if each.known]
+    nights = {start for each in known for start in each.nights.started}
+    words = [f"{cases_of(found, slow=True)} slower"]
+    if faster := cases_of(found, slow=False):
+        words.append(f"{faster} faster (their references may be stale)")
+    if over := {key for each in found for key in keys(each) if not each.worst.finding.lasts}:
+        words.append(f"{len(over)} for a while only")
+    said = f"drift: of {plural(len(known), 'case')} in {plural(len(nights), 'night')} {', '.join(words)}"
+    if unknown := len(trends) - len(known):
+        said += f"; {plural(unknown, 'case')} not looked at: {too_few()}"
+    return said
+
+
+def too_few() -> str:
+    """Why a case is not looked at."""
+    return f"fewer than {ENOUGH_NIGHTS} nights since the reference or the MPI library changed"
+
+
+def cases_of(found: Sequence[Cluster], slow: bool) -> int:
+    """Cases with a change that lasts, to the slow or to the fast side."""
+    lasting = [each for each in found if each.worst.finding.lasts]
+    return len({key for each in lasting if each.worst.finding.slow == slow for key in keys(each)})
+
+
+def keys(cluster: Cluster) -> list[str]:
+    """Of its cases."""
+    return [each.trend.nights.case.key for each in cluster.changes]
+
+
+def as_data(trends: Sequence[Trend], found: Sequence[Cluster], since: str) -> dict[str, Any]:
+    """All that was found, for programs. Changes are fractions: 0.1 is a tenth slower."""
+    return {
+        "since": since,
+        "cases": len(trends),
+        "looked_at": sum(each.known for each in trends),
+        "slower": cases_of(found, slow=True),
+        "faster": cases_of(found, slow=False),
+        "changes": [
+            {
+                "slow": each.worst.finding.slow,
+                "lasts": each.worst.finding.lasts,
+                "kind": each.worst.finding.kind,
+                "place": list(each.place),
+                "cases_of_place": each.cases,
+                "cases": [change_data(change) for change in each.changes],
+            }
+            for each in found
+        ],
+    }
+
+
+def change_data(change: Change) -> dict[str, Any]:
+    """One case of a change."""
+    finding, nights = change.finding, change.trend.nights
+    return {
+        "key": nights.case.key,
+        "began": change.began,
+        "session": nights.sessions[finding.begin],
+        "ended": change.ended or None,
+        "change": math.expm1(finding.size),
+        "margin": finding.margin,
+        "now": math.expm1(change.trend.now),
+        "p": finding.p,
+    }
+
+
+DAYS = 60  #: that are looked at: a night can spare a second or two
+
+
+def drift_note(store: Path) -> str:
+    """What the last lines of a night say of drift: one line, empty if there is nothing to say.
+
+    Looks at ``DAYS`` days, once there are nights enough. A store that cannot be read is told, and
+    does not end the night.
+    """
+    try:
+        if len(stored(store)) < ENOUGH_NIGHTS:
+            return ""
+        trends = examine(read_nights(store, day_before(DAYS)))
+    except UsageError as error:
+        return one_line(f"drift: not looked for: {error}")
+    return noted(trends)
+
+
+def noted(trends: Sequence[Trend]) -> str:
+    """The line, of what became slower only."""
+    found = [each for each in clusters(trends) if each.slow]
+    if not found:
+        return ""
+    worst = max(found, key=lambda each: each.worst.finding.size).worst
+    return (
+        f"drift: {headline(found)}, by {percent(worst.finding.size)} at worst "
+        f"({worst.trend.nights.case.key}): ./plumbline drift"
+    )

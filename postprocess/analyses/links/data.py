@@ -1,0 +1,209 @@
+"""From what the launches of a sweep wrote to one time per pair of nodes, launch and way of measuring.
+
+Every trial of every pair is kept beside the results store: ``<store>/pairs/<session>.parquet``.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from postprocess.analyses.links.detect import Measure
+from postprocess.analyses.links.levels import Matrix
+from postprocess.base import files
+from postprocess.base.errors import UsageError
+from postprocess.model.launch import Finished
+from postprocess.model.measurement import CaseRecord
+from postprocess.model.mpicost import TOURNAMENT
+from postprocess.results import store
+
+PINGPONG = "pingpong"
+STATISTICS = {"median": np.median, "mean": np.mean}
+SCHEMA = pl.Schema(
+    {
+        "session": pl.String,
+        "partition": pl.String,
+        "environment": pl.String,
+        "launch": pl.Int64,
+        "routine": pl.String,
+        "bytes": pl.Int64,
+        "peer": pl.Int64,
+        "node_a": pl.String,
+        "node_b": pl.String,
+        "t": pl.List(pl.Float64),
+        "counts": pl.List(pl.Boolean),
+    }
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """All launches of one environment on one partition. Matrices: (launches, nodes, nodes), seconds."""
+
+    partition: str
+    environment: str
+    nodes: tuple[str, ...]
+    measures: tuple[Measure, ...]  #: all nodes busy
+    #: By bytes: the pairs of the first rank while all others are quiet, median of the trials.
+    quiet: dict[int, Matrix]
+    exact: bool
+
+    @property
+    def launches(self) -> int:
+        """Launches of the sweep."""
+        return self.measures[0].times.shape[0]
+
+    @property
+    def pairs(self) -> int:
+        """Pairs of nodes that were measured."""
+        measured = np.isfinite(self.measures[0].times).any(axis=0)
+        return int(np.triu(measured, 1).sum())
+
+    @property
+    def missing(self) -> list[tuple[str, str]]:
+        """Pairs of nodes that some launch lacks in some measure: it ran on other nodes."""
+        whole = np.all([np.isfinite(each.times).all(axis=0) for each in self.measures], axis=0)
+        pairs = combinations(range(len(self.nodes)), 2)
+        return [(self.nodes[a], self.nodes[b]) for a, b in pairs if not whole[a, b]]
+
+
+@dataclass(frozen=True)
+class PairTrials:
+    """All trials of a pair in one case of one launch, in seconds."""
+
+    launch: int
+    routine: str
+    bytes: int
+    peer: int  #: round of the tournament, or partner of the first rank
+    node_a: str
+    node_b: str
+    t: NDArray[np.float64]
+    counts: NDArray[np.bool_]  #: trials that are neither dropped nor late
+
+
+def sweeps(finished: Sequence[Finished], per_switch: int = 0) -> list[Sweep]:
+    """One sweep for each partition and environment all of whose launches ended well.
+
+    :param per_switch: nodes of a switch, in the order of their names; 0 where that is not known.
+    """
+    places: dict[tuple[str, str], list[Finished]] = {}
+    for each in finished:
+        places.setdefault((each.launch.partition, each.launch.environment), []).append(each)
+    return [
+        sweep(launches, per_switch)
+        for launches in places.values()
+        if all(each.outcome.records for each in launches)
+    ]
+
+
+def sweep(launches: Sequence[Finished], per_switch: int = 0) -> Sweep:
+    """The matrices of one environment on one partition."""
+    nodes = tuple(sorted({name for each in launches for name in hosts(each.run)}, key=natural))
+    exact = all(each.launch.exact for each in launches)
+    statistics = ["median"] if exact else list(STATISTICS)
+    matrices: dict[tuple[str, int, str], Matrix] = {}
+    shape = (len(launches), len(nodes), len(nodes))
+    number = {name: place for place, name in enumerate(nodes)}
+    for place, launch in enumerate(launches):
+        for pair in trials(launch):
+            a, b = number[pair.node_a], number[pair.node_b]
+            for statistic in statistics:
+                key = (pair.routine, pair.bytes, statistic)
+                matrix = matrices.setdefault(key, np.full(shape, np.nan))
+                matrix[place, a, b] = STATISTICS[statistic](pair.t[pair.counts])
+                matrix[place, b, a] = matrix[place, a, b]
+    switch = tuple(place // per_switch for place in range(len(nodes))) if per_switch else ()
+    first = launches[0].launch
+    return Sweep(
+        partition=first.partition,
+        environment=first.environment,
+        nodes=nodes,
+        measures=tuple(
+            Measure(size, statistic, matrix, switch)
+            for (routine, size, statistic), matrix in sorted(matrices.items())
+            if routine == TOURNAMENT
+        ),
+        quiet={
+            size: matrix
+            for (routine, size, statistic), matrix in sorted(matrices.items())
+            if routine == PINGPONG and statistic == "median"
+        },
+        exact=exact,
+    )
+
+
+def trials(finished: Finished) -> Iterator[PairTrials]:
+    """Every pair of a launch with its trials."""
+    names = hosts(finished.run)
+    dropped = finished.run.get("dropped", 1)
+    for case in finished.records.values():
+        counts = ~case.late
+        counts[:dropped] = False
+        for a, b, times in played(case):
+            where = (finished.launch.number, case.routine, case.bytes, case.peer)
+            yield PairTrials(*where, names[a], names[b], times, counts)
+
+
+def played(case: CaseRecord) -> Iterator[tuple[int, int, NDArray[np.float64]]]:
+    """The two ranks of each pair of a case, and their times."""
+    if case.routine == PINGPONG:
+        yield 0, case.peer, case.t_max
+    for pair in case.pairs:
+        yield pair.a, pair.b, pair.t
+
+
+def unplayed(finished: Finished) -> list[tuple[str, str]]:
+    """Pairs of nodes that a launch should have measured, all nodes busy, and did not at some size."""
+    names = hosts(finished.run)
+    games: dict[int, set[tuple[int, int]]] = {}
+    for case in finished.records.values():
+        if case.routine == TOURNAMENT:
+            games.setdefault(case.bytes, set()).update((pair.a, pair.b) for pair in case.pairs)
+    played_at_all_sizes = set.intersection(*games.values()) if games else set()
+    pairs = combinations(range(len(names)), 2)
+    return [(names[a], names[b]) for a, b in pairs if (a, b) not in played_at_all_sizes]
+
+
+def hosts(run: dict[str, Any]) -> list[str]:
+    """The host of each rank."""
+    return [entry["host"] for entry in sorted(run["ranks"], key=lambda entry: entry["rank"])]
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """For sorting: n2 before n10."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
+def write_pairs(directory: Path, session: str, finished: Sequence[Finished]) -> Path:
+    """Write every trial of every pair, whole or not at all. Times in seconds.
+
+    :raises UsageError: if the file is there or cannot be written.
+    """
+    path = directory / "pairs" / f"{session}{store.SUFFIX}"
+    rows = [
+        {
+            "session": session,
+            "partition": each.launch.partition,
+            "environment": each.launch.environment,
+            **vars(pair),
+        }
+        for each in finished
+        if each.outcome.records
+        for pair in trials(each)
+    ]
+    buffer = io.BytesIO()
+    pl.DataFrame(rows, schema=SCHEMA).write_parquet(buffer)
+    try:
+        files.create(path, buffer.getvalue())
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}; make room") from None
+    return path

@@ -1,0 +1,222 @@
+"""Sick nodes and bad links, found by comparing the pairs of nodes of one machine with each other.
+
+Nothing is known of the network, so every comparison is with peers, on the logarithm of the time. A *node*
+is held against the ordinary partners of each of its partners; it is named if it is slow with nearly all of
+them. A *pair* is held against what both of its nodes need with their other partners; it is named if it is
+slower than the worst pair that an ordinary node has anyway (a partner far away, a crowded switch). Both must be
+so in every launch: a passing disturbance is not.
+
+What is named is slower by a least share, raised where the machine's own nodes or pairs differ by more, and
+its p-value is multiplied by all that was looked at (Bonferroni): a sweep of a healthy machine names anything at
+all with a probability of at most ``ALPHA`` (in simulations; with up to 2% where few healthy nodes differ for
+good by a standard deviation of 5%).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from postprocess.analyses.links import levels
+from postprocess.analyses.links.levels import Matrix
+
+ALPHA = 0.01  #: probability that a sweep of a healthy machine names anything at all
+LEAST = 0.10  #: a node or a link that is slower by a smaller share is not named
+NEARLY_ALL = 0.75  #: of its partners: a node that is slow with fewer has bad links
+FEWEST_NODES = 4  #: with three, a sick node and a bad link look alike
+CONFIDENCE = 0.95
+#: Share of the pairs that something else slows down in a launch, to be reckoned with.
+DISTURBED = 0.01
+SEEN = 0.9  #: with this probability a fault as large as the detectable one is named
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """One time of every pair in every launch, in one way of measuring.
+
+    ``times``: seconds, shape (launches, nodes, nodes), symmetric, nan where there is none.
+    """
+
+    bytes: int
+    statistic: str  #: of a launch's trials: ``median`` or ``mean``
+    times: Matrix
+    switch: tuple[int, ...] = ()  #: of each node, by number, where that is known
+
+    @property
+    def log(self) -> Matrix:
+        """Natural logarithm of the times; where switches are known, over the median of their kind."""
+        log = np.log(self.times)
+        return levels.beside_their_kind(log, self.switch) if self.switch else log
+
+    def without(self, nodes: Sequence[int]) -> Measure:
+        """The measure without any pair of these nodes."""
+        times = self.times.copy()
+        times[:, nodes, :] = np.nan
+        times[:, :, nodes] = np.nan
+        return replace(self, times=times)
+
+
+@dataclass(frozen=True)
+class Slow:
+    """A node or a pair that stands out in one measure. Factors: times as slow as its peers."""
+
+    who: tuple[int, ...]  #: one node, or the two of a pair
+    measure: Measure
+    factor: float
+    low: float  #: of a node the 95% interval, of a pair the least and most over the launches
+    high: float
+    slow: int  #: partners with which a node is slow; launches in which a pair is
+    of: int
+    chance: float  #: of so much under health, before it is multiplied by all that was looked at
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The least share by which a node and a pair must be slower in one measure to be seen; else inf."""
+
+    measure: Measure
+    node: float
+    pair: float
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What a sweep says."""
+
+    nodes: tuple[Slow, ...]
+    pairs: tuple[Slow, ...]
+    suspects: tuple[Slow, ...]  #: slow enough, but not surely
+    limits: tuple[Limits, ...]
+    looked_at: int  #: nodes and pairs, in all measures together
+    exact: bool  #: whether time is simulated and without noise; nothing is left to chance then
+
+    def p(self, slow: Slow) -> float:
+        """The corrected p-value."""
+        return min(1.0, slow.chance * self.looked_at)
+
+
+def analyse(measures: Sequence[Measure], least: float = LEAST, exact: bool = False) -> Analysis:
+    """Name what is slow. ``least``: nothing that is slower by a smaller share is named."""
+    found = Analysis((), (), (), (), sum(map(judged, measures)), exact)
+    floor = math.log1p(least)
+    for measure in measures:
+        nodes, doubtful = split(found, slow_nodes(measure, floor))
+        rest = measure.without([each.who[0] for each in nodes])
+        pairs, doubtful_pairs = split(found, slow_pairs(rest, floor))
+        found = replace(
+            found,
+            nodes=found.nodes + nodes,
+            pairs=found.pairs + pairs,
+            suspects=found.suspects + doubtful + doubtful_pairs,
+            limits=(*found.limits, limits(rest, floor, found)),
+        )
+    return found
+
+
+def enough_launches(nodes: int, measures: int) -> int:
+    """Launches after which a node or a link can be named, although some pairs are disturbed in each."""
+    pairs = math.comb(nodes, 2)
+    most = ALPHA / (measures * (nodes + pairs))
+    disturbed = max(1 / nodes, 2 / (1 + pairs), DISTURBED)
+    return max(3, math.ceil(math.log(most) / math.log(disturbed)))
+
+
+def judged(measure: Measure) -> int:
+    """Nodes and pairs that can be slow in a measure."""
+    measured = np.isfinite(measure.times).any(axis=0)
+    return int(measured.any(axis=1).sum()) + int(np.triu(measured, 1).sum())
+
+
+def split(found: Analysis, slow: Sequence[Slow]) -> tuple[tuple[Slow, ...], tuple[Slow, ...]]:
+    """What is sure, and what is not."""
+    sure = tuple(each for each in slow if found.exact or found.p(each) <= ALPHA)
+    return sure, tuple(each for each in slow if each not in sure)
+
+
+def slow_nodes(measure: Measure, least: float) -> list[Slow]:
+    """Every node that is slow in every launch, with nearly all of its partners, sure or not."""
+    excess, beyond = levels.node_excess(measure.log), levels.node_excess_beyond(measure.log)
+    limit = levels.node_limit(excess, least)
+    launches = levels.median(beyond, axis=2)
+    slow = throughout(launches, limit)
+    chances = chance(launches, slow, limit)
+    found = []
+    for node in np.flatnonzero(slow):
+        partners = levels.there(levels.median(beyond)[node])
+        with_slow = int((partners > limit).sum())
+        if with_slow >= NEARLY_ALL * partners.size:
+            values = levels.there(excess[:, node])
+            factors = map(math.exp, (np.median(values), *interval(values)))
+            found.append(
+                Slow((int(node),), measure, *factors, with_slow, partners.size, chances[node])
+            )
+    return found
+
+
+def interval(values: Matrix) -> tuple[float, float]:
+    """95% interval of the median by the sign test; of fewer than six values, from least to largest."""
+    ordered = np.sort(values)
+    skipped = max(int(binom.ppf((1 - CONFIDENCE) / 2, ordered.size, 0.5)) - 1, 0)
+    return float(ordered[skipped]), float(ordered[-1 - skipped])
+
+
+def slow_pairs(measure: Measure, least: float) -> list[Slow]:
+    """Every pair that is slow in every launch, sure or not."""
+    excess = levels.pair_excess(measure.log)
+    limit = levels.pair_limit(excess, least)
+    first, second = np.triu_indices(excess.shape[1], 1)
+    launches = excess[:, first, second]
+    slow = throughout(launches, limit)
+    chances = chance(launches, slow, limit)
+    found = []
+    for pair in np.flatnonzero(slow):
+        values = levels.there(launches[:, pair])
+        who = (int(first[pair]), int(second[pair]))
+        factors = map(math.exp, (np.median(values), values.min(), values.max()))
+        found.append(Slow(who, measure, *factors, values.size, values.size, chances[pair]))
+    return found
+
+
+def throughout(excess: Matrix, limit: float) -> NDArray[np.bool_]:
+    """What is above the limit in every launch that has it. ``excess``: (launches, nodes or pairs)."""
+    missing = np.isnan(excess)
+    return ((excess > limit) | missing).all(axis=0) & ~missing.all(axis=0)
+
+
+def chance(excess: Matrix, slow: NDArray[np.bool_], limit: float) -> list[float]:
+    """Of each node or pair, the chance that one like the others is above the limit in each launch.
+
+    Of the others a passing disturbance lifts some: so many in each launch, and one for the one that is
+    looked at. It needs launches to be independent, and no more.
+    """
+    others = excess[:, ~slow]
+    count = np.isfinite(others).sum(axis=1)
+    disturbed = (1 + (others > limit).sum(axis=1)) / (1 + count)
+    return np.where(np.isnan(excess), 1.0, disturbed[:, None]).prod(axis=0).tolist()
+
+
+def limits(rest: Measure, least: float, found: Analysis) -> Limits:
+    """What would have been seen. ``rest`` has no named node in it, as a healthy machine has none."""
+    nodes, beyond = levels.node_excess(rest.log), levels.node_excess_beyond(rest.log)
+    pairs = levels.pair_excess(rest.log)
+    of_nodes = seen(levels.median(beyond, axis=2), levels.node_limit(nodes, least), found)
+    upper = np.triu(np.ones(pairs.shape[1:], bool), 1)
+    of_pairs = seen(pairs[:, upper], levels.pair_limit(pairs, least), found)
+    return Limits(rest, of_nodes, of_pairs)
+
+
+def seen(excess: Matrix, limit: float, found: Analysis) -> float:
+    """The least share by which a node or a pair must be slower to be named with probability ``SEEN``."""
+    measured = excess[:, np.isfinite(excess).any(axis=0)]
+    if not measured.size:
+        return math.inf
+    one = np.arange(measured.shape[1]) == 0  # whichever is slow is none of the others
+    if not found.exact and max(chance(measured, one, limit)) * found.looked_at > ALPHA:
+        return math.inf
+    in_each = SEEN ** (1 / measured.shape[0])
+    return math.expm1(limit - float(levels.quantile(levels.there(measured), 1 - in_each)))

@@ -1,0 +1,112 @@
+"""The page of a sweep: what was found, and heat maps of all pairs; the same as JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from postprocess.analyses.links import levels
+from postprocess.analyses.links.data import Sweep
+from postprocess.analyses.links.detect import Analysis
+from postprocess.analyses.links.plot import STEPS, HeatMap, draw
+from postprocess.analyses.links.text import Finding
+from postprocess.base.formats import size
+from postprocess.model.session import Session
+from postprocess.report import templating
+
+PAGE = "links.html"
+
+
+@dataclass(frozen=True)
+class Told:
+    """A sweep with everything that is said of it."""
+
+    sweep: Sweep
+    analysis: Analysis
+    findings: Sequence[Finding]
+    remarks: Sequence[str]
+
+    @property
+    def title(self) -> str:
+        """Where it ran."""
+        return f"{self.sweep.partition}, {self.sweep.environment}"
+
+
+def write_page(
+    session: Session, told: Sequence[Told], failures: Sequence[str], headline: str
+) -> Path:
+    """Write ``links.html`` and ``links.json`` beside the session's report; the path of the page.
+
+    :raises UsageError: if they cannot be written.
+    """
+    page = session.directory / PAGE
+    html = render(told, failures, headline, session.name, session.site)
+    data = json.dumps(as_data(told, failures, session.name), indent=1) + "\n"
+    templating.write({page: html, page.with_suffix(".json"): data})
+    return page
+
+
+def as_data(told: Sequence[Told], failures: Sequence[str], session: str) -> dict[str, Any]:
+    """What was found, for programs."""
+    sweeps = [
+        {
+            "partition": each.sweep.partition,
+            "environment": each.sweep.environment,
+            "nodes": list(each.sweep.nodes),
+            "findings": [
+                {
+                    "kind": found.kind,
+                    "who": [[each.sweep.nodes[node] for node in who] for who in found.who],
+                    "text": found.text,
+                }
+                for found in each.findings
+            ],
+            "remarks": list(each.remarks),
+        }
+        for each in told
+    ]
+    return {"session": session, "failures": list(failures), "sweeps": sweeps}
+
+
+def render(
+    told: Sequence[Told], failures: Sequence[str], headline: str, session: str, site: str
+) -> str:
+    """The page as one HTML file that needs nothing but itself."""
+    context = {
+        "good": not failures and not any(each.findings for each in told),
+        "headline": headline,
+        "session": session,
+        "site": site,
+        "failures": failures,
+        "steps": STEPS,
+        "sweeps": [
+            {
+                "title": each.title,
+                "findings": [found.text for found in each.findings],
+                "remarks": each.remarks,
+                "maps": maps(each.sweep, each.analysis),
+            }
+            for each in told
+        ],
+    }
+    return templating.html("links.html.j2", context, drawn=draw)
+
+
+def maps(sweep: Sweep, analysis: Analysis) -> list[HeatMap]:
+    """All pairs with all nodes busy, by size and statistic."""
+    shown = []
+    for measure in sweep.measures:
+        nodes = [each.who[0] for each in analysis.nodes if each.measure is measure]
+        same = (measure.bytes, measure.statistic)  # the pairs' measure may lack the slow nodes
+        pairs = [
+            each.who
+            for each in analysis.pairs
+            if (each.measure.bytes, each.measure.statistic) == same
+        ]
+        title = f"{size(measure.bytes)}, all nodes busy, {measure.statistic} of the trials"
+        ratios = levels.ratios(measure.log)
+        shown.append(HeatMap(title, sweep.nodes, ratios, nodes, pairs))
+    return shown

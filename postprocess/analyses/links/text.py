@@ -1,0 +1,202 @@
+"""What a sweep found, in words: one line for each node, link or path, and what would have been seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from postprocess.analyses.links.data import Sweep
+from postprocess.analyses.links.detect import CONFIDENCE, SEEN, Analysis, Limits, Slow
+from postprocess.analyses.links.levels import there, without_peers
+from postprocess.base.formats import first_of, plural, size
+
+SHOWN = 5  #: nodes, partners or suspects that a line names before it only counts them
+LEAST_P = 1e-9  #: that is told
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is named: a ``node``, a ``link``, or a ``path`` that several slow pairs share."""
+
+    kind: str
+    who: tuple[tuple[int, ...], ...]  #: the node, or every slow pair
+    text: str
+
+
+def findings(sweep: Sweep, analysis: Analysis) -> list[Finding]:
+    """Everything that is named, nodes first."""
+    found = [
+        Finding("node", (who,), node_text(sweep, analysis, same))
+        for who, same in by_subject(analysis.nodes).items()
+    ]
+    pairs = by_subject(analysis.pairs)
+    for group in connected(list(pairs)):
+        if len(group) == 1:
+            text = link_text(sweep, analysis, pairs[group[0]])
+            found.append(Finding("link", tuple(group), text))
+        else:
+            text = path_text(sweep, analysis, [pairs[pair] for pair in group])
+            found.append(Finding("path", tuple(group), text))
+    return found
+
+
+def by_subject(slow: Sequence[Slow]) -> dict[tuple[int, ...], list[Slow]]:
+    """What was found of each node or pair, the slowest measure first; the slowest subject first."""
+    found: dict[tuple[int, ...], list[Slow]] = {}
+    for each in sorted(slow, key=lambda each: -each.factor):
+        found.setdefault(each.who, []).append(each)
+    return found
+
+
+def connected(pairs: Sequence[tuple[int, ...]]) -> list[list[tuple[int, ...]]]:
+    """Pairs that hang together by their nodes, in groups."""
+    groups: list[list[tuple[int, ...]]] = []
+    for pair in pairs:
+        touched = [group for group in groups if any(set(pair) & set(each) for each in group)]
+        groups = [group for group in groups if group not in touched]
+        groups.append([pair] + [each for group in touched for each in group])
+    return groups
+
+
+def node_text(sweep: Sweep, analysis: Analysis, same: Sequence[Slow]) -> str:
+    """Of a node: how slow, with how many partners, and how sure that is."""
+    worst = same[0]
+    text = f"node {sweep.nodes[worst.who[0]]}: {times(worst.factor)} as slow as its peers"
+    text += f" with {worst.slow} of {worst.of} partners at {measured(worst)}"
+    return text + surely(analysis, worst, f"{CONFIDENCE:.0%}: ") + others(same)
+
+
+def link_text(sweep: Sweep, analysis: Analysis, same: Sequence[Slow]) -> str:
+    """Of a pair: how slow, and how sure that is."""
+    worst = same[0]
+    text = f"link {pair_name(sweep, worst.who)}: {times(worst.factor)} as slow as other pairs"
+    text += f" of these nodes at {measured(worst)}"
+    return text + surely(analysis, worst, f"{plural(worst.of, 'launch', 'es')}: ") + others(same)
+
+
+def path_text(sweep: Sweep, analysis: Analysis, pairs: Sequence[Sequence[Slow]]) -> str:
+    """Of slow pairs that hang together: the nodes that have most of them, and how slow they are."""
+    worst = [same[0] for same in pairs]
+    factors = sorted(each.factor for each in worst)
+    counts: dict[int, int] = {}
+    for each in worst:
+        for node in each.who:
+            counts[node] = counts.get(node, 0) + 1
+    most = sorted(counts, key=lambda node: -counts[node])
+    nodes = first_of([f"{sweep.nodes[node]} in {counts[node]}" for node in most], SHOWN)
+    text = f"path: {len(pairs)} pairs are {factors[0]:.2g} to {times(factors[-1])} as slow as other pairs"
+    text += f" of their nodes at {measured(max(worst, key=lambda each: each.factor))}: {nodes}"
+    text += "; look for a cable or a switch that they share"
+    return text + ("" if analysis.exact else f", {chance(max(map(analysis.p, worst)))}")
+
+
+def surely(analysis: Analysis, slow: Slow, what: str) -> str:
+    """The interval and the corrected p-value; simulated time needs neither."""
+    if analysis.exact:
+        return " (exact)"
+    return f" ({what}{slow.low:.3g} to {slow.high:.3g}), {chance(analysis.p(slow))}"
+
+
+def chance(p: float) -> str:
+    """A p-value; below what any model of noise can be trusted for, only that."""
+    return f"p = {p:.1g}" if p >= LEAST_P else f"p < {LEAST_P:.0e}"
+
+
+def others(same: Sequence[Slow]) -> str:
+    """The further measures in which the same is slow."""
+    more = "; ".join(f"{each.factor:.2g} at {measured(each)}" for each in same[1:])
+    return f"; also {more}" if more else ""
+
+
+def times(factor: float) -> str:
+    """A factor in words."""
+    return f"{factor:.3g} times" if factor >= 10 else f"{factor:.2g} times"
+
+
+def measured(slow: Slow | Limits) -> str:
+    """The way of measuring in words."""
+    return f"{size(slow.measure.bytes)}, {slow.measure.statistic} of the trials"
+
+
+def pair_name(sweep: Sweep, who: Sequence[int]) -> str:
+    """A pair by the names of its nodes."""
+    return "-".join(sweep.nodes[node] for node in who)
+
+
+def named_pairs(pairs: Sequence[tuple[str, str]]) -> str:
+    """The first few pairs by the names of their nodes, the rest as a number."""
+    return first_of(["-".join(pair) for pair in pairs], SHOWN)
+
+
+def nothing_else(sweep: Sweep, analysis: Analysis) -> str:
+    """How much was looked at."""
+    what = "nothing else stands out" if analysis.nodes or analysis.pairs else "nothing stands out"
+    launches = plural(sweep.launches, "launch", "es")
+    return f"{what} among {len(sweep.nodes)} nodes, {sweep.pairs} pairs, {launches}"
+
+
+def would_have_been_seen(analysis: Analysis) -> list[str]:
+    """What the sweep could see, by size, with the better statistic for each."""
+    lines = []
+    further = "further " if analysis.nodes or analysis.pairs else ""
+    for count in sorted({each.measure.bytes for each in analysis.limits}):
+        limits = [each for each in analysis.limits if each.measure.bytes == count]
+        node, pair = (min(getattr(each, what) for each in limits) for what in ("node", "pair"))
+        node_text, link_text = slower(f"{further}node", node), slower(f"{further}link", pair)
+        text = f"at {size(count)} {node_text} and {link_text}"
+        lines.append(f"{text} would have been seen ({SEEN:.0%})")
+    return lines
+
+
+def slower(what: str, share: float) -> str:
+    """``a node slower by 12%``."""
+    if math.isinf(share):
+        return f"no {what} however slow"
+    return (
+        f"a {what} slower by {share:.0%}"
+        if share < 1
+        else f"a {what} {1 + share:.2g} times as slow"
+    )
+
+
+def suspicion(sweep: Sweep, analysis: Analysis) -> str:
+    """What is slow and may be so by chance; empty if nothing is."""
+    found = by_subject(analysis.suspects)
+    named = {each.who for each in (*analysis.nodes, *analysis.pairs)}
+    texts = [
+        f"{'node' if len(who) == 1 else 'link'} {pair_name(sweep, who)} ({times(same[0].factor)})"
+        for who, same in found.items()
+        if who not in named
+    ]
+    if not texts:
+        return ""
+    return f"slow, but perhaps by chance: {first_of(texts, SHOWN)}; more --launches would tell"
+
+
+def of_places(sweep: Sweep, analysis: Analysis) -> str:
+    """What a node's place in the network may have to do with the findings; empty if nothing."""
+    switch = sweep.measures[0].switch
+    if switch:
+        nodes = [sweep.nodes[node] for node in without_peers(switch)]
+        alone = "alone on its switch, and no other node's pairs are like its own"
+        return f"nothing is said of node {nodes[0]}: it is {alone}" if nodes else ""
+    if not analysis.nodes and not analysis.pairs:
+        return ""
+    return (
+        "the switches are not known: nodes that differ in their place (alone or few on a switch) look slow "
+        "too; --nodes-per-switch N compares pairs of a switch with such pairs"
+    )
+
+
+def contention(sweep: Sweep) -> str:
+    """What is left of a pair's bandwidth when all nodes are busy (COMMTEST's contention factor)."""
+    count = max(sweep.quiet, default=0)
+    busy = [each for each in sweep.measures if each.bytes == count and each.statistic == "median"]
+    if not busy:
+        return ""
+    shares = there(sweep.quiet[count] / busy[0].times)
+    share = float(np.median(shares))
+    return f"with all nodes busy a pair has {share:.0%} of the bandwidth at {size(count)} that it has alone"

@@ -1,0 +1,1 @@
+"""A session in the tables and figures of the papers."""

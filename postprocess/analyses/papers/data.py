@@ -1,0 +1,170 @@
+"""What a session measured, arranged for comparison: machines, MPIs and process counts side by side.
+
+A machine is a partition, under the system's name too where a session has several systems. Of each
+process count the layout with the most processes per node stands for the machine. Only mpicost's cases
+are looked at, without its controls: its routines are the tests of the papers, and what others call the same
+is timed otherwise.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from postprocess.base.formats import size
+from postprocess.model.case import Case
+from postprocess.model.mpicost import OWN, is_control
+from postprocess.model.verdict import CaseResult, Verdict, varying
+from postprocess.report.panels import most_per_node
+
+TESTS = (  #: of Luecke et al. (2001), in their order; a reduction has the name of its operator behind it
+    "pingpong",
+    "rightshift",
+    "barrier",
+    "bcast",
+    "scatter",
+    "gather",
+    "allgather",
+    "alltoall",
+    "reduce",
+    "allreduce",
+    "scan",
+)
+CONDITIONS = ("cache", "sync")
+#: Verdicts under which a value, if there is one, is no time of the routine.
+UNUSABLE = frozenset({Verdict.INCORRECT, Verdict.INCOMPLETE, Verdict.CRASHED, Verdict.TIMEOUT})
+
+
+@dataclass(frozen=True, order=True)
+class Operation:
+    """What is timed, wherever it is: two times compare only if their operations are equal."""
+
+    routine: str
+    bytes: int
+    cache: str
+    sync: str
+
+    @property
+    def size(self) -> str:
+        """The size as people read it, empty where there is no payload."""
+        return size(self.bytes) if self.bytes else ""
+
+
+def in_order(operation: Operation) -> tuple[int, Operation]:
+    """What operations are sorted by: the order of the papers' tests, then whatever else there is."""
+    test = operation.routine.partition("_")[0]
+    return TESTS.index(test) if test in TESTS else len(TESTS), operation
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """One operation on one machine with one MPI at one process count."""
+
+    machine: str
+    environment: str
+    operation: Operation
+    processes: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The cases behind each cell: one, or for ping-pong one for each partner. Times in seconds."""
+
+    results: Mapping[Cell, tuple[CaseResult, ...]]
+    systems: Mapping[str, tuple[str, str]]  #: of each machine: system and partition
+
+    @cached_property
+    def times(self) -> dict[Cell, float | None]:
+        """The time of each planned cell; None where it has no usable value."""
+        return {cell: _time(results) for cell, results in self.results.items()}
+
+    @cached_property
+    def machines(self) -> list[str]:
+        return sorted(self.systems)
+
+    @cached_property
+    def environments(self) -> list[str]:
+        return sorted({cell.environment for cell in self.results})
+
+    def environments_on(self, machine: str) -> list[str]:
+        """The MPIs that were planned on a machine."""
+        return sorted({cell.environment for cell in self.results if cell.machine == machine})
+
+    @cached_property
+    def operations(self) -> list[Operation]:
+        """In the order of the tests of the papers."""
+        return sorted({cell.operation for cell in self.results}, key=in_order)
+
+    @cached_property
+    def varying(self) -> tuple[str, ...]:
+        """The conditions in which the operations of the session differ: a reader must see them."""
+        names = (n for n in CONDITIONS if len({getattr(o, n) for o in self.operations}) > 1)
+        return tuple(names)
+
+    @cached_property
+    def _counts(self) -> dict[tuple[str, str, Operation], list[int]]:
+        found: dict[tuple[str, str, Operation], list[int]] = {}
+        for cell in sorted(self.results):
+            place = (cell.machine, cell.environment, cell.operation)
+            found.setdefault(place, []).append(cell.processes)
+        return found
+
+    def planned(self, machine: str, environment: str, operation: Operation) -> list[int]:
+        """Process counts at which an MPI was to be measured, sorted."""
+        return self._counts.get((machine, environment, operation), [])
+
+    def known(self, machine: str, operation: Operation) -> list[int]:
+        """Process counts at which some MPI has a time, sorted."""
+        counts = {
+            count
+            for name in self.environments
+            for count in self.planned(machine, name, operation)
+            if self.time(machine, name, operation, count) is not None
+        }
+        return sorted(counts)
+
+    def conditions(self, operation: Operation) -> tuple[str, ...]:
+        """What an operation has of ``varying``."""
+        return tuple(getattr(operation, name) for name in self.varying)
+
+    def time(
+        self, machine: str, environment: str, operation: Operation, processes: int
+    ) -> float | None:
+        """The time, or None where it was not measured or not planned at all."""
+        return self.times.get(Cell(machine, environment, operation, processes))
+
+
+def arrange(results: Sequence[CaseResult]) -> Measured:
+    """Arrange mpicost's cases. What was skipped was not to be measured, so it is not missing."""
+    results = [r for r in results if r.case.program == OWN and r.verdict is not Verdict.SKIPPED]
+    results = [r for r in results if not is_control(r.case)]
+    most = most_per_node(results)
+    several = bool(varying(results, ("system",)))
+    found: dict[Cell, list[CaseResult]] = {}
+    systems: dict[str, tuple[str, str]] = {}
+    for result in results:
+        case = result.case
+        if case.per_node != most[(case.system, case.partition, case.processes)]:
+            continue
+        machine = f"{case.system}:{case.partition}" if several else case.partition
+        systems[machine] = (case.system, case.partition)
+        found.setdefault(_cell(case, machine), []).append(result)
+    return Measured({cell: tuple(group) for cell, group in found.items()}, systems)
+
+
+def _cell(case: Case, machine: str) -> Cell:
+    operation = Operation(case.routine, case.bytes, case.cache, case.sync)
+    return Cell(machine, case.environment, operation, case.processes)
+
+
+def _time(results: Sequence[CaseResult]) -> float | None:
+    """The median over the partners of a ping-pong; None if one is lacking: the rest would be another test."""
+    values = [result.value for result in results if _is_usable(result)]
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if len(known) == len(results) else None
+
+
+def _is_usable(result: CaseResult) -> bool:
+    return result.value is not None and result.value > 0 and result.verdict not in UNUSABLE

@@ -1,0 +1,161 @@
+"""What the papers printed, and which simulated machines stand for theirs. Data, never a reference.
+
+The files and their conventions: ``reference_data/historical/README.md``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from postprocess.base.errors import UsageError
+from postprocess.base.strict_json import shown
+
+DIRECTORY = Path(__file__).resolve().parents[3] / "reference_data" / "historical"
+INTEGER = re.compile(r"0|[1-9][0-9]{0,11}")
+NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?")
+
+_Row = TypeVar("_Row")
+
+
+class HistoricalError(UsageError):
+    """A file of printed figures that cannot be used. The text is one line: file, row, fix."""
+
+
+@dataclass(frozen=True)
+class PrintedRatio:
+    """Time on one machine over time on another, both at ``processes``."""
+
+    routine: str
+    bytes: int
+    processes: int
+    machine: str
+    against: str
+    ratio: float
+    source: str
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """A simulated partition that stands for a machine of the papers, and how it differs from it."""
+
+    system: str
+    partition: str
+    machine: str
+    remark: str
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A printed ratio from which a model was made: that it comes out again is no evidence."""
+
+    system: str
+    partition: str
+    routine: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class History:
+    """All that was printed, in the order of the files."""
+
+    ratios: tuple[PrintedRatio, ...]
+    stand_ins: tuple[StandIn, ...]
+    fits: tuple[Fit, ...]
+
+
+def load(directory: Path = DIRECTORY) -> History:
+    """Read every file of printed figures.
+
+    :raises HistoricalError: for the first file that is missing or not as it should be, with its row.
+    """
+    return History(
+        ratios=_read(directory / "luecke2001_ratios.csv", PrintedRatio),
+        stand_ins=_read(directory / "stand_ins.csv", StandIn),
+        fits=_read(directory / "fits.csv", Fit),
+    )
+
+
+def _read(path: Path, kind: type[_Row]) -> tuple[_Row, ...]:
+    """The rows of one file. Rows are counted as editors do: the header is row 1."""
+    columns = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    rows: list[_Row] = []
+    first: dict[tuple[Any, ...], int] = {}
+    for number, cells in enumerate(_cells(path), 1):
+        if number == 1:
+            if cells != columns:
+                raise HistoricalError(
+                    f"{path}: row 1: is not the header; write {','.join(columns)}"
+                )
+            continue
+        try:
+            row = _row(kind, cells)
+        except ValueError as error:
+            raise HistoricalError(f"{path}: row {number}: {error}") from None
+        same = first.setdefault(_identity(row), number)
+        if same != number:
+            raise HistoricalError(f"{path}: row {number}: is the same as row {same}; remove one")
+        rows.append(row)
+    if not rows:
+        raise HistoricalError(f"{path}: row 2: there is none; restore the file")
+    return tuple(rows)
+
+
+def _cells(path: Path) -> list[list[str]]:
+    """The lines of a file, each split into cells."""
+    try:
+        text = path.read_bytes().decode("utf-8")
+        if not text.endswith("\n"):
+            raise ValueError("is cut off")
+        return list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    except OSError as error:
+        raise HistoricalError(f"{path}: {error.strerror}; restore the file") from None
+    except (ValueError, csv.Error) as error:
+        raise HistoricalError(f"{path}: no CSV in UTF-8 ({error}); restore the file") from None
+
+
+def _row(kind: type[_Row], cells: list[str]) -> _Row:
+    """One row by the types of its class. Raises ValueError, ``column: what is wrong; fix``."""
+    columns = fields(kind)  # type: ignore[arg-type]
+    if len(cells) != len(columns):
+        raise ValueError(f"has {len(cells)} cells; write {len(columns)}, parted by commas")
+    values = {}
+    for field, cell in zip(columns, cells, strict=True):
+        values[field.name] = _PARSERS[str(field.type)](field.name, cell)
+    return kind(**values)
+
+
+def _text(column: str, cell: str) -> str:
+    if not cell or cell != cell.strip() or not cell.isprintable():
+        raise ValueError(f"{column}: {shown(cell)}; write words, without blanks around them")
+    return cell
+
+
+def _integer(column: str, cell: str) -> int:
+    least = 2 if column == "processes" else 0
+    if not INTEGER.fullmatch(cell) or int(cell) < least:
+        raise ValueError(f"{column}: {shown(cell)}; write an integer, {least} or more")
+    return int(cell)
+
+
+def _number(column: str, cell: str) -> float:
+    if not NUMBER.fullmatch(cell) or float(cell) == 0:
+        raise ValueError(f"{column}: {shown(cell)}; write a number above zero, as in 2.5")
+    return float(cell)
+
+
+_PARSERS: dict[str, Callable[[str, str], Any]] = {"str": _text, "int": _integer, "float": _number}
+
+
+def _identity(row: Any) -> tuple[Any, ...]:
+    """What no other row may share: everything but the figures and the words about them."""
+    return tuple(
+        getattr(row, field.name)
+        for field in fields(row)
+        if field.type != "float" and field.name not in ("source", "remark")
+    )

@@ -1,0 +1,192 @@
+"""Machines against one machine at one process count: the ratio tables 1 to 9 of Luecke et al. (2001).
+
+Where simulated machines stand for the paper's, the printed ratio stands beside the simulated one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from postprocess.analyses.papers.data import Measured, Operation, in_order
+from postprocess.analyses.papers.printed import History, PrintedRatio
+from postprocess.base.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What everything is held against: a machine at a process count."""
+
+    machine: str
+    processes: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One operation on one machine: a ratio for each MPI, None where one of the two times is missing."""
+
+    operation: Operation
+    machine: str
+    ratios: Mapping[str, float | None]  #: by environment
+    printed: PrintedRatio | None
+    fitted: bool = False  #: the model was made from the printed ratio
+
+    @property
+    def is_evidence(self) -> bool:
+        """Whether there is a printed ratio that the model does not come from."""
+        return self.printed is not None and not self.fitted
+
+    def over_printed(self, environment: str) -> float | None:
+        """The measured ratio over the printed one, or None where either is missing."""
+        measured = self.ratios[environment]
+        if measured is None or self.printed is None:
+            return None
+        return measured / self.printed.ratio
+
+
+@dataclass(frozen=True)
+class RatioTable:
+    """All sizes of a routine, and all machines but the one they are held against."""
+
+    routine: str
+    basis: Basis
+    environments: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+def stands_for(measured: Measured, history: History) -> dict[str, list[str]]:
+    """The machines of the papers for which each machine of the session stands, if any."""
+    places = {place: machine for machine, place in measured.systems.items()}
+    found: dict[str, list[str]] = {}
+    for each in history.stand_ins:
+        machine = places.get((each.system, each.partition))
+        if machine:
+            found.setdefault(machine, []).append(each.machine)
+    return found
+
+
+def choose(
+    measured: Measured, history: History, machine: str | None, processes: int | None
+) -> Basis | None:
+    """The machine and the count to compare at: as asked for, else those of the papers, else the largest.
+
+    None if the session has nothing to compare and nothing was asked for.
+
+    :raises UsageError: if what was asked for is not in the session.
+    """
+    if machine is not None and machine not in measured.machines:
+        there = ", ".join(measured.machines)
+        raise UsageError(f"--against {machine}: not a partition of the session; it has {there}")
+    if len(measured.machines) < 2:
+        if machine is None and processes is None:
+            return None
+        fix = "choose a session with several (./plumbline run --site simulated)"
+        raise UsageError(f"the session has one partition, {measured.machines[0]}; {fix}")
+    reference = machine or _usual_machine(measured, history)
+    counts = _comparable(measured, reference)
+    asked = [f"--against {machine}"] if machine else []
+    asked += [f"--processes {processes}"] if processes else []
+    if asked and (not counts or (processes and processes not in counts)):
+        there = f"at {', '.join(map(str, counts))}" if counts else "at no count"
+        shares = f"{reference} shares an MPI with another partition {there}"
+        raise UsageError(f"{' '.join(asked)}: not in the session; in it {shares}")
+    if not counts:
+        return None
+    return Basis(reference, processes or _usual_count(measured, history, reference))
+
+
+def tables(measured: Measured, history: History, basis: Basis) -> list[RatioTable]:
+    """A table for each routine that was planned at the process count on some machine.
+
+    Of the MPIs those that the reference machine shares with another.
+    """
+    environments = tuple(_comparable(measured, basis.machine).get(basis.processes, ()))
+    printed = _printed(measured, history, basis)
+    others = [machine for machine in _ordered(measured, history) if machine != basis.machine]
+    planned = {cell.operation for cell in measured.results if cell.processes == basis.processes}
+    found: dict[str, list[Row]] = {}
+    for operation in sorted(planned, key=in_order):
+        rows = [
+            _row(measured, basis, operation, machine, environments, printed) for machine in others
+        ]
+        found.setdefault(operation.routine, []).extend(rows)
+    return [
+        RatioTable(routine, basis, environments, tuple(rows)) for routine, rows in found.items()
+    ]
+
+
+def _usual_machine(measured: Measured, history: History) -> str:
+    """The machine against which the most ratios are printed, else the first by name."""
+    stands = stands_for(measured, history)
+    against = [each.against for each in history.ratios]
+
+    def printed(machine: str) -> int:
+        return sum(against.count(name) for name in stands.get(machine, []))
+
+    return max(measured.machines, key=printed)
+
+
+def _usual_count(measured: Measured, history: History, reference: str) -> int:
+    """A count of the papers' tables where they have some, else the largest shared with another machine."""
+    shared = set(_comparable(measured, reference))
+    stands = stands_for(measured, history).get(reference, [])
+    papers = {each.processes for each in history.ratios if each.against in stands}
+    return max(shared & papers or shared)
+
+
+def _comparable(measured: Measured, reference: str) -> dict[int, list[str]]:
+    """By process count the MPIs that have a time both on the reference machine and on another."""
+    here: set[tuple[int, str]] = set()
+    there: set[tuple[int, str]] = set()
+    for cell, time in measured.times.items():
+        if time is not None:
+            side = here if cell.machine == reference else there
+            side.add((cell.processes, cell.environment))
+    found: dict[int, list[str]] = {}
+    for count, name in sorted(here & there):
+        found.setdefault(count, []).append(name)
+    return found
+
+
+def _ordered(measured: Measured, history: History) -> list[str]:
+    """Machines in the order of the papers, then by name."""
+    order = {machine: n for n, machine in enumerate(stands_for(measured, history))}
+    return sorted(measured.machines, key=lambda name: (order.get(name, len(order)), name))
+
+
+_Printed = Mapping[tuple[str, str, int], tuple[PrintedRatio, bool]]
+
+
+def _printed(measured: Measured, history: History, basis: Basis) -> _Printed:
+    """Printed ratios to the reference machine at its count, and whether the model was fitted to them.
+
+    By machine, routine and bytes.
+    """
+    stands = stands_for(measured, history)
+    names = {name: machine for machine, known in stands.items() for name in known}
+    fits = {((f.system, f.partition), f.routine, f.bytes) for f in history.fits}
+    found = {}
+    for each in history.ratios:
+        same = each.against in stands.get(basis.machine, []) and each.processes == basis.processes
+        machine = names.get(each.machine)
+        if same and machine:
+            fitted = (measured.systems[machine], each.routine, each.bytes) in fits
+            found[machine, each.routine, each.bytes] = (each, fitted)
+    return found
+
+
+def _row(
+    measured: Measured,
+    basis: Basis,
+    operation: Operation,
+    machine: str,
+    environments: Sequence[str],
+    printed: _Printed,
+) -> Row:
+    ratios = {}
+    for name in environments:
+        time = measured.time(machine, name, operation, basis.processes)
+        reference = measured.time(basis.machine, name, operation, basis.processes)
+        ratios[name] = time / reference if time is not None and reference is not None else None
+    known, fitted = printed.get((machine, operation.routine, operation.bytes), (None, False))
+    return Row(operation, machine, ratios, known, fitted)

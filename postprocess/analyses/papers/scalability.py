@@ -1,0 +1,166 @@
+"""Does a routine scale as a simple model says? Its time over the model's growth is then a flat line.
+
+The models are those of Luecke et al. (2001): a message takes alpha + M beta; bcast over a binary tree
+log2(p) times that; scatter and gather alpha log2(p) + (p-1) M beta, hence p-1 for long messages;
+allgather and alltoall by shifts (p-1) times that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from postprocess.analyses.papers.data import Cell, Measured, Operation
+from postprocess.base.formats import plural, ratio
+from postprocess.base.text_table import MISSING, Sheet
+from postprocess.model.verdict import CaseResult
+from postprocess.report.panels import MOST_PANELS, Chapter, Line, Panel, Picture, Point, thin
+
+LOGARITHMIC = ("bcast",)
+LINEAR = ("scatter", "gather", "allgather", "alltoall")
+LEAST = 8  #: the paper finds bcast flat "except when p < 8"
+MOST_ON_PAGE = 120
+
+
+def divisor(routine: str, processes: int) -> float:
+    """What the paper divides the time of a routine by: log2(p) or p-1. 96 is taken as it is.
+
+    Raises ValueError if the paper has no model for the routine, or there are fewer than two processes.
+    """
+    if processes < 2:
+        raise ValueError(f"{processes} processes: a model of messages needs two")
+    if routine in LOGARITHMIC:
+        return math.log2(processes)
+    if routine in LINEAR:
+        return processes - 1.0
+    raise ValueError(f"{routine}: no model")
+
+
+def divisor_name(routine: str) -> str:
+    """The divisor as people write it."""
+    return "log2 p" if routine in LOGARITHMIC else "p-1"
+
+
+def chapters(measured: Measured, strict: bool) -> list[Chapter]:
+    """A chapter for each machine, a picture for each routine, a panel for each size, a line for each MPI.
+
+    A picture has fewer panels where all of them together would be more than a page can bear.
+    """
+    found: list[Chapter] = []
+    for most in range(MOST_PANELS, 0, -1):
+        found = [_chapter(measured, machine, strict, most) for machine in measured.machines]
+        found = [chapter for chapter in found if chapter.pictures]
+        if sum(len(p.panels) for chapter in found for p in chapter.pictures) <= MOST_ON_PAGE:
+            break
+    return found
+
+
+def growth(measured: Measured) -> list[Sheet]:
+    """A table for each machine: how much time over divisor grows from few to many processes."""
+    return [sheet for machine in measured.machines if (sheet := _growth(measured, machine))]
+
+
+def ends(counts: Sequence[int]) -> tuple[int, int] | None:
+    """The first and the last of several sorted counts; counts below ``LEAST`` only if there is no choice."""
+    large = [count for count in counts if count >= LEAST]
+    chosen = large if len(large) > 1 else counts
+    return (chosen[0], chosen[-1]) if len(chosen) > 1 else None
+
+
+def _modelled(measured: Measured) -> list[Operation]:
+    return [each for each in measured.operations if each.routine in (*LOGARITHMIC, *LINEAR)]
+
+
+def _counts(measured: Measured, machine: str, operation: Operation) -> list[int]:
+    """Process counts of two and more at which some MPI has a time, if there are several."""
+    counts = [count for count in measured.known(machine, operation) if count > 1]
+    return counts if len(counts) > 1 else []
+
+
+def _growth(measured: Measured, machine: str) -> Sheet | None:
+    environments = measured.environments_on(machine)
+    rows = []
+    for operation in _modelled(measured):
+        limits = ends(_counts(measured, machine, operation))
+        if limits is None:
+            continue
+        factors = [_factor(measured, machine, name, operation, limits) for name in environments]
+        about = (operation.routine, operation.size, *measured.conditions(operation))
+        span = f"{limits[0]} to {limits[1]}"
+        rows.append((*about, divisor_name(operation.routine), span, *factors))
+    title = f"Growth of time / divisor on {machine} (1.00: scales as the model says)"
+    labels = ("routine", "size", *measured.varying, "divisor", "processes")
+    return Sheet(title, labels, tuple(environments), tuple(rows)) if rows else None
+
+
+def _factor(
+    measured: Measured,
+    machine: str,
+    environment: str,
+    operation: Operation,
+    limits: tuple[int, int],
+) -> str:
+    first, last = (
+        _scaled(measured.time(machine, environment, operation, count), operation.routine, count)
+        for count in limits
+    )
+    return MISSING if first is None or last is None else ratio(last, first)
+
+
+def _scaled(time: float | None, routine: str, processes: int) -> float | None:
+    return None if time is None else time / divisor(routine, processes)
+
+
+def _chapter(measured: Measured, machine: str, strict: bool, most: int) -> Chapter:
+    groups: dict[tuple[str, ...], list[Operation]] = {}
+    for operation in _modelled(measured):
+        if _counts(measured, machine, operation):
+            groups.setdefault((operation.routine, *measured.conditions(operation)), []).append(
+                operation
+            )
+    pictures = [
+        _picture(measured, machine, title, operations, strict, most)
+        for title, operations in groups.items()
+    ]
+    return Chapter(machine, 0, tuple(pictures))
+
+
+def _picture(
+    measured: Measured,
+    machine: str,
+    title: Sequence[str],
+    operations: Sequence[Operation],
+    strict: bool,
+    most: int,
+) -> Picture:
+    chosen = thin(range(len(operations)), most)
+    left_out = len(operations) - len(chosen)
+    panels = [
+        Panel(operations[n].size, "processes", _lines(measured, machine, operations[n], strict))
+        for n in chosen
+    ]
+    return Picture(
+        f"{', '.join(title)}: time / {divisor_name(title[0])}",
+        f"{plural(left_out, 'further size')} not drawn" if left_out else "",
+        tuple(panels),
+    )
+
+
+def _lines(
+    measured: Measured, machine: str, operation: Operation, strict: bool
+) -> tuple[Line, ...]:
+    lines = []
+    for style, name in enumerate(measured.environments):
+        counts = [count for count in measured.planned(machine, name, operation) if count > 1]
+        cells = [Cell(machine, name, operation, count) for count in counts]
+        points = [_point(measured.results[c][0], measured.times[c], strict) for c in cells]
+        if points:
+            lines.append(Line(name, style, tuple(points)))
+    return tuple(lines)
+
+
+def _point(result: CaseResult, time: float | None, strict: bool) -> Point:
+    by = divisor(result.case.routine, result.case.processes)
+    limits = (result.band[0] / by, result.band[1] / by) if result.band else None
+    failed = not result.healthy(strict)
+    return Point(result.case.processes, None if time is None else time / by, limits, failed)

@@ -1,0 +1,1 @@
+"""Injected slowdowns: what a night catches, misses and flags wrongly."""

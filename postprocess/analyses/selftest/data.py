@@ -1,0 +1,163 @@
+"""What the nights of a self-test found, one line of JSON a case: every figure is computed from these lines.
+
+A night ends with a line of its own; what stands behind the last of those was interrupted, and does not count.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from postprocess.base.errors import UsageError
+from postprocess.model.case import Case
+
+FILE = "nights.jsonl"
+
+
+@dataclass(frozen=True)
+class CaseNight:
+    """One case in one night. Times in seconds."""
+
+    key: str
+    environment: str
+    routine: str
+    plant: str  #: name of what is planted in its environment; empty if nothing is
+    of: str  #: routine that the plant is of
+    target: bool  #: whether the plant slows this case
+    delayed: bool  #: whether the night's launch was delayed: some plants spare some launches
+    verdict: str  #: after the second look
+    first: str  #: verdict of the night's launch alone
+    value: float | None  #: headline of that launch
+    median: float | None  #: of its trials
+    reference: float | None
+    upper: float | None  #: limit of the band
+    spread: float | None  #: moderated, on the logarithm
+    degrees: float | None  #: of freedom of the spread
+    launches: int  #: behind the reference
+    common: bool = False  #: whether it is called slow as one of many with a common cause
+    again: tuple[float, ...] = ()  #: headlines of fresh launches of the second look
+
+    @property
+    def screened(self) -> bool:
+        """Whether the night's launch alone looked slow."""
+        return self.first == "regressed"
+
+    @property
+    def regressed(self) -> bool:
+        """Whether the night calls it slow."""
+        return self.verdict == "regressed"
+
+
+@dataclass(frozen=True)
+class NightDone:
+    """One night that came to its end."""
+
+    number: int
+    session: str
+    seconds: float
+    notes: tuple[str, ...]
+    rows: tuple[CaseNight, ...]
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether nothing was planted."""
+        return not any(row.plant for row in self.rows)
+
+
+@dataclass(frozen=True)
+class Begun:
+    """How a self-test was begun. A later call that goes on with it must ask for the same."""
+
+    site: str
+    seed: int
+    times: int  #: that each plant comes
+    unchanged: int
+    plants: tuple[str, ...]
+    keys: tuple[str, ...]  #: of all cases
+    references: str  #: where they are from, in words
+
+
+def begin(path: Path, begun: Begun) -> None:
+    """Write the first line. :raises UsageError: if it cannot be written."""
+    _append(path, [{"record": "begun", **asdict(begun)}])
+
+
+def add(path: Path, night: NightDone) -> None:
+    """Add a night, whole. :raises UsageError: if it cannot be written."""
+    end = {name: getattr(night, name) for name in ("number", "session", "seconds", "notes")}
+    cases = [{"record": "case", "night": night.number, **asdict(row)} for row in night.rows]
+    _append(path, [*cases, {"record": "night", **end}])
+
+
+def _append(path: Path, entries: Sequence[Mapping[str, Any]]) -> None:
+    text = "".join(f"{json.dumps(entry, allow_nan=False)}\n" for entry in entries)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; choose another --output") from None
+
+
+def read(path: Path) -> tuple[Begun, list[NightDone]]:
+    """How it was begun, and every night that came to its end.
+
+    :raises UsageError: if the file is missing or damaged.
+    """
+    try:
+        lines = path.read_text().splitlines(keepends=True)
+        if lines and not lines[-1].endswith(
+            "\n"
+        ):  # of a night that was interrupted while it was written
+            lines.pop()
+        first, *entries = [json.loads(line) for line in lines]
+        if not all(isinstance(each, dict) for each in (first, *entries)):
+            raise ValueError("has a line that is no record")
+        if first.pop("record") != "begun":
+            raise ValueError("does not begin with how it was begun")
+        begun = Begun(**{name: _tuple(value) for name, value in first.items()})
+        for key in begun.keys:
+            Case.from_key(key)
+        return begun, list(_nights(entries))
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; name the folder of a self-test") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{path}: {error}: is damaged; choose another --output") from None
+
+
+def _nights(entries: Sequence[dict[str, Any]]) -> Any:
+    names = [each.name for each in fields(CaseNight)]
+    rows: list[CaseNight] = []
+    for entry in entries:
+        if entry["record"] == "case":
+            rows.append(CaseNight(**{name: _tuple(entry[name]) for name in names}))
+            continue
+        yield NightDone(
+            entry["number"],
+            entry["session"],
+            entry["seconds"],
+            tuple(entry["notes"]),
+            tuple(rows),
+        )
+        rows = []
+
+
+def mend(path: Path) -> None:
+    """Cut off what an interrupted night has left, so that the next one begins on a line of its own."""
+    data = path.read_bytes()
+    whole = [line for line in data.splitlines(keepends=True) if line.endswith(b"\n")]
+    while len(whole) > 1 and b'"record": "night"' not in whole[-1][:40]:
+        whole.pop()
+    kept = b"".join(whole)
+    if kept != data:
+        os.truncate(path, len(kept))
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

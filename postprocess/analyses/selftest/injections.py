@@ -1,0 +1,149 @@
+"""What the self-test plants: slowdowns of a known kind and size, and the cases that each of them slows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from postprocess.model.case import Case
+from postprocess.model.fault_injection import LIBRARY, PREFIX
+from postprocess.stats.band import LARGE_BYTES
+
+#: What each routine of mpicost calls while it is timed, by the part of its name before an operation.
+FUNCTIONS = {
+    "barrier": ("MPI_Barrier",),
+    "bcast": ("MPI_Bcast",),
+    "scatter": ("MPI_Scatter",),
+    "gather": ("MPI_Gather",),
+    "allgather": ("MPI_Allgather",),
+    "alltoall": ("MPI_Alltoall",),
+    "reduce": ("MPI_Reduce",),
+    "allreduce": ("MPI_Allreduce",),
+    "scan": ("MPI_Scan",),
+    "rightshift": ("MPI_Sendrecv",),
+    "pingpong": ("MPI_Recv", "MPI_Send"),
+}
+SPIKE = 4.0  #: a call in a spike takes five times as long
+SPIKES = 0.2  #: of all calls
+#: The filter of the papers takes out a tenth of the trials at most: 5 of 50, and 5 of 10 spikes stay.
+SPIKES_LEFT = (SPIKES - 0.1) / 0.9
+EVERYTHING = ""  #: in the place of a routine
+
+
+@dataclass(frozen=True)
+class Plant:
+    """A kind of slowdown. The fraction is by how much a delayed call is slower."""
+
+    name: str
+    words: str
+    fraction: float
+    everything: bool = False  #: all routines of all MPIs, else one routine of one MPI
+    least: int = 0  #: bytes
+    one_rank: bool = False
+    launches: float = 1.0  #: share of the launches that are delayed
+    calls: float = 1.0  #: share of the calls of such a launch
+    effect: float | None = None  #: on the headline, where that is not the fraction
+
+    @property
+    def intended(self) -> float:
+        """By how much the headline of a target is to be slower in a launch that is delayed, as a fraction."""
+        return self.fraction if self.effect is None else self.effect
+
+    @property
+    def must_show(self) -> bool:
+        """Whether every launch is slow: what comes and goes is rather cleared, and a night cannot do better."""
+        return self.launches == 1.0
+
+
+PLANTS = {
+    plant.name: plant
+    for plant in (
+        Plant("slower-5", "one routine 5% slower", 0.05),
+        Plant("slower-10", "one routine 10% slower", 0.10),
+        Plant("slower-20", "one routine 20% slower", 0.20),
+        Plant("slower-50", "one routine 50% slower", 0.50),
+        Plant("slower-100", "one routine twice as slow", 1.0),
+        Plant("slower-400", "one routine five times as slow", 4.0),
+        Plant(
+            "large", f"one routine 20% slower from {LARGE_BYTES} bytes on", 0.20, least=LARGE_BYTES
+        ),
+        Plant("one-rank", "one routine 20% slower on one rank", 0.20, one_rank=True),
+        Plant("some-launches", "one routine 50% slower in one launch in four", 0.50, launches=0.25),
+        Plant(
+            "spikes",
+            "one routine five times as slow in a fifth of the trials",
+            SPIKE,
+            calls=SPIKES,
+            effect=SPIKE * SPIKES_LEFT,
+        ),
+        Plant("everything", "everything 7% slower", 0.07, everything=True),
+    )
+}
+
+
+@dataclass(frozen=True, order=True)
+class Planting:
+    """A plant in one environment for one night."""
+
+    environment: str
+    plant: str  #: name, in PLANTS
+    routine: str  #: of mpicost, or EVERYTHING
+
+    @property
+    def kind(self) -> Plant:
+        """What is planted."""
+        return PLANTS[self.plant]
+
+    @property
+    def words(self) -> str:
+        """For people."""
+        return f"{self.plant} of {self.routine}" if self.routine else self.plant
+
+    def slows(self, case: Case) -> bool:
+        """Whether a case calls what is delayed, with a message of a size that is delayed."""
+        if case.environment != self.environment or case.program != "mpicost":
+            return False
+        called = functions(case.routine)
+        if self.routine:
+            called = {*called} & {*functions(self.routine)}
+        return bool(called) and case.bytes >= self.kind.least
+
+    def variables(self, prefix: Path) -> dict[str, str]:
+        """The environment of a launch that is delayed so.
+
+        Of a ping-pong rank 0 alone is delayed: it waits for all that the other does, and what both add would
+        add up to more than the fraction.
+
+        :param prefix: where the environment's mpicost is installed
+        """
+        kind = self.kind
+        order = {
+            "FRACTION": repr(kind.fraction),
+            "ROUTINES": ",".join(functions(self.routine)) if self.routine else "all",
+            "LAUNCHES": repr(kind.launches),
+            "CALLS": repr(kind.calls),
+        }
+        order |= {"LEAST": str(kind.least)} if kind.least else {}
+        if self.routine == "pingpong":
+            order["RANK"] = "0"
+        elif kind.one_rank:
+            order["RANK"] = "1"
+        named = {f"{PREFIX}{name}": value for name, value in order.items()}
+        return {"LD_PRELOAD": str(prefix / LIBRARY)} | named
+
+
+def functions(routine: str) -> tuple[str, ...]:
+    """The MPI functions that a routine of mpicost calls while it is timed; none of a control."""
+    return FUNCTIONS.get(routine, FUNCTIONS.get(routine.partition("_")[0], ()))
+
+
+def plantable(cases: Sequence[Case], least: int = 0) -> list[str]:
+    """The routines that can be delayed at some size from ``least`` bytes on, in the order of the cases."""
+    fit = [each.routine for each in cases if functions(each.routine) and each.bytes >= least]
+    return list(dict.fromkeys(fit))
+
+
+def unknown(names: Collection[str]) -> list[str]:
+    """The names that are none of a plant."""
+    return sorted(set(names) - PLANTS.keys())

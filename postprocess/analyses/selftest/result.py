@@ -1,0 +1,147 @@
+"""The result of a self-test: what became of each plant, and what was said of cases that nothing slowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from scipy.stats import binom, poisson
+
+from postprocess.analyses.selftest.data import NightDone
+from postprocess.analyses.selftest.injections import PLANTS
+from postprocess.base.formats import plural, signed
+from postprocess.model.verdict import JUDGED
+
+CHANCE = 0.001  #: what is less likely than this is no chance
+WORKED = 0.5  #: of the intended slowdown: with less, a plant did not work
+
+
+@dataclass(frozen=True)
+class Flat:
+    """What one launch and a flat band would have said."""
+
+    band: float  #: as a fraction of the reference
+    caught: int
+    false: int
+
+
+@dataclass(frozen=True)
+class PlantScore:
+    """What became of one plant. Counts are of cases in nights."""
+
+    name: str
+    plantings: int  #: nights and environments
+    environments: tuple[str, ...]
+    delayed: int  #: targets in launches that were delayed
+    intended: float  #: slowdown of the targets' headlines, as a fraction
+    #: The median one, against unchanged nights; None if there is nothing to hold against
+    realised: float | None
+    realised_median: float | None  #: the same of the median trial
+    #: The same of the cases that were not slowed: what the machine did meanwhile
+    drifted: float | None
+    targets: int
+    screened: int
+    caught: int
+    common: int  #: of the plantings: told as one cause that many cases have in common
+    cleared: int
+    missed: int  #: neither caught nor cleared, nor one of everything that was told as slower
+    promised: float  #: how many the bands should have caught
+    sure: int  #: targets that must be caught
+    sure_missed: int
+    others: int  #: cases in the same places that are not slowed
+    accused: int  #: of those called regressed
+    accused_keys: tuple[str, ...]
+    flat: tuple[Flat, ...]
+
+    @property
+    def worked(self) -> bool:
+        """Whether the targets were slower by something like what was intended."""
+        return self.realised is not None and self.realised >= WORKED * self.intended
+
+    @property
+    def spared(self) -> bool:
+        """Whether chance alone may have spared every launch of a plant that delays some of them only."""
+        return not self.delayed and (1 - PLANTS[self.name].launches) ** self.plantings >= CHANCE
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """What was said of cases that nothing was planted into. Counts are of cases in nights."""
+
+    nights: int
+    cases: int
+    screened: int
+    screened_predicted: float
+    cleared: int
+    regressed: int
+    regressed_predicted: float
+    common: int  #: of the regressed: told as one of many with a common cause
+    flat: tuple[Flat, ...]
+
+    def per_thousand(self, number: float) -> float:
+        """So many per 1000 cases and night."""
+        return 1000 * number / self.cases if self.cases else 0.0
+
+
+@dataclass(frozen=True)
+class Scores:
+    """All of a self-test, and what is wrong; empty if it passed."""
+
+    plants: tuple[PlantScore, ...]
+    unchanged: Quiet
+    beside: Quiet  #: cases that were not slowed, in nights in which others were
+    faults: tuple[str, ...]
+    unfinished: str = ""  #: which nights are still to come; no fault, and nothing is passed yet
+
+    @property
+    def passed(self) -> bool:
+        """Whether it came to its end and nothing is wrong."""
+        return not self.faults and not self.unfinished
+
+
+SURE = 0.99  #: probability from which on a case is one that must be caught
+
+
+def faults(
+    nights: Sequence[NightDone], plants: Sequence[PlantScore], unchanged: Quiet
+) -> Iterable[str]:
+    """What must not be, one line each."""
+    lost = [row for night in nights for row in night.rows if row.verdict not in JUDGED]
+    if lost:
+        what = f"{lost[0].key}: {lost[0].verdict}"
+        yield f"{plural(len(lost), 'result')} of a case in a night are none: {what}"
+    for plant in plants:
+        if too_many(plant.sure_missed, plant.sure):
+            yield (
+                f"{plant.name}: {plant.sure_missed} of {plural(plant.sure, 'case')} were missed that these "
+                f"bands catch with {SURE:.0%}"
+            )
+    sure, missed = sum(plant.sure for plant in plants), sum(plant.sure_missed for plant in plants)
+    if too_many(missed, sure) and not any(too_many(p.sure_missed, p.sure) for p in plants):
+        yield f"{missed} of {sure} cases of all plants were missed that these bands catch with {SURE:.0%}"
+    if poisson.sf(unchanged.regressed - 1, unchanged.regressed_predicted) < CHANCE:
+        yield (
+            f"unchanged nights: {plural(unchanged.regressed, 'case')} were called regressed, and "
+            f"{unchanged.regressed_predicted:.2g} were predicted"
+        )
+
+
+def without_effect(
+    names: Sequence[str], plants: Sequence[PlantScore], unfinished: bool
+) -> Iterator[str]:
+    """The plants that proved nothing: what slows nothing is missed by right, whatever judges it."""
+    scored = {plant.name: plant for plant in plants}
+    for name in names:
+        plant = scored.get(name)
+        if plant is None or plant.realised is None:
+            if unfinished or (plant and plant.spared):
+                continue  # what tells is still to come, or chance has it that nothing does
+            why = "no unchanged night has a case that it delayed" if plant else "no night has it"
+            yield f"{name}: nothing tells whether it worked: {why}"
+        elif not plant.worked:
+            yield f"{name}: did not work: {signed(plant.realised)} where {signed(plant.intended)} was intended"
+
+
+def too_many(missed: int, sure: int) -> bool:
+    """Whether so many misses are no chance, where at most one in a hundred is missed."""
+    return missed > 0 and float(binom.sf(missed - 1, sure, 1 - SURE)) < CHANCE

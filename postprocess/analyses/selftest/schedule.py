@@ -1,0 +1,106 @@
+"""Which night plants what: each environment another plant, in turns, unchanged nights in between."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from postprocess.analyses.selftest.injections import EVERYTHING, Plant, Planting, plantable
+from postprocess.base.errors import UsageError
+from postprocess.model.case import Case
+
+
+@dataclass(frozen=True)
+class Night:
+    """One night: what is planted, at most one plant in an environment; nothing if it is unchanged."""
+
+    number: int
+    plantings: tuple[Planting, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """For people."""
+        if not self.plantings:
+            return "nothing planted"
+        return ", ".join(f"{each.environment} {each.words}" for each in self.plantings)
+
+
+def schedule(
+    cases: Sequence[Case], plants: Sequence[Plant], times: int, unchanged: int, seed: int
+) -> list[Night]:
+    """All nights in the random order of a seed: unchanged and planted ones see the same machine.
+
+    Each plant comes at least so many times, over environments and routines in turn. What slows everything has
+    nights of its own: in the same night as others it would be the one cause of theirs too.
+
+    :param cases: of all environments
+    :raises UsageError: for a plant that slows none of an environment's cases
+    """
+    environments = sorted({case.environment for case in cases})
+    planted: list[tuple[Planting, ...]] = []
+    for plant in (each for each in plants if each.everything):
+        together = tuple(Planting(name, plant.name, EVERYTHING) for name in environments)
+        planted += [together] * -(-times // len(environments))
+    planted += in_turns(
+        environments, cases, [each for each in plants if not each.everything], times
+    )
+    nights = [*planted, *[()] * unchanged]
+    random.Random(seed).shuffle(nights)
+    return [Night(number, night) for number, night in enumerate(nights, start=1)]
+
+
+def in_turns(
+    environments: Sequence[str], cases: Sequence[Case], plants: Sequence[Plant], times: int
+) -> list[tuple[Planting, ...]]:
+    """Nights of one plant in each environment: neighbours in the list of plants, on different routines.
+
+    Of the routines that are not in the night yet, each plant takes the one that it had least.
+    """
+    units = [plant for _ in range(times) for plant in plants]
+    hosted: Counter[tuple[str, str]] = Counter()  # plants by environment
+    had: Counter[tuple[str, str]] = Counter()  # plants by routine
+    nights = []
+    for number, first in enumerate(range(0, len(units), len(environments))):
+        group = units[first : first + len(environments)]
+        shift = fairest(group, environments, hosted)
+        night: list[Planting] = []
+        for position, plant in enumerate(group):
+            name = environments[(position + shift) % len(environments)]
+            hosted[plant.name, name] += 1
+            routines = plantable([each for each in cases if each.environment == name], plant.least)
+            if not routines:
+                fix = "choose other --plants or more --routine"
+                raise UsageError(f"{plant.name}: slows no case of {name}; {fix}")
+            turn = (number + position) % len(routines)
+            routine = next_routine(plant, (*routines[turn:], *routines[:turn]), night, had)
+            had[plant.name, routine] += 1
+            night.append(Planting(name, plant.name, routine))
+        nights.append(tuple(sorted(night)))
+    return nights
+
+
+def next_routine(
+    plant: Plant,
+    routines: Sequence[str],
+    night: Sequence[Planting],
+    had: Counter[tuple[str, str]],
+) -> str:
+    """The routine that a plant comes to: not one of the night's if there is another, and one it had least."""
+    used = {each.routine for each in night}
+    return min(routines, key=lambda routine: (routine in used, had[plant.name, routine]))
+
+
+def fairest(
+    group: Sequence[Plant], environments: Sequence[str], hosted: Counter[tuple[str, str]]
+) -> int:
+    """By how many places to shift a group so that plants come to environments that had them least."""
+
+    def had(shift: int) -> int:
+        return sum(
+            hosted[plant.name, environments[(position + shift) % len(environments)]]
+            for position, plant in enumerate(group)
+        )
+
+    return min(range(len(environments)), key=had)

@@ -1,0 +1,1 @@
+"""Helpers that know nothing of measuring: files, JSON, formats, progress, work directory, errors."""

@@ -1,0 +1,154 @@
+"""Files that appear whole or not at all, whatever happens to the writer.
+
+Everything is written to hidden ``.tmp`` files beside their targets first; a writer that is killed
+leaves such files at worst, and never half a target. Missing folders are made. OSError as met.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from postprocess.base.errors import UsageError
+
+
+def create(path: Path, data: bytes) -> None:
+    """Write a file that is not there yet. Raises FileExistsError, and changes nothing, if it is."""
+    temporary = _beside(path)
+    try:
+        _write(temporary, data)
+        _publish(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def replace(files: Mapping[Path, bytes]) -> None:
+    """Write files that belong together, in place of earlier ones.
+
+    None gets its name before all are on disk, so that a full disk changes none of them.
+    """
+    temporaries = {path: _beside(path) for path in files}
+    try:
+        for path, data in files.items():
+            _write(temporaries[path], data)
+        for path, temporary in temporaries.items():
+            os.replace(temporary, path)
+    finally:
+        for temporary in temporaries.values():
+            temporary.unlink(missing_ok=True)
+
+
+def _beside(path: Path) -> Path:
+    """A name for a temporary file that no other writer takes."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise NotADirectoryError(errno.ENOTDIR, "its folder is a file", str(path)) from None
+    return path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp"
+
+
+def _write(path: Path, data: bytes) -> None:
+    with path.open("xb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _publish(temporary: Path, path: Path) -> None:
+    """Give the file its name, unless that is taken: a link, unlike a rename, replaces nothing."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links: check and rename is the next best
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, "is there already", str(path)) from None
+        os.replace(temporary, path)
+
+
+MARK = b"sha256 of this file with zeros here: "
+BLANK = b"0" * 64
+PLACEHOLDER = (MARK + BLANK).decode()  #: text that the file must hold once, last of all its marks
+
+
+def seal(data: bytes) -> bytes:
+    """The file with its checksum in the last placeholder. Raises ValueError if there is none."""
+    place = data.rfind(MARK + BLANK)
+    if place < 0:
+        raise ValueError("the file has no placeholder for a seal")
+    digest = hashlib.sha256(data).hexdigest().encode()
+    start = place + len(MARK)
+    return data[:start] + digest + data[start + len(BLANK) :]
+
+
+def is_intact(data: bytes) -> bool:
+    """Whether the file bears a seal, and not one byte has changed since."""
+    place = data.rfind(MARK)
+    start = place + len(MARK)
+    stated = data[start : start + len(BLANK)]
+    blank = data[:start] + BLANK + data[start + len(BLANK) :]
+    return place >= 0 and hashlib.sha256(blank).hexdigest().encode() == stated
+
+
+def differs(path: Path, text: str) -> bool:
+    """Whether ``path`` is not a file with just this text."""
+    try:
+        return path.read_text(encoding="utf-8") != text
+    except (OSError, UnicodeDecodeError):
+        return True
+
+
+def write_text(path: Path, text: str, mode: int = 0o644) -> bool:
+    """Make ``path`` a file with this text, whole or not at all. Returns whether it changed.
+
+    Raises OSError if it cannot be written.
+    """
+    if not differs(path, text):
+        return False
+    temporary = _beside(path)
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.chmod(mode)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return True
+
+
+def link(path: Path, target: Path) -> bool:
+    """Make ``path`` a symbolic link to ``target``. Returns whether it changed.
+
+    Raises OSError if it cannot be made.
+    """
+    if path.is_symlink() and Path(os.readlink(path)) == target:
+        return False
+    temporary = _beside(path)
+    try:
+        temporary.symlink_to(target)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return True
+
+
+def write_summary(path: Path, data: dict[str, Any]) -> None:
+    """Write a summary whole or not at all. A device (``/dev/stdout``) is written to, never replaced.
+
+    :raises UsageError: if the file cannot be written.
+    """
+    text = json.dumps(data, indent=1, allow_nan=False) + "\n"
+    try:
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            path.write_text(text)
+        else:
+            replace({path: text.encode()})
+    except OSError as error:
+        raise UsageError(
+            f"{path}: cannot be written: {error.strerror}; make room or choose another place"
+        ) from None

@@ -1,0 +1,141 @@
+"""How numbers are written where people read them: values of a unit, decimal sizes, durations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import datetime, timezone
+
+from postprocess.base import units
+
+DASH = "-"  #: stands for a number that does not exist
+#: By the unit of a value: how often the unit that people read goes into it, and that unit's name.
+SHOWN = {units.SECONDS: (1e6, "us"), units.MEGABYTES: (1.0, "MB/s")}
+
+
+def number(value: float | None, unit: str) -> str:
+    """Write a value to about three digits in what people read, without its name: ``6.38``, ``1234``."""
+    if value is None:
+        return DASH
+    shown = value * SHOWN[unit][0]
+    if not math.isfinite(shown):
+        return str(shown)
+    if abs(shown) < 1:
+        return f"{shown:.3f}"
+    if abs(shown) < 10:
+        return f"{shown:.2f}"
+    if abs(shown) < 1000:
+        return f"{shown:.1f}"
+    return f"{shown:.0f}" if abs(shown) < 1e7 else f"{shown:.2e}"
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """Write a value with what it is counted in: ``6.38 us``, ``1234 MB/s``."""
+    return DASH if value is None else f"{number(value, unit)} {SHOWN[unit][1]}"
+
+
+def band(limits: tuple[float, float] | None, unit: str) -> str:
+    """Write a band, its lower limit first whichever way is better: ``4.10 to 7.83``."""
+    return f"{number(limits[0], unit)} to {number(limits[1], unit)}" if limits else DASH
+
+
+def factor(times: float | None) -> str:
+    """Write a factor to about three digits; a small one to two, as in ``0.0046``."""
+    if times is None:
+        return DASH
+    return f"{times:.2f}" if times >= 0.1 else f"{times:.2g}"
+
+
+def compared(value: float, reference: float, unit: str) -> str:
+    """How a value stands to its reference, in words that hold for every unit: ``2.31 times as slow as``."""
+    times = units.slowdown(value, reference, unit)
+    return f"{times:.3g} times as slow as" if times >= 1 else f"{1 / times:.3g} times as fast as"
+
+
+def percent(fraction: float | None, nothing: str = DASH) -> str:
+    """Write a fraction as per cent, up to ten times: ``7.3%``, ``35%``, ``more than 1000%``."""
+    if fraction is None:
+        return nothing
+    if fraction > 10:
+        return "more than 1000%"
+    return f"{fraction:.1%}" if fraction < 0.1 else f"{fraction:.0%}"
+
+
+def signed(fraction: float | None, nothing: str = DASH) -> str:
+    """Write a change as per cent; the sign says which way: ``+9.8%``."""
+    return nothing if fraction is None else f"{fraction:+.1%}"
+
+
+def microseconds(seconds: float | None) -> str:
+    """Write a time in seconds as microseconds, to about three digits: ``6.38``, ``1234``."""
+    return number(seconds, units.SECONDS)
+
+
+def ratio(value: float | None, reference: float | None) -> str:
+    """Write value over reference, such as ``2.31``."""
+    return DASH if value is None or not reference else factor(value / reference)
+
+
+def whole(count: int) -> str:
+    """Write a number of things: ``999``, ``1,204``."""
+    return f"{count:,}"
+
+
+def size(count: int) -> str:
+    """Write a number of bytes exactly and in short: ``1.25 MB``, ``64 KiB``, ``1023 B``."""
+    for factor, unit in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if count >= factor and count % (factor // 100) == 0:
+            # whole numbers: a quotient of floats is not exact
+            hundredths = count // (factor // 100)
+            shown = f"{hundredths // 100}.{hundredths % 100:02d}".rstrip("0").rstrip(".")
+            return f"{shown} {unit}"
+    for factor, unit in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if count >= factor and count % factor == 0:
+            return f"{count // factor} {unit}"
+    return f"{count} B"
+
+
+def binary_size(count: int) -> str:
+    """Write the size of a cache, which is a power of two or near: ``48 KiB``, ``32 MiB``."""
+    return f"{count / 2**20:.4g} MiB" if count >= 2**20 else f"{count / 2**10:.4g} KiB"
+
+
+def duration(seconds: float) -> str:
+    """Write a duration: ``0.4 s``, ``12 s``, ``3 min 05 s``, ``2 h 10 min``."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def plural(count: int, noun: str, ending: str = "s") -> str:
+    """Write a count with its noun: ``1 case``, ``1,204 cases``."""
+    return f"{count} {noun}" if count == 1 else f"{whole(count)} {noun}{ending}"
+
+
+def first_of(names: Sequence[str], most: int | None) -> str:
+    """Write the first few names, the rest as a number: ``a, b, c and 2 more``. None for all."""
+    shown = names[:most]
+    left = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {left} more" if left else "")
+
+
+def aligned(rows: Sequence[Sequence[str]], texts: int, between: str = "  ") -> list[str]:
+    """Rows as lines with their columns under each other: the first ones are texts, the others numbers."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        between.join(
+            cell.ljust(width) if column < texts else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def utc_now() -> str:
+    """The time now, as written everywhere."""
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,45 @@
+"""Find and end processes by a variable of their environment."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+
+PROC = Path("/proc")
+
+GRACE = 3.0  #: seconds between asking a process to end and ending it
+
+
+def processes_of(variable: str, value: str, prefix: bool = False) -> dict[int, str]:
+    """Process numbers and command names of the processes whose environment has this variable.
+
+    :param prefix: whether a value that merely begins with ``value`` counts too.
+    """
+    wanted = f"{variable}={value}".encode() + (b"" if prefix else b"\0")
+    found = {}
+    for directory in PROC.glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it ended meanwhile, or is another user's
+            environment = b"\0" + (directory / "environ").read_bytes() + b"\0"
+            if b"\0" + wanted in environment and int(directory.name) != os.getpid():
+                found[int(directory.name)] = (
+                    (directory / "comm").read_text(errors="replace").strip()
+                )
+    return found
+
+
+def end_processes(variable: str, value: str, prefix: bool = False) -> list[str]:
+    """End every such process and return their command names; empty if there were none."""
+    ended: dict[int, str] = {}
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        left = processes_of(variable, value, prefix)
+        ended |= left
+        for process in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, number)
+        deadline = time.monotonic() + GRACE
+        while processes_of(variable, value, prefix) and time.monotonic() < deadline:
+            time.sleep(0.05)
+    return sorted(ended.values())

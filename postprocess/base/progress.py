@@ -1,0 +1,74 @@
+"""What a person sees while a session runs: one line per step, and on a terminal what goes on now."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.status import Status
+from rich.text import Text
+
+from postprocess.base.formats import duration
+from postprocess.base.sanitize import one_line
+
+
+def spent_before() -> dict[str, float]:
+    """What making the virtual environment took, if this call did that; told by the front door.
+
+    It is told once: no other Plumbline that is started from here (by a test) made it.
+    """
+    seconds = float(os.environ.pop("PLUMBLINE_SET_UP_SECONDS", "0"))
+    return {"set-up": seconds} if seconds else {}
+
+
+@dataclass
+class Progress:
+    """Speaks on standard output. Each phase is timed; ``phases`` holds the seconds of each."""
+
+    console: Console = field(
+        default_factory=lambda: Console(highlight=False, soft_wrap=True, emoji=False)
+    )
+    phases: dict[str, float] = field(default_factory=spent_before)
+    #: Said plainly, and repeated in summary and report.
+    notes: list[str] = field(default_factory=list)
+    status: Status | None = None
+
+    def say(self, text: str) -> None:
+        """One line."""
+        self.console.print(one_line(text), markup=False)
+
+    def note(self, text: str) -> None:
+        """One line that the reader of the report must see too."""
+        self.notes.append(text)
+        self.say(f"note: {text}")
+
+    def now(self, text: str) -> None:
+        """What goes on at the moment; shown only where the line can be taken back."""
+        if self.status:
+            self.status.update(Text(one_line(text)))
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Time a part of the session; parts of one name add up."""
+        begin = time.monotonic()
+        with self.console.status(name) as status:
+            self.status = status
+            try:
+                yield
+            finally:
+                self.status = None
+                spent = time.monotonic() - begin
+                self.phases[name] = self.phases.get(name, 0.0) + spent
+
+    def move(self, source: str, target: str, seconds: float) -> None:
+        """Count time that was spent in one phase towards another."""
+        self.phases[source] = max(0.0, self.phases.get(source, 0.0) - seconds)
+        self.phases[target] = self.phases.get(target, 0.0) + seconds
+
+    def split(self) -> str:
+        """Where the time went."""
+        return ", ".join(f"{name} {duration(seconds)}" for name, seconds in self.phases.items())

@@ -1,0 +1,94 @@
+"""The work directory: everything that is not source, and who may use it now.
+
+Layout below the root: ``venv``, ``mpi`` (wheels), ``spack``, ``build``, ``programs``, ``mirror`` (its name),
+``sessions/<session>``, ``store/<session>.parquet``, ``calibrations`` (the ledger), ``references`` (provisional
+ones), ``proposal`` (of others), ``alarms.jsonl``, ``drift`` and ``selftest``.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+from postprocess.base.errors import UsageError
+
+
+@dataclass(frozen=True)
+class WorkDirectory:
+    """Paths of one work directory, and of the sources it belongs to."""
+
+    root: Path
+    source: Path
+
+    @property
+    def sessions(self) -> Path:
+        """One directory per session: plan, raw records, ReFrame's files, summary, report."""
+        return self.root / "sessions"
+
+    @property
+    def store(self) -> Path:
+        """One columnar file per session, with every trial."""
+        return self.root / "store"
+
+    @property
+    def provisional(self) -> Path:
+        """References that were calibrated here and that nobody has reviewed."""
+        return self.root / "references"
+
+    @property
+    def reference_roots(self) -> list[Path]:
+        """Where references are looked for: the reviewed ones first."""
+        return [self.source / "reference_data", self.provisional]
+
+    def new_session(self) -> Path:
+        """Make the directory of a new session; its name sorts by time and is unique.
+
+        :raises UsageError: if it cannot be made.
+        """
+        stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+        session = self.sessions / f"{stamp}-{os.getpid()}"
+        while session.exists():
+            time.sleep(0.1)
+            stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+            session = self.sessions / f"{stamp}-{os.getpid()}"
+        try:
+            session.mkdir(parents=True)
+        except OSError as error:
+            raise UsageError(
+                f"{session}: {error.strerror}; PLUMBLINE_HOME chooses another place"
+            ) from None
+        return session
+
+    def last_session(self) -> Path | None:
+        """The session that came to a summary last; a calibration on the way to it came to one before."""
+        summaries = self.sessions.glob("*/summary.json")
+        last = max(summaries, key=lambda path: (path.stat().st_mtime_ns, path), default=None)
+        return last.parent if last else None
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the work directory alone: two sessions at once would disturb each other's times.
+
+        The lock goes with the process, however it ends.
+
+        :raises UsageError: if another process holds it.
+        """
+        self.root.mkdir(parents=True, exist_ok=True)
+        with (self.root / "lock").open("a+") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                lock.seek(0)
+                holder = lock.read().strip() or "another process"
+                fix = "wait for it, or use another work directory (PLUMBLINE_HOME)"
+                raise UsageError(f"{self.root}: in use by {holder}; {fix}") from None
+            lock.truncate(0)
+            lock.write(f"process {os.getpid()}\n")
+            lock.flush()
+            yield

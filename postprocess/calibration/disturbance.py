@@ -1,0 +1,139 @@
+"""Whether the launches of a calibration look like those of a healthy machine; in words where they do not."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum, auto
+from itertools import pairwise
+
+from postprocess.base.formats import first_of
+from postprocess.base.units import slowdown
+from postprocess.calibration.machine_load import BUSY_SHARE
+from postprocess.calibration.samples import Sample
+from postprocess.model.reference import ENOUGH_LAUNCHES
+from postprocess.references.provenance import DATE_FORMAT
+
+ODD_FACTOR = 3.0  #: of the median launch, beyond which one is not of the same machine
+MODE_FACTOR = 1.2  #: between two groups of launches, at least
+MODE_GAP = 3.0  #: times the widest gap within the groups
+LEAST_IN_MODE = 3  #: launches
+MOST_NODES = 4  #: that are named
+SHORT = timedelta(hours=12)  #: of launches within less nobody knows what other days are like
+
+
+class MarkKind(Enum):
+    """What a mark is about, in the order in which the marks of many cases are told."""
+
+    ABSORBS = auto()
+    DISTURBED = auto()
+    ONE_DAY = auto()
+    OTHER_WORK = auto()
+    BLIND = auto()
+    OTHER_METHOD = auto()
+    SHELL = auto()
+    ONE_NODE_SET = auto()
+    ONE_LAUNCH = auto()
+    BY_HAND = auto()
+    PROVISIONAL = auto()
+
+    @property
+    def of_one(self) -> bool:
+        """Whether it is about its case alone, and not about how the calibration was done."""
+        return self in (MarkKind.ABSORBS, MarkKind.DISTURBED)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What a person should know of a case before taking its reference. The text is for people alone."""
+
+    kind: MarkKind
+    text: str
+
+
+def disturbed(sample: Sample) -> list[Mark]:
+    """Single launches far from the others, two groups with nothing between them, and other work beside them."""
+    found = []
+    values, middle = sample.values, statistics.median(sample.values)
+    pairs = zip(values, sample.launches, strict=True)
+    times = [(slowdown(value, middle, sample.unit), launch) for value, launch in pairs]
+    odd = [pair for pair in times if abs(math.log(pair[0])) >= math.log(ODD_FACTOR)]
+    if odd and len(values) > 2:
+        factor, launch = max(odd, key=lambda pair: abs(math.log(pair[0])))
+        how = f"{factor:.3g} times as slow" if factor > 1 else f"{1 / factor:.3g} times as fast"
+        told = (
+            f"disturbed: {len(odd)} of {len(values)} launches are far off; one is {how} as the median "
+            f"({launch.session} on {','.join(launch.hosts)})"
+        )
+        found.append(Mark(MarkKind.DISTURBED, told))
+    elif gap := two_modes(values):
+        told = f"disturbed: two groups of launches, {gap:.3g} times apart"
+        found.append(Mark(MarkKind.DISTURBED, told))
+    return found + beside_others(sample)
+
+
+def beside_others(sample: Sample) -> list[Mark]:
+    """That others used the machine while launches of this sample ran, if they did."""
+    shares = [each.others for each in sample.launches if (each.others or 0.0) > BUSY_SHARE]
+    if not shares:
+        return []
+    told = (
+        f"beside other work, which kept up to {max(shares):.0%} of the machine busy: "
+        f"{len(shares)} of {len(sample.launches)} launches are disturbed"
+    )
+    return [Mark(MarkKind.OTHER_WORK, told)]
+
+
+def two_modes(values: Sequence[float]) -> float:
+    """The factor between two groups of values with nothing between them; 0 if there are none.
+
+    Each has three values at least, a gap of a fifth parts them, and no gap within them is a third as wide.
+    """
+    logs = sorted(map(math.log, values))
+    gaps = [above - below for below, above in pairwise(logs)]
+    inner = gaps[LEAST_IN_MODE - 1 : len(gaps) - LEAST_IN_MODE + 1]
+    if not inner:
+        return 0.0
+    widest = max(inner)
+    others = [gap for gap in gaps if gap != widest]
+    apart = widest >= math.log(MODE_FACTOR) and widest >= MODE_GAP * max(others, default=0.0)
+    return math.exp(widest) if apart else 0.0
+
+
+def one_moment(sample: Sample) -> list[Mark]:
+    """That all launches are of one day, if they are."""
+    minutes = minutes_together([each.ended_utc for each in sample.launches])
+    told = f"all {len(sample.launches)} launches within {minutes} min: knows nothing of other days"
+    return [Mark(MarkKind.ONE_DAY, told)] if minutes else []
+
+
+def one_node_set(sample: Sample) -> list[Mark]:
+    """That all launches ran on the same nodes, if they did: which nodes there are is not known here."""
+    same = same_nodes([each.hosts for each in sample.launches])
+    number = len(sample.launches)
+    told = f"nodes: one node set in all {number} launches ({first_of(same, MOST_NODES)})"
+    return [Mark(MarkKind.ONE_NODE_SET, f"{told}: knows nothing of others")] if same else []
+
+
+def same_nodes(hosts: Sequence[Sequence[str]], nodes: int = 0) -> Sequence[str]:
+    """The nodes on which all of several launches ran; none if they differ or could not.
+
+    :param nodes: of the partition; 0 if that is not known: then many launches on several nodes are told
+    """
+    sets = {tuple(sorted(each)) for each in hosts}
+    if len(hosts) < 2 or len(sets) != 1:
+        return ()
+    (same,) = sets
+    others = len(same) < nodes if nodes else len(same) > 1 and len(hosts) >= ENOUGH_LAUNCHES
+    return same if others else ()
+
+
+def minutes_together(moments: Sequence[str]) -> int:
+    """In how many minutes several launches ended, if all are of one day; else 0."""
+    parsed = [datetime.strptime(each, DATE_FORMAT) for each in moments]
+    if len(parsed) < 2 or (lasted := max(parsed) - min(parsed)) >= SHORT:
+        return 0
+    return max(round(lasted.total_seconds() / 60), 1)

@@ -1,0 +1,278 @@
+"""The launches of all calibrations, kept in the work directory: what references are made from.
+
+One JSON file a session, ``<work>/calibrations/<session>.json``, holds every launch that ended well: its values,
+when and where it ran, and what it ran. A session that was interrupted wrote none; what its launches left is
+entered when the next session begins, so that nothing that was measured is lost.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from postprocess.base import files, strict_json
+from postprocess.base.errors import UsageError
+from postprocess.base.strict_json import Entry, shown
+from postprocess.base.units import UNITS
+from postprocess.model.case import Case, ReferencePlace
+from postprocess.model.launch import Finished
+from postprocess.model.plan import PlannedLaunch
+from postprocess.references.catalog import method_of
+from postprocess.references.comparability import circumstances_of
+from postprocess.references.provenance import DATE_FORMAT, TEXTS
+from site_configs.schema.manual_settings import by_hand
+from site_configs.topology.machine import read_machine
+
+SCHEMA = 1
+#: Facts that are told and not compared. What they stand for is, without its paths, among the circumstances.
+ONCE = ("mpi_library", "spec")
+OPENED = "calibration.json"  #: in the directory of a session that calibrates, from its beginning
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What a calibration knows before its first launch."""
+
+    session: str
+    set_env: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  #: by environment
+    oversubscribe: bool = False
+    afresh: bool = False  #: earlier launches of the cases that it measures count no more
+    #: Of its variables those that steer an MPI
+    shell: Mapping[str, str] = field(default_factory=dict)
+
+    def by_hand(self, environment: str, exact: bool = False) -> dict[str, Any]:
+        """What was set by hand for launches of an environment, ``exact`` if simulated; nothing, as a rule."""
+        return by_hand(self.set_env, self.oversubscribe, environment, {} if exact else self.shell)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """One launch of a calibration that ended well."""
+
+    session: str
+    ended_utc: str
+    hosts: tuple[str, ...]
+    machine: Mapping[str, Any]  #: from which it was started
+    place: ReferencePlace
+    program: str
+    exact: bool
+    facts: Mapping[str, Any]  #: what it ran: library, version, spec, method and so on
+    circumstances: Mapping[str, Any]  #: that a value is compared under; {} if exact
+    by_hand: Mapping[str, Any]  #: what options and the shell set for it; nothing, as a rule
+    kernel: str
+    values: Mapping[str, float]  #: headline by key of the case
+    units: Mapping[str, str]
+    #: Share of the machine, from 0 to 1, that others used during its pass; None where it is not known.
+    others: float | None = None
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """What launches must share to stand behind one reference, by name; and the binding of their layout."""
+        told = {name: value for name, value in self.facts.items() if name not in ("method", *ONCE)}
+        circumstances = {
+            name: each for name, each in self.circumstances.items() if name != "binding"
+        }
+        told |= {**self.facts["method"], **circumstances, "exact": self.exact}
+        return {**told, "options": dict(self.by_hand)} if self.by_hand else told
+
+    @property
+    def binding(self) -> Mapping[str, Any]:
+        """The shape of its ranks' CPU sets, by layout."""
+        return self.circumstances.get("binding", {})
+
+
+def folder(work: Path) -> Path:
+    """Where the ledger of a work directory is."""
+    return work / "calibrations"
+
+
+def open_calibration(
+    directory: Path,
+    set_env: Mapping[str, Mapping[str, str]],
+    oversubscribe: bool,
+    afresh: bool,
+    shell: Mapping[str, str],
+) -> Opened:
+    """Mark a session as a calibration, before its first launch, so that an interrupted one is known as one."""
+    opened = Opened(directory.name, set_env, oversubscribe, afresh, shell)
+    files.replace({directory / OPENED: json.dumps(asdict(opened), indent=1).encode()})
+    return opened
+
+
+def taken(
+    opened: Opened, directory: Path, finished: Iterable[Finished], others: float | None = None
+) -> list[Taken]:
+    """What to keep of these launches. One that failed has nothing; a case that shows nothing is left out.
+
+    :param others: share of this machine, from 0 to 1, that others used meanwhile; None where that is not known
+    """
+    machine = read_machine().as_dict()
+    new = [entry(opened, directory, each, machine) for each in finished if each.run]
+    return [each if each.exact else replace(each, others=others) for each in new]
+
+
+def entry(opened: Opened, directory: Path, finished: Finished, machine: Mapping[str, Any]) -> Taken:
+    """One launch that ended well."""
+    launch, run = finished.launch, finished.run
+    found = {case: finished.measurements.get(case.variable) for case in launch.cases}
+    seen = {case.key: each for case, each in found.items() if each and not each.unseen}
+    method = method_of(run, launch.exact)
+    return Taken(
+        session=opened.session,
+        ended_utc=ended(launch, directory),
+        hosts=finished.hosts,
+        machine={"simulated": run["mpi_library"]} if launch.exact else machine,
+        place=ReferencePlace.of(launch.cases[0]),
+        program=launch.program,
+        exact=launch.exact,
+        facts={
+            "mpi_library": run["mpi_library"],
+            "version": run.get("version") or run["suite_version"],
+            "source_hash": run.get("source_hash", ""),
+            "spec": finished.spec,
+            "compiler": run.get("compiler") or method.get("compiler", ""),
+            "method": method,
+        },
+        circumstances={} if launch.exact else circumstances_of(run),
+        by_hand=opened.by_hand(launch.environment, launch.exact),
+        kernel=run.get("kernel", ""),
+        values={key: each.value for key, each in seen.items()},
+        units={key: each.unit for key, each in seen.items()},
+    )
+
+
+def ended(launch: PlannedLaunch, directory: Path) -> str:
+    """When a launch ended: then its job script wrote the exit code."""
+    try:
+        moment = launch.ending(directory).stat().st_mtime
+    except OSError:
+        moment = datetime.now(timezone.utc).timestamp()
+    return datetime.fromtimestamp(moment, timezone.utc).strftime(DATE_FORMAT)
+
+
+def keep(work: Path, session: str, launches: Sequence[Taken], afresh: Iterable[Case] = ()) -> Path:
+    """Enter the launches of a session into the ledger.
+
+    :param afresh: cases of which earlier sessions count no more, whether or not this one has measured them
+    :raises UsageError: if they cannot be written.
+    """
+    path = folder(work) / f"{session}.json"
+    data = {
+        "schema": SCHEMA,
+        "afresh": sorted(case.key for case in afresh),
+        "launches": [asdict(each) for each in launches],
+    }
+    try:
+        files.replace({path: (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()})
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}; make room") from None
+    return path
+
+
+def read(work: Path) -> list[Taken]:
+    """Every launch of the ledger that was not forgotten since, the earliest first.
+
+    :raises UsageError: naming the first file that is damaged.
+    """
+    found: list[Taken] = []
+    begun: dict[str, str] = {}
+    for path in sorted(folder(work).glob("*.json")):
+        launches, afresh = read_file(path)
+        found += launches
+        begun |= dict.fromkeys(afresh, path.stem)
+    return sorted(remembered(found, begun), key=lambda each: (each.ended_utc, each.session))
+
+
+def remembered(launches: Iterable[Taken], begun: Mapping[str, str]) -> list[Taken]:
+    """The launches without what cases had before they were begun afresh.
+
+    :param begun: the last session that began a case afresh, by key
+    """
+    cut = [
+        only(each, [key for key in each.values if each.session >= begun.get(key, "")])
+        for each in launches
+    ]
+    return [each for each in cut if each.values]
+
+
+def only(launch: Taken, keys: Iterable[str]) -> Taken:
+    """A launch without all other cases."""
+    kept = set(keys) & launch.values.keys()
+    values, units = (
+        {key: each for key, each in some.items() if key in kept}
+        for some in (launch.values, launch.units)
+    )
+    return replace(launch, values=values, units=units)
+
+
+def read_file(path: Path) -> tuple[list[Taken], list[str]]:
+    """The launches of one session, and the keys of the cases that it began afresh.
+
+    :raises UsageError: if the file is damaged or of another version.
+    """
+    fix = "move it away, and calibrate again"
+    try:
+        data = Entry(strict_json.loads(path.read_text()))
+        if data.integer("schema") != SCHEMA:
+            raise ValueError(f"schema: is not {SCHEMA}")
+        afresh = data.get("afresh", list) if "afresh" in data.fields else []
+        launches = data.get("launches", list)
+        if any(type(each) is not dict for each in launches):
+            raise ValueError("launches: is not a list of objects")
+        keys = [Case.from_key(key).key for key in afresh]
+        return [from_stored(Entry(each)) for each in launches], keys
+    except (OSError, ValueError, TypeError) as error:
+        raise UsageError(f"{path}: {error}: is damaged; {fix}") from None
+
+
+def from_stored(told: Entry) -> Taken:
+    """A launch as :func:`keep` wrote it. Raises ValueError for anything else."""
+    values = told.get("values", dict)
+    units = told.get("units", dict)
+    if units.keys() != values.keys():
+        raise ValueError("units: are not of the same cases as values")
+    cases = [Case.from_key(key) for key in values]
+    place = tuple(told.get("place", list))
+    if any(
+        ReferencePlace.of(case) != place or case.program != told.text("program") for case in cases
+    ):
+        raise ValueError("values: are of cases of another place or program")
+    datetime.strptime(told.text("ended_utc"), DATE_FORMAT)
+    look_at_facts(told)
+    numbers = Entry(values, "values.")
+    return Taken(
+        session=told.text("session"),
+        ended_utc=told.text("ended_utc"),
+        hosts=tuple(told.get("hosts", list)),
+        machine=told.get("machine", dict),
+        place=ReferencePlace(*place),
+        program=told.text("program"),
+        exact=told.flag("exact"),
+        facts=told.get("facts", dict),
+        circumstances=told.get("circumstances", dict),
+        by_hand=told.get("by_hand", dict),
+        kernel=told.get("kernel", str),
+        values={key: numbers.number(key) for key in values},
+        units={key: Entry(units, "units.").text(key) for key in units},
+        others=None if told.fields.get("others") is None else told.number("others"),
+    )
+
+
+def look_at_facts(told: Entry) -> None:
+    """Raises ValueError where what is told of a launch has not the form in which it is compared."""
+    facts = told.object("facts")
+    facts.get("method", dict)
+    for name in TEXTS:
+        facts.text(name)
+    if not told.get("machine", dict):
+        raise ValueError("machine: is empty")
+    circumstances = told.object("circumstances")
+    if "binding" in circumstances.fields:
+        circumstances.get("binding", dict)
+    for unit in told.get("units", dict).values():
+        if unit not in UNITS:
+            raise ValueError(f"units: {shown(unit)} is not one of {', '.join(UNITS)}")

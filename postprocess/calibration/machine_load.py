@@ -1,0 +1,82 @@
+"""Whether others use this machine: what is measured beside them is theirs, and no yardstick."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
+
+from postprocess.base.progress import Progress
+from site_configs.topology.machine import busy_share, cpu_times
+
+LOOK_SECONDS = 0.5  #: for which the machine is watched
+WAIT_SECONDS = 60  #: for which a calibration waits that others leave it; a build has its stragglers
+PAUSE_SECONDS = 2.0  #: between two looks
+BUSY_SHARE = 0.15  #: of all CPUs; a quiet machine's daemons need far less
+#: Set to 1, calibrations do not wait for a quiet machine, as with ``--beside-others``: for tests.
+BESIDE_OTHERS = "PLUMBLINE_BESIDE_OTHERS"
+
+
+def share_of_others() -> float:
+    """Share of this machine, from 0 to 1, that is used now, while nothing of ours runs."""
+    before = cpu_times()
+    time.sleep(LOOK_SECONDS)
+    return busy_share(before, cpu_times())
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What others use of this machine from a moment on."""
+
+    ticks: tuple[int, int]  #: of all CPUs, as :func:`cpu_times` has them
+    own: float  #: CPU time of ours, in seconds
+
+    def share(self) -> float | None:
+        """Share of this machine, from 0 to 1, that others have used since; None where nothing tells."""
+        idle, total = (now - then for now, then in zip(cpu_times(), self.ticks, strict=True))
+        if total <= 0:
+            return None
+        second = os.sysconf("SC_CLK_TCK")
+        others = (total - idle) / second - (own_seconds() - self.own)
+        return min(max(others / (total / second), 0.0), 1.0)
+
+
+def watch() -> Watch:
+    """From now on."""
+    return Watch(cpu_times(), own_seconds())
+
+
+def own_seconds() -> float:
+    """CPU time of this process and of all it has started that ended: launchers wait for their ranks."""
+    used = [getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def note_other_work(progress: Progress) -> None:
+    """Say so if others use this machine now."""
+    share = share_of_others()
+    if share > BUSY_SHARE:
+        progress.note(
+            f"other work keeps this machine {share:.0%} busy: do not trust these times, and calibrate "
+            "again when it is quiet (./plumbline calibrate)"
+        )
+
+
+def kept_busy(progress: Progress) -> float:
+    """Wait until others leave the machine; the share that they use after a minute, 0 if they did leave.
+
+    Who wants to measure beside them says so by ``PLUMBLINE_BESIDE_OTHERS=1``, and waits for nothing.
+    """
+    if os.environ.get(BESIDE_OTHERS) == "1":
+        return 0.0
+    share = share_of_others()
+    if share <= BUSY_SHARE:
+        return 0.0
+    deadline = time.monotonic() + WAIT_SECONDS
+    with progress.phase("waiting"):
+        while share > BUSY_SHARE and time.monotonic() < deadline:
+            progress.now(f"other work keeps this machine {share:.0%} busy: waiting for its end")
+            time.sleep(PAUSE_SECONDS)
+            share = share_of_others()
+    return share if share > BUSY_SHARE else 0.0

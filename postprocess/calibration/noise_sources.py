@@ -1,0 +1,102 @@
+"""What calibrations tell of the noise of each case: launches from the ledger, their trials from the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from postprocess.base.progress import Progress
+from postprocess.calibration.samples import Sample
+from postprocess.model.case import Case, ReferencePlace
+from postprocess.model.reference import Reference
+from postprocess.results.store import SUFFIX, read_session
+from postprocess.stats.estimate import calibrate
+from postprocess.stats.shrinkage import with_priors
+from postprocess.stats.trial_allocation import Known, noise_of, trial_variance
+
+LEAST_LAUNCHES = 5  #: of a case; fewer say next to nothing of how launches differ
+MOST_RESAMPLED = 10  #: launches of a case; more would change nothing that is shown
+SEED = 20131  #: the same calibrations give the same answer
+COLUMNS = ("session", "key", "value", "t_max", "late", "dropped")
+Headline = tuple[str, str, float]  #: session, key of the case and value: one launch of one case
+
+
+@dataclass(frozen=True)
+class Within:
+    """What the trials of a launch say."""
+
+    variance: float  #: of ln headline, that one trial brings in
+    counted: int  #: trials that count
+
+
+def known_of(
+    samples: Mapping[Case, Sample], store: Path, progress: Progress
+) -> tuple[list[Known], list[Case]]:
+    """Every case whose noise is known; and those with enough launches of which the store has no trials."""
+    enough = {case: each for case, each in samples.items() if len(each.values) >= LEAST_LAUNCHES}
+    with progress.phase("resampling trials"):
+        within = resampled(enough.values(), store, progress)
+    known, without = [], []
+    for case, reference in references_of(enough).items():
+        some = within.get(case.key, [])
+        if case.program == "mpicost" and not some:
+            without.append(case)
+            continue
+        trials = [each.variance for each in some], [each.counted for each in some]
+        noise = noise_of(enough[case].values, *trials)
+        kin = reference.prior.degrees if reference.prior else 0.0
+        known.append(Known(case, noise, reference.launches, kin, enough[case].unit))
+    return known, without
+
+
+def references_of(samples: Mapping[Case, Sample]) -> dict[Case, Reference]:
+    """What calibrations make of these cases, each with what its kin of the same file say."""
+    found: dict[Case, Reference] = {}
+    for place in sorted({ReferencePlace.of(case) for case in samples}):
+        own = {
+            case: each.values for case, each in samples.items() if ReferencePlace.of(case) == place
+        }
+        found |= with_priors({each.case: each for each in calibrate(own)})
+    return found
+
+
+def resampled(
+    samples: Iterable[Sample], store: Path, progress: Progress
+) -> dict[str, list[Within]]:
+    """What the trials of the last launches say of each case of mpicost, by key."""
+    wanted = {
+        (launch.session, each.case.key, launch.values[each.case.key])
+        for each in samples
+        if each.case.program == "mpicost"
+        for launch in each.launches[-MOST_RESAMPLED:]
+    }
+    random = np.random.default_rng(SEED)
+    found: dict[str, list[Within]] = {}
+    for session in sorted({session for session, _, _ in wanted}):
+        progress.now(f"resampling the trials of {session}")
+        for key, times in trials_of(store / f"{session}{SUFFIX}", wanted):
+            each = Within(trial_variance(times, random), times.size)
+            found.setdefault(key, []).append(each)
+    return found
+
+
+def trials_of(path: Path, wanted: set[Headline]) -> Iterator[tuple[str, np.ndarray]]:
+    """The trials that count, of the wanted launches of a session; of a session that was cut off there are none.
+
+    :raises UsageError: if the file is damaged
+    """
+    if not path.exists():
+        return
+    frame = read_session(path, COLUMNS).filter(
+        pl.col("key").is_in(list({key for _, key, _ in wanted})), pl.col("t_max").list.len() > 0
+    )
+    for session, key, value, t_max, late, dropped in frame.sort("key", "value").iter_rows():
+        times = np.asarray(t_max, dtype=np.float64)
+        counts = ~np.asarray(late or [False] * times.size, dtype=bool)
+        counts[:dropped] = False
+        if (session, key, value) in wanted and np.count_nonzero(counts) > 1:
+            yield key, times[counts]

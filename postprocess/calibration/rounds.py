@@ -1,0 +1,120 @@
+"""What a calibration still has to launch, so that each case has as many launches as were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from postprocess.model.case import Case
+from postprocess.model.plan import PlannedLaunch
+from postprocess.model.session import Selection
+
+LAUNCHES = 20  #: behind a reference, if nothing else is asked for
+Family = tuple[str, str, str]  #: partition, environment and program
+
+
+@dataclass(frozen=True)
+class Demand:
+    """How many launches there shall be behind each case, and how many a call may take."""
+
+    #: None for the usual number: simulated time repeats, and one is enough
+    launches: int | None = None
+    at_most: int | None = None
+    afresh: bool = False  #: earlier launches do not count
+    take: bool = False  #: references are replaced, too, where that absorbs a slowdown
+    seconds: int | None = None  #: as many launches as fit into them; then ``launches`` is not given
+
+    def wanted(self, launch: PlannedLaunch) -> int:
+        """Behind each case of this launch."""
+        return self.launches or (1 if launch.exact else LAUNCHES)
+
+
+@dataclass(frozen=True)
+class Round:
+    """A pass over a part of the plan."""
+
+    family: Family
+    cases: tuple[Case, ...]  #: of the launches to be made
+    routines: tuple[str, ...]  #: empty for all
+    launches: int
+
+    @property
+    def processes(self) -> list[int]:
+        """Process counts of its launches."""
+        return sorted({case.processes for case in self.cases})
+
+    def of(self, selection: Selection) -> Selection:
+        """The selection, cut down to this part."""
+        partition, environment, program = self.family
+        choice = selection.choice | {
+            "programs": [program],
+            "partitions": [partition.partition(":")[2]],
+            "processes": self.processes,
+        }
+        choice |= {"routines": list(self.routines)} if self.routines else {}
+        for name, part in (("per_node", "per_node"), ("peers", "peer"), ("sizes", "bytes")):
+            if name in choice:  # ReFrame is asked for nothing that this part of the plan has not
+                here = {getattr(case, part) for case in self.cases}
+                choice[name] = [value for value in choice[name] if value in here]
+        return replace(selection, environments=[environment], choice=choice, launches=self.launches)
+
+
+def family_of(launch: PlannedLaunch) -> Family:
+    """The part of the plan that one round takes."""
+    return launch.partition, launch.environment, launch.program
+
+
+def missing(launch: PlannedLaunch, have: Mapping[Case, int], demand: Demand) -> int:
+    """Launches that the case of this launch lacks that has the fewest; 0 if none does."""
+    fewest = min((have.get(case, 0) for case in launch.cases), default=0)
+    return max(demand.wanted(launch) - fewest, 0)
+
+
+def rounds(
+    planned: Iterable[PlannedLaunch],
+    have: Mapping[Case, int],
+    demand: Demand,
+    taken: Mapping[Family, int],
+) -> list[Round]:
+    """What is to be launched next, one round for each part of the plan that lacks something.
+
+    :param have: launches behind each case
+    :param taken: launches that this call has taken of each part. One is taken of each even where nothing is
+        missing: only a launch tells whether program, MPI and processor are still those of the earlier ones.
+    """
+    some = sorted((each for each in planned if each.cases), key=family_of)
+    found = [
+        a_round(family, list(members), have, demand, taken.get(family, 0))
+        for family, members in groupby(some, key=family_of)
+    ]
+    return [each for each in found if each is not None]
+
+
+def a_round(
+    family: Family,
+    launches: Sequence[PlannedLaunch],
+    have: Mapping[Case, int],
+    demand: Demand,
+    taken: int,
+) -> Round | None:
+    """What one part of the plan lacks; None if nothing, or no more may be taken."""
+    lacking = [each for each in launches if missing(each, have, demand)]
+    number = max((missing(each, have, demand) for each in lacking), default=0)
+    if not lacking and not taken:
+        lacking, number = list(launches), 1
+    number = min(number, (demand.at_most or number) - taken if demand.at_most else number)
+    if number < 1:
+        return None
+    cases = tuple(sorted({case for each in lacking for case in each.cases}))
+    # A launch of mpicost holds all routines: cut down, it would be another launch than the earlier ones.
+    whole = len(lacking) == len(launches) or family[2] == "mpicost"
+    parts = () if whole else tuple(sorted({case.routine for case in cases}))
+    return Round(family, cases, parts, number)
+
+
+def together(found: Sequence[Round], planned: Sequence[PlannedLaunch]) -> int:
+    """Launches of the one pass that takes all rounds; 0 where they are not all of the plan, and alike."""
+    here = {case for each in found for case in each.cases}
+    whole = here == {case for each in planned for case in each.cases}
+    return found[0].launches if whole and len({each.launches for each in found}) == 1 else 0

@@ -1,0 +1,275 @@
+"""Which references are stale: too old, of a machine that has changed since, or beside what nights measure.
+
+A finding is ``stale`` if the reference should be measured again; else it is a warning of how little it knows.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timezone
+from typing import Any
+
+from scipy.stats import binomtest
+
+from postprocess.base.formats import first_of, plural
+from postprocess.base.units import slowdown
+from postprocess.calibration.disturbance import MOST_NODES, minutes_together, same_nodes
+from postprocess.model.case import Case
+from postprocess.model.reference import ENOUGH_LAUNCHES, Reference
+from postprocess.references import provenance
+from postprocess.references.comparability import library_identity
+from postprocess.references.provenance import DATE_FORMAT
+
+PROVISIONAL_DAYS = 30  #: after which a reference should have launches enough
+LEAST_NIGHTS = 14  #: before a case can have sat on one side
+ONE_SIDED_ALPHA = 0.05  #: probability that any case of a file is accused of it by chance
+LEAST_SHIFT = 0.01  #: of the median of the nights from the center; less is nobody's concern
+MACHINE = {  #: facts of the machine at hand that a reference of the same host is held against
+    "cpu_model": "the processor",
+    "kernel": "the kernel",
+    "firmware": "the firmware",
+}
+NIGHT = {  #: facts of the last night that are held against those of the calibration
+    "mpi_library": "the MPI library",
+    "source_hash": "the sources of the benchmark",
+    "kernel": "the kernel",
+}
+
+
+@dataclass(frozen=True)
+class Nights:
+    """What the store knows of a case since its calibration."""
+
+    values: Sequence[float]  #: of each night, in the unit of the reference
+    last: Mapping[str, str]  #: facts of the last night; see ``NIGHT``
+
+
+def findings(
+    place: str,
+    known: Mapping[Case, Reference],
+    origin: Mapping[str, Any],
+    nights: Mapping[str, Nights],
+    machine: Mapping[str, Any],
+    days: int,
+    now: datetime,
+    nodes: int = 0,
+) -> list[Finding]:
+    """All that is to be said of one reference file, what is stale first.
+
+    :param nights: by key, of the cases that were measured since their calibration
+    :param machine: the one at hand
+    :param days: after which a reference is old
+    :param nodes: of the partition; 0 if that is not known
+    """
+    found: list[Finding] = []
+    for group in groups(place, known, origin):
+        found += too_old(group, days, now)
+        found += changed_machine(group, machine)
+        found += changed_since(group, nights)
+        found += of_several_kernels(group)
+        found += long_provisional(group, known, now)
+        found += of_one_moment(group)
+        found += of_one_node_set(group, nodes)
+    found = merged(found)
+    found += one_sided(place, known, nights)
+    return sorted(found, key=lambda each: (not each.stale, each.program, each.what, each.text))
+
+
+def too_old(group: Group, days: int, now: datetime) -> Iterator[Finding]:
+    """Whether the median launch is older than the site allows. Simulated time does not age."""
+    if "simulated" in group.told.get("machine", {}):
+        return
+    when = provenance.taken_utc(group.told, group.cases[0].key)
+    old = (now - moment(when)).days
+    if old > days:
+        text = f"calibrated {old} days ago, on {when[:10]}; the limit is {days}"
+        yield group.finding("old", True, text)
+
+
+def moment(text: str) -> datetime:
+    """A time of a provenance."""
+    return datetime.strptime(text, DATE_FORMAT).replace(tzinfo=timezone.utc)
+
+
+def long_provisional(
+    group: Group, known: Mapping[Case, Reference], now: datetime
+) -> Iterator[Finding]:
+    """Which cases have had too few launches for long: they tell gross changes only."""
+    cases = tuple(case for case in group.cases if known[case].provisional)
+    first = min((each["ended_utc"] for each in group.launches), default=group.told["date_utc"])
+    since = (now - moment(first)).days
+    if cases and since > PROVISIONAL_DAYS:
+        number = max(known[case].launches for case in cases)
+        text = f"provisional for {since} days, with {plural(number, 'launch', 'es')} of {ENOUGH_LAUNCHES}"
+        yield replace(group, cases=cases).finding("provisional", True, text)
+
+
+def changed_machine(group: Group, machine: Mapping[str, Any]) -> Iterator[Finding]:
+    """Whether this machine, where it started the launches, is another today than for most of them."""
+    host = machine.get("host")
+    thens = [then for then in group.machines if host and then.get("host") == host]
+    for fact, name in MACHINE.items():
+        today = machine.get(fact)
+        if today and (before := mostly_other(fact, [then.get(fact) for then in thens], today)):
+            yield group.finding("changed", True, f"{name} of {host} was {before} and is {today}")
+
+
+def changed_since(group: Group, nights: Mapping[str, Nights]) -> Iterator[Finding]:
+    """Whether the last night ran another library, benchmark or kernel than most launches, on whatever hosts."""
+    for fact, name in NIGHT.items():
+        befores = [group.told.get(fact)]
+        if fact == "kernel":
+            befores = [each.get(fact) for each in group.launches]
+        lasts = {nights[c.key].last.get(fact) for c in group.cases if c.key in nights}
+        for last in sorted(filter(None, lasts)):
+            if before := mostly_other(fact, befores, last):
+                first = [" ".join(text.split())[:60] for text in (before, last)]
+                text = f"{name} was {first[0]!r} and is {first[1]!r} in the last night"
+                yield group.finding("changed", True, text)
+                break
+
+
+def mostly_other(fact: str, befores: Iterable[str | None], today: str) -> str:
+    """What most launches had of a fact, if most of those that tell it had another than today; else empty."""
+    told = [each for each in befores if each]
+    others = [each for each in told if not same(fact, each, today)]
+    if 2 * len(others) <= len(told):
+        return ""
+    return Counter(others).most_common(1)[0][0]
+
+
+def of_several_kernels(group: Group) -> Iterator[Finding]:
+    """Whether the launches of a calibration ran on different kernels."""
+    counts = Counter(each["kernel"] for each in group.launches if each.get("kernel"))
+    if len(counts) > 1:
+        told = ", ".join(f"{kernel} in {number}" for kernel, number in sorted(counts.items()))
+        yield group.finding("kernels", False, f"launches on {len(counts)} kernels: {told}")
+
+
+def same(fact: str, one: str, other: str) -> bool:
+    """Whether two values of a fact mean the same: an MPI says where it is installed, too."""
+    if fact == "mpi_library":
+        return library_identity(one) == library_identity(other)
+    return one == other
+
+
+def of_one_moment(group: Group) -> Iterator[Finding]:
+    """Whether all launches of a calibration are of one day."""
+    if minutes := minutes_together([each["ended_utc"] for each in group.launches]):
+        text = f"all launches within {minutes} min: they know nothing of other days"
+        yield group.finding("one moment", False, text)
+
+
+def of_one_node_set(group: Group, nodes: int) -> Iterator[Finding]:
+    """Whether all launches of a calibration ran on the same nodes, and others are there."""
+    if "simulated" in group.told.get("machine", {}):
+        return
+    if same := same_nodes([each["hosts"] for each in group.launches], nodes):
+        number = f" of {nodes}" if nodes else ""
+        text = f"one node set in all launches, {len(same)}{number} nodes ({first_of(same, MOST_NODES)})"
+        yield group.finding("one node set", False, f"{text}: they know nothing of others")
+
+
+def one_sided(
+    place: str, known: Mapping[Case, Reference], nights: Mapping[str, Nights]
+) -> Iterator[Finding]:
+    """The cases whose nights lie on one side of the center more often than chance has it.
+
+    The sign test, two-sided, by Bonferroni for all cases of the file that have enough nights.
+    """
+    enough = {
+        case: nights[case.key].values
+        for case, reference in sorted(known.items())
+        if not reference.exact and len(nights.get(case.key, Nights((), {})).values) >= LEAST_NIGHTS
+    }
+    for case, values in enough.items():
+        shifts = [slowdown(value, known[case].center, known[case].unit) for value in values]
+        slow = sum(shift > 1 for shift in shifts)
+        decided = sum(shift != 1 for shift in shifts)
+        shift = statistics.median(shifts)
+        if not decided or abs(math.log(shift)) < math.log1p(LEAST_SHIFT):
+            continue
+        if binomtest(slow, decided).pvalue * len(enough) < ONE_SIDED_ALPHA:
+            side, number = ("slow", slow) if slow > decided / 2 else ("fast", decided - slow)
+            text = (
+                f"on the {side} side of the center in {number} of {len(values)} nights; the median night is "
+                f"{abs(shift - 1):.1%} {'slower' if shift > 1 else 'faster'}"
+            )
+            yield Finding(place, case.program, "one-sided", True, text, (case.key,))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is to be said of the age of some references of one file."""
+
+    place: str
+    program: str
+    what: (
+        str  #: ``old``, ``changed``, ``provisional``, ``one-sided``, ``kernels``, ``one moment`` or
+        #: ``one node set``
+    )
+    stale: bool
+    text: str
+    cases: tuple[str, ...]
+
+    def entry(self) -> dict[str, Any]:
+        """As plain data."""
+        return {**asdict(self), "cases": list(self.cases)}
+
+    def __str__(self) -> str:
+        sign = "STALE" if self.stale else "note"
+        return (
+            f"{sign}: {self.place}, {self.program}, {plural(len(self.cases), 'case')}: {self.text}"
+        )
+
+
+@dataclass(frozen=True)
+class Group:
+    """The cases of one calibration that have the same launches behind them."""
+
+    place: str
+    program: str
+    told: Mapping[str, Any]
+    cases: tuple[Case, ...]
+
+    @property
+    def launches(self) -> Sequence[Mapping[str, Any]]:
+        """When and where each ran; none where a provenance does not tell."""
+        return provenance.launches_of(self.told, self.cases[0].key)
+
+    @property
+    def machines(self) -> list[Mapping[str, Any]]:
+        """Those from which the launches were started; of the last alone where no more is told."""
+        told = [each["machine"] for each in self.launches if "machine" in each]
+        return told or [self.told.get("machine", {})]
+
+    def finding(self, what: str, stale: bool, text: str) -> Finding:
+        """Something said of all of them."""
+        keys = tuple(case.key for case in self.cases)
+        return Finding(self.place, self.program, what, stale, text, keys)
+
+
+def merged(found: Iterable[Finding]) -> list[Finding]:
+    """The same said of several groups in one finding."""
+    said: dict[Finding, list[str]] = {}
+    for each in found:
+        said.setdefault(replace(each, cases=()), []).extend(each.cases)
+    return [replace(each, cases=tuple(sorted(set(keys)))) for each, keys in said.items()]
+
+
+def groups(
+    place: str, known: Mapping[Case, Reference], origin: Mapping[str, Any]
+) -> Iterator[Group]:
+    """The cases of each calibration of a file, those of the same launches together."""
+    for program, entry in sorted(origin["programs"].items()):
+        cases = [case for case in sorted(known) if case.program == program]
+        for told in provenance.calibrations(entry):
+            own: dict[int, list[Case]] = {}
+            for case in cases:
+                if provenance.calibration_of(entry, case.key) is told:
+                    own.setdefault(id(provenance.launches_of(told, case.key)), []).append(case)
+            yield from (Group(place, program, told, tuple(some)) for some in own.values())

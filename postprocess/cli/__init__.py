@@ -1,0 +1,1 @@
+"""Options that commands share, and the way from options to a request."""

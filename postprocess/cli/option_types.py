@@ -1,0 +1,111 @@
+"""What the values of options may be: each takes a word, or says in one line what is wrong."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from postprocess.base.errors import UsageError
+from postprocess.model.mpicost import PROGRAMS
+from postprocess.results.query import parsed
+
+LARGEST = 10**12  #: of any number; ReFrame and the store have no room for one of any size
+MOST_TRIALS = 1_000_000  #: as mpicost has it
+ASSIGNMENT = re.compile(r"(?P<environment>[^:]+):(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.S | re.A)
+
+
+def comma_list(text: str) -> list[str]:
+    """The words of a comma-separated list, each once. An empty one is wrong: left out, it would mean all."""
+    words = list(dict.fromkeys(word for word in text.split(",") if word))
+    if not words:
+        raise argparse.ArgumentTypeError("names nothing; leave it out for all")
+    return words
+
+
+def count(text: str) -> int:
+    """A whole number of one or more, and small enough for every place that it goes to."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of one or more")
+    if number > LARGEST:
+        raise argparse.ArgumentTypeError(f"{text} is too large a number")
+    return number
+
+
+def trials(text: str) -> int:
+    """A number of trials that mpicost takes: the first one is dropped."""
+    number = count(text)
+    if not 2 <= number <= MOST_TRIALS:
+        raise argparse.ArgumentTypeError(f"{text} is not from 2 to {MOST_TRIALS}")
+    return number
+
+
+def counts(text: str) -> list[int]:
+    """Whole numbers of one or more, separated by commas."""
+    return [count(word) for word in comma_list(text)]
+
+
+def sizes(text: str) -> list[int]:
+    """Message sizes in bytes, separated by commas; 0 is an empty message."""
+    return [0 if word == "0" else count(word) for word in comma_list(text)]
+
+
+def programs(text: str) -> list[str]:
+    """Names of benchmark programs, separated by commas."""
+    words = comma_list(text)
+    if unknown := [word for word in words if word not in PROGRAMS]:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(PROGRAMS)}")
+    return words
+
+
+class Gather(argparse.Action):
+    """The words of several lists, and of the option given again, as one list."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Sequence[list[str]],
+        option_string: str | None = None,
+    ) -> None:
+        """Put them behind those that are there."""
+        setattr(namespace, self.dest, sum(values, getattr(namespace, self.dest)))
+
+
+def moment(text: str) -> str:
+    """A time of the form that sessions have, or a day, which is before all times of it."""
+    try:
+        begin = parsed(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return f"{begin.isoformat()}Z".removesuffix("T00:00:00Z")
+
+
+def assignment(text: str) -> tuple[str, str, str]:
+    """ENVIRONMENT:NAME=VALUE as its three parts."""
+    match = ASSIGNMENT.fullmatch(text)
+    if not match:
+        raise argparse.ArgumentTypeError(f"{text!r} is not ENVIRONMENT:NAME=VALUE")
+    return match["environment"], match["name"], match["value"]
+
+
+def json_file(text: str) -> Path:
+    """Where a summary goes: found out before anything is measured. A pipe waits for what is written at the end.
+
+    :raises UsageError: if it cannot be written there.
+    """
+    path = Path(text)
+    try:
+        existed = path.exists()
+        if not path.is_fifo():
+            path.open("a").close()
+        if not existed:
+            path.resolve().unlink()  # what a link leads to, and not the link
+    except OSError as error:
+        raise UsageError(f"--json {path}: {error.strerror}; choose another file") from None
+    return path

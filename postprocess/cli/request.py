@@ -1,0 +1,106 @@
+"""What the user asks for: the options of a command that measures, as a session's request."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from postprocess.base.errors import UsageError
+from postprocess.base.workdir import WorkDirectory
+from postprocess.model.session import CHOICE, Request, Selection, as_references
+from site_configs.schema.manual_settings import shell_settings
+from site_configs.validation.catalog import site_file
+
+#: Options that some programs do not have, or not with this value, and the programs that do.
+OPTIONS_OF = {
+    ("trials", None): ("mpicost",),
+    ("iterations", None): ("osu", "imb"),
+    ("cache", "flush"): ("mpicost",),
+    ("cache", "rotate"): ("imb",),
+}
+
+#: Commands that measure as the references were measured.
+HELD_AGAINST = ("nightly", "run", "list", "selftest")
+
+#: Options with which a night is a trial by hand: it is stored as a ``run``, and counts as no night.
+OF_A_RUN = ("references", "set_env", "oversubscribe")
+
+
+def refuse_without_effect(arguments: argparse.Namespace) -> None:
+    """An option that no chosen program has is a mistake, and its silence would be taken for a result.
+
+    :raises UsageError: naming the option.
+    """
+    given = vars(arguments)
+    for (name, only), programs in OPTIONS_OF.items():
+        value, chosen = given.get(name), given.get("program")
+        if value and only in (None, value) and chosen and not {*chosen} & {*programs}:
+            raise UsageError(
+                f"--{name} {value}: is for {' and '.join(programs)} only, and --program "
+                f"{','.join(chosen)} chooses no such program; drop one of the two options"
+            )
+
+
+def selection(work: WorkDirectory, arguments: argparse.Namespace, launches: int = 1) -> Selection:
+    """The user's choice in terms of the checks."""
+    refuse_without_effect(arguments)
+    given = vars(arguments)
+    choice = {name: given[option] for option, name in CHOICE.items() if given.get(option)}
+    if arguments.time_limit:
+        choice["time_limit"] = f"{arguments.time_limit}s"
+    set_env: dict[str, dict[str, str]] = {}
+    for environment, name, value in given.get("set_env", ()):
+        if arguments.environment and environment not in arguments.environment:
+            raise UsageError(f"--set-env {environment}: is not among those of --environment")
+        set_env.setdefault(environment, {})[name] = value
+    return Selection(
+        site=site_file(work.source, arguments.site),
+        environments=arguments.environment,
+        choice=choice,
+        launches=launches,
+        set_env=set_env,
+        oversubscribe=given.get("oversubscribe", False),
+        shell=shell_settings(os.environ),
+    )
+
+
+def request(work: WorkDirectory, arguments: argparse.Namespace) -> Request:
+    """The whole of what the user asks for."""
+    given = vars(arguments)
+    searched = given.get("references")
+    if searched and not searched.is_dir():
+        raise UsageError(f"--references {searched}: is not a directory; name one that is there")
+    references = searched or given.get("output")
+    chosen = selection(work, arguments, given.get("launches") or 1)
+    return Request(
+        mode=mode_of(arguments),
+        command=["./plumbline", *sys.argv[1:]],
+        site=arguments.site,
+        selection=as_references(chosen) if arguments.name in HELD_AGAINST else chosen,
+        families=arguments.mpis,
+        strict=given.get("strict", False),
+        json_file=given.get("json"),
+        references=references and references.absolute(),  # ReFrame runs in another directory
+        rerun_options=rerun_options(arguments),
+        beside_others=given.get("beside_others", False),
+    )
+
+
+def mode_of(arguments: argparse.Namespace) -> str:
+    """What a session is stored as: its command; a night that an option sets apart from others is a run."""
+    given = vars(arguments)
+    by_option = arguments.name == "nightly" and any(given.get(name) for name in OF_A_RUN)
+    return "run" if by_option else arguments.name
+
+
+def rerun_options(arguments: argparse.Namespace) -> list[str]:
+    """The options under which a case was measured, beside those that choose it."""
+    given = vars(arguments)
+    words = ["--mpis", ",".join(arguments.mpis)] if arguments.mpis else []
+    words += ["--oversubscribe"] if given.get("oversubscribe") else []
+    set_env = given.get("set_env", ())
+    words += [f"--set-env={place}:{name}={value}" for place, name, value in set_env]
+    if references := given.get("references"):
+        words += ["--references", str(references)]
+    return words

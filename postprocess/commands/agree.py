@@ -1,0 +1,132 @@
+"""The command ``agree``: mpicost, OSU and IMB measure the same in rounds; who differs is named."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+
+from postprocess.analyses.agreement import text as words
+from postprocess.analyses.agreement.compare import Finding, Opinions, form
+from postprocess.analyses.agreement.data import samples, topic_of, topics
+from postprocess.analyses.agreement.page import write_page
+from postprocess.analyses.agreement.ratio_tests import FEWEST_LAUNCHES
+from postprocess.base.errors import UsageError
+from postprocess.base.formats import plural
+from postprocess.base.progress import Progress
+from postprocess.base.text_table import text
+from postprocess.base.workdir import WorkDirectory
+from postprocess.judging import evaluate
+from postprocess.model.case import Case
+from postprocess.model.launch import Finished
+from postprocess.model.plan import PlannedLaunch
+from postprocess.model.session import Request, Session
+from postprocess.model.verdict import CaseResult, Verdict, exit_status
+from postprocess.runner.reframe_pass import make_plan, run_plan
+from postprocess.session.context import Desk, open_desk, say_plan
+from postprocess.session.finish import end_session, summed_up, write_files
+
+TAG = "agree"
+ELEMENT = 8  #: bytes; the payload of mpicost is made of 8-byte numbers
+
+
+def agree(work: WorkDirectory, request: Request, launches: int, progress: Progress) -> int:
+    """Compare the programs with each other, in so many rounds. Returns the exit status.
+
+    :raises UsageError: for anything that is the user's to mend.
+    """
+    if launches < FEWEST_LAUNCHES:
+        raise UsageError(
+            f"--launches {launches}: there is no interval of fewer than {FEWEST_LAUNCHES}"
+        )
+    if odd := [size for size in request.selection.choice.get("sizes", ()) if size % ELEMENT]:
+        raise UsageError(f"--bytes {odd[0]}: mpicost measures multiples of {ELEMENT} only")
+    choice = {**request.selection.choice, "rounds": launches}
+    selection = replace(request.selection, tag=TAG, choice=choice, launches=1)
+    with work.held():
+        desk = open_desk(work, request, progress)
+        session, reframe = desk.open_session(request.mode)
+        with progress.phase("set-up"):
+            planned = make_plan(reframe, selection)
+            asked = topics(planned)
+        say_plan(planned, progress)
+        say_rounds(planned, launches, progress)
+        with progress.phase("running"):
+            done = run_plan(reframe, selection, planned, progress)
+        progress.move("running", "build", done.build_seconds)
+        with progress.phase("analysis"):
+            opinions = form(samples(done.finished), asked)
+        return keep(desk, session, done.finished, opinions)
+
+
+def say_rounds(planned: Sequence[PlannedLaunch], launches: int, progress: Progress) -> None:
+    """What a round is, and which program cannot be had."""
+    programs = sorted({each.program for each in planned if each.cases})
+    starts = sum(bool(each.cases) for each in planned)
+    rounds = plural(launches, "round")
+    progress.say(f"{', '.join(programs)} in {rounds}, {plural(starts, 'start')} in all")
+    lacking = {(each.program, skip.reason) for each in planned for skip in each.skips}
+    for program, reason in sorted(lacking):
+        progress.note(f"{program} is not compared everywhere: {reason}")
+
+
+def keep(desk: Desk, session: Session, finished: Sequence[Finished], opinions: Opinions) -> int:
+    """Show what was found, then write store, summary, report and page; the exit status."""
+    results = judged(finished, opinions.findings, shlex.join(desk.request.command))
+    failures = failures_of(results)
+    status = exit_status(results, strict=False)
+    status = status if opinions.good and not failures else 1
+    print(as_text(opinions, failures), end="", flush=True)
+    data = summed_up(desk, session, finished, results, status)
+    with desk.progress.phase("analysis"):
+        write_files(desk.work, session, finished, results, data)
+        page = write_page(session, opinions, failures)
+    return end_session(desk, session, data, f"pictures, and why ratios are not 1: {page}")
+
+
+def as_text(opinions: Opinions, failures: Sequence[str]) -> str:
+    """The tables, what is not compared, what failed, the findings, and the sum of it all."""
+    tables = [text(sheet) for _, sheet, _ in words.sheets(opinions.comparisons)]
+    lines = [f"not compared: {line}" for line in words.gaps(opinions.gaps)]
+    lines += failures
+    lines += [words.finding(each) for each in opinions.findings]
+    lines.append(words.summary(opinions))
+    return "\n".join([*tables, ""]) + "".join(f"{line}\n" for line in lines)
+
+
+def judged(
+    finished: Sequence[Finished], findings: Sequence[Finding], again: str
+) -> list[CaseResult]:
+    """A verdict for each case: ``incorrect`` for those in a finding, as one of the programs is wrong.
+
+    Of a program that stands alone the others' cases are well.
+    """
+    reasons = {
+        (found.topic, program): words.finding(found)
+        for found in findings
+        for program in accused(found)
+    }
+
+    def reason_of(case: Case) -> str | None:
+        return reasons.get((topic_of(case), case.program))
+
+    return evaluate.judged(finished, reason_of, Verdict.INCORRECT, again)
+
+
+def accused(found: Finding) -> set[str]:
+    """The program that stands alone, or all that disagree where it cannot be told which is wrong."""
+    if found.alone:
+        return {found.alone}
+    return {program for each in found.comparisons for program in (each.over, each.under)}
+
+
+def failures_of(results: Sequence[CaseResult]) -> list[str]:
+    """One line for each way in which launches failed."""
+    ours = (Verdict.PASS, Verdict.SKIPPED)
+    lines = {
+        f"{each.case.system}:{each.case.partition} with {each.case.environment}: {each.case.program}: "
+        f"{each.verdict}: {each.reason}"
+        for each in results
+        if each.verdict not in ours and each.value is None
+    }
+    return sorted(lines)

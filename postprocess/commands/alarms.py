@@ -1,0 +1,145 @@
+"""``./plumbline alarms``: whether the nights were alarmed as often as predicted."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from postprocess.analyses.alarms import log
+from postprocess.analyses.alarms.log import FALSE, REAL, Night
+from postprocess.analyses.alarms.tally import Month, Tally, months, often_cleared, slow_on
+from postprocess.base.errors import UsageError
+from postprocess.base.files import write_summary
+from postprocess.base.formats import factor, plural, whole
+from postprocess.base.sanitize import one_line
+from postprocess.base.workdir import WorkDirectory
+from postprocess.cli.options import add_json, add_since
+
+MOST_ALARMS = 20  #: that are listed, the last ones
+WIDTH = 1000  #: of a table in a pipe: no line is folded
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """What the command accepts."""
+    add_since(parser)
+    add_json(parser)
+    for word, text in ((REAL, "the machine had become slower"), (FALSE, "nothing was wrong")):
+        parser.add_argument(
+            f"--{word}", nargs=2, metavar=("CASE", "SESSION"), help=f"note of an alarm: {text}"
+        )
+
+
+def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Note what people say of alarms, or show how many there were. Returns the exit status.
+
+    :raises UsageError: if the log is damaged, or holds no such alarm.
+    """
+    path = work.root / log.FILE
+    marks = [(word, pair) for word in (REAL, FALSE) if (pair := getattr(arguments, word))]
+    for word, (key, session) in marks:
+        with work.held():
+            log.mark(path, session, key, word)
+        print(f"{key} of {session}: noted as {word}")
+    if marks:
+        return 0
+    nights = [n for n in log.read(path) if n.started_utc >= (arguments.since or "")]
+    if not nights:
+        since = f" since {arguments.since}" if arguments.since else ""
+        raise UsageError(f"{path}: holds no night{since}; ./plumbline nightly writes one each")
+    show(Console(width=None if Console().is_terminal else WIDTH, highlight=False), nights)
+    if arguments.json:
+        write_summary(arguments.json, document(nights))
+    return 0
+
+
+def show(console: Console, nights: Sequence[Night]) -> None:
+    """The table of months, what it means, and the cases to look at."""
+    found = months(nights)
+    sites = sorted({each.site for each in found})
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    for name in ("site", "month", "nights", "cases", "looked slow", "predicted", "", "regressed"):
+        table.add_column(name, justify="left" if name in ("site", "month", "") else "right")
+    for name in ("predicted", "", "real", "false", "unmarked", "common"):
+        table.add_column(name, justify="left" if name == "" else "right")
+    for each in found:
+        table.add_row(each.site, each.name, whole(each.nights), whole(each.judged), *cells(each))
+    console.print(table)
+    for site in sites:
+        total = [each for each in found if each.site == site][-1]
+        own = [night for night in nights if night.site == site]
+        for line in words(total, own):
+            told = f"{site}: {line}" if len(sites) > 1 else line
+            console.print(one_line(told), soft_wrap=True, markup=False)
+
+
+def cells(each: Month) -> list[str]:
+    """A month's counts as written."""
+    counts = [each.real, each.false, each.unmarked, each.common]
+    return [*_cells(each.screened), *_cells(each.regressed), *map(whole, counts)]
+
+
+def _cells(tally: Tally) -> list[str]:
+    low, high = tally.interval
+    remark = f"{tally.verdict} ({factor(low)} to {factor(high)})"
+    return [whole(tally.counted), factor(tally.predicted), remark]
+
+
+def words(total: Month, nights: Sequence[Night]) -> list[str]:
+    """What the numbers of a site do and do not say."""
+    lines = [
+        "predicted: by chance alone on a healthy machine. In brackets, with 95% confidence, what the nights "
+        "themselves say of that number"
+    ]
+    if total.screened.dispersion > 1.5:
+        lines.append(
+            f"what looks slow comes together on some nights: {total.screened.dispersion:.1f} times the "
+            "variance of chance, which the brackets allow for"
+        )
+    if total.unmarked:
+        lines.append(
+            f"nobody said of {plural(total.unmarked, 'alarm')} whether they are false: real changes are among "
+            "them (./plumbline alarms --real CASE SESSION, or --false)"
+        )
+    alarmed = [(n, k) for n in nights for k in n.alarms][-MOST_ALARMS:]
+    for night, key in alarmed:
+        times = factor(night.regressed[key])
+        lines.append(
+            f"regressed: {key} {night.session}: {times}, {night.said.get(key, 'not marked')}"
+        )
+    for key, number in often_cleared(nights):
+        hosts, site = ", ".join(slow_on(nights, key)), total.site
+        links = "./plumbline links" + (f" --site {site}" if site != "local" else "")
+        advice = f"slow on {hosts} and on no other nodes: {links} finds sick nodes"
+        lines.append(
+            f"cleared on {plural(number, 'night')}: {key}: {advice if hosts else 'calibrate it again'}"
+        )
+    return lines
+
+
+def document(nights: Sequence[Night]) -> dict[str, Any]:
+    """All of it as plain data."""
+    return json.loads(
+        json.dumps(
+            {
+                "schema": log.SCHEMA,
+                "months": [
+                    asdict(each)
+                    | {name: _entry(getattr(each, name)) for name in ("screened", "regressed")}
+                    for each in months(nights)
+                ],
+                "often_cleared": dict(often_cleared(nights)),
+                "slow_on": {key: slow_on(nights, key) for key, _ in often_cleared(nights)},
+                "nights": [asdict(night) for night in nights],
+            }
+        )
+    )
+
+
+def _entry(tally: Tally) -> dict[str, Any]:
+    return asdict(tally) | {"interval": list(tally.interval), "verdict": tally.verdict}

@@ -1,0 +1,87 @@
+"""The command ``drift``: what it accepts, and what it does."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from postprocess.analyses.drift import text as words
+from postprocess.analyses.drift.clusters import clusters
+from postprocess.analyses.drift.data import day_before, read_nights
+from postprocess.analyses.drift.detect import Nights, examine
+from postprocess.analyses.drift.page import write_page
+from postprocess.base.errors import UsageError
+from postprocess.base.files import write_summary
+from postprocess.base.progress import Progress
+from postprocess.base.text_table import text
+from postprocess.base.workdir import WorkDirectory
+from postprocess.cli.options import add_case, add_json, add_since
+from postprocess.model.case import fits
+
+DAYS = 365  #: that are looked at unless told otherwise
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    add_since(parser, default="a year ago")
+    add_case(parser)
+    parser.add_argument(
+        "--site", help="only this site's cases (default: all that were measured here)"
+    )
+    add_json(parser)
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="where the page goes (default: the work directory)",
+    )
+
+
+def drift(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Look for what became slower over the nights. Returns 1 if something did and still is.
+
+    :raises UsageError: for anything that is the user's to mend, and if nothing can be said of any case.
+    """
+    progress = Progress()
+    since = arguments.since or day_before(DAYS)
+    series = chosen(
+        read_nights(work.store, since, say=progress.say), arguments.case, arguments.site
+    )
+    if not series:
+        when = (
+            f"--since {since}: no night from then on"
+            if arguments.since
+            else f"no night since {since}"
+        )
+        raise UsageError(f"{when} in {work.store}; ./plumbline nightly makes one")
+    trends = examine(series)
+    if not any(each.known for each in trends):
+        raise UsageError(f"nothing can be said of any case yet: {words.too_few()}")
+    found = clusters(trends)
+    if found:
+        print(text(words.sheet(found)).lstrip("\n"))
+    page = write_page(arguments.output or work.root / "drift", trends, found, since)
+    if arguments.json:
+        write_summary(arguments.json, words.as_data(trends, found, since))
+    progress.say(f"pictures: {page}")
+    progress.say(words.summary(trends, found))
+    return 1 if any(each.slow for each in found) else 0
+
+
+def chosen(series: Sequence[Nights], patterns: Sequence[str], site: str | None) -> list[Nights]:
+    """The cases that the user asks for.
+
+    :raises UsageError: naming what is not there.
+    """
+    systems = sorted({each.case.system for each in series})
+    if site and site not in systems:
+        raise UsageError(
+            f"--site {site}: no nights; there are some of {', '.join(systems) or 'none'}"
+        )
+    some = [each for each in series if site in (None, each.case.system)]
+    for pattern in patterns:
+        if not any(fits(each.case.key, [pattern]) for each in some):
+            such = f", such as {some[0].case.key}" if some else ""
+            raise UsageError(f"--case {pattern}: no night has one; name a key or a pattern{such}")
+    return [each for each in some if fits(each.case.key, patterns)]

@@ -1,0 +1,240 @@
+"""The command ``links``: measure all pairs of nodes, name what is slow, keep every trial, write the page."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from postprocess.analyses.links.data import STATISTICS, Sweep, hosts, sweeps, unplayed, write_pairs
+from postprocess.analyses.links.detect import FEWEST_NODES, Slow, analyse, enough_launches
+from postprocess.analyses.links.page import Told, write_page
+from postprocess.analyses.links.text import (
+    contention,
+    findings,
+    named_pairs,
+    nothing_else,
+    of_places,
+    suspicion,
+    would_have_been_seen,
+)
+from postprocess.base.errors import UsageError
+from postprocess.base.formats import plural
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.judging import evaluate
+from postprocess.model.case import Case
+from postprocess.model.launch import Finished, failed
+from postprocess.model.mpicost import TOURNAMENT
+from postprocess.model.plan import PlannedLaunch, places
+from postprocess.model.session import Request, Selection, Session
+from postprocess.model.verdict import CaseResult, Verdict, exit_status
+from postprocess.runner.reframe import Reframe
+from postprocess.runner.reframe_pass import NoCase, make_plan, run_plan
+from postprocess.session.context import Desk, open_desk
+from postprocess.session.finish import end_session, summed_up, write_files
+
+TAG = "links"
+MEASURES = 2 * len(STATISTICS)  #: two sizes, by each statistic
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What the user asked for beyond a session's request."""
+
+    least: float  #: share by which something must be slower to be named
+    launches: int | None  #: None for as many as are needed
+    per_switch: int = 0  #: nodes of a switch, in the order of their names; 0 where it is not known
+
+
+def links(work: WorkDirectory, request: Request, demand: Demand, progress: Progress) -> int:
+    """Compare all pairs of nodes with each other. Returns the exit status.
+
+    :raises UsageError: for anything that is the user's to mend.
+    """
+    request = replace(request, selection=replace(request.selection, tag=TAG))
+    with work.held():
+        desk = open_desk(work, request, progress)
+        session, reframe = desk.open_session(request.mode)
+        with progress.phase("set-up"):
+            selection, planned = plan(reframe, request.selection, demand, progress)
+        say_plan(planned, progress)
+        with progress.phase("running"):
+            done = run_plan(reframe, selection, planned, progress)
+        progress.move("running", "build", done.build_seconds)
+        finished = [checked(each) for each in done.finished]
+        with progress.phase("analysis"):
+            pairs = write_pairs(
+                work.store, session.name, finished
+            )  # whatever comes of the analysis
+            told = tell(finished, demand)
+        return keep(desk, session, finished, told, pairs)
+
+
+def plan(
+    reframe: Reframe, selection: Selection, demand: Demand, progress: Progress
+) -> tuple[Selection, list[PlannedLaunch]]:
+    """What is run: with one MPI for each partition, unless some are named, as often as is needed.
+
+    :raises UsageError: if a partition has too few nodes, or none is left.
+    """
+    few_nodes = f"at least {FEWEST_NODES} nodes are needed to tell a sick node from a bad link"
+    try:
+        planned = make_plan(reframe, selection)
+    except NoCase as error:
+        raise UsageError(f"nothing can be told apart: {few_nodes}: {error}") from None
+    if few := next((each for each in planned if each.processes < FEWEST_NODES), None):
+        fix = f"{few_nodes}; choose other partitions by --partition"
+        raise UsageError(f"{few.partition}: {plural(few.processes, 'node')}: {fix}")
+    if not selection.environments:
+        first = {
+            partition: min(env for place, env in places(planned) if place == partition)
+            for partition, _ in places(planned)
+        }
+        names = sorted(set(first.values()))
+        progress.say(f"with {', '.join(names)} only (--environment chooses others)")
+        selection = replace(selection, environments=names)
+    needed = [1 if each.exact else enough_launches(each.processes, MEASURES) for each in planned]
+    selection = replace(selection, launches=demand.launches or max(needed))
+    for path in (reframe.session / "plan").glob("*.json"):
+        path.unlink()  # the plan is made anew
+    return selection, make_plan(reframe, selection)
+
+
+def say_plan(planned: Sequence[PlannedLaunch], progress: Progress) -> None:
+    """What is going to run."""
+    for partition, environment in sorted(places(planned)):
+        here = [e for e in planned if (e.partition, e.environment) == (partition, environment)]
+        nodes, trials = here[0].processes, here[0].trials
+        progress.say(
+            f"{partition} with {environment}: {nodes} nodes, {nodes * (nodes - 1) // 2} pairs, "
+            f"{plural(len(here), 'launch', 'es')} of {trials} trials"
+        )
+
+
+def checked(finished: Finished) -> Finished:
+    """The launch, or its failure if nothing says on which node each rank ran, or cases were skipped."""
+    if not finished.outcome.records:
+        return finished
+    if problem := misplaced(finished.run):
+        return replace(finished, outcome=failed(Verdict.INCORRECT, problem))
+    if skips := finished.launch.skips:
+        reason = f"{skips[0].reason}; choose fewer --nodes"
+        return replace(finished, outcome=failed(Verdict.INCOMPLETE, reason))
+    if missing := unplayed(finished):
+        reason = f"pairs missing in launch {finished.launch.number}: {named_pairs(missing)}"
+        return replace(finished, outcome=failed(Verdict.INCOMPLETE, reason))
+    return finished
+
+
+def misplaced(run: Mapping[str, Any]) -> str:
+    """What is wrong with the ranks of a run record; empty if each has a node of its own."""
+    try:
+        names = hosts(run)
+    except (KeyError, TypeError) as error:
+        return f"the run record does not say where each rank ran: ranks: {error}"
+    if len(set(names)) < len(names) or len(names) != run["processes"]:
+        return f"{len(names)} ranks on {plural(len(set(names)), 'node')}: one on each is needed"
+    return ""
+
+
+def tell(finished: Sequence[Finished], demand: Demand) -> list[Told]:
+    """Analyse each sweep and put it into words."""
+    told = []
+    for sweep in sweeps(finished, demand.per_switch):
+        analysis = analyse(sweep.measures, demand.least, sweep.exact)
+        remarks = [nothing_else(sweep, analysis), *would_have_been_seen(analysis)]
+        remarks += [suspicion(sweep, analysis), of_places(sweep, analysis), contention(sweep)]
+        named = findings(sweep, analysis)
+        told.append(Told(sweep, analysis, named, [text for text in remarks if text]))
+    return told
+
+
+def keep(
+    desk: Desk, session: Session, finished: Sequence[Finished], told: Sequence[Told], pairs: Path
+) -> int:
+    """Show what was found, then write store, summary, report and page; the exit status.
+
+    :param pairs: the file that has every trial of every pair.
+    """
+    progress = desk.progress
+    results = judged(finished, told, shlex.join(desk.request.command))
+    failures = failures_of(results, told)
+    named = sum(len(each.findings) for each in told)
+    status = 1 if failures or named or not told else exit_status(results, strict=False)
+    for line in failures:
+        progress.say(line)
+    for each in told:
+        for text in [found.text for found in each.findings] + list(each.remarks):
+            progress.say(f"{each.title}: {text}" if len(told) > 1 else text)
+    data = summed_up(desk, session, finished, results, status)
+    with progress.phase("analysis"):
+        write_files(desk.work, session, finished, results, data)
+        page = write_page(session, told, failures, headline(named, failures))
+    return end_session(desk, session, data, f"heat maps: {page}; trials of every pair: {pairs}")
+
+
+def judged(finished: Sequence[Finished], told: Sequence[Told], again: str) -> list[CaseResult]:
+    """A verdict for each case: ``regressed`` where something that is named took part.
+
+    A case has no reference here: its peers are what it is held against.
+    """
+    reasons = {}
+    for each in told:
+        for slow in (*each.analysis.nodes, *each.analysis.pairs):
+            reasons.update(dict.fromkeys(touched(each, slow, finished), text_of(each, slow)))
+    return evaluate.judged(finished, reasons.get, Verdict.REGRESSED, again)
+
+
+def touched(told: Told, slow: Slow, finished: Sequence[Finished]) -> set[Case]:
+    """The rounds of the tournament in which a slow pair played, at the size at which it is slow."""
+    found = set()
+    names = {told.sweep.nodes[node] for node in slow.who}
+    for each in finished:
+        where = (each.launch.partition, each.launch.environment)
+        if where != (told.sweep.partition, told.sweep.environment):
+            continue
+        ranks = {rank for rank, host in enumerate(hosts(each.run)) if host in names}
+        if len(ranks) < len(names):
+            continue  # it ran on other nodes
+        for case in each.launch.cases:
+            if case.routine == TOURNAMENT and case.bytes == slow.measure.bytes:
+                pairs = each.records[case.variable].pairs
+                if any(ranks <= {pair.a, pair.b} for pair in pairs):
+                    found.add(case)
+    return found
+
+
+def text_of(told: Told, slow: Slow) -> str:
+    """The line that names it."""
+    return next(
+        found.text for found in told.findings if any(set(slow.who) == set(who) for who in found.who)
+    )
+
+
+def failures_of(results: Sequence[CaseResult], told: Sequence[Told]) -> list[str]:
+    """One line for each way in which launches failed, and for each sweep that lacks pairs."""
+    lines = set()
+    for each in results:
+        if each.verdict not in (Verdict.PASS, Verdict.REGRESSED):
+            where = f"{each.case.system}:{each.case.partition} with {each.case.environment}"
+            lines.add(f"{where}: {each.verdict}: {each.reason}")
+    return sorted(lines) + [text for each in told if (text := missed(each.sweep))]
+
+
+def missed(sweep: Sweep) -> str:
+    """The pairs that not all launches measured; empty if all did."""
+    if not sweep.missing:
+        return ""
+    why = "the launches ran on different nodes; take all of them, or a reservation"
+    where = f"{sweep.partition} with {sweep.environment}"
+    return f"{where}: not measured in every launch: {named_pairs(sweep.missing)}: {why}"
+
+
+def headline(named: int, failures: Sequence[str]) -> str:
+    """The sweep in one line."""
+    if failures:
+        return "Not all pairs were measured"
+    return f"{plural(named, 'finding')}" if named else "Nothing stands out"

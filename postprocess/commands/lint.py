@@ -1,0 +1,82 @@
+"""Checks the files that people write: sites, references, checks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from postprocess.base.errors import UsageError
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.commands.site import check
+from postprocess.model.plan import planned_cases
+from postprocess.model.session import Selection
+from postprocess.references import lint as reference_lint
+from postprocess.references.reference_file import EXPECTED
+from postprocess.runner.reframe import Reframe
+from postprocess.runner.reframe_pass import look_at_plan
+from site_configs.validation.catalog import is_site, site_names
+
+EXAMPLE = "slurm_cluster.py"  #: the site on which a check is tried: it has partitions of many nodes
+
+
+def lint(work: WorkDirectory, paths: Sequence[Path], progress: Progress) -> int:
+    """Check these files, or all there are; 1 if something is wrong."""
+    missing = [path for path in paths if not path.exists()]
+    if missing:
+        fix = "name a site, a check or references that are there"
+        raise UsageError(f"{missing[0]}: no such file or directory; {fix}")
+    problems = []
+    for path in paths or default_paths(work):
+        found = lint_path(work, path.resolve(), progress)
+        progress.say(f"{path}: {'ok' if not found else f'{len(found)} wrong'}")
+        problems += found
+    for problem in problems:
+        progress.say(problem)
+    return 1 if problems else 0
+
+
+def default_paths(work: WorkDirectory) -> list[Path]:
+    """Everything that can be checked: reviewed and provisional references, and every site with all checks."""
+    roots = [root for root in work.reference_roots if root.is_dir()]
+    return roots + [
+        work.source / "site_configs" / f"{name}.py" for name in sorted(site_names(work.source))
+    ]
+
+
+def lint_path(work: WorkDirectory, path: Path, progress: Progress) -> list[str]:
+    """What is wrong with one file or directory."""
+    if path.is_dir():
+        return lint_directory(work, path)
+    if path.name == EXPECTED:
+        return reference_lint.lint_expected(path)
+    if path.suffix == ".tsv":
+        return reference_lint.lint(path)
+    if path.suffix == ".py" and is_site(path):
+        return check.problems(work, path, progress)
+    if path.suffix == ".py":
+        example = work.source / "site_configs" / EXAMPLE
+        selection = Selection(example, checks=path, tag="", only_looking=True)
+        return dry_run(work, path, selection, progress)
+    return [
+        f"{path}: neither a site or check (.py), nor a reference file (.tsv), nor a directory of them"
+    ]
+
+
+def lint_directory(work: WorkDirectory, path: Path) -> list[str]:
+    """What is wrong with the references below a directory. Only those of Plumbline's may have none."""
+    known = [root.resolve() for root in work.reference_roots]
+    if path not in known and not any(path.rglob("*.tsv")):
+        return [f"{path}: has no reference file; name sites one by one"]
+    return reference_lint.lint_root(path)
+
+
+def dry_run(work: WorkDirectory, path: Path, selection: Selection, progress: Progress) -> list[str]:
+    """What is wrong with a check on the example of a site."""
+    reframe = Reframe(work.source, work.root, work.new_session(), work.reference_roots, None)
+    try:
+        planned = look_at_plan(reframe, selection)
+    except UsageError as error:
+        return [f"{path}: {error}"]
+    progress.say(f"{path}: {len(planned_cases(planned))} cases in {len(planned)} launches")
+    return []

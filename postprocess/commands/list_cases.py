@@ -1,0 +1,109 @@
+"""What would run, and about how long it would take."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from postprocess.base.formats import duration, plural, size
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.model.mpicost import PROGRAMS, program_order
+from postprocess.model.plan import PlannedLaunch
+from postprocess.model.session import Request
+from postprocess.results.launch_costs import Job, Key, estimate, jobs, known_seconds
+from postprocess.runner.reframe_pass import look_at_plan
+from postprocess.session.context import open_desk
+
+LEAST_WIDTH = 16  #: of the column of routines
+MOST_SIZES = 8  #: of a routine that are named one by one
+
+
+def list_cases(work: WorkDirectory, request: Request, progress: Progress) -> int:
+    """Print every case that would run, then how many and about how long. Measures nothing."""
+    with work.held():
+        desk = open_desk(work, request, progress)
+        _, reframe = desk.open_session("list")
+        planned = look_at_plan(reframe, replace(request.selection, only_looking=True))
+    for line in (*in_full(planned), *left_out(planned), *totals(planned, known_seconds(work))):
+        print(line)
+    return 0
+
+
+def in_full(planned: Sequence[PlannedLaunch]) -> Iterator[str]:
+    """Every job with what it measures, at which sizes."""
+    for job in jobs(planned):
+        first = job.launches[0]
+        layout = f"{plural(first.processes, 'process', 'es')}, {first.per_node} per node"
+        yield f"{first.partition} {first.environment} {job.program}, {layout}"
+        found = by_routine(job)
+        width = max(LEAST_WIDTH, *map(len, found))
+        for label, sizes in found.items():
+            yield f"  {label:<{width}} {short(sizes)}"
+
+
+def left_out(planned: Sequence[PlannedLaunch]) -> Iterator[str]:
+    """What would not run, why, and how to get it."""
+    skips = {skip.case: skip for launch in planned for skip in launch.skips}
+    programs: dict[tuple[str, bool], list[str]] = {}
+    for skip in skips.values():
+        programs.setdefault((skip.reason, skip.no_program), []).append(skip.case.program)
+    for (reason, no_program), of in sorted(programs.items(), key=lambda each: -len(each[1])):
+        cases = f"{plural(len(of), 'case')} of {', '.join(sorted({*of}))}"
+        lacking = " (./plumbline doctor says what is lacking)" if no_program else ""
+        yield f"left out: {cases}: {reason}{lacking}"
+    named = {case.program for launch in planned for case in launch.all_cases}
+    if missing := [program for program in PROGRAMS if program not in named]:
+        choice = f"--program {','.join(PROGRAMS)}"
+        yield f"left out: {', '.join(missing)}: nothing of theirs was chosen ({choice})"
+
+
+def totals(planned: Sequence[PlannedLaunch], known: Mapping[Key, float]) -> Iterator[str]:
+    """How much it is and how long it takes: each program where there are several, and all of it."""
+    everything = jobs(planned)
+    programs = sorted({job.program for job in everything}, key=program_order)
+    for program in programs if len(programs) > 1 else ():
+        own = [job for job in everything if job.program == program]
+        yield f"{program}: {how_much(own)}: about {how_long(own, known)}"
+    yield f"{how_much(everything)}: about {how_long(everything, known)}"
+
+
+def how_much(chosen: Sequence[Job]) -> str:
+    """Cases, starts and jobs."""
+    cases = plural(
+        len({case for job in chosen for each in job.launches for case in each.cases}), "case"
+    )
+    starts = plural(sum(len(job.launches) for job in chosen), "start")
+    return f"{cases} in {starts}, {plural(len(chosen), 'job')}"
+
+
+def how_long(chosen: Sequence[Job], known: Mapping[Key, float]) -> str:
+    """The time of some jobs, and whether it is more than a guess."""
+    total = duration(sum(estimate(job, known) for job in chosen))
+    if all(job.key in known for job in chosen):
+        return total
+    return f"{total} (roughly: not all of it was measured here yet)"
+
+
+def by_routine(job: Job) -> dict[str, list[int]]:
+    """The sizes of each routine of a job; ping-pong is one, however many its partners are."""
+    peers: Counter[str] = Counter()
+    found: dict[str, dict[int, None]] = {}
+    for case in (case for launch in job.launches for case in launch.cases):
+        found.setdefault(case.routine, {})[case.bytes] = None
+        peers[case.routine] += case.program == "mpicost" and case.peer > 0
+    return {
+        f"{routine} x {peers[routine] // len(sizes)}" if peers[routine] else routine: list(sizes)
+        for routine, sizes in found.items()
+    }
+
+
+def short(sizes: Sequence[int]) -> str:
+    """Sizes as people read them, from first to last where there are many."""
+    if list(sizes) == [0]:
+        return "no payload"
+    words = [size(count) for count in sizes]
+    if len(words) <= MOST_SIZES:
+        return ", ".join(words)
+    return f"{words[0]} to {words[-1]} ({len(words)} sizes)"

@@ -1,0 +1,193 @@
+"""What the command ``references age`` looks at: every reference file of a site, this machine and its nights."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from postprocess.base.errors import UsageError
+from postprocess.base.files import write_summary
+from postprocess.base.formats import plural
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.calibration import staleness
+from postprocess.calibration.staleness import Finding, Nights
+from postprocess.model.case import Case
+from postprocess.model.reference import Reference
+from postprocess.model.verdict import JUDGED
+from postprocess.references import provenance, reference_file
+from postprocess.references.catalog import read_origin
+from postprocess.results import query
+from postprocess.results.schema import run_record
+from postprocess.results.store import SUFFIX, read_session
+from site_configs.common import REFERENCE_DAYS
+from site_configs.topology.machine import read_machine
+from site_configs.validation.catalog import site_file
+from site_configs.validation.isolated_reader import read_site
+
+SUMMARY = 1  #: version of the findings for programs
+COLUMNS = (
+    "key",
+    "session",
+    "started_utc",
+    "value",
+    "unit",
+    "verdict",
+    "mpi_library",
+    "source_hash",
+)
+
+
+@dataclass(frozen=True)
+class Partition:
+    """What a site file tells of a partition."""
+
+    days: int = REFERENCE_DAYS  #: after which a reference is old
+    nodes: int = 0  #: 0 if that is not known
+
+
+def age(work: WorkDirectory, site: str, report: Path | None, progress: Progress) -> int:
+    """Say what is stale of a site's references; 1 if something is.
+
+    :raises UsageError: if the site, a reference file or the store cannot be read
+    """
+    partitions = partitions_of(work, site)
+    machine = read_machine().as_dict()
+    found: list[Finding] = []
+    files = cases = 0
+    for system in sorted({system for system, _ in partitions}):
+        for path in files_of(work, system):
+            place = (system, path.parent.name, path.stem)
+            known = reference_file.load(path, *place)
+            origin = read_origin(path)
+            nights = nights_of(work, known, origin, progress)
+            here = partitions.get(place[:2], Partition())
+            name, now = "/".join(place), datetime.now(timezone.utc)
+            found += staleness.findings(
+                name, known, origin, nights, machine, here.days, now, here.nodes
+            )
+            files, cases = files + 1, cases + len(known)
+    for each in found:
+        progress.say(str(each))
+    stale = {key for each in found if each.stale for key in each.cases}
+    progress.say(
+        f"{plural(cases, 'reference')} in {plural(files, 'file')}: {len(stale)} stale"
+        + ("; ./plumbline calibrate measures them again" if stale else "")
+    )
+    if report:
+        data = {
+            "schema": SUMMARY,
+            "stale": len(stale),
+            "findings": [each.entry() for each in found],
+        }
+        write_summary(report, data)
+    return 1 if stale else 0
+
+
+def partitions_of(work: WorkDirectory, site: str) -> dict[tuple[str, str], Partition]:
+    """What a site file tells of its partitions, by system and partition.
+
+    :raises UsageError: if the site file is none that can be used
+    """
+    path = site_file(work.source, site)
+    reading = read_site(work, path)
+    if reading.configuration is None:
+        fault = f": {reading.faults[0].text}" if reading.faults else ""
+        raise UsageError(f"{path}{fault}; ./plumbline site check {site}")
+    return {
+        (system["name"], partition["name"]): Partition(
+            partition["extras"].get("reference_days", REFERENCE_DAYS),
+            partition["extras"].get("nodes", 0),
+        )
+        for system in reading.configuration["systems"]
+        for partition in system["partitions"]
+    }
+
+
+def files_of(work: WorkDirectory, system: str) -> list[Path]:
+    """The reference files of a system that a night would use: a reviewed one hides a provisional one."""
+    found: dict[tuple[str, str], Path] = {}
+    for root in reversed(work.reference_roots):
+        for path in sorted((root / system).glob("*/*.tsv")):
+            found[path.parent.name, path.stem] = path
+    return [found[place] for place in sorted(found)]
+
+
+def nights_of(
+    work: WorkDirectory,
+    known: Mapping[Case, Reference],
+    origin: Mapping[str, Any],
+    progress: Progress,
+) -> dict[str, Nights]:
+    """What the nights since its calibration measured, of each case that has any."""
+    since = {case.key: calibrated(case, origin) for case in known}
+    if not work.store.is_dir():
+        return {}
+    frame = query.headlines(
+        work.store,
+        keys=sorted(since),
+        since=min(since.values()),
+        columns=COLUMNS,
+        say=progress.say,
+    )
+    later = pl.DataFrame({"key": list(since), "since": list(since.values())})
+    units = {case.key: reference.unit for case, reference in known.items()}
+    frame = frame.join(later, on="key").filter(
+        pl.col("started_utc") > pl.col("since"), pl.col("value") > 0
+    )
+    kernels = last_kernels(work.store, frame)
+    return dict(by_night(frame.iter_rows(named=True), units, kernels))
+
+
+def last_kernels(store: Path, rows: pl.DataFrame) -> dict[tuple[str, str], str]:
+    """The kernel under which the last night ran each case, by key and session, as the run record tells.
+
+    The index over all sessions does not have run records: only the files of these last nights are read.
+    """
+    last = rows.group_by("key").last().select("key", "session")
+    found = {}
+    for name in sorted(set(last["session"])):
+        told = read_session(store / f"{name}{SUFFIX}", ("key", "session", "provenance"))
+        for key, session, record in told.select("key", "session", "provenance").iter_rows():
+            found[key, session] = record
+    parsed = {text: str(run_record(text).get("kernel", "")) for text in set(found.values())}
+    return {place: parsed[text] for place, text in found.items()}
+
+
+def calibrated(case: Case, origin: Mapping[str, Any]) -> str:
+    """When the reference of a case was measured: the end of its median launch."""
+    told = provenance.calibration_of(origin["programs"].get(case.program), case.key)
+    return provenance.taken_utc(told, case.key) if told else ""
+
+
+def by_night(
+    rows: Iterable[Mapping[str, Any]],
+    units: Mapping[str, str],
+    kernels: Mapping[tuple[str, str], str],
+) -> Iterable[tuple[str, Nights]]:
+    """By key: the median of each night, and what the last one ran. Rows come by key and time.
+
+    A night with another MPI or in another unit than the reference is held against nothing; that it ran tells.
+
+    :param units: of the references, by key
+    :param kernels: by key and session, of last nights
+    """
+    values: dict[str, dict[str, list[float]]] = {}
+    last: dict[str, Mapping[str, str]] = {}
+    for row in rows:
+        if row["verdict"] in JUDGED and row["unit"] == units[row["key"]]:
+            values.setdefault(row["key"], {}).setdefault(row["session"], []).append(row["value"])
+        last[row["key"]] = {
+            "mpi_library": row["mpi_library"],
+            "source_hash": row["source_hash"],
+            "kernel": kernels.get((row["key"], row["session"]), ""),
+        }
+    for key, facts in last.items():
+        nights = values.get(key, {}).values()
+        yield key, Nights([statistics.median(each) for each in nights], facts)

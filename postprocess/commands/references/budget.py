@@ -1,0 +1,172 @@
+"""What the command ``references budget`` does: how many trials a launch should have, for so many seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from postprocess.base.errors import UsageError
+from postprocess.base.files import write_summary
+from postprocess.base.formats import aligned, percent, plural
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.calibration import ledger
+from postprocess.calibration.budget_text import HEAD, Advice, Row, better, commands, lines, rows
+from postprocess.calibration.noise_sources import LEAST_LAUNCHES, known_of
+from postprocess.calibration.recovery import gather
+from postprocess.calibration.rounds import LAUNCHES
+from postprocess.calibration.samples import Sample, samples
+from postprocess.model.case import Case, LaunchPlace, named
+from postprocess.model.mpicost import PAPERS, program_order
+from postprocess.model.reference import ENOUGH_LAUNCHES
+from postprocess.results.launch_costs import costs_of
+from postprocess.results.summary import load_summary
+from postprocess.stats.trial_allocation import (
+    Cost,
+    Known,
+    median_trials,
+    pass_seconds,
+    reach,
+    spend,
+)
+
+SUMMARY = 1  #: version of the budget for programs
+
+
+def budget(
+    work: WorkDirectory,
+    system: str | None,
+    seconds: float | None,
+    see: float | None,
+    report: Path | None,
+    progress: Progress,
+) -> int:
+    """Say how to spend so many seconds on a calibration, or how many it takes to see a slowdown; always 0.
+
+    :param seconds: for one program; None for what :data:`LAUNCHES` launches of ``PAPERS`` trials take
+    :param see: a slowdown, as a fraction, that half of the cases shall see; None for what the seconds bring
+    :raises UsageError: if the calibrations do not tell enough, or a file is damaged
+    """
+    chosen = chosen_samples(work, system, progress)
+    sessions = sorted({launch.session for each in chosen.values() for launch in each.launches})
+    known, without = known_of(chosen, work.store, progress)
+    costs = costs_of(work.sessions / session for session in sessions)
+    usable = [each for each in known if each.place in costs]
+    say_left_out(
+        chosen, without, [each.case for each in known if each.place not in costs], progress
+    )
+    if not usable:
+        raise UsageError(
+            f"{ledger.folder(work.root)}: no case has {LEAST_LAUNCHES} launches whose trials and times are "
+            f"still in {work.root}; ./plumbline calibrate"
+        )
+    told = rows(usable, costs)
+    for line in aligned([HEAD, *(each.cells for each in told)], texts=len(HEAD)):
+        progress.say(line)
+    site, advices = site_of(work, sessions), []
+    for program in sorted({each.case.program for each in usable}, key=program_order):
+        own = [each for each in usable if each.case.program == program]
+        advice = advise(own, costs, seconds, see)
+        if advice is None:
+            progress.say(
+                f"{program}: no number of launches shows {percent(see)} in half of the cases"
+            )
+            continue
+        advices.append(advice)
+        for line in lines(advice, site):
+            progress.say(line)
+    if report:
+        write_summary(report, as_data(told, advices, site))
+    return 0
+
+
+def chosen_samples(
+    work: WorkDirectory, system: str | None, progress: Progress
+) -> dict[Case, Sample]:
+    """The launches of each case of one system; simulated time has no noise.
+
+    :raises UsageError: if there is no launch, or of several systems
+    """
+    with work.held():
+        for line in gather(work.root):
+            progress.say(line)
+    known = [
+        each
+        for each in ledger.read(work.root)
+        if system in (None, each.place[0]) and not each.exact
+    ]
+    systems = sorted({each.place[0] for each in known})
+    if not known:
+        where = f" of site {system}" if system else ""
+        raise UsageError(f"{ledger.folder(work.root)}: no launch{where}; ./plumbline calibrate")
+    if len(systems) > 1:
+        raise UsageError(f"{ledger.folder(work.root)}: has {', '.join(systems)}; choose by --site")
+    return samples(known)
+
+
+def say_left_out(
+    chosen: Mapping[Case, Sample],
+    without_trials: Collection[Case],
+    without_cost: Collection[Case],
+    progress: Progress,
+) -> None:
+    """The cases of which nothing follows, and why."""
+    few = [case for case, each in chosen.items() if len(each.values) < LEAST_LAUNCHES]
+    for cases, why in (
+        (few, f"fewer than {LEAST_LAUNCHES} launches"),
+        (without_trials, "the store has none of their trials"),
+        (without_cost, "no session tells what their launches took"),
+    ):
+        if cases:
+            text = f"{plural(len(cases), 'case')} left out: {why}: {named(list(cases))}"
+            progress.say(text)
+
+
+def site_of(work: WorkDirectory, sessions: Sequence[str]) -> str:
+    """The name under which the last of these sessions knew the site."""
+    for session in reversed(sessions):
+        try:
+            return load_summary(work.sessions / session / "summary.json").site
+        except UsageError:
+            continue
+    return "local"
+
+
+def advise(
+    own: Sequence[Known],
+    costs: Mapping[LaunchPlace, Cost],
+    seconds: float | None,
+    see: float | None,
+) -> Advice | None:
+    """What to do for one program; None if no number of launches sees what is wanted."""
+    has_trials = own[0].case.program == "mpicost"
+    counts = [PAPERS, median_trials(own, costs)] if has_trials else [PAPERS]
+    if see is not None:
+        found = [each for count in counts if (each := reach(own, costs, count, see))]
+        if not found:
+            return None
+        # what sees as much for fewer seconds is better
+        found.sort(key=lambda each: (each.seconds, each.night_seconds))
+    else:
+        once = pass_seconds({each.place for each in own}, costs, PAPERS)
+        available = seconds if seconds is not None else LAUNCHES * once
+        found = [spend(own, costs, count, available) for count in counts]
+        if has_trials and better(found[1], found[0]):
+            found.reverse()
+    return Advice(own[0].case.program, found[0], found[-1] if has_trials else None)
+
+
+def as_data(told: Sequence[Row], advices: Sequence[Advice], site: str) -> dict[str, Any]:
+    """The whole for programs."""
+    return {
+        "schema": SUMMARY,
+        "site": site,
+        "rows": [asdict(each) for each in told],
+        "advice": [
+            asdict(each)
+            | {"commands": commands(each, site) if each.chosen.launches >= ENOUGH_LAUNCHES else []}
+            for each in advices
+        ],
+    }

@@ -1,0 +1,92 @@
+"""What the command ``references`` does: proposes new reference files, and tells which are stale."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from postprocess.base import files
+from postprocess.base.errors import UsageError
+from postprocess.base.files import write_summary
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.calibration import ledger, proposal_text
+from postprocess.calibration.proposal import Proposal, propose
+from postprocess.calibration.recovery import gather
+from postprocess.calibration.samples import Sample, passed, samples
+from postprocess.calibration.update import among
+from postprocess.model.case import Case, ReferencePlace
+from postprocess.references import reference_file
+
+MOST_ROWS = 40  #: of a table; the summary for programs has all
+MOST_LINES = 60  #: of a difference that is printed whole
+SUMMARY = 1  #: version of the summary for programs
+
+
+def propose_all(
+    work: WorkDirectory,
+    system: str | None,
+    output: Path | None,
+    report: Path | None,
+    progress: Progress,
+) -> int:
+    """Write the reference files that follow from the calibrations, beside those that are stored; always 0.
+
+    :raises UsageError: if there is no calibration, or a stored file is damaged
+    """
+    with work.held():
+        for line in gather(work.root):
+            progress.say(line)
+    known = [each for each in ledger.read(work.root) if system in (None, each.place[0])]
+    if not known:
+        where = f" of site {system}" if system else ""
+        raise UsageError(f"{ledger.folder(work.root)}: no launch{where}; ./plumbline calibrate")
+    root = (output or work.root / "proposal").absolute()
+    if output is None:
+        shutil.rmtree(root, ignore_errors=True)
+    reviewed = work.source / "reference_data"
+    proposals = proposals_of(samples(known), reviewed)
+    for each in proposals:
+        show(each, each.write(root), root, progress)
+    for line in proposal_text.left_out(passed(known)):
+        progress.say(line)
+    if report:
+        entries = [
+            {"place": list(each.place), "cases": [change.entry() for change in each.changes]}
+            for each in proposals
+        ]
+        write_summary(report, {"schema": SUMMARY, "proposals": entries})
+    if root != reviewed:
+        folders = sorted({str(root / each.place[0]) for each in proposals})
+        progress.say("nothing is decided by this; to take it, and have it reviewed as a commit:")
+        progress.say(f"  cp -r {shlex.join(folders)} {shlex.quote(str(reviewed))}")
+    progress.say("  ./plumbline lint reference_data && git diff reference_data")
+    return 0
+
+
+def proposals_of(measured: Mapping[Case, Sample], reviewed: Path) -> list[Proposal]:
+    """One proposal for each place that was calibrated."""
+    places = sorted({ReferencePlace.of(case) for case in measured})
+    return [
+        propose(place, among(measured, place), reference_file.find([reviewed], *place))
+        for place in places
+    ]
+
+
+def show(proposal: Proposal, written: Path, root: Path, progress: Progress) -> None:
+    """Print what a proposal changes, and keep the difference beside it."""
+    for line in proposal_text.lines(proposal, MOST_ROWS):
+        progress.say(line)
+    difference = proposal.difference(written)
+    file = root / "differences" / f"{'-'.join(proposal.place)}.diff"
+    if root.name == "reference_data" or not difference:
+        progress.say(f"  written: {written}")
+    else:
+        files.replace({file: difference.encode()})
+        progress.say(f"  written: {written}; as a difference: {file}")
+    lines = difference.splitlines()
+    if len(lines) <= MOST_LINES:
+        for line in lines:
+            progress.say(line.replace("\t", "  "))

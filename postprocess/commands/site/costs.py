@@ -1,0 +1,108 @@
+"""What a night on a site costs, as far as it can be told before anything ran."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from postprocess.base.formats import aligned, duration, plural
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.model.mpicost import AUTOMATIC_LAUNCHES
+from postprocess.model.plan import PlannedLaunch
+from postprocess.results.launch_costs import (
+    ROUGH_SIZE,
+    ROUGH_START,
+    ROUGH_TRIAL,
+    Job,
+    estimate,
+    jobs,
+    known_seconds,
+)
+from site_configs.topology.layouts import Layout
+
+HEAD = ("partition", "environment", "launches", "cases", "nodes", "time", "node-hours")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What launches take. Nodes are exclusive: a launch on a part of a node costs all of it.
+
+    A simulated machine costs the one node on which it is simulated.
+    """
+
+    launches: int
+    cases: int
+    nodes: int  #: of the largest launch; simulated ones where the machine is
+    seconds: float
+    node_seconds: float
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """For the table, as far as its columns are numbers."""
+        hours = f"{self.node_seconds / 3600:.2f}"
+        counts = (str(number) for number in (self.launches, self.cases, self.nodes))
+        return (*counts, duration(self.seconds), hours)
+
+
+def cost(launches: Sequence[PlannedLaunch], known: dict) -> Cost:
+    """What these launches take together."""
+    together = jobs(launches)
+    nodes = list(map(nodes_of, together))
+    exact = [job.launches[0].exact for job in together]
+    taken = [1 if simulated else count for simulated, count in zip(exact, nodes, strict=True)]
+    seconds = [estimate(each, known) for each in together]
+    return Cost(
+        launches=sum(len(job.launches) for job in together),
+        cases=sum(job.cases for job in together),
+        nodes=max(nodes, default=0),
+        seconds=sum(seconds),
+        node_seconds=sum(count * each for count, each in zip(taken, seconds, strict=True)),
+    )
+
+
+def nodes_of(job: Job) -> int:
+    """The nodes that a job needs."""
+    first = job.launches[0]
+    return len(Layout(first.processes, first.per_node).ranks_per_host)
+
+
+def show_costs(
+    work: WorkDirectory,
+    path: Path,
+    night: Sequence[PlannedLaunch],
+    others: Sequence[PlannedLaunch],
+    progress: Progress,
+) -> None:
+    """The table of what a night takes on each partition with each environment, and its sum."""
+    known = known_seconds(work)
+    places = dict.fromkeys((each.partition, each.environment) for each in night)
+    rows = [HEAD]
+    for place in places:
+        own = [each for each in night if (each.partition, each.environment) == place]
+        rows.append((place[0].partition(":")[2], place[1], *cost(own, known).words))
+    for row in aligned(rows, texts=2):
+        progress.say(row)
+    total = cost(night, known)
+    sums = f"{plural(total.cases, 'case')} in {plural(total.launches, 'launch', 'es')}"
+    hours = f"{total.node_seconds / 3600:.2f} node-hours"
+    progress.say(f"{path}: a night is {sums}: about {duration(total.seconds)} and {hours}")
+    progress.say(how_estimated(night, known))
+    first = ", ".join(f"{program} {launches}" for program, launches in AUTOMATIC_LAUNCHES.items())
+    progress.say(f"a night without references calibrates first, in so many launches: {first}")
+    if others:
+        more = cost(others, known)
+        sums = f"{plural(more.cases, 'case')} in {plural(more.launches, 'launch', 'es')}"
+        progress.say(f"checks that are no part of a night: {sums}")
+
+
+def how_estimated(launches: Sequence[PlannedLaunch], known: dict) -> str:
+    """Where the estimate is from: what was measured in this work directory, else a rule of thumb."""
+    together = jobs(launches)
+    measured = sum(job.key in known for job in together)
+    rest = len(together) - measured
+    parts = [f"{plural(measured, 'job')} as long as the last time"] if measured else []
+    thumb = f"{ROUGH_START:g} s a start, {ROUGH_TRIAL * 1e3:g} ms a trial, {ROUGH_SIZE:g} s a size"
+    parts += [f"{plural(rest, 'job')} roughly, {thumb}"] if rest else []
+    return f"estimated: {'; '.join(parts)}; whole nodes, no waiting in a queue"

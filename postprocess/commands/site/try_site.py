@@ -1,0 +1,165 @@
+"""Launches the smallest case on every partition with every MPI, and tells what works."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from postprocess.base.errors import UsageError
+from postprocess.base.formats import aligned, microseconds
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.commands.site.check import file_problems, removed_on_failure
+from postprocess.model.launch import Finished
+from postprocess.model.session import Request, Selection
+from postprocess.runner.reframe_pass import make_plan, run_plan
+from postprocess.session.context import open_desk
+from site_configs.generate.python_source import registered
+from site_configs.mpi.discover import companion
+from site_configs.mpi.family import Mpi
+from site_configs.schedulers.base import Scheduler
+from site_configs.schedulers.launcher_choice import pairing
+from site_configs.topology.layouts import Layout
+from site_configs.validation.catalog import site_file
+from site_configs.validation.isolated_reader import read_site
+from site_configs.validation.reader import Reading
+
+CHECK = Path(__file__).resolve().parents[3] / "reframe_checks" / "luecke.py"
+TRIALS = 5
+SECONDS = 120  #: that a launch may take; a healthy one takes a few
+HEAD = ("partition", "environment", "on its nodes", "result")
+
+
+@dataclass(frozen=True, order=True)
+class Row:
+    """A line of the table, and whether its launch works."""
+
+    cells: tuple[str, ...]  #: in the order of ``HEAD``
+    works: bool
+
+
+def attempt(work: WorkDirectory, site: str, environments: Sequence[str], progress: Progress) -> int:
+    """Try a site; 1 if something does not work.
+
+    :raises UsageError: if there is something wrong with the site file.
+    """
+    path = site_file(work.source, site)
+    with work.held():
+        reading = read_site(work, path)
+        wrong, scheduler = file_problems(reading, path, progress)
+        if wrong:
+            raise UsageError(f"{wrong[0]} (all that is wrong: ./plumbline site check {site})")
+        session, done = launch_all(work, site, smallest(reading, path, environments), progress)
+    rows = sorted([row(each) for each in done] + untried(reading, environments, done))
+    for line in aligned([HEAD, *(each.cells for each in rows)], texts=len(HEAD)):
+        progress.say(line)
+    failed = {each.cells[1] for each in rows if not each.works}
+    for line in advice(reading, failed, scheduler):
+        progress.say(line)
+    works = sum(each.works for each in rows)
+    progress.say(
+        f"{works} of {len(rows)} work" + (f"; files of the jobs: {session}" if failed else "")
+    )
+    return 1 if failed else 0
+
+
+def launch_all(
+    work: WorkDirectory, site: str, selection: Selection, progress: Progress
+) -> tuple[Path, list[Finished]]:
+    """Start everything in a session of its own, of which nothing is stored as a measurement."""
+    desk = open_desk(
+        work, Request("try", ["./plumbline", *sys.argv[1:]], site, selection), progress
+    )
+    _, reframe = desk.open_session("try")
+    with removed_on_failure(reframe):
+        planned = make_plan(reframe, selection)
+    return reframe.session, run_plan(reframe, selection, planned, progress).finished
+
+
+def smallest(reading: Reading, path: Path, environments: Sequence[str]) -> Selection:
+    """A broadcast of 8 bytes between two processes: on one node, and on two where a partition has two.
+
+    A broadcast also runs in a world of one, and so tells a launcher that starts many of these.
+    """
+    parts = [part["extras"] for part in reading.configuration["systems"][0]["partitions"]]
+    per_node = [1] if any(part["nodes"] > 1 for part in parts) else []
+    per_node += [2] if any(part["cores_per_node"] > 1 for part in parts) else []
+    choice = {
+        "routines": ["bcast"],
+        "sizes": [8],
+        "processes": [2],
+        "per_node": per_node,
+        "trials": TRIALS,
+        "cache": "warm",
+        "time_limit": f"{SECONDS}s",
+    }
+    return Selection(path, environments, choice, checks=CHECK, tag="")
+
+
+def row(each: Finished) -> Row:
+    """One launch in the table."""
+    launch, outcome = each.launch, each.outcome
+    where = " + ".join(map(str, Layout(launch.processes, launch.per_node).ranks_per_host))
+    if outcome.records is None:
+        result = f"{outcome.verdict}: {outcome.reason}"
+    else:
+        headline = outcome.records.cases[0].summary.headline
+        result = f"works: {microseconds(headline)} us for 8 B"
+    cells = (launch.partition.partition(":")[2], launch.environment, where, result)
+    return Row(cells, works=outcome.records is not None)
+
+
+def untried(reading: Reading, environments: Sequence[str], done: Sequence[Finished]) -> list[Row]:
+    """What the site has and no launch came of: it must not look as if it worked."""
+    tried = {(each.launch.partition.partition(":")[2], each.launch.environment) for each in done}
+    parts = reading.configuration["systems"][0]["partitions"]
+    wanted = [
+        (part["name"], name)
+        for part in parts
+        for name in part["environs"]
+        if not environments or name in environments
+    ]
+    why = "not tried: two processes fit on none of its layouts"
+    return [Row((*place, "", why), works=False) for place in wanted if place not in tried]
+
+
+def advice(reading: Reading, environments: set[str], scheduler: Scheduler | None) -> list[str]:
+    """What is known to start the processes of the MPIs that failed, where the site does it in another way.
+
+    Nothing where it is not known what starts them: on simulated machines, and if a scheduler was not asked.
+    """
+    partitions = reading.configuration["systems"][0]["partitions"]
+    batch = any(part["scheduler"] != "local" for part in partitions)
+    if any(part["extras"]["exact"] for part in partitions) or (batch and scheduler is None):
+        return []
+    found = []
+    for entry in reading.configuration["environments"]:
+        if entry["name"] in environments:
+            pair = pairing(scheduler, as_mpi(entry))
+            words = list(pair.launcher) if isinstance(pair.launcher, tuple) else pair.launcher
+            if words != entry["extras"]["launcher"]:
+                python = registered(words) if isinstance(words, str) else repr(words)
+                known = f"known to work with {entry['extras']['family']}"
+                found.append(f"{entry['name']}: {known}: launcher={python} ({pair.why})")
+    return found
+
+
+def as_mpi(entry: Mapping[str, Any]) -> Mpi:
+    """An environment of a site as far as its pairing depends on it."""
+    extras = entry["extras"]
+    module = entry["modules"][0] if entry["modules"] else ""
+    mpiexec = str(companion(Path(extras["mpicc"])))
+    return Mpi(
+        entry["name"],
+        extras["family"],
+        "",
+        extras["library"],
+        "",
+        "",
+        extras["mpicc"],
+        mpiexec,
+        module,
+    )

@@ -1,0 +1,180 @@
+"""One cause that many cases are slow by: found, narrowed down, and told once.
+
+A partition on which everything is 7% slower has one fault and not a hundred. It is looked for among the cases
+of a partition as a whole and of each environment, program, class of sizes and node set, and told of the part
+that it explains. It is found even where no case has left its own band. How likely it is without any change is
+in :mod:`postprocess.judging.common_shift`; what the controls say of it in :mod:`postprocess.judging.common_cause_text`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+import numpy as np
+
+from postprocess.base.units import slowdown
+from postprocess.judging.common_shift import (
+    COMMON_CASES,
+    Seen,
+    Shift,
+    seen,
+    shift_of,
+    without_controls,
+)
+from postprocess.model.case import Case
+from postprocess.model.mpicost import is_control
+from postprocess.model.verdict import CaseResult
+from postprocess.references.catalog import ReferenceBook
+from postprocess.stats.shrinkage import kin
+
+#: Probability that a healthy night shows a cause in its own launches, by all ways of looking together, if what
+#: launches have in common is normal; of heavy tails it is a few times that (``tests/statistical/simulated_causes.py``).
+ALPHA = 0.001
+WITNESSES = 10  #: cases that are measured again, for all that have the cause in common
+MOST_CAUSES = 3  #: of a partition; who sees more sees noise
+DIMENSIONS: Mapping[str, Callable[[Seen], Hashable]] = {
+    "environments": lambda each: each.case.environment,
+    "programs": lambda each: each.case.program,
+    "sizes": lambda each: kin(each.case)[1],
+    "nodes": lambda each: each.hosts,
+}
+
+
+@dataclass(frozen=True)
+class CommonCause:
+    """Cases of one partition that are slower together, by ``shift``. An empty tuple of a part means all."""
+
+    partition: str
+    shift: float  #: as a fraction: 0.07 is 7% slower
+    members: tuple[Seen, ...]  #: every judged case that it is about, slow by itself or not
+    controls: tuple[Seen, ...]  #: those that were judged at the same place
+    clear: bool  #: the median case is slower; else just many are, by ``shift`` in their median
+    environments: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+    sizes: tuple[
+        int, ...
+    ] = ()  #: classes of sizes, as :func:`postprocess.stats.shrinkage.kin` has them
+    nodes: tuple[tuple[str, ...], ...] = ()  #: node sets
+    since: str = field(default="", compare=False)  #: what history says of its beginning
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """Every judged case that it is about."""
+        return tuple(each.case for each in self.members)
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The nodes on which it was seen."""
+        return tuple(sorted({host for each in self.members for host in each.hosts}))
+
+    @property
+    def slow(self) -> tuple[Case, ...]:
+        """Those of its cases that are beyond their bands."""
+        return tuple(each.case for each in self.members if each.slow)
+
+    @property
+    def explained(self) -> tuple[Case, ...]:
+        """Those that are beyond their bands by it alone."""
+        return tuple(each.case for each in self.members if each.slow and self.explains(each))
+
+    @property
+    def witnesses(self) -> tuple[Case, ...]:
+        """The most precise of its cases that show it: they stand for all when it is measured again."""
+        half = math.log1p(self.shift) / 2
+        showing = [each for each in self.members if each.log >= half and each.error > 0]
+        showing.sort(key=lambda each: (each.error, each.case))
+        return tuple(sorted(each.case for each in showing[:WITNESSES]))
+
+    def explains(self, one: Seen) -> bool:
+        """Whether a case would be inside its band if it were faster by the shift."""
+        if one.result.band is None or not one.result.reference:
+            return False
+        center, unit = one.result.reference, one.result.unit
+        limit = max(slowdown(each, center, unit) for each in one.result.band if each > 0)
+        return one.log - math.log1p(self.shift) <= math.log(limit)
+
+
+def common_causes(
+    results: Sequence[CaseResult], book: ReferenceBook, hosts: Mapping[Case, tuple[str, ...]]
+) -> list[CommonCause]:
+    """What slows many cases of a night together, the most cases first; empty for a healthy night.
+
+    :param hosts: that each case ran on, as far as that is known
+    """
+    everything = sorted(seen(results, book, hosts), key=lambda each: each.case)
+    places = [
+        list(some)
+        for _, some in groupby(everything, key=lambda e: (e.case.system, e.case.partition))
+    ]
+    looks = sum(1 + len(list(parts_of(without_controls(some)))) for some in places)
+    found = [cause for some in places for cause in causes_of(some, ALPHA / max(looks, 1))]
+    return sorted(found, key=lambda cause: (-len(cause.members), cause.partition))
+
+
+def causes_of(some: Sequence[Seen], alpha: float) -> Iterator[CommonCause]:
+    """The causes on one partition: the first, then what else there is among the cases that it leaves out."""
+    controls = [each for each in some if is_control(each.case)]
+    rest = without_controls(some)
+    for _ in range(MOST_CAUSES):
+        group, parts = narrowed(rest, alpha, {})
+        if not found(shift_of(group), alpha):
+            return
+        yield cause_of(group, parts, controls, alpha)
+        members = {each.case for each in group}
+        rest = [each for each in rest if each.case not in members]
+
+
+def found(shift: Shift, alpha: float) -> bool:
+    """Whether cases with this in common have one cause."""
+    return shift.clear(alpha) or shift.many(alpha)
+
+
+def parts_of(some: Sequence[Seen]) -> Iterator[tuple[str, Hashable, list[Seen]]]:
+    """The parts that are large enough to be looked at, in each way of dividing these cases."""
+    for name, value_of in DIMENSIONS.items():
+        values = sorted({value_of(each) for each in some}, key=str)
+        for value in values if len(values) > 1 else ():
+            part = [each for each in some if value_of(each) == value]
+            if len(part) >= COMMON_CASES:
+                yield name, value, part
+
+
+def narrowed(
+    some: Sequence[Seen], alpha: float, parts: dict[str, tuple]
+) -> tuple[list[Seen], dict[str, tuple]]:
+    """The cases that a cause explains and which parts they are: as few as leave the rest as it was."""
+    whole = found(shift_of(some), alpha)
+    by_name: dict[str, list[tuple[Hashable, list[Seen], bool]]] = {}
+    for name, value, part in parts_of(some):
+        by_name.setdefault(name, []).append((value, part, found(shift_of(part), alpha)))
+    for name, divided in by_name.items():
+        slower = [(value, part) for value, part, is_slower in divided if is_slower]
+        group = [each for _, part in slower for each in part]
+        members = {each.case for each in group}
+        rest = [each for each in some if each.case not in members]
+        if slower and len(slower) < len(divided) and (not whole or is_quiet(rest, group, alpha)):
+            return narrowed(group, alpha, {**parts, name: tuple(value for value, _ in slower)})
+    return list(some), parts
+
+
+def is_quiet(rest: Sequence[Seen], group: Sequence[Seen], alpha: float) -> bool:
+    """Whether what a cause leaves out is as it always was."""
+    left = shift_of(rest)
+    return not left.many(alpha) and left.log < shift_of(group).log / 2
+
+
+def cause_of(
+    group: Sequence[Seen], parts: Mapping[str, tuple], controls: Sequence[Seen], alpha: float
+) -> CommonCause:
+    """The finding about these cases."""
+    shift = shift_of(group)
+    clear = shift.clear(alpha)
+    log = shift.log if clear else float(np.median([each.log for each in group if each.slow]))
+    places = {(each.case.environment, each.hosts) for each in group}
+    beside = [each for each in controls if (each.case.environment, each.hosts) in places]
+    partition = group[0].case.partition
+    told = CommonCause(partition, math.expm1(log), tuple(group), tuple(beside), clear)
+    return replace(told, **parts)

@@ -1,0 +1,84 @@
+"""Whether a common cause is there in fresh launches too, and what follows for the cases.
+
+A few precise cases and the controls stand for all: measuring everything again would cost another night.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from postprocess.judging.common_cause import CommonCause
+from postprocess.judging.common_cause_text import brief
+from postprocess.judging.evaluate import case_verdict
+from postprocess.model.case import Case
+from postprocess.model.launch import Finished
+from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict
+from postprocess.references.catalog import ReferenceBook
+from postprocess.stats import confirmation_rule
+
+
+@dataclass
+class Doubt:
+    """A common cause, and how many fresh launches of its witnesses show it or do not."""
+
+    cause: CommonCause
+    slow: int = 0
+    fine: int = 0
+
+    @property
+    def refuted(self) -> bool:
+        """Whether enough fresh launches say that it is not there."""
+        return confirmation_rule.cleared(self.fine)
+
+    @property
+    def decided(self) -> bool:
+        """Whether another launch could change nothing, or there is nothing to measure."""
+        return not self.cause.witnesses or confirmation_rule.decided(self.slow, self.fine)
+
+    def hear(self, factors: Sequence[float]) -> None:
+        """Count what a fresh launch says: by how much the witnesses are slower, as far as they came.
+
+        What did not arrive refutes nothing: it counts as slow.
+        """
+        missing = len(self.cause.witnesses) - len(factors)
+        middle = median([*factors, *missing * [math.inf]]) if self.cause.witnesses else math.inf
+        if math.log(middle) < math.log1p(self.cause.shift) / 2:
+            self.fine += 1
+        else:
+            self.slow += 1
+
+    def listen(self, launches: int, fresh: Iterable[Finished], book: ReferenceBook) -> None:
+        """Let each of so many fresh launches say what it has to say."""
+        by_number: dict[int, list[float]] = {}
+        for each in fresh:
+            for case in self.cause.witnesses:
+                said = case_verdict(case, [each], book) if case in each.launch.cases else None
+                if said and said.slowdown:
+                    by_number.setdefault(each.launch.number, []).append(said.slowdown)
+        heard = list(by_number.values())[:launches]
+        for factors in (*heard, *([] for _ in range(launches - len(heard)))):
+            self.hear(factors)
+
+
+def told(results: Sequence[CaseResult], causes: Sequence[CommonCause]) -> list[CaseResult]:
+    """The same results after causes that fresh launches have shown: nothing that is slow by them passes.
+
+    What is worse than slow, as wrong data in a fresh launch, stays what it is. Where the median case is slower
+    but hardly one is beyond its own band, the witnesses fail for all.
+    """
+    shared: dict[Case, str] = {}
+    for cause in causes:
+        marked = {*cause.explained, *(cause.witnesses if cause.clear else ())}
+        shared |= {case: f"common cause: {brief(cause)}" for case in marked}
+    return [_because(each, shared) for each in results]
+
+
+def _because(result: CaseResult, shared: Mapping[Case, str]) -> CaseResult:
+    if result.case not in shared or result.verdict in FAILED_LAUNCH:
+        return result
+    own = result.reason or "within its own band"
+    cause = shared[result.case]
+    return replace(result, verdict=Verdict.REGRESSED, reason=f"{cause}; {own}", cause=cause)

@@ -1,0 +1,163 @@
+"""How much slower some cases are together, and whether that is more than launches differ anyway.
+
+The cases of a launch are not independent: what disturbs a launch disturbs all of them. How far their median
+moves from launch to launch is therefore taken from the launches of the calibration, as it moved there; of
+independent cases it would be far less, and every second night an alarm. Where the launches behind the
+references are not told, the cases count as one: then the median is as uncertain as a single typical case.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri, stdtr
+
+from postprocess.base.units import slowdown
+from postprocess.model.case import Case
+from postprocess.model.mpicost import is_control
+from postprocess.model.reference import ENOUGH_LAUNCHES
+from postprocess.model.verdict import JUDGED, CaseResult, Verdict
+from postprocess.references import provenance
+from postprocess.references.catalog import ReferenceBook, Shelf
+
+FLOOR = math.log1p(0.03)  #: a smaller shift is no matter of one night
+COMMON_SHARE = 0.2  #: of cases: so many are not slow by chance, nor each by itself
+COMMON_CASES = 10  #: at least, before one cause is spoken of
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A judged case of a night: how slow it is, and how slow it was in each launch of its calibration."""
+
+    result: CaseResult
+    hosts: tuple[str, ...]
+    log: float  #: ln of the slowdown; above 0 is slower
+    error: float  #: standard deviation of ``log`` if nothing has changed, for this case alone
+    moves: tuple[
+        float, ...
+    ] = ()  #: the same of each calibration launch; empty where that is not told
+
+    @property
+    def case(self) -> Case:
+        """The case."""
+        return self.result.case
+
+    @property
+    def slow(self) -> bool:
+        """Whether it is slow by itself."""
+        return self.result.verdict == Verdict.REGRESSED
+
+    @property
+    def firm(self) -> bool:
+        """Whether enough launches are behind its reference for small shifts to mean anything."""
+        return self.error > 0 and self.result.reference_launches >= ENOUGH_LAUNCHES
+
+
+@dataclass(frozen=True)
+class Shift:
+    """What some cases have in common: the median of their logarithms of slowdown, and how likely it is."""
+
+    log: float
+    p: float  #: probability of so large a median if nothing has changed; 1 if nothing can be said
+    p_many: float  #: the same of what a fifth of the cases reach
+    slow: int  #: cases that are slow by themselves
+    cases: int
+
+    def many(self, alpha: float) -> bool:
+        """Whether too many are slow for each to have a cause of its own."""
+        share = self.slow > COMMON_SHARE * self.cases
+        return self.slow >= COMMON_CASES and share and self.p_many < alpha
+
+    def clear(self, alpha: float) -> bool:
+        """Whether the median case is slower, by more than launches differ and by enough to matter."""
+        return self.cases >= COMMON_CASES and self.log >= FLOOR and self.p < alpha
+
+
+def seen(
+    results: Sequence[CaseResult], book: ReferenceBook, hosts: Mapping[Case, tuple[str, ...]]
+) -> list[Seen]:
+    """The cases that were held against measured references, controls too; simulated time has no spread."""
+    values: dict[int, dict[str, list[float]]] = {}
+    found = []
+    for result in results:
+        shelf, reference = book.shelf(result.case), book.reference(result.case)
+        factor = result.slowdown
+        if result.verdict not in JUDGED or not (shelf and reference and factor) or reference.exact:
+            continue
+        known = values.setdefault(id(shelf), {})
+        if not known:
+            known.update(headlines(shelf))
+        spread = reference.moderated[0] if reference.launches > 1 else 0.0
+        error = spread * math.sqrt(1.0 + 1.0 / reference.launches)
+        moves = moves_of(known.get(result.case.key, ()), result.unit)
+        there = hosts.get(result.case, ())
+        found.append(Seen(result, there, math.log(factor), error, moves))
+    return found
+
+
+def headlines(shelf: Shelf) -> dict[str, list[float]]:
+    """The values of all launches behind the references of a shelf, by case."""
+    return {
+        key: list(values)
+        for told in shelf.origin["programs"].values()
+        for calibration in provenance.calibrations(told)
+        for key, values in provenance.headlines(calibration).items()
+    }
+
+
+def moves_of(values: Sequence[float], unit: str) -> tuple[float, ...]:
+    """By how much each launch was slower than their mean, on the logarithm. Values in ``unit``."""
+    if len(values) < 2 or min(values) <= 0:
+        return ()
+    logs = np.array([math.log(slowdown(value, 1.0, unit)) for value in values])
+    return tuple(float(each) for each in logs - logs.mean())
+
+
+def shift_of(some: Sequence[Seen]) -> Shift:
+    """What these cases have in common.
+
+    Few launches of a provisional reference say nothing of small shifts; but their bands are so wide that many
+    cases beyond them are many.
+    """
+    slow = sum(each.slow for each in some)
+    firm = [each for each in some if each.firm]
+    log = float(np.median([each.log for each in firm or some])) if some else 0.0
+    if len(firm) < COMMON_CASES:
+        return Shift(log, 1.0, 0.0, slow, len(some))
+    middle, upper = (probability(firm, share) for share in (0.5, 1.0 - COMMON_SHARE))
+    return Shift(log, middle, upper, slow, len(some))
+
+
+def probability(some: Sequence[Seen], share: float) -> float:
+    """How likely so large a quantile of the standardised logarithms is if nothing has changed.
+
+    :param some: cases of references of enough launches
+    :param share: of the cases that lie below the quantile; 0.5 is the median
+    """
+    tonight = float(np.quantile([each.log / each.error for each in some], share))
+    launches, number = Counter(len(each.moves) for each in some).most_common(1)[0]
+    if launches < ENOUGH_LAUNCHES or 2 * number <= len(some):
+        least = min(each.result.reference_launches for each in some)
+        return float(stdtr(least - 1.0, ndtri(share) - tonight))
+    told = [each for each in some if len(each.moves) == launches]
+    tonight = float(np.quantile([each.log / each.error for each in told], share))
+    usual = np.quantile([standardised(each) for each in told], share, axis=0)
+    beyond = tonight - usual.mean()
+    spread = float(usual.std(ddof=1)) * math.sqrt(1.0 + 1.0 / launches)
+    return float(stdtr(launches - 1.0, -beyond / spread)) if spread > 0 else 1.0
+
+
+def standardised(one: Seen) -> list[float]:
+    """The launches of a calibration as tonight's: those that made the mean lie closer to it than a new one."""
+    launches = len(one.moves)
+    error = one.error * math.sqrt((1.0 - 1.0 / launches) / (1.0 + 1.0 / launches))
+    return [move / error for move in one.moves]
+
+
+def without_controls(some: Sequence[Seen]) -> list[Seen]:
+    """The cases that an MPI has a part in."""
+    return [each for each in some if not is_control(each.case)]

@@ -1,0 +1,245 @@
+"""Whether a case that looks slow is slow: it is measured again in fresh launches before anyone is alarmed.
+
+Three launches in a hundred leave their band on a healthy machine, which in a night of a thousand cases is up
+to thirty. Five of at most six fresh launches must say the same, and two that do not clear it
+(:mod:`postprocess.stats.confirmation_rule`): what leaves its band by chance does not do so again and again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from postprocess.base.errors import UsageError
+from postprocess.base.formats import plural, quantity
+from postprocess.base.progress import Progress
+from postprocess.judging.common_cause import CommonCause, common_causes
+from postprocess.judging.common_cause_retest import Doubt, told
+from postprocess.judging.common_cause_text import sentence
+from postprocess.judging.evaluate import case_verdict
+from postprocess.judging.retest import anywhere, looks
+from postprocess.model.case import Case, named
+from postprocess.model.launch import Finished
+from postprocess.model.session import AGAIN, Selection
+from postprocess.model.verdict import FAILED_LAUNCH, HEALTHY, CaseResult, Verdict
+from postprocess.references.catalog import ReferenceBook
+from postprocess.stats import confirmation_rule
+
+NOT_RUN = "no value (it did not run)"
+SICK_CASES = 3  #: slow on the same hosts, and fine on others, before the hosts are named
+
+Measure = Callable[[Selection], Sequence[Finished]]
+Since = Callable[[CommonCause], str]
+
+
+@dataclass
+class Suspect:
+    """A case that one launch called regressed, and what fresh launches say of it."""
+
+    result: CaseResult
+    hosts: tuple[str, ...] = ()  #: that it was slow on
+    #: Values beyond the same limit, or why there is none
+    slow: list[str] = field(default_factory=list)
+    fine: list[str] = field(default_factory=list)  #: values that are not
+    #: Why a value may not be held against the reference
+    odd: list[str] = field(default_factory=list)
+    #: What is worse than slow: a fresh launch that crashed, or wrong data
+    failed: CaseResult | None = None
+    elsewhere: bool = False  #: whether all that are fine were measured on other hosts
+
+    @property
+    def cleared(self) -> bool:
+        """Whether enough fresh launches say that it is not slow."""
+        return bool(confirmation_rule.cleared(len(self.fine)))
+
+    @property
+    def decided(self) -> bool:
+        """Whether another launch could change nothing."""
+        return self.failed is not None or bool(
+            confirmation_rule.decided(len(self.slow), len(self.fine))
+        )
+
+    def hear(self, said: CaseResult | None, hosts: Sequence[str] = ()) -> None:
+        """Count what a fresh launch on these hosts says. What did not arrive clears nobody."""
+        if said is not None and said.verdict in FAILED_LAUNCH:
+            self.failed = self.failed or said
+        elif said is not None and said.verdict == Verdict.NOT_COMPARABLE:
+            self.odd.append(said.reason)
+        elif said is None or said.value is None:
+            self.slow.append(f"no value ({said.reason})" if said else NOT_RUN)
+        else:
+            side = self.fine if said.verdict in HEALTHY and not said.too_slow else self.slow
+            side.append(quantity(said.value, said.unit))
+            if side is self.fine:
+                other = bool(hosts) and not {*hosts} & {*self.hosts}
+                self.elsewhere = other and (self.elsewhere or len(self.fine) == 1)
+
+    def verdict(self) -> CaseResult:
+        """The result of all launches together."""
+        if self.failed:
+            reason = f"{self.result.reason}; and of a fresh launch: {self.failed.reason}"
+            return replace(self.result, verdict=self.failed.verdict, reason=reason)
+        if self.odd and not confirmation_rule.decided(len(self.slow), len(self.fine)):
+            reason = f"{self.result.reason}; but fresh launches cannot be compared: {self.odd[0]}"
+            return replace(self.result, verdict=Verdict.NOT_COMPARABLE, reason=reason)
+        heard = plural(len(self.slow) + len(self.fine), "fresh launch", "es")
+        if self.cleared:
+            where = f" on other nodes than {', '.join(self.hosts)}" if self.elsewhere else ""
+            told = f"{len(self.fine)} of {heard}{where} were not: {', '.join(self.fine)}"
+            reason = f"{self.result.reason}; {told}"
+            slow_on = self.hosts if self.elsewhere else ()
+            return replace(self.result, verdict=Verdict.CLEARED, reason=reason, slow_on=slow_on)
+        if not self.fine and set(self.slow) == {NOT_RUN}:
+            reason = f"{self.result.reason}; it could not be measured again"
+            return replace(self.result, reason=reason)
+        reason = (
+            f"{self.result.reason}; so were {len(self.slow)} of {heard}: {', '.join(self.slow)}"
+        )
+        return replace(self.result, reason=reason)
+
+
+def confirmed(
+    results: Sequence[CaseResult],
+    finished: Sequence[Finished],
+    book: ReferenceBook,
+    selection: Selection,
+    measure: Measure,
+    progress: Progress,
+    since: Since = lambda _: "",
+) -> list[CaseResult]:
+    """The same results, in which what looked slow is ``regressed`` or ``cleared`` after a second look.
+
+    :param finished: the launches behind the results
+    :param selection: what the session ran
+    :param measure: runs a selection in fresh launches and returns what became of them
+    :param since: says of a common cause when it began; empty if it is not known
+    """
+    hosts = hosts_of(finished)
+    second = SecondLook(hosts, book, selection, measure, progress)
+    doubts = [Doubt(cause) for cause in common_causes(results, book, hosts)]
+    slow = [Suspect(each, hosts.get(each.case, ())) for each in suspected(results, book)]
+    explained = {case for doubt in doubts for case in doubt.cause.explained}
+    alone = [each for each in slow if each.result.case not in explained]
+    fresh = second.look(alone, doubts)
+    causes = say_causes(doubts, since, progress)
+    refuted = explained - {case for cause in causes for case in cause.explained}
+    left = [each for each in slow if each.result.case in refuted]
+    fresh += second.look(left)
+    say_of_nodes([*alone, *left], progress)
+    for line in anywhere(each.launch for each in fresh):
+        progress.note(line)
+    heard = {suspect.result.case: suspect.verdict() for suspect in (*alone, *left)}
+    after = [failed_again(heard.get(each.case, each), fresh) for each in results]
+    return told(after, causes)
+
+
+@dataclass(frozen=True)
+class SecondLook:
+    """Fresh launches of what a session doubts."""
+
+    hosts: Mapping[Case, tuple[str, ...]]  #: that each case ran on
+    book: ReferenceBook
+    selection: Selection  #: what the session ran
+    measure: Measure
+    progress: Progress
+
+    def look(self, suspects: Sequence[Suspect], doubts: Sequence[Doubt] = ()) -> list[Finished]:
+        """Fresh launches until all suspects and all causes that are in doubt are decided; all of those."""
+        made: list[Finished] = []
+        for launches in confirmation_rule.PASSES:
+            undecided = [suspect for suspect in suspects if not suspect.decided]
+            unclear = [doubt for doubt in doubts if not doubt.decided]
+            cases = {suspect.result.case for suspect in undecided}
+            cases |= {case for doubt in unclear for case in doubt.cause.witnesses}
+            if not cases:
+                break
+            fresh = self.launched(cases, launches)
+            made += fresh or []
+            for suspect in undecided:
+                listen(suspect, launches, fresh or [], self.book)
+            for doubt in unclear:
+                doubt.listen(launches, fresh or [], self.book)
+            if fresh is None:
+                break
+        return made
+
+    def launched(self, cases: Iterable[Case], launches: int) -> Sequence[Finished] | None:
+        """Fresh launches of these, off the hosts that they were slow on if possible; None if there are none."""
+        places = {case: self.hosts.get(case, ()) for case in sorted(cases)}
+        what = plural(len(places), "case")
+        self.progress.say(f"slow: {named(list(places))}; measuring {what} again")
+        try:
+            return self.measure(again(self.selection, places, launches))
+        except UsageError as error:
+            self.progress.note(f"could not be measured again: {error}")
+            return None
+
+
+def failed_again(result: CaseResult, fresh: Iterable[Finished]) -> CaseResult:
+    """The same result, or what is worse and was seen of its case when others were measured again beside it."""
+    if result.verdict in FAILED_LAUNCH:
+        return result
+    for each in fresh:
+        if result.case in each.launch.cases and each.outcome.verdict in FAILED_LAUNCH:
+            reason = f"in a second look: {each.outcome.reason}"
+            return replace(result, verdict=each.outcome.verdict, reason=reason)
+    return result
+
+
+def say_causes(doubts: Sequence[Doubt], since: Since, progress: Progress) -> list[CommonCause]:
+    """Tell every common cause once. Those that fresh launches do not refute stand."""
+    for doubt in doubts:
+        end = (
+            "; fresh launches do not show it, and each case stands by itself"
+            if doubt.refuted
+            else ""
+        )
+        cause = replace(doubt.cause, since="" if doubt.refuted else since(doubt.cause))
+        progress.note(f"{sentence(cause)}{end}")
+    return [doubt.cause for doubt in doubts if not doubt.refuted]
+
+
+def hosts_of(finished: Iterable[Finished]) -> dict[Case, tuple[str, ...]]:
+    """The hosts that each case ran on."""
+    found: dict[Case, set[str]] = {}
+    for each in finished:
+        for case in each.launch.cases:
+            found.setdefault(case, set()).update(each.hosts)
+    return {case: tuple(sorted(names)) for case, names in found.items()}
+
+
+def suspected(results: Sequence[CaseResult], book: ReferenceBook) -> list[CaseResult]:
+    """The cases that are slow, without those of exact time, which repeats."""
+    slow = [each for each in results if each.verdict == Verdict.REGRESSED]
+    references = {each.case: book.reference(each.case) for each in slow}
+    return [each for each in slow if (known := references[each.case]) and not known.exact]
+
+
+def listen(suspect: Suspect, launches: int, fresh: Sequence[Finished], book: ReferenceBook) -> None:
+    """Let each fresh launch say what it has to say of a suspect; one that did not come says so too."""
+    case = suspect.result.case
+    heard = [each for each in fresh if case in each.launch.cases][:launches]
+    for each in heard:
+        suspect.hear(case_verdict(case, [each], book), hosts_of([each])[case])
+    for _ in range(launches - len(heard)):
+        suspect.hear(None)
+
+
+def again(selection: Selection, places: Mapping[Case, tuple[str, ...]], launches: int) -> Selection:
+    """The selection, cut down to the routines of some cases, each where it was slow."""
+    choice = selection.choice | {AGAIN: looks(places, places)}
+    environments = sorted({case.environment for case in places})
+    return replace(selection, environments=environments, choice=choice, launches=launches)
+
+
+def say_of_nodes(suspects: Sequence[Suspect], progress: Progress) -> None:
+    """Name the hosts on which several cases were slow that were fine elsewhere: a sick node looks so."""
+    cleared = [suspect for suspect in suspects if suspect.cleared and suspect.elsewhere]
+    together = Counter(suspect.hosts for suspect in cleared)
+    for hosts, number in sorted(together.items()):
+        if number >= SICK_CASES:
+            progress.note(
+                f"{', '.join(hosts)}: {number} cases were slow there, and not on other nodes: "
+                "./plumbline links finds sick nodes"
+            )

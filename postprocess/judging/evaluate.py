@@ -1,0 +1,169 @@
+"""From what came out of the launches to one verdict per planned case, and the rows that are stored."""
+
+from __future__ import annotations
+
+import shlex
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from postprocess.judging.rules import judge
+from postprocess.model.benchmark import ITERATIONS
+from postprocess.model.case import Case
+from postprocess.model.launch import Finished
+from postprocess.model.measurement import Measurement
+from postprocess.model.mpicost import CACHE, SYNC, TRIALS, WARM
+from postprocess.model.plan import PlannedLaunch
+from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict
+from postprocess.references.catalog import ReferenceBook, Shelf
+from postprocess.stats.false_discovery import with_q
+
+
+def rerun_command(launch: PlannedLaunch, case: Case, site: str, options: Sequence[str] = ()) -> str:
+    """The command that measures just this case again, under the further options it was measured under."""
+    words = ["./plumbline", "run"]
+    if site != "local":
+        words += ["--site", site, "--partition", case.partition]
+    words += ["--environment", case.environment, "--program", case.program]
+    words += ["--routine", case.routine]
+    words += ["--processes", str(case.processes)]
+    words += ["--per-node", str(case.per_node)] if case.per_node != case.processes else []
+    words += ["--peers", str(case.peer)] if case.peer else []
+    sized = any(each.sizes is None for each in launch.benchmarks if each.routine == case.routine)
+    words += ["--bytes", str(case.bytes)] if case.bytes or sized else []
+    for option, (value, usual) in conditions(launch, case).items():
+        words += [option, value] if site != "local" or value != usual else []
+    others = [word for word in options if word.startswith("--set-env=")]
+    own = [word for word in others if word.startswith(f"--set-env={case.environment}:")]
+    return shlex.join([*words, *(word for word in options if word not in others), *own])
+
+
+def conditions(launch: PlannedLaunch, case: Case) -> dict[str, tuple[str, str]]:
+    """The options under which a case ran, each with its default. A site may have defaults of its own."""
+    if launch.benchmarks:
+        iterations = str(launch.trials)
+        return {"--cache": (case.cache, WARM), "--iterations": (iterations, str(ITERATIONS))}
+    return {
+        "--cache": (case.cache, CACHE),
+        "--sync": (case.sync, SYNC),
+        "--trials": (str(launch.trials), str(TRIALS)),
+    }
+
+
+def verdicts(
+    finished: Sequence[Finished], book: ReferenceBook, site: str, options: Sequence[str] = ()
+) -> list[CaseResult]:
+    """One result for every planned case, whatever became of its launches."""
+    launches: dict[Case, list[Finished]] = {}
+    for each in finished:
+        for case in each.launch.cases:
+            launches.setdefault(case, []).append(each)
+    results = [
+        replace(
+            case_verdict(case, launches[case], book),
+            rerun=rerun_command(launches[case][0].launch, case, site, options),
+        )
+        for case in launches
+    ]
+    return sorted(with_q(results) + skipped(finished, book), key=lambda result: result.case)
+
+
+def skipped(finished: Sequence[Finished], book: ReferenceBook) -> list[CaseResult]:
+    """The cases that were deliberately not run, each once, with the reason."""
+    skips = {skip.case: skip for each in finished for skip in each.launch.skips}
+    return [
+        without_program(case, skip.reason, book)
+        if skip.unavailable
+        else CaseResult(case, Verdict.SKIPPED, skip.reason)
+        for case, skip in skips.items()
+    ]
+
+
+def without_program(case: Case, reason: str, book: ReferenceBook) -> CaseResult:
+    """A case whose program cannot be had. What has a reference was measured before, and is missing now."""
+    if book.reference(case) is None:
+        return CaseResult(case, Verdict.SKIPPED, reason)
+    return CaseResult(case, Verdict.INCOMPLETE, f"{reason}; it has a reference, and is missing now")
+
+
+def case_verdict(case: Case, launches: Sequence[Finished], book: ReferenceBook) -> CaseResult:
+    """The verdict on one case. A launch that failed decides; otherwise the median launch is judged."""
+    for verdict in FAILED_LAUNCH:
+        for each in launches:
+            if each.outcome.verdict == verdict:
+                return CaseResult(case, verdict, each.outcome.reason)
+    if left_out := [each for each in launches if each.outcome.verdict == Verdict.SKIPPED]:
+        return without_program(case, left_out[0].outcome.reason, book)
+    measured = [
+        (found, each) for each in launches if (found := each.measurements.get(case.variable))
+    ]
+    if len(measured) != len(launches):
+        return CaseResult(case, Verdict.INCOMPLETE, "no value in a launch that ended well")
+    if any(found.unseen for found, _ in measured):
+        return CaseResult(case, Verdict.INCOMPLETE, "printed as 0.00: too little to be seen")
+    middle, launch = median_launch(measured)
+    middle = replace(middle, value=statistics.median(found.value for found, _ in measured))
+    shelf = book.shelf(case) if book.reference(case) else None
+    differences = (from_reference(each, case, shelf) for _, each in measured) if shelf else ()
+    if difference := next(filter(None, differences), ""):
+        return CaseResult(
+            case,
+            Verdict.NOT_COMPARABLE,
+            difference,
+            value=middle.value,
+            unit=middle.unit,
+            launches=len(measured),
+            summary=middle.summary,
+            figures=middle.figures,
+        )
+    records = launch.outcome.records
+    resolution = records.resolution(middle.unit) if records else 0.0
+    result = judge(case, middle, book.reference(case), resolution)
+    return replace(agreeing(result, measured), launches=len(measured))
+
+
+def from_reference(finished: Finished, case: Case, shelf: Shelf) -> str:
+    """In what a launch differs from the one behind a case's reference; empty if in nothing that counts."""
+    launch = finished.launch
+    return shelf.difference(finished.run, launch.exact, case, launch.accepts, launch.by_hand)
+
+
+def median_launch(measured: Sequence[tuple[Measurement, Finished]]) -> tuple[Measurement, Finished]:
+    """The launch whose headline is the median one (the lower of the middle two)."""
+    ordered = sorted(measured, key=lambda pair: pair[0].value)
+    return ordered[(len(ordered) - 1) // 2]
+
+
+def agreeing(result: CaseResult, measured: Sequence[tuple[Measurement, Finished]]) -> CaseResult:
+    """The same result if ReFrame's own assertion says the same; two judges who differ are a fault."""
+    if len(measured) > 1:
+        return result
+    said = measured[0][1].asserted.get(result.case.variable)
+    if said == ("fail" if result.verdict == Verdict.REGRESSED else "pass"):
+        return result
+    reason = f"Plumbline says {result.verdict}, ReFrame says {said}: one of them is wrong"
+    return replace(result, verdict=Verdict.INCORRECT, reason=reason)
+
+
+NOT_HELD = "compared with its peers, and with no reference"
+
+
+def judged(
+    finished: Sequence[Finished],
+    reason_of: Callable[[Case], str | None],
+    accused: Verdict,
+    again: str,
+) -> list[CaseResult]:
+    """A verdict for each case: ``accused`` for those that are, with their reason, and else ``pass``.
+
+    :param again: the command that compares all of them again.
+    """
+    results = []
+    for result in verdicts(finished, ReferenceBook(), ""):
+        held = result
+        if result.verdict == Verdict.NO_REFERENCE:
+            reason = reason_of(result.case)
+            verdict = accused if reason else Verdict.PASS
+            held = replace(result, verdict=verdict, reason=reason or NOT_HELD)
+        results.append(replace(held, rerun=again))
+    return results

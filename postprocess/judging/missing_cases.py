@@ -1,0 +1,166 @@
+"""What has references and is not planned any more: a session that would have measured it is not whole.
+
+What a session would have measured follows from its options: of an environment, a partition or a case that is
+gone nothing else is known. What a partial session leaves out by choice is not missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from postprocess.model.case import Case, ReferencePlace
+from postprocess.model.mpicost import is_control
+from postprocess.model.plan import PlannedLaunch, places, planned_cases
+from postprocess.model.reference import Reference
+from postprocess.model.session import Selection
+from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.references import reference_file
+from postprocess.references.catalog import ReferenceBook, Shelf
+
+#: Variables with the values that are measured, and the part of a case that they choose.
+PARTS = {
+    "programs": "program",
+    "routines": "routine",
+    "partitions": "partition",
+    "processes": "processes",
+    "per_node": "per_node",
+}
+CHOOSING = (*PARTS, "sizes", "peers", "cache", "sync")  #: variables that make a night partial
+
+
+def is_whole(selection: Selection) -> bool:
+    """Whether everything of the site was asked for."""
+    return not selection.environments and not any(name in selection.choice for name in CHOOSING)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user of a session asked for."""
+
+    selection: Selection
+    families: Sequence[str] | None = None  #: of MPIs on this machine; None for all
+
+    def covers_place(self, place: ReferencePlace) -> bool:
+        """Whether anything at a place would have been measured if it were planned."""
+        names, partitions = self.selection.environments, self.selection.choice.get("partitions")
+        families = self.families or ()
+        return (
+            (not names or place.environment in names)
+            and (not partitions or place.partition in partitions)
+            and (not families or place.environment.startswith(tuple(f"{f}-" for f in families)))
+        )
+
+    def among(self, known: Mapping[Case, Reference]) -> list[Reference]:
+        """The references of one place whose cases would have been measured if they were planned, sorted."""
+        sized = {(case.program, case.routine) for case in known if case.bytes}
+        return [
+            known[case]
+            for case in sorted(known)
+            if self._chooses(case, (case.program, case.routine) in sized)
+        ]
+
+    def _chooses(self, case: Case, sized: bool) -> bool:
+        """As the checks choose.
+
+        :param sized: whether the routine has a payload: the size of one without is not chosen
+        """
+        choice = self.selection.choice
+        for name, part in PARTS.items():
+            if choice.get(name) and getattr(case, part) not in choice[name]:
+                return False
+        for name in ("cache", "sync"):
+            if choice.get(name, getattr(case, name)) != getattr(case, name):
+                return False
+        sized = sized and not is_control(case)
+        if sized and choice.get("sizes") and case.bytes not in choice["sizes"]:
+            return False
+        peerless = case.program == "mpicost" and not case.peer
+        return peerless or not choice.get("peers") or case.peer in choice["peers"]
+
+
+def absent(
+    roots: Sequence[Path], planned: Sequence[PlannedLaunch], provisional: Path, asked: Asked
+) -> list[CaseResult]:
+    """Every case with a reference of a planned system whose environment is not planned, ``incomplete``.
+
+    Of a partition without any planned launch, provisional references that nobody has reviewed say nothing.
+
+    :param provisional: where references are that nobody has reviewed
+    :raises postprocess.references.reference_file.ReferenceError: for a reference file with a fault.
+    """
+    fix = "bring it back, or remove the file if it is gone for good"
+    partitions = {launch.partition for launch in planned}
+    results = []
+    for path in unused_files(roots, planned):
+        place = ReferencePlace.of_file(path)
+        if not asked.covers_place(place):
+            continue
+        here = f"{place.system}:{place.partition}" in partitions
+        what = f"{place.environment} is not on this machine now"
+        if not here:
+            what = f"of partition {place.partition} nothing is measured now"
+        found = asked.among(reference_file.load(path, *place))
+        if not here and provisional in path.parents:
+            found = [each for each in found if not each.provisional]
+        results += [lost(each, f"{what}, and has references in {path}: {fix}") for each in found]
+    return results
+
+
+def unused_files(roots: Sequence[Path], planned: Sequence[PlannedLaunch]) -> Iterator[Path]:
+    """The reference files of planned systems whose environment is not planned, each of its first root."""
+    there = places(planned)
+    for system in sorted({launch.partition.partition(":")[0] for launch in planned}):
+        files = [path for root in roots for path in sorted((root / system).glob("*/*.tsv"))]
+        first = {ReferencePlace.of_file(path): path for path in reversed(files)}
+        for place, path in sorted(first.items()):
+            if (f"{system}:{place.partition}", place.environment) not in there:
+                yield path
+
+
+def unplanned(
+    book: ReferenceBook, planned: Sequence[PlannedLaunch], provisional: Path, asked: Asked
+) -> list[CaseResult]:
+    """Every case with a reference that a planned environment does not plan, ``incomplete``.
+
+    :param provisional: where references are that nobody has reviewed: of these :func:`counts` says which
+    """
+    there = set(planned_cases(planned))
+    variants = {variant(case) for case in there}
+    fix = "measure it again, or remove the row if it is given up"
+    return [
+        lost(each, f"is not measured any more, and has a reference in {shelf.path}: {fix}")
+        for shelf in book.shelves.values()
+        for each in asked.among(shelf.references)
+        if each.case not in there
+        and (provisional not in shelf.path.parents or counts(each, shelf, variants))
+    ]
+
+
+def counts(reference: Reference, shelf: Shelf, variants: set[tuple[str, ...]]) -> bool:
+    """Whether a reference that nobody has reviewed is one of nights: it has enough launches, no options by
+    hand, and no variant (``calibrate --cache warm``) that its program is not measured in.
+    """
+    own = variant(reference.case)
+    measured = own in variants or own[:3] not in {each[:3] for each in variants}
+    return measured and not reference.provisional and not shelf.options_of(reference.case)
+
+
+def variant(case: Case) -> tuple[str, ...]:
+    """Partition, environment and program of a case, and what the program is told of all calls."""
+    return case.partition, case.environment, case.program, case.cache, case.sync
+
+
+def lost(reference: Reference, reason: str) -> CaseResult:
+    """A case that nobody measures any more."""
+    case = reference.case
+    return CaseResult(
+        case,
+        Verdict.INCOMPLETE,
+        reason,
+        unit=reference.unit,
+        reference=reference.center,
+        reference_launches=reference.launches,
+        rerun=f"./plumbline run --environment {case.environment} --program {case.program}",
+    )

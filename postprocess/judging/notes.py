@@ -1,0 +1,68 @@
+"""Tells what was compared although it differs from its reference: a site's leave is never silent."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+
+from postprocess.base.formats import plural, whole
+from postprocess.model.case import Case
+from postprocess.model.launch import Finished
+from postprocess.model.verdict import JUDGED, CaseResult, Verdict
+from postprocess.references.catalog import ReferenceBook
+
+
+def accepted_notes(finished: Sequence[Finished], book: ReferenceBook) -> list[str]:
+    """One line for each difference that the site accepts, with the number of cases and the site's reason."""
+    found: dict[str, set[Case]] = {}
+    for line, case in accepted_differences(finished, book):
+        found.setdefault(line, set()).add(case)
+    return [
+        f"{plural(len(cases), 'case')} compared although {line}" for line, cases in found.items()
+    ]
+
+
+def accepted_differences(
+    finished: Sequence[Finished], book: ReferenceBook
+) -> Iterator[tuple[str, Case]]:
+    """What differs, by whose leave, of every case that was measured and has a reference."""
+    for each in finished:
+        for case in each.launch.cases if each.run and each.launch.accepts else ():
+            shelf = book.shelf(case) if book.reference(case) else None
+            accepts = each.launch.accepts
+            for found in (
+                shelf.accepted(each.run, each.launch.exact, case, accepts) if shelf else ()
+            ):
+                place = f"{case.partition}, {case.environment}, {case.program}"
+                why = f"accepted by the site: {accepts[found.name]}"
+                yield f"{found} in its reference ({place}); {why}", case
+
+
+#: Of the judged cases of one environment and program; of a healthy night it is 0.1%.
+FAST_SHARE = 0.2
+FAST_CASES = 5  #: at least
+
+
+def fast_notes(results: Iterable[CaseResult], book: ReferenceBook, site: str) -> Iterator[str]:
+    """One line for each environment and program of a partition with too many fast cases.
+
+    Simulated time repeats: what is faster there is a change of the programs.
+    """
+    judged: dict[tuple[str, ...], list[CaseResult]] = {}
+    for each in results:
+        reference = book.reference(each.case)
+        if each.verdict in JUDGED and reference and not reference.exact:
+            case = each.case
+            judged.setdefault((case.partition, case.environment, case.program), []).append(each)
+    for (partition, environment, program), some in sorted(judged.items()):
+        fast = sum(each.verdict == Verdict.FAST for each in some)
+        if fast < FAST_CASES or fast < FAST_SHARE * len(some):
+            continue
+        words = ["./plumbline", "calibrate"]
+        words += ["--site", site, "--partition", partition] if site != "local" else []
+        words += ["--environment", environment, "--program", program, "--afresh"]
+        yield (
+            f"{partition}, {environment}, {program}: {whole(fast)} of {plural(len(some), 'judged case')} are "
+            "fast: the references seem to be of a disturbed or slower machine, and hide a slowdown; "
+            f"{shlex.join(words)} measures them anew"
+        )

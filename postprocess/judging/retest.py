@@ -1,0 +1,77 @@
+"""What a second look asks for: the routines that looked slow, each just where it did, and on other nodes.
+
+It goes to the checks as plain data within a choice (``Selection.choice``), so that one pass of ReFrame
+measures again whatever a night doubts, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from postprocess.model.case import Case
+from postprocess.model.plan import PlannedLaunch
+
+
+@dataclass(frozen=True, order=True)
+class Look:
+    """A routine that is measured again at one place."""
+
+    program: str
+    partition: str
+    environment: str
+    layout: str  #: processes and processes per node, as ``4x2``
+    routine: str
+    avoided: tuple[str, ...] = ()  #: hosts that it was slow on
+
+
+def looks(cases: Iterable[Case], hosts: Mapping[Case, Sequence[str]]) -> list[dict[str, Any]]:
+    """The second look at these cases, as the choice that makes the checks take it.
+
+    :param hosts: that each case ran on in the first look
+    """
+    found = {
+        Look(
+            case.program,
+            case.partition,
+            case.environment,
+            case.layout,
+            case.routine,
+            tuple(sorted(hosts.get(case, ()))),
+        )
+        for case in cases
+    }
+    return [asdict(look) for look in sorted(found)]
+
+
+def taken(choice: Sequence[Mapping[str, Any]], **place: str) -> list[Look]:
+    """The looks of a choice at one place, of which some parts may not be known yet."""
+    names = [field.name for field in fields(Look)]
+    found = [Look(**{name: _hashable(entry[name]) for name in names}) for entry in choice]
+    return [look for look in found if all(getattr(look, key) == place[key] for key in place)]
+
+
+def to_avoid(looks: Iterable[Look], nodes: int, needed: int) -> list[str]:
+    """The nodes on which something was slow, as a scheduler knows them: without their domain.
+
+    Empty if too few others are left.
+
+    :param nodes: of the partition
+    :param needed: by the job
+    """
+    avoided = {host.split(".")[0] for look in looks for host in look.avoided}
+    return sorted(avoided) if nodes - len(avoided) >= needed else []
+
+
+def anywhere(launches: Iterable[PlannedLaunch]) -> list[str]:
+    """A line for each partition where a second look was taken on whatever nodes the scheduler chose."""
+    return [
+        f"{partition}: what looked slow was measured again wherever the scheduler put it, perhaps on the "
+        "same nodes: only Slurm can be asked for others"
+        for partition in sorted({each.partition for each in launches if each.anywhere})
+    ]
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

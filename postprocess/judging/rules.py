@@ -1,0 +1,100 @@
+"""The verdict on a case that was measured: one value against one reference."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, replace
+
+from postprocess.base.formats import compared, plural, quantity
+from postprocess.model.case import Case
+from postprocess.model.measurement import Measurement
+from postprocess.model.reference import ENOUGH_LAUNCHES, Reference
+from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.stats.band import Band, band, condemns
+from postprocess.stats.power import detectable
+
+
+def judge(
+    case: Case, measured: Measurement, reference: Reference | None, resolution: float = 0.0
+) -> CaseResult:
+    """Hold the headline of one launch against the band of its reference.
+
+    ``resolution`` (of the timer, or of what is printed) is in the unit of the value; how far it widens the
+    band has a bound (:data:`postprocess.stats.band.COARSEST_CLOCK`). A limit itself is inside the band. The caller
+    adds the command that reruns the case.
+    """
+    value, unit = measured.value, measured.unit
+    result = CaseResult(
+        case,
+        Verdict.INCORRECT,
+        f"{value} {unit} is no result of a measurement",
+        unit=unit,
+        summary=measured.summary,
+        figures=measured.figures,
+    )
+    if not (math.isfinite(value) and value > 0):
+        return result
+    result = replace(result, value=value, launches=1)
+    if reference is None:
+        reason = f"nothing to hold {quantity(value, unit)} against; calibrate this machine"
+        return replace(result, verdict=Verdict.NO_REFERENCE, reason=reason)
+    if difference := _difference(case, unit, reference):
+        return replace(result, verdict=Verdict.NOT_COMPARABLE, reason=difference)
+    limits = band(reference, resolution)
+    verdict, reason = _against(measured, reference, limits)
+    spread, degrees = (None, None) if limits.blind else map(float, reference.moderated)
+    return replace(
+        result,
+        verdict=verdict,
+        reason=reason,
+        reference=reference.center,
+        band=(limits.lower, limits.upper),
+        reference_launches=reference.launches,
+        provisional=limits.provisional,
+        detectable=detectable(reference, limits, measured),
+        spread=spread,
+        degrees=degrees,
+    )
+
+
+def _difference(case: Case, unit: str, reference: Reference) -> str:
+    """Why the reference is of something else, in one line; empty if it is of this case."""
+    for field in fields(Case):
+        ours, theirs = getattr(case, field.name), getattr(reference.case, field.name)
+        if ours != theirs:
+            return f"{field.name} is {ours} and the reference is of {theirs}"
+    if reference.unit != unit:
+        return f"the unit of the reference is {reference.unit!r}, not {unit}"
+    return ""
+
+
+def _against(measured: Measurement, reference: Reference, limits: Band) -> tuple[Verdict, str]:
+    value, unit = measured.value, measured.unit
+    launches = plural(reference.launches, "launch", "es")
+    source = f"its reference {quantity(reference.center, unit)} of {launches}"
+    change = f"{quantity(value, unit)} is {compared(value, reference.center, unit)} {source}"
+    where, limit = ("above", limits.upper) if value > limits.upper else ("below", limits.lower)
+    outside = f"{change}, {where} the limit {quantity(limit, unit)}"
+    if limits.too_slow(value) and not condemns(limits, measured.best):
+        return Verdict.PROVISIONAL, f"{outside}; {_doubt(measured, limits)}"
+    if limits.too_slow(value):
+        return Verdict.REGRESSED, outside
+    if limits.too_fast(value) and limits.blind:
+        return Verdict.PROVISIONAL, f"{outside}; {_doubt(measured, limits)}"
+    if limits.too_fast(value):
+        return Verdict.FAST, outside
+    if limits.provisional:
+        few = f"the reference has {launches} of {ENOUGH_LAUNCHES} needed"
+        inside = f"{quantity(limits.lower, unit)} to {quantity(limits.upper, unit)}"
+        return Verdict.PROVISIONAL, f"{few}; inside {inside}"
+    return Verdict.PASS, ""
+
+
+def _doubt(measured: Measurement, limits: Band) -> str:
+    """Why nothing follows from a value outside the band of a provisional reference."""
+    if limits.blind:
+        return "but a single launch says nothing of how much launches differ"
+    if measured.best is None:
+        return "but a single mean, which one bad moment moves, is too little to go by with so few launches"
+    best = quantity(measured.best, measured.unit)
+    return f"but the best it shows, {best}, is not: too little to go by with so few launches"

@@ -1,0 +1,85 @@
+"""The data sheet of a reference benchmark: one line says what is measured, in which column and unit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from postprocess.base.units import MEGABYTES, SECONDS, better
+
+PRINTED = {SECONDS: 1e-8, MEGABYTES: 0.01}  #: smallest step of what both programs print
+
+
+#: Words beside those of mpicost. IMB's ``-off_cache`` takes another piece of a large buffer each time.
+ROTATE = "rotate"
+LOOP = "loop"  #: nothing between the calls: the whole loop is timed
+ITERATIONS = 100  #: timed calls of each size, unless the user says otherwise
+RANKS = ("two", "even", "any")  #: process counts at which a benchmark means something
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One benchmark of OSU or IMB, at every size of its launch.
+
+    A routine that mpicost has too has mpicost's name, so that what is the same operation compares.
+    """
+
+    name: str  #: as the program is called, or is told: ``osu_allreduce``, ``Allreduce``
+    routine: str  #: ours
+    title: str  #: of its table in the output
+    column: str  #: header words of the column that is judged
+    unit: str = SECONDS  #: ``s`` or ``MB/s``; the better direction follows from it
+    sync: str = "barrier"  #: ``barrier`` between two calls, or ``loop``
+    ranks: str = "any"
+    sizes: tuple[int, ...] | None = None  #: None for those of the check; ``(0,)`` for no payload
+    least: int = 1  #: smallest size in bytes, of one element; 0 if there may be no payload
+    options: tuple[str, ...] = ()
+    executable: str = ""  #: that has it, where a program has several
+    mode: str = ""  #: of its tables, where it prints two: ``AGGREGATE`` of IMB-RMA
+    #: Header words of the column with the median trial of what is judged, where there is one.
+    median: str = ""
+
+    def __post_init__(self) -> None:
+        better(self.unit)
+        if self.ranks not in RANKS:
+            raise ValueError(f"{self.name}: ranks {self.ranks!r} is none of {', '.join(RANKS)}")
+
+    @property
+    def peer(self) -> int:
+        """The partner of rank 0, as mpicost tells it of the ping-pong of two ranks."""
+        return 1 if self.routine == "pingpong" else 0
+
+    @property
+    def datatype(self) -> str:
+        """The type that OSU is told to send, as it prints it; empty if none."""
+        told = dict(zip(self.options, self.options[1:], strict=False))
+        return told.get("-T", "").upper()
+
+    def fits(self, processes: int) -> bool:
+        """Whether it is measured at so many processes."""
+        if self.ranks == "two":
+            return processes == 2
+        return processes >= 2 and (self.ranks == "any" or processes % 2 == 0)
+
+    def chosen_sizes(self, sizes: Sequence[int]) -> list[int]:
+        """Of these sizes those that it can be measured at; its own if it has any.
+
+        Sizes are of whole elements: of 6 bytes OSU sends one float, and says that it were 6.
+        """
+        if self.sizes is not None:
+            return list(self.sizes)
+        element = max(self.least, 1)
+        return [size for size in sizes if size >= self.least and size % element == 0]
+
+
+def from_stored(data: dict[str, Any]) -> Benchmark:
+    """A benchmark from the plain data that ``dataclasses.asdict`` made of it."""
+    sizes = data["sizes"]
+    return Benchmark(
+        **{
+            **data,
+            "sizes": None if sizes is None else tuple(sizes),
+            "options": tuple(data["options"]),
+        }
+    )

@@ -1,0 +1,147 @@
+"""The case: what is measured, where and how. The key by which everything else finds a value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from postprocess.base.formats import first_of
+
+NAME = re.compile(r"[A-Za-z0-9_.+-]+")
+KEY = re.compile(
+    r"(?P<system>[^:]+):(?P<partition>[^:]+):(?P<environment>[^:]+):(?P<program>[^:]+)"
+    r":(?P<routine>[^:@]+)(@(?P<peer>[0-9]+))?:(?P<cache>[^:-]+)-(?P<sync>[^:-]+)"
+    r":(?P<processes>[0-9]+)x(?P<per_node>[0-9]+):(?P<bytes>[0-9]+)"
+)
+INTEGERS = ("peer", "processes", "per_node", "bytes")
+NAMED = 3  #: cases that a reason names before it only counts them
+
+
+@dataclass(frozen=True, order=True)
+class Case:
+    """One thing that has one reference value. Two measurements compare only if their cases are equal."""
+
+    system: str
+    partition: str
+    environment: str
+    program: str
+    routine: str
+    peer: int  #: rank that rank 0 plays ping-pong with; 0 for every other routine
+    cache: str  #: ``flush`` or ``warm``, or ``rotate`` of IMB
+    sync: str  #: ``dissemination``, ``barrier`` or ``window``, or ``loop`` of OSU and IMB
+    processes: int
+    per_node: int  #: processes per node
+    bytes: int  #: by the byte convention of the routine; 0 where there is no payload
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.type == "str" and not NAME.fullmatch(value):
+                raise ValueError(f"{field.name} {value!r} is not a name (letters, digits, _ . + -)")
+            if field.type == "int" and value < 0:
+                raise ValueError(f"{field.name} {value} is negative")
+
+    @classmethod
+    def from_key(cls, key: str) -> Case:
+        """The case of a key. Raises ValueError if it is none."""
+        match = KEY.fullmatch(key)
+        if not match:
+            raise ValueError(f"{key!r} is not the key of a case")
+        words = match.groupdict()
+        numbers = {name: int(words.pop(name) or 0) for name in INTEGERS}
+        return cls(**words, **numbers)
+
+    @property
+    def variant(self) -> str:
+        """Cache state and synchroniser in one word, as in ``flush-dissemination``."""
+        return f"{self.cache}-{self.sync}"
+
+    @property
+    def layout(self) -> str:
+        """Processes and processes per node, as in ``4x2``."""
+        return f"{self.processes}x{self.per_node}"
+
+    @property
+    def label(self) -> str:
+        """The routine as people read it: ``pingpong@3`` is the ping-pong of rank 0 with rank 3."""
+        return f"{self.routine}@{self.peer}" if self.peer else self.routine
+
+    @property
+    def variable(self) -> str:
+        """Name of the case inside its launch, which is ReFrame's performance variable."""
+        return f"{self.label}_{self.bytes}"
+
+    @property
+    def key(self) -> str:
+        """Unique, readable and stable: ``laptop:cpu:mpich-5.0.2:mpicost:bcast:flush-barrier:2x2:8``."""
+        parts = (self.system, self.partition, self.environment, self.program, self.label)
+        return ":".join((*parts, self.variant, self.layout, str(self.bytes)))
+
+
+def fits(key: str, patterns: Sequence[str]) -> bool:
+    """Whether a case is asked for: by its key or by a pattern, or because none is named."""
+    return not patterns or any(fnmatchcase(key, pattern) for pattern in patterns)
+
+
+def named(cases: Sequence[Case]) -> str:
+    """The first few cases by name, the rest as a number."""
+    return first_of([case.key for case in cases], NAMED)
+
+
+class ReferencePlace(NamedTuple):
+    """What one reference file is about."""
+
+    system: str
+    partition: str
+    environment: str
+
+    @classmethod
+    def of(cls, case: Case) -> ReferencePlace:
+        """That of the reference of a case."""
+        return cls(case.system, case.partition, case.environment)
+
+    @classmethod
+    def of_file(cls, path: Path) -> ReferencePlace:
+        """What a file is about, by where it lies."""
+        return cls(path.parent.parent.name, path.parent.name, path.stem)
+
+
+class AnyLaunch(Protocol):
+    """A launch, planned or over."""
+
+    @property
+    def partition(self) -> str: ...
+    @property
+    def environment(self) -> str: ...
+    @property
+    def program(self) -> str: ...
+    @property
+    def processes(self) -> int: ...
+    @property
+    def per_node(self) -> int: ...
+
+
+class LaunchPlace(NamedTuple):
+    """What one launch measures all cases of."""
+
+    partition: str  #: ``system:partition``
+    environment: str
+    program: str
+    processes: int
+    per_node: int
+
+    @classmethod
+    def of(cls, case: Case) -> LaunchPlace:
+        """That of the launch of a case."""
+        partition = f"{case.system}:{case.partition}"
+        return cls(partition, case.environment, case.program, case.processes, case.per_node)
+
+    @classmethod
+    def of_launch(cls, launch: AnyLaunch) -> LaunchPlace:
+        """That of a launch, whether it is planned or over."""
+        layout = launch.processes, launch.per_node
+        return cls(launch.partition, launch.environment, launch.program, *layout)

@@ -1,0 +1,73 @@
+"""A launch that is over: how it ended, and what it measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+from postprocess.model.measurement import CaseRecord, Measurement
+from postprocess.model.plan import PlannedLaunch
+from postprocess.model.verdict import Verdict
+from spack_envs.programs import Program
+
+
+class Records(Protocol):
+    """What one launch wrote, whichever program it was."""
+
+    run: dict[str, Any]  #: the run record
+
+    @property
+    def measurements(self) -> Mapping[str, Measurement]:
+        """What was measured of each case, by its variable."""
+
+    def resolution(self, unit: str) -> float:
+        """Return the smallest step of a value, in ``unit``."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A planned launch and what became of it."""
+
+    launch: PlannedLaunch
+    outcome: Outcome
+    seconds: float  #: wall time of the launch
+    directory: str  #: ReFrame's stage directory
+    asserted: Mapping[str, str]  #: what ReFrame says of each performance variable
+    spec: str = ""  #: Spack's spec with its hash, or ``cmake``
+    built: Program | None = None  #: what is known of the build
+
+    @cached_property
+    def measurements(self) -> dict[str, Measurement]:
+        """What this launch measured, by variable; empty if the launch failed."""
+        return self.outcome.records.measurements if self.outcome.records else {}
+
+    @cached_property
+    def records(self) -> dict[str, CaseRecord]:
+        """The trials of this launch, by variable; empty for a program that tells none."""
+        return {name: each.record for name, each in self.measurements.items() if each.record}
+
+    @property
+    def run(self) -> dict[str, Any]:
+        """The run record; empty if the launch failed."""
+        return self.outcome.records.run if self.outcome.records else {}
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names of the nodes that it ran on, sorted; none if the launch failed."""
+        return tuple(sorted(host["name"] for host in self.run.get("hosts", ())))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Either records that can be judged, or the verdict for all cases of the launch and its reason."""
+
+    records: Records | None
+    verdict: Verdict | None = None
+    reason: str = ""
+
+
+def failed(verdict: Verdict, reason: str) -> Outcome:
+    """The outcome of a launch whose values are not looked at."""
+    return Outcome(None, verdict, reason)

@@ -1,0 +1,109 @@
+"""What one launch says of one case, whichever program measured it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from postprocess.base.units import SECONDS
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """The value that is judged, and what stands beside it."""
+
+    value: float  #: the headline, in ``unit``
+    unit: str = SECONDS
+    #: The best that the launch shows of the case, in ``unit``: mpicost's fastest trial, OSU's median trial.
+    #: None where a program tells no more than its mean.
+    best: float | None = None
+    #: All that a reference benchmark prints
+    figures: Mapping[str, float] = field(default_factory=dict)
+    summary: Summary | None = None  #: statistics of the trials, where there are trials
+    record: CaseRecord | None = None  #: every trial, from mpicost
+
+    @property
+    def unseen(self) -> bool:
+        """Whether a program printed it as 0.00, as it does the rate of single bytes on a busy machine."""
+        return self.record is None and self.value == 0
+
+
+def of_trials(record: CaseRecord) -> Measurement:
+    """A case of mpicost."""
+    summary = record.summary
+    return Measurement(summary.headline, best=summary.minimum, summary=summary, record=record)
+
+
+@dataclass(frozen=True, eq=False)
+class Ran:
+    """Provenance of one launch: of mpicost by its own word, of OSU and IMB by their witness's."""
+
+    run: dict[str, Any]  #: the run record as written
+
+    @property
+    def processes(self) -> int:
+        return self.run["processes"]
+
+    @property
+    def per_node(self) -> int:
+        return self.run["per_node"]
+
+    @property
+    def mpi_library(self) -> str:
+        return self.run["mpi_library"]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Statistics of one case in one launch, over the m trials that are neither dropped nor late.
+
+    Times in the unit of the trials. ``kept + removed == m`` and ``removed <= candidates``.
+    """
+
+    headline: float  #: mean of the kept trials: the value that is asserted
+    median: float
+    minimum: float
+    p90: float  #: linear between order statistics (Hyndman and Fan's type 7)
+    p99: float
+    kept: int
+    candidates: int  #: trials above 1.8 medians
+    removed: int  #: candidates that the filter took out, floor(m / 10) at most
+    filter_saturated: bool  #: there were more candidates than the filter may remove
+    bimodal: bool  #: a gap wider than 3 MAD parts the data, with 20 % or more on each side
+
+
+@dataclass(frozen=True, eq=False)
+class CaseRecord:
+    """All trials of one case in one launch, in the order they were run. Times in seconds."""
+
+    routine: str
+    peer: int
+    bytes: int
+    t_max: NDArray[np.float64]  #: maximum over ranks of the local interval
+    t_min: NDArray[np.float64]  #: minimum over ranks of the local interval
+    t_global: NDArray[np.float64]  #: last stop minus first start on the common clock
+    skew: NDArray[np.float64]  #: last start minus first start
+    late: NDArray[np.bool_]  #: the trial missed its start window
+    summary: Summary  #: recomputed from ``t_max``
+    pairs: tuple[Pair, ...] = ()  #: all that played in a round of a tournament; else none
+    #: Largest of the ranks' mean times; of trials back to back only
+    slowest_mean: float | None = None
+
+    @property
+    def variable(self) -> str:
+        """Name of the case inside its launch, the same as :attr:`Case.variable`."""
+        label = f"{self.routine}@{self.peer}" if self.peer else self.routine
+        return f"{label}_{self.bytes}"
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """What two ranks that played with each other in a round of a tournament took, in seconds."""
+
+    a: int  #: the lower rank
+    b: int  #: the higher rank
+    t: NDArray[np.float64]  #: per trial, the longer of the two local intervals, halved

@@ -1,0 +1,154 @@
+"""The plan: what a session is going to measure, written down before anything runs.
+
+Whatever is on the plan and has no result is seen. The checks write the plan, one file per launch;
+verdicts are given to the plan's cases and to no others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from postprocess.base import files
+from postprocess.base.errors import UsageError
+from postprocess.model.benchmark import Benchmark, from_stored
+from postprocess.model.case import Case
+
+
+@dataclass(frozen=True)
+class Skip:
+    """A case that is deliberately not run, and why, in one line."""
+
+    case: Case
+    reason: str
+    #: Because its program cannot be had, or not run on this MPI; else by the site's decision.
+    unavailable: bool = False
+    no_program: bool = False  #: of these: whether its program cannot be had
+
+
+@dataclass(frozen=True)
+class PlannedLaunch:
+    """One start of the parallel program, and the cases it has to measure."""
+
+    test: str  #: ReFrame's unique name of the check
+    partition: str  #: ``system:partition``
+    environment: str
+    program: str
+    library: str  #: text that the running program's MPI_Get_library_version must contain
+    number: int  #: 1 for the first launch of these cases in the session
+    trials: int
+    time_limit: float  #: seconds after which the launch is ended
+    exact: bool  #: whether time is simulated and repeats to the last digit
+    cases: tuple[Case, ...]
+    skips: tuple[Skip, ...] = ()  #: cases that would be in this launch
+    start: str = ""  #: which start of its job it is, where a job has several
+    job_limit: float = 0.0  #: seconds after which the whole job is ended
+    benchmarks: tuple[Benchmark, ...] = ()  #: of OSU or IMB, that it runs
+    options: tuple[str, ...] = ()  #: of its command line; all words behind the executable
+    #: What makes values of OSU or IMB comparable, by name; mpicost tells it in its records.
+    method: dict[str, Any] = field(default_factory=dict)
+    #: Differences from its references that the site accepts, each with the reason.
+    accepts: dict[str, str] = field(default_factory=dict)
+    #: What options and the shell set for it, which a launch behind its references must have had too.
+    by_hand: dict[str, Any] = field(default_factory=dict)
+    planted: bool = False  #: whether the self-test delays it
+    #: Whether it is of a second look for which the scheduler cannot be asked for other nodes.
+    anywhere: bool = False
+
+    @property
+    def all_cases(self) -> tuple[Case, ...]:
+        """The cases of the launch and those that are skipped."""
+        return self.cases + tuple(skip.case for skip in self.skips)
+
+    @property
+    def name(self) -> str:
+        """Unique within the session and fit for a file name; no name of ReFrame's has a dot."""
+        layout = self.all_cases[0].layout if self.all_cases else "none"
+        where = self.partition.replace(":", "-")
+        words = [self.test, where, self.environment, self.program, layout]
+        words += [self.start] if self.start else []
+        return ".".join([*words, f"launch{self.number}"])
+
+    @property
+    def processes(self) -> int:
+        """Processes of the launch."""
+        return self.all_cases[0].processes if self.all_cases else 0
+
+    @property
+    def per_node(self) -> int:
+        """Processes per node of the launch."""
+        return self.all_cases[0].per_node if self.all_cases else 0
+
+    @property
+    def executable(self) -> str:
+        """The executable of a start of OSU or IMB, which has it by its name."""
+        return self.benchmarks[0].executable or self.benchmarks[0].name
+
+    def records(self, session: Path) -> Path:
+        """The file into which the program writes its trials."""
+        return session / "raw" / f"{self.name}.jsonl"
+
+    def output(self, session: Path) -> Path:
+        """The file with what a reference benchmark printed."""
+        return session / "raw" / f"{self.name}.txt"
+
+    def witness(self, session: Path) -> Path:
+        """The file into which the witness of a reference benchmark writes what it ran on."""
+        return session / "raw" / f"{self.name}.witness.jsonl"
+
+    def ending(self, session: Path) -> Path:
+        """The file into which the job script writes the program's exit code."""
+        return session / "raw" / f"{self.name}.exit"
+
+
+def plan_file(session: Path, launch: PlannedLaunch) -> Path:
+    """Where the plan of one launch is kept."""
+    return session / "plan" / f"{launch.name}.json"
+
+
+def write_launch(session: Path, launch: PlannedLaunch) -> None:
+    """Put one launch on the session's plan and make room for its results."""
+    (session / "raw").mkdir(parents=True, exist_ok=True)
+    data = json.dumps(asdict(launch), indent=1).encode()
+    files.replace({plan_file(session, launch): data})
+
+
+def read_plan(session: Path) -> list[PlannedLaunch]:
+    """Every launch of a session's plan, sorted by name.
+
+    :raises UsageError: if a file of the plan is damaged.
+    """
+    return [read_launch_file(path) for path in sorted((session / "plan").glob("*.json"))]
+
+
+def read_launch_file(path: Path) -> PlannedLaunch:
+    """One launch from its plan file.
+
+    :raises UsageError: if the file is damaged.
+    """
+    try:
+        return launch_from(json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise UsageError(f"{path}: {error}: the plan is damaged; run the session again") from None
+
+
+def launch_from(data: dict[str, Any]) -> PlannedLaunch:
+    """A launch from its stored form."""
+    cases = tuple(Case(**case) for case in data["cases"])
+    skips = tuple(Skip(**{**skip, "case": Case(**skip["case"])}) for skip in data["skips"])
+    benchmarks = tuple(from_stored(each) for each in data["benchmarks"])
+    known = {"cases": cases, "skips": skips, "benchmarks": benchmarks}
+    return PlannedLaunch(**{**data, **known, "options": tuple(data["options"])})
+
+
+def planned_cases(launches: Sequence[PlannedLaunch]) -> list[Case]:
+    """Every case of the plan once, in the order of cases."""
+    return sorted({case for launch in launches for case in launch.all_cases})
+
+
+def places(launches: Iterable[PlannedLaunch]) -> set[tuple[str, str]]:
+    """The (``system:partition``, environment) pairs of a plan."""
+    return {(launch.partition, launch.environment) for launch in launches}

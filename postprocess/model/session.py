@@ -1,0 +1,91 @@
+"""A session: what was asked for, and when it began."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from postprocess.base.formats import utc_now
+
+AGAIN = "again"  #: name of the choice
+
+PLANTED = "planted"  #: name of the choice: environments whose launches are delayed
+
+#: In a choice: trials as the references of each environment have them
+AS_REFERENCES = "as_references"
+
+#: Options that choose what is measured, and what the checks call them. No command has all.
+CHOICE = {
+    "program": "programs",
+    "routine": "routines",
+    "bytes": "sizes",
+    "partition": "partitions",
+    "processes": "processes",
+    "per_node": "per_node",
+    "peers": "peers",
+    "trials": "trials",
+    "iterations": "iterations",
+    "cache": "cache",
+    "sync": "sync",
+    "strict": "strict",
+}
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What to run, and how: the user's choice in ReFrame's terms. Empty means all, or the check's default."""
+
+    site: Path
+    environments: Sequence[str] = ()
+    choice: dict[str, Any] = field(default_factory=dict)  #: variables of the checks, by name
+    launches: int = 1
+    set_env: dict[str, dict[str, str]] = field(default_factory=dict)  #: by environment
+    oversubscribe: bool = False
+    shell: dict[str, str] = field(default_factory=dict)  #: of its variables those that steer an MPI
+    checks: Path | None = None  #: a check file, or a directory of them; None for all of Plumbline's
+    tag: str = "nightly"  #: of the checks that are wanted; empty for all
+    only_looking: bool = False  #: the site may be another machine's
+    side_by_side: bool = False  #: whether launches may run beside each other and beside builds
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for."""
+
+    mode: str
+    command: Sequence[str]
+    site: str
+    selection: Selection
+    families: Sequence[str] | None = None
+    strict: bool = False
+    json_file: Path | None = None
+    rerun_options: Sequence[str] = ()  #: that a case measured again must be given too
+    #: Where a calibration writes, and where references are looked for first.
+    references: Path | None = None
+    beside_others: bool = False  #: a calibration does not wait until others leave the machine
+
+
+@dataclass(frozen=True)
+class Session:
+    """What is known of a session from its beginning."""
+
+    directory: Path
+    mode: str  #: the command that opened it, as ``nightly``; or its part in one, as ``confirm``
+    site: str
+    command: Sequence[str]
+    strict: bool
+    started_utc: str = field(default_factory=utc_now)
+
+    @property
+    def name(self) -> str:
+        """The session's name, which sorts by time."""
+        return self.directory.name
+
+
+def as_references(selection: Selection) -> Selection:
+    """The selection of a session that is held against references; a number that the user gave stays."""
+    if "trials" in selection.choice:
+        return selection
+    return replace(selection, choice={**selection.choice, AS_REFERENCES: True})

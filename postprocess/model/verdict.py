@@ -1,0 +1,168 @@
+"""The verdict: one word per case from a closed list, and what the words mean for the exit status."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from typing import Any
+
+from postprocess.base import units
+from postprocess.model.case import Case
+from postprocess.model.measurement import Summary
+
+
+class Verdict(str, Enum):
+    """What is said of a case. The list is closed: a new word is a change of the package's contract."""
+
+    PASS = "pass"  #: inside its band
+    REGRESSED = "regressed"  #: slower than its band allows
+    CLEARED = "cleared"  #: looked slow, did not repeat
+    FAST = "fast"  #: suspiciously faster than its band allows
+    INCORRECT = "incorrect"  #: wrong data, wrong MPI, or a record that contradicts itself
+    INCOMPLETE = "incomplete"  #: planned, but no whole result arrived
+    CRASHED = "crashed"  #: the program died or returned non-zero
+    TIMEOUT = "timeout"  #: the launch ran into its time limit
+    NO_REFERENCE = "no-reference"  #: measured, but nothing to hold it against
+    PROVISIONAL = "provisional"  #: inside the wide band of a reference with too few launches
+    NOT_COMPARABLE = "not-comparable"  #: the reference is of another method or program
+    SKIPPED = "skipped"  #: deliberately not run, with its reason
+
+    def __str__(self) -> str:
+        return self.value
+
+
+HEALTHY = frozenset(
+    {Verdict.PASS, Verdict.CLEARED, Verdict.FAST, Verdict.PROVISIONAL, Verdict.SKIPPED}
+)
+#: Of what was held against its reference: every other value is none of the machine's speed.
+JUDGED = (Verdict.PASS, Verdict.REGRESSED, Verdict.CLEARED, Verdict.FAST, Verdict.PROVISIONAL)
+STRICT_HEALTHY = HEALTHY - {Verdict.PROVISIONAL, Verdict.SKIPPED}
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """A case with its verdict and everything the verdict rests on. Values are in ``unit``."""
+
+    case: Case
+    verdict: Verdict
+    reason: str = ""  #: one line for people; empty for ``pass``
+    value: float | None = None  #: the headline
+    unit: str = units.SECONDS
+    reference: float | None = None
+    band: tuple[float, float] | None = None  #: (lower, upper)
+    launches: int = 0  #: launches behind ``value``
+    reference_launches: int = 0  #: launches behind ``reference``
+    summary: Summary | None = None
+    rerun: str = ""  #: command that measures just this case again
+    #: Every column of the row of a program without trials, by its header words.
+    figures: Mapping[str, float] = field(default_factory=dict, hash=False)
+    #: Share of false alarms if all cases as unlikely as this one, or more so, were alarms (Benjamini-Hochberg).
+    q: float | None = None
+    #: Smallest slowdown, as a fraction, that a night catches with 90% probability.
+    detectable: float | None = None
+    spread: float | None = None  #: of ln headline between launches, as the band has it
+    degrees: float | None = None  #: of freedom behind the spread
+    expected: str = ""  #: why this failure is expected; empty if it is not
+    provisional: bool = False  #: whether the reference has too few launches
+    cause: str = (
+        ""  #: what slows it together with many others, in one line; empty for a case by itself
+    )
+    #: Hosts that a cleared case was slow on, where it was fine on others alone. Of the log of alarms only.
+    slow_on: tuple[str, ...] = ()
+
+    @property
+    def beyond(self) -> bool:
+        """Whether the value lies outside its band, whatever follows from that."""
+        if self.value is None or self.band is None:
+            return False
+        return not self.band[0] <= self.value <= self.band[1]
+
+    @property
+    def too_slow(self) -> bool:
+        """Whether it lies outside on the slow side; of a provisional reference that alone condemns nothing."""
+        return self.beyond and (self.slowdown or 0.0) > 1
+
+    @property
+    def slowdown(self) -> float | None:
+        """How many times as slow as its reference: above 1 is worse in every unit. None if unknown."""
+        if not self.value or not self.reference:
+            return None
+        return units.slowdown(self.value, self.reference, self.unit)
+
+    def healthy(self, strict: bool) -> bool:
+        """Whether it may count towards exit status 0.
+
+        A failure that is expected may, but not strictly; nor, then, what a provisional reference says.
+        """
+        if strict:
+            return is_healthy(self.verdict, strict) and not self.provisional
+        return is_healthy(self.verdict, strict) or bool(self.expected)
+
+    def entry(self) -> dict[str, Any]:
+        """The case as one object of the summary file: the key, its parts, and the result."""
+        case = asdict(self.case) | {"variant": self.case.variant, "layout": self.case.layout}
+        summary = asdict(self.summary) if self.summary else None
+        return {
+            "key": self.case.key,
+            **case,
+            "value": self.value,
+            "unit": self.unit,
+            "reference": self.reference,
+            "band": list(self.band) if self.band else None,
+            "verdict": str(self.verdict),
+            "reason": self.reason,
+            "launches": self.launches,
+            "reference_launches": self.reference_launches,
+            "statistics": summary,
+            "figures": dict(self.figures),
+            "rerun": self.rerun,
+            "q": self.q,
+            "detectable": self.detectable,
+            "spread": self.spread,
+            "degrees": self.degrees,
+            "expected": self.expected,
+            "provisional": self.provisional,
+            "cause": self.cause,
+        }
+
+
+def count(results: Iterable[CaseResult]) -> dict[str, int]:
+    """Number of cases per verdict, in the order of the closed list, without the zeros."""
+    counts = Counter(result.verdict for result in results)
+    return {str(verdict): counts[verdict] for verdict in Verdict if counts[verdict]}
+
+
+def is_healthy(verdict: Verdict, strict: bool) -> bool:
+    """Whether a case with this verdict may count towards exit status 0."""
+    return verdict in (STRICT_HEALTHY if strict else HEALTHY)
+
+
+def exit_status(results: Iterable[CaseResult], strict: bool) -> int:
+    """0 if at least one case was measured and every one is healthy, else 1: a failure is no measurement."""
+    results = list(results)
+    own = HEALTHY - {Verdict.SKIPPED}  # of its own, whatever is expected of it
+    ran = any(result.value is not None or result.verdict in own for result in results)
+    return 0 if ran and all(result.healthy(strict) for result in results) else 1
+
+
+class RecordError(Exception):
+    """A launch that yields no result: its verdict, and one line with file, line and key."""
+
+    def __init__(self, verdict: Verdict, message: str) -> None:
+        super().__init__(verdict, message)
+        self.verdict = verdict
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+
+#: Verdicts of a launch that failed, the worst first: what one of several says of a case counts for the case.
+FAILED_LAUNCH = (Verdict.INCORRECT, Verdict.CRASHED, Verdict.TIMEOUT, Verdict.INCOMPLETE)
+
+
+def varying(results: Sequence[CaseResult], names: Sequence[str]) -> tuple[str, ...]:
+    """The fields among ``names`` in which the cases differ: a reader must see them."""
+    return tuple(name for name in names if len({getattr(r.case, name) for r in results}) > 1)

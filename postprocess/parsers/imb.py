@@ -1,0 +1,204 @@
+"""The tables of one start of an Intel MPI Benchmarks program (MPI1, NBC, RMA, EXT), from its output.
+
+A header with facts of the run, then one table per benchmark, process count and mode; each has a title
+of a few comments and a line of header words. The last line says that all processes come to their end.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import Enum
+
+from postprocess.model.verdict import Verdict
+from postprocess.parsers.imb_table import DEFECTS, FIRST, ImbTable
+from postprocess.parsers.text_output import Line, Output, Tables, whole_lines
+
+END = "# All processes entering MPI_Finalize"
+
+_BANNER = re.compile(r"# {1,9}Intel ?\(R\) MPI Benchmark(?:s| Suite) V?([^,]{1,40}), .{1,60}")
+_LISTED = re.compile(r"# (?:\(Multi-\))?([A-Za-z0-9_]{1,60})")
+_BENCHMARKING = re.compile(r"# Benchmarking ([A-Za-z0-9_-]{1,60})")
+_INVALID = re.compile(r"# !! Benchmark ([A-Za-z0-9_-]{1,60}) invalid for ([0-9]{1,9}) processes !!")
+#: what a program built with -DCHECK prints, on any rank, when the data it received is wrong
+_WRONG = re.compile(
+    r"[0-9]{1,9}: Error |Process [0-9]{1,9}: Got invalid buffer|!!! Benchmark unsuccessful"
+)
+
+
+def parse_imb(text: str) -> Output:
+    """The tables of one start of an IMB program. Linear in time and memory.
+
+    A size without numbers (out of memory, out of time, too large for an int) is one of its table's
+    ``failures`` and in no row; IMB then leaves out what was still to come of that benchmark.
+
+    :raises OutputError: ``incorrect`` if anything in it says that wrong data was received, whatever
+        else is wrong, or if a row contradicts itself; ``incomplete`` if the text is cut off, mixed,
+        or not of IMB.
+    """
+    _check_data(text)
+    reader = _Reader()
+    for line in whole_lines(text):
+        reader.take(line)
+    return reader.finish()
+
+
+def _check_data(text: str) -> None:
+    """Before all else: correctness comes first, even in an output that is cut off or mixed."""
+    columns = 0  # of the table, if its last one counts defects
+    for number, line in enumerate(text.split("\n"), 1):
+        words = line.split()
+        if words and words[0] in FIRST:
+            columns = len(words) if words[-1] == DEFECTS else 0
+        row = columns and len(words) == columns and words[0].isdigit()
+        if (row and words[-1].strip("0.")) or _WRONG.match(line):
+            raise Line(number, line).refused("wrong data was received", Verdict.INCORRECT)
+
+
+class _Stage(Enum):
+    """What the next line belongs to."""
+
+    START = "the first lines"
+    FACTS = "the header"
+    CALL = "the command line"
+    LIST = "the list of benchmarks"
+    BETWEEN = "the space between two tables"
+    TITLE = "the title of a table"
+    ROWS = "the rows of a table"
+    ENDED = "the end"
+
+
+@dataclass
+class _Reader:
+    """What was read so far, and what may come next."""
+
+    stage: _Stage = _Stage.START
+    version: str = ""
+    facts: set[str] = field(default_factory=set)  #: that the header told, by name
+    called: bool = False  #: the command line was told
+    listed: set[str] = field(default_factory=set)  #: benchmarks that it says it will run
+    invalid: list[str] = field(default_factory=list)
+    tables: Tables = field(default_factory=Tables)
+    table: ImbTable = field(default_factory=lambda: ImbTable(""))
+    ruled: bool = False  #: the line before was a rule
+    last: Line = field(default_factory=lambda: Line(1, ""))  #: that was not blank
+
+    def take(self, line: Line) -> None:
+        """Add one line. Raises OutputError if it cannot stand where it does."""
+        text = line.text.rstrip(" ")
+        if not text:
+            self._blank(line)
+            return
+        self.last = line
+        rule = text.startswith("#--") and not text[1:].strip("-")
+        if self.stage is _Stage.ROWS and (rule or text == END or _INVALID.fullmatch(text)):
+            self._close(line)  # in groups no blank line does
+        if text == END:
+            self._end(line)
+        elif rule:
+            self._rule(line)
+        elif self.stage is _Stage.ROWS:
+            self.table.take(line)
+        else:
+            self._comment(line, text)
+
+    def finish(self) -> Output:
+        """The whole output. Raises OutputError if it did not come to its last line."""
+        if self.stage is not _Stage.ENDED:
+            raise self.last.refused("after this line is no 'All processes entering MPI_Finalize'")
+        return Output(self.version, self.tables.all(), tuple(self.invalid))
+
+    def _blank(self, line: Line) -> None:
+        if self.stage is _Stage.CALL and self.called:
+            self.stage = _Stage.FACTS
+        elif self.stage is _Stage.ROWS and not self.table.grouped:
+            self._close(line)
+
+    def _end(self, line: Line) -> None:
+        if self.stage not in (_Stage.BETWEEN, _Stage.LIST):
+            raise line.refused(f"the end comes in {self.stage.value}")
+        self.stage = _Stage.ENDED
+
+    def _rule(self, line: Line) -> None:
+        if self.stage is _Stage.TITLE:
+            if self.table.ruled or self.table.processes is None:
+                raise line.refused("the title of a table is not whole")
+            self.table.ruled = True
+        elif self.stage is _Stage.LIST:
+            self.stage = _Stage.BETWEEN
+        elif self.stage in (_Stage.CALL, _Stage.ENDED) or self.ruled:
+            raise line.refused(f"not a line of {self.stage.value}")
+        self.ruled = True
+
+    def _close(self, line: Line) -> None:
+        """End the table that is being read."""
+        for table in self.table.finish(line):
+            self.tables.add(line, table)
+        self.stage = _Stage.BETWEEN
+
+    def _comment(self, line: Line, text: str) -> None:
+        """Take a line outside of rows. Each taker says whether it can stand where it does."""
+        takers = {
+            _Stage.START: self._start,
+            _Stage.FACTS: self._fact,
+            _Stage.CALL: self._call,
+            _Stage.LIST: self._list,
+            _Stage.BETWEEN: self._between,
+            _Stage.TITLE: self._title,
+        }
+        stage = self.stage
+        if stage not in takers or not takers[stage](text):
+            raise line.refused(f"not a line of {stage.value}")
+        self.ruled = False
+
+    def _start(self, text: str) -> bool:
+        found = _BANNER.fullmatch(text)
+        if found:
+            self.version = found[1].strip()
+            self.stage = _Stage.FACTS
+        return bool(found)
+
+    def _fact(self, text: str) -> bool:
+        if text.startswith("# Calling sequence was:"):
+            self.stage = _Stage.CALL
+            return not self.called
+        if text.startswith("# List of Benchmarks to run:"):
+            self.stage = _Stage.LIST
+            return True
+        key, colon, _ = (word.strip() for word in text.lstrip("# ").partition(":"))
+        foreign = key in self.facts or text.startswith("# OSU ") or _BANNER.fullmatch(text)
+        if colon and key:
+            self.facts.add(key)
+        return text.lstrip(" ").startswith("#") and not foreign
+
+    def _call(self, text: str) -> bool:
+        self.called = self.called or bool(text.lstrip("#").split())
+        return text.startswith("#")
+
+    def _list(self, text: str) -> bool:
+        found = _LISTED.fullmatch(text)
+        if found:
+            self.listed.add(found[1])
+        return bool(found) or text.startswith("#    ") or self._refusal(text)
+
+    def _between(self, text: str) -> bool:
+        found = _BENCHMARKING.fullmatch(text)
+        if not found:
+            return self._refusal(text)
+        self.table = ImbTable(found[1])
+        self.stage = _Stage.TITLE
+        return self.ruled and found[1].removeprefix("Multi-") in self.listed
+
+    def _refusal(self, text: str) -> bool:
+        """Whether IMB says that it does not run a benchmark, as the ping-pong of one process."""
+        found = _INVALID.fullmatch(text)
+        if found:
+            self.invalid.append(f"{found[1]} with {found[2]} processes")
+        return bool(found)
+
+    def _title(self, text: str) -> bool:
+        words = tuple(text.split())
+        if words[0] not in FIRST:
+            return self.table.title(text)
+        self.stage = _Stage.ROWS
+        return self.table.take_header(words)

@@ -1,0 +1,51 @@
+"""A file of JSON Lines, one record a line, taken line by line or refused with the line's number."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from postprocess.base import strict_json
+from postprocess.base.strict_json import Entry
+from postprocess.model.verdict import RecordError, Verdict
+
+
+def feed(path: Path, take: Callable[[Entry], None]) -> None:
+    """Give every record to ``take``, whose errors get the file and the line in front.
+
+    :raises RecordError: incomplete for a file or a line that is not whole; incorrect where ``take``
+        raised ValueError; as ``take`` raised it otherwise.
+    """
+    for where, line in lines(path):
+        try:
+            take(parse(line))
+        except RecordError as error:
+            raise RecordError(error.verdict, f"{where}: {error}") from None
+        except ValueError as error:
+            raise RecordError(Verdict.INCORRECT, f"{where}: {error}") from None
+
+
+def lines(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Each line after its place, ``out.jsonl: line 3``. RecordError if the last one is cut off."""
+    try:
+        *whole, rest = path.read_bytes().split(b"\n")
+    except OSError as error:
+        message = f"{path}: {error.strerror}; the program wrote no result"
+        raise RecordError(Verdict.INCOMPLETE, message) from None
+    for number, line in enumerate(whole, 1):
+        yield f"{path}: line {number}", line
+    if rest:
+        message = f"{path}: line {len(whole) + 1}: the line is cut off"
+        raise RecordError(Verdict.INCOMPLETE, message)
+
+
+def parse(line: bytes) -> Entry:
+    """The record that a line holds. RecordError if it is not whole, ValueError if it is no record."""
+    try:
+        value = strict_json.loads(line.decode())
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise RecordError(Verdict.INCOMPLETE, f"not a whole JSON object: {error}") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"{strict_json.shown(value)} is not a record")
+    return Entry(value)

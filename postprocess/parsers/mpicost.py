@@ -1,0 +1,122 @@
+"""The JSON Lines that mpicost writes: read whole, checked against themselves, or refused.
+
+A launch writes one ``run`` record, one ``case`` record per case and one ``end`` record. What does
+not arrive whole is ``incomplete``; what arrives and cannot be true is ``incorrect``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from postprocess.base.strict_json import Entry
+from postprocess.base.units import SECONDS
+from postprocess.model.case import Case
+from postprocess.model.measurement import CaseRecord, Measurement, Ran, of_trials
+from postprocess.model.verdict import RecordError, Verdict
+from postprocess.parsers import json_lines, mpicost_schema
+
+
+@dataclass(frozen=True, eq=False)
+class LaunchRecords(Ran):
+    """What one launch wrote, whole and free of contradiction."""
+
+    cases: list[CaseRecord]  #: in the order they were run
+    end: dict[str, Any]
+
+    @property
+    def measurements(self) -> dict[str, Measurement]:
+        """What was measured of each case, by its variable."""
+        return {record.variable: of_trials(record) for record in self.cases}
+
+    @property
+    def cache(self) -> str:
+        return self.run["cache"]
+
+    @property
+    def sync(self) -> str:
+        return self.run["sync"]
+
+    def resolution(self, unit: str) -> float:
+        """Of the timer, in seconds, which is the only unit here."""
+        assert unit == SECONDS
+        return float(self.run["timer"]["resolution"])
+
+    def case(self, record: CaseRecord, system: str, partition: str, environment: str) -> Case:
+        """The full key of one of the cases, given where the launch ran."""
+        return Case(
+            system=system,
+            partition=partition,
+            environment=environment,
+            program=self.run["program"],
+            routine=record.routine,
+            peer=record.peer,
+            cache=self.cache,
+            sync=self.sync,
+            processes=self.processes,
+            per_node=self.per_node,
+            bytes=record.bytes,
+        )
+
+
+def read_launch(path: Path) -> LaunchRecords:
+    """The records of one launch, if all is there and true. Raises RecordError with its verdict.
+
+    A wrong record is reported before a missing one: correctness comes first.
+    """
+    reader = _Reader()
+    json_lines.feed(path, reader.take)
+    return reader.finish(path)
+
+
+@dataclass
+class _Reader:
+    """The records taken so far, and which may come next."""
+
+    run: Entry | None = None
+    cases: dict[str, CaseRecord] = field(default_factory=dict)
+    end: Entry | None = None
+
+    def take(self, entry: Entry) -> None:
+        """Add one record. Raises ValueError or RecordError if it cannot stand where it does."""
+        kind = entry.word("record", ("run", "case", "end"))
+        if self.end is not None:
+            raise ValueError(f"record: {kind} after the end")
+        if kind == "run":
+            self._begin(entry)
+        elif self.run is None:
+            raise RecordError(Verdict.INCOMPLETE, "record: the run record before it is missing")
+        elif kind == "case":
+            self._add(entry, self.run)
+        else:
+            self.end = mpicost_schema.checked_end(entry)
+
+    def _begin(self, entry: Entry) -> None:
+        if self.run is not None:
+            raise ValueError("record: a second run in one file")
+        self.run = mpicost_schema.checked_run(entry)
+
+    def _add(self, entry: Entry, run: Entry) -> None:
+        mpicost_schema.check_verified(entry)  # first: a case with wrong data may have no trials
+        case = mpicost_schema.measured(entry, run)
+        mpicost_schema.check_statistics(entry, case.summary)
+        if case.variable in self.cases:
+            raise ValueError(f"record: case {case.variable} is there twice")
+        self.cases[case.variable] = case
+
+    def finish(self, path: Path) -> LaunchRecords:
+        """All records, once the file is read. Raises RecordError if some are missing."""
+        if self.run is None:
+            raise RecordError(Verdict.INCOMPLETE, f"{path}: is empty; the program wrote nothing")
+        planned, found = self.run.integer("cases"), len(self.cases)
+        if self.end is None or found < planned:
+            missing = "no end record; " if self.end is None else ""
+            message = f"{path}: {missing}{found} of {planned} cases are there"
+            raise RecordError(Verdict.INCOMPLETE, message)
+        ended = self.end.integer("cases")
+        if not found == planned == ended:
+            message = f"{path}: cases: {found} found, {planned} planned, {ended} at the end"
+            raise RecordError(Verdict.INCORRECT, message)
+        cases = list(self.cases.values())
+        return LaunchRecords(dict(self.run.fields), cases, dict(self.end.fields))

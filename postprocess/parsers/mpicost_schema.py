@@ -1,0 +1,215 @@
+"""What a run, a case and an end record of mpicost must hold to be believed.
+
+Every check raises ValueError, ``key: what is wrong with it``, for a record that cannot be true.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from postprocess.base.strict_json import Entry, shown
+from postprocess.model.case import NAME
+from postprocess.model.measurement import CaseRecord, Pair, Summary
+from postprocess.model.mpicost import CACHES, SYNCHRONISERS, TOURNAMENT
+from postprocess.model.verdict import RecordError, Verdict
+from postprocess.stats.headline import bounds_of_slowest_mean, summarise
+
+SCHEMA = 1
+UNIT = "s"
+AGREEMENT = 1e-9  #: relative difference allowed between the program's statistics and these
+
+
+def checked_run(entry: Entry) -> Entry:
+    """The run record, if it has every field that other modules rely on."""
+    if entry.integer("schema") != SCHEMA:
+        raise ValueError(f"schema: {entry.integer('schema')} is not {SCHEMA}, the one known here")
+    _name(entry, "program")
+    for key in ("suite_version", "source_hash", "mpi_library", "date_utc"):
+        entry.text(key)
+    entry.word("cache", CACHES)
+    entry.word("sync", SYNCHRONISERS)
+    entry.integer("dropped")
+    entry.integer("trials", least=1)
+    entry.integer("cases", least=1)
+    entry.number("settle")
+    entry.object("timer").number("resolution")
+    if entry.get("relative_error", float, int, type(None)) is not None:
+        entry.number("relative_error")
+    check_places(entry)
+    return entry
+
+
+def check_places(entry: Entry) -> None:
+    """Hosts and ranks must tell the same of where every process was."""
+    hosts = {each.text("name"): each.integer("ranks", least=1) for each in entry.objects("hosts")}
+    if len(hosts) != len(entry.objects("hosts")):
+        raise ValueError("hosts: two of them have the same name")
+    if sum(hosts.values()) != entry.integer("processes") or max(hosts.values()) != entry.integer(
+        "per_node"
+    ):
+        ranks = list(hosts.values())
+        raise ValueError(f"hosts: ranks {shown(ranks)} disagree with processes or per_node")
+    ranks = entry.objects("ranks")
+    if [each.integer("rank") for each in ranks] != list(range(entry.integer("processes"))):
+        raise ValueError("ranks: are not those from 0 to processes - 1, in turn")
+    if Counter(each.text("host") for each in ranks) != hosts:
+        raise ValueError("ranks: their hosts disagree with hosts")
+
+
+def checked_end(entry: Entry) -> Entry:
+    """The end record, if it says that everything was verified."""
+    check_verified(entry)
+    entry.integer("cases")
+    entry.integer("memory_bytes")
+    entry.number("elapsed")
+    entry.number("timed")
+    return entry
+
+
+def measured(entry: Entry, run: Entry) -> CaseRecord:
+    """The trials of a case record, with statistics of our own in place of those that it states.
+
+    Raises RecordError (incomplete) if no trial is left after the dropped and the late ones.
+    """
+    entry.word("unit", (UNIT,))
+    trials, dropped = _trials(entry, run), run.integer("dropped")
+    t_max = entry.series("t_max", trials, zero=False)
+    t_min = entry.series("t_min", trials)
+    if (t_min > t_max).any():
+        raise ValueError(f"t_min: trial {int(np.argmax(t_min > t_max)) + 1} is above its t_max")
+    late = _late(entry, run, trials)
+    if late[dropped:].all():
+        raise RecordError(Verdict.INCOMPLETE, f"late: none of {trials} trials is left to average")
+    routine = _name(entry, "routine")
+    peer = _peer(entry, run, routine)
+    return CaseRecord(
+        routine=routine,
+        peer=peer,
+        bytes=entry.integer("bytes"),
+        t_max=t_max,
+        t_min=t_min,
+        t_global=entry.series("t_global", trials, zero=False),
+        skew=entry.series("skew", trials),
+        late=late,
+        summary=summarise(t_max, late, dropped, run.object("timer").number("resolution")),
+        pairs=_pairs(entry, run, peer, t_max, t_min) if _has_pairs(entry, routine) else (),
+        slowest_mean=_slowest_mean(entry, run, t_max, t_min),
+    )
+
+
+def check_statistics(entry: Entry, summary: Summary) -> None:
+    """Compare what the program computed from the trials with what the trials say."""
+    for field in fields(Summary):
+        ours = getattr(summary, field.name)
+        if isinstance(ours, bool):
+            theirs, agree = entry.flag(field.name), entry.flag(field.name) is ours
+        elif isinstance(ours, int):
+            theirs, agree = entry.integer(field.name), entry.integer(field.name) == ours
+        else:
+            theirs = entry.number(field.name)
+            agree = math.isclose(theirs, ours, rel_tol=AGREEMENT)
+        if not agree:
+            raise ValueError(f"{field.name}: {theirs!r} disagrees with the trials, {ours!r}")
+
+
+def check_verified(entry: Entry) -> None:
+    """The program says that the data it received was right."""
+    if not entry.flag("verified"):
+        raise ValueError("verified: false: wrong data was received")
+
+
+def _name(entry: Entry, key: str) -> str:
+    name = entry.text(key)
+    if not NAME.fullmatch(name):
+        raise ValueError(f"{key}: {shown(name)} is not a name (letters, digits, _ . + -)")
+    return name
+
+
+def _peer(entry: Entry, run: Entry, routine: str) -> int:
+    peer, processes = entry.integer("peer"), run.integer("processes")
+    if routine == TOURNAMENT:
+        rounds = processes - 1 + processes % 2  # with an odd number a rank is left over in each
+        if not 1 <= peer <= rounds:
+            raise ValueError(f"peer: a tournament of {processes} has no round {peer}")
+    elif peer >= processes:
+        raise ValueError(f"peer: there is no rank {peer}")
+    return peer
+
+
+def _has_pairs(entry: Entry, routine: str) -> bool:
+    if routine != TOURNAMENT and "pairs" in entry.fields:
+        raise ValueError(f"pairs: {shown(routine)} is not played in pairs")
+    return routine == TOURNAMENT
+
+
+def _pairs(
+    entry: Entry, run: Entry, number: int, t_max: NDArray[np.float64], t_min: NDArray[np.float64]
+) -> tuple[Pair, ...]:
+    """Every pair of that round once, whose slowest trials are exactly those of ``t_max``."""
+    processes = run.integer("processes")
+    pairs = tuple(_pair(each, processes, t_max.size) for each in entry.objects("pairs"))
+    games = _games(processes, number)
+    if stranger := next((each for each in pairs if (each.a, each.b) not in games), None):
+        who = f"{stranger.a} and {stranger.b}"
+        raise ValueError(f"pairs: {who} do not meet in round {number} of {processes} processes")
+    if len({each.a for each in pairs}) < len(pairs):
+        raise ValueError("pairs: one of them is there twice")
+    if len(pairs) != len(games):
+        raise ValueError(f"pairs: {len(pairs)} where {processes} processes make {len(games)}")
+    times = np.array([pair.t for pair in pairs])
+    for wrong, key in ((times.max(axis=0) != t_max, "t_max"), (times.min(axis=0) < t_min, "t_min")):
+        if wrong.any():
+            raise ValueError(f"pairs: trial {int(np.argmax(wrong)) + 1} disagrees with {key}")
+    return pairs
+
+
+def _slowest_mean(
+    entry: Entry, run: Entry, t_max: NDArray[np.float64], t_min: NDArray[np.float64]
+) -> float | None:
+    """What the ranks' own times come to, if the run tells it: no more than the extremes allow."""
+    if "back_to_back" not in run.fields:
+        return None
+    run.integer("back_to_back")
+    mean, processes = entry.number("slowest_mean"), run.integer("processes")
+    low, high = bounds_of_slowest_mean(t_max, t_min, processes, run.integer("dropped"))
+    if not low * (1 - AGREEMENT) <= mean <= high * (1 + AGREEMENT):
+        raise ValueError(f"slowest_mean: {mean!r} disagrees with the trials, {low!r} to {high!r}")
+    return mean
+
+
+def _games(processes: int, number: int) -> set[tuple[int, int]]:
+    """Who meets in a round, lower rank first, by the circle method of the suite (``tournament.c``)."""
+    circle, alone = processes - 1 + processes % 2, number - 1
+    last = [(alone, processes - 1)] if processes % 2 == 0 else []
+    ranks = (rank for rank in range(circle) if rank != alone)
+    met = [(rank, (2 * alone - rank) % circle) for rank in ranks]
+    return {(a, b) for a, b in [*met, *last] if a < b}
+
+
+def _pair(entry: Entry, processes: int, trials: int) -> Pair:
+    a, b = entry.integer("a"), entry.integer("b")
+    if not a < b < processes:
+        raise ValueError(f"pairs: {a} and {b} are no two of {processes} ranks in ascending order")
+    if unknown := sorted(set(entry.fields) - {"a", "b", "t"}):
+        raise ValueError(f"pairs: {shown(unknown[0])} is no key of a pair")
+    return Pair(a, b, entry.series("t", trials, zero=False))
+
+
+def _trials(entry: Entry, run: Entry) -> int:
+    """Number of trials: what was asked for, or fewer if sampling could stop early."""
+    trials, asked = entry.integer("trials", least=1), run.integer("trials")
+    if trials > asked or (trials < asked and run.fields["relative_error"] is None):
+        raise ValueError(f"trials: {trials} where the run record says {asked}")
+    return trials
+
+
+def _late(entry: Entry, run: Entry, trials: int) -> NDArray[np.bool_]:
+    late = entry.bits("late", trials)
+    if late.any() and run.fields["sync"] != "window":
+        raise ValueError("late: only a trial with a start window can be late")
+    return late

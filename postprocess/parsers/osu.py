@@ -1,0 +1,281 @@
+"""The tables of one start of an OSU micro-benchmark (5.x to 7.x), from what it printed.
+
+Read by header words, so that one-column and full output, tails, validation, overlap, window sizes
+and data types are all the same grammar: a title, comments, a line of header words, rows.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from postprocess.model.verdict import Verdict
+from postprocess.parsers.text_output import (
+    Line,
+    Output,
+    OutputError,
+    Table,
+    TableRow,
+    Tables,
+    check_order,
+    whole_lines,
+)
+
+SIZE = "Size"
+VALIDATION = "Validation"
+JUDGED = {"Pass": True, "passed": True, "Fail": False, "failed": False, "skipped": None}
+COUNTED = frozenset({"Iterations", "Transmit Size"})  #: columns of whole numbers
+ORDERED = (
+    ("Min Latency(us)", "Avg Latency(us)", "Max Latency(us)"),
+    ("Min Comm.(us)", "Pure Comm.(us)", "Max Comm.(us)"),
+)
+#: first column where there are no sizes, as of a barrier
+SIZELESS = ("Avg Latency(us)", "Overall(us)")
+CAPTIONS = ("Uni-directional Bandwidth (MB/sec)", "Message Rate Profile")  #: of osu_mbw_mr -V
+INIT = ("min (ms)", "max (ms)", "avg (ms)")  #: columns given to the one line of osu_init
+#: what threads, processes and neighbourhood collectives say before the title
+BEFORE = re.compile(
+    r"# Number of (?:(?:Sender|Receiver) threads|forked processes in (?:sender|receiver)): [0-9]{1,9} ?"
+    r"|Time took to create topology graph:[0-9]{1,18}\.[0-9]{2} us\."
+    r"|Dimensions size = (?:[0-9]{1,9} ){1,9}"
+)
+#: what atomic operations say of their data after the last table; ``FAILED:`` never comes so far
+AFTER = re.compile(
+    r"-{7,99}|Atomic Data Validation results for Rank=[0-9]{1,9}:|(?:PASSED|SKIPPED): .{1,200}"
+)
+
+_VERSION = re.compile(r"[0-9][0-9A-Za-z.-]{0,19}")
+_TAIL = re.compile(r" (?=P[0-9]{1,2} Tail )")
+_GAP = re.compile(r" {2,}")
+_PAIRS = re.compile(r"\[ (pairs): ([0-9]{1,9}) \] \[ (window size): ([0-9]{1,9}|varied) \]")
+_INIT = re.compile(
+    r"nprocs: ([0-9]{1,9}), min: ([0-9]{1,9}) ms, max: ([0-9]{1,9}) ms, avg: ([0-9]{1,9}) ms"
+)
+
+
+def parse_osu(text: str) -> Output:
+    """The tables of one start of an OSU program. Linear in time and memory.
+
+    OSU prints no last line, so an output that was cut between two lines is a shorter one and passes:
+    compare the sizes of each table with those planned, and take from elsewhere that the program
+    reached ``MPI_Finalize``. A table may have no row at all.
+
+    :raises OutputError: ``incorrect`` if anything in it says that wrong data was received, whatever
+        else is wrong, or if a row contradicts itself; ``incomplete`` if the text is cut off in a
+        line, mixed, or not of OSU.
+    """
+    _check_data(text)
+    reader = _Reader()
+    for line in whole_lines(text):
+        reader.take(line)
+    return reader.finish()
+
+
+def _check_data(text: str) -> None:
+    """Before all else: correctness comes first, even in an output that is cut off or mixed."""
+    for number, line in enumerate(text.split("\n"), 1):
+        row = line[:1].isdigit() and any(JUDGED.get(word) is False for word in line.split())
+        if row or "DATA VALIDATION ERROR" in line or line.startswith("FAILED:"):
+            raise Line(number, line).refused("wrong data was received", Verdict.INCORRECT)
+
+
+@dataclass
+class _Block:
+    """A table that is being read."""
+
+    datatype: str | None = None
+    notes: dict[str, str] = field(default_factory=dict)
+    header: tuple[str, ...] | None = None
+    rows: list[TableRow] = field(default_factory=list)
+    closed: bool = False  #: by a blank line
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(name for name in self.header or () if name not in (SIZE, VALIDATION))
+
+    def row(self, line: Line) -> TableRow:
+        """A line of numbers. Raises OutputError if it does not fit the header or the rows before."""
+        header, words = self.header or (), line.plain.split()
+        if len(words) != len(header):
+            raise line.refused(f"{len(words)} columns where the header has {len(header)}")
+        cells = dict(zip(header, words, strict=True))
+        size = line.count(cells[SIZE]) if SIZE in cells else None
+        if self.rows and (size is None or size <= (self.rows[-1].size or 0)):
+            raise line.refused("sizes do not ascend" if size is not None else "a second row")
+        values = {name: _number(line, name, cells[name]) for name in self.columns}
+        for names in ORDERED:
+            check_order(line, values, *names)
+        return TableRow(size, values, _passed(line, cells))
+
+
+@dataclass
+class _Reader:
+    """What was read so far, and what may come next."""
+
+    title: Line | None = None
+    benchmark: str = ""
+    version: str = ""
+    shared: dict[str, str] = field(default_factory=dict)  #: notes before the first header
+    tables: Tables = field(default_factory=Tables)
+    block: _Block | None = None  #: None only after the line of osu_init
+    after: bool = False  #: in the lines after the last table
+
+    def take(self, line: Line) -> None:
+        """Add one line. Raises OutputError if it cannot stand where it does."""
+        if not line.text.strip(" "):
+            if self.block is not None and self.block.rows:
+                self.block.closed = True
+        elif line.text.startswith("# OSU "):
+            self._title(line)
+        elif self.title is None:
+            if not BEFORE.fullmatch(line.text):
+                raise line.refused("not a line of OSU")
+        elif line.text.startswith("#"):
+            self._comment(line)
+        elif AFTER.fullmatch(line.text):
+            self._ending(line)
+        else:
+            self._row(line)
+
+    def finish(self) -> Output:
+        """The whole output. Raises OutputError if a table was announced and is not there."""
+        if self.title is None:
+            raise OutputError(Verdict.INCOMPLETE, "line 1: no line has the title of an OSU program")
+        self._close(self.title)
+        return Output(self.version, self.tables.all())
+
+    def _title(self, line: Line) -> None:
+        benchmark, version = _title(line.plain.removeprefix("# "))
+        if self.title is not None:
+            # one-sided atomic operations print theirs again for each data type
+            again = self.block is not None and "Synchronization" in self.block.notes
+            if self.after or not again or (benchmark, version) != (self.benchmark, self.version):
+                raise line.refused("a second program's output")
+            self._close(line)
+        self.title, self.benchmark, self.version = line, benchmark, version
+        self.block, self.shared = _Block(), {}
+
+    def _comment(self, line: Line) -> None:
+        text = line.plain[1:].strip()
+        if text.startswith("Datatype: "):
+            self._datatype(line, text.removeprefix("Datatype: ").removesuffix("."))
+        elif text in CAPTIONS:
+            self._caption(line, text)
+        elif header := _header(text):
+            self._header(line, header)
+        else:
+            self._note(line, text)
+
+    def _datatype(self, line: Line, name: str) -> None:
+        if self.block is None or self.block.header is not None:
+            self._close(line)
+            self.block = _Block(notes=dict(self.shared))
+        if self.block.datatype is not None:
+            raise line.refused("the table before this line has no header")
+        self.block.datatype = name
+
+    def _caption(self, line: Line, text: str) -> None:
+        if self.block is not None and self.block.header is not None:
+            datatype = self.block.datatype
+            self._close(line)
+            self.block = _Block(datatype, dict(self.shared))
+        self._opened(line).notes["table"] = text
+
+    def _header(self, line: Line, header: tuple[str, ...]) -> None:
+        block = self._opened(line)
+        block.header = header
+        if len(set(header)) != len(header) or not block.columns:
+            raise line.refused("two columns have the same header, or there is none")
+        self.shared = self.shared or dict(block.notes)
+
+    def _note(self, line: Line, text: str) -> None:
+        notes = self._opened(line).notes
+        key, _, value = text.partition(": ")
+        if pairs := _PAIRS.fullmatch(text):
+            notes |= {pairs[1]: pairs[2], pairs[3]: pairs[4]}
+        elif key in ("Window creation", "Synchronization"):
+            notes[key] = value
+        elif " Memory on " in text or " Buffer on " in text:
+            notes["memory"] = text
+        elif not text.startswith("Overall = "):
+            raise line.refused("not a line of OSU")
+
+    def _opened(self, line: Line) -> _Block:
+        """The table whose header is still to come."""
+        if self.block is None or self.block.header is not None or self.after:
+            raise line.refused("a second header, or a comment inside a table")
+        return self.block
+
+    def _row(self, line: Line) -> None:
+        if found := _INIT.fullmatch(line.text):
+            self._init(line, [line.count(word) for word in found.groups()])
+            return
+        block = self.block
+        if block is not None and block.header is None and (header := _bare_header(line)):
+            self._header(line, header)
+            return
+        if block is None or block.header is None or block.closed or self.after:
+            raise line.refused("not a line of OSU, or a row outside of a table")
+        block.rows.append(block.row(line))
+
+    def _init(self, line: Line, numbers: list[int]) -> None:
+        self._opened(line)
+        values = dict(zip(INIT, map(float, numbers[1:]), strict=True))
+        check_order(line, values, "min (ms)", "avg (ms)", "max (ms)")
+        row = TableRow(None, values, None)
+        self.tables.add(line, Table(self.benchmark, INIT, (row,), processes=numbers[0]))
+        self.block = None
+
+    def _ending(self, line: Line) -> None:
+        if self.block is None or VALIDATION not in (self.block.header or ()):
+            raise line.refused("not a line of OSU")
+        self.after = True
+
+    def _close(self, line: Line) -> None:
+        """End the table that is being read."""
+        if self.block is None:
+            return
+        block, self.block = self.block, None
+        if block.header is None:
+            raise line.refused("a table without its header")
+        rows = tuple(block.rows)
+        table = Table(
+            self.benchmark, block.columns, rows, datatype=block.datatype, notes=block.notes
+        )
+        self.tables.add(line, table)
+
+
+def _title(text: str) -> tuple[str, str]:
+    """The benchmark, and the version or nothing."""
+    benchmark, _, version = text.rpartition(" v")
+    return (benchmark, version) if _VERSION.fullmatch(version) and benchmark else (text, "")
+
+
+def _header(text: str) -> tuple[str, ...] | None:
+    """The header words, one text per column; None if the comment is no header.
+
+    Words of one column are one blank apart, columns at least two, but for the tails of a bandwidth,
+    whose header is as wide as the column. A table of window sizes has numbers over its columns.
+    """
+    words = text.split()
+    if all(word.isdigit() for word in words):
+        return (SIZE, *words) if words else None
+    cells = tuple(_GAP.split(_TAIL.sub("  ", text)))
+    return cells if cells[0] in (SIZE, *SIZELESS) else None
+
+
+def _bare_header(line: Line) -> tuple[str, ...] | None:
+    """The header words that a non-blocking barrier of OSU 5 printed without ``#``."""
+    return _header(line.plain) if line.text.lstrip(" ").startswith("Overall(us) ") else None
+
+
+def _number(line: Line, name: str, word: str) -> float:
+    return float(line.count(word)) if name in COUNTED else line.value(word)
+
+
+def _passed(line: Line, cells: dict[str, str]) -> bool | None:
+    if VALIDATION not in cells:
+        return None
+    if cells[VALIDATION] not in JUDGED:
+        raise line.refused("the validation is neither passed nor failed")
+    return JUDGED[cells[VALIDATION]]

@@ -1,0 +1,193 @@
+"""What one start of OSU or IMB says: its tables held against its plan, and what its witness saw.
+
+A start that lacks a table, a size or a column, or has one that was not planned, yields no values at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from postprocess.base.errors import UsageError
+from postprocess.model.benchmark import PRINTED, Benchmark
+from postprocess.model.case import Case, named
+from postprocess.model.measurement import Measurement, Ran
+from postprocess.model.plan import PlannedLaunch
+from postprocess.model.verdict import RecordError, Verdict
+from postprocess.parsers.imb import parse_imb
+from postprocess.parsers.osu import parse_osu
+from postprocess.parsers.text_output import Output, Table, TableRow
+from postprocess.parsers.witness import Witness, read_witness
+from spack_envs.programs import read_program
+
+PARSERS: dict[str, Callable[[str], Output]] = {"osu": parse_osu, "imb": parse_imb}
+#: What a column counts in, by the end of its header words, in the unit of a case.
+SCALES = {"(us)": 1e-6, "[usec]": 1e-6, "(ms)": 1e-3, "MB/s": 1.0, "(MB/s)": 1.0, "Mbytes/sec": 1.0}
+REPETITIONS = ("Iterations", "#repetitions")
+VALIDATE = "-c"  #: OSU's option
+
+
+@dataclass(frozen=True, eq=False)
+class BenchmarkRecords(Ran):
+    """The values of one start, whole and as planned.
+
+    Its run record is what the witness wrote, and how the start was measured.
+    """
+
+    measurements: dict[str, Measurement]  #: by variable of the case
+
+    def resolution(self, unit: str) -> float:
+        """Of what is printed, in ``unit``."""
+        return PRINTED[unit]
+
+
+def read_benchmarks(launch: PlannedLaunch, session: Path) -> BenchmarkRecords:
+    """The values of a planned start. The output comes first: wrong data is named whatever else is wrong.
+
+    :raises RecordError: with the verdict on all of its cases.
+    """
+    path = launch.output(session)
+    try:
+        text = path.read_text(errors="backslashreplace")
+    except OSError as error:
+        message = f"{path}: {error.strerror}; the program printed nothing"
+        raise RecordError(Verdict.INCOMPLETE, message) from None
+    try:
+        output = PARSERS[launch.program](text)
+        measurements = take(launch, output)
+    except RecordError as error:
+        raise RecordError(error.verdict, f"{path}: {error}") from None
+    witness = read_witness(launch.witness(session))
+    check_command(launch, witness)
+    run = witness.run | {
+        "program": launch.program,
+        "version": output.version,
+        "method": {**launch.method, **how_built(launch, session)},
+    }
+    return BenchmarkRecords(run, measurements)
+
+
+def check_command(launch: PlannedLaunch, witness: Witness) -> None:
+    """The executable and the options must be the planned ones; most options leave no trace in the output.
+
+    :raises RecordError: if they are not.
+    """
+    if witness.run["program"] != launch.executable:
+        what = f"the witness saw {witness.run['program']!r} run, not {launch.executable}"
+        raise RecordError(Verdict.INCORRECT, what)
+    seen, wanted = (in_pieces(words) for words in (witness.run["command"][1:], launch.options))
+    if seen != wanted:
+        what = f"the witness saw the options {seen}, not {wanted}"
+        raise RecordError(Verdict.INCORRECT, what)
+
+
+def in_pieces(options: Iterable[str]) -> list[str]:
+    """Words of a command line, parted at colons: OSU cuts ``-m 4:64`` into two where the words are kept."""
+    return [piece for word in options for piece in word.split(":")]
+
+
+def how_built(launch: PlannedLaunch, session: Path) -> dict[str, str]:
+    """Compiler, flags and source of the program of a start: another build is another program.
+
+    :raises RecordError: if the session does not tell.
+    """
+    try:
+        program = read_program(session, launch.environment, launch.program)
+    except UsageError as error:
+        raise RecordError(Verdict.INCOMPLETE, str(error)) from None
+    return {"compiler": program.compiler, "flags": program.flags, "source": program.source}
+
+
+def take(launch: PlannedLaunch, output: Output) -> dict[str, Measurement]:
+    """The measurements of the planned cases, by variable.
+
+    :raises RecordError: if the tables are not exactly those of the plan.
+    """
+    titles = {benchmark.title for benchmark in launch.benchmarks}
+    for table in output.tables:
+        if table.benchmark not in titles:
+            raise RecordError(Verdict.INCORRECT, f"{table.benchmark!r} was not planned")
+    found: dict[str, Measurement] = {}
+    for benchmark in launch.benchmarks:
+        cases = {case.bytes: case for case in launch.cases if case.routine == benchmark.routine}
+        table = only_table(benchmark, launch, output)
+        for size, measurement in of_table(benchmark, table, launch, cases):
+            found[cases[size].variable] = measurement
+    if missing := [case for case in launch.cases if case.variable not in found]:
+        reasons = [*output.invalid, *(each.reason for t in output.tables for each in t.failures)]
+        why = f" ({reasons[0]})" if reasons else ""
+        raise RecordError(Verdict.INCOMPLETE, f"missing from the output: {named(missing)}{why}")
+    return found
+
+
+def only_table(benchmark: Benchmark, launch: PlannedLaunch, output: Output) -> Table:
+    """The one table of a benchmark."""
+    tables = [
+        table
+        for table in output.tables
+        if table.benchmark == benchmark.title and (table.mode or "") in (benchmark.mode, "")
+    ]
+    if len(tables) != 1:
+        what = f"{len(tables)} tables of {benchmark.title!r}, where one was planned"
+        raise RecordError(Verdict.INCORRECT if tables else Verdict.INCOMPLETE, what)
+    if tables[0].processes not in (None, launch.processes):
+        what = f"{benchmark.title!r} ran on {tables[0].processes} processes, not {launch.processes}"
+        raise RecordError(Verdict.INCORRECT, what)
+    if tables[0].waiting:
+        what = f"{tables[0].waiting} processes spun in a barrier beside {benchmark.title!r}"
+        raise RecordError(Verdict.INCORRECT, what)
+    pairs = int(tables[0].notes.get("pairs", launch.processes // 2))
+    if pairs != launch.processes // 2:
+        what = f"{benchmark.title!r} ran {pairs} pairs on {launch.processes} processes"
+        raise RecordError(Verdict.INCORRECT, what)
+    if benchmark.datatype and tables[0].datatype != benchmark.datatype:
+        what = f"{benchmark.title!r} sent {tables[0].datatype}, not {benchmark.datatype}"
+        raise RecordError(Verdict.INCORRECT, what)
+    return tables[0]
+
+
+def of_table(
+    benchmark: Benchmark, table: Table, launch: PlannedLaunch, cases: dict[int, Case]
+) -> Iterator[tuple[int, Measurement]]:
+    """Each planned size of a table with its measurement. Sizes that nobody asked for are wrong."""
+    for column in filter(None, (benchmark.column, benchmark.median)):
+        if column not in table.columns:
+            raise RecordError(Verdict.INCOMPLETE, f"{benchmark.title!r} has no column {column!r}")
+    for row in table.rows:
+        size = row.size or 0
+        if size in cases:
+            check_row(benchmark, row, launch)
+            yield size, measurement(benchmark, row)
+        elif size not in {case.bytes for case in launch.all_cases}:
+            raise RecordError(Verdict.INCORRECT, f"{benchmark.title!r} has {size} bytes, unplanned")
+
+
+def check_row(benchmark: Benchmark, row: TableRow, launch: PlannedLaunch) -> None:
+    """Validation must have happened where it was asked for, and as many repetitions as planned."""
+    where = f"{benchmark.title!r} at {row.size or 0} bytes"
+    if VALIDATE in benchmark.options and row.passed is not True:
+        raise RecordError(Verdict.INCOMPLETE, f"{where} does not say that its data was validated")
+    for column in REPETITIONS:
+        count = row.values.get(column, launch.trials)
+        if count != launch.trials:
+            what = f"{where} ran {count:.0f} repetitions, not {launch.trials}"
+            raise RecordError(Verdict.INCORRECT, what)
+
+
+def measurement(benchmark: Benchmark, row: TableRow) -> Measurement:
+    """The judged value of a row, and all that stands beside it."""
+    best = row.values[benchmark.median] * scale(benchmark.median) if benchmark.median else None
+    value = row.values[benchmark.column] * scale(benchmark.column)
+    return Measurement(value, benchmark.unit, best, dict(row.values))
+
+
+def scale(column: str) -> float:
+    """What one of a column is in the unit of a case.
+
+    :raises ValueError: if the header words do not tell: a fault of the data sheet.
+    """
+    found = [factor for ending, factor in SCALES.items() if column.endswith(ending)]
+    if not found:
+        raise ValueError(f"column {column!r} does not tell what it counts in")
+    return found[0]

@@ -1,0 +1,157 @@
+"""ReFrame's report of a session, read for what became of each test."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from postprocess.base.sanitize import one_line
+from site_configs.schedulers.slurm_jobs import Ended, Ending, read_ended
+from spack_envs.installation import is_without_source
+
+INVISIBLE = " \t\r\v\f\0"  #: a line of nothing else says nothing
+JOB = ("run", "run_wait")  #: phases in which it is the job, not what it left, that fails
+#: Words of other programs that say that a job was ended at its time limit. They tell it by no code. What our
+#: own backend for Slurm ends tells it in a file (``slurm_jobs.ENDED``).
+LIMIT_WORDS = {
+    #: ReFrame's reason of a launch whose job its own backend for this machine has ended.
+    "reframe": "job timed out",
+    #: Of slurmstepd in the job's standard error: ``*** JOB 7 ON n1 CANCELLED AT ... DUE TO TIME LIMIT ***``.
+    "slurm": "DUE TO TIME LIMIT",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One test case: a check on a partition in an environment."""
+
+    test: str  #: unique name
+    partition: str  #: ``system:partition``
+    environment: str
+    result: str  #: ``pass``, ``fail``, ``skip``, ``abort``, ...
+    phase: str  #: phase that failed; empty if none did
+    reason: str
+    directory: str  #: stage directory
+    errors: str  #: file below it with what the job wrote to standard error
+    seconds: float  #: of the run, or of the build for a test that others build on
+    #: ``pass``, ``fail``, ... per performance variable
+    results: dict[str, str] = field(default_factory=dict)
+    fixture: bool = False
+    needs: tuple[
+        tuple[str, str, str], ...
+    ] = ()  #: test, partition, environment of each test it builds on
+    tags: tuple[str, ...] = ()
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether ReFrame or the scheduler ended it at its limit."""
+        return self.result == "fail" and (
+            self.gave_up(Ending.TIMED_OUT)
+            or LIMIT_WORDS["reframe"] in self.reason
+            or any(LIMIT_WORDS["slurm"] in line for line in self.error_lines)
+        )
+
+    @property
+    def never_started(self) -> str:
+        """Why its job never started, in the words of the scheduler's backend; empty if it did."""
+        if self.result != "fail" or self.phase not in JOB:
+            return ""
+        ended = self.gave_up(Ending.NEVER_STARTED)
+        return one_line(ended.reason) if ended else ""
+
+    def gave_up(self, how: Ending) -> Ended | None:
+        """What the scheduler's backend tells of its job, if it gave it up in this way."""
+        ended = read_ended(Path(self.directory))
+        return ended if ended and ended.how is how else None
+
+    @property
+    def error_lines(self) -> list[str]:
+        """What the job wrote to standard error, without empty lines."""
+        try:
+            written = Path(self.directory, self.errors).read_text(errors="replace").split("\n")
+        except OSError:
+            return []
+        return [line for line in written if line.strip(INVISIBLE)]
+
+    @property
+    def last_words(self) -> str:
+        """The last line that the job wrote to standard error, as an appendix to a reason."""
+        words = self.error_lines
+        return f": {one_line(words[-1].strip())[:200]}" if words else ""
+
+    @property
+    def cause(self) -> str:
+        """Why the job ended, as an appendix to a reason: ReFrame's word, else the job's last."""
+        return f": {self.reason}" if self.phase in JOB and self.reason else self.last_words
+
+    @property
+    def ran(self) -> bool:
+        """Whether the program was started and ReFrame went on to its end."""
+        after = (*JOB, "sanity", "performance", "cleanup")
+        return self.result == "pass" or (self.result == "fail" and self.phase in after)
+
+    @property
+    def sane(self) -> bool:
+        """Whether ReFrame accepts the launch, whatever it says of its speed."""
+        return self.result == "pass" or self.phase == "performance"
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """Why a test was not run: another that it builds on failed."""
+
+    reason: str
+    without_source: bool = False  #: whether there is no source to build its program from
+
+
+def read_report(path: Path) -> list[Entry]:
+    """Every test case of the report; empty if ReFrame wrote none, or none that can be read.
+
+    An empty report fails the session: nothing that was planned is found in it.
+    """
+    try:
+        document = json.loads(path.read_text())
+        return [entry(case) for run in document["runs"] for case in run["testcases"]]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return []
+
+
+def entry(case: dict[str, Any]) -> Entry:
+    """One test case from its place in the report."""
+    values = case.get("perfvalues") or {}
+    return Entry(
+        test=case["unique_name"],
+        partition=f"{case['system']}:{case['partition']}",
+        environment=case["environ"],
+        result=case["result"],
+        phase=case.get("fail_phase") or "",
+        reason=one_line(case.get("fail_reason") or ""),
+        directory=case.get("stagedir") or "",
+        errors=(case.get("build_stderr") if case.get("fixture") else case.get("job_stderr")) or "",
+        seconds=float(case.get("time_compile" if case.get("fixture") else "time_run") or 0.0),
+        results={name.rpartition(":")[2]: result[-1] for name, result in values.items()},
+        fixture=bool(case.get("fixture")),
+        needs=tuple(tuple(needed) for needed in case.get("dependencies_actual") or ()),
+        tags=tuple(case.get("tags") or ()),
+    )
+
+
+def blocked_by(entries: list[Entry], blocked: Entry) -> Blocked | None:
+    """Why a test was not run because of another that it builds on; None if that is not so."""
+    for needed in blocked.needs:
+        builder = find(entries, *needed)
+        if builder and builder.result == "fail":
+            output = Path(builder.directory, builder.errors)
+            said = f"{builder.reason}{builder.last_words} (all of it: {output})"
+            without_source = is_without_source(Path(builder.directory))
+            return Blocked(f"the build failed: {said}", without_source)
+    return None
+
+
+def find(entries: list[Entry], test: str, partition: str, environment: str) -> Entry | None:
+    """What became of one launch."""
+    wanted = (test, partition, environment)
+    found = [each for each in entries if (each.test, each.partition, each.environment) == wanted]
+    return found[-1] if found else None

@@ -1,0 +1,1 @@
+"""Reviewed reference files: read, write, compare, lint, waive."""

@@ -1,0 +1,184 @@
+"""All references that a session needs, loaded and checked before anything runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from postprocess.model.case import Case
+from postprocess.model.reference import Reference
+from postprocess.references import provenance, reference_file
+from postprocess.references.comparability import (
+    Difference,
+    Nameless,
+    circumstances_of,
+    differences,
+    nameless,
+    untold,
+)
+from postprocess.stats.shrinkage import with_priors
+from site_configs.common import PLATFORM_HASH
+from site_configs.schema.manual_settings import includes, shell_differences
+from site_configs.schema.waivers import DIFFERENCES
+
+#: Facts of a launch that its reference must share, or the two are not comparable.
+SHARED_METHOD = ("suite_version", "trials", "dropped", "relative_error")
+METHOD = (*SHARED_METHOD, "settle", "cpu_model")
+EXACT_METHOD = (*SHARED_METHOD, "mpi_library", "platform")  #: simulated, on any machine
+
+
+class InShell(Difference):
+    """A variable of the shell that is set otherwise than for the reference."""
+
+    @property
+    def fix(self) -> str:
+        """What to do about it."""
+        if self.theirs is None:
+            return "unset it, or calibrate --output DIR with it"
+        return f"set it to {self.theirs!r}, or calibrate --output DIR as it is now"
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """The references of one environment on one partition, and how they were measured."""
+
+    path: Path
+    references: dict[Case, Reference]
+    origin: dict[str, Any]
+
+    @property
+    def exact(self) -> bool:
+        """Whether they are of simulated time; then all are."""
+        return any(reference.exact for reference in self.references.values())
+
+    def told_of(self, case: Case) -> Mapping[str, Any] | None:
+        """How a case was measured: the one calibration that it belongs to. None if nothing tells."""
+        return provenance.calibration_of(self.origin["programs"].get(case.program), case.key)
+
+    def options_of(self, case: Case) -> Mapping[str, Any]:
+        """What was set by hand for the launches behind a case; nothing, as a rule."""
+        return (self.told_of(case) or {}).get("options", {})
+
+    def difference(
+        self,
+        run: Mapping[str, Any],
+        exact: bool,
+        case: Case,
+        accepts: Mapping[str, str],
+        by_hand: Mapping[str, Any],
+    ) -> str:
+        """How this run, ``exact`` if its time is simulated, was measured differently from a case's reference.
+
+        One line; empty if it was not, or in nothing but what the site accepts.
+
+        :param accepts: by the name of a fact, why a difference in it is accepted.
+        :param by_hand: what options and the shell set for the launch.
+        """
+        wrong, found = self._compared(run, exact, case)
+        found += self._options(case, by_hand)
+        refused = [each for each in found if each.name not in accepts]
+        if wrong or not refused:
+            return wrong
+        told = [each for each in refused if not isinstance(each, Nameless)]
+        fixes = [told[0].fix] if told else []
+        if all(each.name in DIFFERENCES for each in refused):
+            fixes.append("accept it in the site file")
+        fix = " or ".join(fixes)
+        more = ", ".join(each.name for each in refused[1:])
+        return f"{refused[0]} in {self.path.name}{f'; so does {more}' if more else ''}; {fix}"
+
+    def accepted(
+        self, run: Mapping[str, Any], exact: bool, case: Case, accepts: Mapping[str, str]
+    ) -> list[Difference]:
+        """The differences that the site accepts."""
+        return [each for each in self._compared(run, exact, case)[1] if each.name in accepts]
+
+    def _options(self, case: Case, by_hand: Mapping[str, Any]) -> list[Difference]:
+        """Options that were set by hand for the references, and not for the launch; variables of the shell.
+
+        An option the other way round is what somebody wants to see who sets one.
+        """
+        options = self.options_of(case)
+        if includes(by_hand, options):
+            return []
+        shells = shell_differences(by_hand, options).items()
+        return [InShell(f"shell variable {name}", *pair) for name, pair in shells] or [
+            Difference("options", by_hand, options)
+        ]
+
+    def _compared(
+        self, run: Mapping[str, Any], exact: bool, case: Case
+    ) -> tuple[str, list[Difference]]:
+        """Why nothing can be compared, empty if it can; and every fact that differs."""
+        if exact != self.exact:
+            kinds = ("measured", "simulated")
+            return (
+                f"time is {kinds[exact]}, and {kinds[self.exact]} in {self.path.name}; calibrate again",
+                [],
+            )
+        told = self.told_of(case)
+        if told is None:
+            what = f"{self.path.name} does not tell how {case.program} was measured"
+            return f"{what}; calibrate again", []
+        method, circumstances = method_of(run, exact), {} if exact else circumstances_of(run)
+        known = told.get("circumstances", {})
+        if lacking := untold(method, told["method"]) or untold(circumstances, known):
+            what = f"{self.path.name} does not tell the {lacking} it was measured with"
+            return f"{what}; calibrate again", []
+        found = [
+            Difference(key, value, told["method"][key])
+            for key, value in method.items()
+            if value != told["method"][key]
+        ]
+        found += differences(circumstances, known)
+        if not exact and nameless(run) and "cpu_model" not in {each.name for each in found}:
+            found.append(Nameless("cpu_model", run.get("cpu_model"), told["method"]["cpu_model"]))
+        return "", found
+
+
+@dataclass(frozen=True)
+class ReferenceBook:
+    """References by partition and environment. Those without a file are not in it."""
+
+    shelves: dict[tuple[str, str], Shelf] = field(default_factory=dict)
+
+    def shelf(self, case: Case) -> Shelf | None:
+        """The references among which this case would be."""
+        return self.shelves.get((f"{case.system}:{case.partition}", case.environment))
+
+    def reference(self, case: Case) -> Reference | None:
+        """The reference of a case."""
+        shelf = self.shelf(case)
+        return shelf.references.get(case) if shelf else None
+
+
+def open_book(roots: Sequence[Path], places: Iterable[tuple[str, str]]) -> ReferenceBook:
+    """Load the references of these (``system:partition``, environment) pairs.
+
+    :raises postprocess.references.reference_file.ReferenceError: for the first file with a fault.
+    """
+    shelves = {}
+    for place in sorted(set(places)):
+        system, partition = place[0].split(":")
+        path = reference_file.find(roots, system, partition, place[1])
+        if path is not None:
+            known = with_priors(reference_file.load(path, system, partition, place[1]))
+            origin = read_origin(path)
+            shelves[place] = Shelf(path, known, origin)
+    return ReferenceBook(shelves)
+
+
+def read_origin(path: Path) -> dict[str, Any]:
+    """The provenance of a reference file that was loaded, so that it is known to be sound."""
+    return json.loads(provenance.beside(path).read_text())
+
+
+def method_of(run: dict[str, Any], exact: bool) -> dict[str, Any]:
+    """The facts of a launch that make it comparable with another; ``exact`` if its time is simulated."""
+    if "method" in run:  # of a reference benchmark
+        return {**run["method"], "version": run["version"], "cpu_model": run.get("cpu_model")}
+    known = {**run, "platform": run.get("environment", {}).get(PLATFORM_HASH)}
+    return {key: known.get(key) for key in (EXACT_METHOD if exact else METHOD)}

@@ -1,0 +1,197 @@
+"""Mistakes in reference files that no loader refuses: numbers that cannot be, or follow from no measurement.
+
+A file with such a fault still loads, since an odd machine is no broken file; a reviewer should see it. What
+cannot be found: a number that is changed in the table and in the provenance alike, and a case that is renamed
+in both. Simulated references have no headlines: there a center within the plausible is found by the next night.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+from postprocess.base.formats import quantity
+from postprocess.base.units import MEGABYTES, SECONDS
+from postprocess.model.case import Case, ReferencePlace
+from postprocess.model.reference import Reference
+from postprocess.references import expected_failures, provenance, reference_file
+from postprocess.references.catalog import read_origin
+from postprocess.references.reference_file import KEYS
+from postprocess.stats.estimate import calibrate
+from site_configs.schema.waivers import DIFFERENCES
+
+#: Least and most that a center may be: a call takes from a nanosecond to an hour, a rate is what memory can.
+PLAUSIBLE = {SECONDS: (1e-9, 3600.0), MEGABYTES: (1e-3, 1e8)}
+ABSURD_SPREAD = math.log(10)  #: launches that differ by a factor of ten are of no one machine
+#: Relative difference allowed between the table and what follows from the headlines
+AGREEMENT = 1e-9
+SUDDEN = 0.2  #: a larger message in less than this share of a smaller one's time
+AHEAD = timedelta(days=1)  #: that a date may be ahead, for clocks that are wrong
+#: What mpicost measures is a time; only OSU and IMB measure rates.
+ONLY_TIMES = "mpicost"
+
+
+def lint(path: Path) -> list[str]:
+    """Every fault of a reference file and its provenance, and everything about them that cannot be right."""
+    faults = reference_file.lint(path)
+    if faults:
+        return faults
+    known = reference_file.load(path, *ReferencePlace.of_file(path))
+    origin = read_origin(path)
+    rows = {case: number for number, case in enumerate(known, 2)}
+    found = [f"{path}: row {rows[case]}: {text}" for case, text in implausible(known)]
+    found += [f"{path}: row {rows[case]}: {text}" for case, text in unfounded(known, origin)]
+    found += [f"{path}: row {rows[case]}: {text}" for case, text in sudden(known)]
+    found += [f"{provenance.beside(path)}: {text}" for text in unlikely(known, origin)]
+    return found
+
+
+def lint_root(root: Path) -> list[str]:
+    """Every fault of the files below a folder of references; what fails as expected among them."""
+    loadable = reference_file.lint_root(root)
+    found = list(loadable)
+    for path in sorted(root.glob("*/*/*.tsv")):
+        if path.relative_to(root).parts[0] != "historical":
+            found += [text for text in lint(path) if text not in loadable]
+    for path in sorted(root.glob(f"*/{reference_file.EXPECTED}")):
+        found += lint_expected(path)
+    return found
+
+
+def lint_expected(path: Path) -> list[str]:
+    """Every fault of a file of expected failures, among them rows that fit no case with a reference."""
+    cases = []
+    for file in sorted(path.parent.glob("*/*.tsv")):
+        if not reference_file.lint(file):
+            cases += reference_file.load(file, *ReferencePlace.of_file(file))
+    return expected_failures.lint(path, expected_failures.utc_today(), cases or None)
+
+
+def implausible(known: Mapping[Case, Reference]) -> Iterator[tuple[Case, str]]:
+    """Numbers that no machine has."""
+    for case, each in known.items():
+        least, most = PLAUSIBLE[each.unit]
+        if not least <= each.center <= most:
+            limits = f"{quantity(least, each.unit)} to {quantity(most, each.unit)}"
+            yield (
+                case,
+                f"center: {quantity(each.center, each.unit)} is not within {limits}; correct it",
+            )
+        if each.launches > 1 and not each.exact and each.spread == 0:
+            yield (
+                case,
+                f"spread: 0 of {each.launches} launches: none repeats to the last digit; correct it",
+            )
+        if each.spread > ABSURD_SPREAD and not each.provisional:  # of few, one may be disturbed
+            factor = math.exp(each.spread)
+            yield case, f"spread: launches differ by a factor of {factor:.3g}; calibrate again"
+        if case.program == ONLY_TIMES and each.unit != SECONDS:
+            yield case, f"unit: {case.program} measures times; write {SECONDS}"
+
+
+def unfounded(
+    known: Mapping[Case, Reference], origin: Mapping[str, Any]
+) -> Iterator[tuple[Case, str]]:
+    """Rows that do not follow from the headlines that the provenance tells."""
+    for case, each in known.items():
+        if each.exact:
+            continue
+        values = headlines(origin, case)
+        if not values:
+            yield case, "has no headlines in the provenance; calibrate it again"
+            continue
+        follows = calibrate({case: values})[0]
+        for column in ("launches", "center", "spread"):
+            ours, theirs = getattr(each, column), getattr(follows, column)
+            if not math.isclose(ours, theirs, rel_tol=AGREEMENT, abs_tol=1e-12):
+                said = f"{ours!r}, and the headlines of the provenance make {theirs!r}"
+                yield case, f"{column}: {said}; put back the one that was changed"
+
+
+def headlines(origin: Mapping[str, Any], case: Case) -> list[float] | None:
+    """Every value behind a reference; None if none is told or they are no positive numbers."""
+    told = provenance.calibration_of(origin["programs"].get(case.program), case.key)
+    values = provenance.headlines(told or {}).get(case.key)
+    return values if isinstance(values, list) and all(map(_is_value, values)) else None
+
+
+def _is_value(value: Any) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and math.isfinite(value) and value > 0
+
+
+def sudden(known: Mapping[Case, Reference]) -> Iterator[tuple[Case, str]]:
+    """Times that fall steeply as messages grow; of too few launches that is noise."""
+    smaller: dict[tuple[Any, ...], Reference] = {}
+    for case, each in known.items():
+        kin = tuple(getattr(case, key) for key in KEYS if key != "bytes")
+        before = smaller.get(kin)
+        settled = before and not (each.provisional or before.provisional)
+        if settled and each.unit == SECONDS and each.center < SUDDEN * before.center:
+            takes = f"{quantity(each.center, each.unit)}, and {before.case.bytes} bytes"
+            yield (
+                case,
+                f"center: takes {takes} {quantity(before.center, before.unit)}; look at both",
+            )
+        smaller[kin] = each
+
+
+def unlikely(known: Mapping[Case, Reference], origin: Mapping[str, Any]) -> Iterator[str]:
+    """What the provenance tells that cannot be, ``programs: NAME: what``."""
+    used = {case.program for case in known}
+    keys = {case.key for case in known}
+    for name, entry in sorted(origin["programs"].items()):
+        title = f"programs: {name}"
+        if name not in used:
+            yield f"{title}: has no row in the table; remove it, or restore its rows"
+        exact = any(each.exact for case, each in known.items() if case.program == name)
+        for told in provenance.calibrations(entry):
+            yield from (f"{title}: {text}" for text in _times(told))
+            yield from (f"{title}: {text}" for text in _dangling(told, keys, exact))
+
+
+def _times(told: Mapping[str, Any]) -> Iterator[str]:
+    """Dates in the future, or before the session that they are of; sessions that are there twice."""
+    made = _moment(told["date_utc"], provenance.DATE_FORMAT)
+    if made and made > datetime.now(timezone.utc) + AHEAD:
+        yield f"date_utc: {told['date_utc']} is in the future; correct it"
+    for name, number in Counter(told["sessions"]).items():
+        began = _moment(name.partition("-")[0], "%Y%m%dT%H%M%SZ")
+        if number > 1:
+            yield f"sessions: {name} is there {number} times; leave it once"
+        if began is None:
+            yield f"sessions: {name!r} is no session's name; correct it"
+        elif made and began > made:
+            yield f"date_utc: {told['date_utc']} is before its session {name} began; correct it"
+
+
+def _moment(text: str, form: str) -> datetime | None:
+    try:
+        return datetime.strptime(text, form).replace(tzinfo=timezone.utc)
+    except ValueError:
+        return None
+
+
+def _dangling(told: Mapping[str, Any], keys: set[str], exact: bool) -> Iterator[str]:
+    """Headlines without a row, circumstances that are not told, launches that are not those of the sessions."""
+    for key in provenance.headlines(told):
+        if key not in keys:
+            yield f"headlines: {key} has no row in the table; remove them, or restore the row"
+    if "headlines" in told and provenance.SERIES in told:
+        yield "headlines: nobody reads those beside series; remove them"
+    if not exact and not isinstance(told.get("circumstances"), dict):
+        yield "circumstances: are not told, so nothing compares with it; calibrate again"
+    elif not exact:
+        found = {name for name in told["circumstances"] if name not in DIFFERENCES}
+        yield from (f"circumstances: {name!r} is unknown; remove it" for name in sorted(found))
+    for each in told.get(provenance.SERIES, []):
+        yield from _strangers(each.get("launches", []), told["sessions"])
+
+
+def _strangers(launches: Sequence[Mapping[str, Any]], sessions: Sequence[str]) -> Iterator[str]:
+    for name in sorted({each.get("session", "") for each in launches} - set(sessions)):
+        yield f"series: a launch is of session {name!r}, which is not among sessions; correct it"

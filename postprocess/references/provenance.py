@@ -1,0 +1,255 @@
+"""Where the numbers of a reference file come from: the JSON file beside it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from postprocess.base import strict_json
+from postprocess.base.strict_json import Entry, shown
+from postprocess.model.case import Case
+
+SUFFIX = ".provenance.json"
+TEXTS = ("mpi_library", "version")  #: that must be told of each program
+#: Of a program; without it the program's entry is itself a calibration
+CALIBRATIONS = "calibrations"
+SERIES = "series"  #: of a calibration: cases that were measured by the same launches, with these launches
+DATE_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+
+
+def beside(path: Path) -> Path:
+    """The provenance file of a reference file."""
+    return path.with_name(path.name.removesuffix(".tsv") + SUFFIX)
+
+
+def described(path: Path) -> Path:
+    """The reference file that a provenance file is about."""
+    return path.with_name(path.name.removesuffix(SUFFIX) + ".tsv")
+
+
+def problems(path: Path, cases: Collection[Case] = ()) -> list[str]:
+    """What is wrong with the provenance of the reference file ``path``, one line each.
+
+    :param cases: those of the file, each of which it must tell of.
+    """
+    sidecar = beside(path)
+    try:
+        origin = strict_json.loads(sidecar.read_bytes().decode())
+    except FileNotFoundError:
+        return [f"{sidecar}: is missing; restore it or calibrate again"]
+    except OSError as error:
+        return [f"{sidecar}: {error.strerror}; restore it or calibrate again"]
+    except json.JSONDecodeError as error:
+        return [f"{sidecar}: row {error.lineno}: is not JSON: {error.msg}; correct it"]
+    except ValueError as error:
+        return [f"{sidecar}: {error}; correct it"]
+    if not isinstance(origin, dict):
+        return [f"{sidecar}: is not a JSON object; write one with date_utc, machine and so on"]
+    return [f"{sidecar}: {fault}" for fault in faults(origin, cases)]
+
+
+def faults(origin: Mapping[str, Any], cases: Collection[Case] = ()) -> list[str]:
+    """What a provenance object lacks, ``key: what is wrong with it``."""
+    entry = Entry(origin)
+    found = _complaints(entry, [(_machine, "machine"), (_programs, "programs")])
+    if found:
+        return found
+    programs = entry.get("programs", dict)
+    for name, told in sorted(programs.items()):
+        found += [f"programs: {name}: {fault}" for fault in _faults_of_program(told)]
+    untold = sorted({case.program for case in cases} - set(programs))
+    found += [f"programs: says nothing of {name}; calibrate again" for name in untold]
+    if found:
+        return found
+    return [
+        f"programs: {name}: {fault}"
+        for name, told in sorted(programs.items())
+        for fault in _homeless(told, [case.key for case in cases if case.program == name])
+    ]
+
+
+def _faults_of_program(told: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with what is told of a program, beside its cases."""
+    if CALIBRATIONS not in told:
+        yield from _faults_of_calibration(told)
+        return
+    some = told[CALIBRATIONS]
+    if not isinstance(some, list) or not some or any(not isinstance(each, dict) for each in some):
+        yield f"{CALIBRATIONS}: is not a list of objects; correct it"
+        return
+    for number, each in enumerate(some, 1):
+        yield from (f"calibration {number}: {fault}" for fault in _faults_of_calibration(each))
+
+
+def _faults_of_calibration(told: Mapping[str, Any]) -> list[str]:
+    checks = [(_date, "date_utc"), (_method, "method"), (_sessions, "sessions")]
+    checks += [(Entry.text, key) for key in TEXTS]
+    checks += [(_series, SERIES)] if SERIES in told else []
+    checks += [(Entry.object, "headlines")] if "headlines" in told else []
+    return _complaints(Entry(told), checks)
+
+
+def _homeless(told: Mapping[str, Any], keys: Sequence[str]) -> Iterator[str]:
+    """The cases of a file that no calibration tells of, or two; and calibrations that cannot stand together."""
+    some = calibrations(told)
+    methods = [each["method"] for each in some]
+    if any(method != methods[0] for method in methods):
+        yield "its calibrations were made by different methods; calibrate all of it again"
+    if CALIBRATIONS not in told:
+        return  # one calibration, of all cases
+    if sum(not keys_of(each) for each in some) > 1:
+        yield "two calibrations tell of all other cases; write of one which cases it has"
+    rest = any(not keys_of(each) for each in some)
+    counts = Counter(key for each in some for key in keys_of(each))
+    for key in keys:
+        if counts[key] > 1:
+            yield f"{key} is in {counts[key]} calibrations; leave it in one"
+        if not counts[key] and not rest:
+            yield f"{key} is in no calibration; calibrate it again"
+
+
+def calibrations(told: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The calibrations behind the cases of a program: one in the form of old, which tells of all its cases."""
+    return told.get(CALIBRATIONS) or [told]
+
+
+def keys_of(calibration: Mapping[str, Any]) -> set[str]:
+    """The cases that a calibration names. None: it is of all that no other one names."""
+    return set(headlines(calibration))
+
+
+def headlines(calibration: Mapping[str, Any]) -> dict[str, list[float]]:
+    """Every value behind the references of a calibration by case, in the order of its launches."""
+    if SERIES not in calibration:
+        return dict(calibration.get("headlines", {}))
+    return {
+        key: list(values)
+        for some in calibration[SERIES]
+        for key, values in some["headlines"].items()
+    }
+
+
+def calibration_of(told: Mapping[str, Any] | None, key: str) -> Mapping[str, Any] | None:
+    """The calibration that a case belongs to, from what is told of its program; None if there is none."""
+    some = calibrations(told) if told else []
+    if told and CALIBRATIONS not in told:
+        return told
+    named = [each for each in some if key in keys_of(each)]
+    return next(iter(named + [each for each in some if not keys_of(each)]), None)
+
+
+def launches_of(calibration: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
+    """When and where each launch behind a case ran; none where that is not told."""
+    some = (each for each in calibration.get(SERIES, ()) if key in each["headlines"])
+    return next((each["launches"] for each in some), ())
+
+
+def taken_utc(calibration: Mapping[str, Any], key: str) -> str:
+    """When a case was calibrated: when its median launch ended, so that one more makes no old reference young.
+
+    The lower of the middle two; when the last launch ended where nothing is told of the others.
+    """
+    moments = sorted(each["ended_utc"] for each in launches_of(calibration, key))
+    return moments[(len(moments) - 1) // 2] if moments else calibration["date_utc"]
+
+
+def cut(told: Mapping[str, Any], keys: Collection[str], machine: Any) -> list[dict[str, Any]]:
+    """The calibrations of a program as far as they tell of these cases, each with what it knew.
+
+    :param machine: of the file, which a calibration in the form of old does not repeat
+    """
+    some = [{"machine": machine, **each} for each in calibrations(told)]
+    named = {key for each in some for key in keys_of(each)}
+    left = [_cut(each, set(keys)) for each in some if keys_of(each) & set(keys)]
+    return left + [each for each in some if not keys_of(each) and set(keys) - named]
+
+
+def _cut(calibration: dict[str, Any], keys: set[str]) -> dict[str, Any]:
+    if SERIES not in calibration:
+        return calibration | {"headlines": _among(calibration["headlines"], keys)}
+    series = [each | {"headlines": _among(each["headlines"], keys)} for each in calibration[SERIES]]
+    return calibration | {SERIES: [each for each in series if each["headlines"]]}
+
+
+def _among(values: Mapping[str, Any], keys: set[str]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if key in keys}
+
+
+def _complaints(entry: Entry, checks: Sequence[tuple[Callable, str]]) -> list[str]:
+    found: list[str] = []
+    for check, key in checks:
+        try:
+            check(entry, key)
+        except ValueError as error:
+            found.append(f"{error}; correct it")
+    return found
+
+
+def encoded(origin: Mapping[str, Any]) -> bytes:
+    """A provenance object as the text of its file, with each case and its values in one line.
+
+    Raises ValueError if JSON cannot hold it.
+    """
+    try:
+        return (_lines(origin, "") + "\n").encode()
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+
+
+def _lines(value: Any, margin: str) -> str:
+    inner = margin + "  "
+    if isinstance(value, Mapping) and value:
+        rows = [f"{_lines(key, inner)}: {_lines(value[key], inner)}" for key in sorted(value)]
+        return "{\n" + ",\n".join(inner + row for row in rows) + f"\n{margin}}}"
+    if isinstance(value, list | tuple) and any(isinstance(each, Mapping) for each in value):
+        rows = [inner + _lines(each, inner) for each in value]
+        return "[\n" + ",\n".join(rows) + f"\n{margin}]"
+    return json.dumps(value, allow_nan=False, sort_keys=True)
+
+
+def _date(entry: Entry, key: str) -> None:
+    text = entry.text(key)
+    try:
+        datetime.strptime(text, DATE_FORMAT)
+    except ValueError:
+        raise ValueError(f"{key}: {shown(text)} is not as 2026-11-21T09:00:00Z") from None
+
+
+def _machine(entry: Entry, key: str) -> None:
+    if not entry.get(key, str, dict):
+        raise ValueError(f"{key}: is empty")
+
+
+def _programs(entry: Entry, key: str) -> None:
+    if key not in entry.fields:
+        raise ValueError(f"{key}: is missing, as before OSU and IMB; move the file away, calibrate")
+    programs = entry.get(key, dict)
+    if not programs or any(not isinstance(told, dict) for told in programs.values()):
+        raise ValueError(f"{key}: does not tell of each program how it was measured")
+
+
+def _method(entry: Entry, key: str) -> None:
+    if not entry.get(key, dict):
+        raise ValueError(f"{key}: is empty")
+
+
+def _sessions(entry: Entry, key: str) -> None:
+    sessions = entry.get(key, list)
+    if not sessions or any(not isinstance(name, str) or not name for name in sessions):
+        raise ValueError(f"{key}: is not a list of session names")
+
+
+def _series(entry: Entry, key: str) -> None:
+    for some in entry.objects(key):
+        launches = some.objects("launches")
+        for launch in launches:
+            launch.text("session")
+            _date(launch, "ended_utc")
+            launch.get("hosts", list)
+        values = some.object("headlines")
+        for case in values.fields:
+            values.series(case, len(launches))

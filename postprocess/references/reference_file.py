@@ -1,0 +1,215 @@
+"""References: what each case costs on a machine when all is well. One reviewed text file each.
+
+``<root>/<system>/<partition>/<environment>.tsv`` holds one case a row, sorted; its provenance lies
+beside it in ``<environment>.provenance.json``. A file with any fault is refused as a whole.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from postprocess.base import files
+from postprocess.base.errors import UsageError
+from postprocess.base.strict_json import shown
+from postprocess.base.units import UNITS
+from postprocess.model.benchmark import LOOP, ROTATE
+from postprocess.model.case import Case, ReferencePlace
+from postprocess.model.mpicost import CACHES, SYNCHRONISERS
+from postprocess.model.reference import Reference
+from postprocess.references import provenance, tsv
+
+KEYS = ("program", "routine", "peer", "cache", "sync", "processes", "per_node", "bytes")
+COLUMNS = (*KEYS, "unit", "center", "spread", "launches")
+WORDS = {  #: that a cell may hold
+    "cache": (*CACHES, ROTATE),
+    "sync": (*SYNCHRONISERS, LOOP),
+    "unit": tuple(UNITS),
+}
+HEADER = "\t".join(COLUMNS)
+EXPECTED = "expected.tsv"  #: of a system: what fails as known, see :mod:`postprocess.references.expected_failures`
+EXACT = "exact"  #: in the column ``spread``
+INTEGER = re.compile(r"0|[1-9][0-9]{0,17}")
+NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+
+
+class ReferenceError(UsageError):
+    """A reference file that cannot be used: one line with file, row and fix."""
+
+
+def location(root: Path, system: str, partition: str, environment: str) -> Path:
+    """Where the references of an environment lie below ``root``, whether or not they exist."""
+    return root / system / partition / f"{environment}.tsv"
+
+
+def find(roots: Sequence[Path], system: str, partition: str, environment: str) -> Path | None:
+    """The reference file of an environment in the first root that has one, else None.
+
+    Raises ReferenceError where the answer cannot be known, as below a folder closed to the user.
+    """
+    for root in roots:
+        path = location(root, system, partition, environment)
+        try:
+            path.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise ReferenceError(f"{path}: {error.strerror}; make the folder readable") from None
+        return path
+    return None
+
+
+def load(path: Path, system: str, partition: str, environment: str) -> dict[Case, Reference]:
+    """The references of one environment by case. Raises ReferenceError with the first fault."""
+    references, problems = _examine(path, system, partition, environment)
+    if problems:
+        raise ReferenceError(problems[0])
+    return {reference.case: reference for reference in references}
+
+
+def lint(path: Path) -> list[str]:
+    """Every fault of a reference file, one line each; its path tells what it is about."""
+    return _examine(path, *ReferencePlace.of_file(path))[1]
+
+
+def lint_root(root: Path) -> list[str]:
+    """Every fault of the reference files below ``root``, and the files that no case would find.
+
+    ``historical`` holds other tables and is left alone.
+    """
+    problems: list[str] = []
+    for path in sorted(root.rglob("*")):
+        parts = path.relative_to(root).parts
+        if parts[0] == "historical":
+            continue
+        if path.suffix == ".tsv" and len(parts) == 3:
+            problems += lint(path)
+        elif path.name == EXPECTED and len(parts) == 2:
+            continue  # :mod:`postprocess.references.expected_failures` looks at it
+        elif path.suffix == ".tsv":
+            problems.append(f"{path}: is never read; move it to SYSTEM/PARTITION/ENVIRONMENT.tsv")
+        elif path.name.endswith(provenance.SUFFIX) and not provenance.described(path).exists():
+            problems.append(f"{path}: describes no reference file; remove it or add the file")
+    return problems
+
+
+def write(path: Path, references: Iterable[Reference], origin: Mapping[str, Any]) -> None:
+    """Write the references of one environment with their provenance, replacing earlier ones.
+
+    ``origin`` is the provenance. Both files change, each at once, or on an error none.
+    Raises ReferenceError, before anything is written, for what :func:`load` would refuse.
+    """
+    ordered = sorted(references, key=lambda reference: reference.case)
+    text = "".join(f"{line}\n" for line in (HEADER, *map(_line, ordered)))
+    places = {ReferencePlace.of(reference.case) for reference in ordered}
+    if len(places) > 1:
+        raise ReferenceError(f"{path}: the cases are of {len(places)} environments; write one each")
+    place = next(iter(places), ReferencePlace("", "", ""))
+    _, problems = _parse(str(path), text, *place)
+    faults = provenance.faults(origin, [reference.case for reference in ordered])
+    problems += [f"{provenance.beside(path)}: {fault}" for fault in faults]
+    if problems:
+        raise ReferenceError(problems[0])
+    try:
+        sidecar = provenance.encoded(origin)
+        files.replace({provenance.beside(path): sidecar, path: text.encode()})
+    except ValueError as error:
+        raise ReferenceError(f"{provenance.beside(path)}: {error}; correct it") from None
+    except OSError as error:
+        message = f"{path}: cannot be written: {error.strerror}; make room or choose another folder"
+        raise ReferenceError(message) from None
+
+
+def _line(reference: Reference) -> str:
+    """A row. ``repr`` of a float is the shortest text that reads back as the same number."""
+    keys = (str(getattr(reference.case, key)) for key in KEYS)
+    spread = EXACT if reference.exact else repr(float(reference.spread))
+    numbers = (repr(float(reference.center)), spread)
+    return "\t".join((*keys, reference.unit, *numbers, str(reference.launches)))
+
+
+def _examine(
+    path: Path, system: str, partition: str, environment: str
+) -> tuple[list[Reference], list[str]]:
+    """What can be read of a file, and every fault of it and of its provenance."""
+    try:
+        text = tsv.text_of(path, "restore the file or calibrate again")
+    except ValueError as error:
+        return [], [str(error)]
+    references, problems = _parse(str(path), text, system, partition, environment)
+    cases = [reference.case for reference in references]
+    return references, problems + provenance.problems(path, cases)
+
+
+def _parse(
+    name: str, text: str, system: str, partition: str, environment: str
+) -> tuple[list[Reference], list[str]]:
+    """Rows of a file and its faults."""
+    rows, problems = tsv.rows_of(
+        name, text, COLUMNS, lambda _, cell: _reference(cell, system, partition, environment)
+    )
+    if not rows and not problems:
+        return [], [f"{name}: row 2: there is none; add a case or remove the file"]
+    problems += [f"{name}: {problem}" for problem in _order_problems(rows)]
+    if len({reference.exact for reference in rows.values()}) > 1:
+        problems.append(f"{name}: spread: exact in some rows only; simulated time is exact in all")
+    return list(rows.values()), problems
+
+
+def _order_problems(rows: Mapping[int, Reference]) -> Iterator[str]:
+    """Duplicates anywhere, and rows that belong above the one before them."""
+    first: dict[Case, int] = {}
+    for number, reference in rows.items():
+        if reference.case in first:
+            yield f"row {number}: is the same case as row {first[reference.case]}; remove one"
+        first.setdefault(reference.case, number)
+    for above, below in pairwise(rows):
+        if rows[below].case < rows[above].case:
+            yield f"row {below}: belongs above row {above}; sort the rows by {', '.join(KEYS)}"
+
+
+def _reference(cell: Mapping[str, str], system: str, partition: str, environment: str) -> Reference:
+    """One row. Raises ValueError, ``column: what is wrong; fix``."""
+    for key, words in WORDS.items():
+        if cell[key] not in words:
+            raise ValueError(f"{key}: {shown(cell[key])} is wrong; write {' or '.join(words)}")
+    case = Case(
+        system=system,
+        partition=partition,
+        environment=environment,
+        program=cell["program"],
+        routine=cell["routine"],
+        peer=_integer(cell, "peer", 0),
+        cache=cell["cache"],
+        sync=cell["sync"],
+        processes=_integer(cell, "processes", 1),
+        per_node=_integer(cell, "per_node", 1),
+        bytes=_integer(cell, "bytes", 0),
+    )
+    if case.per_node > case.processes or case.peer >= case.processes:
+        raise ValueError("processes: fewer than per_node or peer ask for; correct one of them")
+    exact = cell["spread"] == EXACT
+    center, spread = _number(cell, "center"), 0.0 if exact else _number(cell, "spread")
+    launches = _integer(cell, "launches", 1)
+    if center == 0:
+        raise ValueError("center: 0 is nothing to hold a value against; write it, as in 1.25e-06")
+    if launches == 1 and spread != 0:
+        raise ValueError("spread: one launch has none; write 0.0, or correct launches")
+    return Reference(case, center, spread, launches, cell["unit"], exact)
+
+
+def _integer(cell: Mapping[str, str], column: str, least: int) -> int:
+    if not INTEGER.fullmatch(cell[column]) or int(cell[column]) < least:
+        raise ValueError(f"{column}: {shown(cell[column])}; write an integer, {least} or more")
+    return int(cell[column])
+
+
+def _number(cell: Mapping[str, str], column: str) -> float:
+    text = cell[column]
+    if not NUMBER.fullmatch(text) or not math.isfinite(float(text)):
+        raise ValueError(f"{column}: {shown(text)}; write a number, as in 1.25e-06")
+    return float(text)

@@ -1,0 +1,1 @@
+"""What people read of one session: terminal table, Markdown and HTML report."""

@@ -1,0 +1,146 @@
+"""Axes of the small diagrams: ticks only where something was measured, values as people read them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
+
+from postprocess.base.formats import size
+from postprocess.report.panels import thin
+from postprocess.report.svg import MUTED, FigureCanvasSVG
+
+WIDTH, HEIGHT = 300, 205  #: of a panel, in CSS pixels
+MOST_TICKS = 6
+MOST_PLACES = 12  #: on a logarithmic x axis that all have a tick; of more, only those with a label
+LABEL_WIDTH = (0.1, 0.14)  #: of a count and of a size, as a share of the axis
+LEAST_FACTOR = 3.0  #: between the ends of a logarithmic axis: noise must not look like news
+MARGIN = 1.18
+ALONE_MARGIN = 1.6  #: beside the only place of x, as a factor
+
+
+def panel(
+    title: str, x_label: str, unit: str = "µs", extent: tuple[int, int] = (WIDTH, HEIGHT)
+) -> tuple[Figure, Axes]:
+    """An empty panel with a title, a label under x, and the unit of y above its axis.
+
+    ``extent`` is width and height in CSS pixels.
+    """
+    figure = Figure(figsize=(extent[0] / 72, extent[1] / 72), dpi=72)
+    FigureCanvasSVG(figure)
+    axes = figure.add_axes((0.15, 0.19, 0.82, 0.66))
+    axes.set_title(title, y=1.0, pad=9)  # a given y spares a costly search for it
+    beside = {"transform": axes.transAxes, "color": MUTED}
+    axes.text(0.5, -0.22 * HEIGHT / extent[1], x_label, ha="center", **beside)
+    axes.grid(axis="y")
+    axes.set_axisbelow(True)
+    axes.text(-0.02, 1.035, unit, ha="right", fontsize=9, **beside)
+    axes.tick_params(length=3)
+    return figure, axes
+
+
+def linear_x(axes: Axes, values: Sequence[int]) -> dict[int, float]:
+    """A linear x axis from the first to the last of several ``values``. Returns where each lies."""
+    room = 0.06 * (values[-1] - values[0])
+    axes.set_xlim(values[0] - room, values[-1] + room)
+    ticks = thin(values, MOST_TICKS)
+    ticks_x(axes, ticks, list(map(str, ticks)))
+    return {value: float(value) for value in values}
+
+
+def logarithmic_x(axes: Axes, values: Sequence[int], kind: str) -> dict[int, float]:
+    """A logarithmic x axis with ticks at ``values`` (sorted), labelled where there is room.
+
+    ``kind`` is ``bytes`` for labels such as ``10 kB``. Returns where each value
+    lies: at itself, but for zero, which stands left of the others.
+    """
+    least = next((value for value in values if value), 1)
+    places = {value: value or least / 4 for value in values}
+    first, last = places[values[0]], places[values[-1]]
+    margin = max(1.12, (last / first) ** 0.06) if last > first else ALONE_MARGIN
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(first / margin, last * margin)
+    labelled = _apart(list(places.values()), LABEL_WIDTH[kind == "bytes"] * math.log(last / first))
+    write = size if kind == "bytes" else str
+    ticks = list(places.values()) if len(places) <= MOST_PLACES else sorted(labelled)
+    written = {place: write(value) for value, place in places.items() if place in labelled}
+    _fix(axes.xaxis, ticks, [written.get(place, "") for place in ticks])
+    return places
+
+
+def logarithmic_y(axes: Axes, low: float, high: float) -> None:
+    """A logarithmic y axis that holds ``low`` to ``high`` (positive, as people read it)."""
+    middle, factor = math.sqrt(low * high), max(high / low, LEAST_FACTOR)
+    low, high = middle / math.sqrt(factor) / MARGIN, middle * math.sqrt(factor) * MARGIN
+    axes.set_yscale("log")
+    axes.set_ylim(low, high)
+    ticks = _log_ticks(low, high)
+    _fix(axes.yaxis, ticks, [_written(tick) for tick in ticks])
+
+
+def logarithmic_both(axes: Axes, low: float, high: float) -> None:
+    """The same logarithmic axis for x and y, that holds ``low`` to ``high`` (positive, without a unit)."""
+    logarithmic_y(axes, low, high)
+    ends = axes.get_ylim()
+    axes.set_xscale("log")
+    axes.set_xlim(ends)
+    ticks = _log_ticks(*ends)
+    _fix(axes.xaxis, ticks, [_written(tick) for tick in ticks])
+
+
+def linear_y(axes: Axes, low: float, high: float) -> None:
+    """A linear y axis that holds ``low`` to ``high`` with some room."""
+    room = 0.08 * (high - low) or 0.1 * high
+    low, high = max(0.0, low - room), high + room
+    axes.set_ylim(low, high)
+    ticks = [t for t in MaxNLocator(4).tick_values(low, high) if low <= t <= high]
+    _fix(axes.yaxis, ticks, [_written(tick) for tick in ticks])
+
+
+def counting_ticks(last: int) -> list[int]:
+    """One, and the multiples of a round number up to ``last``."""
+    step = next(s * 10**e for e in range(18) for s in (1, 2, 5) if last <= MOST_TICKS * s * 10**e)
+    return sorted({1, *range(step, last + 1, step)})
+
+
+def ticks_x(axes: Axes, positions: Sequence[float], labels: Sequence[str]) -> None:
+    """Ticks of a linear x axis, as given."""
+    _fix(axes.xaxis, positions, labels)
+
+
+def _fix(axis: Axis, ticks: Sequence[float], labels: Sequence[str]) -> None:
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_major_formatter(FixedFormatter(labels))
+    axis.set_minor_locator(NullLocator())
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    """A few round values, by the finest steps per decade that give no more than ``MOST_TICKS``."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for steps in ((1, 1.5, 2, 3, 4, 5, 7), (1, 2, 5), (1, 3), (1,)):
+        ticks = [s * 10.0**d for d in decades for s in steps if low <= s * 10.0**d <= high]
+        if len(ticks) <= MOST_TICKS:
+            return ticks
+    exponents = thin(range(len(ticks)), MOST_TICKS)
+    return [ticks[n] for n in exponents]
+
+
+def _apart(values: Sequence[float], distance: float) -> set[float]:
+    """Values to label: each by ``distance`` (logarithmic) above the one before; the last always."""
+    kept = [values[0]]
+    for value in values[1:]:
+        if math.log(value / kept[-1]) >= distance:
+            kept.append(value)
+    if kept[-1] != values[-1]:
+        kept[-1] = values[-1]
+    return set(kept)
+
+
+def _written(value: float) -> str:
+    if value >= 10_000:
+        return f"{value:,.0f}".replace(",", " ")
+    return f"{value:g}"

@@ -1,0 +1,69 @@
+"""The signs of the pictures, drawn by the same rules, for the legends of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from postprocess.report.plots import BAND, KINDS, LEVELS, LOST, RING, line_style
+from postprocess.report.svg import inline, styled
+
+WIDTH, HEIGHT = 28, 14  #: of a sign, in CSS pixels
+
+
+@styled
+def key_of_line(style: int) -> str:
+    """The line and marker of an environment, as SVG."""
+    figure, axes = _empty()
+    axes.plot([0, 0.5, 1], [0.5] * 3, markevery=[1], **line_style(style))
+    return inline(figure, "")
+
+
+@styled
+def key_of_marker(style: int) -> str:
+    """The marker alone, where it stands for a machine, as SVG."""
+    figure, axes = _empty()
+    axes.plot([0.5], [0.5], **line_style(style) | {"linestyle": "none"})
+    return inline(figure, "")
+
+
+def line_keys(names: Sequence[str]) -> dict[str, Markup]:
+    """The sign of each environment's line, in the order of their styles."""
+    return {name: Markup(key_of_line(style)) for style, name in enumerate(names)}
+
+
+@styled
+def keys() -> dict[str, Markup]:
+    """Every other sign by what it means: trials, levels, the band, failed and missing cases."""
+    drawn = {
+        **{kind: _key(style | {"linestyle": "none"}) for kind, style in KINDS.items()},
+        **{level: _key(style) for level, style in LEVELS.items()},
+        "band": _key(None),
+        "failed": _key(RING | {"markersize": 10}),
+        "missing": _key(LOST),
+    }
+    return {name: Markup(key) for name, key in drawn.items()}
+
+
+def _empty() -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72), dpi=72)
+    axes = figure.add_axes((0.05, 0, 0.9, 1))
+    axes.set_axis_off()
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1)
+    return figure, axes
+
+
+def _key(style: Mapping[str, object] | None) -> str:
+    """A marker in the middle, a line, or for None the shade of a band."""
+    figure, axes = _empty()
+    if style is None:
+        axes.axhspan(0.1, 0.9, **BAND)
+    elif "marker" in style:
+        axes.plot([0.5], [0.5], **style)
+    else:
+        axes.plot([0, 1], [0.5, 0.5], **style)
+    return inline(figure, "")

@@ -1,0 +1,173 @@
+"""What a reader wants to know first: the verdict on the whole, what failed, and where."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from postprocess.base.formats import plural, whole
+from postprocess.model.verdict import CaseResult, Verdict, count
+from postprocess.results.summary import SessionSummary
+
+WORST_FIRST = (
+    Verdict.INCORRECT,
+    Verdict.CRASHED,
+    Verdict.TIMEOUT,
+    Verdict.INCOMPLETE,
+    Verdict.REGRESSED,
+    Verdict.NOT_COMPARABLE,
+    Verdict.NO_REFERENCE,
+    Verdict.PROVISIONAL,
+    Verdict.SKIPPED,
+    Verdict.FAST,
+    Verdict.CLEARED,
+    Verdict.PASS,
+)
+MOST_REASONS = 3  #: for skipping, in one line
+MOST_OF_CAUSE = 3  #: cases that are listed of those with one cause
+LONGEST_REASON = 60
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Failed cases that have one cause: a launch that yielded nothing, what slows many, or a case by itself."""
+
+    verdict: Verdict
+    reason: str
+    results: tuple[CaseResult, ...]
+
+    @property
+    def at_one_place(self) -> bool:
+        """Whether all are of one environment and process count, so that naming those of the first is no lie."""
+        return len({(r.case.environment, r.case.layout) for r in self.results}) == 1
+
+
+def troubles(results: Sequence[CaseResult]) -> list[Trouble]:
+    """Gather cases that are slow by one cause, and cases without a value that share their launch's place,
+    verdict and reason; the worst first."""
+    found: dict[tuple[object, ...], list[CaseResult]] = {}
+    for result in worst_first(results):
+        case = result.case
+        place = (case.system, case.partition, case.environment, case.program, case.layout)
+        shared = (result.verdict, result.reason, *place)
+        alone = shared if result.value is None else (case,)
+        found.setdefault((result.cause,) if result.cause else alone, []).append(result)
+    return [
+        Trouble(same[0].verdict, same[0].cause or same[0].reason, tuple(same))
+        for same in found.values()
+    ]
+
+
+def folded(results: Iterable[CaseResult]) -> list[CaseResult]:
+    """The same without all but the worst few of those with one cause, which is told in a note."""
+    turns: Counter[str] = Counter()
+    left = []
+    for result in worst_first(results):
+        turns[result.cause] += 1
+        if not result.cause or turns[result.cause] <= MOST_OF_CAUSE:
+            left.append(result)
+    return left
+
+
+def worst_first(results: Iterable[CaseResult]) -> list[CaseResult]:
+    """Cases in the order of gravity; among equals the greatest slowdown first."""
+    rank = {verdict: n for n, verdict in enumerate(WORST_FIRST)}
+    return sorted(results, key=lambda r: (rank[r.verdict], -(r.slowdown or 0.0), r.case))
+
+
+def some_of_each(results: Iterable[CaseResult], most: int) -> list[CaseResult]:
+    """At most so many cases, the worst first, and a fair share of each verdict in each program.
+
+    A thousand crashes must not hide the one case that regressed.
+    """
+    turns: Counter[tuple[Verdict, str]] = Counter()
+    ordered = []
+    for place, result in enumerate(worst_first(results)):
+        kind = (result.verdict, result.case.program)
+        turns[kind] += 1
+        ordered.append((turns[kind], place, result))
+    chosen = sorted(ordered, key=lambda each: each[:2])[:most]
+    return [result for _, _, result in sorted(chosen, key=lambda each: each[1])]
+
+
+def headline(summary: SessionSummary) -> str:
+    """The verdict on the session in one sentence that promises no more than was asserted."""
+    counts = count(summary.results)
+    skipped, provisional = counts.get("skipped", 0), counts.get("provisional", 0)
+    total = len(summary.results)
+    judged = plural(total - skipped, "case")
+    if total == skipped:
+        return "Nothing was measured" + (f": {whole(skipped)} skipped" if skipped else "")
+    if summary.failed:
+        return f"{whole(len(summary.failed))} of {plural(total, 'case')} failed"
+    if summary.exit_status:
+        return "No case failed, but the session did"
+    rest = f", {whole(skipped)} skipped" if skipped else ""
+    if told := expected_text(summary.results):
+        return f"No other failure in {judged}, {told}{rest}"
+    if provisional == total - skipped:
+        return f"No gross change in {judged}, all provisional{rest}"
+    if provisional:
+        return f"No failure in {judged}, {whole(provisional)} of them provisional{rest}"
+    return f"No failure in {judged}{rest}"
+
+
+def last_line(summary: SessionSummary) -> str:
+    """Such as ``1,339 cases: 133 pass, 2 regressed, 1,204 skipped: no Spack (exit status 1)``."""
+    strict = "strict, " if summary.strict else ""
+    return f"{totals(summary.results)} ({strict}exit status {summary.exit_status})"
+
+
+def totals(results: Sequence[CaseResult]) -> str:
+    """How many cases there are, by verdict; those that are skipped with their reasons."""
+    counts = {word: whole(number) for word, number in count(results).items()}
+    if str(Verdict.SKIPPED) in counts:
+        counts[f"skipped: {why_skipped(results)}"] = counts.pop(str(Verdict.SKIPPED))
+    text = ", ".join(f"{number} {word}" for word, number in counts.items())
+    text += f"; {told}" if (told := expected_text(results)) else ""
+    return f"{plural(len(results), 'case')}: {text or 'nothing was measured'}"
+
+
+def expected_text(results: Iterable[CaseResult]) -> str:
+    """Such as ``2 failed as expected``; empty if none did."""
+    number = sum(bool(result.expected) for result in results)
+    return f"{whole(number)} failed as expected" if number else ""
+
+
+def why_skipped(results: Iterable[CaseResult]) -> str:
+    """The reasons for skipping, as short as they can be; each with its number if there are several."""
+    found: Counter[str] = Counter()
+    for reason, number in reasons(results, Verdict.SKIPPED):
+        found[_shortened(reason) or "no reason given"] += number
+    words = found.most_common()
+    if len(words) == 1:
+        return words[0][0]
+    told = [f"{whole(number)} {word}" for word, number in words[:MOST_REASONS]]
+    rest = [number for _, number in words[MOST_REASONS:]]
+    if rest:
+        told.append(f"{whole(sum(rest))} for {plural(len(rest), 'other reason')}")
+    return "; ".join(told)
+
+
+def contradiction(summary: SessionSummary) -> str:
+    """One line if the exit status says that all is well and the cases do not; else empty."""
+    if summary.exit_status == 0 and not summary.good:
+        return "the session ended with exit status 0 although its cases do not allow that"
+    return ""
+
+
+def reasons(results: Iterable[CaseResult], verdict: Verdict) -> list[tuple[str, int]]:
+    """Reasons given for one verdict with the number of cases, the most frequent first."""
+    return Counter(r.reason for r in results if r.verdict is verdict).most_common()
+
+
+def counts_text(counts: dict[str, int]) -> str:
+    """Such as ``133 pass, 2 regressed``."""
+    return ", ".join(f"{whole(number)} {word}" for word, number in counts.items())
+
+
+def _shortened(reason: str) -> str:
+    """A reason up to what explains it further, and no longer than a line can bear."""
+    first = reason.partition(";")[0].strip()
+    return first if len(first) <= LONGEST_REASON else f"{first[: LONGEST_REASON - 3]}..."

@@ -1,0 +1,252 @@
+"""The pictures of the report, each as inline SVG: lines over processes or bytes, and trials."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from postprocess.base import formats
+from postprocess.base.sanitize import one_line
+from postprocess.base.units import MEGABYTES, SECONDS
+from postprocess.report import axes as small
+from postprocess.report.panels import X_LABELS, Line, Panel, Point
+from postprocess.report.svg import BAD, GOOD, INK, MARKERS, MUTED, PAPER, SERIES, inline, styled
+from postprocess.report.trial_selection import Trials, TrialsOfCase
+
+MICRO = 1e6
+Y_LABELS = {SECONDS: "µs", MEGABYTES: "MB/s"}
+SPOKEN = {SECONDS: "time", MEGABYTES: "bandwidth"}
+MOST_MARKED = 8  #: points of a line that has its marker at each; a longer one has it at every few
+SPREAD = 1.5  #: of environments beside each other at the only place of x, as a factor
+MOST_LABELLED = 4  #: environments whose values are written beside their points
+LOG_FACTOR = 6.0  #: trials further apart than this are shown on a logarithmic axis
+FAR = 10.0  #: a band that reaches further out than this factor is cut off
+GAP = 5  #: trials of room between two launches
+
+KINDS: dict[str, dict[str, object]] = {
+    "kept": {"marker": "o", "color": SERIES[0], "markersize": 4, "markeredgewidth": 0},
+    "spike": {"marker": "^", "fillstyle": "none", "markeredgecolor": BAD, "markersize": 6.5},
+    "first": {"marker": "s", "fillstyle": "none", "markeredgecolor": INK, "markersize": 5.5},
+    "late": {"marker": "x", "markeredgecolor": MUTED, "markersize": 5.5},
+}
+LEVELS: dict[str, dict[str, object]] = {
+    "headline": {"color": INK, "linewidth": 1.5},
+    "median": {"color": INK, "linewidth": 1.1, "linestyle": (0, (4, 2))},
+    "reference": {"color": GOOD, "linewidth": 1.2, "linestyle": (0, (1, 1.5))},
+}
+BAND: dict[str, object] = {"color": GOOD, "alpha": 0.16, "linewidth": 0}
+LOST: dict[str, object] = {
+    "marker": "x",
+    "markersize": 8,
+    "markeredgewidth": 2.2,
+    "markeredgecolor": MUTED,
+    "linestyle": "none",
+}
+RING: dict[str, object] = {
+    "marker": "o",
+    "markersize": 13,
+    "fillstyle": "none",
+    "markeredgecolor": BAD,
+    "markeredgewidth": 1.8,
+    "linestyle": "none",
+}
+
+
+@styled
+def lines(panel: Panel) -> str:
+    """Draw one panel: a line per environment, its bands shaded, failed cases ringed.
+
+    A case without a value breaks its line and leaves a cross at the lower edge. Where all cases
+    share one x the environments stand side by side, each with its value.
+    """
+    figure, axes = small.panel(one_line(panel.title), X_LABELS[panel.x], Y_LABELS[panel.unit])
+    values = sorted({point.x for line in panel.lines for point in line.points})
+    ranks = panel.x == "peer" and len(values) > 1
+    places = small.linear_x(axes, values) if ranks else small.logarithmic_x(axes, values, panel.x)
+    drawn = [_scaled(line, formats.SHOWN[panel.unit][0]) for line in panel.lines]
+    _scale_y(axes, [point for line in drawn for point in line.points])
+    for rank, (line, read) in enumerate(zip(panel.lines, drawn, strict=True)):
+        aside = _aside(rank, len(panel.lines)) if len(values) == 1 else 1.0
+        _line(axes, read, [places[point.x] * aside for point in line.points])
+        if len(values) == 1 and len(panel.lines) <= MOST_LABELLED:
+            _write_values(axes, line, places[values[0]] * aside, panel.unit)
+    return inline(figure, _spoken(panel))
+
+
+@styled
+def trials(shown: TrialsOfCase) -> str:
+    """Draw the trials of a case in the order they were run, one launch after the other.
+
+    What does not enter the headline is marked by its own sign; median and headline of each launch,
+    the reference and its band are lines and a shade.
+    """
+    result = shown.result
+    figure, axes = small.panel("", "trials in order")
+    levels = [*(result.band or ()), *([result.reference] if result.reference else [])]
+    low, high = _range(np.concatenate([launch.times for launch in shown.launches]), levels)
+    low, high = low * MICRO, high * MICRO
+    scale = small.logarithmic_y if high > LOG_FACTOR * low else small.linear_y
+    scale(axes, low, high)
+    if result.band:
+        axes.axhspan(*np.clip(np.array(result.band) * MICRO, *axes.get_ylim()), **BAND)
+    if result.reference:
+        axes.axhline(result.reference * MICRO, **LEVELS["reference"])
+    starts = _starts(shown.launches)
+    for launch, start in zip(shown.launches, starts, strict=True):
+        _launch(axes, launch, start)
+    _trial_ticks(axes, shown.launches, starts)
+    name = f"{result.case.label} {result.case.bytes} bytes, {result.case.environment}"
+    return inline(
+        figure, f"Trials of {name}, headline {formats.microseconds(result.value)} microseconds"
+    )
+
+
+def line_style(style: int) -> dict[str, object]:
+    return {
+        "color": SERIES[style % len(SERIES)],
+        "marker": MARKERS[style % len(MARKERS)],
+        "markersize": 6.5,
+        "markeredgecolor": PAPER,
+        "markeredgewidth": 0.8,
+        "linewidth": 1.6,
+        "linestyle": "solid" if style < len(MARKERS) else (0, (3, 1.5)),
+    }
+
+
+def _scaled(line: Line, factor: float) -> Line:
+    """A line in the unit that people read."""
+    points = (
+        replace(
+            point,
+            value=point.value * factor if _is_drawn(point.value) else None,
+            band=point.band and (point.band[0] * factor, point.band[1] * factor),
+        )
+        for point in line.points
+    )
+    return replace(line, points=tuple(points))
+
+
+def _line(axes: Axes, line: Line, places: Sequence[float]) -> None:
+    values = [math.nan if point.value is None else point.value for point in line.points]
+    _bands(axes, line, places)
+    marked = _marked(values)
+    axes.plot(places, values, clip_on=False, markevery=marked, **line_style(line.style))
+    rings = [(x, y) for x, y, p in zip(places, values, line.points, strict=True) if p.failed]
+    axes.plot([x for x, _ in rings], [y for _, y in rings], clip_on=False, **RING)
+    lost = [x for x, y in rings if math.isnan(y)]
+    edge = axes.get_xaxis_transform()
+    colour = SERIES[line.style % len(SERIES)]
+    axes.plot(lost, [0.04] * len(lost), transform=edge, **LOST | {"markeredgecolor": colour})
+
+
+def _marked(values: Sequence[float]) -> list[int]:
+    """Which points of a line get its marker: the first of every few, and any without a neighbour."""
+    step = math.ceil(len(values) / MOST_MARKED)
+    around = [math.nan, *values, math.nan]
+    alone = (math.isnan(a) and math.isnan(b) for a, b in zip(around, around[2:], strict=False))
+    return [n for n, by_itself in enumerate(alone) if by_itself or n % step == 0]
+
+
+def _bands(axes: Axes, line: Line, places: Sequence[float]) -> None:
+    """Shade the bands between neighbours that both have one; a lone band is a bar."""
+    colour = SERIES[line.style % len(SERIES)]
+    ends = axes.get_ylim()
+    for run in _runs(line.points):
+        bands = [line.points[n].band or (0.0, 0.0) for n in run]
+        lower, upper = (np.clip([b[side] for b in bands], *ends) for side in (0, 1))
+        x = [places[n] for n in run]
+        if len(run) > 1:
+            axes.fill_between(x, lower, upper, color=colour, alpha=0.13, linewidth=0)
+        else:
+            axes.vlines(x, lower, upper, color=colour, alpha=0.25, linewidth=7)
+
+
+def _runs(points: Sequence[Point]) -> Iterator[list[int]]:
+    """Stretches of neighbouring points that all have a band."""
+    run: list[int] = []
+    for number, point in enumerate(points):
+        if point.band and point.band[0] > 0:
+            run.append(number)
+        elif run:
+            yield run
+            run = []
+    if run:
+        yield run
+
+
+def _write_values(axes: Axes, line: Line, place: float, unit: str) -> None:
+    for point in line.points:
+        if _is_drawn(point.value):
+            axes.annotate(
+                formats.number(point.value, unit),
+                (place, point.value * formats.SHOWN[unit][0]),
+                xytext=(9, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=9,
+                color=BAD if point.failed else INK,
+            )
+
+
+def _scale_y(axes: Axes, points: Sequence[Point]) -> None:
+    """A logarithmic axis that holds what has a value."""
+    values = [point.value for point in points if point.value is not None]
+    if not values:
+        axes.set_yticks([])
+        return
+    small.logarithmic_y(
+        axes, *_range(values, [end for point in points for end in point.band or ()])
+    )
+
+
+def _range(values: Sequence[float], bands: Sequence[float]) -> tuple[float, float]:
+    """Ends of an axis that holds all values, and of the bands what is not far out."""
+    low, high = min(values), max(values)
+    near = [*values, *(min(max(limit, low / FAR), high * FAR) for limit in bands)]
+    return min(near), max(near)
+
+
+def _is_drawn(value: float | None) -> bool:
+    return value is not None and math.isfinite(value) and value > 0
+
+
+def _aside(number: int, of: int) -> float:
+    return SPREAD ** (number / (of - 1) - 0.5) if of > 1 else 1.0
+
+
+def _spoken(panel: Panel) -> str:
+    failed = sum(point.failed for line in panel.lines for point in line.points)
+    names = ", ".join(line.name for line in panel.lines)
+    what = SPOKEN[panel.unit]
+    return f"{panel.title}: {what} over {X_LABELS[panel.x]} for {names}; {failed} failed"
+
+
+def _starts(launches: Sequence[Trials]) -> list[int]:
+    """Where on the axis of trials each launch begins."""
+    starts = [1]
+    for launch in launches[:-1]:
+        starts.append(starts[-1] + launch.times.size + GAP)
+    return starts
+
+
+def _launch(axes: Axes, launch: Trials, start: int) -> None:
+    x = start + np.arange(launch.times.size)
+    for level in ("headline", "median"):
+        height = getattr(launch, level) * MICRO
+        axes.plot([x[0] - GAP / 2, x[-1] + GAP / 2], [height, height], **LEVELS[level])
+    for kind, mask in launch.masks().items():
+        if mask.any():
+            axes.plot(x[mask], launch.times[mask] * MICRO, linestyle="none", **KINDS[kind])
+
+
+def _trial_ticks(axes: Axes, launches: Sequence[Trials], starts: Sequence[int]) -> None:
+    if len(launches) > 1:
+        middles = [s + (la.times.size - 1) / 2 for s, la in zip(starts, launches, strict=True)]
+        small.ticks_x(axes, middles, [f"launch {launch.launch}" for launch in launches])
+        return
+    ticks = small.counting_ticks(launches[0].times.size)
+    small.ticks_x(axes, ticks, list(map(str, ticks)))

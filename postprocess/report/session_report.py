@@ -1,0 +1,127 @@
+"""The report of a session: ``report.md``, and ``report.html`` with its pictures in one file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from postprocess.model.mpicost import OWN
+from postprocess.model.verdict import CaseResult, Verdict, count, varying
+from postprocess.report import (
+    legend,
+    overview,
+    panels,
+    plots,
+    size_tables,
+    templating,
+    trial_selection,
+)
+from postprocess.report.sensitivity import BOUNDS, CLASSES, misses
+from postprocess.report.verdict_grid import grid
+from postprocess.results.summary import SessionSummary, load_summary
+from postprocess.stats.sample_size import TARGET
+
+PLACES = ("system", "partition", "program")
+CONDITIONS = ("cache", "sync")
+MOST_TROUBLES = 150  #: entries of what failed
+MOST_OF_ONE_TROUBLE = 30  #: cases that are named of those that share a cause
+MOST_OPEN = 15  #: entries of what failed that are not folded
+MOST_ROWS = 40  #: of the grid, unless it is unfolded
+MOST_OUTLIERS = 60
+MOST_CASES = 3000  #: in the table of all cases
+MOST_LAUNCHES = 400
+
+
+def build_report(session_dir: Path, frame: pl.DataFrame) -> tuple[Path, Path]:
+    """Write the report of a session beside its ``summary.json``.
+
+    ``frame`` holds rows of the results store, of which only those of the session are used; without
+    any the report has no pictures of trials. Returns the paths of ``report.md`` and ``report.html``,
+    which appear whole or not at all.
+
+    Raises:
+        SummaryError: the summary cannot be used.
+        UsageError: the store lacks a column, or a report cannot be written.
+    """
+    summary = load_summary(session_dir / "summary.json")
+    markdown, html = session_dir / "report.md", session_dir / "report.html"
+    templating.write({markdown: render_markdown(summary), html: render_html(summary, frame)})
+    return markdown, html
+
+
+def render_markdown(summary: SessionSummary) -> str:
+    """The report without pictures, for a mail or an issue."""
+    return templating.markdown("report.md.j2", _context(summary))
+
+
+def render_html(summary: SessionSummary, frame: pl.DataFrame) -> str:
+    """The report as one page that needs nothing but itself."""
+    known = trial_selection.read(frame, summary.session)
+    failed, not_drawn = trial_selection.of_failed(summary, known)
+    own = [r for r in summary.results if r.case.program == OWN]
+    names = panels.environments(summary.results)
+    context = _context(summary) | {
+        "chapters": panels.chapters(own, summary.strict, names),
+        "own": own[:MOST_CASES],
+        "own_columns": varying(own, ("system", "partition", *CONDITIONS)),
+        "own_left_out": max(0, len(own) - MOST_CASES),
+        "programs": size_tables.by_program(summary.results, summary.strict, names),
+        "line_keys": legend.line_keys(names),
+        "keys": legend.keys(),
+        "failed_trials": failed,
+        "not_drawn": not_drawn,
+        "other_trials": trial_selection.representative(summary, known),
+        "anchors": {shown.result.case.key: f"trials-{n}" for n, shown in enumerate(failed, 1)},
+    }
+    return templating.html("report.html.j2", context, panel=plots.lines, trials=plots.trials)
+
+
+def _context(summary: SessionSummary) -> dict[str, Any]:
+    """What both reports say."""
+    troubles = overview.troubles(summary.failed)
+    chosen = overview.some_of_each([each.results[0] for each in troubles], MOST_TROUBLES)
+    named = {result.case for result in chosen}
+    troubles = [each for each in troubles if each.results[0].case in named]
+    outliers = overview.some_of_each(summary.outliers, MOST_OUTLIERS)
+    launches = sorted(summary.launches, key=lambda launch: (not launch.failed, launch.outcome))
+    return {
+        "summary": summary,
+        "good": summary.good,
+        "session": summary.session,
+        "headline": overview.headline(summary),
+        "last_line": overview.last_line(summary),
+        "contradiction": overview.contradiction(summary),
+        "counts": count(summary.results),
+        "troubles": troubles,
+        "most_open": MOST_OPEN,
+        "most_of_one": MOST_OF_ONE_TROUBLE,
+        "reruns": [r.rerun for each in troubles for r in each.results[:MOST_OF_ONE_TROUBLE]],
+        "failed_not_named": len(summary.failed) - sum(len(each.results) for each in troubles),
+        "outliers": outliers,
+        "outliers_not_named": len(summary.outliers) - len(outliers),
+        "skipped": overview.reasons(summary.results, Verdict.SKIPPED),
+        "grid": grid(summary, MOST_ROWS),
+        "whole_grid": grid(summary),
+        "misses": misses(summary),
+        "classes": CLASSES,
+        "classes_seen": BOUNDS.index(TARGET) + 1,
+        "places": varying(summary.results, PLACES),
+        "qualifiers": _qualifiers(summary.results),
+        "processes": sorted({r.case.processes for r in summary.results}),
+        "launches": launches[:MOST_LAUNCHES],
+        "launches_left_out": max(0, len(launches) - MOST_LAUNCHES),
+        "launches_failed": sum(launch.failed for launch in launches),
+        "launches_skipped": sum(launch.outcome == "skipped" for launch in launches),
+    }
+
+
+def _qualifiers(results: Sequence[CaseResult]) -> dict[tuple[str, str], tuple[str, ...]]:
+    """By program and routine what must stand beside the name of a case, for others differ in it."""
+    everywhere = varying(results, PLACES)
+    found: dict[tuple[str, str], list[CaseResult]] = {}
+    for result in results:
+        found.setdefault((result.case.program, result.case.routine), []).append(result)
+    return {place: everywhere + varying(own, CONDITIONS) for place, own in found.items()}

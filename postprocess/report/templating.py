@@ -1,0 +1,111 @@
+"""How pages are made: from templates that print nothing harmful, and written whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from postprocess.base import files, formats, sanitize, text_table
+from postprocess.base.errors import UsageError
+from postprocess.model.verdict import Verdict, is_healthy
+
+TEMPLATES = Path(__file__).parent / "templates"
+SIGNS = {
+    Verdict.PASS: "✓",
+    Verdict.CLEARED: "✓",
+    Verdict.FAST: "»",
+    Verdict.PROVISIONAL: "~",
+    Verdict.SKIPPED: "–",
+    Verdict.NO_REFERENCE: "?",
+    Verdict.NOT_COMPARABLE: "≠",
+}
+
+
+def html(template: str, context: Mapping[str, Any], **pictures: Callable[..., str]) -> str:
+    """A page: what it prints is harmless. ``pictures`` are its filters that draw SVG."""
+    environment = _environment(autoescape=True, finalize=_as_html)
+    environment.globals.update(quantity=_finished(_quantity))
+    environment.filters.update({name: _finished(draw) for name, draw in pictures.items()})
+    return environment.get_template(template).render(context)
+
+
+def markdown(template: str, context: Mapping[str, Any]) -> str:
+    """The same in Markdown."""
+    environment = _environment(autoescape=False, finalize=_as_markdown)
+    return environment.get_template(template).render(context)
+
+
+def write(pages: Mapping[Path, str]) -> None:
+    """Write pages that belong together, whole or not at all.
+
+    :raises UsageError: if they cannot be written.
+    """
+    try:
+        files.replace({path: text.encode("utf-8") for path, text in pages.items()})
+    except OSError as error:
+        problem = (
+            f"{error.filename or next(iter(pages)).parent}: cannot be written: {error.strerror}"
+        )
+        raise UsageError(f"{problem}; make room or change its rights") from None
+
+
+def _environment(**options: Any) -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        **options,
+    )
+    environment.globals.update(
+        plural=formats.plural,
+        percent=_finished(formats.percent),
+        number=_finished(formats.number),
+        quantity=_finished(formats.quantity),
+        band=_finished(formats.band),
+        is_healthy=is_healthy,
+    )
+    environment.filters.update(
+        us=_finished(formats.microseconds),
+        factor=_finished(formats.factor),
+        whole=_finished(formats.whole),
+        size=_finished(formats.size),
+        binary_size=_finished(formats.binary_size),
+        duration=_finished(formats.duration),
+        lines=sanitize.lines,
+        code_block=_code_block,
+        table=_finished(text_table.markdown),
+        sign=lambda verdict: SIGNS.get(verdict, "✗"),
+    )
+    return environment
+
+
+def _quantity(value: float | None, unit: str) -> str:
+    """As everywhere, with the Greek letter that a page can show."""
+    return formats.quantity(value, unit).replace(" us", " µs")
+
+
+def _finished(write: Callable[..., str]) -> Callable[..., Markup]:
+    """A writer whose output is not escaped again."""
+    return lambda *values: Markup(write(*values))
+
+
+def _as_html(value: object) -> object:
+    """What a template prints, before it is escaped: finished markup as it is, the rest harmless."""
+    return value if isinstance(value, Markup) else sanitize.one_line(value)
+
+
+def _as_markdown(value: object) -> str:
+    return value if isinstance(value, Markup) else sanitize.markdown(value)
+
+
+def _code_block(commands: list[str]) -> Markup:
+    """A Markdown code block of one line each that no line can end."""
+    text = "\n".join(map(sanitize.one_line, commands))
+    fence = sanitize.fence(text)
+    return Markup(f"{fence}\n{text}\n{fence}")

@@ -1,0 +1,216 @@
+"""The verdict table in a terminal, and the same as plain lines in a pipe.
+
+A pipe gets one line per case, however long, so that ``grep`` finds a case with all that is said
+of it. A terminal gets colour, and the reason and the command on lines of their own, which it folds
+itself: a command copied from there is whole. Neither gets more cases than anyone reads; a line says
+how many more there are.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TextIO
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from postprocess.base import formats
+from postprocess.base.sanitize import one_line
+from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.report import overview
+from postprocess.report.sensitivity import sight
+from postprocess.report.verdict_grid import Cell, Grid, grid
+from postprocess.results.summary import SessionSummary
+
+PIPE_WIDTH = 100_000  #: no line of a pipe is folded
+INDENT = "\n    "
+HEAD = ("verdict", "value", "reference", "band", "slowdown")
+MOST_ROWS = 24  #: of the grid, beyond which it is folded
+MOST_LINES = 40  #: of the grid, whose cells may have several: it must fit a screen
+MOST_IN_TERMINAL = 25  #: cases that are listed
+MOST_IN_PIPE = 1000
+MOST_REMARKS = 8  #: of one kind
+
+
+def verdict_table(
+    summary: SessionSummary, width: int | None = None, stream: TextIO | None = None
+) -> None:
+    """Print the verdict on a session.
+
+    ``stream`` is standard output unless given; colour and folding depend on whether it is a
+    terminal. ``width`` in columns is that of the terminal unless given, and of no account for a
+    pipe. What the encoding of the stream cannot express is printed as escapes.
+    """
+    out = stream or sys.stdout
+    terminal = out.isatty()
+    text = render(summary, width or shutil.get_terminal_size().columns, terminal)
+    encoding = out.encoding or "utf-8"
+    out.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    out.flush()
+
+
+def render(summary: SessionSummary, width: int, terminal: bool) -> str:
+    """The verdict on a session as text; with colour, and broken for reading, if ``terminal``."""
+    console = Console(
+        file=io.StringIO(),
+        width=width if terminal else PIPE_WIDTH,
+        force_terminal=terminal,
+        color_system="standard" if terminal else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+    counts = grid(summary, MOST_ROWS)
+    _print_grid(console, counts)
+    _print_remarks(console, summary)
+    named = [*summary.failed, *summary.outliers]
+    open_ = overview.folded(named)
+    listed = overview.some_of_each(open_, MOST_IN_TERMINAL if terminal else MOST_IN_PIPE)
+    _print_cases(console, listed, summary.strict, terminal)
+    _print_unlisted(console, named, listed, summary.session)
+    _print_last_lines(console, summary, counts)
+    return _without_trailing_blanks(console.file.getvalue())  # type: ignore[attr-defined]
+
+
+def _print_grid(console: Console, counts: Grid) -> None:
+    """Counts per routine and environment, in the first way of writing a cell that fits the screen."""
+    for write in (_in_line, _stacked, _brief):
+        table = _grid_table(counts, write)
+        needed = console.measure(table, options=console.options.update(max_width=PIPE_WIDTH))
+        if needed.maximum <= console.width and _height(counts, write) <= MOST_LINES:
+            break
+    console.print(table)
+    console.print()
+
+
+def _grid_table(counts: Grid, write: Callable[[Cell], str]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    table.add_column("routine", no_wrap=True)
+    for column in counts.columns:
+        table.add_column(column, overflow="fold")
+    several = len(counts.sections) > 1
+    for section in counts.sections:
+        if several:
+            table.add_row(Text(section.program, style="bold"))
+        for row in section.rows:
+            name = f"  {row.name}" if several else row.name
+            table.add_row(name, *(_cell(cell, write) for cell in row.cells))
+    return table
+
+
+def _height(counts: Grid, write: Callable[[Cell], str]) -> int:
+    """Lines of the table below its head."""
+    rows = [row for section in counts.sections for row in section.rows]
+    lines = (max(write(cell).count("\n") for cell in row.cells if cell) + 1 for row in rows)
+    return sum(lines) + len(counts.sections)
+
+
+def _in_line(cell: Cell) -> str:
+    return cell.text
+
+
+def _stacked(cell: Cell) -> str:
+    return cell.text.replace(", ", ",\n")
+
+
+def _brief(cell: Cell) -> str:
+    return cell.brief.replace(", ", ",\n")
+
+
+def _cell(cell: Cell | None, write: Callable[[Cell], str]) -> Text:
+    if cell is None:
+        return Text("-", style="dim")
+    return Text(write(cell), style="bold red" if cell.failed else "green")
+
+
+def _print_remarks(console: Console, summary: SessionSummary) -> None:
+    """Notes of the session, and why cases were skipped."""
+    remarks = [f"note: {note}" for note in summary.notes]
+    skipped = overview.reasons(summary.results, Verdict.SKIPPED)
+    for reason, number in skipped[:MOST_REMARKS]:
+        remarks.append(f"skipped: {formats.plural(number, 'case')}: {reason or 'no reason given'}")
+    if more := skipped[MOST_REMARKS:]:
+        cases = formats.plural(sum(number for _, number in more), "case")
+        remarks.append(f"skipped: {cases} for {formats.plural(len(more), 'other reason')}")
+    for remark in remarks:
+        _print(console, Text(one_line(remark), style="cyan"))
+    if remarks:
+        console.print()
+
+
+def _print_cases(
+    console: Console, results: Sequence[CaseResult], strict: bool, terminal: bool
+) -> None:
+    if not results:
+        return
+    head, *rows = formats.aligned([HEAD, *map(_numbers, results)], texts=1)
+    wide = len(f"{head}  ") + max(len(r.case.key) for r in results)
+    fits = not terminal or wide <= console.width
+    _print(console, Text(f"{head}  case", style="bold"))
+    for result, row in zip(results, rows, strict=True):
+        good = result.healthy(strict)
+        line = Text.assemble((row, "yellow" if good else "bold red"))
+        line.append("  " if fits else INDENT).append(result.case.key, style="bold")
+        for detail in filter(None, _details(result)):
+            line.append(INDENT if terminal else "  ").append(detail)
+        _print(console, line)
+    console.print()
+
+
+def _print_unlisted(
+    console: Console, named: Sequence[CaseResult], listed: Sequence[CaseResult], session: str
+) -> None:
+    """How many cases were not listed, of what kind, and where they are."""
+    kinds = Counter(str(r.verdict) for r in named)
+    kinds.subtract(str(r.verdict) for r in listed)
+    rest = {word: number for word, number in kinds.items() if number}
+    if rest:
+        more = f"and {formats.whole(sum(rest.values()))} more ({overview.counts_text(rest)})"
+        where = f"all cases are in summary.json of session {session}"
+        _print(console, Text(one_line(f"{more}; {where}"), style="yellow"))
+        console.print()
+
+
+def _details(result: CaseResult) -> tuple[str, str]:
+    """The reason, with q where it says something, and the command; empty where there is none."""
+    doubted = result.verdict in (Verdict.REGRESSED, Verdict.CLEARED) and result.q is not None
+    q = f"; q = {formats.factor(result.q)}" if doubted else ""
+    rerun = f"rerun: {one_line(result.rerun)}" if result.rerun else ""
+    return one_line(result.reason) + q, rerun
+
+
+def _numbers(result: CaseResult) -> tuple[str, ...]:
+    return (
+        str(result.verdict),
+        formats.quantity(result.value, result.unit),
+        formats.number(result.reference, result.unit),
+        formats.band(result.band, result.unit),
+        formats.factor(result.slowdown),
+    )
+
+
+def _print_last_lines(console: Console, summary: SessionSummary, counts: Grid) -> None:
+    """Whether all is well: each program by itself, and the whole."""
+    contradiction = overview.contradiction(summary)
+    if contradiction:
+        _print(console, Text(f"error: {contradiction}", style="bold red"))
+    if seen := sight(summary.results):
+        _print(console, Text(f"{seen}; what it would miss: report.html", style="cyan"))
+    for section in counts.sections if len(counts.sections) > 1 else ():
+        _print(console, Text(one_line(f"{section.program}: {section.counts}")))
+    style = "bold green" if summary.good else "bold red"
+    _print(console, Text(one_line(overview.last_line(summary)), style=style))
+
+
+def _print(console: Console, text: Text) -> None:
+    console.print(text, soft_wrap=True)
+
+
+def _without_trailing_blanks(text: str) -> str:
+    return "".join(f"{line.rstrip()}\n" for line in text.splitlines())

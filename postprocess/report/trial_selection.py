@@ -1,0 +1,149 @@
+"""The trials behind a value: read from the results store, and chosen for a picture.
+
+Programs that print one value for a case have none; their cases are left out here by that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from postprocess.base.errors import UsageError
+from postprocess.model.verdict import CaseResult
+from postprocess.report.overview import worst_first
+from postprocess.results.summary import SessionSummary
+from postprocess.stats.headline import removed_by_filter
+
+COLUMNS = ("session", "key", "launch", "t_max", "late", "dropped", "headline", "median")
+MOST_FAILED = 60  #: pictures of failed cases: a report of a very bad night must still open
+MOST_LAUNCHES = 6  #: launches in one picture, the latest
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """One launch of one case. Times in seconds; arrays of shape (trials,)."""
+
+    launch: int
+    times: NDArray[np.float64]  #: per trial, the maximum over ranks
+    late: NDArray[np.bool_]
+    dropped: int
+    headline: float
+    median: float
+
+    def masks(self) -> dict[str, NDArray[np.bool_]]:
+        """Which trials are the dropped ``first``, ``late``, a removed ``spike``, or ``kept``."""
+        out = removed_by_filter(self.times, self.late, self.dropped)
+        first = np.arange(self.times.size) < self.dropped
+        late = self.late & ~first
+        return {"first": first, "late": late, "spike": out & ~first & ~late, "kept": ~out}
+
+
+@dataclass(frozen=True, eq=False)
+class TrialsOfCase:
+    """What a picture of trials shows, and why this case was chosen (empty for a failed one)."""
+
+    result: CaseResult
+    launches: tuple[Trials, ...]
+    why: str = ""
+
+
+def read(frame: pl.DataFrame, session: str) -> dict[str, tuple[Trials, ...]]:
+    """Trials of every case of a session by the case's key, launches in order.
+
+    Cases without trials, or without whole ones, are left out. Raises UsageError if the store lacks a column.
+    """
+    missing = [name for name in COLUMNS if name not in frame.columns]
+    if missing and not frame.is_empty():
+        raise UsageError(f"results store: {missing[0]}: no such column; read it by this version")
+    found: dict[str, list[Trials]] = {}
+    if frame.is_empty():
+        return {}
+    with_trials = (pl.col("session") == session) & (pl.col("t_max").list.len() > 0)
+    rows = frame.filter(with_trials).select(COLUMNS).sort("key", "launch")
+    for row in rows.iter_rows(named=True):
+        trials = _trials(row)
+        if trials:
+            found.setdefault(row["key"], []).append(trials)
+    return {key: tuple(launches[-MOST_LAUNCHES:]) for key, launches in found.items()}
+
+
+def of_failed(
+    summary: SessionSummary, trials: dict[str, tuple[Trials, ...]]
+) -> tuple[list[TrialsOfCase], int]:
+    """Failed cases that have trials, the worst first; and how many more are not drawn."""
+    having = [r for r in worst_first(summary.failed) if _has_trials(r, trials)]
+    chosen = [TrialsOfCase(r, trials[r.case.key]) for r in having[:MOST_FAILED]]
+    return chosen, len(having) - len(chosen)
+
+
+def representative(
+    summary: SessionSummary, trials: dict[str, tuple[Trials, ...]]
+) -> list[TrialsOfCase]:
+    """A few healthy cases, each with the reason why it is worth a look."""
+    rest = [r for r in summary.results if r.healthy(summary.strict) and _has_trials(r, trials)]
+    chosen: dict[str, TrialsOfCase] = {}
+    for why, worth in _WORTH_A_LOOK:
+        candidates = [r for r in rest if r.case.key not in chosen and worth(r) > 0]
+        if candidates:
+            best = max(candidates, key=worth)
+            chosen[best.case.key] = TrialsOfCase(best, trials[best.case.key], why)
+    return list(chosen.values())
+
+
+def _has_trials(result: CaseResult, trials: dict[str, tuple[Trials, ...]]) -> bool:
+    """Whether a case can be drawn trial by trial: its statistics are of trials, and these were kept."""
+    return result.summary is not None and result.case.key in trials
+
+
+def _trials(row: dict[str, Any]) -> Trials | None:
+    """One row of the store, or None where no whole series of trials was kept."""
+    times = np.array(row["t_max"] or [], dtype=np.float64)
+    late = np.array(row["late"] or [False] * times.size, dtype=bool)
+    dropped = row["dropped"] or 0
+    whole = late.shape == times.shape and np.isfinite(times).all() and bool((times > 0).all())
+    if not whole or not np.any(~late[dropped:]) or row["headline"] is None:
+        return None
+    return Trials(row["launch"], times, late, dropped, row["headline"], row["median"])
+
+
+def _near_the_band(result: CaseResult) -> float:
+    return result.value / result.band[1] if result.value and result.band else 0.0
+
+
+def _spikes(result: CaseResult) -> float:
+    return result.summary.candidates if result.summary else 0.0
+
+
+def _two_modes(result: CaseResult) -> float:
+    return result.summary.p90 / result.summary.minimum if _is_bimodal(result) else 0.0
+
+
+def _is_bimodal(result: CaseResult) -> bool:
+    return bool(result.summary and result.summary.bimodal)
+
+
+def _fast(result: CaseResult) -> float:
+    return result.reference / result.value if result.value and result.reference else 0.0
+
+
+def _steady(result: CaseResult) -> float:
+    return result.summary.median / result.summary.p99 if result.summary else 0.0
+
+
+def _slowest(result: CaseResult) -> float:
+    return result.value or 0.0
+
+
+_WORTH_A_LOOK: Sequence[tuple[str, Callable[[CaseResult], float]]] = (
+    ("closest to the upper end of its band", _near_the_band),
+    ("most spikes", _spikes),
+    ("two modes", _two_modes),
+    ("furthest below its reference", _fast),
+    ("steadiest", _steady),
+    ("longest", _slowest),
+)

@@ -1,0 +1,135 @@
+"""The grid of verdicts: how many cases of each routine came to which verdict on each MPI."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from postprocess.base.formats import plural
+from postprocess.model.mpicost import program_order
+from postprocess.model.verdict import CaseResult, Verdict, count, varying
+from postprocess.report.overview import counts_text, totals
+from postprocess.results.summary import SessionSummary
+
+#: Lines of a folded section beside the failed routines: its head, two lines of folded ones
+FRAME = 3
+
+_Columns = dict[str, list[CaseResult]]  #: results of a routine by column
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The cases of one environment and routine, counted by verdict."""
+
+    counts: dict[str, int]
+    failed: int
+    skipped: int = 0  #: that count as no failure
+
+    @property
+    def text(self) -> str:
+        """Such as ``11 pass, 1 regressed``."""
+        return counts_text(self.counts)
+
+    @property
+    def brief(self) -> str:
+        """The same where there is no room: ``1 failed, 11 well``."""
+        well = sum(self.counts.values()) - self.failed - self.skipped
+        counts = {"failed": self.failed, "skipped": self.skipped, "well": well}
+        return counts_text({word: number for word, number in counts.items() if number})
+
+    @property
+    def tone(self) -> str:
+        """``bad`` if a case failed, ``good`` if some passed, ``fair`` if there is nothing to say."""
+        if self.failed:
+            return "bad"
+        return "fair" if set(self.counts) <= {"skipped", "provisional"} else "good"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A routine of a program, or several in one: a cell for each column, None where there is no such case."""
+
+    name: str
+    cells: tuple[Cell | None, ...]
+
+    @property
+    def failed(self) -> int:
+        """How many of its cases failed."""
+        return sum(cell.failed for cell in self.cells if cell)
+
+
+@dataclass(frozen=True)
+class Section:
+    """The rows of one program, and its cases counted by verdict."""
+
+    program: str
+    counts: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Counts per routine (rows) and environment (columns), a section for each program."""
+
+    columns: tuple[str, ...]
+    sections: tuple[Section, ...]
+
+
+def grid(summary: SessionSummary, most_rows: int | None = None) -> Grid:
+    """Count the cases of a session by program, routine and environment.
+
+    With more rows than ``most_rows``, the routines of a program in which no case failed are folded
+    into one row, and so are failed ones beyond a program's share.
+    """
+    column_names = (*varying(summary.results, ("system", "partition")), "environment")
+    found: dict[str, dict[str, _Columns]] = {}
+    for result in summary.results:
+        routines = found.setdefault(result.case.program, {})
+        row = routines.setdefault(result.case.routine, {})
+        column = ":".join(getattr(result.case, name) for name in column_names)
+        row.setdefault(column, []).append(result)
+    columns = tuple(sorted({c for each in found.values() for row in each.values() for c in row}))
+    too_many = most_rows is not None and sum(map(len, found.values())) > most_rows
+    share = max(1, (most_rows or 0) // max(1, len(found)) - FRAME)
+    return Grid(
+        columns,
+        tuple(
+            _section(program, found[program], columns, summary.strict, share if too_many else None)
+            for program in sorted(found, key=program_order)
+        ),
+    )
+
+
+def _section(
+    program: str,
+    routines: dict[str, _Columns],
+    columns: Sequence[str],
+    strict: bool,
+    most_bad: int | None,
+) -> Section:
+    """The rows of a program; folded if ``most_bad`` says how many failed routines get one of their own."""
+    results = [r for row in routines.values() for results in row.values() for r in results]
+    rows = [_row(name, [routines[name]], columns, strict) for name in sorted(routines)]
+    if most_bad is not None:
+        bad = sorted((row for row in rows if row.failed), key=lambda row: -row.failed)
+        own, more = ({row.name for row in part} for part in (bad[:most_bad], bad[most_bad:]))
+        good = {row.name for row in rows if not row.failed}
+        rows = [row for row in rows if row.name in own]
+        for names, text in ((more, "more with failures"), (good, "without a failure")):
+            if names:
+                name = f"{plural(len(names), 'routine')} {text}" if len(names) > 1 else min(names)
+                rows.append(_row(name, [routines[each] for each in names], columns, strict))
+    return Section(program, totals(results), tuple(rows))
+
+
+def _row(name: str, routines: Sequence[_Columns], columns: Sequence[str], strict: bool) -> Row:
+    cells = [[r for each in routines for r in each.get(column, ())] for column in columns]
+    return Row(name, tuple(_cell(results, strict) for results in cells))
+
+
+def _cell(results: list[CaseResult], strict: bool) -> Cell | None:
+    if not results:
+        return None
+    counts = count(results)
+    failed = sum(not r.healthy(strict) for r in results)
+    return Cell(counts, failed, 0 if strict else counts.get(str(Verdict.SKIPPED), 0))

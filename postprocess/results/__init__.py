@@ -1,0 +1,1 @@
+"""What is kept of every session: results store, summary, queries, exports."""

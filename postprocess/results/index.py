@@ -1,0 +1,137 @@
+"""What is known of every case and launch but its trials, gathered by month: derived data beside the store.
+
+A session's file is mostly trials and run records, and proving that it is undamaged means reading all of it:
+7 ms a file, 13 s for five years of nights, whatever is asked. So each file is read and proved once, and its
+headlines go to ``<store>/headlines/<month>.parquet``, sorted by case and sealed as the store's files are. Such
+a file tells which sessions it covers, with size and time of change of each; it is believed only if its own
+seal is whole and it covers exactly what is in the store now, and is made anew otherwise. It may be removed at
+any time. Every number that is answered thus comes from bytes whose checksum was right; damage that changes
+neither size nor time of a file that was proved before is found by whoever reads its trials.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from postprocess.base import files
+from postprocess.base.formats import plural
+from postprocess.results.schema import METADATA, VERSION
+from postprocess.results.store import SCHEMA, SERIES, SUFFIX, StoreError, read_session, stored
+
+FOLDER = "headlines"
+COVERS = "covers"  #: the key under which an index file tells the sessions in it
+LEFT_OUT = (*SERIES, "late", "figures", "provenance")
+COLUMNS = [name for name in SCHEMA.names() if name not in LEFT_OUT]
+ORDER = ("key", "started_utc", "session", "launch")
+NAMED_BY_TIME = re.compile(r"(?P<month>[0-9]{6})[0-9]{2}T[0-9]{6}Z-.*")
+NO_MONTH = "other"  #: where sessions go whose names tell no time
+ROWS_OF_A_GROUP = 8192  #: so that a question for one case reads a part of a month only
+MANY = 20  #: new files in a month: it is told, for there may be many such months
+
+Say = Callable[[str], None]
+Covered = Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Month:
+    """The sessions of a month that are in the store now, and the index file that should cover them."""
+
+    name: str  #: such as ``202611``; :data:`NO_MONTH` for sessions whose names tell none
+    path: Path
+    sessions: Mapping[Path, tuple[int, int]]  #: size, and time of change in ns
+
+    @property
+    def covers(self) -> dict[str, tuple[int, int]]:
+        """What the index file has to tell."""
+        return {path.name: facts for path, facts in self.sessions.items()}
+
+
+def months(directory: Path) -> list[Month]:
+    """The months of a store, in their order.
+
+    :raises StoreError: if the folder or a file cannot be looked at.
+    """
+    found: dict[str, dict[Path, tuple[int, int]]] = {}
+    for path in stored(directory):
+        match = NAMED_BY_TIME.fullmatch(path.name.removesuffix(SUFFIX))
+        try:
+            facts = path.stat()
+        except OSError as error:
+            raise StoreError(f"{path}: {error.strerror}; restore the file or remove it") from None
+        month = found.setdefault(match["month"] if match else NO_MONTH, {})
+        month[path] = (facts.st_size, facts.st_mtime_ns)
+    return [
+        Month(name, directory / FOLDER / f"{name}{SUFFIX}", found[name]) for name in sorted(found)
+    ]
+
+
+def lazily(chosen: Sequence[Month], say: Say | None = None) -> Iterator[pl.LazyFrame]:
+    """The headlines of each month, not yet read. A month that the index does not cover is read and added to it.
+
+    :raises StoreError: naming the first session's file that is damaged or foreign.
+    """
+    for month in chosen:
+        held = intact(month.path)
+        known = covered(held)
+        if held is None or known != month.covers:
+            held = gather(month, held, known, say)
+            keep(month.path, held)
+        yield pl.scan_parquet(io.BytesIO(held))
+
+
+def intact(path: Path) -> bytes | None:
+    """An index file of this version that is as it was written; None for anything else."""
+    try:
+        data = path.read_bytes()
+        if not files.is_intact(data):
+            return None
+        same = pl.read_parquet_schema(io.BytesIO(data)) == index_schema()
+        version = pl.read_parquet_metadata(io.BytesIO(data)).get(METADATA)
+    except (OSError, pl.exceptions.PolarsError):
+        return None
+    return data if same and version == str(VERSION) else None
+
+
+def index_schema() -> pl.Schema:
+    """The columns of an index file."""
+    return pl.Schema({name: SCHEMA[name] for name in COLUMNS})
+
+
+def covered(data: bytes | None) -> Covered:
+    """The sessions in an index file, with the size and time that their files had."""
+    if data is None:
+        return {}
+    told = json.loads(pl.read_parquet_metadata(io.BytesIO(data)).get(COVERS, "{}"))
+    return {name: tuple(facts) for name, facts in told.items()}
+
+
+def gather(month: Month, held: bytes | None, known: Covered, say: Say | None) -> bytes:
+    """A month's index file: what it has that still holds, and what is new, which is read and proved."""
+    if not known or not known.items() <= month.covers.items():
+        held, known = None, {}
+    new = [path for path in month.sessions if path.name not in known]
+    if say and len(new) >= MANY:
+        say(f"reading {plural(len(new), 'session')} of {month.name} for the first time")
+    frames = [pl.read_parquet(io.BytesIO(held))] if held else [index_schema().to_frame()]
+    frames += [read_session(path, COLUMNS) for path in new]
+    buffer = io.BytesIO()
+    told = {METADATA: str(VERSION), COVERS: json.dumps(month.covers), "seal": files.PLACEHOLDER}
+    pl.concat(frames).sort(*ORDER).write_parquet(
+        buffer, metadata=told, row_group_size=ROWS_OF_A_GROUP
+    )
+    return files.seal(buffer.getvalue())
+
+
+def keep(path: Path, data: bytes) -> None:
+    """Keep an index file if there is a place for it; where there is none, the next question takes longer."""
+    try:
+        files.replace({path: data})
+    except OSError:
+        return

@@ -1,0 +1,195 @@
+"""What launches took: the start, and each trial, from the summaries and records of the sessions that made them.
+
+ReFrame times a job from its submission to its end, waiting in a queue included. mpicost tells in its end record
+how long it ran; that over its trials is the cost of a trial, flush and control messages included, and the rest
+of the job's time is the start.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from postprocess.base.errors import UsageError
+from postprocess.base.workdir import WorkDirectory
+from postprocess.model.case import LaunchPlace
+from postprocess.model.plan import PlannedLaunch, read_plan
+from postprocess.results.summary import Launch, load_summary
+from postprocess.stats.trial_allocation import Cost
+
+#: Seconds of a trial where nothing is known: mostly the flushing of a large cache.
+ROUGH_TRIAL = 0.006
+
+ROUGH_SIZE = 0.1  #: seconds of all iterations of a reference benchmark at one size
+
+ROUGH_START = 1.0  #: seconds to start a launch
+
+#: What decides how long a job takes: where it is, and its number of cases.
+Key = tuple[LaunchPlace, int]
+
+
+TAIL = 65536  #: bytes at the end of a file of records, in which its end record is
+
+
+@dataclass(frozen=True)
+class WholeLaunch:
+    """One launch of all cases of a place, and what it took."""
+
+    place: LaunchPlace
+    cases: int
+    seconds: float  #: of its jobs
+    inside: float = 0.0  #: of that, mpicost's own time
+    trials: int = 0  #: of each case
+
+
+def costs_of(sessions: Iterable[Path]) -> dict[LaunchPlace, Cost]:
+    """The cost of a launch by place: the median of those that measured most cases there.
+
+    A session without summary, plan or records tells nothing.
+    """
+    found: dict[LaunchPlace, list[WholeLaunch]] = {}
+    for session in sessions:
+        for each in whole_launches(session):
+            found.setdefault(each.place, []).append(each)
+    return {place: cost_of(some) for place, some in found.items()}
+
+
+def cost_of(some: Iterable[WholeLaunch]) -> Cost:
+    """What launches of one place cost: the median of those that measured most cases."""
+    known = list(some)
+    most = max(each.cases for each in known)
+    whole = [each for each in known if each.cases == most]
+    start = median(max(each.seconds - each.inside, 0.0) for each in whole)
+    return Cost(start, median(each.inside / each.trials if each.trials else 0.0 for each in whole))
+
+
+def whole_launches(session: Path) -> Iterator[WholeLaunch]:
+    """The launches of a session that all ended well, of each place."""
+    try:
+        launches = load_summary(session / "summary.json").launches
+        planned = read_plan(session)
+    except UsageError:
+        return
+    found: dict[tuple[LaunchPlace, int], list[TimedJob]] = {}
+    for job in timed_jobs(launches):
+        found.setdefault((job.place, job.number), []).append(job)
+    for (place, number), jobs in found.items():
+        if not all(job.ended_well and job.seconds for job in jobs):
+            continue
+        cases, seconds = sum(job.cases for job in jobs), sum(job.seconds for job in jobs)
+        own = [each for each in planned if each.cases and where(each) == (place, number)]
+        if place.program != "mpicost":
+            yield WholeLaunch(place, cases, seconds)
+        elif (told := inside(session, own)) is not None:
+            yield WholeLaunch(place, cases, seconds, *told)
+
+
+def where(launch: PlannedLaunch) -> tuple[LaunchPlace, int]:
+    """Place and number of a planned launch."""
+    return LaunchPlace.of_launch(launch), launch.number
+
+
+def inside(session: Path, planned: list[PlannedLaunch]) -> tuple[float, int] | None:
+    """mpicost's own seconds in these launches, and the trials of each case; None if that is not told."""
+    trials = {each.trials for each in planned}
+    seconds = [elapsed(each.records(session)) for each in planned]
+    if len(trials) != 1 or any(each is None for each in seconds):
+        return None
+    return sum(each for each in seconds if each is not None), trials.pop()
+
+
+def elapsed(records: Path) -> float | None:
+    """Seconds that mpicost ran, by the end record of its file; None if there is none."""
+    try:
+        with records.open("rb") as file:
+            file.seek(max(records.stat().st_size - TAIL, 0))
+            last = json.loads(file.read().splitlines()[-1])
+        return float(last["elapsed"]) if last["record"] == "end" else None
+    except (OSError, ValueError, TypeError, LookupError):
+        return None
+
+
+@dataclass(frozen=True)
+class TimedJob:
+    """The starts of one program, one after the other on the same processors."""
+
+    place: LaunchPlace
+    number: int  #: 1 for the first launch of its cases in the session
+    cases: int
+    seconds: float
+    ended_well: bool  #: every start of it
+
+
+def timed_jobs(launches: Iterable[Launch]) -> list[TimedJob]:
+    """The jobs of a session that had anything to measure, in the order of their first starts."""
+    found: dict[tuple[str, LaunchPlace, int], list[Launch]] = {}
+    for each in launches:
+        if each.cases:
+            job = each.directory, LaunchPlace.of_launch(each), each.launch
+            found.setdefault(job, []).append(each)
+    return [
+        TimedJob(
+            place,
+            number,
+            sum(start.cases for start in starts),
+            max(start.seconds for start in starts),
+            all(start.outcome == "ok" for start in starts),
+        )
+        for (_, place, number), starts in found.items()
+    ]
+
+
+@dataclass(frozen=True)
+class Job:
+    """Starts of one program, one after the other on the same processors."""
+
+    launches: tuple[PlannedLaunch, ...]
+
+    @property
+    def program(self) -> str:
+        """The program of all of its starts."""
+        return self.launches[0].program
+
+    @property
+    def cases(self) -> int:
+        """How many cases it measures."""
+        return sum(len(launch.cases) for launch in self.launches)
+
+    @property
+    def key(self) -> Key:
+        """What decides how long it takes."""
+        return LaunchPlace.of_launch(self.launches[0]), self.cases
+
+
+def jobs(planned: Sequence[PlannedLaunch]) -> list[Job]:
+    """The jobs that have anything to measure, in the order of the plan."""
+    found: dict[tuple[object, ...], list[PlannedLaunch]] = {}
+    for launch in planned:
+        if launch.cases:
+            job = launch.test, LaunchPlace.of_launch(launch), launch.number
+            found.setdefault(job, []).append(launch)
+    return [Job(tuple(launches)) for launches in found.values()]
+
+
+def estimate(job: Job, known: Mapping[Key, float]) -> float:
+    """Seconds that a job takes: as it did last time, or roughly."""
+    rough = 0.0
+    for launch in job.launches:
+        each = ROUGH_SIZE if launch.benchmarks else launch.trials * ROUGH_TRIAL
+        rough += ROUGH_START + len(launch.cases) * each
+    return known.get(job.key, rough)
+
+
+def known_seconds(work: WorkDirectory) -> dict[Key, float]:
+    """How long jobs took in earlier sessions, the newest last."""
+    known: dict[Key, float] = {}
+    for path in sorted(work.sessions.glob("*/summary.json")):
+        try:
+            done = timed_jobs(load_summary(path).launches)
+        except UsageError:
+            continue  # of another version, or damaged: it tells nothing of the time
+        known |= {(job.place, job.cases): job.seconds for job in done if job.ended_well}
+    return known

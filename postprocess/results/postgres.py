@@ -1,0 +1,218 @@
+"""The rows of the results store in PostgreSQL, for sites that want one server for many machines.
+
+Three tables: ``plumbline_schema`` with the version of the columns, ``plumbline_sessions`` with the digest of
+each session's file, and ``plumbline_cases`` with the rows, trials included, under the names that the store's
+columns have. A session comes whole or not at all, and once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+
+from postprocess.base.errors import UsageError
+from postprocess.results.schema import ADDED, VERSION, columns_of
+from postprocess.results.store import SCHEMA, SUFFIX, StoreError, read_session, stored
+
+TYPES: dict[Any, str] = {
+    pl.String: "text",
+    pl.Int64: "bigint",
+    pl.Float64: "double precision",
+    pl.Boolean: "boolean",
+    pl.List(pl.Float64): "double precision[]",
+    pl.List(pl.Boolean): "boolean[]",
+}
+KEY = ("session", "launch", "key")
+LOCK = 0x706C756D62  #: one loader at a time makes or changes the tables
+#: How COPY is told a sign, the backslash first. PostgreSQL's text holds no NUL, which is written as in Python.
+ESCAPES = {"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r", "\0": r"\\x00"}
+MANY = 100  #: sessions between two lines that tell how far it is
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What became of the sessions of a store."""
+
+    new: int
+    known: int
+    rows: int  #: of the new ones
+
+
+def load(directory: Path, dsn: str, say: Say) -> Loaded:
+    """Load every session of a store that is not in the database yet; each in a transaction of its own.
+
+    ``dsn``: as libpq reads it, empty for what PGHOST and its like say. Its password is never shown.
+
+    :raises UsageError: if the server cannot be reached or refuses, the tables are newer than this version, a
+        file is damaged, or a session was loaded with another content. Sessions loaded by then stay.
+    """
+    paths = stored(directory)
+    secrets = passwords(dsn)
+    try:
+        with psycopg.connect(dsn, autocommit=True, client_encoding="utf8") as connection:
+            prepare(connection)
+            return load_all(connection, paths, say)
+    except psycopg.Error as error:
+        said = str(error).strip() or type(error).__name__
+        for secret in secrets:
+            said = said.replace(secret, "***")
+        said = " ".join(said.split())
+        raise UsageError(f"PostgreSQL: {said}; see that server and rights are there") from None
+
+
+def passwords(dsn: str) -> list[str]:
+    """What must not be shown of a DSN.
+
+    :raises UsageError: if it is none; without its text, which may hold a password.
+    """
+    try:
+        parts = conninfo_to_dict(dsn)
+    except psycopg.Error:
+        forms = "postgresql://user@host/database or host=... dbname=..."
+        raise UsageError(f"the DSN is none that PostgreSQL reads; write it as {forms}") from None
+    return [str(parts[name]) for name in ("password", "sslpassword") if parts.get(name)]
+
+
+def prepare(connection: psycopg.Connection, version: int = VERSION) -> None:
+    """Make the tables, or bring those of an earlier version up to this one.
+
+    :raises UsageError: if they are of a newer version.
+    """
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+        connection.execute("CREATE TABLE IF NOT EXISTS plumbline_schema (version integer NOT NULL)")
+        found = connection.execute("SELECT max(version) FROM plumbline_schema").fetchone()
+        held = found[0] if found else None
+        if held is None:
+            create(connection, version)
+        elif held > version:
+            newer = f"its tables are of version {held}, and this Plumbline knows {version}"
+            raise UsageError(f"PostgreSQL: {newer}; load with a newer Plumbline")
+        elif held < version:
+            upgrade(connection, held)
+
+
+def create(connection: psycopg.Connection, version: int) -> None:
+    """Make the tables."""
+    columns = [column(name) for name in columns_of(SCHEMA, version).names()]
+    connection.execute(
+        "CREATE TABLE plumbline_sessions (session text PRIMARY KEY, digest text NOT NULL, "
+        "rows bigint NOT NULL, loaded timestamptz NOT NULL DEFAULT now())"
+    )
+    statement = (
+        "CREATE TABLE plumbline_cases ({columns}, PRIMARY KEY ({key}), "
+        "FOREIGN KEY (session) REFERENCES plumbline_sessions)"
+    )
+    connection.execute(
+        sql.SQL(statement).format(columns=sql.SQL(", ").join(columns), key=names(KEY))
+    )
+    connection.execute('CREATE INDEX ON plumbline_cases ("key", started_utc)')
+    connection.execute("INSERT INTO plumbline_schema VALUES (%s)", [version])
+
+
+def upgrade(connection: psycopg.Connection, held: int) -> None:
+    """Add the columns that came after a version, with the values that the store's migration gives them."""
+    added = {
+        name: find for number in ADDED if number > held for name, find in ADDED[number].items()
+    }
+    for name in added:
+        statement = sql.SQL("ALTER TABLE plumbline_cases ADD COLUMN {}").format(column(name))
+        connection.execute(statement)
+    records = connection.execute(
+        "SELECT DISTINCT session, provenance FROM plumbline_cases"
+    ).fetchall()
+    frame = pl.DataFrame(
+        records, schema={"session": pl.String, "provenance": pl.String}, orient="row"
+    )
+    values = frame.with_columns(
+        find(frame).alias(name).cast(SCHEMA[name]) for name, find in added.items()
+    )
+    changes = sql.SQL(", ").join(
+        sql.SQL("{} = {}").format(sql.Identifier(name), sql.Placeholder(name)) for name in added
+    )
+    where = "WHERE session = %(session)s AND provenance = %(provenance)s"
+    statement = sql.SQL("UPDATE plumbline_cases SET {} " + where).format(changes)
+    with connection.cursor() as cursor:
+        cursor.executemany(statement, values.to_dicts())
+    connection.execute("UPDATE plumbline_schema SET version = %s", [VERSION])
+
+
+def column(name: str) -> sql.Composed:
+    """The declaration of a column."""
+    kind = "timestamptz" if name == "started_utc" else TYPES[SCHEMA[name]]
+    return sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(kind))
+
+
+def names(columns: Any) -> sql.Composed:
+    """Names of columns, separated by commas."""
+    return sql.SQL(", ").join(map(sql.Identifier, columns))
+
+
+def load_all(connection: psycopg.Connection, paths: list[Path], say: Say) -> Loaded:
+    """Load the sessions of these files that are not there yet."""
+    known = dict(connection.execute("SELECT session, digest FROM plumbline_sessions").fetchall())
+    new = rows = 0
+    for number, path in enumerate(paths, 1):
+        digest = digest_of(path)
+        session = path.name.removesuffix(SUFFIX)
+        if known.get(session, digest) != digest:
+            other = "was loaded with another content; remove the session from the database first"
+            raise UsageError(f"{path}: {other}")
+        loaded = None if session in known else load_session(connection, path, session, digest)
+        new += loaded is not None
+        rows += loaded or 0
+        if number % MANY == 0:
+            say(f"{number} of {len(paths)} sessions")
+    return Loaded(new, len(paths) - new, rows)
+
+
+def digest_of(path: Path) -> str:
+    """The sha256 of a file."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}; restore the file or remove it") from None
+
+
+def load_session(
+    connection: psycopg.Connection, path: Path, session: str, digest: str
+) -> int | None:
+    """Load one session whole, or not at all; how many rows it has. None if another loader was faster."""
+    frame = read_session(path)
+    copy = sql.SQL("COPY plumbline_cases ({}) FROM STDIN").format(names(frame.columns))
+    with connection.transaction(), connection.cursor() as cursor:
+        columns = "plumbline_sessions (session, digest, rows) VALUES (%s, %s, %s)"
+        insert = f"INSERT INTO {columns} ON CONFLICT DO NOTHING"
+        if cursor.execute(insert, [session, digest, frame.height]).rowcount == 0:
+            return None
+        with cursor.copy(copy) as target:
+            target.write(lines(frame))
+    return frame.height
+
+
+def lines(frame: pl.DataFrame) -> bytes:
+    """Rows in the text format of COPY: a line each, tabs between, and backslashes before what would mislead."""
+    columns = []
+    for name, kind in frame.schema.items():
+        values = pl.col(name)
+        if isinstance(kind, pl.List):
+            values = pl.format("{{{}}}", values.cast(pl.List(pl.String)).list.join(","))
+        elif kind == pl.String:
+            for sign, written in ESCAPES.items():
+                values = values.str.replace_all(sign, written, literal=True)
+        columns.append(values.alias(name))
+    buffer = io.BytesIO()
+    frame.select(columns).write_csv(
+        buffer, include_header=False, separator="\t", quote_style="never", null_value=r"\N"
+    )
+    return buffer.getvalue()

@@ -1,0 +1,211 @@
+"""The results store: one immutable Parquet file per session, a row per case and launch.
+
+DuckDB and Polars read ``<directory>/*.parquet`` in place. Times in seconds. In the file's metadata a
+checksum tells damage from data, and a number tells the version of the columns (``store_schema``).
+Questions over many sessions are for ``history``, which reads no trials.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from postprocess.base import files
+from postprocess.base.errors import UsageError
+from postprocess.base.units import SECONDS
+from postprocess.model.case import Case
+from postprocess.model.measurement import Summary
+from postprocess.model.verdict import Verdict
+from postprocess.results.schema import METADATA, VERSION, columns_of, migrated, version_of
+from spack_envs.programs import UNKNOWN
+
+SUFFIX = ".parquet"
+TYPES: dict[str, Any] = {"str": pl.String, "int": pl.Int64, "float": pl.Float64, "bool": pl.Boolean}
+SERIES = ("t_max", "t_min", "t_global", "skew")
+
+
+class StoreError(UsageError):
+    """A session that cannot be written or read: one line with file and fix."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One case in one launch: verdict, statistics and every trial. Times in seconds."""
+
+    session: str
+    started_utc: str
+    launch: int
+    case: Case
+    verdict: Verdict
+    reason: str = ""
+    reference: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    q: float | None = None  #: these three as in :class:`postprocess.model.verdict.CaseResult`
+    detectable: float | None = None
+    expected: str = ""
+    unit: str = SECONDS
+    value: float | None = None  #: the headline, in ``unit``
+    figures: str = "{}"  #: all that a reference benchmark printed of the case, as JSON
+    summary: Summary | None = None
+    t_max: Sequence[float] | np.ndarray = ()
+    t_min: Sequence[float] | np.ndarray = ()
+    t_global: Sequence[float] | np.ndarray = ()
+    skew: Sequence[float] | np.ndarray = ()
+    late: Sequence[bool] | np.ndarray = ()
+    dropped: int = 1  #: leading trials that no statistic uses
+    mpi_library: str = ""
+    suite_version: str = ""
+    source_hash: str = ""
+    spec_hash: str = ""
+    compiler: str = UNKNOWN
+    flags: str = UNKNOWN
+    hosts: str = ""  #: the launch's nodes, sorted and joined by commas; empty if it told none
+    mode: str = ""  #: of the session; empty if unknown, as in files of version 1
+    provenance: str = ""  #: the run record as JSON
+
+
+def _schema() -> pl.Schema:
+    """Columns of the store in their order; the case and the summary are spread out by field."""
+    columns: dict[str, Any] = {}
+    for field in fields(Row):
+        if field.name == "case":
+            columns |= {part.name: TYPES[str(part.type)] for part in fields(Case)}
+            columns["key"] = pl.String
+        elif field.name == "summary":
+            columns |= {part.name: TYPES[str(part.type)] for part in fields(Summary)}
+        elif field.name in SERIES:
+            columns[field.name] = pl.List(pl.Float64)
+        elif field.name == "late":
+            columns[field.name] = pl.List(pl.Boolean)
+        elif field.name == "verdict":
+            columns[field.name] = pl.String
+        else:
+            columns[field.name] = TYPES[str(field.type).removesuffix(" | None")]
+    return pl.Schema(columns)
+
+
+SCHEMA = _schema()
+
+
+def write_session(path: Path, rows: Sequence[Row]) -> None:
+    """Write a session whole, or not at all; ``path`` is named after it, ``<session>.parquet``.
+
+    Raises StoreError if the file is there already, cannot be written, or a row is not of the
+    session. Earlier files are never touched.
+    """
+    strangers = {row.session for row in rows} - {path.name.removesuffix(SUFFIX)}
+    if strangers or path.suffix != SUFFIX:
+        raise StoreError(f"{path}: is not named after its session {sorted(strangers)}; rename it")
+    frame = pl.DataFrame([_flat(row) for row in rows], schema=SCHEMA, orient="row")
+    write_frame(path, frame)
+
+
+def write_frame(path: Path, frame: pl.DataFrame) -> None:
+    """Write the rows of a session as columns of ``SCHEMA``: whole and sealed, or not at all.
+
+    Raises StoreError if the file is there already or cannot be written.
+    """
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, metadata={METADATA: str(VERSION), "seal": files.PLACEHOLDER})
+    try:
+        files.create(path, files.seal(buffer.getvalue()))
+    except FileExistsError:
+        message = f"{path}: the session is stored already and never overwritten; start a new one"
+        raise StoreError(message) from None
+    except OSError as error:
+        message = f"{path}: cannot be written: {error.strerror}; make room or choose another folder"
+        raise StoreError(message) from None
+
+
+def read_sessions(directory: Path, sessions: Sequence[str] | None = None) -> pl.DataFrame:
+    """The rows of the named sessions, or of all, in the order of their names.
+
+    Raises StoreError naming the first file that is missing, unreadable or not of this schema.
+    """
+    if sessions is None:
+        paths = stored(directory)
+    else:
+        paths = [directory / f"{session}{SUFFIX}" for session in sessions]
+    return pl.concat([SCHEMA.to_frame(), *(read_session(path) for path in paths)])
+
+
+def stored(directory: Path) -> list[Path]:
+    """All session files of a folder. What a killed writer left behind has another suffix."""
+    try:
+        return sorted(path for path in directory.iterdir() if path.suffix == SUFFIX)
+    except OSError as error:
+        raise StoreError(f"{directory}: {error.strerror}; run a session or name another") from None
+
+
+def read_session(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    """The rows of one file with today's columns, or some of them, whatever the file's version.
+
+    Not one byte is taken for data before the checksum over all of them is seen to be right. Raises
+    StoreError naming the file if it is missing, damaged, newer than this version or another session's.
+    """
+    data = _intact(path)
+    try:
+        version = version_of(pl.read_parquet_metadata(io.BytesIO(data)))
+        if version > VERSION:
+            newer = f"is of version {version} of the store, and this Plumbline knows {VERSION}"
+            raise StoreError(f"{path}: {newer}; read it with a newer Plumbline")
+        held = columns_of(SCHEMA, version)
+        if pl.read_parquet_schema(io.BytesIO(data)) != held:
+            raise ValueError("columns")
+        needed = None if columns is None or version < VERSION else {*columns, "session"}
+        chosen = needed and [name for name in held if name in needed]
+        frame = pl.read_parquet(io.BytesIO(data), columns=chosen)
+    except pl.exceptions.PolarsError:
+        raise StoreError(f"{path}: is not a Parquet file; restore or remove it") from None
+    except ValueError:
+        other = "its columns are not those of its version"
+        raise StoreError(f"{path}: {other}; move it elsewhere") from None
+    if (frame["session"] != path.name.removesuffix(SUFFIX)).any():
+        raise StoreError(f"{path}: holds another session; give it back its name")
+    if version < VERSION:
+        frame = migrated(frame, version, SCHEMA)
+    return frame if columns is None else frame.select(columns)
+
+
+def _intact(path: Path) -> bytes:
+    """The bytes of a file that are as they were written."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}; restore the file or name another") from None
+    if not files.is_intact(data):
+        raise StoreError(f"{path}: is damaged, its checksum is wrong; restore or remove it")
+    return data
+
+
+def _flat(row: Row) -> dict[str, Any]:
+    """The values of a row by column."""
+    values: dict[str, Any] = {}
+    for field in fields(Row):
+        value = getattr(row, field.name)
+        if field.name == "case":
+            values |= {part.name: getattr(value, part.name) for part in fields(Case)}
+            values["key"] = value.key
+        elif field.name == "summary":
+            values |= {part.name: getattr(value, part.name, None) for part in fields(Summary)}
+        elif field.name in SERIES:
+            values[field.name] = [float(time) for time in value]
+        elif field.name == "late":
+            values[field.name] = [bool(flag) for flag in value]
+        else:
+            values[field.name] = _storable(value)
+    return values
+
+
+def _storable(value: Any) -> Any:
+    """Text as UTF-8 can hold it: a program's broken name must not cost the night's data."""
+    if isinstance(value, str):
+        return str(value).encode("utf-8", "backslashreplace").decode()
+    return value

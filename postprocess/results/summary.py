@@ -1,0 +1,301 @@
+"""The summary of a session (``summary.json``) read back into typed objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from postprocess.base import strict_json, units
+from postprocess.base.errors import UsageError
+from postprocess.base.strict_json import Entry
+from postprocess.model.case import Case
+from postprocess.model.measurement import Summary
+from postprocess.model.verdict import CaseResult, Verdict, count
+
+SCHEMA = 3
+MPICOST_ONLY = 1  #: the schema of before there were other programs, which is still read
+WITHOUT_POWER = 2  #: that of before a case knew what it could detect, which is still read
+EARLIER_CAUSE = (
+    "common cause: "  #: what a reason with one begins with in a summary without ``cause``
+)
+FIX = "run the session again, or report with the Plumbline that wrote it"
+
+_Record = TypeVar("_Record")
+_KINDS: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "float": (int, float),
+    "bool": (bool,),
+}
+
+
+class SummaryError(UsageError):
+    """The summary cannot be used. The text is one line: file, key, fix."""
+
+
+@dataclass(frozen=True)
+class Cache:
+    """One cache as a core sees it. Size in bytes."""
+
+    level: int
+    type: str
+    bytes: int
+    shared_by: int
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The node that the session was started on."""
+
+    host: str
+    cpu_model: str
+    kernel: str
+    cores: int
+    sockets: int
+    caches: tuple[Cache, ...]
+
+
+@dataclass(frozen=True)
+class Environment:
+    """One MPI as it was used. ``library`` is what the running program said of itself."""
+
+    name: str
+    family: str
+    version: str
+    library: str
+    origin: str
+    mpicc: str
+    mpiexec: str
+
+
+@dataclass(frozen=True)
+class Built:
+    """A benchmark program as it was built for one MPI; ``unknown`` what nobody knows of it."""
+
+    environment: str
+    program: str
+    version: str
+    compiler: str
+    flags: str  #: the optimisation level among them
+    spec: str  #: Spack's spec with its hash, or where else it is from
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One start of a parallel program. ``outcome`` is ``ok``, ``skipped`` or what went wrong."""
+
+    program: str
+    start: str  #: which start of its job, where a job has several
+    cases: int  #: planned in it
+    environment: str
+    partition: str
+    processes: int
+    per_node: int
+    launch: int
+    seconds: float
+    outcome: str
+    reason: str
+    directory: str
+
+    @property
+    def name(self) -> str:
+        """The program, and which of its starts where a job has several."""
+        return f"{self.program} {self.start}".strip()
+
+    @property
+    def failed(self) -> bool:
+        """Whether it was to run and did not come to a good end."""
+        return self.outcome not in ("ok", "skipped")
+
+
+@dataclass(frozen=True)
+class SessionSummary:
+    """Everything that is said of a session as a whole, and its cases. Durations in seconds."""
+
+    plumbline: str
+    session: str
+    mode: str
+    site: str
+    started_utc: str
+    ended_utc: str
+    command: tuple[str, ...]
+    strict: bool
+    exit_status: int
+    built_with: str
+    notes: tuple[str, ...]
+    phases: dict[str, float]
+    machine: Machine
+    environments: tuple[Environment, ...]
+    programs: tuple[Built, ...]
+    launches: tuple[Launch, ...]
+    results: tuple[CaseResult, ...]
+
+    @property
+    def failed(self) -> tuple[CaseResult, ...]:
+        """Cases that stand against exit status 0."""
+        return tuple(r for r in self.results if not r.healthy(self.strict))
+
+    @property
+    def outliers(self) -> tuple[CaseResult, ...]:
+        """Cases that do not count as failed and should be looked at: outside their band (suspiciously fast, or
+        not sure enough), or failed as expected."""
+        healthy = (r for r in self.results if r.healthy(self.strict))
+        return tuple(r for r in healthy if r.beyond or r.expected)
+
+    @property
+    def good(self) -> bool:
+        """Whether the session ended well: status 0, at least one case, and none failed."""
+        return self.exit_status == 0 and bool(self.results) and not self.failed
+
+
+def load_summary(path: Path) -> SessionSummary:
+    """Read a summary file.
+
+    Raises:
+        SummaryError: the file cannot be read, is not JSON, or does not follow the schema.
+    """
+    try:
+        document = strict_json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SummaryError(f"{path}: {error.strerror}; {FIX}") from None
+    except ValueError as error:
+        raise SummaryError(f"{path}: {error}; {FIX}") from None
+    return parse_summary(document, str(path))
+
+
+def parse_summary(document: Any, source: str = "summary.json") -> SessionSummary:
+    """Turn the JSON object of a summary into a ``SessionSummary``.
+
+    Raises:
+        SummaryError: a key is missing or of the wrong type, a verdict or unit is not of the closed
+            list, a case is there twice, or ``counts`` disagrees with the cases. The text begins with
+            ``source``.
+    """
+    try:
+        return _session(_object(document))
+    except ValueError as error:
+        raise SummaryError(f"{source}: {error}; {FIX}") from None
+
+
+def _session(entry: Entry) -> SessionSummary:
+    schema = entry.integer("schema")
+    if schema not in (MPICOST_ONLY, WITHOUT_POWER, SCHEMA):
+        raise ValueError(f"schema: {schema} is none of 1, 2 and {SCHEMA}, which are read here")
+    if schema == MPICOST_ONLY:
+        entry = Entry(_with_one_program(entry))
+    if schema <= WITHOUT_POWER:
+        unknown = dict.fromkeys(("q", "detectable", "spread", "degrees"))
+        entry = Entry(_with(entry, {"cases": unknown | {"expected": "", "provisional": False}}))
+    results = _objects(entry, "cases", _result)
+    if len({result.case for result in results}) < len(results):
+        raise ValueError("cases: a case is there twice")
+    counts = {word: number for word, number in entry.get("counts", dict).items() if number}
+    if counts != count(results):
+        raise ValueError(f"counts: disagrees with the cases, of which there are {count(results)}")
+    phases = Entry(entry.get("phases", dict))
+    machine = Entry(entry.get("machine", dict))
+    return _record(
+        SessionSummary,
+        entry,
+        command=tuple(map(str, entry.get("command", list))),
+        notes=tuple(map(str, entry.get("notes", list))),
+        phases={str(name): phases.number(name) for name in phases.fields},
+        machine=_record(
+            Machine, machine, caches=_objects(machine, "caches", lambda e: _record(Cache, e))
+        ),
+        environments=_objects(entry, "environments", lambda e: _record(Environment, e)),
+        programs=_objects(entry, "programs", lambda e: _record(Built, e)),
+        launches=_objects(entry, "launches", lambda e: _record(Launch, e)),
+        results=results,
+    )
+
+
+def _with_one_program(entry: Entry) -> dict[str, Any]:
+    """A summary of the earlier schema in today's form: all of it was mpicost's."""
+    added = {"launches": {"program": "mpicost", "start": "", "cases": 0}, "cases": {"figures": {}}}
+    return _with(entry, added) | {"programs": []}
+
+
+def _with(entry: Entry, added: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The same summary, the objects of whose lists have these further keys."""
+    fields = dict(entry.fields)
+    for key, more in added.items():
+        fields[key] = [
+            {**more, **each} if isinstance(each, dict) else each for each in entry.get(key, list)
+        ]
+    return fields
+
+
+def _object(value: Any) -> Entry:
+    if not isinstance(value, dict):
+        raise ValueError(f"{strict_json.shown(value)} is not an object")
+    return Entry(value)
+
+
+def _objects(entry: Entry, key: str, read: Callable[[Entry], _Record]) -> tuple[_Record, ...]:
+    """Every object of a list, which may be empty, as ``read`` understands it."""
+    found = []
+    for number, value in enumerate(entry.get(key, list)):
+        try:
+            found.append(read(_object(value)))
+        except ValueError as error:
+            raise ValueError(f"{key}[{number}]: {error}") from None
+    return tuple(found)
+
+
+def _record(cls: type[_Record], entry: Entry, **known: Any) -> _Record:
+    """Fill a dataclass from an object: ``known`` as given, every other field by its scalar type."""
+    names = {field.name: str(field.type) for field in fields(cls)}  # type: ignore[arg-type]
+    scalars = {n: entry.get(n, *_KINDS[kind]) for n, kind in names.items() if n not in known}
+    return cls(**scalars, **known)
+
+
+def _result(entry: Entry) -> CaseResult:
+    word = entry.word("verdict", tuple(map(str, Verdict)))
+    statistics = entry.get("statistics", dict, type(None))
+    return _record(
+        CaseResult,
+        entry,
+        case=_record(Case, entry),
+        verdict=Verdict(word),
+        unit=entry.word("unit", tuple(units.UNITS)),
+        value=_number(entry, "value"),
+        reference=_number(entry, "reference"),
+        band=_band(entry),
+        summary=_record(Summary, Entry(statistics)) if statistics is not None else None,
+        figures=_figures(entry.object("figures")),
+        q=_number(entry, "q"),
+        detectable=_number(entry, "detectable"),
+        spread=_number(entry, "spread"),
+        degrees=_number(entry, "degrees"),
+        cause=entry.get("cause", str) if "cause" in entry.fields else _earlier_cause(entry),
+        slow_on=(),  # the log of alarms has it
+    )
+
+
+def _earlier_cause(entry: Entry) -> str:
+    """The common cause of a case in a summary of before it had a key of its own: for older files alone."""
+    reason = entry.get("reason", str)
+    return reason.partition(";")[0] if reason.startswith(EARLIER_CAUSE) else ""
+
+
+def _figures(entry: Entry) -> dict[str, float]:
+    """Numbers by name; some may be negative, as an overlap is that could not be hidden."""
+    return {str(name): float(entry.get(name, int, float)) for name in entry.fields}
+
+
+def _number(entry: Entry, key: str) -> float | None:
+    """A number or null."""
+    return None if entry.get(key, int, float, type(None)) is None else entry.number(key)
+
+
+def _band(entry: Entry) -> tuple[float, float] | None:
+    limits = entry.get("band", list, type(None))
+    if limits is None:
+        return None
+    if len(limits) != 2:
+        raise ValueError("band: is not [lower, upper]")
+    lower, upper = (Entry({"band": limit}).number("band") for limit in limits)
+    return lower, upper

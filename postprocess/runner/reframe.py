@@ -1,0 +1,124 @@
+"""Drives ReFrame: the one place that knows its command line. ReFrame runs as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from postprocess.base.errors import UsageError
+from postprocess.model.session import Selection
+from site_configs.schema.variables import (
+    CHOICE,
+    HOME,
+    ONLY_LOOKING,
+    OVERSUBSCRIBE,
+    REFERENCES,
+    SESSION,
+    SET_ENV,
+    SHELL,
+    SPACK_COMMAND,
+)
+
+START = "postprocess.runner.reframe_main"
+
+
+class RefusedError(UsageError):
+    """ReFrame refuses the site or a check; ``log`` has all that it printed."""
+
+    def __init__(self, said: str, log: Path) -> None:
+        super().__init__(f"{said} (all of it: {log})")
+        self.said = said
+        self.log = log
+
+
+@dataclass(frozen=True)
+class Reframe:
+    """ReFrame for one session: where everything is."""
+
+    source: Path
+    work: Path
+    session: Path
+    reference_roots: Sequence[Path]
+    spack: Path | None
+
+    @property
+    def report(self) -> Path:
+        """ReFrame's own report of the run."""
+        return self.session / "reframe" / "report.json"
+
+    @property
+    def log(self) -> Path:
+        """Everything ReFrame printed."""
+        return self.session / "reframe" / "output.txt"
+
+    def command(self, selection: Selection, action: str) -> list[str]:
+        """ReFrame's command line. ``action`` is ``--run`` or ``--dry-run``.
+
+        Warnings are errors: ReFrame only warns of a check file that does not import, and drops it.
+        """
+        words = [sys.executable, "-m", START, "--nocolor", "--warn-as-error", "--keep-stage-files"]
+        checks = selection.checks or self.source / "reframe_checks"
+        words += ["-C", str(selection.site), "-c", str(checks), "-R"]
+        words += ["--prefix", str(self.session / "reframe"), "--report-file", str(self.report)]
+        words += ["--perflogdir", str(self.session / "reframe" / "perflogs")]
+        words += [f"--tag=^{selection.tag}$"] if selection.tag else []
+        words += [f"--repeat={selection.launches}"]
+        words += [f"--exec-policy={'async' if selection.side_by_side else 'serial'}"]
+        if selection.environments:
+            words += ["-p", f"^({'|'.join(map(re.escape, selection.environments))})$"]
+        return [*words, action]
+
+    def environment(self, selection: Selection) -> dict[str, str]:
+        """The environment ReFrame starts in. The home directory's ReFrame files play no part."""
+        variables = dict(os.environ)
+        for name in [name for name in variables if name.startswith("RFM_")]:
+            del variables[name]
+        variables.pop("PYTHONSAFEPATH", None)  # checks and sites import from the source
+        bin_directory = str(Path(sys.executable).parent)
+        variables |= {
+            "PATH": os.pathsep.join([bin_directory, variables.get("PATH", os.defpath)]),
+            HOME: str(self.work),
+            SESSION: str(self.session),
+            REFERENCES: os.pathsep.join(map(str, self.reference_roots)),
+            CHOICE: json.dumps(selection.choice),
+            SET_ENV: json.dumps(selection.set_env),
+            SHELL: json.dumps(selection.shell),
+            OVERSUBSCRIBE: "1" if selection.oversubscribe else "0",
+            ONLY_LOOKING: "1" if selection.only_looking else "0",
+            SPACK_COMMAND: str(self.spack or ""),
+        }
+        return variables
+
+    def start(self, selection: Selection, action: str) -> subprocess.Popen[str]:
+        """Start ReFrame; it is told to end (and ends its jobs) when this process dies, however it dies.
+
+        An earlier report, if only of a dry run, is removed: none must be taken for that of this run.
+        """
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self.report.unlink(missing_ok=True)
+        return subprocess.Popen(
+            self.command(selection, action),
+            cwd=self.source,
+            env=self.environment(selection),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+
+    def lines(self, process: subprocess.Popen[str]) -> Iterator[str]:
+        """What ReFrame prints, as it prints it; kept in the session too."""
+        assert process.stdout is not None
+        with self.log.open("a") as log:
+            for line in process.stdout:
+                log.write(line)
+                log.flush()
+                yield line.rstrip("\n")
+        process.wait()

@@ -1,0 +1,195 @@
+"""One pass of ReFrame over the selected checks: plan, run, and what became of every planned launch."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from postprocess.base.errors import UsageError
+from postprocess.base.processes import end_processes
+from postprocess.base.progress import Progress
+from postprocess.judging.outcome import outcome
+from postprocess.model.launch import Finished
+from postprocess.model.plan import PlannedLaunch, planned_cases, read_plan
+from postprocess.model.session import AGAIN, Selection
+from postprocess.parsers import reframe_report
+from postprocess.runner.cleanup import end_jobs
+from postprocess.runner.reframe import Reframe, RefusedError
+from site_configs.schedulers.slurm_jobs import SlurmError
+from site_configs.schema.variables import SESSION
+from spack_envs.programs import Program, read_program
+
+#: ReFrame's line for the end of a test: result, how many of how many, and the test's name with its
+#: parameters, partition and environment.
+ENDED = re.compile(r"\[\s+(OK|FAIL|SKIP|XFAIL|XPASS|ABORT)\s*\] \(\s*(\d+)/(\d+)\) (.*)")
+STARTED = re.compile(r"\[ RUN\s+\] (.*)")
+NAMED = re.compile(r"(?P<test>\S+) .*@[^+\s]+\+(?P<environment>\S+)")
+COMPLAINT = re.compile(r"(ERROR|WARNING|\* Reason): (?P<what>.*)")
+FIX = "./plumbline list shows environments, routines and counts"
+
+
+class NoCase(UsageError):
+    """A selection, or a part of it, matches nothing."""
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Everything that came of one pass."""
+
+    finished: list[Finished]
+    build_seconds: float
+
+
+def make_plan(reframe: Reframe, selection: Selection) -> list[PlannedLaunch]:
+    """What the selection would run, from a dry run of the checks.
+
+    :raises RefusedError: if a check or the site does not load.
+    :raises NoCase: if the selection, or a part of it, matches nothing.
+    """
+    process = reframe.start(selection, "--dry-run")
+    output = list(reframe.lines(process))
+    launches = read_plan(reframe.session)
+    if process.returncode != 0:
+        raise RefusedError(complaint(output), reframe.log)
+    if stray := next(without_plan(reframe_report.read_report(reframe.report), launches), None):
+        fix = "let the check be an MpicostCheck, or take it out of reframe_checks"
+        raise UsageError(f"{stray} would run and plans no case, so nobody would see it fail: {fix}")
+    if unmatched := next(without_case(selection, launches), None):
+        raise NoCase(f"{unmatched} matches no case: {FIX}")
+    return launches
+
+
+def without_plan(
+    entries: Iterable[reframe_report.Entry], launches: Sequence[PlannedLaunch]
+) -> Iterator[str]:
+    """The tests that ReFrame would run beside the plan: no verdict would tell what becomes of them."""
+    known = {(each.test, each.partition, each.environment) for each in launches if each.all_cases}
+    for entry in entries:
+        if not entry.fixture and (entry.test, entry.partition, entry.environment) not in known:
+            yield entry.test
+
+
+def without_case(selection: Selection, launches: Sequence[PlannedLaunch]) -> Iterator[str]:
+    """The parts of a selection that the plan has nothing of: not even a part may be lost."""
+    cases = planned_cases(launches)
+    choice = selection.choice
+    if AGAIN in choice and cases:
+        return  # a second look is at some of what was selected; who takes it misses what does not come
+    environments = {case.environment for case in cases}
+    sought = [
+        ("--environment", selection.environments, environments),
+        ("--program", choice.get("programs", ()), {case.program for case in cases}),
+        ("--routine", choice.get("routines", ()), {case.routine for case in cases}),
+        ("--partition", choice.get("partitions", ()), {case.partition for case in cases}),
+        ("--processes", choice.get("processes", ()), {case.processes for case in cases}),
+        ("--per-node", choice.get("per_node", ()), {case.per_node for case in cases}),
+        ("--peers", choice.get("peers", ()), {case.peer for case in cases}),
+        ("--bytes", choice.get("sizes", ()), {case.bytes for case in cases}),
+        ("--set-env", () if selection.environments else selection.set_env, environments),
+    ]
+    if not cases:
+        words = [f"{option} {','.join(map(str, wanted))}" for option, wanted, _ in sought if wanted]
+        yield f"the selection ({' '.join(words)})" if words else "the selection"
+    for option, wanted, found in sought:
+        yield from (f"{option} {word}" for word in wanted if word not in found)
+
+
+def look_at_plan(reframe: Reframe, selection: Selection) -> list[PlannedLaunch]:
+    """What the selection would run, without a session that stays. An error leaves its log for people.
+
+    :raises UsageError: as :func:`make_plan` does.
+    """
+    planned = make_plan(reframe, selection)
+    shutil.rmtree(reframe.session, ignore_errors=True)
+    return planned
+
+
+def complaint(output: Sequence[str]) -> str:
+    """The line in which ReFrame says what is wrong."""
+    found = [match["what"] for line in output if (match := COMPLAINT.search(line))]
+    last = [line for line in output if line.strip()][-1:] or ["no output"]
+    return f"ReFrame refuses: {(found or last)[0]}"
+
+
+def run_plan(
+    reframe: Reframe, selection: Selection, planned: Sequence[PlannedLaunch], progress: Progress
+) -> Pass:
+    """Run what was planned and find out what became of each launch. Nothing planned gets lost."""
+    undisturbed = all(launch.exact for launch in planned)
+    process = reframe.start(replace(selection, side_by_side=undisturbed), "--run")
+    output = []
+    try:
+        for line in reframe.lines(process):
+            output.append(line)
+            show(line, progress)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        for name in end_processes(SESSION, str(reframe.session)):
+            progress.note(f"ended a process that was left behind: {name}")
+        cancel_jobs([reframe.session], "this session", progress)
+    entries = reframe_report.read_report(reframe.report)
+    if not entries:
+        progress.note(f"ReFrame left no report: {complaint(output)}")
+    builds = sum(entry.seconds for entry in entries if entry.fixture)
+    finished = [finish(launch, reframe, entries) for launch in planned]
+    return Pass(finished, builds)
+
+
+def cancel_jobs(sessions: Iterable[Path], whose: str, progress: Progress) -> None:
+    """Cancel the jobs that sessions left in a queue, and say so."""
+    try:
+        for name in end_jobs(sessions):
+            progress.note(f"cancelled a job that {whose} left in the queue: {name}")
+    except (SlurmError, OSError) as error:  # everything is measured: nothing may lose it now
+        fix = "squeue --me shows them, and the next session cancels them"
+        progress.note(f"jobs of {whose} may still be in the queue ({error}): {fix}")
+
+
+def show(line: str, progress: Progress) -> None:
+    """Pass on what ReFrame says of the start and the end of a test."""
+    if match := ENDED.match(line):
+        result, number, total, name = match.groups()
+        progress.say(f"  {number}/{total} {result.lower():<5} {short(name)}")
+    elif match := STARTED.match(line):
+        progress.now(short(match.group(1)))
+
+
+def short(name: str) -> str:
+    """ReFrame's name of a test case as people say it; unchanged if it is not understood."""
+    match = NAMED.match(name)
+    if not match:
+        return name
+    words = [match["environment"], match["test"]]
+    words += [f"{layout} processes" for layout in re.findall(r"%layout=(\d+x\d+)", name)]
+    words += [f"launch {int(number) + 1}" for number in re.findall(r"%\.repeat_no=(\d+)", name)]
+    return ", ".join(words)
+
+
+def finish(
+    launch: PlannedLaunch, reframe: Reframe, entries: Sequence[reframe_report.Entry]
+) -> Finished:
+    """What became of one planned launch."""
+    entry = reframe_report.find(entries, launch.test, launch.partition, launch.environment)
+    blocked = reframe_report.blocked_by(entries, entry) if entry else None
+    built = program_of(reframe.work, launch)
+    return Finished(
+        launch=launch,
+        outcome=outcome(launch, reframe.session, entry, blocked),
+        seconds=entry.seconds if entry else 0.0,
+        directory=entry.directory if entry else "",
+        asserted=entry.results if entry else {},
+        spec=built.spec if built else "",
+        built=built,
+    )
+
+
+def program_of(work: Path, launch: PlannedLaunch) -> Program | None:
+    """The launch's program as it was built; None if it was not."""
+    try:
+        return read_program(work, launch.environment, launch.program)
+    except UsageError:
+        return None

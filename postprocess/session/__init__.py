@@ -1,0 +1,1 @@
+"""A nightly run, a calibration or a self-test from start to end."""

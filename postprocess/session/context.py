@@ -1,0 +1,88 @@
+"""What every step of a session works with: what was asked for, and the machine as it was prepared for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from postprocess.base.formats import plural
+from postprocess.base.processes import end_processes
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.calibration.machine_load import note_other_work
+from postprocess.calibration.recovery import gather
+from postprocess.model.plan import PlannedLaunch, planned_cases
+from postprocess.model.session import Request, Selection, Session
+from postprocess.runner.reframe import Reframe
+from postprocess.runner.reframe_pass import Pass, cancel_jobs, make_plan, run_plan
+from postprocess.setup.prepare import Prepared, prepare
+from site_configs.schema.variables import SESSION
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What every step of a session needs."""
+
+    work: WorkDirectory
+    request: Request
+    prepared: Prepared
+    progress: Progress
+
+    @property
+    def reference_roots(self) -> list[Path]:
+        """Where references are looked for, the first first."""
+        chosen = [self.request.references] if self.request.references else []
+        return chosen + self.work.reference_roots
+
+    def open_session(self, mode: str) -> tuple[Session, Reframe]:
+        """A new session, and a ReFrame that works in it."""
+        directory = self.work.new_session()
+        request = self.request
+        session = Session(directory, mode, request.site, request.command, request.strict)
+        spack = self.prepared.spack.executable if self.prepared.spack else None
+        roots = self.reference_roots
+        return session, Reframe(self.work.source, self.work.root, directory, roots, spack)
+
+
+def open_desk(work: WorkDirectory, request: Request, progress: Progress) -> Desk:
+    """Set up what the session needs, after ending what an earlier one left running."""
+    for name in end_processes(SESSION, f"{work.sessions}/", prefix=True):
+        progress.note(f"ended a process that an earlier session left behind: {name}")
+    cancel_jobs(work.sessions.glob("*"), "an earlier session", progress)
+    for line in gather(work.root):
+        progress.note(line)
+    with progress.phase("set-up"):
+        prepared = prepare(work, request.site, request.families, progress)
+    progress.say(f"built with {prepared.built_with}")
+    if prepared.inventory:
+        note_other_work(progress)
+    return Desk(work, request, prepared, progress)
+
+
+def say_plan(planned: Sequence[PlannedLaunch], progress: Progress) -> None:
+    """What is going to run."""
+    cases = plural(len(planned_cases(planned)), "case")
+    environments = ", ".join(sorted({launch.environment for launch in planned}))
+    counts = ", ".join(str(count) for count in sorted({launch.processes for launch in planned}))
+    progress.say(f"{cases} on {environments} at {counts} processes")
+
+
+def measure_apart(
+    desk: Desk, mode: str, phase: str, selection: Selection
+) -> tuple[Session, list[PlannedLaunch], Pass]:
+    """Plan and run a selection in a session of its own."""
+    session, reframe = desk.open_session(mode)
+    planned, done = measure_in(desk, reframe, phase, selection)
+    return session, planned, done
+
+
+def measure_in(
+    desk: Desk, reframe: Reframe, phase: str, selection: Selection
+) -> tuple[list[PlannedLaunch], Pass]:
+    """Plan and run a selection in the session of this ReFrame."""
+    with desk.progress.phase(phase):
+        planned = make_plan(reframe, selection)
+        done = run_plan(reframe, selection, planned, desk.progress)
+    desk.progress.move(phase, "build", done.build_seconds)
+    return planned, done

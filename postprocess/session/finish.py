@@ -1,0 +1,114 @@
+"""What stays of a session: verdicts on the screen, trials in the store, summary, report, solutions of Spack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from postprocess.analyses.drift.text import drift_note
+from postprocess.base import files
+from postprocess.base.files import write_summary
+from postprocess.base.workdir import WorkDirectory
+from postprocess.model.launch import Finished
+from postprocess.model.plan import read_plan
+from postprocess.model.session import Session
+from postprocess.model.verdict import CaseResult, exit_status
+from postprocess.report.session_report import build_report
+from postprocess.report.terminal import verdict_table
+from postprocess.results import store
+from postprocess.results.rows import rows
+from postprocess.results.store import read_sessions
+from postprocess.results.summary import parse_summary
+from postprocess.results.summary_writer import document
+from postprocess.session.context import Desk
+from spack_envs.layout import Layout
+
+
+def keep(
+    desk: Desk, session: Session, finished: Sequence[Finished], results: Sequence[CaseResult]
+) -> int:
+    """Show the verdicts, then store every trial and write summary and report; the exit status.
+
+    The verdicts come first, so that a full disk cannot hide them.
+    """
+    data = summed_up(desk, session, finished, results, exit_status(results, session.strict))
+    if is_shown(desk, session):
+        verdict_table(parse_summary(data), desk.progress.console.width)
+    with desk.progress.phase("analysis"):
+        markdown, html = write_files(desk.work, session, finished, results, data)
+    where = f"report: {html} and {markdown.name}; trials: {desk.work.store}"
+    return end_session(desk, session, data, where)
+
+
+def is_shown(desk: Desk, session: Session) -> bool:
+    """Whether it is the session that was asked for, and not the calibration that a night begins with."""
+    return session.mode == desk.request.mode
+
+
+def summed_up(
+    desk: Desk,
+    session: Session,
+    finished: Sequence[Finished],
+    results: Sequence[CaseResult],
+    status: int,
+) -> dict[str, Any]:
+    """The summary of a session that ends with this status, with all that was noted until now."""
+    progress, prepared = desk.progress, desk.prepared
+    mpis = prepared.inventory.mpis if prepared.inventory else ()
+    told = progress.notes, progress.phases
+    return document(session, prepared.built_with, mpis, finished, results, status, *told)
+
+
+def end_session(desk: Desk, session: Session, data: dict[str, Any], where: str) -> int:
+    """Write the summary where it was asked for, and say where all is; the exit status."""
+    progress, request = desk.progress, desk.request
+    if is_shown(desk, session):
+        if request.json_file:
+            write_summary(request.json_file, data)
+        if session.mode == "nightly" and (line := drift_note(desk.work.store)):
+            progress.say(line)
+        progress.say(f"time: {progress.split()}")
+        progress.say(where)
+    return data["exit_status"]
+
+
+def write_files(
+    work: WorkDirectory,
+    session: Session,
+    finished: Sequence[Finished],
+    results: Sequence[CaseResult],
+    data: dict[str, Any],
+) -> tuple[Path, Path]:
+    """Everything that stays of a session; the report's two files.
+
+    :raises UsageError: if something cannot be written. What is written by then is whole.
+    """
+    store_trials(work, session, finished, results)
+    write_summary(session.directory / "summary.json", data)
+    keep_locks(work, session)
+    return build_report(session.directory, read_sessions(work.store, [session.name]))
+
+
+def store_trials(
+    work: WorkDirectory,
+    session: Session,
+    finished: Sequence[Finished],
+    results: Sequence[CaseResult],
+) -> None:
+    """Put every trial of a session into the store."""
+    stored = work.store / f"{session.name}{store.SUFFIX}"
+    kept = rows(session.name, session.started_utc, finished, results, session.mode)
+    store.write_session(stored, kept)
+
+
+def keep_locks(work: WorkDirectory, session: Session) -> None:
+    """Keep with the session by what solution Spack built each environment of it."""
+    names = {launch.environment for launch in read_plan(session.directory)}
+    solutions = {name: Layout(work.root).environment(name) / "spack.lock" for name in sorted(names)}
+    kept = {
+        session.directory / "spack" / f"{name}.lock": path.read_bytes()
+        for name, path in solutions.items()
+        if path.exists()
+    }
+    files.replace(kept)

@@ -1,0 +1,162 @@
+"""What every night of a self-test needs: it is measured, judged and looked at twice as ``nightly`` does it.
+
+By the same functions. Its sessions are of mode ``selftest``: nothing of it counts elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from rich.console import Console
+
+from postprocess.analyses.selftest.data import CaseNight, NightDone
+from postprocess.analyses.selftest.injections import Planting
+from postprocess.analyses.selftest.schedule import Night
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.judging.confirmation import confirmed
+from postprocess.judging.evaluate import verdicts
+from postprocess.model.fault_injection import was_delayed
+from postprocess.model.launch import Finished
+from postprocess.model.plan import PlannedLaunch, write_launch
+from postprocess.model.session import PLANTED, Selection, Session
+from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.references.catalog import ReferenceBook
+from postprocess.runner.reframe import Reframe
+from postprocess.runner.reframe_pass import make_plan, run_plan
+from postprocess.session.context import Desk
+from postprocess.session.finish import store_trials
+from site_configs.schema.manual_settings import by_hand
+from spack_envs.programs import read_program
+
+MODE = "selftest"
+
+
+@dataclass
+class Bench:
+    """What every night of a self-test needs."""
+
+    desk: Desk
+    selection: Selection
+    book: ReferenceBook = field(default_factory=ReferenceBook)
+    #: Plans by what was selected: what one dry run has planned, later sessions need not ask for again.
+    plans: dict[str, list[PlannedLaunch]] = field(default_factory=dict)
+
+    def measure(
+        self, desk: Desk, selection: Selection
+    ) -> tuple[Session, list[PlannedLaunch], list[Finished]]:
+        """Run a selection in a session of its own."""
+        session, reframe = desk.open_session(MODE)
+        planned = self.planned(reframe, selection)
+        return session, planned, run_plan(reframe, selection, planned, desk.progress).finished
+
+    def planned(self, reframe: Reframe, selection: Selection) -> list[PlannedLaunch]:
+        """The plan of a session, written down as the checks write it."""
+        environments = selection.choice.get(PLANTED, ())
+        choice = {name: value for name, value in selection.choice.items() if name != PLANTED}
+        key = json.dumps([choice, list(selection.environments), selection.launches], sort_keys=True)
+        if key not in self.plans:
+            self.plans[key] = make_plan(reframe, selection)
+        planned = [
+            replace(
+                each,
+                planted=each.environment in environments,
+                by_hand=by_hand(
+                    selection.set_env, selection.oversubscribe, each.environment, selection.shell
+                ),
+            )
+            for each in self.plans[key]
+        ]
+        for each in planned:
+            write_launch(reframe.session, each)
+        return planned
+
+    def night(self, night: Night) -> NightDone:
+        """One night from beginning to end."""
+        begin = time.monotonic()
+        progress = Progress(Console(quiet=True))
+        desk = replace(self.desk, progress=progress)
+        selection = self.planting(night.plantings)
+        session, _, finished = self.measure(desk, selection)
+        first = self.judged(finished)
+        again: list[Finished] = []
+
+        def measure(chosen: Selection) -> Sequence[Finished]:
+            fresh_session, _, fresh = self.measure(desk, chosen)
+            store_trials(desk.work, fresh_session, fresh, self.judged(fresh))
+            again.extend(fresh)
+            return fresh
+
+        last = confirmed(first, finished, self.book, selection, measure, progress)
+        store_trials(desk.work, session, finished, last)
+        rows = self.rows(night, first, last, finished, again)
+        seconds = round(time.monotonic() - begin, 1)
+        return NightDone(night.number, session.name, seconds, tuple(progress.notes), tuple(rows))
+
+    def judged(self, finished: Sequence[Finished]) -> list[CaseResult]:
+        """The verdicts of some launches."""
+        return verdicts(finished, self.book, self.desk.request.site)
+
+    def planting(self, plantings: Sequence[Planting]) -> Selection:
+        """The selection of a night, delayed in some environments."""
+        set_env = {
+            each.environment: each.variables(prefix_of(self.desk.work, each.environment))
+            for each in plantings
+        }
+        choice = self.selection.choice | {PLANTED: sorted(set_env)}
+        return replace(self.selection, choice=choice, set_env=set_env)
+
+    def rows(
+        self,
+        night: Night,
+        first: Sequence[CaseResult],
+        last: Sequence[CaseResult],
+        finished: Sequence[Finished],
+        again: Sequence[Finished],
+    ) -> list[CaseNight]:
+        """What the night said of each case."""
+        plantings = {each.environment: each for each in night.plantings}
+        delayed = {each.launch.environment for each in finished if was_delayed(each.run)}
+        before = {each.case: each.verdict for each in first}
+        rows = []
+        for result in last:
+            if result.verdict == Verdict.SKIPPED:
+                continue
+            case, planting = result.case, plantings.get(result.case.environment)
+            reference = self.book.reference(case)
+            spread, degrees = reference.moderated if reference else (None, None)
+            heard = (
+                each.measurements.get(case.variable) for each in again if case in each.launch.cases
+            )
+            rows.append(
+                CaseNight(
+                    key=case.key,
+                    environment=case.environment,
+                    routine=case.routine,
+                    plant=planting.plant if planting else "",
+                    of=planting.routine if planting else "",
+                    target=bool(planting and planting.slows(case)),
+                    delayed=case.environment in delayed,
+                    verdict=str(result.verdict),
+                    first=str(before[case]),
+                    value=result.value,
+                    median=result.summary.median if result.summary else None,
+                    reference=result.reference,
+                    upper=result.band[1] if result.band else None,
+                    spread=spread,
+                    degrees=degrees,
+                    launches=result.reference_launches,
+                    common=bool(result.cause),
+                    again=tuple(each.value for each in heard if each),
+                )
+            )
+        return rows
+
+
+def prefix_of(work: WorkDirectory, environment: str) -> Path:
+    """Where an environment's mpicost is installed."""
+    return Path(read_program(work.root, environment, "mpicost").path).parent.parent

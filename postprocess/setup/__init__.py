@@ -1,0 +1,1 @@
+"""MPIs, Spack, environments and programs, made ready for a session."""

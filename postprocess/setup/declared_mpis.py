@@ -1,0 +1,99 @@
+"""Spack environments for the MPIs that a site file declares. What Spack cannot use is built by CMake."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from postprocess.base.workdir import WorkDirectory
+from site_configs.mpi.discover import companion, path_with
+from site_configs.mpi.family import PACKAGES, identify
+from site_configs.validation.catalog import site_file
+from site_configs.validation.isolated_reader import read_site
+from site_configs.validation.rules import entries, sound
+from spack_envs.errors import SpackEnvironmentError
+from spack_envs.toolchain import External, find_toolchain
+
+
+@dataclass(frozen=True)
+class DeclaredMpi:
+    """An MPI as a site file has it, with what Spack must know."""
+
+    name: str
+    family: str
+    version: str
+    prefix: str
+    mpicc: str
+    mpiexec: str
+    modules: tuple[str, ...] = ()
+
+    @property
+    def toolchain(self) -> tuple[External, ...] | None:
+        """The compiler and tools that there are once the modules are loaded; None where there are none.
+
+        :raises SpackEnvironmentError: if they cannot be loaded on this node, or bring no compiler.
+        """
+        if not self.modules:
+            return None
+        path = path_with(self.modules)
+        if not path:
+            raise SpackEnvironmentError(
+                f"modules {' '.join(self.modules)} do not load on this node"
+            )
+        return find_toolchain([Path(sys.executable).parent, *map(Path, path.split(os.pathsep))])
+
+
+@dataclass(frozen=True)
+class Unfit:
+    """An environment that Spack cannot be used for, and why."""
+
+    name: str
+    problem: str
+
+
+def declared_mpi(environment: Mapping[str, Any]) -> DeclaredMpi:
+    """An environment of a site's configuration as an MPI for Spack.
+
+    :raises SpackEnvironmentError: if it is none, in words that are the same for all of its kind.
+    """
+    extras = environment["extras"]
+    family, version = identify(extras["library"])
+    if extras["family"] not in PACKAGES or family != extras["family"]:
+        known = ", ".join(PACKAGES)
+        raise SpackEnvironmentError(f"family {extras['family']!r} is none of {known}")
+    prefix, mpicc = extras["prefix"], Path(extras["mpicc"])
+    if not prefix:
+        raise SpackEnvironmentError("its site file does not say where it is: write prefix=")
+    wrapper = mpicc if mpicc.is_absolute() else Path(prefix, "bin", mpicc)
+    if not wrapper.exists():
+        raise SpackEnvironmentError(f"prefix: {wrapper} is not on this machine")
+    return DeclaredMpi(
+        environment["name"],
+        family,
+        version,
+        prefix,
+        str(wrapper),
+        str(companion(wrapper)),
+        tuple(environment["modules"]),
+    )
+
+
+def declared_mpis(work: WorkDirectory, site: str) -> Iterator[DeclaredMpi | Unfit]:
+    """The MPIs that a site file declares, as Spack is told of them.
+
+    What is wrong with the site file itself is not told here: ReFrame refuses it with its fault.
+
+    :raises UsageError: if the file does not end, or leaves processes running.
+    """
+    reading = read_site(work, site_file(work.source, site))
+    if reading.configuration is None:
+        return
+    for entry in sound(reading, entries(reading, "environment")):
+        try:
+            yield declared_mpi(entry.data)
+        except SpackEnvironmentError as error:
+            yield Unfit(entry.name, str(error))

@@ -1,0 +1,154 @@
+"""Set-up: the machine's MPIs and a Spack, found or fetched, and a Spack environment for each MPI."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from postprocess.base.errors import UsageError
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.setup.declared_mpis import DeclaredMpi, Unfit, declared_mpis
+from site_configs.mpi.family import Mpi
+from site_configs.mpi.inventory import Inventory, take_inventory
+from site_configs.validation.catalog import sites_for
+from spack_envs import machine as spack_machine
+from spack_envs.errors import SpackEnvironmentError
+from spack_envs.layout import Layout
+from spack_envs.mirror.use import Mirror, choose, tell_replaced
+from spack_envs.provide import NoSpack, Spack, provide
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a session builds on."""
+
+    inventory: Inventory | None  #: None on a site that declares its MPIs itself
+    spack: Spack | None
+    by_spack: tuple[str, ...] = ()  #: environments that Spack builds for
+    by_cmake: tuple[str, ...] = ()  #: and those for which it cannot, though it is there
+
+    @property
+    def built_with(self) -> str:
+        """How the programs of this session are built, in words."""
+        if not self.spack:
+            return "CMake (no Spack)"
+        if not self.by_spack:
+            return "CMake (Spack cannot be used for any environment)"
+        others = f", CMake for {', '.join(self.by_cmake)}" if self.by_cmake else ""
+        return f"Spack {self.spack.version}{others}"
+
+
+def prepare(
+    work: WorkDirectory,
+    site: str,
+    families: Sequence[str] | None,
+    progress: Progress,
+    fresh: bool = False,
+    mirror: str | None = None,
+) -> Prepared:
+    """Make ready what every session needs. A second time finds everything there.
+
+    :param families: MPI families asked for by name, or None for the default ones, of which a
+        missing one is only noted.
+    :param mirror: asked for in this call; see :func:`spack_envs.mirror.use.choose`
+    :raises UsageError: if a family that was asked for by name, or any MPI at all, cannot be had, or if
+        families are asked for on a site that declares its MPIs itself.
+    """
+    found = None
+    if families and site != "local":
+        raise UsageError(f"--mpis: site {site} declares its MPIs itself; choose with --environment")
+    if site == "local":
+        note_own_sites(work.source / "site_configs", progress)
+    chosen = choose(work.root, mirror, progress)
+    if site == "local":
+        found = take_inventory(work, families, progress, fresh, chosen and chosen.wheels)
+    spack = find_spack(work, progress, chosen)
+    if spack is None:
+        note_programs(found, progress)
+        return Prepared(found, None)
+    problems = {
+        mpi.name: write_environment(work, spack, mpi, chosen)
+        for mpi in (found.mpis if found else declared_mpis(work, site))
+    }
+    by_spack = tuple(name for name, problem in problems.items() if not problem)
+    by_cmake = tuple(note_unusable(work, problems, progress))
+    if chosen and by_spack:
+        tell_replaced(chosen, progress)
+    return Prepared(found, spack, by_spack, by_cmake)
+
+
+def note_programs(found: Inventory | None, progress: Progress) -> None:
+    """Say which MPIs of this machine are left without IMB where no Spack can be had."""
+    for mpi in found.mpis if found else ():
+        if problem := found.imb_of(mpi).problem:
+            progress.note(f"no IMB for {mpi.name}: {problem}")
+
+
+def note_own_sites(directory: Path, progress: Progress) -> None:
+    """Say so if there is a site file for this host: on a login node ``local`` is seldom what is meant."""
+    for name in sites_for(directory, platform.node()):
+        progress.note(
+            f"site_configs/{name}.py is for this host and not used: --site {name} uses it"
+        )
+
+
+def write_environment(
+    work: WorkDirectory, spack: Spack, mpi: Mpi | DeclaredMpi | Unfit, mirror: Mirror | None
+) -> str:
+    """A Spack environment for one MPI, or why there can be none: then the suite is built with CMake for it."""
+    if isinstance(mpi, Unfit):
+        return mpi.problem
+    sources = mirror.sources if mirror else None
+    try:
+        tools = mpi.toolchain if isinstance(mpi, DeclaredMpi) else None
+        spack_machine.write_environment(work.root, work.source, spack, mpi, tools, sources)
+    except SpackEnvironmentError as error:
+        return str(error)
+    return ""
+
+
+def note_unusable(
+    work: WorkDirectory, problems: Mapping[str, str], progress: Progress
+) -> Iterator[str]:
+    """The environments that Spack cannot be used for. One line is said for each reason.
+
+    What an earlier session left for them is taken away: it must not be built from.
+    """
+    names: dict[str, list[str]] = {}
+    for name, problem in problems.items():
+        if problem:
+            (Layout(work.root).environment(name) / "spack.yaml").unlink(missing_ok=True)
+            names.setdefault(problem, []).append(name)
+    for problem, those in names.items():
+        built = "it is built" if len(those) == 1 else "they are built"
+        progress.note(
+            f"Spack cannot be used for {', '.join(those)} ({problem}): {built} with CMake"
+        )
+        yield from those
+
+
+def find_spack(work: WorkDirectory, progress: Progress, mirror: Mirror | None) -> Spack | None:
+    """A Spack, or None with a line that says why there is none."""
+    answer = ask_for_spack(work, progress, mirror)
+    if isinstance(answer, NoSpack):
+        progress.note(
+            f"no Spack ({answer.reason}): the suite is built with CMake against each mpicc"
+        )
+        return None
+    for line in answer.passed_over:
+        progress.note(f"passed over: {line}")
+    return answer
+
+
+def ask_for_spack(
+    work: WorkDirectory, progress: Progress, mirror: Mirror | None
+) -> Spack | NoSpack:
+    """A Spack out of the mirror, if there is one that all has to come from, or else of this machine."""
+    try:
+        unpacked = mirror.unpacked(work.root) if mirror else None
+    except SpackEnvironmentError as error:
+        return NoSpack(str(error))
+    return provide(work.root, progress.say, None, unpacked)

@@ -1,0 +1,1 @@
+"""Statistics without input or output: bands, power, shrinkage, false discovery."""

@@ -1,0 +1,151 @@
+"""The band around a reference: the interval that a healthy launch leaves with a stated probability.
+
+On y = ln headline, with n launches of mean m and standard deviation s of d degrees of freedom, a new
+launch exceeds the one-sided prediction limit m + t(1 - alpha; d) s sqrt(1 + 1/n) with probability alpha,
+averaged over calibrations (for instance Hahn and Meeker, Statistical Intervals, 1991, section 4.7). Of the
+launches alone, d is n - 1; what other cases say of the spread adds to it (:mod:`postprocess.stats.shrinkage`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from scipy.special import stdtrit
+
+from postprocess.base.units import SECONDS, better, slowdown
+from postprocess.model.case import Case
+from postprocess.model.reference import Reference
+
+#: Probability that a healthy launch lies above the band. Fresh launches clear it (:mod:`postprocess.stats.confirmation_rule`).
+SLOW_ALPHA = 0.03
+FAST_ALPHA = 0.001  #: that it lies below it; also on both sides of a provisional reference
+LARGE_BYTES = 10_000
+SMALL_FLOOR = 0.05  #: no band is narrower than this fraction of the center
+#: The same from ``LARGE_BYTES`` on. With 3 or 4%, nights that are slow as a whole alarm too often.
+LARGE_FLOOR = 0.045
+#: Few launches can assert a factor of four at best: a virtual machine whose two CPUs are now the threads of one
+#: core and now two cores was seen to differ by 3.4 from one minute to another, with nothing else changed.
+PROVISIONAL_FLOOR = 3.0
+FLOOR_IN_RESOLUTIONS = 2.0
+#: Seconds; a coarser clock widens no band further. One step of the ACPI timer, as a rule the coarsest clock of
+#: Linux. What the references were timed with is not known: a clock that is coarser in this night alone, by
+#: milliseconds at worst, must not let everything pass.
+COARSEST_CLOCK = 2.8e-7
+EXACT_FLOOR = 1e-9  #: of an exact reference: rounding, which another machine may do otherwise
+#: A band reaches at least so far: clocks tell whole nanoseconds, at both ends of an interval
+CLOCK_SECONDS = 2e-9
+LARGEST_LOG = 300.0  #: of a limit; 1e130 s asserts nothing, and is finite still; 1e-130 is no zero
+
+
+@dataclass(frozen=True)
+class Band:
+    """What a healthy launch may give, in the unit of the reference."""
+
+    lower: float
+    upper: float
+    provisional: bool  #: the reference has too few launches: the band is wide
+    better: str = "lower"  #: direction, ``lower`` or ``higher``
+    #: A single launch says nothing of how launches differ: nothing follows from it
+    blind: bool = False
+
+    @property
+    def slow_limit(self) -> float:
+        """The limit on the side that is worse."""
+        return self.upper if self.better == "lower" else self.lower
+
+    @property
+    def fast_limit(self) -> float:
+        """The limit on the other side."""
+        return self.lower if self.better == "lower" else self.upper
+
+    def too_slow(self, value: float) -> bool:
+        """Whether a value lies outside on the side that is worse. A limit itself is inside."""
+        return value > self.upper if self.better == "lower" else value < self.lower
+
+    def too_fast(self, value: float) -> bool:
+        """Whether it lies outside on the other side."""
+        return value < self.lower if self.better == "lower" else value > self.upper
+
+
+def band(reference: Reference, resolution: float = 0.0) -> Band:
+    """The band of a reference. ``resolution``, of the timer or of what is printed, is in its unit.
+
+    Two launches or three give a band that may span powers of ten: they say no more. One launch
+    says nothing of the spread: its band is the floor alone, and ``blind``. Simulated time has no
+    spread, and the band of an exact reference is what numbers are rounded to.
+    """
+    if reference.exact:
+        width = max(EXACT_FLOOR * reference.center, CLOCK_SECONDS)
+        return Band(max(reference.center - width, 0.0), reference.center + width, False)
+    provisional = reference.provisional
+    floor = _floor(reference, resolution)
+    center = math.log(reference.center)
+    slow = max(_width(reference, FAST_ALPHA if provisional else SLOW_ALPHA), math.log1p(floor))
+    fast = max(_width(reference, FAST_ALPHA), math.log1p(floor))
+    direction = better(reference.unit)
+    below, above = (fast, slow) if direction == "lower" else (slow, fast)
+    upper = math.exp(min(center + above, LARGEST_LOG))
+    lower = math.exp(max(center - below, -LARGEST_LOG))
+    return Band(lower, upper, provisional, direction, reference.launches < 2)
+
+
+def slow_distance(reference: Reference, limits: Band) -> float:
+    """Logarithm of how many times as slow as the center the slow limit is; infinite without a limit."""
+    if limits.slow_limit <= 0:
+        return math.inf
+    return math.log(slowdown(limits.slow_limit, reference.center, reference.unit))
+
+
+def condemns(limits: Band, best: float | None) -> bool:
+    """Whether a launch whose headline lies on the slow side of the band has regressed.
+
+    The few launches behind a provisional reference know little of the machine's bad moments, and a
+    mean is moved by a single one. A slower routine is slower in every trial: a provisional reference
+    condemns only where even the ``best`` that the launch shows lies outside, and never where a
+    program shows nothing but a mean (None). A single launch condemns nothing.
+    """
+    if limits.blind:
+        return False
+    return not limits.provisional or (best is not None and limits.too_slow(best))
+
+
+def to_reframe(
+    reference: Reference, limits: Band, best: float | None
+) -> tuple[float, float | None, float | None, str]:
+    """The reference as ReFrame's tuple: center, lower and upper fraction, unit.
+
+    The fraction of the fast side is None: a case that is too fast is listed, and never a failure. So
+    is that of the slow side where the reference could not condemn whatever the headline is.
+    """
+    if not condemns(limits, best):
+        return reference.center, None, None, reference.unit
+    if limits.better == "lower":
+        return reference.center, None, limits.upper / reference.center - 1.0, reference.unit
+    return reference.center, limits.lower / reference.center - 1.0, None, reference.unit
+
+
+def _width(reference: Reference, alpha: float) -> float:
+    """Distance of the prediction limit from the center, on the logarithm."""
+    n = reference.launches
+    if n < 2:
+        return 0.0
+    return float(prediction(*reference.moderated, n, alpha))
+
+
+def prediction(spread: Any, degrees: Any, launches: int, alpha: float) -> Any:
+    """Distance of the one-sided prediction limit from the mean of so many launches; numbers or arrays."""
+    return stdtrit(degrees, 1.0 - alpha) * spread * math.sqrt(1.0 + 1.0 / launches)
+
+
+def least_of(case: Case) -> float:
+    """No band of a case is narrower than this fraction of its center, however precise the launches."""
+    return LARGE_FLOOR if case.bytes >= LARGE_BYTES else SMALL_FLOOR
+
+
+def _floor(reference: Reference, resolution: float) -> float:
+    """Least width of the band, as a fraction of the center."""
+    practical = PROVISIONAL_FLOOR if reference.provisional else least_of(reference.case)
+    coarsest = COARSEST_CLOCK if reference.unit == SECONDS else math.inf  # rates are as printed
+    return max(practical, FLOOR_IN_RESOLUTIONS * min(resolution, coarsest) / reference.center)

@@ -1,0 +1,37 @@
+"""How many fresh launches decide about a case that looks slow, and how probable what they decide is.
+
+A curtailed test (Wald, Sequential Analysis, 1947): at most six launches, of which five must be slow, ended as
+soon as the outcome is certain. Most of what looks slow by chance is cleared by the first two, and so launches
+go to the few cases that may be slow indeed. That five must agree costs little power, since a launch of a case
+that is slower by more than its band is slow with a probability near one, and allows a band that is left more
+often: it is the first launch that overlooks a slowdown. ``python -m tests.statistical.simulated_nights`` counts both.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scipy.special import betainc
+
+CONDEMN = 5  #: slow launches condemn
+CLEAR = 2  #: launches that are not slow clear
+#: Launches made at a time: the fewest that can clear, what is then missing to condemn, and one more each.
+PASSES = (CLEAR, CONDEMN - CLEAR, *(CLEAR - 1) * (1,))
+
+
+def cleared(fine: Any) -> Any:
+    """Whether so many launches that are not slow are enough; a number or an array, as all of these."""
+    return fine >= CLEAR
+
+
+def decided(slow: Any, fine: Any) -> Any:
+    """Whether another launch could change nothing."""
+    return (slow >= CONDEMN) | cleared(fine)
+
+
+def repeated(chance: Any) -> Any:
+    """Probability that fresh launches condemn, each of which is slow with this chance.
+
+    CONDEMN of them are slow before CLEAR are not: of CONDEMN + CLEAR - 1 at least CONDEMN would be.
+    """
+    return betainc(CONDEMN, CLEAR, chance)

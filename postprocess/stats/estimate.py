@@ -1,0 +1,45 @@
+"""From the launches of a healthy machine to its references."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from postprocess.model.case import Case
+from postprocess.model.reference import Reference
+from postprocess.stats.band import band
+
+
+def calibrate_exactly(samples: Mapping[Case, Sequence[float]]) -> list[Reference]:
+    """One exact reference per case, sorted, from headlines in simulated seconds.
+
+    Raises ValueError for a case whose launches differ: then its time is not exact.
+    """
+    references = []
+    for case in sorted(samples):
+        first, *others = samples[case]
+        reference = Reference(case, first, 0.0, 1 + len(others), exact=True)
+        limits = band(reference)
+        if not all(limits.lower <= value <= limits.upper for value in others):
+            raise ValueError(f"{case.key}: simulated time does not repeat: {list(samples[case])}")
+        references.append(reference)
+    return references
+
+
+def calibrate(samples: Mapping[Case, Sequence[float]]) -> list[Reference]:
+    """One reference per case, sorted, from its headlines in seconds, one per launch.
+
+    Center and spread are taken on the logarithm. One launch has no spread: 0, and the reference is
+    provisional. Raises ValueError for a case without a value or with one that is not a time.
+    """
+    return [_reference(case, samples[case]) for case in sorted(samples)]
+
+
+def _reference(case: Case, headlines: Sequence[float]) -> Reference:
+    if not len(headlines) or not all(math.isfinite(value) and value > 0 for value in headlines):
+        raise ValueError(f"{case.key}: headlines {list(headlines)} are not one time per launch")
+    logs = np.log(np.asarray(headlines, dtype=np.float64))
+    spread = float(np.std(logs, ddof=1)) if len(logs) > 1 else 0.0
+    return Reference(case, float(np.exp(np.mean(logs))), spread, len(logs))

@@ -1,0 +1,52 @@
+"""How unlikely each value of a night is on a healthy machine, and what that means among so many values.
+
+p is the probability that a healthy launch is as slow or slower, by the prediction distribution behind the band;
+q the share of false alarms if all cases as unlikely, or more so, were alarms: Benjamini and Hochberg,
+Controlling the false discovery rate, JRSS B 57 (1995). It informs; no verdict hangs on it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from scipy.stats import false_discovery_control
+
+from postprocess.base.units import better, slowdown
+from postprocess.model.verdict import CaseResult
+from postprocess.stats.power import Scatter
+
+
+def scatter(result: CaseResult) -> Scatter | None:
+    """What the calibration of a case knew of its scatter; None where that is nothing, or none was seen."""
+    if not result.spread or result.degrees is None:
+        return None
+    return Scatter(result.spread, result.degrees, result.reference_launches)
+
+
+def distance_of(result: CaseResult) -> float:
+    """From the reference of a case to its slow limit, on the logarithm; 0 if it was not judged."""
+    if not result.band or not result.reference:
+        return 0.0
+    limit = result.band[1] if better(result.unit) == "lower" else result.band[0]
+    return math.log(slowdown(limit, result.reference, result.unit))
+
+
+def probability(result: CaseResult) -> float | None:
+    """Probability that a healthy launch is as slow or slower. None where nothing is known of its scatter."""
+    known = scatter(result)
+    if known is None or not result.value or not result.reference:
+        return None
+    return known.screened(math.log(slowdown(result.value, result.reference, result.unit)))
+
+
+def with_q(results: Sequence[CaseResult]) -> list[CaseResult]:
+    """The same results, each that was judged with its q among all of them."""
+    known = [(n, p) for n, each in enumerate(results) if (p := probability(each)) is not None]
+    told = list(results)
+    if known:
+        places, chances = zip(*known, strict=True)
+        for place, q in zip(places, false_discovery_control(chances), strict=True):
+            told[place] = replace(results[place], q=float(q))
+    return told

@@ -1,0 +1,129 @@
+"""The statistic of Luecke et al. (2001), and what is recorded beside it. Times in and times out.
+
+The headline is the filtered mean of the paper: the first trial is dropped; of the m values left,
+those above 1.8 times their median are spikes, of which at most a tenth of the data, the largest, is
+removed (Luecke et al. 2003 settle that the tenth is of the data); the rest is averaged.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from postprocess.model.measurement import Summary
+
+SPIKE_FACTOR = 1.8
+CAP_DIVISOR = 10  #: at most one value in ten is removed
+SIDE_DIVISOR = 5  #: each mode of bimodal data holds at least one value in five
+GAP_IN_MAD = 3.0
+GAP_IN_RESOLUTIONS = 2.0
+
+
+def summarise(
+    trials: NDArray[np.float64],
+    late: NDArray[np.bool_] | None = None,
+    dropped: int = 1,
+    resolution: float = 0.0,
+) -> Summary:
+    """Headline and health of the trials of one case.
+
+    ``trials``: shape (n,), in the order they were run; ``late``: shape (n,), true where a trial
+    missed its start window; ``dropped``: leading trials to leave out; ``resolution``: of the timer,
+    in the unit of ``trials``. Raises ValueError if no trial is left or one is not finite.
+    """
+    values = np.sort(trials[_entering(trials, late, dropped)])
+    median = float(np.median(values))
+    candidates, removed = _spikes(values, median)
+    kept = values.size - removed
+    return Summary(
+        headline=float(np.mean(values[:kept])),
+        median=median,
+        minimum=float(values[0]),
+        p90=float(np.percentile(values, 90)),
+        p99=float(np.percentile(values, 99)),
+        kept=kept,
+        candidates=candidates,
+        removed=removed,
+        filter_saturated=candidates > removed,
+        bimodal=_is_bimodal(values, median, resolution),
+    )
+
+
+def headlines(samples: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The headline of many samples at once, as :func:`summarise` has it of each.
+
+    ``samples``: shape (k, m), m trials each of which neither was dropped nor late. The result has shape (k,).
+    """
+    values = np.sort(samples, axis=1)
+    spikes = values > SPIKE_FACTOR * np.median(values, axis=1, keepdims=True)
+    removed = np.minimum(np.count_nonzero(spikes, axis=1), values.shape[1] // CAP_DIVISOR)
+    kept = values.shape[1] - removed
+    return np.cumsum(values, axis=1)[np.arange(len(values)), kept - 1] / kept
+
+
+def bounds_of_slowest_mean(
+    t_max: NDArray[np.float64], t_min: NDArray[np.float64], ranks: int, dropped: int = 1
+) -> tuple[float, float]:
+    """Between what the largest of the ranks' means lies, from the longest and shortest time of each trial.
+
+    OSU and IMB average each rank's times over the trials, without a filter, and print the largest of these
+    means. It is at most the mean of the maxima, and at least the mean of all ranks, which is at least
+    (max + (p - 1) min) / p: one rank had the longest time, and none had less than the shortest.
+
+    ``t_max``, ``t_min``: shape (n,), in the order they were run; ``ranks``: how many took part;
+    ``dropped``: leading trials to leave out. The result has the unit of the trials. Raises ValueError if
+    no trial is left, or the shapes differ.
+    """
+    if t_max.shape != t_min.shape or t_max.size <= dropped or ranks < 1:
+        raise ValueError("longest and shortest times of the same trials are needed")
+    most, least = float(np.mean(t_max[dropped:])), float(np.mean(t_min[dropped:]))
+    return (most + (ranks - 1) * least) / ranks, most
+
+
+def removed_by_filter(
+    trials: NDArray[np.float64], late: NDArray[np.bool_] | None = None, dropped: int = 1
+) -> NDArray[np.bool_]:
+    """Which trials do not enter the headline: the dropped, the late and the removed spikes.
+
+    Shapes and errors as in :func:`summarise`; the result has the shape of ``trials``.
+    """
+    entering = np.flatnonzero(_entering(trials, late, dropped))
+    order = entering[np.argsort(trials[entering], kind="stable")]
+    _, removed = _spikes(trials[order], float(np.median(trials[order])))
+    excluded = np.ones(trials.shape, dtype=bool)
+    excluded[order[: order.size - removed]] = False
+    return excluded
+
+
+def _entering(
+    trials: NDArray[np.float64], late: NDArray[np.bool_] | None, dropped: int
+) -> NDArray[np.bool_]:
+    """True for the m trials that the statistics are taken over."""
+    if trials.ndim != 1 or (late is not None and late.shape != trials.shape):
+        raise ValueError("trials and late flags must be two lists of the same length")
+    if dropped < 0:
+        raise ValueError(f"cannot drop {dropped} trials")
+    entering = np.ones(trials.shape, dtype=bool) if late is None else ~late.astype(bool)
+    entering[:dropped] = False
+    if not entering.any():
+        raise ValueError(f"none of {trials.size} trials is left without the dropped and late ones")
+    if not np.isfinite(trials[entering]).all():
+        raise ValueError("a trial is not a finite number")
+    return entering
+
+
+def _spikes(values: NDArray[np.float64], median: float) -> tuple[int, int]:
+    """Number of candidates above the threshold, and how many of them the filter removes."""
+    candidates = int(np.count_nonzero(values > SPIKE_FACTOR * median))
+    return candidates, min(candidates, values.size // CAP_DIVISOR)
+
+
+def _is_bimodal(ordered: NDArray[np.float64], median: float, resolution: float) -> bool:
+    """Whether some gap with a fifth of the data on each side is wider than 3 MAD and 2 ticks."""
+    side = -(-ordered.size // SIDE_DIVISOR)
+    gaps = np.diff(ordered)[side - 1 : ordered.size - side]
+    if not gaps.size:
+        return False
+    deviation = float(np.median(np.abs(ordered - median)))
+    limit = max(GAP_IN_MAD * deviation, GAP_IN_RESOLUTIONS * resolution)
+    return bool(gaps.max() > limit)

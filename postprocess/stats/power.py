@@ -1,0 +1,114 @@
+"""Detectability: the smallest slowdown that a night would catch, and how often it would be alarmed by nothing.
+
+On y = ln headline, its sign such that more is worse, launches scatter about mu with sigma. Of n calibration
+launches with mean m, spread s and d degrees of freedom follows where mu and sigma may be: mu - m is normal with
+sigma / sqrt(n), and d s^2 / sigma^2 is chi-squared of d: the pivots behind the prediction limit
+(:mod:`postprocess.stats.band`). Given both, launches are independent. A case is called regressed if its launch lies
+beyond the limit, and then enough fresh ones do (:mod:`postprocess.stats.confirmation_rule`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import chdtri, ndtr, stdtr
+
+from postprocess.base.units import better, slowdown
+from postprocess.model.measurement import Measurement
+from postprocess.model.reference import Reference
+from postprocess.stats.band import LARGEST_LOG, Band, condemns, slow_distance
+from postprocess.stats.confirmation_rule import repeated
+
+CAUGHT = 0.9  #: probability with which the smallest slowdown is caught
+FARTHEST = 8.0  #: of the possible centers, in their standard deviations
+LEAST_TAIL = 1e-12  #: probability of the spreads that are left out, on either side
+CENTERS, SPREADS = 25, 49  #: that stand for all; more change nothing that is shown
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """What a calibration knows of how the launches of a case differ, on the logarithm."""
+
+    spread: float  #: standard deviation between launches, shared with kin
+    degrees: float  #: of freedom that it is worth
+    launches: int  #: behind the center
+
+    def screened(self, distance: float, shift: float = 0.0) -> float:
+        """Probability that one launch of a case that is slower by ``shift`` lies beyond the limit.
+
+        :param distance: of the limit from the center of the reference, on the logarithm
+        """
+        if self.spread == 0:
+            return float(shift > distance)
+        standard = self.spread * math.sqrt(1 + 1 / self.launches)
+        return float(stdtr(self.degrees, (shift - distance) / standard))
+
+    def condemned(self, distance: float, shift: float = 0.0) -> float:
+        """Probability that a night calls it regressed: it is screened, and fresh launches say the same."""
+        if self.spread == 0:
+            return float(shift > distance)
+        return caught((shift - distance) / self.spread, self.launches, self.degrees)
+
+    def smallest(self, distance: float) -> float:
+        """The shift that a night catches with probability :data:`CAUGHT`."""
+        return distance + (
+            self.spread * margin(self.launches, self.degrees) if self.spread else 0.0
+        )
+
+
+def detectable(reference: Reference, limits: Band, measured: Measurement) -> float | None:
+    """The smallest slowdown, as a fraction of the time, that a night would catch. None if it would catch none.
+
+    A provisional reference condemns only where the best of a launch lies beyond the limit too: the best is
+    taken to be as far below the headline as in this launch, to become slower by the same factor, and to scatter
+    as the headline does.
+    """
+    worst = math.inf if better(reference.unit) == "lower" else 0.0
+    if not condemns(limits, None if measured.best is None else worst):
+        return None
+    distance = slow_distance(reference, limits)
+    if limits.provisional and measured.best:
+        distance += max(math.log(slowdown(measured.value, measured.best, reference.unit)), 0.0)
+    if reference.exact:
+        return math.expm1(distance)
+    spread, degrees = reference.moderated
+    shift = Scatter(spread, degrees, reference.launches).smallest(distance)
+    return math.expm1(min(shift, LARGEST_LOG))
+
+
+def caught(beyond: float, launches: int, degrees: float) -> float:
+    """Probability that a night condemns a case whose launches lie that far beyond the limit.
+
+    :param beyond: from the limit to the center of the reference, shifted by the slowdown; in spreads
+    """
+    offsets, precisions, weights = possible(launches, degrees)
+    chance = ndtr(beyond * precisions + offsets)
+    return float(np.sum(weights * chance * repeated(chance)))
+
+
+@lru_cache(maxsize=4096)
+def margin(launches: int, degrees: float) -> float:
+    """How far beyond the limit launches must lie to be caught with probability :data:`CAUGHT`, in spreads."""
+    high = 4.0
+    while caught(high, launches, degrees) < CAUGHT:
+        high *= 2
+    return float(brentq(lambda x: caught(x, launches, degrees) - CAUGHT, 0.0, high, xtol=1e-6))
+
+
+@lru_cache(maxsize=4096)
+def possible(launches: int, degrees: float) -> tuple[NDArray, NDArray, NDArray]:
+    """What mu and sigma may be after a calibration: (m - mu) / sigma, s / sigma, and the weight of each pair.
+
+    The trapezoidal rule on the normal and on the logarithm of chi-squared, whose densities fade at both ends.
+    """
+    z = np.linspace(-FARTHEST, FARTHEST, CENTERS)[:, None]
+    ends = (float(chdtri(degrees, tail)) for tail in (1 - LEAST_TAIL, LEAST_TAIL))
+    logs = np.linspace(*(math.log(end) for end in ends), SPREADS)[None, :]
+    density = degrees / 2 * logs - np.exp(logs) / 2
+    weights = np.exp(-(z**2) / 2 + density - density.max())
+    return z / math.sqrt(launches), np.exp(logs / 2) / math.sqrt(degrees), weights / weights.sum()

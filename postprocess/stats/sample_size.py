@@ -1,0 +1,102 @@
+"""What it would cost that a night sees a smaller slowdown: launches to calibrate with, launches of a night.
+
+More calibration launches narrow the band, down to what launches differ by. Beyond that only a steadier value
+helps: the median of several launches, tonight and in the calibration alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from scipy.special import comb
+from scipy.stats import norm
+
+from postprocess.model.reference import Prior, Reference
+from postprocess.model.verdict import CaseResult
+from postprocess.stats.band import band, slow_distance
+from postprocess.stats.false_discovery import distance_of, scatter
+from postprocess.stats.power import Scatter
+
+TARGET = 0.10  #: slowdown that every case ought to see
+NIGHTS = 30  #: over which a plan's launches are added up, when the cheapest is sought
+
+
+@dataclass(frozen=True, order=True)
+class Plan:
+    """Another way to measure a case."""
+
+    median_of: int  #: launches whose median is one value, in calibration and night; odd
+    values: int  #: that a calibration has
+
+    def once(self, launches: int) -> int:
+        """Launches of the calibration. Those there are serve if a value stays one launch."""
+        return (
+            max(self.values - launches, 0) if self.median_of == 1 else self.values * self.median_of
+        )
+
+    @property
+    def nightly(self) -> int:
+        """Further launches of every night."""
+        return self.median_of - 1
+
+
+PLANS = [Plan(median_of, values) for median_of in (1, 3, 5, 9, 15, 25) for values in (10, 20, 40)]
+
+
+def seen_with(result: CaseResult, plan: Plan) -> float | None:
+    """The smallest slowdown that the case would see under a plan. None where its scatter is not known."""
+    known = scatter(result)
+    if known is None or not result.reference:
+        return None
+    spread = known.spread * steadiness(plan.median_of)
+    kin = max(known.degrees - (known.launches - 1), 0.0)
+    now = _reference(result, known.spread, known.launches, kin)
+    then = _reference(result, spread, max(plan.values, known.launches), kin)
+    distance = max(slow_distance(then, band(then)), _floor_of_resolution(result, now))
+    there, degrees = then.moderated
+    return math.expm1(Scatter(there, degrees, then.launches).smallest(distance))
+
+
+def cheapest(result: CaseResult) -> Plan | None:
+    """The plan of fewest launches in a month under which the case sees ``TARGET``; None if none here does."""
+    fit = [plan for plan in PLANS if (seen_with(result, plan) or math.inf) <= TARGET]
+    return min(fit, key=lambda plan: month(plan, result.reference_launches), default=None)
+
+
+def month(plan: Plan, launches: int) -> int:
+    """Launches of a plan in its first month, beside those of today."""
+    return plan.once(launches) + NIGHTS * plan.nightly
+
+
+@cache
+def steadiness(median_of: int) -> float:
+    """Standard deviation of the median of so many normal values, in that of one.
+
+    From the density of the middle order statistic (David and Nagaraja, Order Statistics, 2003, section 2.1).
+    """
+    middle = median_of // 2
+    x = np.linspace(-10, 10, 4001)
+    weight = median_of * comb(2 * middle, middle) * (norm.cdf(x) * norm.sf(x)) ** middle
+    return math.sqrt(float(np.trapezoid(x**2 * weight * norm.pdf(x), x)))
+
+
+def seen(results: Sequence[CaseResult]) -> list[CaseResult]:
+    """Those that see a slowdown of ``TARGET`` as they are measured today."""
+    return [each for each in results if each.detectable is not None and each.detectable <= TARGET]
+
+
+def _reference(result: CaseResult, spread: float, launches: int, kin: float) -> Reference:
+    """A reference of this case with so many launches, whose spread is the one that is known."""
+    center = result.reference or math.nan
+    prior = Prior(spread, kin)
+    return Reference(result.case, center, spread, launches, result.unit, prior=prior)
+
+
+def _floor_of_resolution(result: CaseResult, now: Reference) -> float:
+    """What the resolution of the value adds to the band, which no launch takes away; 0 if nothing."""
+    distance = distance_of(result)
+    return distance if distance > slow_distance(now, band(now)) * (1 + 1e-9) else 0.0

@@ -1,0 +1,81 @@
+"""Spread shared among the cases of an environment: with few launches, a case's own says little.
+
+Each case's variance between launches is drawn towards that of its kin, the more so the fewer launches it
+has and the more alike the kin are: moderated variance, Smyth, Linear models and empirical Bayes methods,
+SAGMB 3 (2004), sections 3 and 6.2. Kin are the cases of one program in one class of sizes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import digamma, polygamma
+
+from postprocess.model.case import Case
+from postprocess.model.reference import Prior, Reference
+from postprocess.stats.band import LARGE_BYTES
+
+#: The classes of sizes that :func:`kin` tells apart, for people.
+SIZES = ("below 1 kB", "from 1 kB to 10 kB", "from 10 kB on")
+SMALL_BYTES = 1_000  #: below it latency counts, from ``LARGE_BYTES`` on bandwidth
+ENOUGH_KIN = 10  #: cases, or nothing is said of how their spreads are distributed
+MOST_DEGREES = 1_000.0  #: kin that are all alike: more would change no band by a thousandth
+Kin = tuple[str, int]
+
+
+def with_priors(references: Mapping[Case, Reference]) -> dict[Case, Reference]:
+    """The same references, each with what its kin say of its spread, where they are enough."""
+    everybody = prior(list(references.values()))
+    families: dict[Kin, list[Reference]] = {}
+    for reference in references.values():
+        families.setdefault(kin(reference.case), []).append(reference)
+    priors = {key: prior(members) or everybody for key, members in families.items()}
+    return {case: replace(each, prior=priors[kin(case)]) for case, each in references.items()}
+
+
+def kin(case: Case) -> Kin:
+    """The program and the class of sizes: what is alike in how it scatters."""
+    return case.program, (case.bytes >= SMALL_BYTES) + (case.bytes >= LARGE_BYTES)
+
+
+def prior(references: Sequence[Reference]) -> Prior | None:
+    """Typical spread of these cases, and how many degrees of freedom it is worth; None if they are too few.
+
+    A case that never differed between its launches was rounded to that, and is left out.
+    """
+    known = [each for each in references if each.launches > 1 and each.spread > 0]
+    if len(known) < ENOUGH_KIN:
+        return None
+    degrees = np.array([each.launches - 1.0 for each in known])
+    return fitted(np.array([each.spread for each in known]), degrees)
+
+
+def fitted(spreads: NDArray[np.float64], degrees: NDArray[np.float64]) -> Prior:
+    """The prior whose mean and variance of ln s^2 are those found (Smyth, section 6.2).
+
+    :param spreads: s of each case, none of them 0
+    :param degrees: d, degrees of freedom of each
+    """
+    logs = 2 * np.log(spreads) - digamma(degrees / 2) + np.log(degrees / 2)
+    excess = float(np.var(logs, ddof=1) - np.mean(polygamma(1, degrees / 2)))
+    center = float(np.mean(logs))
+    if excess <= float(polygamma(1, MOST_DEGREES / 2)):
+        return Prior(math.exp(center / 2), MOST_DEGREES)
+    half = inverse_trigamma(excess)
+    return Prior(math.exp((center + float(digamma(half)) - math.log(half)) / 2), 2 * half)
+
+
+def inverse_trigamma(value: float) -> float:
+    """The y with trigamma(y) = value > 0, by Newton's method (Smyth, appendix)."""
+    y = 0.5 + 1.0 / value
+    for _ in range(50):
+        trigamma = float(polygamma(1, y))
+        step = trigamma * (1.0 - trigamma / value) / float(polygamma(2, y))
+        y += step
+        if abs(step) < 1e-10 * y:
+            break
+    return y

@@ -1,0 +1,192 @@
+"""How many trials a launch should have, and what a calibration of so many seconds then sees.
+
+The variance of ln headline has two parts: B between launches, and V / n within a launch of n trials that count.
+A launch costs its start, and a cost for each trial. The mean over launches is known best for its cost with
+n = sqrt(cost of the start / cost of a trial x V / B) trials a launch: Kalibera and Jones, Rigorous
+benchmarking in reasonable time, ISMM 2013, section 6; the trials that are dropped belong to the start.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from postprocess.base.units import SECONDS
+from postprocess.model.case import Case, LaunchPlace
+from postprocess.model.measurement import Measurement
+from postprocess.model.reference import ENOUGH_LAUNCHES, Prior, Reference
+from postprocess.stats.band import band
+from postprocess.stats.headline import headlines
+from postprocess.stats.power import detectable
+
+LEAST, MOST = 11, 1001  #: trials that are ever proposed: a filter of a tenth needs ten that count
+DROPPED = 1  #: trials of a launch that no statistic uses
+RESAMPLES = 200  #: of one launch: its variance is then known to a tenth
+MOST_LAUNCHES = 1000  #: that are looked at, when launches are sought that see enough
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Variance of the headline of a case, on the logarithm."""
+
+    between: float  #: launches, without what their trials bring in
+    trial: float  #: of one trial: a launch has it over the number of those that count
+
+    def spread(self, trials: int) -> float:
+        """Standard deviation between launches of so many trials each, the dropped ones included."""
+        return math.sqrt(self.between + self.trial / (trials - DROPPED))
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a launch of all cases of a place takes, in seconds."""
+
+    start: float
+    trial: float = 0.0  #: of each case one, its flush included; 0 for a program without trials
+
+    def seconds(self, trials: int) -> float:
+        """Of one launch of so many trials."""
+        return self.start + trials * self.trial
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a case."""
+
+    case: Case
+    noise: Noise
+    launches: int  #: that tell it
+    kin: float = 0.0  #: degrees of freedom that its kin's spread adds to its own
+    unit: str = SECONDS
+
+    @property
+    def place(self) -> LaunchPlace:
+        """Where it is launched, together with all other cases there."""
+        return LaunchPlace.of(self.case)
+
+
+@dataclass(frozen=True)
+class Spending:
+    """A calibration, and what a night that is held against it sees."""
+
+    trials: int
+    launches: int
+    night_seconds: float  #: of one launch of each place, which is what each night takes
+    sees: float | None  #: slowdown that half of the cases see; None for fewer
+
+    @property
+    def seconds(self) -> float:
+        """All launches."""
+        return self.launches * self.night_seconds
+
+
+def trial_variance(
+    times: NDArray[np.float64], random: np.random.Generator, resamples: int = RESAMPLES
+) -> float:
+    """Variance of ln headline that one trial brings in: that of the headline of m trials, times m.
+
+    By resampling the trials with replacement through the statistic itself (Efron and Tibshirani, An
+    Introduction to the Bootstrap, 1993, chapter 6), whose variance falls short by (m - 1) / m as a mean's does.
+    Trials are taken to be independent of each other.
+
+    :param times: shape (m,), the trials that count, all above 0
+    :raises ValueError: for fewer than two.
+    """
+    m = times.size
+    if m < 2:
+        raise ValueError("one trial says nothing of how trials differ")
+    drawn = times[random.integers(m, size=(resamples, m))]
+    return float(np.var(np.log(headlines(drawn)), ddof=1)) * m * m / (m - 1)
+
+
+def noise_of(
+    values: Sequence[float], trials: Sequence[float] = (), counted: Sequence[int] = ()
+) -> Noise:
+    """Both parts of the variance, from headlines and from the trials of some of their launches.
+
+    :param values: one headline a launch, two at least
+    :param trials: :func:`trial_variance` of launches; none for a program without trials
+    :param counted: how many trials count, of each of these launches
+    """
+    total = float(np.var(np.log(values), ddof=1))
+    if not len(trials):
+        return Noise(total, 0.0)
+    within = float(np.mean(np.asarray(trials) / np.asarray(counted)))
+    return Noise(max(total - within, 0.0), float(np.mean(trials)))
+
+
+def best_trials(noise: Noise, cost: Cost) -> int:
+    """Trials of a launch, the dropped ones included, by Kalibera and Jones; within ``LEAST`` and ``MOST``."""
+    if noise.trial == 0:
+        return LEAST
+    if noise.between == 0 or cost.trial == 0:
+        return MOST
+    start = cost.start + DROPPED * cost.trial
+    ideal = math.sqrt(start / cost.trial * noise.trial / noise.between) + DROPPED
+    return round(min(max(ideal, LEAST), MOST))
+
+
+def median_trials(known: Sequence[Known], costs: Mapping[LaunchPlace, Cost]) -> int:
+    """The median over cases of what is best for each."""
+    return round(float(np.median([best_trials(each.noise, costs[each.place]) for each in known])))
+
+
+def pass_seconds(places: set[LaunchPlace], costs: Mapping[LaunchPlace, Cost], trials: int) -> float:
+    """Seconds of one launch of each place."""
+    return sum(costs[place].seconds(trials) for place in sorted(places))
+
+
+def sees(known: Known, trials: int, launches: int) -> float | None:
+    """The smallest slowdown that a night sees of a case calibrated so, as a fraction.
+
+    None below ``ENOUGH_LAUNCHES``: such references are provisional, and assert gross changes only.
+    """
+    spread = known.noise.spread(trials)
+    prior = Prior(spread, known.kin) if known.kin else None
+    reference = Reference(known.case, 1.0, spread, launches, known.unit, prior=prior)
+    return detectable(reference, band(reference), Measurement(1.0, known.unit))
+
+
+def median_sight(known: Sequence[Known], trials: int, launches: int) -> float | None:
+    """The slowdown that at least half of the cases see; None if fewer see any."""
+    each = [sees(case, trials, launches) for case in known]
+    values = [math.inf if value is None else value for value in each]
+    median = float(np.quantile(values, 0.5, method="inverted_cdf"))
+    return median if math.isfinite(median) else None
+
+
+def spend(
+    known: Sequence[Known], costs: Mapping[LaunchPlace, Cost], trials: int, seconds: float
+) -> Spending:
+    """The launches that fit into so many seconds, and what follows."""
+    once = pass_seconds({each.place for each in known}, costs, trials)
+    launches = fitting(seconds, once)
+    return Spending(trials, launches, once, median_sight(known, trials, launches))
+
+
+def fitting(seconds: float, once: float) -> int:
+    """How many launches of ``once`` seconds fit into so many seconds."""
+    return int(seconds / once * (1 + 1e-12))  # twenty of them fit into twenty times one
+
+
+def reach(
+    known: Sequence[Known], costs: Mapping[LaunchPlace, Cost], trials: int, target: float
+) -> Spending | None:
+    """The fewest launches with which half of the cases see ``target``; None if ``MOST_LAUNCHES`` do not."""
+
+    def enough(launches: int) -> bool:
+        seen = median_sight(known, trials, launches)
+        return seen is not None and seen <= target
+
+    if not enough(MOST_LAUNCHES):
+        return None
+    low, high = ENOUGH_LAUNCHES - 1, MOST_LAUNCHES
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    once = pass_seconds({each.place for each in known}, costs, trials)
+    return Spending(trials, high, once, median_sight(known, trials, high))

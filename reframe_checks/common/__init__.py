@@ -1,0 +1,1 @@
+"""What the checks share: base classes, builds and user options."""

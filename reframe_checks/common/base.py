@@ -1,0 +1,272 @@
+"""What every check shares: one job per program, environment and layout, with one start or several in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import reframe as rfm
+import reframe.utility.sanity as sn
+from reframe.core.backends import getlauncher
+from reframe.core.builtins import (
+    fixture,
+    parameter,
+    run_after,
+    run_before,
+    sanity_function,
+    variable,
+)
+from reframe.core.exceptions import PerformanceError, SanityError
+from reframe.core.runtime import runtime
+from reframe.utility import typecheck as typ
+
+from postprocess.judging.outcome import assess
+from postprocess.judging.retest import Look, taken, to_avoid
+from postprocess.model.case import Case
+from postprocess.model.launch import Outcome
+from postprocess.model.plan import PlannedLaunch, write_launch
+from postprocess.model.session import AGAIN, PLANTED
+from postprocess.model.verdict import Verdict
+from postprocess.references.catalog import open_book
+from postprocess.stats.band import band, to_reframe
+from reframe_checks.common.build import build_mpicost
+from reframe_checks.common.user_options import chosen, chosen_layouts
+from site_configs.common import EnvironmentLauncher
+from site_configs.schedulers.slurm_backend import SCHEDULER as SLURM
+from site_configs.schema.variables import REFERENCES, SESSION
+from site_configs.schema.waivers import accepted_here
+from site_configs.topology.layouts import Layout
+
+SECONDS_TO_START = 60  #: allowed, not expected
+
+
+def measured_layouts() -> list[str]:
+    """Every layout that is measured on some partition of this site, as ``4x2``.
+
+    :raises ValueError: if there is none, and nothing was asked for that could be named as missing.
+    """
+    parts = runtime().system.partitions
+    found = sorted({layout for part in parts for layout in chosen_layouts(part.name, part.extras)})
+    if not found and not any(part.extras["layouts"] for part in parts):
+        fix = "choose --processes, perhaps with --oversubscribe"
+        raise ValueError(f"one core is too few for any process count of the ladder: {fix}")
+    nowhere = "1x1"  # a parameter must have a value; no partition measures this one
+    return [str(layout) for layout in found] or [nowhere]
+
+
+class Measuring(rfm.RunOnlyRegressionTest):
+    """The cases of one program in one job. A subclass says what it measures and how it is started.
+
+    Each case is one performance variable, which ReFrame asserts against the reference of its machine.
+    A result that is not whole and right fails before any speed is looked at.
+    """
+
+    #: Name of the program in every case: ``mpicost``.
+    #:
+    #: :required: yes
+    program = variable(str)
+
+    #: Fail a case that has no reference, instead of leaving it unasserted.
+    #:
+    #: :default: ``False``
+    strict = variable(bool, value=chosen("strict", False))
+
+    #: Directories in which references are looked for, the first one first: ``["mine", "reference_data"]``.
+    #:
+    #: :default: those in ``PLUMBLINE_REFERENCES``, else ``reference_data``
+    reference_roots = variable(
+        typ.List[str],
+        value=os.environ.get(REFERENCES, "reference_data").split(os.pathsep),
+    )
+
+    #: Processes of the launch and processes per node, as ``4x2``.
+    #:
+    #: :values: the layouts of the site's partitions, or a choice from outside
+    layout = parameter(measured_layouts())
+
+    mpicost = fixture(build_mpicost, scope="environment")
+    valid_prog_environs = ["+mpi"]
+    maintainers = ["plumbline"]
+    tags = {"nightly"}
+
+    @run_after("init")
+    def choose_partitions(self):
+        """Run where the layout is measured. A check of which nothing was chosen runs nowhere."""
+        self.processes, self.num_tasks_per_node = map(int, self.layout.split("x"))
+        self.num_tasks = self.processes
+        programs = chosen("programs", [])
+        wanted = not programs or self.program in programs
+        if chosen(AGAIN, None) is not None:
+            looks = self.looks()
+            self.valid_prog_environs = sorted({look.environment for look in looks})
+            wanted = wanted and bool(looks)
+        self.valid_systems = [
+            part.fullname
+            for part in runtime().system.partitions
+            if wanted
+            and (chosen(AGAIN, None) is None or self.looks(partition=part.name))
+            and self.measures_on(part)
+            and Layout(self.processes, self.num_tasks_per_node)
+            in chosen_layouts(part.name, part.extras)
+        ]
+
+    def looks(self, **place: str) -> list[Look]:
+        """What a second look asks of this check; nothing if the night only begins."""
+        return taken(chosen(AGAIN, []), program=self.program, layout=self.layout, **place)
+
+    def is_doubted(self, routine: str) -> bool:
+        """Whether a routine is measured: in a second look only if it was slow here.
+
+        Where nothing was slow and ReFrame comes all the same, since it was so on this partition with another
+        MPI and with this one on another partition, whatever was slow anywhere is measured.
+        """
+        if chosen(AGAIN, None) is None:
+            return True
+        here = self.looks_here() or self.looks()
+        return routine in {look.routine for look in here}
+
+    def looks_here(self) -> list[Look]:
+        """What a second look asks at this place, as far as it is known yet."""
+        if self.current_partition is None:
+            return self.looks()
+        partition, environment = self.current_partition.name, self.current_environ.name
+        return self.looks(partition=partition, environment=environment)
+
+    @run_after("setup")
+    def avoid_nodes(self):
+        """A second look is taken on other nodes, if they are enough and the scheduler can be told so."""
+        needed = len(Layout(self.processes, self.num_tasks_per_node).ranks_per_host)
+        avoided = to_avoid(self.looks_here(), self.current_partition.extras["nodes"], needed)
+        can_be_told = self.current_partition.scheduler.registered_name == SLURM
+        self.anywhere = bool(avoided) and not can_be_told
+        if avoided and can_be_told:
+            self.job.options.append(f"--exclude={','.join(avoided)}")
+
+    @run_after("setup")
+    def take_defaults_of_partition(self):
+        """What the site says of a variable of this check holds unless the user says otherwise."""
+        for name, value in self.current_partition.extras["defaults"].items():
+            if name in self.of_site:
+                setattr(self, name, chosen(name, value))
+
+    @run_after("setup")
+    def plan_launches(self):
+        """Write down what this job will measure: what is planned and does not come is seen."""
+        self.session = Path(os.environ.get(SESSION, self.stagedir))
+        self.time_limit = chosen("time_limit", self.time_limit)
+        planned = self.planned_launches()
+        limit = float(self.time_limit)
+        self.launches = [replace(launch, job_limit=limit) for launch in planned]
+        names = [launch.name for launch in self.launches]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"two starts are called {twice[0]}, and one would hide the other")
+        for launch in self.launches:
+            write_launch(self.session, launch)
+        reasons = {skip.reason for launch in self.launches for skip in launch.skips}
+        self.skip_if(not any(each.cases for each in self.launches), "; ".join(sorted(reasons)))
+
+    def planned_launch(self, **more) -> PlannedLaunch:
+        """A launch with what follows from where it runs; ``more`` says what it measures."""
+        facts = {
+            "test": self.unique_name,
+            "partition": self.current_partition.fullname,
+            "environment": self.current_environ.name,
+            "program": self.program,
+            "library": self.current_environ.extras["library"],
+            "number": getattr(self, ".repeat_no", 0) + 1,
+            "exact": self.current_partition.extras["exact"],
+            "by_hand": self.current_environ.extras["by_hand"],
+            "planted": self.current_environ.name in chosen(PLANTED, []),
+            "anywhere": self.anywhere,
+            "accepts": accepted_here(self.current_partition.extras, self.current_environ.extras),
+        }
+        return PlannedLaunch(**facts | more)
+
+    @run_after("setup")
+    def choose_launcher(self):
+        """The launcher belongs to the MPI, not to the partition."""
+        launcher = self.current_environ.extras["launcher"]
+        if isinstance(launcher, str):
+            self.job.launcher = getlauncher(launcher)()
+        else:
+            self.job.launcher = EnvironmentLauncher(launcher)
+
+    @sanity_function
+    def whole_and_right(self):
+        """Exit code, the MPI and the world asked for, every case, verified data: of one start at least."""
+        self.outcomes = {each.name: assess(each, self.session) for each in self.started()}
+        if all(outcome.verdict for outcome in self.outcomes.values()):
+            outcome = next(iter(self.outcomes.values()))
+            raise SanityError(f"{outcome.verdict}: {outcome.reason}")
+        proof = self.current_environ.extras.get("proof", "")
+        if proof not in Path(str(self.stderr)).read_text(errors="replace"):
+            raise SanityError(f"{Verdict.INCORRECT}: nothing on standard error says {proof!r}")
+        return True
+
+    @run_before("performance")
+    def set_references(self):
+        """Each case becomes a variable, and ReFrame is given its band if it has a comparable one."""
+        if self.is_dry_run():
+            return
+        measured = {
+            name: each
+            for _, outcome in self.whole()
+            for name, each in outcome.records.measurements.items()
+        }
+        self.perf_variables = {
+            name: sn.make_performance_function(sn.defer(each.value), each.unit)
+            for name, each in measured.items()
+        }
+        self.reference = {self.current_partition.fullname: self.bands()}
+
+    @run_after("performance")
+    def demand_everything(self):
+        """A start that yielded nothing fails the job; in a strict session so does a lacking reference."""
+        if self.is_dry_run():
+            return
+        for name, outcome in self.outcomes.items():
+            if outcome.verdict:
+                raise PerformanceError(f"{outcome.verdict}: {name}: {outcome.reason}")
+        known = self.reference.get(self.current_partition.fullname, {})
+        if self.strict and (missing := self.perf_variables.keys() - known):
+            raise PerformanceError(f"no reference for {', '.join(sorted(missing))}")
+
+    def bands(self) -> dict[str, tuple]:
+        """ReFrame's reference tuple of each case that has a comparable reference."""
+        place = (self.current_partition.fullname, self.current_environ.name)
+        shelf = open_book([Path(root) for root in self.reference_roots], [place]).shelves.get(place)
+        tuples = {}
+        for launch, outcome in self.whole() if shelf else ():
+            for case in launch.cases:
+                run, accepts = outcome.records.run, launch.accepts
+                if shelf.difference(run, launch.exact, case, accepts, launch.by_hand):
+                    continue
+                if reference := shelf.references.get(case):
+                    measured = outcome.records.measurements[case.variable]
+                    limits = band(reference, outcome.records.resolution(measured.unit))
+                    tuples[case.variable] = to_reframe(reference, limits, measured.best)
+        return tuples
+
+    def started(self) -> list[PlannedLaunch]:
+        """The starts that have something to measure."""
+        return [launch for launch in self.launches if launch.cases]
+
+    def whole(self) -> Iterator[tuple[PlannedLaunch, Outcome]]:
+        """The starts that ended well, each with what it left."""
+        for launch in self.started():
+            if self.outcomes[launch.name].verdict is None:
+                yield launch, self.outcomes[launch.name]
+
+    def case(self, **what) -> Case:
+        """One case of this job; ``what`` says the rest of its key."""
+        return Case(
+            system=self.current_system.name,
+            partition=self.current_partition.name,
+            environment=self.current_environ.name,
+            program=self.program,
+            processes=self.processes,
+            per_node=self.num_tasks_per_node,
+            **what,
+        )

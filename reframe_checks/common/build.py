@@ -1,0 +1,163 @@
+"""Brings a program to an environment, once: by Spack, with CMake, or as it is installed already."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from shlex import quote
+
+import reframe as rfm
+from reframe.core.builtins import run_before, sanity_function, variable
+from reframe.core.exceptions import SanityError
+
+from site_configs.common import work_directory
+from site_configs.programs.installed import CMAKE, SPACK, TELLING, find_executable, source_of
+from site_configs.programs.program_facts import read_facts
+from site_configs.schema.variables import SESSION, SPACK_COMMAND
+from spack_envs.installation import Installation
+from spack_envs.products import PRODUCTS
+from spack_envs.programs import Program, keep_installed, write_program
+
+SOURCE = Path(__file__).resolve().parents[2]
+RESULT = "installed.json"  #: in the stage directory; what Spack has installed
+LOCATION = "location.txt"  #: in the stage directory; the prefix that CMake has installed to
+
+
+class BuildProgram(rfm.CompileOnlyRegressionTest):
+    """A program of one environment. Nothing is built that has not changed. A subclass says which program."""
+
+    sourcesdir = None
+    build_locally = True
+    build_time_limit = "60m"
+
+    #: Name of the program, as in cases: ``imb``.
+    #:
+    #: :required: yes
+    name_of_program = ""
+
+    #: One of its executables, by which it is known to be there: ``IMB-MPI1``.
+    #:
+    #: :required: yes
+    telling = ""
+
+    #: Spack's executable; empty where there is none.
+    #:
+    #: :default: the variable ``PLUMBLINE_SPACK``, which Plumbline sets when it has found a Spack
+    spack = variable(str, value=os.environ.get(SPACK_COMMAND, ""))
+
+    #: With the executables, or with folders of them; known after the build.
+    folder: Path
+
+    #: The executable ``telling``; known after the build.
+    program: Path
+
+    @run_before("compile")
+    def choose_build_system(self):
+        """Where the program comes from. Spack's and CMake's folders outlive the session.
+
+        A program that cannot be had is not an error here: the checks that need it say why they are skipped.
+        """
+        self.origin = source_of(self.name_of_program, self.current_environ.extras, self.spack)
+        if self.origin == SPACK:
+            self.build_with_spack()
+        elif self.origin == CMAKE:
+            self.build_with_cmake()
+        else:
+            self.build_system = "CustomBuild"
+            self.build_system.commands = ["true"]
+
+    def build_with_spack(self):
+        words = [work_directory(), self.spack, self.current_environ.extras["spack_environment"]]
+        words += [self.name_of_program, Path(self.stagedir, RESULT)]
+        arguments = " ".join(quote(str(word)) for word in words)
+        python = f"env PYTHONPATH={quote(str(SOURCE))} {quote(sys.executable)}"
+        self.build_system = "CustomBuild"
+        self.build_system.commands = [f"{python} -m spack_envs.install {arguments}"]
+
+    def build_with_cmake(self):
+        raise NotImplementedError(f"{self.name_of_program} is not built with CMake")
+
+    @sanity_function
+    def keep_program(self):
+        """The executables are there; where, and how they were compiled, is kept for runs and people."""
+        if not self.origin:
+            return True
+        roots = {work_directory(), Path(os.environ.get(SESSION, self.stagedir))}
+        if self.origin == SPACK:
+            done = Installation(**json.loads(Path(self.stagedir, RESULT).read_text()))
+            self.folder = done.folder
+        else:
+            self.folder = self.folder_without_spack()
+        self.program = find_executable(self.folder, self.telling)
+        if not self.program or not os.access(self.program, os.X_OK):
+            raise SanityError(f"the build ended well but {self.folder} has no {self.telling}")
+        for root in roots:
+            if self.origin == SPACK:
+                keep_installed(root, self.current_environ.name, done)
+            else:
+                write_program(root, self.program_without_spack())
+        return True
+
+    def folder_without_spack(self) -> Path:
+        """Where a site has it, or a wheel."""
+        return Path(self.current_environ.extras["programs"][self.name_of_program])
+
+    def program_without_spack(self) -> Program:
+        """What its executable tells of itself."""
+        path = self.folder / PRODUCTS[self.name_of_program].single
+        about = (self.current_environ.name, self.name_of_program, str(path), self.origin)
+        facts = read_facts(self.program)
+        return Program(*about, facts.version, facts.compiler, facts.flags)
+
+
+class build_mpicost(BuildProgram):
+    """The program ``mpicost``: through Spack where a Spack was found, otherwise with CMake."""
+
+    descr = "Build mpicost"
+    name_of_program = telling = "mpicost"
+
+    def build_with_cmake(self):
+        extras = self.current_environ.extras
+        directory = work_directory() / "build" / extras.get("build", self.current_environ.name)
+        self.build_system = "CMake"
+        self.build_system.configuredir = quote(str(SOURCE / "suite"))
+        self.build_system.builddir = quote(str(directory))
+        self.build_system.flags_from_environ = False
+        self.build_system.max_concurrency = 2
+        wrapper = quote(extras["mpicc"])
+        variable_of_wrapper = extras.get("compiler_variable", "MPI_C_COMPILER")
+        self.build_system.config_opts = [
+            "-G Ninja",
+            "-DCMAKE_BUILD_TYPE=Release",
+            f'-D{variable_of_wrapper}="$(command -v {wrapper})"',  # found once the modules are loaded
+            f"-DCMAKE_INSTALL_PREFIX={quote(str(directory / 'installed'))}",
+        ]
+        # Builds of several partitions, or of environments that share one, must not meet in it.
+        lock = quote(f"{directory}.lock")
+        self.prebuild_cmds = [f"mkdir -p {quote(str(directory))}", f"exec 9> {lock}", "flock 9"]
+        self.postbuild_cmds = [
+            f"cmake --install {quote(str(directory))}",
+            f"echo {quote(str(directory / 'installed'))} > {LOCATION}",
+        ]
+
+    def folder_without_spack(self) -> Path:
+        """Where CMake has installed it."""
+        return Path(Path(self.stagedir, LOCATION).read_text().strip(), "bin")
+
+
+class build_osu(BuildProgram):
+    """OSU Micro-Benchmarks."""
+
+    descr = "Build OSU Micro-Benchmarks"
+    name_of_program = "osu"
+    telling = TELLING["osu"]
+
+
+class build_imb(BuildProgram):
+    """Intel MPI Benchmarks."""
+
+    descr = "Build Intel MPI Benchmarks"
+    name_of_program = "imb"
+    telling = TELLING["imb"]

@@ -1,0 +1,35 @@
+"""What of the data sheets of OSU and IMB an MPI is too old for.
+
+Declared, so that a benchmark that fails is a failure and never taken for one that the MPI lacks. Every line of
+the sheets was run under MPICH 5.0.2, Open MPI 5.0.11 and Intel MPI 2021.19, and works under all three.
+"""
+
+from __future__ import annotations
+
+import re
+
+from postprocess.model.benchmark import Benchmark
+
+#: The first release of each family that has all of MPI 3.0, by its release notes.
+MPI_3 = {
+    "mpich": (3, 0),
+    "openmpi": (1, 8),
+    "intel-mpi": (5, 0),
+    "mvapich": (2, 0),
+    "cray-mpich": (7, 0),
+}
+#: What calls it, non-blocking collectives and one-sided: executables of IMB, benchmarks of OSU.
+NEEDS_MPI_3 = re.compile("IMB-NBC|IMB-RMA|osu_i(?!nit)|osu_put_|osu_get_")
+
+
+def unsupported(family: str, version: str, benchmark: Benchmark) -> str:
+    """Why an MPI cannot run a benchmark; empty if it can, or if nothing is known against it.
+
+    :param family: of the MPI, as environments have it.
+    :param version: of the MPI, as it tells itself: ``5.0.11``.
+    """
+    since = MPI_3.get(family, ())
+    release = tuple(map(int, re.findall(r"\d+", version)))
+    if release >= since or not NEEDS_MPI_3.match(benchmark.executable or benchmark.name):
+        return ""
+    return f"needs MPI 3.0, which {family} has since {'.'.join(map(str, since))}"

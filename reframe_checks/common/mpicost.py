@@ -1,0 +1,214 @@
+"""What every check that runs mpicost shares: one launch measures a family of cases at one process count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from shlex import quote
+
+from reframe.core.builtins import run_after, run_before, variable
+from reframe.utility import typecheck as typ
+
+from postprocess.model.case import Case
+from postprocess.model.mpicost import CACHE, CACHES, CONTROLS, SYNC, TRIALS
+from postprocess.model.plan import PlannedLaunch, Skip
+from postprocess.model.session import AS_REFERENCES
+from postprocess.references.trial_count import trials_of
+from reframe_checks.common.base import SECONDS_TO_START, Measuring
+from reframe_checks.common.memory import shared_bytes
+from reframe_checks.common.user_options import chosen
+from site_configs.topology.limits import within
+
+SECONDS_PER_TRIAL = 0.1  #: allowed, not expected: far more than flushing a large cache takes
+
+
+class MpicostCheck(Measuring):
+    """A family of routines, each at its sizes, in one launch. A subclass names the family in ``table``."""
+
+    program = "mpicost"
+    #: Variables of which a site may say the values on a partition (``defaults``). The last two are ReFrame's:
+    #: how long a job may last, and how long wait, as ``10m``.
+    of_site = (
+        "trials",
+        "cache",
+        "sync",
+        "peers",
+        "left_out_above",
+        "time_limit",
+        "max_pending_time",
+    )
+
+    #: The family: the sizes in bytes at which each routine is measured; ``[0]`` for no payload:
+    #: ``{"bcast": [8, 10_000], "barrier": [0]}``. ``mpicost --list`` prints the routines.
+    #:
+    #: :required: yes, by the family's check
+    table = variable(typ.Dict[str, typ.List[int]])
+
+    #: Measure these routines only (``["bcast", "barrier"]``); the whole family if empty.
+    #:
+    #: :default: ``[]``
+    routines = variable(typ.List[str], value=chosen("routines", []))
+
+    #: The most processes at which a routine is measured (``{"scan_min": 32}``), or a routine at one size
+    #: (``{"alltoall:1000": 32}``), unless routines are asked for by name; without a limit if not in it.
+    #:
+    #: :default: ``{}``
+    left_out_above = variable(typ.Dict[str, int], value={})
+
+    #: Measure these sizes (bytes, ``[8, 1000]``) in the place of the family's own; its own if empty. Only
+    #: multiples of 8 are measured.
+    #:
+    #: :default: ``[]``
+    sizes = variable(typ.List[int], value=chosen("sizes", []))
+
+    #: Timed calls per case, of which the first is dropped.
+    #:
+    #: :default: ``51``, as in the papers; in a night those of its references
+    trials = variable(int, value=chosen("trials", TRIALS))
+
+    #: ``flush`` the caches before each trial, or leave them ``warm``.
+    #:
+    #: :default: ``flush``, as in the papers
+    cache = variable(str, value=chosen("cache", CACHE))
+
+    #: What starts the processes of a trial together: ``dissemination``, ``barrier`` or ``window``.
+    #:
+    #: :default: ``dissemination``, which is the same algorithm with every MPI
+    sync = variable(str, value=chosen("sync", SYNC))
+
+    #: Seconds of work before the first case; none in simulated time. Processors that were idle are slow at
+    #: first, and cases come in random order: what came first was up to 40% slower.
+    #:
+    #: :default: ``0.5``
+    settle = variable(float, value=0.5)
+
+    #: Partners of rank 0 in ping-pong (``[1, 3]``), one after the other; every other process if empty.
+    #:
+    #: :default: ``[]``, as in the papers
+    peers = variable(typ.List[int], value=chosen("peers", []))
+
+    @run_after("init")
+    def look_at_table(self):
+        """A routine without a size would be measured nowhere, and nobody would notice."""
+        if not self.table or not all(self.table.values()):
+            raise ValueError("table: give every routine of the family a size, [0] for no payload")
+
+    def measures_on(self, part) -> bool:
+        """Whether anything of the family was chosen, in a state of the caches that mpicost knows."""
+        return chosen("cache", CACHE) in CACHES and any(
+            self.partners(routine) and self.chosen_sizes(routine)
+            for routine in self.chosen_routines()
+            if not (part.extras["exact"] and routine in CONTROLS)
+        )
+
+    def planned_launches(self) -> list[PlannedLaunch]:
+        """The one start of this job. It has an end, if only one that nobody gave."""
+        self.trials = self.trials_here()
+        cases = list(self.all_cases())
+        if self.time_limit is None:
+            seconds = SECONDS_TO_START + int(len(cases) * self.trials * SECONDS_PER_TRIAL)
+            self.time_limit = f"{seconds}s"
+        skips = [skip for case in cases if (skip := self.too_large(case))]
+        skipped = {skip.case for skip in skips}
+        launch = self.planned_launch(
+            trials=self.trials,
+            time_limit=float(self.time_limit),
+            cases=tuple(case for case in cases if case not in skipped),
+            skips=tuple(skips),
+        )
+        return [launch]
+
+    def trials_here(self) -> int:
+        """Those of the references in a session that is held against them, unless user or site tell a number."""
+        told = chosen("trials", None) or "trials" in self.current_partition.extras["defaults"]
+        if told or not chosen(AS_REFERENCES, False):
+            return self.trials
+        place = (self.current_system.name, self.current_partition.name, self.current_environ.name)
+        return trials_of([Path(root) for root in self.reference_roots], *place) or self.trials
+
+    @property
+    def launch(self) -> PlannedLaunch:
+        """The one start of this job."""
+        return self.launches[0]
+
+    def too_large(self, case: Case) -> Skip | None:
+        """Why a case is left out: simulated processes share the memory of one real machine."""
+        limit = self.current_partition.extras["shared_memory_bytes"]
+        needed = shared_bytes(case.routine, case.processes, case.bytes)
+        if not limit or needed <= limit:
+            return None
+        sizes = f"{needed / 1e9:.3g} GB, and the simulated processes share {limit / 1e9:.3g} GB"
+        return Skip(case, f"it needs {sizes} (shared_memory_bytes of the partition)")
+
+    @run_before("run")
+    def set_command(self):
+        """The exit code is written down on the node: not every scheduler tells it."""
+        records, ending = (
+            quote(str(file(self.session))) for file in (self.launch.records, self.launch.ending)
+        )
+        self.executable = quote(str(getattr(self.mpicost, "program", "mpicost")))
+        self.executable_opts = [
+            f"--routine={self.routines_and_sizes()}",
+            f"--trials={self.trials}",
+            f"--cache={self.cache}",
+            f"--sync={self.sync}",
+            f"--output={records}",
+        ]
+        if self.launch.exact:  # the order of the cases can matter, and must repeat with the time
+            self.executable_opts.append(f"--seed={self.launch.number}")
+        else:
+            self.executable_opts.append(f"--settle={self.settle:g}")
+        peers = self.chosen_peers()
+        if peers and any(case.peer for case in self.launch.cases):
+            self.executable_opts.append(f"--peers={','.join(map(str, peers))}")
+        self.postrun_cmds = ["code=$?", f"echo $code > {ending}", "exit $code"]
+
+    def chosen_routines(self) -> list[str]:
+        """The routines of the family that are measured."""
+        wanted = self.routines or self.table
+        return [each for each in self.table if each in wanted and self.is_doubted(each)]
+
+    def chosen_peers(self) -> list[int]:
+        """The partners that were chosen, as far as there are so many processes; empty for all."""
+        return [peer for peer in self.peers if peer < self.processes]
+
+    def partners(self, routine: str) -> list[int]:
+        """The partners with which a routine is measured: of ping-pong, other processes in turn."""
+        if routine != "pingpong":
+            return [0]
+        return list(range(1, self.processes)) if not self.peers else self.chosen_peers()
+
+    def chosen_sizes(self, routine: str) -> list[int]:
+        """The sizes at which a routine of the family is measured."""
+        own = self.table[routine]
+        asked = [size for size in self.sizes if size % 8 == 0]  # the payload is 8-byte numbers
+        kept = own == [0] or routine in CONTROLS or not self.sizes
+        sizes = own if kept else asked
+        limits = {} if self.routines else self.left_out_above
+        return [size for size in sizes if within(limits, routine, size, self.processes)]
+
+    def all_cases(self) -> Iterator[Case]:
+        """The cases of this launch and those that are skipped.
+
+        They follow from the declaration alone, and never from what a program printed.
+        """
+        exact = self.current_partition.extras["exact"]
+        for routine in self.chosen_routines():
+            if exact and routine in CONTROLS:
+                continue
+            for size in self.chosen_sizes(routine):
+                for peer in self.partners(routine):
+                    yield self.case(
+                        routine=routine, peer=peer, cache=self.cache, sync=self.sync, bytes=size
+                    )
+
+    def routines_and_sizes(self) -> str:
+        """The launch's cases as mpicost is told them: ``bcast:8:10000,barrier``."""
+        sizes: dict[str, list[int]] = {}
+        for case in self.launch.cases:
+            if case.bytes not in sizes.setdefault(case.routine, []):
+                sizes[case.routine].append(case.bytes)
+        return ",".join(
+            ":".join([routine, *map(str, filter(None, chosen))])
+            for routine, chosen in sizes.items()
+        )

@@ -1,0 +1,220 @@
+"""What the checks of OSU and IMB share: a data sheet, one job per layout, a witness beside every start."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from shlex import quote
+
+import reframe as rfm
+from reframe.core.backends import getlauncher
+from reframe.core.builtins import run_before, variable
+from reframe.utility import typecheck as typ
+
+from postprocess.model.benchmark import ITERATIONS, Benchmark
+from postprocess.model.case import Case
+from postprocess.model.mpicost import WARM
+from postprocess.model.plan import PlannedLaunch, Skip
+from reframe_checks.common.base import SECONDS_TO_START, Measuring
+from reframe_checks.common.mpi_support import unsupported
+from reframe_checks.common.user_options import chosen
+from site_configs.mpi.family import identify
+from site_configs.programs.installed import find_executable, why_no_program
+from site_configs.schema.variables import SPACK_COMMAND
+from site_configs.topology.limits import within
+
+POWERS_OF_TWO = [2**power for power in range(21)]  #: up to a mebibyte, as both programs go
+SECONDS_PER_CASE = 2  #: allowed, not expected
+WITNESS = "lib/libwitness.so"  #: below the prefix of mpicost
+
+
+@dataclass(frozen=True)
+class Start:
+    """Benchmarks that one start of a program runs, all of them at these sizes in bytes."""
+
+    name: str
+    benchmarks: list[Benchmark]
+    sizes: list[int]
+
+
+class ReferenceBenchmarks(Measuring):
+    """The benchmarks of a data sheet. A subclass has the sheet, and knows how its program is called."""
+
+    #: Variables of which a site may say the values on a partition (``defaults``). ``max_pending_time`` is
+    #: ReFrame's: how long a job may wait, as ``10m``.
+    of_site = ("iterations", "left_out_above", "max_pending_time")
+
+    #: What is measured, a line each. ``Benchmark`` explains its parts; ``support.py`` tells what needs MPI 3.
+    #:
+    #: :required: yes, by the program's check
+    sheet: tuple[Benchmark, ...] = ()
+
+    #: The sizes in bytes of each line that has none of its own.
+    #:
+    #: :required: yes, by the program's check
+    own_sizes: list[int]
+
+    #: Measure these routines only (``["bcast", "barrier"]``); the whole sheet if empty.
+    #:
+    #: :default: ``[]``
+    routines = variable(typ.List[str], value=chosen("routines", []))
+
+    #: Measure these sizes (bytes, ``[8, 65536]``) in the place of ``own_sizes``; those if empty.
+    #:
+    #: :default: ``[]``
+    sizes = variable(typ.List[int], value=chosen("sizes", []))
+
+    #: The most processes at which a routine is measured (``{"alltoall": 512}``), or a routine at one size
+    #: (``{"alltoall:65536": 64}``), unless routines are asked for by name.
+    #:
+    #: :default: ``{}``
+    left_out_above = variable(typ.Dict[str, int], value={})
+
+    #: Timed calls of each size.
+    #:
+    #: :default: ``100``: less than the programs' own, so that every size fits into a night
+    iterations = variable(int, value=chosen("iterations", ITERATIONS))
+
+    #: ``warm``: the same buffers in every call; of IMB also ``rotate``: other memory each time.
+    #:
+    #: :default: ``warm``
+    cache = variable(str, value=chosen("cache", WARM))
+
+    #: The values of ``cache`` that the program knows; with another one it measures nothing.
+    #:
+    #: :default: ``("warm",)``
+    caches = ("warm",)
+
+    def measures_on(self, part) -> bool:
+        """Whether anything of the sheet was chosen. Simulated time is for mpicost alone."""
+        known = self.cache in self.caches and not part.extras["exact"]
+        return known and any(self.sizes_of(each) for each in self.chosen_benchmarks())
+
+    def planned_launches(self) -> list[PlannedLaunch]:
+        """Every start of the job, each with its own end."""
+        extras = self.current_environ.extras
+        reason = why_no_program(self.program, extras, os.environ.get(SPACK_COMMAND, ""))
+        starts = [
+            self.planned_start(start, reason)
+            for start in self.starts()
+            if start.sizes and start.benchmarks
+        ]
+        self.limit_job(starts)
+        return starts
+
+    def limit_job(self, starts: list[PlannedLaunch], rounds: int = 1) -> None:
+        """All starts have time to start; that more than one a round needs its whole time is not expected."""
+        longest = rounds * max((start.time_limit for start in starts), default=0)
+        self.time_limit = f"{int(SECONDS_TO_START * (1 + len(starts) / 4) + longest)}s"
+
+    def limit_of_start(self, cases: Sequence[Case]) -> float:
+        """Seconds that a start may take: as the user says, else by its cases."""
+        return float(self.time_limit or SECONDS_TO_START + SECONDS_PER_CASE * len(cases))
+
+    def planned_start(self, start: Start, reason: str) -> PlannedLaunch:
+        """The plan of one start, without what this MPI does not support.
+
+        :param reason: why the program cannot be had at all, if so: then all of it is skipped.
+        """
+        able = [each for each in start.benchmarks if not self.why_not(each)]
+        skips = [
+            Skip(case, reason or self.why_not(each), unavailable=True, no_program=bool(reason))
+            for each in start.benchmarks
+            if reason or each not in able
+            for case in self.cases_of(each, start.sizes)
+        ]
+        cases = [case for each in able if not reason for case in self.cases_of(each, start.sizes)]
+        launch = self.planned_launch(
+            start=start.name,
+            trials=self.iterations,
+            time_limit=self.limit_of_start(cases),
+            cases=tuple(cases),
+            skips=tuple(skips),
+            benchmarks=tuple(able),
+            method=self.method(),
+        )
+        return replace(launch, options=tuple(self.options_of(launch))) if able else launch
+
+    def why_not(self, benchmark: Benchmark) -> str:
+        """Why the MPI of this environment cannot run a benchmark, by the declared list; empty if it can."""
+        family, version = identify(self.current_environ.extras["library"])
+        return unsupported(family, version, benchmark)
+
+    def cases_of(self, benchmark: Benchmark, sizes: list[int]) -> Iterator[Case]:
+        """The cases of a benchmark at these sizes."""
+        for size in sizes:
+            yield self.case(
+                routine=benchmark.routine,
+                peer=benchmark.peer,
+                cache=self.cache,
+                sync=benchmark.sync,
+                bytes=size,
+            )
+
+    def method(self) -> dict[str, int]:
+        """What makes values comparable: a mean over other calls is another value."""
+        return {"iterations": self.iterations}
+
+    @run_before("run")
+    def set_commands(self):
+        """One start after the other, each ended at its limit, whatever became of the one before."""
+        launch_words = self.launch_words()
+        self.prerun_cmds = [
+            line for start in self.started() for line in self.lines_of(start, launch_words)
+        ]
+        self.job.launcher = getlauncher("local")()
+        self.executable = "true"
+
+    def launch_words(self) -> str:
+        """What is written before a program so that it starts in parallel."""
+        self.job.num_tasks = self.num_tasks
+        self.job.num_tasks_per_node = self.num_tasks_per_node
+        return self.job.launcher.run_command(self.job)
+
+    def lines_of(self, start: PlannedLaunch, launch_words: str) -> Iterator[str]:
+        """The commands of one start."""
+        prefix = Path(getattr(self.mpicost, "program", "bin/mpicost")).parent.parent
+        variables = {
+            **self.current_environ.extras.get("program_env", {}).get(start.program, {}),
+            "LD_PRELOAD": quote(str(prefix / WITNESS)),
+            "PLUMBLINE_WITNESS": quote(str(start.witness(self.session))),
+        }
+        words = ["timeout", "--kill-after=10", f"{start.time_limit:.0f}", launch_words, "env"]
+        words += [f"{name}={value}" for name, value in variables.items()]
+        words += map(quote, [self.path_of(start), *start.options])
+        yield f"rm -f {variables['PLUMBLINE_WITNESS']}"
+        yield f"{' '.join(words)} > {quote(str(start.output(self.session)))}"
+        yield f"echo $? > {quote(str(start.ending(self.session)))}"
+
+    def path_of(self, start: PlannedLaunch) -> str:
+        """The executable of a start, or where it would be."""
+        folder = Path(getattr(self.built_for(start), "folder", ""))
+        return str(find_executable(folder, start.executable) or folder / start.executable)
+
+    def built_for(self, _: PlannedLaunch) -> rfm.CompileOnlyRegressionTest:
+        """The build of the program of a start."""
+        return self.built
+
+    def chosen_benchmarks(self) -> list[Benchmark]:
+        """The benchmarks of the sheet that are measured at this process count."""
+        wanted = [each for each in self.sheet if each.fits(self.processes)]
+        sync, peers = chosen("sync", ""), chosen("peers", [])
+        return [
+            each
+            for each in wanted
+            if (not self.routines or each.routine in self.routines)
+            and self.is_doubted(each.routine)
+            and (not sync or each.sync == sync)
+            and (not peers or each.peer in peers)
+        ]
+
+    def sizes_of(self, benchmark: Benchmark) -> list[int]:
+        """The sizes at which a benchmark is measured."""
+        limits = {} if self.routines else self.left_out_above
+        return [
+            size
+            for size in benchmark.chosen_sizes(self.sizes or self.own_sizes)
+            if within(limits, benchmark.routine, size, self.processes)
+        ]

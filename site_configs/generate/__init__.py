@@ -1,0 +1,1 @@
+"""Writes a new site file from what a machine tells of itself."""

@@ -1,0 +1,46 @@
+"""Values as the Python of a site file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from site_configs.schedulers import pbs_launchers, slurm_launchers
+
+#: Names that stand in a site file as what the module calls them that registers them with ReFrame.
+REGISTERED = {
+    pbs_launchers.SCHEDULER: "pbs.SCHEDULER",
+    pbs_launchers.TORQUE: "pbs.TORQUE",
+    pbs_launchers.PALS: "pbs.PALS",
+    slurm_launchers.SCHEDULER: "slurm.SCHEDULER",
+    slurm_launchers.SRUN: "slurm.SRUN",
+    slurm_launchers.SRUN_CRAY: "slurm.SRUN_CRAY",
+    slurm_launchers.SRUN_PMI2: "slurm.SRUN_PMI2",
+}
+
+
+def python(value: Any) -> str:
+    """A text, number or list of them as Python, in pure ASCII, whatever the text holds."""
+    return json.dumps(list(value) if isinstance(value, tuple) else value)
+
+
+def registered(name: str) -> str:
+    """The name of a launcher or scheduler as Python."""
+    return REGISTERED.get(name, python(name))
+
+
+def assignments(variables: Mapping[str, str], work: Path) -> str:
+    """Variables as Python; the values as a shell reads them."""
+    pairs = (f"{python(name)}: {below(quote(value), work)}" for name, value in variables.items())
+    return f"{{{', '.join(pairs)}}}"
+
+
+def below(text: str, work: Path) -> str:
+    """A word of a command as Python; what is in the work directory is named relative to it."""
+    path = Path(text)
+    if path.is_absolute() and path.is_relative_to(work):
+        return f"str(work_directory() / {python(str(path.relative_to(work)))})"
+    return python(text)

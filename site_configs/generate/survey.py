@@ -1,0 +1,115 @@
+"""What ``site new`` finds out of a machine before it writes anything."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+from postprocess.base.errors import UsageError
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from site_configs.mpi import login_node
+from site_configs.mpi.inventory import take_inventory
+from site_configs.mpi.login_node import LoginMpis
+from site_configs.mpi.wheels import FAMILIES
+from site_configs.schedulers import detect
+from site_configs.schedulers.base import Scheduler
+from site_configs.schedulers.detect import SchedulerError
+from site_configs.schedulers.module_systems import ModuleSystem, module_system
+from site_configs.topology.machine import Machine, read_machine
+
+NONE = "none"  #: the word with which people say that there is no scheduler
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A machine as it was found."""
+
+    host: str
+    date: str
+    machine: Machine
+    scheduler: Scheduler | None
+    modules: ModuleSystem
+    mpis: LoginMpis
+    cray_modules: tuple[str, ...] = ()
+
+
+def look(
+    work: WorkDirectory,
+    scheduler: str | None,
+    families: Sequence[str] | None,
+    find_wheels: Callable[[], Path | None],
+    progress: Progress,
+) -> Facts:
+    """Look at the machine. Nothing is submitted to a scheduler, and no MPI program is started under one.
+
+    :param scheduler: ``none`` to look at this machine alone; None to find out.
+    :param families: MPI families of which wheels are installed where the machine has none.
+    :param find_wheels: returns the folder of a mirror with these wheels; None for the package index.
+    :raises UsageError: if a scheduler is here and does not answer.
+    """
+    found = None if scheduler == NONE else find_scheduler(progress)
+    return Facts(
+        host=platform.node(),
+        date=datetime.now(timezone.utc).strftime("%Y-%m-%d"),
+        machine=read_machine(),
+        scheduler=found,
+        modules=module_system(os.environ),
+        mpis=find_mpis(work, found, families, find_wheels, progress),
+        cray_modules=tuple(login_node.cray_modules(os.environ)),
+    )
+
+
+def find_scheduler(progress: Progress) -> Scheduler | None:
+    """The machine's scheduler, or None where it has none."""
+    try:
+        found = detect.look()
+    except SchedulerError as error:
+        fix = f"ask again when it answers, or --scheduler {NONE} for this machine alone"
+        raise UsageError(f"the scheduler does not tell what it has: {error}; {fix}") from None
+    if found:
+        queues = ", ".join(queue.name for queue in found.queues) or "none that it tells of"
+        progress.say(f"scheduler: {found.title}; partitions: {queues}")
+    else:
+        progress.say("no scheduler (no sinfo, pbsnodes or bqueues on the search path)")
+    return found
+
+
+def find_mpis(
+    work: WorkDirectory,
+    scheduler: Scheduler | None,
+    families: Sequence[str] | None,
+    find_wheels: Callable[[], Path | None],
+    progress: Progress,
+) -> LoginMpis:
+    """The MPIs. Without a scheduler they are started, as in a session; on a login node only compiled with."""
+    wheels = find_wheels()
+    if scheduler is None:
+        found = take_inventory(work, families, progress, False, wheels)
+        return LoginMpis(found.mpis, found.unusable)
+    if unknown := sorted(set(families or ()) - set(FAMILIES)):
+        choice = ", ".join(FAMILIES)
+        raise UsageError(f"--mpis: the package index has no {unknown[0]!r}: choose from {choice}")
+    return login_node.find(work.root / "mpi", families or (), progress.say, wheels)
+
+
+def host_pattern(host: str) -> str:
+    """A pattern for the hosts that are named like this one: ``login\\d+`` for ``login03.site``."""
+    return re.sub(r"\d+", r"\\d+", re.escape(host.partition(".")[0]))
+
+
+def site_name(facts: Facts) -> str:
+    """A name for the site where none is given: the cluster's, or the host's."""
+    cluster = facts.scheduler.cluster if facts.scheduler else ""
+    return usable_name(cluster or facts.host.partition(".")[0])
+
+
+def usable_name(text: str) -> str:
+    """The text with what ReFrame and Python take for a name of a file and of a system."""
+    name = re.sub(r"[^A-Za-z0-9_]+", "_", text)
+    return name if re.match(r"[A-Za-z_]", name) else f"_{name}"

@@ -1,0 +1,1 @@
+"""Which MPIs a machine has: found, probed, identified, or installed from wheels."""

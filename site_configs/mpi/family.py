@@ -1,0 +1,146 @@
+"""An MPI implementation as Plumbline knows it, and what each family needs to be compiled with and run."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+DEFAULT_FAMILIES = ("mpich", "openmpi", "intel-mpi")
+
+#: Spack's package and the variants of an external of each family. Only C is needed of it.
+PACKAGES = {
+    "mpich": ("mpich", "~fortran"),
+    "openmpi": ("openmpi", "~fortran"),
+    "intel-mpi": (
+        "intel-oneapi-mpi",
+        "+generic-names~classic-names~ilp64~external-libfabric~envmods",
+    ),
+}
+
+
+#: Family, and the pattern of its MPI_Get_library_version string with the version as its group, or in two.
+#: Derived libraries come before MPICH, whose string some of them carry too.
+FAMILIES = (
+    ("intel-mpi", re.compile(r"Intel\(R\) MPI Library (\d[\w.]*)(?: Update (\d+))?")),
+    ("mvapich", re.compile(r"MVAPICH\S* Version\s*:\s*(\d[\w.]*)")),
+    ("cray-mpich", re.compile(r"CRAY MPICH version (\d[\w.]*)")),
+    ("openmpi", re.compile(r"Open MPI v(\d[\w.]*)")),
+    ("mpich", re.compile(r"MPICH Version:\s*(\d[\w.]*)")),
+)
+
+
+@dataclass(frozen=True)
+class Mpi:
+    """One MPI implementation that can compile and start programs."""
+
+    name: str  #: the environment's name, such as ``mpich-5_0_2``
+    family: str
+    version: str
+    library: str  #: what MPI_Get_library_version said in a program built and started with it
+    origin: str  #: ``path``, ``debian``, ``module`` or ``wheel``
+    prefix: str
+    mpicc: str
+    mpiexec: str
+    module: str = ""
+    env: dict[str, str] = field(default_factory=dict, hash=False)  #: needed to compile and to run
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """What is loaded before anything of it is used."""
+        return (self.module,) if self.module else ()
+
+    @property
+    def launcher(self) -> list[str]:
+        """The start of a launch line; ``-n N program`` follows."""
+        return [self.mpiexec]
+
+
+@dataclass(frozen=True)
+class Unusable:
+    """A compiler wrapper that was found but does not make running programs, and why."""
+
+    mpicc: str
+    origin: str
+    problem: str
+
+
+def identify(library: str) -> tuple[str, str]:
+    """Family and version in an MPI_Get_library_version string; ``("unknown", "0")`` for a stranger."""
+    for family, pattern in FAMILIES:
+        if match := pattern.search(library):
+            return family, ".".join(filter(None, match.groups()))
+    return "unknown", "0"
+
+
+def environment_name(family: str, version: str) -> str:
+    """The environment of an MPI: ``mpich-5_0_2``. ReFrame allows no dots."""
+    return f"{family}-{re.sub(r'[^A-Za-z0-9]+', '_', version)}"
+
+
+def one_line(text: str) -> str:
+    """A library version string (MPICH's has many lines) on one line."""
+    return " ".join(text.split())
+
+
+def family_env(family: str, prefix: Path, oversubscribed: bool = False) -> dict[str, str]:
+    """Variables without which a family does not start here, or does not bind ranks to cores.
+
+    Open MPI and Intel MPI bind by themselves; MPICH's launcher does if it is told to. Two ranks on one
+    core measure the scheduler.
+
+    :param oversubscribed: more processes than cores are wanted, which some families refuse or crawl through.
+    """
+    env = {}
+    if family == "intel-mpi":
+        env["I_MPI_ROOT"] = str(prefix)
+    if family == "mpich":
+        env["HYDRA_BINDING"] = "core"
+    if family == "openmpi" and os.geteuid() == 0:
+        env |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    if oversubscribed:
+        env |= OVERSUBSCRIBED.get(family, {})
+    return env
+
+
+#: Open MPI 5 reads the PRTE variables and 4 the OMPI one; MPICH spins in its shared-memory
+#: collectives for whole time slices unless they are switched off (slower at two ranks, so only here).
+OVERSUBSCRIBED = {
+    "openmpi": {
+        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+        "PRTE_MCA_hwloc_default_binding_policy": "none",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        "OMPI_MCA_mpi_yield_when_idle": "1",
+    },
+    "mpich": {
+        "MPIR_CVAR_COLL_SHM_LIMIT_PER_NODE": "0",
+        "MPIR_CVAR_BARRIER_POSIX_INTRA_ALGORITHM": "mpir",
+    },
+}
+
+
+def distinct_names(mpis: list[Mpi]) -> list[Mpi]:
+    """The same MPIs, named by family and version; a second one of the same ends in ``-2``, and so on.
+
+    Names follow from the order alone, not from the names that the MPIs had before.
+    """
+    taken: set[str] = set()
+    renamed = []
+    for mpi in mpis:
+        plain = environment_name(mpi.family, mpi.version)
+        names = (plain if number == 1 else f"{plain}-{number}" for number in count(1))
+        name = next(name for name in names if name not in taken)
+        taken.add(name)
+        renamed.append(replace(mpi, name=name))
+    return renamed
+
+
+def from_dict(data: dict[str, Any]) -> Mpi:
+    """An Mpi from its stored form.
+
+    :raises TypeError: if fields are missing or unknown (a file of another version).
+    """
+    return Mpi(**data)

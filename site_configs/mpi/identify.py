@@ -1,0 +1,59 @@
+"""Ask a compiler wrapper for its MPI without starting an MPI program, which a login node may not allow.
+
+MPI_Get_library_version may be called before MPI_Init (MPI 3.0, section 8.1.1): one process, started directly.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from site_configs.mpi.family import FAMILIES, Mpi, Unusable, family_env, one_line
+from site_configs.mpi.probe import Candidate, ProbeError, described, run
+
+PROGRAM = r"""
+#include <mpi.h>
+#include <stdio.h>
+int main(void)
+{
+    char library[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length;
+    MPI_Get_library_version(library, &length);
+    printf("%s\n", library);
+    return 0;
+}
+"""
+
+
+def library_version(candidate: Candidate) -> str:
+    """What MPI_Get_library_version says in a program of this wrapper.
+
+    :raises ProbeError: if none can be compiled, or it does not run on this node.
+    """
+    env = os.environ | dict(candidate.env)
+    for family in ("intel-mpi", "openmpi"):
+        env |= family_env(family, candidate.root)
+    with tempfile.TemporaryDirectory(prefix="plumbline-identify-") as scratch:
+        source, program = Path(scratch, "identify.c"), Path(scratch, "identify")
+        source.write_text(PROGRAM)
+        run([str(candidate.mpicc), str(source), "-o", str(program)], env, "compiling")
+        return one_line(run([str(program)], env, "running one process"))
+
+
+def identified(candidate: Candidate) -> Mpi | Unusable:
+    """The MPI of a compiler wrapper, or why it is not usable."""
+    try:
+        library = library_version(candidate)
+    except ProbeError as error:
+        return Unusable(str(candidate.mpicc), candidate.origin, str(error))
+    return described(candidate, library, env={})  # a site file loads the module
+
+
+def telling_text(library: str) -> str:
+    """The part of a library version string that tells family and version, and no more.
+
+    The rest (date, compiler, options of configure) changes with every build of the same version.
+    """
+    matches = (pattern.search(library) for _, pattern in FAMILIES)
+    return next((match[0] for match in matches if match), library)

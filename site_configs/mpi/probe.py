@@ -1,0 +1,140 @@
+"""Ask a compiler wrapper what it is: compile a program with it, start it, read what it says."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from site_configs.mpi.family import Mpi, Unusable, environment_name, family_env, identify, one_line
+
+TIME_LIMIT = 60  #: seconds for a compilation or a start; a healthy one takes about one
+PROGRAM = r"""
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    char library[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length, rank, size;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Get_library_version(library, &length);
+    if (rank == 0) printf("world of %d\n%s\n", size, library);
+    return MPI_Finalize();
+}
+"""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A compiler wrapper with the launcher that belongs to it."""
+
+    mpicc: Path
+    mpiexec: Path
+    origin: str
+    module: str = ""
+    prefix: Path | None = None
+    env: tuple[tuple[str, str], ...] = ()  #: what its module sets
+
+    @property
+    def root(self) -> Path:
+        """Installation prefix."""
+        return self.prefix or self.mpicc.parent.parent
+
+
+class ProbeError(Exception):
+    """One line: which step failed and the end of what it printed."""
+
+
+def run(command: list[str], env: Mapping[str, str], step: str, limit: float | None = None) -> str:
+    """Standard output of a command, which leaves no process behind.
+
+    :param limit: seconds, if not the usual limit.
+    :raises ProbeError: if it cannot be started, fails or does not end in time.
+    """
+    seconds = TIME_LIMIT if limit is None else limit
+    try:
+        process = subprocess.Popen(
+            command,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise ProbeError(f"{step}: {error.strerror}: {command[0]}") from None
+    with process:
+        try:
+            output, errors = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise ProbeError(f"{step} did not end within {seconds} s") from None
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # what it started and left behind
+    if process.returncode != 0:
+        said = one_line(errors or output)[-300:]
+        raise ProbeError(f"{step} failed with exit code {process.returncode}: {said}")
+    return output
+
+
+def library_version(candidate: Candidate, env: Mapping[str, str]) -> str:
+    """What MPI_Get_library_version says in a world of two started by the candidate's launcher.
+
+    :raises ProbeError: if no such world comes up.
+    """
+    with tempfile.TemporaryDirectory(prefix="plumbline-probe-") as scratch:
+        source, program = Path(scratch, "probe.c"), Path(scratch, "probe")
+        source.write_text(PROGRAM)
+        run([str(candidate.mpicc), str(source), "-o", str(program)], env, "compiling")
+        output = run([str(candidate.mpiexec), "-n", "2", str(program)], env, "starting")
+    world, _, library = output.partition("\n")
+    if world != "world of 2":
+        raise ProbeError(
+            f"{candidate.mpiexec} does not start programs of {candidate.mpicc}: "
+            f"{one_line(world)[:80] or 'no output'}"
+        )
+    return one_line(library)
+
+
+def probe(candidate: Candidate) -> Mpi | Unusable:
+    """The MPI behind a compiler wrapper, or why it is not usable."""
+    needed = dict(candidate.env)
+    for family in ("intel-mpi", "openmpi"):
+        needed |= family_env(family, candidate.root, oversubscribed=True)
+    try:
+        library = library_version(candidate, os.environ | needed)
+    except ProbeError as error:
+        return Unusable(str(candidate.mpicc), candidate.origin, str(error))
+    return described(candidate, library, candidate.env)
+
+
+def described(candidate: Candidate, library: str, env: Mapping[str, str]) -> Mpi | Unusable:
+    """The MPI that says this of itself, or why it is not usable.
+
+    :param env: variables that it needs beside those of its family.
+    """
+    family, version = identify(library)
+    if family == "unknown":
+        problem = f"unknown MPI library: {library[:80]}"
+        return Unusable(str(candidate.mpicc), candidate.origin, problem)
+    return Mpi(
+        name=environment_name(family, version),
+        family=family,
+        version=version,
+        library=library,
+        origin=candidate.origin,
+        prefix=str(candidate.root),
+        mpicc=str(candidate.mpicc),
+        mpiexec=str(candidate.mpiexec),
+        module=candidate.module,
+        env=dict(env) | family_env(family, candidate.root),
+    )

@@ -1,0 +1,1 @@
+"""OSU and IMB that a site has installed itself."""

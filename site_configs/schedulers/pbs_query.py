@@ -1,0 +1,161 @@
+"""What PBS (PBS Professional, OpenPBS) and Torque tell of their machine, from what their commands print."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from site_configs.schedulers.base import Ask, NodeKind, Queue, Scheduler
+from site_configs.schedulers.pbs_launchers import SCHEDULER, TORQUE
+
+NODES = ("pbsnodes", "-a")
+QUEUES = ("qstat", "-Q", "-f")
+SERVER = ("qstat", "-B", "-f")
+UNUSABLE = ("down", "offline", "unknown", "stale", "state-unknown")
+UNITS = {"b": 1, "kb": 1024, "mb": 1024**2, "gb": 1024**3, "tb": 1024**4}
+SIZE = re.compile(r"(\d+)([kmgt]?b)", re.I)
+CPUS_NOTE = (
+    "PBS counts CPUs, which may be hardware threads, and does not tell sockets; `lscpu` on a "
+    "compute node does"
+)
+Stanza = tuple[str, dict[str, str]]
+
+
+#: What is the same of every PBS Professional or OpenPBS, and of every Torque.
+PBS = Scheduler(
+    title="PBS",
+    backend=SCHEDULER,
+    told_by="pbsnodes, qstat",
+    backends=(SCHEDULER, "pbs", "pbspro"),
+    exclusive=("-q {}", "-l place=scatter:excl"),
+)
+TORQUE_PBS = replace(
+    PBS, title="Torque", backend=TORQUE, backends=(TORQUE, "torque"), exclusive=("-q {}", "-n")
+)
+
+
+def read(ask: Ask) -> Scheduler:
+    """Ask PBS.
+
+    :raises ProbeError: if it does not answer.
+    :raises ValueError: if nothing of its answer is understood.
+    """
+    nodes = [each for each in parse_stanzas(ask(NODES)) if "state" in each[1]]
+    if not nodes:
+        raise ValueError("pbsnodes -a tells of no node")
+    torque = not any("resources_available.ncpus" in told for _, told in nodes)
+    server = parse_stanzas(ask(SERVER))
+    told = server[0][1] if server else {}
+    queues, notes = queues_of(parse_stanzas(ask(QUEUES)), nodes, told.get("default_queue", ""))
+    if not queues:
+        raise ValueError("qstat -Q -f tells of no queue that runs jobs")
+    kind = TORQUE_PBS if torque else PBS
+    return replace(kind, queues=tuple(queues), notes=(CPUS_NOTE, *notes))
+
+
+def parse_stanzas(text: str) -> list[Stanza]:
+    """Names with their attributes: a name at the margin, ``key = value`` below, long values continued."""
+    found: list[Stanza] = []
+    key = ""
+    for line in text.splitlines():
+        if not line.strip():
+            continue
+        if line.startswith("\t") and found and key:  # the rest of a long value
+            found[-1][1][key] += line.strip()
+        elif not line[0].isspace():
+            name = line.strip().removeprefix("Queue: ").removeprefix("Server: ")
+            found.append((name, {}))
+            key = ""
+        elif found and " = " in line:
+            key, _, value = line.strip().partition(" = ")
+            found[-1][1][key] = value.strip()
+    return [(name, told) for name, told in found if told]
+
+
+def queues_of(
+    stanzas: Sequence[Stanza], nodes: Sequence[Stanza], default: str
+) -> tuple[list[Queue], list[str]]:
+    """The queues that run jobs (others only pass them on), each with its nodes, and what to tell people."""
+    found, notes = [], []
+    for name, told in stanzas:
+        running = [told.get(key, "True").lower() == "true" for key in ("enabled", "started")]
+        if told.get("queue_type", "").lower().startswith("e") and all(running):
+            limits = {key: told.get(f"resources_max.{key}", "") for key in ("walltime", "nodect")}
+            own = nodes_of(name, nodes)
+            try:
+                seconds, most = clock(limits["walltime"]), int(limits["nodect"] or 0)
+                kinds = tuple(kinds_of(own))
+            except ValueError as error:
+                notes.append(f"queue {name}: not understood in the output of PBS: {error}")
+                continue
+            found.append(Queue(name, kinds, name == default, seconds, most))
+    return found, notes
+
+
+def nodes_of(queue: str, nodes: Sequence[Stanza]) -> list[Stanza]:
+    """The nodes of a queue: those that name it, or those that name none."""
+    named = [(name, set(queues_named(told))) for name, told in nodes]
+    own = {name for name, queues in named if queue in queues}
+    free = {name for name, queues in named if not queues}
+    return [(name, told) for name, told in nodes if name in (own or free)]
+
+
+def queues_named(told: Mapping[str, str]) -> list[str]:
+    """The queues to which a node is bound, by its attribute or by the common custom resource."""
+    text = f"{told.get('queue', '')},{told.get('resources_available.Qlist', '')}"
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def kinds_of(nodes: Sequence[Stanza]) -> list[NodeKind]:
+    """The nodes by the number of their cores.
+
+    :raises ValueError: if a number cannot be read.
+    """
+    shapes = [(*shape_of(told), name, told) for name, told in nodes]
+    kinds = []
+    for cores, sockets in dict.fromkeys(shape[:2] for shape in shapes):
+        own = [(name, told) for *shape, name, told in shapes if shape == [cores, sockets]]
+        kinds.append(
+            NodeKind(
+                hosts=tuple(name for name, _ in own),
+                sockets=sockets,
+                cores=cores,
+                hardware_threads=int(own[0][1].get("pcpus", cores)),
+                memory_bytes=min(memory(told) for _, told in own),
+                unusable=sum(is_unusable(told) for _, told in own),
+            )
+        )
+    return kinds
+
+
+def shape_of(told: Mapping[str, str]) -> tuple[int, int]:
+    """Cores and sockets of a node; 0 where they are not told."""
+    cores = told.get("total_cores") or told.get("resources_available.ncpus") or told.get("np", "0")
+    return int(cores), int(told.get("total_sockets", "0"))
+
+
+def memory(told: Mapping[str, str]) -> int:
+    """Bytes of memory of a node; 0 where they are not told. Torque tells them in its status line."""
+    status = re.search(r"\bphysmem=(\d+[kmgt]?b)", told.get("status", ""), re.I)
+    text = told.get("resources_available.mem") or (status[1] if status else "0b")
+    match = SIZE.fullmatch(text)
+    if not match:
+        raise ValueError(f"{text[:20]!r} is no size")
+    return int(match[1]) * UNITS[match[2].lower()]
+
+
+def is_unusable(told: Mapping[str, str]) -> bool:
+    """Whether a node is down or taken out."""
+    return any(word.strip() in UNUSABLE for word in told.get("state", "unknown").split(","))
+
+
+def clock(text: str) -> int:
+    """Seconds of ``24:00:00``, ``30:00`` or ``90``; 0 for nothing.
+
+    :raises ValueError: if it is none of these.
+    """
+    seconds = 0
+    for word in text.split(":") if text else ():
+        seconds = seconds * 60 + int(word)
+    return seconds

@@ -1,0 +1,231 @@
+"""What Slurm tells of its machine, from the text that its commands print."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from site_configs.mpi.probe import ProbeError
+from site_configs.schedulers.base import Ask, NodeKind, Queue, Scheduler
+from site_configs.schedulers.hostlist import expand
+from site_configs.schedulers.slurm_launchers import SCHEDULER
+
+#: One line for each group of equal nodes in equal state: ``--exact`` keeps different ones apart.
+SINFO = (
+    "sinfo",
+    "--noheader",
+    "--noconvert",
+    "--exact",
+    "--format=%P|%a|%l|%s|%t|%X|%Y|%Z|%m|%N|%f",
+)
+CONFIG = ("scontrol", "show", "config")
+TOPOLOGY = ("scontrol", "show", "topology")
+MPI_TYPES = ("sh", "-c", "srun --mpi=list 2>&1")  # on standard error before Slurm 21.08
+DURATION = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
+USABLE = ("alloc", "boot", "comp", "idle", "maint", "mix", "plnd", "pow_", "resv")
+MIB = 1024**2
+SHOWN = 60  #: characters of a line that is not understood
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of sinfo: equal nodes of one partition."""
+
+    partition: str
+    default: bool
+    up: bool
+    seconds: int
+    most_nodes: int
+    usable: bool
+    shape: tuple[int, int, int]  #: sockets, cores of a socket, threads of a core
+    memory: int
+    hosts: tuple[str, ...]
+    features: frozenset[str]
+
+
+#: What is the same of every Slurm.
+SLURM = Scheduler(
+    title="Slurm",
+    backend=SCHEDULER,
+    told_by="sinfo, scontrol",
+    backends=(SCHEDULER, "slurm", "squeue"),
+    exclusive=("--partition={}", "--exclusive"),
+    starts_processes=True,
+    tells_cores=True,
+)
+
+
+def read(ask: Ask) -> Scheduler:
+    """Ask Slurm.
+
+    :raises ProbeError: if it does not answer.
+    :raises ValueError: if nothing of its answer is understood.
+    """
+    rows, notes = parse_sinfo(ask(SINFO))
+    if not rows:
+        raise ValueError(f"sinfo tells of no partition: {notes[0] if notes else 'it says nothing'}")
+    config = parse_config(ask(CONFIG))
+    accounting = config.get("AccountingStorageType", "")
+    switches, problem = read_switches(ask)
+    return replace(
+        SLURM,
+        cluster=config.get("ClusterName", ""),
+        queues=tuple(without_reserved(queue, ask) for queue in queues_of(rows)),
+        switches=switches,
+        accounting=accounting not in ("", "(null)") and not accounting.endswith("/none"),
+        mpi_types=read_mpi_types(ask),
+        notes=tuple(notes + ([problem] if problem else [])),
+    )
+
+
+def parse_sinfo(text: str) -> tuple[list[Row], list[str]]:
+    """The lines that are understood, and a note of each that is not."""
+    rows, notes = [], []
+    for line in filter(None, map(str.strip, text.splitlines())):
+        try:
+            rows.append(parse_row(line))
+        except ValueError as error:
+            notes.append(f"not understood in the output of sinfo ({error}): {line[:SHOWN]!r}")
+    return rows, notes
+
+
+def parse_row(line: str) -> Row:
+    """One line of sinfo in the format of ``SINFO``.
+
+    :raises ValueError: if it is not one.
+    """
+    words = line.split("|", 10)
+    if len(words) != 11 or not words[0]:
+        raise ValueError(f"{len(words)} fields, not 11")
+    partition, available, limit, size, state, sockets, cores, threads, memory, hosts, features = (
+        words
+    )
+    return Row(
+        partition=partition.removesuffix("*"),
+        default=partition.endswith("*"),
+        up=available == "up",
+        seconds=seconds(limit),
+        most_nodes=whole(size.rpartition("-")[2], unlimited=("infinite", "UNLIMITED", "n/a")),
+        usable=state.startswith(USABLE) and not state.endswith("*"),
+        shape=(whole(sockets), whole(cores), whole(threads)),
+        memory=whole(memory) * MIB,
+        hosts=tuple(expand(hosts)),
+        features=frozenset(features.split(",")) - {"", "(null)"},
+    )
+
+
+def whole(text: str, unlimited: Sequence[str] = ()) -> int:
+    """A whole number; 0 for a word that means no limit. A ``+`` behind it means: or more."""
+    if text in unlimited:
+        return 0
+    try:
+        return int(text.removesuffix("+"))
+    except ValueError:
+        raise ValueError(f"{text[:20]!r} is no number") from None
+
+
+def seconds(text: str) -> int:
+    """Seconds of a limit such as ``1-00:00:00`` or ``30:00``; 0 where there is none."""
+    if text in ("infinite", "UNLIMITED", "n/a"):
+        return 0
+    match = DURATION.fullmatch(text)
+    if not match:
+        raise ValueError(f"{text[:20]!r} is no duration")
+    days, *clock = match.groups()
+    told = [int(number) for number in clock if number is not None]
+    if days is None:  # minutes come first unless there are hours too
+        told = [0, *told] if len(told) < 3 else told
+    hours, minutes, rest = (*told, 0, 0, 0)[:3]
+    return ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + rest
+
+
+def queues_of(rows: Sequence[Row]) -> list[Queue]:
+    """The partitions that are up, in Slurm's order."""
+    found = []
+    for name in dict.fromkeys(row.partition for row in rows if row.up):
+        own = [row for row in rows if row.partition == name and row.hosts]
+        shapes = dict.fromkeys(row.shape for row in own)
+        kinds = [kind_of(shape, own) for shape in shapes]
+        first = next(row for row in rows if row.partition == name)
+        queue = Queue(name, tuple(kinds), first.default, first.seconds, first.most_nodes)
+        found.append(queue)
+    return found
+
+
+def kind_of(shape: tuple[int, int, int], rows: Sequence[Row]) -> NodeKind:
+    """The nodes of one shape in a partition."""
+    own = [row for row in rows if row.shape == shape]
+    others = [row for row in rows if row.shape != shape]
+    common = frozenset.intersection(*(row.features for row in own))
+    telling = sorted(common - frozenset().union(*(row.features for row in others)))
+    sockets, cores, threads = shape
+    return NodeKind(
+        hosts=tuple(host for row in own for host in row.hosts),
+        sockets=sockets,
+        cores=sockets * cores,
+        hardware_threads=sockets * cores * threads,
+        memory_bytes=min(row.memory for row in own),
+        unusable=sum(len(row.hosts) for row in own if not row.usable),
+        option=f"--constraint={telling[0]}" if others and telling else "",
+    )
+
+
+def without_reserved(queue: Queue, ask: Ask) -> Queue:
+    """The queue without the cores that its nodes keep for the operating system."""
+    kinds = []
+    for kind in queue.kinds:
+        told = ask(("scontrol", "--oneliner", "show", "node", kind.hosts[0]))
+        match = re.search(r"\bCoreSpecCount=(\d+)", told)
+        reserved = int(match[1]) if match else 0
+        kinds.append(replace(kind, cores=max(kind.cores - reserved, 0), reserved_cores=reserved))
+    return replace(queue, kinds=tuple(kinds))
+
+
+def parse_config(text: str) -> dict[str, str]:
+    """Slurm's configuration as ``scontrol show config`` prints it: ``Key = value``."""
+    pairs = (line.partition("=") for line in text.splitlines() if "=" in line)
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def read_switches(ask: Ask) -> tuple[tuple[frozenset[str], ...], str]:
+    """The nodes under each leaf switch or block, and a note if that cannot be read.
+
+    Where no topology is configured, Slurm refuses to show one: that is no fault.
+    """
+    try:
+        return parse_topology(ask(TOPOLOGY)), ""
+    except ProbeError:
+        return (), ""
+    except ValueError as error:
+        return (), f"not understood in the output of scontrol show topology: {error}"
+
+
+def parse_topology(text: str) -> tuple[frozenset[str], ...]:
+    """The nodes of each leaf in what ``scontrol show topology`` prints.
+
+    :raises ValueError: if a line's host list cannot be read.
+    """
+    leaves = []
+    for line in text.splitlines():
+        pairs = dict(word.partition("=")[::2] for word in line.split())
+        leaf = pairs.get("Level") == "0" if "SwitchName" in pairs else "BlockName" in pairs
+        if leaf and pairs.get("Nodes"):
+            leaves.append(frozenset(expand(pairs["Nodes"])))
+    return tuple(leaves)
+
+
+def read_mpi_types(ask: Ask) -> tuple[str, ...]:
+    """The kinds of MPI that srun can start; empty if it does not tell."""
+    try:
+        return parse_mpi_types(ask(MPI_TYPES))
+    except ProbeError:
+        return ()
+
+
+def parse_mpi_types(text: str) -> tuple[str, ...]:
+    """The words of ``srun --mpi=list``: one a line below a heading, or all on the heading's line."""
+    listed = text.partition("MPI plugin types are...")[2] or text.partition("MPI types are...")[2]
+    types, _, versions = listed.partition("specific pmix plugin versions available:")
+    names = (word for word in re.split(r"[\s,]+", f"{types} {versions}") if word != "srun:")
+    return tuple(dict.fromkeys(filter(None, names)))

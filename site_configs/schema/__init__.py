@@ -1,0 +1,1 @@
+"""The keys of a site file: types, waivers, manual settings and variables."""

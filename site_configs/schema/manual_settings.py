@@ -1,0 +1,89 @@
+"""What is set by hand for the launches of one call: by options, or by what the shell sets for an MPI."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from site_configs.schema.variables import SHELL
+
+#: Prefixes of variables that change what an MPI does: of Open MPI, UCX, libfabric, Intel MPI, MPICH and others.
+STEERING = (
+    *("OMPI_MCA_", "PRTE_MCA_", "PMIX_MCA_", "UCX_", "FI_", "I_MPI_", "MPICH_", "MPIR_CVAR_"),
+    *("MV2_", "PSM2_", "PSM3_"),
+)
+#: Prefixes of those among them that a batch system or an outer mpiexec sets, and that say where something is.
+NOT_BY_HAND = (
+    *("I_MPI_ROOT", "I_MPI_HYDRA_", "I_MPI_INFO_", "FI_PROVIDER_PATH", "OMPI_MCA_orte_"),
+    *("OMPI_MCA_ess", "PRTE_MCA_ess", "OMPI_MCA_plm_slurm_", "PRTE_MCA_plm_slurm_"),
+    "PMIX_MCA_mca_base_",
+)
+PATHS = ("/", "~", "./", "../")  #: how a path begins
+
+
+def shell_settings(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a shell that steer an MPI and are not paths, by name."""
+    return {
+        name: value
+        for name, value in sorted(environ.items())
+        if name.startswith(STEERING)
+        and not name.startswith(NOT_BY_HAND)
+        and not any(part.startswith(PATHS) for part in value.split(":"))
+    }
+
+
+def told_shell(environ: Mapping[str, str]) -> dict[str, str]:
+    """The same of the user's shell: as Plumbline tells it, or this one's where ReFrame is started by hand."""
+    told = environ.get(SHELL)
+    return shell_settings(environ) if told is None else json.loads(told)
+
+
+def by_hand(
+    set_env: Mapping[str, Mapping[str, str]],
+    oversubscribe: bool,
+    environment: str,
+    shell: Mapping[str, str],
+) -> dict[str, Any]:
+    """What is set for the launches of an environment; nothing, as a rule.
+
+    :param set_env: variables set by an option, by environment
+    :param shell: variables of the shell that steer an MPI; none in simulated time, which they do not change
+    """
+    found: dict[str, Any] = {"oversubscribe": True} if oversubscribe else {}
+    own = set_env.get(environment)
+    found |= {"set_env": dict(own)} if own else {}
+    return found | ({"shell": dict(shell)} if shell else {})
+
+
+def includes(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> bool:
+    """Whether all that was set by hand for one launch, ``theirs``, is set for another too, and to the same.
+
+    An option is given to see what it changes. A variable of the shell is easily forgotten: it must be the same.
+    """
+    own, other = ours.get("set_env", {}), theirs.get("set_env", {})
+    flags = {name: value for name, value in theirs.items() if name not in ("set_env", "shell")}
+    return (
+        flags.items() <= ours.items()
+        and other.items() <= own.items()
+        and not shell_differences(ours, theirs)
+    )
+
+
+def gives_way(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
+    """Whether an automatic reference made with ``theirs`` is measured again for a launch with ``ours``.
+
+    Never for one with other variables of the shell: they may be there by mistake.
+    """
+    forgotten = ours.get("shell") and shell_differences(ours, theirs)
+    return not includes(ours, theirs) and not forgotten
+
+
+def shell_differences(
+    ours: Mapping[str, Any], theirs: Mapping[str, Any]
+) -> dict[str, tuple[str | None, str | None]]:
+    """The variables of two shells that are not set alike, each with both values; None where it is not set."""
+    own, other = ours.get("shell", {}), theirs.get("shell", {})
+    names = sorted(own.keys() | other.keys())
+    pairs = {name: (own.get(name), other.get(name)) for name in names}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

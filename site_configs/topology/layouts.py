@@ -1,0 +1,87 @@
+"""Process counts and layouts worth measuring on a partition, from its topology alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+
+class Layout(NamedTuple):
+    """Processes and how many of them a node gets: node after node is filled, the last with the rest."""
+
+    processes: int
+    per_node: int
+
+    def __str__(self) -> str:
+        return f"{self.processes}x{self.per_node}"
+
+    @property
+    def ranks_per_host(self) -> list[int]:
+        """Ranks on each host, the fullest first."""
+        full, rest = divmod(self.processes, self.per_node)
+        return [self.per_node] * full + [rest] * bool(rest)
+
+
+@dataclass(frozen=True)
+class Topology:
+    """A partition as counts: cores are physical cores; a switch is the group of nodes under one leaf."""
+
+    cores_per_node: int
+    sockets_per_node: int = 1
+    nodes: int = 1
+    nodes_per_switch: int = 0  #: 0 where it is not known
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            least = 0 if field.name == "nodes_per_switch" else 1
+            value = getattr(self, field.name)
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise ValueError(f"Topology: {field.name}: {value!r}: write a whole number")
+            if value < least:
+                raise ValueError(f"Topology: {field.name}: write {least} or more")
+
+    @property
+    def cores(self) -> int:
+        """Cores of the whole partition."""
+        return self.cores_per_node * self.nodes
+
+    def boundaries(self) -> set[int]:
+        """Processes that fill a socket, a node, a switch and the partition."""
+        node = self.cores_per_node
+        return {node // self.sockets_per_node, node, node * self.nodes_per_switch, self.cores}
+
+
+def process_ladder(topology: Topology, most: int | None = None) -> list[int]:
+    """Powers of two up to the partition, and k and k+1 at each boundary (Luecke et al. 2003, section 2).
+
+    :param most: largest count; the cores of the partition by default, since more processes than cores
+        measure the operating system's scheduler.
+    """
+    limit = topology.cores if most is None else most
+    edges = topology.boundaries()
+    counts = powers_of_two(limit) | edges | {count + 1 for count in edges}
+    return sorted(count for count in counts if 2 <= count <= limit)
+
+
+def powers_of_two(limit: int) -> set[int]:
+    """2, 4, 8, ... up to the limit."""
+    return {2**exponent for exponent in range(1, limit.bit_length()) if 2**exponent <= limit}
+
+
+def layouts(topology: Topology) -> list[Layout]:
+    """Full nodes at every count of the ladder; half-full ones and one process per node at fewer.
+
+    Two processes on one node and on two are the pairs inside a node and between nodes; every layout of
+    more than one node and more than one process per node mixes both.
+    """
+    cores = topology.cores_per_node
+    full = {Layout(count, min(count, cores)) for count in process_ladder(topology)}
+    return sorted(full | sparse(topology, 1) | sparse(topology, cores // 2))
+
+
+def sparse(topology: Topology, per_node: int) -> set[Layout]:
+    """Several nodes that are not full: powers of two of them, all, and both sides of a switch."""
+    switch = topology.nodes_per_switch
+    nodes = powers_of_two(topology.nodes) | {topology.nodes, switch, switch + 1}
+    counts = [count for count in nodes if 2 <= count <= topology.nodes]
+    return {Layout(count * per_node, per_node) for count in counts} if per_node else set()

@@ -1,0 +1,67 @@
+"""The site files that there are, by name or by path."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from postprocess.base.errors import UsageError
+
+
+def site_file(source: Path, site: str) -> Path:
+    """The ReFrame configuration of a site given by name or by path.
+
+    :raises UsageError: if there is none.
+    """
+    path = Path(site) if site.endswith(".py") else source / "site_configs" / f"{site}.py"
+    if not path.is_file():
+        known = ", ".join(sorted(site_names(source)))
+        raise UsageError(f"--site {site}: no file {path}: choose from {known}, or give a path")
+    return path.resolve()
+
+
+def site_names(source: Path) -> list[str]:
+    """The sites that have a configuration here."""
+    files = (source / "site_configs").glob("*.py")
+    return [path.stem for path in files if is_site(path)]
+
+
+def is_site(path: Path) -> bool:
+    """Whether a Python file has a ReFrame configuration in it."""
+    return "site_configuration =" in path.read_text(errors="replace")
+
+
+def sites_for(directory: Path, host: str) -> list[str]:
+    """Names of the site files of a directory that were written for this host.
+
+    A file that names no hosts as plain text is for none in particular.
+    """
+    return [
+        path.stem
+        for path in sorted(directory.glob("*.py"))
+        if any(matches(pattern, host) for pattern in host_patterns(path))
+    ]
+
+
+def host_patterns(path: Path) -> Iterator[str]:
+    """The patterns that a file gives as ``hostnames``; none if it cannot be read."""
+    try:
+        tree = ast.parse(path.read_text())
+    except (OSError, ValueError, SyntaxError):
+        return
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    for keyword in (keyword for call in calls for keyword in call.keywords):
+        if keyword.arg == "hostnames" and isinstance(keyword.value, ast.List | ast.Tuple):
+            for each in keyword.value.elts:
+                if isinstance(each, ast.Constant) and isinstance(each.value, str):
+                    yield each.value
+
+
+def matches(pattern: str, host: str) -> bool:
+    """Whether a host is one that ReFrame takes the pattern for."""
+    try:
+        return re.match(pattern, host) is not None
+    except re.error:
+        return False

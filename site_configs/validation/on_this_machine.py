@@ -1,0 +1,209 @@
+"""What is wrong with a site file on the machine that it is for: what it says and what is there differ."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from site_configs.mpi.probe import ProbeError, run
+from site_configs.programs.installed import SITE, missing
+from site_configs.schedulers import detect, slurm_launchers
+from site_configs.schedulers.base import Queue, Scheduler
+from site_configs.schedulers.detect import SchedulerError
+from site_configs.schedulers.module_systems import ModuleSystem, module_system
+from site_configs.topology.machine import read_machine
+from site_configs.validation.reader import Fault, Reading, suggestion
+from site_configs.validation.rules import Entry, entries, sound
+
+LOAD_SECONDS = 60  #: for loading modules and looking for a compiler wrapper
+#: Options that choose a queue: Slurm's, and those of the others.
+QUEUE = re.compile(r"(?:--partition(?:=|\s+)|-p\s*|-q\s*)(?P<name>[^\s,]+)")
+
+
+@dataclass(frozen=True)
+class Here:
+    """The machine on which a site file is looked at."""
+
+    cores: int
+    modules: ModuleSystem
+    scheduler: Scheduler | None = None
+    silent: str = ""  #: why the scheduler does not answer, if it does not
+
+
+def look() -> Here:
+    """Look at this machine."""
+    modules, cores = module_system(os.environ), read_machine().cores
+    try:
+        return Here(cores, modules, detect.look())
+    except SchedulerError as error:
+        return Here(cores, modules, silent=str(error))
+
+
+def is_here(reading: Reading, host: str | None = None) -> bool:
+    """Whether this host is one of the site's, by the site's own patterns."""
+    system = (reading.configuration or {})["systems"][0]
+    return any(re.match(pattern, host or platform.node()) for pattern in system["hostnames"])
+
+
+def faults(reading: Reading, here: Here) -> list[Fault]:
+    """Everything in which the file and the machine differ."""
+    partitions, environments = (
+        sound(reading, entries(reading, kind)) for kind in ("partition", "environment")
+    )
+    found = list(modules(reading, here))
+    for partition in partitions:
+        local = partition.data["scheduler"] == "local"
+        found += local_faults(partition, here) if local else batch_faults(partition, here)
+    if not found:  # else nothing could be loaded
+        for environment in environments:
+            found += [*wrapper(environment, reading), *prefix(environment)]
+    for environment in environments:
+        found += programs(environment)
+    return sorted(set(found))
+
+
+def modules(reading: Reading, here: Here) -> Iterator[Fault]:
+    """The module system that the site names must be the machine's."""
+    system = (reading.configuration or {})["systems"][0]
+    named = system.get("modules_system", "nomod")
+    if named in ("nomod", "spack", here.modules.name):
+        return
+    there = "here is none" if here.modules.name == "nomod" else f"here is {here.modules.name!r}"
+    line = reading.lines.get(f"site {system['name']}", 0)
+    title = f"site {system['name']!r}: modules_system"
+    yield Fault(
+        line, f"{title}: {named!r} is not on this machine; {there} ({here.modules.told_by})"
+    )
+
+
+def local_faults(partition: Entry, here: Here) -> Iterator[Fault]:
+    """Without a scheduler, the partition is this machine; simulated ones may be larger."""
+    cores = partition.extras["cores_per_node"]
+    if cores > here.cores and not partition.extras["exact"]:
+        fix = f"write {here.cores}, or run with --oversubscribe"
+        yield partition.fault(
+            "topology", f"cores_per_node={cores}, and this machine has {here.cores}; {fix}"
+        )
+
+
+def batch_faults(partition: Entry, here: Here) -> Iterator[Fault]:
+    """What the scheduler says otherwise."""
+    backend, scheduler = partition.data["scheduler"], here.scheduler
+    if here.silent:
+        yield partition.fault("scheduler", f"{backend!r} does not answer: {here.silent}")
+    elif scheduler is None:
+        yield partition.fault(
+            "scheduler", f"{backend!r}: no scheduler is on this machine's search path"
+        )
+    elif backend not in (choice := scheduler.backends):
+        fix = f"this machine has {scheduler.title}: write {scheduler.backend!r}"
+        yield partition.fault(
+            "scheduler", f"{backend!r} is not {' or '.join(map(repr, choice))}; {fix}"
+        )
+    elif backend == "slurm" and not scheduler.accounting:
+        fix = f"write {slurm_launchers.SCHEDULER!r} (slurm.SCHEDULER of site_configs), which does without"
+        said = f"'slurm' asks sacct, and accounting is off on this machine; {fix}"
+        yield partition.fault("scheduler", said)
+    elif scheduler.queues:
+        yield from queue_faults(partition, scheduler)
+
+
+def queue_faults(partition: Entry, scheduler: Scheduler) -> Iterator[Fault]:
+    """The queue that the partition's options name, as the scheduler knows it."""
+    names = [match["name"] for word in partition.data["access"] if (match := QUEUE.match(word))]
+    queue = scheduler.queue(names[-1]) if names else default_queue(scheduler)
+    if queue is None:
+        if names:
+            fix = suggestion(names[-1], [each.name for each in scheduler.queues])
+            what = f"{scheduler.title} has no partition {names[-1]!r} that is up; {fix}"
+            yield partition.fault("access", what)
+        return
+    yield from count_faults(partition, queue)
+
+
+def default_queue(scheduler: Scheduler) -> Queue | None:
+    """The queue of jobs that name none."""
+    return next((queue for queue in scheduler.queues if queue.default), None)
+
+
+def count_faults(partition: Entry, queue: Queue) -> Iterator[Fault]:
+    """More nodes or cores than there are: such a job waits for ever, or is refused."""
+    nodes, cores = (partition.extras[key] for key in ("nodes", "cores_per_node"))
+    kinds = [
+        kind for kind in queue.kinds if not kind.option or kind.option in partition.data["access"]
+    ]
+    chosen = [kind for kind in kinds if kind.option] or kinds
+    there = sum(len(kind.hosts) for kind in chosen)
+    most = min(there, queue.most_nodes or there)
+    if nodes > most:
+        text = (
+            f"nodes={nodes}, and a job in {queue.name} gets at most {most}; write {most} or fewer"
+        )
+        yield partition.fault("topology", text)
+    largest = max((kind.cores for kind in chosen), default=0)
+    if largest and cores > largest:
+        text = (
+            f"cores_per_node={cores}, and the nodes of {queue.name} have {largest}; write {largest}"
+        )
+        yield partition.fault("topology", text)
+
+
+def longest(partition: Mapping[str, Any], scheduler: Scheduler | None) -> int:
+    """Seconds of the longest job that a partition's queue takes; 0 for no limit, or none known."""
+    if scheduler is None:
+        return 0
+    names = [match["name"] for word in partition["access"] if (match := QUEUE.match(word))]
+    queue = scheduler.queue(names[-1]) if names else default_queue(scheduler)
+    return queue.seconds if queue else 0
+
+
+def wrapper(environment: Entry, reading: Reading) -> Iterator[Fault]:
+    """The modules of an environment must load, and its compiler wrapper must then be there."""
+    mpicc, names = environment.extras["mpicc"], environment.data["modules"]
+    if not names or reading.configuration["systems"][0]["modules_system"] in ("nomod", "spack"):
+        if not shutil.which(mpicc):
+            where = "is not there" if Path(mpicc).is_absolute() else "is not on the search path"
+            yield environment.fault("mpicc", f"{mpicc!r} {where}; give it by absolute path")
+        return
+    if problem := loading(names, ":"):
+        yield environment.fault("modules", f"{' '.join(names)}: cannot be loaded: {problem}")
+    elif loading(names, f"command -v {quote(mpicc)}"):
+        yield environment.fault("mpicc", f"{mpicc!r} is not there once {' '.join(names)} is loaded")
+
+
+def prefix(environment: Entry) -> Iterator[Fault]:
+    """Spack builds with the wrapper that is in the prefix."""
+    extras = environment.extras
+    if Path(extras["mpicc"]).is_absolute() or not extras["prefix"]:
+        return
+    wrapper = Path(extras["prefix"], "bin", extras["mpicc"])
+    if not wrapper.exists():
+        yield environment.fault(
+            "prefix", f"{wrapper} is not there; write where this MPI is, or leave it out"
+        )
+
+
+def programs(environment: Entry) -> Iterator[Fault]:
+    """The benchmarks that are said to be installed must be there."""
+    extras = environment.extras
+    for name, folder in extras["programs"].items():
+        problem = missing(name, folder) if extras["program_origin"][name] == SITE else ""
+        if problem:
+            yield environment.fault("programs", f"{name}: {problem}")
+
+
+def loading(names: Sequence[str], then: str) -> str:
+    """Why a command fails in a login shell with these modules; empty if it does not."""
+    load = f"module load {' '.join(map(quote, names))} >&2"
+    try:
+        run(["bash", "-lc", f"{load} && {then}"], os.environ, "module load", LOAD_SECONDS)
+    except ProbeError as error:
+        return str(error)
+    return ""

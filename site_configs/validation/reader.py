@@ -1,0 +1,279 @@
+"""Reads a site file and collects what is wrong in it, where building it for ReFrame stops at the first fault.
+
+    python -m site_configs.validation.reader FILE RESULT
+
+A process of its own, since a site file is a program: whatever it does, it does it there. RESULT gets what was
+read, as JSON. ``site_configs.validation.rules`` judges it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import difflib
+import functools
+import inspect
+import json
+import runpy
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import reframe
+from reframe.core import backends
+
+from site_configs import common
+from site_configs.topology import layouts
+from site_configs.validation.change_tracking import changes, plain
+
+#: Arguments that are lists: of a text given in the place of one, every letter would count.
+LISTS = ("access", "environments", "hostnames", "modules", "partitions")
+
+SET_PARENT_DEATH_SIGNAL = 1  #: PR_SET_PDEATHSIG of prctl(2)
+
+TOPOLOGY = layouts.Topology
+#: What a site file is made of.
+PIECES = (
+    (common, "environment"),
+    (common, "partition"),
+    (common, "site"),
+    (layouts, "Topology"),
+)
+
+
+@dataclass(frozen=True, order=True)
+class Fault:
+    """One thing that is wrong, with the line of the site file; 0 where it is of no line."""
+
+    line: int
+    text: str
+
+
+@dataclass
+class Reading:
+    """What a site file says."""
+
+    faults: list[Fault] = field(default_factory=list)
+    #: ReFrame's configuration of the one system; None if the file makes none.
+    configuration: dict[str, Any] | None = None
+    #: Line of each call, by ``environment NAME``, ``partition NAME``, ``site NAME``.
+    lines: dict[str, int] = field(default_factory=dict)
+    #: Calls that were wrong, so that no other fault is made of what they stand for.
+    broken: list[str] = field(default_factory=list)
+    #: Names that the site's ReFrame knows.
+    launchers: list[str] = field(default_factory=list)
+    schedulers: list[str] = field(default_factory=list)
+    #: Parts of backends that cannot be used here, and why (Flux without its Python package).
+    unusable: dict[str, str] = field(default_factory=dict)
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """``; did you mean X?``, or the choice where nothing is near."""
+    choice = sorted(known)
+    near = difflib.get_close_matches(word, choice, n=1)
+    return f"did you mean {near[0]}?" if near else f"choose from {', '.join(choice)}"
+
+
+def partition_keys() -> set[str]:
+    """The keys of a partition in ReFrame's own schema."""
+    schema = json.loads(
+        Path(reframe.__file__).with_name("schemas").joinpath("config.json").read_text()
+    )
+    system = schema["properties"]["systems"]["items"]["properties"]
+    return set(system["partitions"]["items"]["properties"])
+
+
+@dataclass
+class Call:
+    """One call of a piece in a site file, before it is made."""
+
+    name: str
+    parameters: Mapping[str, inspect.Parameter]
+    args: Sequence[Any]
+    kwargs: dict[str, Any]
+    more: set[str] = field(default_factory=set)  #: keys beside the parameters
+
+    @property
+    def bound(self) -> dict[str, Any]:
+        """Every argument by its name."""
+        return dict(zip(self.parameters, self.args, strict=False)) | self.kwargs
+
+    @property
+    def key(self) -> str:
+        """What the call is remembered by."""
+        return f"{self.name} {self.bound.get('name', '')}".strip()
+
+    def correct(self) -> Iterator[str]:
+        """What is wrong with the arguments; they are what can be gone on with afterwards."""
+        title = f"{self.name} {self.bound['name']!r}" if "name" in self.bound else self.name
+        known = {name for name in self.parameters if name != "more"} | self.more
+        unknown = [word for word in self.kwargs if word not in known]
+        for word in unknown:
+            yield f"{title}: {word}: is not known; {suggestion(word, known)}"
+            del self.kwargs[word]
+        for word in LISTS:
+            value = self.kwargs.get(word, [])
+            if not isinstance(value, list | tuple):
+                yield f"{title}: {word}: write a list: [{value!r}]"
+                self.kwargs[word] = [value] if isinstance(value, str) else []
+        if not unknown:  # else one of those is what is missing
+            yield from (f"{title}: {word}: is missing" for word in self.missing())
+
+    def missing(self) -> list[str]:
+        """The parameters without a value that must have one."""
+        return [
+            name
+            for name, each in self.parameters.items()
+            if each.default is each.empty
+            and each.kind != each.VAR_KEYWORD
+            and name not in self.bound
+        ]
+
+    def stand_in(self) -> Any:
+        """Something in the place of what a wrong call does not make."""
+        if self.name == "Topology":
+            return TOPOLOGY(1)
+        named = {"name": str(self.bound.get("name", ""))}
+        if self.name == "partition":
+            named_there = self.bound.get("environments", ())
+            return named | {"environs": [each for each in named_there if isinstance(each, str)]}
+        if self.name == "site":
+            own = {each: list(self.bound.get(each, ())) for each in ("partitions", "environments")}
+            system = named | {"partitions": own["partitions"], "hostnames": []}
+            return {"systems": [system], "environments": own["environments"]}
+        return named
+
+
+class Reader:
+    """Runs one site file with the pieces it is made of replaced by ones that collect faults."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.reading = Reading()
+        self.made: list[Any] = []  #: every result of the pieces; others are written by hand
+        self.copies: list[Any] = []  #: each as it was made
+        self.as_made = True  #: whether the results are as they were made
+
+    def read(self) -> Reading:
+        """The site as far as it can be read."""
+        with ExitStack() as stack:
+            for module, name in PIECES:
+                piece = getattr(module, name)
+                more = partition_keys() if name == "partition" else set()
+                setattr(module, name, self.collecting(piece, name, more))
+                stack.callback(setattr, module, name, piece)
+            self.run()
+        if self.reading.configuration is None and not self.reading.faults:
+            self.fault(0, "site_configuration: is missing; set it to what site(...) returns")
+        self.look_at_backends()
+        self.reading.faults.sort()
+        return self.reading
+
+    def run(self) -> None:
+        """Run the file."""
+        try:
+            found = runpy.run_path(str(self.path)).get("site_configuration")
+        except SyntaxError as error:
+            self.fault(error.lineno or 0, f"is no Python: {error.msg}")
+        except (Exception, SystemExit) as error:
+            frames = traceback.extract_tb(error.__traceback__)
+            lines = [frame.lineno or 0 for frame in frames if frame.filename == str(self.path)]
+            told = isinstance(error, LookupError) and not isinstance(error, KeyError | IndexError)
+            what = str(error) if told else f"{type(error).__name__}: {error}"
+            self.fault(lines[-1] if lines else 0, " ".join(what.split()))
+        else:
+            for text in self.changed(found):
+                self.fault(0, f"site_configuration: {text}")
+            well = self.is_made(found) and self.as_made
+            self.reading.configuration = found if well else None
+
+    def collecting(self, function: Callable, name: str, more: set[str]) -> Callable:
+        """The same function, but a wrong call is a fault, and gives something to go on with."""
+        parameters = inspect.signature(function).parameters
+
+        @functools.wraps(function, updated=())
+        def make(*args: Any, **kwargs: Any) -> Any:
+            line = self.line_of_call()
+            call = Call(name, parameters, args, kwargs, more)
+            self.reading.lines.setdefault(call.key, line)
+            texts = list(call.correct()) + list(self.by_hand(call))
+            made = None
+            if not call.missing():
+                try:
+                    result = function(*args, **call.kwargs)
+                    copy, made = plain(result), result
+                except (TypeError, ValueError) as error:
+                    texts.append(str(error))
+            self.reading.faults += [Fault(line, text) for text in texts]
+            self.reading.broken += [call.key] if texts else []
+            self.made.append(call.stand_in() if made is None else made)
+            self.copies.append({} if made is None else copy)
+            return self.made[-1]
+
+        return make
+
+    def changed(self, thing: Any) -> Iterator[str]:
+        """Where a thing differs from what a piece made of it: no piece has looked at what was put there."""
+        for made, copy in zip(self.made, self.copies, strict=True):
+            if thing is made:
+                for where in changes(copy, plain(thing)):
+                    self.as_made = False
+                    yield f"{where}: was changed after it was made; write it as an argument"
+
+    def is_made(self, thing: Any) -> bool:
+        """Whether one of the pieces made it."""
+        return any(thing is each for each in self.made)
+
+    def by_hand(self, call: Call) -> Iterator[str]:
+        """The parts of a site that no piece made, of which a check could ask nothing."""
+        for word in ("partitions", "environments") if call.name == "site" else ():
+            own = [each for each in call.kwargs.get(word, ()) if self.is_made(each)]
+            if len(own) < len(call.kwargs.get(word, ())):
+                yield f"site {call.bound.get('name')!r}: {word}: make each with {word[:-1]}(...)"
+            call.kwargs[word] = own
+            for each in own:
+                title = f"{word[:-1]} {each['name']!r}" if "name" in each else word
+                yield from (f"{title}: {text}" for text in self.changed(each))
+
+    def line_of_call(self) -> int:
+        """The line of the site file that is being run."""
+        frame = sys._getframe()
+        while frame and frame.f_code.co_filename != str(self.path):
+            frame = frame.f_back
+        return frame.f_lineno if frame else 0
+
+    def fault(self, line: int, text: str) -> None:
+        """Note a fault."""
+        self.reading.faults.append(Fault(line, text))
+
+    def look_at_backends(self) -> None:
+        """The launchers and schedulers that are registered once the site is read."""
+        for kind, get in (("launcher", backends.getlauncher), ("scheduler", backends.getscheduler)):
+            get("local")  # loads those that come with ReFrame
+            registry = getattr(backends, f"_{kind}s")
+            setattr(self.reading, f"{kind}s", sorted(registry))
+            self.reading.unusable |= {
+                f"{kind} {name}": str(problem) for name, (_, problem) in registry.items() if problem
+            }
+
+
+def main(path: str, result: str) -> None:
+    """Read one site file and write down what it says."""
+    reading = Reader(Path(path)).read()
+    Path(result).write_text(json.dumps(asdict(reading), default=str))
+
+
+def from_json(text: str) -> Reading:
+    """What :func:`main` wrote."""
+    data = json.loads(text)
+    return Reading(**{**data, "faults": [Fault(**each) for each in data["faults"]]})
+
+
+if __name__ == "__main__":
+    # A file that does not end does not outlive the one who wants to know.
+    ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    main(*sys.argv[1:])

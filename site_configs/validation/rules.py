@@ -1,0 +1,185 @@
+"""What is wrong with a site file as a whole: what does not fit together, or what ReFrame does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from site_configs.mpi.family import FAMILIES, identify
+from site_configs.validation.reader import Fault, Reading, suggestion
+
+SIMULATED = "simgrid"  #: the family whose time is simulated
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A partition or an environment as the file declares it."""
+
+    kind: str
+    data: Mapping[str, Any]
+    line: int
+
+    @property
+    def name(self) -> str:
+        """As in the file."""
+        return self.data["name"]
+
+    @property
+    def extras(self) -> Mapping[str, Any]:
+        """What checks are told of it."""
+        return self.data["extras"]
+
+    def fault(self, key: str, text: str) -> Fault:
+        """A fault of one of its keys."""
+        return Fault(self.line, f"{self.kind} {self.name!r}: {key}: {text}")
+
+
+def entries(reading: Reading, kind: str) -> list[Entry]:
+    """All partitions or environments that the file declares."""
+    configuration = reading.configuration or {}
+    if kind == "partition":
+        found = [each for system in configuration["systems"] for each in system["partitions"]]
+    else:
+        found = configuration["environments"]
+    return [Entry(kind, each, reading.lines.get(f"{kind} {each['name']}", 0)) for each in found]
+
+
+def sound(reading: Reading, found: Sequence[Entry]) -> list[Entry]:
+    """Those of the entries that were made without a fault."""
+    return [each for each in found if f"{each.kind} {each.name}" not in reading.broken]
+
+
+def faults(reading: Reading) -> list[Fault]:
+    """Everything that is wrong with a site file, as far as the file itself tells."""
+    if reading.configuration is None:
+        return sorted(reading.faults)
+    partitions, environments = (entries(reading, kind) for kind in ("partition", "environment"))
+    found = [*reading.faults, *names(partitions), *names(environments)]
+    found += declared(partitions, environments)
+    own, mpis = sound(reading, partitions), sound(reading, environments)
+    for partition in own:
+        found += known(partition, "scheduler", partition.data["scheduler"], reading)
+        found += topology(partition)
+    for environment in mpis:
+        launcher = environment.extras["launcher"]
+        found += (
+            known(environment, "launcher", launcher, reading) if isinstance(launcher, str) else []
+        )
+        found += family(environment)
+    for partition in own:
+        found += simulated(partition, mpis)
+    for one, two in combinations(mpis, 2):
+        found += alike(one, two)
+    return sorted(set(found))
+
+
+def names(found: Sequence[Entry]) -> Iterator[Fault]:
+    """Two of one name: ReFrame would take one of them and say nothing."""
+    for number, entry in enumerate(found):
+        if entry.name in {each.name for each in found[:number]}:
+            yield entry.fault("name", "is there twice; give each its own")
+
+
+def declared(partitions: Sequence[Entry], environments: Sequence[Entry]) -> Iterator[Fault]:
+    """Every environment that a partition names is declared, and the other way round."""
+    known_names = {each.name for each in environments}
+    used = {name for each in partitions for name in each.data["environs"]}
+    if not partitions:
+        yield Fault(0, "site: partitions: there is none; nothing could run")
+    for partition in partitions:
+        if not partition.data["environs"]:
+            yield partition.fault("environments", "names none; nothing would run there")
+        for name in partition.data["environs"]:
+            if name not in known_names:
+                fix = suggestion(name, known_names)
+                yield partition.fault("environments", f"{name!r} is not declared; {fix}")
+    for environment in environments:
+        if environment.name not in used:
+            yield environment.fault(
+                "name", "no partition names it in environments=, so it never runs"
+            )
+
+
+def known(entry: Entry, key: str, name: str, reading: Reading) -> Iterator[Fault]:
+    """A scheduler or launcher must be registered with ReFrame, and usable here."""
+    choice = getattr(reading, f"{key}s")
+    if name not in choice:
+        words = (
+            "" if key == "scheduler" else ", or write the words that start a launch line as a list"
+        )
+        yield entry.fault(key, f"ReFrame knows no {name!r}; {suggestion(name, choice)}{words}")
+    elif problem := reading.unusable.get(f"{key} {name}"):
+        yield entry.fault(key, f"{name!r} cannot be used here: {problem}")
+
+
+def topology(partition: Entry) -> Iterator[Fault]:
+    """The counts of a partition must fit together."""
+    cores, sockets = (partition.data["processor"][key] for key in ("num_cpus", "num_sockets"))
+    local = partition.data["scheduler"] == "local"
+    if cores % sockets and not local:  # of a machine of one's own a part may be lent
+        fix = f"write a multiple of {sockets}, such as {cores - cores % sockets}"
+        yield partition.fault(
+            "topology", f"cores_per_node={cores} is not divisible by sockets; {fix}"
+        )
+    nodes = partition.extras["nodes"]
+    if local and nodes > 1 and not partition.extras["exact"]:
+        yield partition.fault("topology", f"nodes={nodes}: scheduler 'local' has one node; write 1")
+    most = partition.extras["most_processes"]
+    for processes, per_node in partition.extras["layouts"]:
+        if processes > most or per_node > cores or -(-processes // per_node) > nodes:
+            layout = f"[{processes}, {per_node}]"
+            yield partition.fault(
+                "layouts", f"{layout} does not fit on {nodes} nodes of {cores} cores"
+            )
+
+
+def simulated(partition: Entry, environments: Sequence[Entry]) -> Iterator[Fault]:
+    """Only simulated time repeats exactly: any other would regress at every launch."""
+    if partition.extras["exact"]:
+        for each in environments:
+            if each.name in partition.data["environs"] and each.extras["family"] != SIMULATED:
+                why = f"times of {each.name!r} ({each.extras['family']}) do not repeat exactly"
+                yield partition.fault("exact", f"{why}; write False")
+
+
+def family(environment: Entry) -> Iterator[Fault]:
+    """The text of the library must not be that of another family, nor the family a misspelling."""
+    named, library = environment.extras["family"], environment.extras["library"]
+    known_families = [name for name, _ in FAMILIES]
+    told, _ = identify(library)
+    if told not in ("unknown", named):
+        yield environment.fault("family", f"{named!r}, but library={library!r} is that of {told}")
+    elif named not in known_families and "did you mean" in (
+        fix := suggestion(named, known_families)
+    ):
+        yield environment.fault("family", f"{named!r} is not known; {fix}")
+
+
+def alike(one: Entry, two: Entry) -> Iterator[Fault]:
+    """Two MPIs that would pass as each other: the proof of the right one would prove nothing.
+
+    Two environments of one installation (with other variables) are well, and two builds of one whole version
+    (by two compilers) cannot be told apart by what they say. An absolute path of a wrapper is proof enough.
+    """
+    places = [(each.extras["mpicc"], tuple(each.data["modules"])) for each in (one, two)]
+    absolute = all(Path(mpicc).is_absolute() for mpicc, _ in places)
+    first, second = (" ".join(each.extras["library"].split()) for each in (one, two))
+    same_version = first == second and is_whole_version(first)
+    if (
+        places[0] == places[1]
+        or absolute
+        or same_version
+        or not (first in second or second in first)
+    ):
+        return
+    fix = "write the whole version as MPI_Get_library_version says it, or mpicc by absolute path"
+    yield two.fault("library", f"{second!r} does not tell it from {one.name!r} ({first!r}); {fix}")
+
+
+def is_whole_version(library: str) -> bool:
+    """Whether the text names one release: three numbers, or two of Intel MPI, which counts by years."""
+    found, version = identify(library)
+    return len(version.split(".")) >= (2 if found == "intel-mpi" else 3)

@@ -1,0 +1,1 @@
+"""Everything that a machine without a network needs, in one folder."""

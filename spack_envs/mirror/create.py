@@ -1,0 +1,188 @@
+"""``./plumbline mirror``: makes a mirror where there is a network, and verifies one."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from postprocess.base import files
+from postprocess.base.errors import UsageError
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from spack_envs.machine import SAFE_PATH
+from spack_envs.mirror import manifest
+from spack_envs.mirror.manifest import INCOMING
+from spack_envs.mirror.manifest_schema import NAME, Manifest, Missing, encoded
+from spack_envs.mirror.parts import Making, Part, gather_releases, gather_sources, gather_wheels
+from spack_envs.mirror.spack_sources import Given
+from spack_envs.mirror.use import RELEASES, SOURCES, WHEELS
+
+PARTS = {WHEELS: gather_wheels, RELEASES: gather_releases, SOURCES: gather_sources}
+NEEDED_BYTES = 1_000_000_000  #: free on the disk before the first file of a mirror is written
+UNFINISHED = Missing("what was still to come", "mirror create did not come to its end")
+
+
+def create(work: WorkDirectory, folder: Path, given: Sequence[Given], progress: Progress) -> int:
+    """Make or complete a mirror. Returns 1 if something could not be had.
+
+    :raises UsageError: if ``folder`` cannot become one, or a given source cannot be used.
+    """
+    folder = folder.absolute()
+    before = opened(folder)
+    sources = {each.package: each for each in given}
+    with held(folder), scratch_folder(folder) as scratch:
+        making = Making(work, folder, scratch, before, sources, progress)
+        keep(folder, replace(before, missing=(UNFINISHED,)))
+        done: list[Part] = []
+        for name, gather in PARTS.items():
+            with progress.phase(name):
+                done.append(gather(making))
+            result = described(folder, before, done)
+            keep(folder, result if len(done) == len(PARTS) else unfinished(result, before))
+        remove_strays(folder, result)
+    tell(folder, result, progress)
+    return 1 if result.missing else 0
+
+
+def check(folder: Path, progress: Progress) -> int:
+    """Verify a mirror from end to end, and say what is in it. Returns 1 if something is wrong or missing."""
+    folder = folder.absolute()
+    contents = manifest.read(folder)
+    progress.say(f"verifying {len(contents.files)} files in {folder}")
+    faults = list(manifest.faults(folder, contents))
+    tell(folder, contents, progress)
+    for fault in faults:
+        progress.say(f"wrong: {fault}")
+    if not faults:
+        progress.say("every file is as it should be")
+    return 1 if faults or contents.missing else 0
+
+
+def opened(folder: Path) -> Manifest:
+    """The manifest of a mirror that is there, or one of nothing in a folder that is fit to become one.
+
+    :raises UsageError: if it is not: a file, something else's folder, for another Python, full.
+    """
+    if not SAFE_PATH.fullmatch(str(folder)):
+        fix = "name a directory of letters, digits and _ + . - only (Spack changes others)"
+        raise UsageError(f"{str(folder)!r}: {fix}")
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder}: is a file; name a directory for the mirror")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        others = [path for path in folder.iterdir() if not path.name.startswith(INCOMING)]
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise UsageError(f"{error.filename}: {error.strerror}; name another directory") from None
+    if others and not (folder / NAME).exists():
+        raise UsageError(f"{folder}: is not empty and no mirror; name another directory")
+    if others:
+        before = manifest.read(folder)
+        manifest.check_python(folder, before)
+        return before
+    if free < NEEDED_BYTES:
+        what = f"has {megabytes(free)} free, and a mirror needs up to {megabytes(NEEDED_BYTES)}"
+        raise UsageError(f"{folder}: {what}; name a directory on another disk")
+    return Manifest(*manifest.this_python())
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Hold a mirror alone; the lock goes with the process, however it ends."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise UsageError(f"{folder}: another mirror create works on it; wait for it") from None
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def scratch_folder(folder: Path) -> Iterator[Path]:
+    """A folder beside what is finished, gone at the end; so is what a killed process has left.
+
+    :raises UsageError: if nothing can be written there.
+    """
+    for path in folder.glob(f"{INCOMING}*"):
+        shutil.rmtree(path, ignore_errors=True)
+    try:
+        scratch = Path(tempfile.mkdtemp(prefix=INCOMING, dir=folder))
+    except OSError as error:
+        raise UsageError(
+            f"{folder}: {error.strerror}; name a directory that you may write"
+        ) from None
+    try:
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def described(folder: Path, before: Manifest, parts: Sequence[Part]) -> Manifest:
+    """The manifest of what has been gathered so far."""
+    paths = sorted({path for part in parts for path in part.paths})
+    return replace(
+        before,
+        releases=tuple(each for part in parts for each in part.releases),
+        replaced=tuple(each for part in parts for each in part.replaced),
+        missing=tuple(each for part in parts for each in part.missing),
+        files=tuple(manifest.described(folder, path) for path in paths),
+    )
+
+
+def unfinished(result: Manifest, before: Manifest) -> Manifest:
+    """A manifest that keeps what an earlier call knew of the parts that are still to come."""
+    known = {file.path for file in result.files}
+    later = [file for file in before.files if file.path not in known]
+    names = {release.name for release in result.releases}
+    return replace(
+        result,
+        files=tuple(sorted([*result.files, *later], key=lambda file: file.path)),
+        releases=(*result.releases, *(each for each in before.releases if each.name not in names)),
+        replaced=result.replaced or before.replaced,
+        missing=(*result.missing, UNFINISHED),
+    )
+
+
+def keep(folder: Path, contents: Manifest) -> None:
+    """Write the manifest, whole or not at all."""
+    files.replace({folder / NAME: encoded(contents)})
+
+
+def remove_strays(folder: Path, contents: Manifest) -> None:
+    """Remove from the folders of a mirror what does not belong to it any longer."""
+    known = {file.path for file in contents.files}
+    for name in PARTS:
+        for path in manifest.present(folder, name):
+            if path not in known:
+                (folder / path).unlink()
+
+
+def megabytes(count: int) -> str:
+    """A number of bytes, rounded."""
+    return f"{count / 1e6:.0f} MB"
+
+
+def tell(folder: Path, contents: Manifest, progress: Progress) -> None:
+    """What is in a mirror, and what is not."""
+    total = sum(file.bytes for file in contents.files)
+    progress.say(f"{folder}: {len(contents.files)} files, {megabytes(total)}")
+    for release in contents.releases:
+        progress.say(f"  {release.name} {release.tag} (commit {release.commit[:12]})")
+    sources = [file for file in contents.files if file.path.startswith(f"{SOURCES}/")]
+    progress.say(f"  {len(sources)} sources")
+    for each in contents.replaced:
+        official = f"replaces the official one ({each.official[:12]}...)"
+        progress.say(f"    {each.package} {each.version}: {each.origin}, {official}")
+    wheels = [file for file in contents.files if file.path.startswith(f"{WHEELS}/")]
+    where = f"Python {contents.python} on {contents.platform}"
+    progress.say(f"  {len(wheels)} wheels for {where}")
+    for each in contents.missing:
+        progress.say(f"missing: {each.what}: {each.reason}")

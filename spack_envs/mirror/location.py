@@ -1,0 +1,55 @@
+"""Which mirror the user has named: in this call, in the environment, or in an earlier call.
+
+Standard library only: the front door asks before any package is installed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from postprocess.base.errors import UsageError
+
+VARIABLE = "PLUMBLINE_MIRROR"
+FORGET = "none"  #: named in the place of a directory
+COMMANDS = ("setup", "doctor")  #: that have the option
+
+
+def option(words: Sequence[str]) -> str | None:
+    """The value of ``--mirror`` among the words of a command line, before they are parsed."""
+    value = None
+    for number, word in enumerate(words if words and words[0] in COMMANDS else ()):
+        if word.startswith("--mirror="):
+            value = word.partition("=")[2]
+        elif word == "--mirror":
+            value = "".join(words[number + 1 : number + 2])
+    return value
+
+
+def named(
+    work: Path, asked: str | None = None, environ: Mapping[str, str] = os.environ
+) -> Path | None:
+    """The mirror that is to be used alone, or None.
+
+    :param work: work directory, which remembers
+    :param asked: of this call: a directory, or ``none`` for no mirror
+    :raises UsageError: if the option is there and names nothing; it would mean the network.
+    """
+    if asked == "":
+        raise UsageError(f"--mirror: names nothing; name a directory, or {FORGET}")
+    name = asked or environ.get(VARIABLE) or remembered(work)
+    return Path(name).absolute() if name and name != FORGET else None
+
+
+def memory(work: Path) -> Path:
+    """The file in which a work directory remembers its mirror."""
+    return work / "mirror"
+
+
+def remembered(work: Path) -> str:
+    """The mirror of an earlier call; empty if there is none."""
+    try:
+        return memory(work).read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return ""

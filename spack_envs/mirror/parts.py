@@ -1,0 +1,233 @@
+"""The parts of a mirror, gathered one after the other: wheels, Spack with its recipes, and sources."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from postprocess.base.errors import UsageError
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from site_configs.mpi import inventory
+from site_configs.mpi.family import DEFAULT_FAMILIES
+from site_configs.mpi.wheels import LOCKS
+from spack_envs import machine as spack_machine
+from spack_envs.errors import SpackEnvironmentError
+from spack_envs.fetch import FetchError
+from spack_envs.mirror import manifest
+from spack_envs.mirror import spack_sources as spack_mirror
+from spack_envs.mirror import wheels as mirror_wheels
+from spack_envs.mirror.manifest_schema import Manifest, Missing, Release, Replaced
+from spack_envs.mirror.spack_sources import Collector, Given, Wanted
+from spack_envs.mirror.use import RELEASES, SOURCES, WHEELS
+from spack_envs.provide import NoSpack, Settings, Spack, provide
+
+
+@dataclass(frozen=True)
+class Making:
+    """A mirror that is being made."""
+
+    work: WorkDirectory
+    folder: Path
+    scratch: Path  #: on the same file system, gone at the end
+    before: Manifest  #: what was there already
+    given: Mapping[str, Given]  #: sources that the user gives, by package
+    progress: Progress
+
+    def intact(self, path: str) -> bool:
+        """Whether a file is there that an earlier call put there, and is as it was."""
+        known = [file for file in self.before.files if file.path == path]
+        return bool(known) and not manifest.fault(self.folder, known[0])
+
+    def place(self, file: Path, path: str) -> None:
+        """Give a complete file its place."""
+        target = self.folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(file, target)
+
+
+@dataclass(frozen=True)
+class Part:
+    """What has been gathered."""
+
+    paths: tuple[str, ...] = ()
+    releases: tuple[Release, ...] = ()
+    replaced: tuple[Replaced, ...] = ()
+    missing: tuple[Missing, ...] = ()
+
+
+def gather_wheels(making: Making) -> Part:
+    """Plumbline's packages, those of its tests, and the MPIs."""
+    source = making.work.source
+    locks = [source / "requirements.lock", source / "requirements-test.lock"]
+    locks += [lock for lock in sorted(LOCKS.glob("*.lock"))]
+    scratch = making.scratch / WHEELS
+    scratch.mkdir()
+    making.progress.say(f"wheels of {', '.join(lock.stem for lock in locks)}")
+    wheels = making.folder / WHEELS
+    names, missing = mirror_wheels.gather(locks, wheels, scratch, making.progress.now)
+    return Part(tuple(f"{WHEELS}/{name}" for name in names), missing=tuple(missing))
+
+
+def gather_releases(making: Making) -> Part:
+    """Spack and its recipes."""
+    releases, missing = [], []
+    for upstream in (Settings().spack, Settings().packages):
+        path = f"{RELEASES}/{upstream.name}-{upstream.tag.replace('/', '_')}.tar.gz"
+        known = [each for each in making.before.releases if each.path == path]
+        if known and making.intact(path):
+            releases.append(known[0])
+            continue
+        making.progress.say(f"{upstream.name} {upstream.tag}")
+        try:
+            archive = making.scratch / upstream.name
+            say = making.progress.say
+            commit = spack_mirror.archive_release(upstream, archive, making.scratch / "clones", say)
+        except FetchError as error:
+            missing.append(Missing(f"{upstream.name} {upstream.tag}", str(error)))
+            continue
+        making.place(archive, path)
+        releases.append(Release(upstream.name, upstream.tag, commit, path))
+    paths = tuple(release.path for release in releases)
+    return Part(paths, releases=tuple(releases), missing=tuple(missing))
+
+
+def gather_sources(making: Making) -> Part:
+    """The sources of everything that Spack compiles for an MPI. They are the same for each.
+
+    :raises UsageError: if a source is given that nobody wants, or that cannot be used.
+    """
+    try:
+        collector = Collector(*solvable(making))
+        making.progress.say("solving an environment, to see what is compiled")
+        wanted = collector.wanted()
+        return gather_wanted(making, collector, wanted)
+    except SpackEnvironmentError as error:
+        return earlier_sources(making, Missing("sources", str(error)))
+
+
+def earlier_sources(making: Making, missing: Missing) -> Part:
+    """Where it cannot be found out what is wanted, what an earlier call has gathered stays."""
+    paths = tuple(
+        file.path
+        for file in making.before.files
+        if file.path.startswith(f"{SOURCES}/") and making.intact(file.path)
+    )
+    replaced = tuple(
+        each
+        for each in making.before.replaced
+        if f"{SOURCES}/{spack_mirror.archive_path(each.sha256)}" in paths
+    )
+    return Part(paths, replaced=replaced, missing=(missing,))
+
+
+def solvable(making: Making) -> tuple[Spack, Path, Path]:
+    """A Spack, an environment without any mirror's replaced sources, and a work directory for it.
+
+    :raises SpackEnvironmentError: if there is no Spack or no MPI here.
+    """
+    work, say = making.work, making.progress.say
+    spack = provide(work.root, say)
+    if isinstance(spack, NoSpack):
+        raise SpackEnvironmentError(f"no Spack: {spack.reason}")
+    wheels = making.folder / WHEELS
+    found = inventory.take(work.root, DEFAULT_FAMILIES, say, wheel_folder=wheels)
+    usable = [mpi for mpi in found.mpis if mpi.family in DEFAULT_FAMILIES]
+    if not usable:
+        raise SpackEnvironmentError("no MPI on this machine, so that no environment can be solved")
+    root = work.root / "mirror-making"
+    environment = spack_machine.write_environment(root, work.source, spack, usable[0])
+    return spack, environment.directory, root
+
+
+def gather_wanted(making: Making, collector: Collector, wanted: Sequence[Wanted]) -> Part:
+    """The sources that recipes ask for, from upstream, from an earlier call or from what the user gives."""
+    check_given(making.given, wanted)
+    area = making.scratch / SOURCES
+    area.mkdir()
+    replaced = [each for one in wanted for each in replacing(making, one, area)]
+    carry_over(making, area, [each.sha256 for each in making.before.replaced])
+    elsewhere = {
+        one.git: making.given[one.package].place
+        for one in wanted
+        if one.commit and one.package in making.given
+    }
+    making.progress.say(f"sources of {', '.join(one.package for one in wanted)}")
+    failed = collector.gather(area, [each.package for each in replaced], elsewhere)
+    paths = list(manifest.present(area))
+    for path in paths:
+        making.place(area / path, f"{SOURCES}/{path}")
+    versions = {one.package: one.version for one in wanted}
+    missing = [
+        Missing(f"source of {package} {versions.get(package, '')}", reason)
+        for package, reason in failed.items()
+    ]
+    return Part(
+        tuple(f"{SOURCES}/{path}" for path in paths),
+        replaced=tuple(replaced),
+        missing=tuple(missing),
+    )
+
+
+def check_given(given: Mapping[str, Given], wanted: Sequence[Wanted]) -> None:
+    """Refuse what nobody wants, and a repository without the commit that the recipe asks for."""
+    by_name = {one.package: one for one in wanted}
+    for package, each in given.items():
+        if package not in by_name:
+            choice = ", ".join(sorted(by_name))
+            raise UsageError(f"--source {package}: nothing is built from it; choose from {choice}")
+        commit = by_name[package].commit
+        if commit and not spack_mirror.head(each.place, commit):
+            raise UsageError(
+                f"--source {package}={each.place}: is no git repository with the commit {commit} "
+                "that the recipe asks for"
+            )
+
+
+def replacing(making: Making, one: Wanted, area: Path) -> list[Replaced]:
+    """The source that stands in the place of the official one, put in its place; none if none does.
+
+    A source given by the user whose checksum is the official one replaces nothing.
+    """
+    given = making.given.get(one.package)
+    if not one.sha256:
+        return []
+    if given is None:
+        return kept_replacement(making, one, area)
+    try:
+        data, origin = spack_mirror.substitute(given, one)
+    except FetchError as error:
+        raise UsageError(f"--source {one.package}: {error}") from None
+    sha256 = spack_mirror.put(data, area)
+    if sha256 == one.sha256:
+        return []
+    return [Replaced(one.package, one.version, origin, one.sha256, sha256)]
+
+
+def kept_replacement(making: Making, one: Wanted, area: Path) -> list[Replaced]:
+    """What an earlier call was given in the place of the same source."""
+    for each in making.before.replaced:
+        path = spack_mirror.archive_path(each.sha256)
+        same = (each.package, each.version, each.official) == (
+            one.package,
+            one.version,
+            one.sha256,
+        )
+        if same and making.intact(f"{SOURCES}/{path}"):
+            spack_mirror.put((making.folder / SOURCES / path).read_bytes(), area)
+            return [each]
+    return []
+
+
+def carry_over(making: Making, area: Path, leave_out: Sequence[str]) -> None:
+    """What is there and right need not be fetched again."""
+    for file in making.before.files:
+        path = Path(file.path)
+        if path.parts[0] != SOURCES or file.sha256 in leave_out or not making.intact(file.path):
+            continue
+        target = area / path.relative_to(SOURCES)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(making.folder / path, target)

@@ -1,0 +1,207 @@
+"""Makes the parts of a mirror that Spack needs: its release, its recipes and the sources of what is built.
+
+Sources are gathered by ``spack mirror create``, which holds each against the checksum in its recipe.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from spack_envs.build import Commands, spack_environment_variables
+from spack_envs.complaints import complaint
+from spack_envs.errors import SpackEnvironmentError
+from spack_envs.fetch import FETCH_SECONDS, FetchError, fetch, git
+from spack_envs.provide import Release, Spack, obtain
+
+CACHE = "_source-cache"  #: where Spack looks in a source mirror: files by checksum or commit
+FAILED = re.compile(r"Warning: Error while fetching (\S+?)@\S+\n((?:[ \t]+.*\n?)*)")
+SCRIPT = Path(__file__).parent.parent / "list_sources.py"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A source that a recipe asks for, told by a checksum or by a commit."""
+
+    package: str
+    version: str
+    sha256: str
+    commit: str
+    git: str
+
+
+@dataclass(frozen=True)
+class Given:
+    """A source that the user gives in the place of upstream: a ``.tar.gz``, or a git repository."""
+
+    package: str
+    place: Path
+    revision: str = "HEAD"
+
+    @property
+    def is_git(self) -> bool:
+        """Whether it is a repository."""
+        return self.place.is_dir()
+
+
+def archive_release(
+    release: Release, target: Path, scratch: Path, say: Callable[[str], None]
+) -> str:
+    """Write the files of a release to ``target``, a ``.tar.gz``. Returns the commit.
+
+    The user's copy is used if it is this release.
+
+    :raises FetchError: if it cannot be had. Raises OSError if ``target`` cannot be written.
+    """
+    clone = obtain(release, say)
+    commit = head(clone)
+    if commit != head(clone, f"{release.tag}^{{commit}}"):
+        clone = scratch / release.name
+        say(f"fetching {release.name} {release.tag} from {release.address}")
+        fetch(release.address, release.tag, clone)
+        commit = head(clone)
+    target.write_bytes(packed(clone, commit, release.name))
+    return commit
+
+
+def head(repository: Path, revision: str = "HEAD") -> str:
+    """The commit of a revision; empty if the repository has no such."""
+    command = ["-C", str(repository), "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"]
+    try:
+        return git(command, str(repository), 60).strip()
+    except FetchError:
+        return ""
+
+
+def packed(repository: Path, commit: str, prefix: str) -> bytes:
+    """The files of a commit as a ``.tar.gz`` that is the same each time."""
+    command = ["git", "-C", str(repository), "archive", f"--prefix={prefix}/", commit]
+    done = subprocess.run(command, capture_output=True, timeout=FETCH_SECONDS, check=False)
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip().splitlines() or ["git failed"]
+        raise FetchError(f"{repository}: {said[-1]}")
+    return gzip.compress(done.stdout, mtime=0)
+
+
+def substitute(given: Given, wanted: Wanted) -> tuple[bytes, str]:
+    """A source given for one that is told by a checksum: a ``.tar.gz``, and in words where it is from.
+
+    :raises FetchError: if it cannot be read.
+    """
+    if given.is_git:
+        commit = head(given.place, given.revision)
+        if not commit:
+            raise FetchError(f"{given.place}: is no git repository with {given.revision}")
+        data = packed(given.place, commit, f"{wanted.package}-{wanted.version}")
+        return data, f"a git copy (commit {commit[:12]})"
+    try:
+        data = given.place.read_bytes()
+    except OSError as error:
+        raise FetchError(f"{given.place}: {error.strerror}") from None
+    if not data.startswith(b"\x1f\x8b"):
+        raise FetchError(f"{given.place}: is not a .tar.gz")
+    return data, f"the file {given.place.name}"
+
+
+def archive_path(sha256: str) -> str:
+    """Where Spack looks in a mirror for a ``.tar.gz`` with this checksum."""
+    return f"{CACHE}/archive/{sha256[:2]}/{sha256}.tar.gz"
+
+
+def put(data: bytes, folder: Path) -> str:
+    """Put a ``.tar.gz`` where Spack looks for it in a mirror. Returns its checksum. OSError as met."""
+    sha256 = hashlib.sha256(data).hexdigest()
+    path = folder / archive_path(sha256)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return sha256
+
+
+class Collector:
+    """Gathers the sources of one environment into a folder.
+
+    :param directory: of the environment, ready to be solved
+    :param work: work directory, where Spack may write
+    """
+
+    def __init__(self, spack: Spack, directory: Path, work: Path) -> None:
+        self.commands = Commands(directory)
+        self.variables = os.environ | spack_environment_variables(work, spack.executable)
+
+    def wanted(self) -> list[Wanted]:
+        """The sources that the environment's packages are built from; solves the environment.
+
+        :raises SpackEnvironmentError: if it cannot be solved.
+        """
+        self.run(self.commands.concretize)
+        output = self.run(self.commands.python(SCRIPT))
+        try:
+            return [Wanted(**entry) for entry in json.loads(output.splitlines()[-1])]
+        except (IndexError, ValueError, TypeError):
+            raise SpackEnvironmentError(f"spack python: said {output[:200]!r}") from None
+
+    def gather(
+        self, folder: Path, leave_out: Sequence[str], elsewhere: Mapping[str, Path]
+    ) -> dict[str, str]:
+        """Put the sources into ``folder``, in Spack's layout. What is there is kept.
+
+        :param leave_out: packages whose sources come from elsewhere
+        :param elsewhere: repositories by the address that they stand for
+        :returns: why a source could not be had, by its package.
+        """
+        command = self.commands.mirror(folder, leave_out)
+        done = self.call(command, {**self.variables, **instead(elsewhere)})
+        said = done.stdout + done.stderr
+        failed = {match[1]: detail(match[2]) for match in FAILED.finditer(said)}
+        if done.returncode != 0 and not failed:
+            raise complaint(said)
+        drop_aliases(folder)
+        return failed
+
+    def run(self, command: list[str]) -> str:
+        """Standard output of a command of Spack that must end well."""
+        done = self.call(command, self.variables)
+        if done.returncode != 0:
+            raise complaint(done.stdout + done.stderr)
+        return done.stdout
+
+    def call(self, command: list[str], env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+        """One command of Spack."""
+        return subprocess.run(
+            [str(shutil.which(command[0], path=env["PATH"])), *command[1:]],
+            env=env,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+
+
+def detail(said: str) -> str:
+    """Why a source could not be fetched: the first line says that it could not, the next one why."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return (lines[1:] or lines or ["Spack gives no reason"])[0]
+
+
+def instead(elsewhere: Mapping[str, Path]) -> dict[str, str]:
+    """Variables by which git goes to a repository in the place of an address."""
+    variables = {"GIT_CONFIG_COUNT": str(len(elsewhere))}
+    for number, (address, place) in enumerate(elsewhere.items()):
+        variables[f"GIT_CONFIG_KEY_{number}"] = f"url.file://{place}.insteadOf"
+        variables[f"GIT_CONFIG_VALUE_{number}"] = address
+    return variables
+
+
+def drop_aliases(folder: Path) -> None:
+    """Remove the names for people, which are links: not every file system has them, and Spack needs none."""
+    for entry in folder.iterdir():
+        if entry.name != CACHE:
+            shutil.rmtree(entry)

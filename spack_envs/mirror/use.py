@@ -1,0 +1,131 @@
+"""The mirror of this call: verified before anything is taken from it, and remembered.
+
+A mirror that the user has named is the only place that anything is taken from. One in the user's cache
+gives sources only, without being asked, as the copy of Spack there does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from postprocess.base import files
+from postprocess.base.errors import UsageError
+from postprocess.base.progress import Progress
+from spack_envs.errors import SpackEnvironmentError
+from spack_envs.layout import Layout
+from spack_envs.machine import SAFE_PATH
+from spack_envs.mirror import manifest
+from spack_envs.mirror.location import FORGET, memory, named, remembered
+from spack_envs.mirror.manifest import MirrorError
+from spack_envs.mirror.manifest_schema import NAME, Manifest
+from spack_envs.mirrored import Sources, Substitute, unpack
+from spack_envs.provide import Settings
+
+SPACK = ("spack", "spack-packages")  #: releases that are needed together
+SOURCES, WHEELS, RELEASES = "sources", "wheels", "releases"  #: folders of a mirror
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """A mirror that has been verified."""
+
+    folder: Path
+    manifest: Manifest
+    alone: bool  #: nothing may come from anywhere else
+
+    @property
+    def wheels(self) -> Path | None:
+        """The only folder that wheels may come from, or None."""
+        return self.folder / WHEELS if self.alone else None
+
+    @property
+    def sources(self) -> Sources:
+        """What Spack builds from."""
+        fields = ("package", "version", "origin", "sha256")
+        substitutes = (
+            Substitute(*(getattr(each, name) for name in fields)) for each in self.manifest.replaced
+        )
+        return Sources(self.folder / SOURCES, tuple(substitutes))
+
+    def unpacked(self, work: Path) -> Mapping[str, Path] | None:
+        """Spack and its recipes, unpacked; None if they may come from elsewhere.
+
+        :raises SpackEnvironmentError: if one is not in the mirror or cannot be unpacked.
+        """
+        if not self.alone:
+            return None
+        sums = {file.path: file.sha256 for file in self.manifest.files}
+        archives = {release.name: release.path for release in self.manifest.releases}
+        if lacking := [name for name in SPACK if name not in archives]:
+            raise SpackEnvironmentError(f"{self.folder}: this mirror has no {lacking[0]}")
+        root = Layout(work).mirrored
+        return {
+            name: unpack(self.folder / archives[name], sums[archives[name]], root) for name in SPACK
+        }
+
+
+def choose(work: Path, asked: str | None, progress: Progress) -> Mirror | None:
+    """The mirror to use, verified; None if there is none.
+
+    :param asked: with ``--mirror`` in this call; such a mirror is read from end to end
+    :raises UsageError: if a mirror that the user has named, in whatever way, is not whole.
+    """
+    folder = named(work, asked)
+    if folder is None:
+        if asked == FORGET:
+            memory(work).unlink(missing_ok=True)
+        return default(progress)
+    try:
+        mirror = opened(folder, alone=True, thorough=asked is not None, progress=progress)
+    except MirrorError as error:
+        if asked or str(folder) != remembered(work):
+            raise
+        forget = f"./plumbline setup --mirror {FORGET} does without it"
+        raise UsageError(f"{error} ({forget})") from None
+    if remembered(work) != str(folder):
+        files.replace({memory(work): f"{folder}\n".encode()})
+    for each in mirror.manifest.missing:
+        progress.note(f"mirror {folder} lacks {each.what} ({each.reason})")
+    return mirror
+
+
+def default(progress: Progress) -> Mirror | None:
+    """The mirror in the user's cache, if there is one and it is whole."""
+    folder = Settings().cache / "mirror"
+    if not (folder / NAME).exists():
+        return None
+    try:
+        return opened(folder, alone=False, thorough=False, progress=progress)
+    except MirrorError as error:
+        progress.note(f"mirror in the user's cache is not used: {error}")
+        return None
+
+
+def opened(folder: Path, alone: bool, thorough: bool, progress: Progress) -> Mirror:
+    """A mirror of which everything, or the sources, which nothing else looks at, are as they should be.
+
+    Wheels and Spack are verified again when they are taken.
+
+    :raises MirrorError: if they are not.
+    """
+    if not SAFE_PATH.fullmatch(str(folder)):
+        raise MirrorError(
+            f"{str(folder)!r}: Spack needs a path of letters, digits and _ + . - only; move the mirror"
+        )
+    contents = manifest.read(folder)
+    if thorough:
+        progress.say(f"verifying the mirror {folder}")
+        manifest.check_python(folder, contents)
+    manifest.verify(folder, contents, "" if thorough else f"{SOURCES}/")
+    return Mirror(folder, contents, alone)
+
+
+def tell_replaced(mirror: Mirror, progress: Progress) -> None:
+    """What Spack builds from another than the official source is told in every session."""
+    for each in mirror.manifest.replaced:
+        progress.note(
+            f"{each.package} {each.version} is built from {each.origin}, not from the official source "
+            f"(sha256 {each.sha256[:12]}..., official {each.official[:12]}...)"
+        )

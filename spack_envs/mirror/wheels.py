@@ -1,0 +1,94 @@
+"""Gathers wheels for a mirror: what lock files name, for the Python and the platform at hand."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from spack_envs.mirror.manifest import described
+from spack_envs.mirror.manifest_schema import Missing
+
+PACK = 8  #: packages that pip is asked for at once
+PIN = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[^\s;\\]+)")
+HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
+
+
+@dataclass(frozen=True)
+class Locked:
+    """One package of a lock file."""
+
+    name: str
+    version: str
+    text: str  #: as it stands there
+    hashes: frozenset[str]
+
+
+def locked(text: str) -> Iterator[Locked]:
+    """The packages of a lock file."""
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    for block in re.sub(r"\\\n", " ", "\n".join(lines)).splitlines():
+        if pin := PIN.match(block):
+            hashes = frozenset(HASH.findall(block))
+            yield Locked(pin["name"], pin["version"], " ".join(block.split()), hashes)
+
+
+def gather(
+    locks: Iterable[Path], wheels: Path, scratch: Path, now: Callable[[str], None]
+) -> tuple[set[str], list[Missing]]:
+    """Put the wheels that lock files name into the folder ``wheels``. What is there and right is kept.
+
+    pip takes them from where the user's settings say, and holds each against the hashes of its lock file.
+
+    :param scratch: an empty folder on the same file system
+    :param now: is told what goes on
+    :returns: names of the files that belong there, and the packages that could not be had.
+    """
+    wheels.mkdir(exist_ok=True)
+    there = {described(wheels, path.name).sha256: path.name for path in wheels.glob("*.whl")}
+    packages = list(dict.fromkeys(each for lock in locks for each in locked(lock.read_text())))
+    kept = {there[digest] for each in packages for digest in each.hashes & set(there)}
+    lacking = [each for each in packages if not each.hashes & set(there)]
+    missing = []
+    for begin in range(0, len(lacking), PACK):
+        now(f"wheels: {len(packages) - len(lacking) + begin} of {len(packages)}")
+        pack = lacking[begin : begin + PACK]
+        if download(pack, scratch):
+            for each in pack:
+                if reason := download([each], scratch):
+                    missing.append(Missing(f"wheel {each.name} {each.version}", reason))
+        kept |= take_in(scratch, wheels)
+    return kept, missing
+
+
+def download(packages: Sequence[Locked], folder: Path) -> str:
+    """Let pip download what is not excluded here by its markers. Returns the error, or nothing."""
+    request = folder / "request.txt"
+    request.write_text("".join(f"{each.text}\n" for each in packages))
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+    options = ["--no-deps", "--only-binary=:all:", "--require-hashes", "-r", str(request)]
+    done = subprocess.run(
+        [*pip, *options, "-d", str(folder)],
+        check=False,
+        capture_output=True,
+        text=True,
+        errors="replace",
+    )
+    request.unlink()
+    if done.returncode == 0:
+        return ""
+    said = (done.stderr.strip() or "pip failed").splitlines()
+    errors = [line for line in said if line.startswith("ERROR: ")]
+    return (errors or said)[-1].removeprefix("ERROR: ")
+
+
+def take_in(scratch: Path, wheels: Path) -> set[str]:
+    """Give complete downloads their place. Returns their names."""
+    names = {path.name for path in scratch.glob("*.whl")}
+    for name in names:
+        os.replace(scratch / name, wheels / name)
+    return names

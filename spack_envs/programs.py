@@ -1,0 +1,71 @@
+"""Where the programs are that were built for each environment, and from what."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from postprocess.base import files
+from postprocess.base.errors import UsageError
+from spack_envs.installation import Installation
+from spack_envs.products import PRODUCTS
+
+UNKNOWN = "unknown"  #: what a program does not tell of its build
+
+
+@dataclass(frozen=True)
+class Program:
+    """A benchmark program of one environment, and how it was compiled, as far as it tells."""
+
+    environment: str
+    name: str
+    path: str  #: of the executable, or of the folder with the executables
+    spec: str  #: Spack's package with its hash; ``cmake``, ``site`` or ``wheel`` where it is not Spack's
+    version: str = UNKNOWN
+    compiler: str = UNKNOWN
+    flags: str = UNKNOWN
+    source: str = "official"  #: or what a mirror has in its place
+
+
+def program_file(work: Path, environment: str, name: str) -> Path:
+    """Where it is kept what was built for an environment."""
+    return work / "programs" / environment / f"{name}.json"
+
+
+def write_program(work: Path, program: Program) -> None:
+    """Keep where a program is."""
+    path = program_file(work, program.environment, program.name)
+    files.replace({path: json.dumps(asdict(program), indent=1).encode()})
+
+
+def read_program(work: Path, environment: str, name: str) -> Program:
+    """What was built for an environment.
+
+    :raises UsageError: if nothing was built yet.
+    """
+    path = program_file(work, environment, name)
+    try:
+        return Program(**json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError):
+        known = sorted(each.parent.name for each in work.glob(f"programs/*/{name}.json"))
+        others = f" (built for {', '.join(known)})" if set(known) - {environment} else ""
+        fix = f"./plumbline run --environment {environment} builds it{others}"
+        raise UsageError(f"{path}: {name} is not built for {environment} yet: {fix}") from None
+
+
+def keep_installed(root: Path, environment: str, done: Installation) -> Program:
+    """Keep where a program is that Spack has built, how it was compiled, and Spack's whole solution.
+
+    :param root: a work directory, or that of a session
+    :raises SpackEnvironmentError: if the installation does not tell.
+    """
+    told = done.record
+    path = done.folder / PRODUCTS[done.program].single
+    facts = [told.get(key, "unknown") for key in ("version", "compiler", "flags")]
+    source = told.get("source", "official")
+    program = Program(environment, done.program, str(path), done.spec, *facts, source)
+    lock = program_file(root, environment, done.program).with_suffix(".lock")
+    files.replace({lock: done.lock.read_bytes()})
+    write_program(root, program)
+    return program

@@ -1,0 +1,147 @@
+"""``./plumbline agree`` as a user runs it, on MPIs for which there is an IMB without Spack."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from site_configs.mpi.inventory import Inventory, load
+from tests.support.plumbline_runner import Ended, Workshop
+
+pytestmark = pytest.mark.mpi
+FEW = ("--routine", "bcast,barrier", "--bytes", "8,1024", "--processes", "2", "--launches", "3")
+#: IMB, but for a number that is wrong by far: too much for any noise of the machine.
+LIAR = r"""#!/bin/bash
+set -o pipefail
+"{program}" "$@" | awk '/^# Benchmarking/ {{ name = $3 }}
+    name == "Bcast" && $1 == 1024 {{ printf "%d %d %s %.2f %s\n", $1, $2, $3, $4 * 1e9, $5; fflush(); next }}
+    {{ print; fflush() }}'
+"""
+SITE = """from shlex import quote
+from pathlib import Path
+from site_configs.common import environment, partition, site, work_directory
+from site_configs.programs.installed import Installed
+from site_configs.mpi.inventory import load
+from site_configs.ladder import Topology
+
+inventory = load(work_directory())
+mpi = next(mpi for mpi in inventory.mpis if inventory.imb_of(mpi).folder)
+imb = inventory.imb_of(mpi).installed
+site_configuration = site(
+    "planted",
+    description="IMB is wrong",
+    partitions=[partition("cpu", topology=Topology(2), environments=[mpi.name])],
+    environments=[
+        environment(
+            mpi.name,
+            family=mpi.family,
+            library=mpi.library,
+            launcher=mpi.launcher,
+            mpicc=mpi.mpicc,
+            env_vars={{key: quote(value) for key, value in mpi.env.items()}},
+            programs={{"imb": Installed({folder!r}, imb.env)}},
+        )
+    ],
+)
+"""
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    return Workshop(tmp_path_factory.mktemp("agree") / "home")
+
+
+@pytest.fixture(scope="module")
+def there(workshop: Workshop) -> Inventory:
+    """The MPIs, of which some have IMB; else the test is skipped and counted."""
+    assert workshop.run("doctor").status == 0
+    found = load(workshop.home)
+    if not any(found.imb_of(mpi).folder for mpi in found.mpis):
+        pytest.skip("no IMB for any MPI here: there is nothing to compare with")
+    return found
+
+
+@pytest.fixture(scope="module")
+def ended(workshop: Workshop, there: Inventory) -> Ended:
+    names = [mpi.name for mpi in there.mpis if there.imb_of(mpi).folder]
+    return workshop.run("agree", *FEW, "--environment", ",".join(names))
+
+
+def session(workshop: Workshop) -> Path:
+    return max((workshop.home / "sessions").iterdir())
+
+
+def test_programs_are_compared_and_who_lacks_is_named(
+    workshop: Workshop, there: Inventory, ended: Ended
+) -> None:
+    assert ended.status in (0, 1), ended.output + ended.errors
+    assert "Traceback" not in ended.errors, ended.errors
+    assert "crashed" not in ended.output and "incomplete" not in ended.output, ended.output
+    data = json.loads((session(workshop) / "agreement.json").read_text())
+    assert ended.status == (0 if data["good"] else 1), ended.output + ended.errors
+    names = {mpi.name for mpi in there.mpis if there.imb_of(mpi).folder}
+    for name in names:
+        ratios = [each for each in data["ratios"] if each["environment"] == name]
+        assert {(r["over"], r["under"]) for r in ratios} == {("mpicost", "imb")}
+        assert {(r["routine"], r["bytes"]) for r in ratios} == {
+            ("bcast", 8),
+            ("bcast", 1024),
+            ("barrier", 0),
+        }
+        assert {r["launches"] for r in ratios} == {3}
+        lacking = [g for g in data["gaps"] if g["environment"] == name]
+        assert {g["program"] for g in lacking} == {"osu"} and len(lacking) == 3
+        assert all("no Spack" in g["reason"] for g in lacking)
+    assert "not compared: " in ended.output and "osu: no Spack" in ended.output
+
+
+def test_rounds_go_there_and_back(workshop: Workshop, ended: Ended) -> None:
+    """The job script has all starts of a round before those of the next one, every other one backwards."""
+    script = next(
+        path
+        for path in sorted(session(workshop).glob("reframe/stage/**/rfm_job.sh"))
+        if "--back-to-back" in path.read_text()
+    )
+    starts = [
+        ("mpicost" if "--back-to-back" in line else "imb", line.split(".launch")[1][0])
+        for line in script.read_text().splitlines()
+        if line.startswith("timeout")
+    ]
+    rounds = [[program for program, number in starts if number == each] for each in "123"]
+    assert [number for _, number in starts] == sorted(number for _, number in starts)
+    assert rounds[0] == rounds[2] == rounds[1][::-1] and rounds[0][0] == "mpicost"
+
+
+def test_a_wrong_number_is_a_finding(workshop: Workshop, there: Inventory, tmp_path: Path) -> None:
+    mpi = next(mpi for mpi in there.mpis if there.imb_of(mpi).folder)
+    program = Path(there.imb_of(mpi).folder) / "IMB-MPI1"
+    liar = tmp_path / "liar" / "IMB-MPI1"
+    liar.parent.mkdir()
+    liar.write_text(LIAR.format(program=program))
+    liar.chmod(0o755)
+    site = tmp_path / "planted.py"
+    site.write_text(SITE.format(folder=str(liar.parent)))
+    ended = workshop.run("agree", "--site", str(site), *FEW[:-1], "5")
+    assert ended.status == 1, ended.output + ended.errors
+    data = json.loads((session(workshop) / "agreement.json").read_text())
+    named = [each for each in data["findings"] if each["bytes"] == 1024]
+    assert [(each["name"], each["routine"]) for each in named] == [("mpicost-against-imb", "bcast")]
+    assert named[0]["text"] in ended.output
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--launches", "2"), "--launches 2"),
+        (("--routine", "scan_sum"), "--routine scan_sum"),
+        (("--bytes", "few"), "--bytes"),
+    ],
+)
+def test_wrong_use(
+    workshop: Workshop, there: Inventory, options: tuple[str, ...], named: str
+) -> None:
+    ended = workshop.run("agree", *options)
+    assert ended.status == 2 and named in ended.errors
+    assert len(ended.errors.splitlines()) == 1

@@ -1,0 +1,118 @@
+"""Another binding than that of the references, on a real MPI: not comparable, unless the site accepts it."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from postprocess.references import expected_failures, provenance
+from postprocess.references.reference_file import location
+from tests.support.mpi import of_family
+from tests.support.plumbline_runner import ROOT, Ended, Workshop
+
+pytestmark = pytest.mark.mpi
+QUICK = ("--program", "mpicost", "--routine", "barrier,bcast", "--processes", "2", "--trials", "5")
+REASON = "the nodes were rewired in May"
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    return Workshop(tmp_path_factory.mktemp("comparability") / "home")
+
+
+@pytest.fixture(scope="module")
+def rewired(workshop: Workshop) -> Path:
+    """References of this machine and a moment ago, but for the binding that they tell."""
+    name, root = of_family("mpich").name, workshop.home / "calibrated"
+    chosen = ("--environment", name, *QUICK, "--launches", "2", "--output", str(root))
+    ended = workshop.run("calibrate", *chosen)
+    assert ended.status == 0, ended.output + ended.errors
+    path = provenance.beside(location(root, "local", "cpu", name))
+    origin = json.loads(path.read_text())
+    for each in provenance.calibrations(origin["programs"]["mpicost"]):
+        each["circumstances"]["binding"] = {"2x2": "2 ranks of 64 CPUs shared by 2"}
+    path.write_text(json.dumps(origin))
+    return root
+
+
+def measured(workshop: Workshop, root: Path, *more: str) -> Ended:
+    name = of_family("mpich").name
+    return workshop.measure("--environment", name, *QUICK, "--references", str(root), *more)
+
+
+def test_another_binding_is_not_comparable(workshop: Workshop, rewired: Path) -> None:
+    ended = measured(workshop, rewired)
+    assert set(ended.verdicts().values()) == {"not-comparable"}, ended.reasons()
+    assert ended.status == 1
+    reason = next(iter(ended.reasons()))
+    assert reason.startswith("binding is '2 ranks of ")
+    assert "and '2 ranks of 64 CPUs shared by 2'" in reason
+
+
+def test_the_site_may_accept_it_and_it_is_told(workshop: Workshop, rewired: Path) -> None:
+    site = workshop.home / "accepting.py"
+    text = (ROOT / "site_configs" / "local.py").read_text()
+    accept = f'    accept={{"binding": "{REASON}"}},\n    partitions=['
+    site.write_text(text.replace("    partitions=[", accept, 1))
+    ended = measured(workshop, rewired, "--site", str(site))
+    assert set(ended.verdicts().values()) <= {"provisional", "fast", "regressed"}, ended.reasons()
+    (note,) = (note for note in ended.summary["notes"] if REASON in note)
+    assert "compared although binding is" in note
+    assert REASON in ended.output
+
+
+def row(**changes: str) -> str:
+    """A row that expects what is measured here not to be comparable."""
+    cells = dict.fromkeys(expected_failures.COLUMNS, "*") | {
+        "environment": "mpich*",
+        "verdicts": "not-comparable",
+        "factor": "-",
+        "reason": "calibrated again next week",
+        "ticket": "",
+        "expires": str(date.today() + timedelta(days=7)),
+    }
+    return "\t".join((cells | changes)[column] for column in expected_failures.COLUMNS) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({}, 0),
+        ({"expires": "2026-01-31"}, 1),
+    ],
+)
+def test_just_what_is_expected_does_not_fail(
+    workshop: Workshop, rewired: Path, changes: dict[str, str], status: int
+) -> None:
+    path = rewired / "local" / expected_failures.NAME
+    path.write_text("\t".join(expected_failures.COLUMNS) + f"\n{row(**changes)}")
+    try:
+        ended = measured(workshop, rewired)
+    finally:
+        path.unlink()
+    assert set(ended.verdicts().values()) == {"not-comparable"}, ended.reasons()
+    assert ended.status == ended.summary["exit_status"] == status
+    excused = [case["routine"] for case in ended.summary["cases"] if case["expected"]]
+    assert bool(excused) == (status == 0)
+    assert ("failed as expected" in ended.output) == bool(excused)
+    notes = " ".join(ended.summary["notes"])
+    assert ("row 2: expired on 2026-01-31, and excuses nothing" in notes) == ("expires" in changes)
+
+
+def test_what_the_shell_sets_for_an_mpi_must_be_the_same(workshop: Workshop) -> None:
+    name, root = of_family("mpich").name, workshop.home / "in-another-shell"
+    chosen = ("--environment", name, *QUICK, "--launches", "1", "--output", str(root))
+    ended = workshop.run("calibrate", *chosen, MPIR_CVAR_BCAST_MIN_PROCS="8")
+    assert ended.status == 0, ended.output + ended.errors
+    ended = measured(workshop, root)
+    assert set(ended.verdicts().values()) == {"not-comparable"}, ended.reasons()
+    assert ended.status == 1
+    (reason,) = ended.reasons()
+    assert reason.startswith("shell variable MPIR_CVAR_BCAST_MIN_PROCS is None, and '8' in ")
+    words = ("--environment", name, *QUICK, "--references", str(root))
+    ended = workshop.measure(*words, MPIR_CVAR_BCAST_MIN_PROCS="8")
+    assert "not-comparable" not in ended.verdicts().values(), ended.reasons()
+    assert "incorrect" not in ended.verdicts().values(), ended.reasons()

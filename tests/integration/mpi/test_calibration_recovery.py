@@ -1,0 +1,55 @@
+"""A calibration that was killed in the middle, with a real MPI: nothing that ended is lost, nor taken twice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from postprocess.calibration import ledger
+from postprocess.references import provenance, reference_file
+from tests.support.factories.ledger import launches_behind
+from tests.support.mpi import mpi_installations
+from tests.support.plumbline_runner import Workshop
+
+LAUNCHES = 24  #: more than can end between the first and the news of it
+
+
+@pytest.mark.mpi
+def test_a_killed_calibration_is_completed_by_the_same_command(tmp_path: Path) -> None:
+    mpich = next((each for each in mpi_installations() if each.family == "mpich"), None)
+    if mpich is None:
+        pytest.skip("no MPICH here")
+    workshop = Workshop(tmp_path / "home")
+    words = ["calibrate", "--environment", mpich.name, "--mpis", "mpich", "--program", "mpicost"]
+    words += ["--routine", "barrier", "--trials", "5", "--launches", str(LAUNCHES)]
+    killed = workshop.start(*words)
+    assert killed.stdout
+    for line in killed.stdout:
+        if " ok " in line and "launch 1" in line:
+            break
+    killed.kill()
+    said = killed.communicate()
+    assert not list(ledger.folder(workshop.home).glob("*.json")), said
+
+    proposed = workshop.run("references", "propose", "--site", "local")
+    assert proposed.status == 0, proposed.output + proposed.errors
+    there = len(ledger.read(workshop.home))
+    assert 1 <= there < LAUNCHES
+    assert f"its {there} launch" in proposed.output and "that ended count" in proposed.output
+
+    again = workshop.run(*words)
+    assert again.status == 0, again.output + again.errors
+    assert f"{there} of {LAUNCHES} launches are there; taking {LAUNCHES - there}" in again.output
+    path = reference_file.location(workshop.home / "references", "local", "cpu", mpich.name)
+    known = reference_file.load(path, "local", "cpu", mpich.name)
+    assert {each.launches for each in known.values()} == {LAUNCHES}
+    entry = json.loads(provenance.beside(path).read_text())["programs"]["mpicost"]
+    for case in known:
+        sessions = [each["session"] for each in launches_behind(entry, case.key)]
+        assert len(sessions) == LAUNCHES and len(set(sessions)) == 2
+
+    aged = workshop.run("references", "age")
+    assert aged.status == 0, aged.output + aged.errors
+    assert "know nothing of other days" in aged.output and "0 stale" in aged.output

@@ -1,0 +1,319 @@
+"""Planted faults, end to end, on real MPIs: each safeguard is seen to work, and which verdict it gives."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from postprocess.base.processes import processes_of
+from postprocess.model.reference import Reference
+from postprocess.references import provenance
+from postprocess.references.reference_file import load, location, write
+from postprocess.stats.band import band
+from site_configs.schema.variables import SESSION
+from tests.support.mpi import Installation, fault_library, of_family
+from tests.support.plumbline_runner import Ended, Workshop
+
+pytestmark = pytest.mark.mpi
+FEW = ("--program", "mpicost", "--routine", "bcast,reduce_sum", "--trials", "5")
+SHORT = ("--program", "mpicost", "--routine", "bcast", "--bytes", "8", "--trials", "5")
+CENTER = 1e-3  #: seconds; of references that say what no noise of a shared machine contradicts,
+SPREAD = 2.2  #: with this spread on the logarithm: the band ends at about 0.3 s
+
+
+@pytest.fixture(scope="module")
+def mpich() -> Installation:
+    return of_family("mpich")
+
+
+@pytest.fixture(scope="module")
+def openmpi() -> Installation:
+    return of_family("openmpi")
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    return Workshop(tmp_path_factory.mktemp("faults") / "home")
+
+
+@pytest.fixture(scope="module")
+def reviewed(workshop: Workshop, mpich: Installation, openmpi: Installation) -> Path:
+    """References of two MPIs, calibrated by the command and then given a stated center and spread."""
+    root = workshop.home / "reviewed"
+    names = f"{mpich.name},{openmpi.name}"
+    ended = workshop.run(
+        "calibrate", "--environment", names, *FEW, "--launches", "2", "--output", str(root)
+    )
+    assert ended.status == 0, ended.output + ended.errors
+    for name in names.split(","):
+        path = location(root, "local", "cpu", name)
+        measured = load(path, "local", "cpu", name).values()
+        wide = [Reference(each.case, CENTER, SPREAD, 20) for each in measured]
+        write(path, wide, origin_of(path))
+    return root
+
+
+def origin_of(path: Path) -> dict:
+    return json.loads(provenance.beside(path).read_text())
+
+
+@pytest.fixture(scope="module")
+def library(mpich: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return fault_library(mpich, tmp_path_factory.mktemp("library"))
+
+
+def planted(mpi: Installation, library: Path, fault: str, **more: object) -> list[str]:
+    """Options that plant a fault into the launches of one environment."""
+    variables = {"LD_PRELOAD": library, "PLANTED_FAULT": fault}
+    variables |= {f"PLANTED_{name.upper()}": value for name, value in more.items()}
+    return [f"--set-env={mpi.name}:{name}={value}" for name, value in variables.items()]
+
+
+def broken(
+    workshop: Workshop, reviewed: Path, mpi: Installation, library: Path, fault: str, *words: str
+) -> Ended:
+    """A short measurement with one fault in it."""
+    options = [*planted(mpi, library, fault), "--references", str(reviewed)]
+    return workshop.measure("--environment", mpi.name, *SHORT, *options, *words)
+
+
+def test_healthy_machine_passes(workshop: Workshop, reviewed: Path, mpich: Installation) -> None:
+    ended = workshop.measure("--environment", mpich.name, *FEW, "--references", str(reviewed))
+    assert ended.status == 0, ended.output
+    assert set(ended.verdicts().values()) <= {"pass", "fast"}
+    assert len(ended.verdicts()) == 6
+
+
+def beyond_all(reviewed: Path, mpi: Installation) -> float:
+    """Seconds that no band of an MPI's references allows."""
+    known = load(location(reviewed, "local", "cpu", mpi.name), "local", "cpu", mpi.name)
+    return 2 * max(band(each).upper for each in known.values())
+
+
+@pytest.mark.parametrize("lasting", [True, False])
+def test_slowdown_is_regressed_only_if_fresh_launches_repeat_it(
+    workshop: Workshop,
+    reviewed: Path,
+    mpich: Installation,
+    library: Path,
+    tmp_path: Path,
+    lasting: bool,
+) -> None:
+    beyond = beyond_all(reviewed, mpich)
+    mark = tmp_path / "mark"
+    mark.touch()
+    once = {} if lasting else {"once": mark}
+    delay = planted(mpich, library, "delay", bytes=1_000_000, seconds=beyond, **once)
+    options = ("--environment", mpich.name, *FEW, *delay, "--references", str(reviewed))
+    ended = workshop.measure(*options, command="nightly")
+    expected = {f"{mpich.name} bcast 1000000": "regressed" if lasting else "cleared"}
+    found = ended.verdicts()
+    assert {name: word for name, word in found.items() if word not in ("pass", "fast")} == expected
+    assert ended.status == (1 if lasting else 0), ended.output
+    (reason,) = ended.reasons() - {""} - {r for r in ended.reasons() if "times as fast" in r}
+    told = "; so were 5 of 5 fresh launches: " if lasting else "; 2 of 2 fresh launches were not: "
+    assert told in reason
+    assert mark.exists() == lasting
+    assert "slow: local:cpu:" in ended.output and "measuring 1 case again" in ended.output
+
+
+def test_planted_slowdown_is_found_exactly_where_it_is(
+    workshop: Workshop,
+    reviewed: Path,
+    mpich: Installation,
+    openmpi: Installation,
+    tmp_path: Path,
+) -> None:
+    beyond = beyond_all(reviewed, openmpi)
+    delay = planted(
+        openmpi, fault_library(openmpi, tmp_path), "delay", bytes=10_000, seconds=beyond
+    )
+    names = f"{mpich.name},{openmpi.name}"
+    ended = workshop.measure("--environment", names, *FEW, *delay, "--references", str(reviewed))
+    slow = {name for name, verdict in ended.verdicts().items() if verdict == "regressed"}
+    assert slow == {f"{openmpi.name} bcast 10000", f"{openmpi.name} bcast 1000000"}
+    assert ended.status == 1
+    again = "--program mpicost --routine bcast --processes 2 --bytes 10000"
+    assert f"--environment {openmpi.name} {again}" in ended.output
+    assert len(ended.verdicts()) == 12
+
+
+def test_hang_is_a_timeout_and_leaves_no_process(
+    workshop: Workshop, reviewed: Path, mpich: Installation, library: Path
+) -> None:
+    ended = broken(workshop, reviewed, mpich, library, "hang", "--time-limit", "5")
+    assert set(ended.verdicts().values()) == {"timeout"}
+    assert ended.status == 1
+    assert not processes_of(SESSION, str(workshop.home), prefix=True)
+
+
+@pytest.mark.parametrize(
+    ("fault", "verdict", "said"),
+    [
+        ("early", "crashed", "exit code"),
+        ("crash", "crashed", "exit code"),
+        ("late", "crashed", "exit code"),
+        ("exit", "crashed", "exit code 9"),
+        ("corrupt", "incorrect", "verified"),
+    ],
+)
+def test_fault_has_its_verdict(
+    workshop: Workshop,
+    reviewed: Path,
+    mpich: Installation,
+    library: Path,
+    fault: str,
+    verdict: str,
+    said: str,
+) -> None:
+    ended = broken(workshop, reviewed, mpich, library, fault)
+    assert set(ended.verdicts().values()) == {verdict}, ended.reasons()
+    assert any(said in reason for reason in ended.reasons()), ended.reasons()
+    assert ended.status == 1
+
+
+def test_failed_build_names_its_mpi_and_spares_the_others(
+    reviewed: Path, mpich: Installation, openmpi: Installation, tmp_path: Path
+) -> None:
+    fresh = Workshop(tmp_path / "home")
+    names = f"{mpich.name},{openmpi.name}"
+    flag = f"--set-env={mpich.name}:CFLAGS=-no-such-flag-of-any-compiler"
+    ended = fresh.measure("--environment", names, *SHORT, flag, "--references", str(reviewed))
+    verdicts = ended.verdicts()
+    assert verdicts[f"{mpich.name} bcast 8"] == "incomplete"
+    assert any("the build failed" in reason for reason in ended.reasons())
+    assert verdicts[f"{openmpi.name} bcast 8"] in {"pass", "fast"}
+    assert ended.status == 1
+
+
+def test_missing_reference_fails_a_strict_run(workshop: Workshop, mpich: Installation) -> None:
+    words = ["--program", "mpicost", "--routine", "barrier", "--trials", "11", "--strict"]
+    ended = workshop.measure("--environment", mpich.name, *words)
+    assert set(ended.verdicts().values()) == {"no-reference"}
+    assert ended.status == 1
+
+
+def test_damaged_reference_stops_before_anything_runs(
+    workshop: Workshop, reviewed: Path, mpich: Installation, tmp_path: Path
+) -> None:
+    root = tmp_path / "references"
+    shutil.copytree(reviewed, root)
+    path = location(root, "local", "cpu", mpich.name)
+    path.write_text(path.read_text().replace("\ts\t", "\tus\t", 1))
+    ended = workshop.run("run", "--environment", mpich.name, *SHORT, "--references", str(root))
+    assert ended.status == 2
+    assert ended.errors.count("\n") == 1
+    assert str(path) in ended.errors and "unit" in ended.errors
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--environment", "no-such-mpi"), ("--routine", "no_such_routine"), ("--processes", "1024")],
+)
+def test_selection_that_matches_nothing_is_refused(
+    workshop: Workshop, words: tuple[str, str]
+) -> None:
+    ended = workshop.run("run", *words)
+    assert ended.status == 2
+    assert ended.errors.count("\n") == 1, ended.errors
+    assert "matches no case" in ended.errors
+
+
+def test_driver_killed_in_the_middle(
+    workshop: Workshop, reviewed: Path, mpich: Installation, library: Path
+) -> None:
+    before = {path: path.read_bytes() for path in (workshop.home / "store").glob("*.parquet")}
+    assert before
+    options = [*planted(mpich, library, "hang"), "--references", str(reviewed)]
+    process = workshop.start("run", "--environment", mpich.name, *SHORT, *options)
+    wait_for_program(workshop)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    ended = workshop.measure("--environment", mpich.name, *SHORT, "--references", str(reviewed))
+    assert ended.status == 0, ended.output
+    assert not processes_of(SESSION, str(workshop.home), prefix=True)
+    assert all(path.read_bytes() == data for path, data in before.items())
+
+
+def test_two_at_once_in_one_work_directory(
+    workshop: Workshop, reviewed: Path, mpich: Installation, library: Path
+) -> None:
+    options = [*planted(mpich, library, "hang"), "--references", str(reviewed)]
+    first = workshop.start("run", "--environment", mpich.name, *SHORT, *options)
+    try:
+        wait_for_program(workshop)
+        second = workshop.run("nightly")
+        assert second.status == 2
+        assert second.errors.count("\n") == 1
+        assert f"in use by process {first.pid}" in second.errors
+    finally:
+        first.terminate()
+        first.communicate()
+    assert not processes_of(SESSION, str(workshop.home), prefix=True)
+
+
+def wait_for_program(workshop: Workshop) -> None:
+    """Until the parallel program of a session runs; fails rather than waits for ever."""
+    deadline = time.monotonic() + 120
+    while "mpicost" not in processes_of(SESSION, str(workshop.home), prefix=True).values():
+        assert time.monotonic() < deadline, "the program never started"
+        time.sleep(0.1)
+
+
+def unmount(directory: Path) -> None:
+    """Unmount; a process that was killed may keep its directory busy for a moment."""
+    deadline = time.monotonic() + 60
+    while subprocess.run(["umount", str(directory)], capture_output=True, check=False).returncode:
+        assert time.monotonic() < deadline, f"{directory} stays busy"
+        time.sleep(0.1)
+
+
+@contextmanager
+def nearly_full(directory: Path, size: str) -> Iterator[None]:
+    """A directory on a file system with hardly any room; what it held is back afterwards."""
+    aside = directory.with_name(f"{directory.name}.aside")
+    directory.rename(aside)
+    directory.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(directory)]
+    mounted = subprocess.run(mount, capture_output=True, text=True, check=False)
+    try:
+        if mounted.returncode != 0:
+            pytest.skip(f"no small file system can be mounted here: {mounted.stderr.strip()}")
+        yield
+    finally:
+        if mounted.returncode == 0:
+            unmount(directory)
+        directory.rmdir()
+        aside.rename(directory)
+
+
+@pytest.mark.parametrize(("directory", "size"), [("sessions", "64k"), ("store", "8k")])
+def test_full_disk_is_one_line_and_loses_nothing(
+    workshop: Workshop, reviewed: Path, mpich: Installation, directory: str, size: str
+) -> None:
+    words = ["run", "--environment", mpich.name, *SHORT, "--references", str(reviewed)]
+    before = {path: path.read_bytes() for path in (workshop.home / "store").glob("*.parquet")}
+    with nearly_full(workshop.home / directory, size):
+        ended = workshop.run(*words)
+        half = list((workshop.home / directory).glob("*.parquet"))
+    assert ended.status == 2
+    assert ended.errors.count("\n") == 1 and "No space left" in ended.errors
+    assert not half
+    assert before and all(path.read_bytes() == data for path, data in before.items())
+    assert workshop.run(*words).status == 0
+
+
+def test_every_trial_can_be_found_again(workshop: Workshop, reviewed: Path) -> None:
+    frame = pl.read_parquet(workshop.home / "store" / "*.parquet")
+    healthy = frame.filter(pl.col("verdict").is_in(["pass", "fast"]))
+    assert healthy.height > 0
+    assert set(healthy["t_max"].list.len()) == {5}

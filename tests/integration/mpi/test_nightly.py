@@ -1,0 +1,144 @@
+"""A first night and a second one, as a user has them, without Spack and with it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from postprocess.references import provenance
+from postprocess.references.catalog import read_origin
+from postprocess.references.reference_file import load, location
+from spack_envs.programs import read_program
+from spack_envs.provide import NoSpack, provide
+from tests.support.mpi import mpi_installations
+from tests.support.plumbline_runner import ROOT, Ended, Workshop
+
+FEW = ("--program", "mpicost", "--routine", "pingpong,barrier", "--trials", "5")
+CASES = 4  #: of each MPI: ping-pong at three sizes, and the barrier
+
+
+def night(workshop: Workshop) -> Ended:
+    """One short night over all MPIs."""
+    file = workshop.home / "summary.json"
+    ended = workshop.run("nightly", *FEW, "--json", str(file))
+    assert ended.status == 0, ended.output + ended.errors
+    return Ended(ended.status, ended.output, ended.errors, json.loads(file.read_text()))
+
+
+def programs(workshop: Workshop) -> dict[str, tuple[str, int]]:
+    """Path and time of the program of each environment."""
+    paths = {
+        mpi.name: read_program(workshop.home, mpi.name, "mpicost").path
+        for mpi in mpi_installations()
+    }
+    return {name: (path, os.stat(path).st_mtime_ns) for name, path in paths.items()}
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    return Workshop(tmp_path_factory.mktemp("nights") / "home")
+
+
+@pytest.fixture(scope="module")
+def first(workshop: Workshop) -> Ended:
+    return night(workshop)
+
+
+@pytest.mark.mpi
+def test_first_night_calibrates_and_says_so(workshop: Workshop, first: Ended) -> None:
+    names = {mpi.name for mpi in mpi_installations()}
+    assert {case["environment"] for case in first.summary["cases"]} == names
+    assert len(first.summary["cases"]) == CASES * len(names)
+    assert set(first.verdicts().values()) <= {"provisional", "fast"}
+    assert "calibrating with 5 launches" in first.output
+    for name in names:
+        known = load(
+            location(workshop.home / "references", "local", "cpu", name), "local", "cpu", name
+        )
+        assert {reference.launches for reference in known.values()} == {5}
+        assert len(known) == CASES
+
+
+@pytest.mark.mpi
+def test_no_launch_begins_on_processors_that_were_idle(workshop: Workshop, first: Ended) -> None:
+    """And the references tell so: launches that do not settle compare with nothing of these."""
+    for name in {mpi.name for mpi in mpi_installations()}:
+        path = location(workshop.home / "references", "local", "cpu", name)
+        told = provenance.calibrations(read_origin(path)["programs"]["mpicost"])
+        assert {each["method"]["settle"] for each in told} == {0.5}
+
+
+@pytest.mark.mpi
+def test_summary_has_the_key_and_its_parts(first: Ended) -> None:
+    case = next(case for case in first.summary["cases"] if case["routine"] == "pingpong")
+    parts = (case["system"], case["partition"], case["environment"], case["program"])
+    label = f"{case['routine']}@{case['peer']}"
+    assert case["key"] == ":".join(
+        (*parts, label, case["variant"], case["layout"], str(case["bytes"]))
+    )
+    assert case["unit"] == "s" and case["launches"] == 1 and case["reference_launches"] == 5
+    assert case["band"][0] < case["reference"] < case["band"][1]
+
+
+@pytest.mark.mpi
+def test_report_is_one_page_that_needs_nothing_else(workshop: Workshop, first: Ended) -> None:
+    directory = workshop.home / "sessions" / first.summary["session"]
+    page = (directory / "report.html").read_text()
+    assert page.count("<svg") > CASES
+    assert 'src="http' not in page and "<script" not in page and "<link" not in page
+    assert "provisional" in (directory / "report.md").read_text()
+
+
+@pytest.mark.mpi
+def test_second_night_finds_everything_done(workshop: Workshop, first: Ended) -> None:
+    built = programs(workshop)
+    again = night(workshop)
+    assert programs(workshop) == built
+    assert "calibrating" not in again.output and "installing" not in again.output
+    assert again.verdicts().keys() == first.verdicts().keys()
+    assert not written_to_sources()
+
+
+@pytest.mark.mpi
+def test_commands_that_look_at_what_there_is(workshop: Workshop, first: Ended) -> None:
+    mpi = mpi_installations()[0]
+    assert workshop.run("where", "mpicc", "--environment", mpi.name).output.strip() == str(
+        workshop.home / "mpi" / Path(mpi.mpicc).relative_to(mpi.prefix.parent)
+    )
+    assert os.access(
+        workshop.run("where", "mpicost", "--environment", mpi.name).output.strip(), os.X_OK
+    )
+    listed = workshop.run("list", "--environment", mpi.name, *FEW)
+    assert listed.status == 0 and f"{CASES} cases in 1 start" in listed.output
+    assert workshop.run("report").status == 0
+    assert workshop.run("lint").status == 0
+    assert mpi.name in workshop.run("doctor").output
+
+
+def written_to_sources() -> list[Path]:
+    """What builds would leave in the source tree if they were let."""
+    traces = ("build-*", "spack-build*", "spack.lock", ".spack-env", "CMakeCache.txt")
+    folders = (ROOT / "suite", ROOT / "spack_envs")
+    return [path for folder in folders for trace in traces for path in folder.rglob(trace)]
+
+
+@pytest.mark.mpi
+@pytest.mark.spack
+def test_night_with_spack(tmp_path: Path) -> None:
+    answer = provide(tmp_path / "probe", print)
+    if isinstance(answer, NoSpack):
+        pytest.skip(f"no Spack: {answer.reason}")
+    workshop = Workshop(tmp_path / "home", spack=True)
+    ended = night(workshop)
+    assert ended.summary["built_with"] == f"Spack {answer.version}"
+    built = programs(workshop)
+    assert all("/spack/installed/" in path for path, _ in built.values())
+    assert all(launch["spec"].startswith("mpicost/") for launch in ended.summary["launches"])
+    session = workshop.home / "sessions" / ended.summary["session"]
+    assert {lock.stem for lock in (session / "spack").glob("*.lock")} == set(built)
+    night(workshop)
+    assert programs(workshop) == built
+    assert not written_to_sources()

@@ -1,0 +1,106 @@
+"""The build of mpicost: no warnings, no complaints of the sanitizers, a hash that follows the sources."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.mpi import environment_with, of_family
+from tests.support.mpicost import FAMILIES, SUITE, TINY, Program, build, read
+
+pytestmark = pytest.mark.mpi
+COMPILERS = [
+    "gcc",
+    pytest.param(
+        "clang", marks=pytest.mark.skipif(shutil.which("clang") is None, reason="no clang")
+    ),
+]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_builds_without_warnings(family: str, compiler: str, tmp_path: Path) -> None:
+    options = (f"-DCMAKE_C_COMPILER={compiler}", "-DMPICOST_WERROR=ON", "-DCMAKE_BUILD_TYPE=Debug")
+    directory = build(of_family(family), tmp_path, *options)
+    ended = Program(of_family(family), directory).run(1, "--version")
+    assert ended.status == 0
+
+
+def test_the_warnings_that_count_are_on() -> None:
+    text = (SUITE / "CMakeLists.txt").read_text()
+    assert "-Wall -Wextra -Wconversion -Wshadow" in text
+    assert "C_STANDARD 11" in text
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_sanitizers_find_nothing(family: str, tmp_path: Path) -> None:
+    """Leaks are looked for under MPICH only: Open MPI has some of its own."""
+    program = Program(
+        of_family(family), build(of_family(family), tmp_path, "-DMPICOST_SANITIZE=ON")
+    )
+    leaks = "1" if family == "mpich" else "0"
+    variables = {"ASAN_OPTIONS": f"detect_leaks={leaks}"}
+    file = tmp_path / "out.jsonl"
+    options = (*TINY, "--bytes", "0,8,10000", "--trials", "3", "--output", str(file))
+    for processes in (1, 2, 3, 5):
+        ended = program.run(processes, *options, variables=variables)
+        assert ended.status == 0
+        assert read(file).end["verified"]
+    pairs = ("--routine", "tournament:8:10000,pingpong:8", "--trials", "3", "--output", str(file))
+    for processes in (2, 5):
+        assert program.run(processes, *TINY, *pairs, variables=variables).status == 0
+    for sync in ("barrier", "window"):
+        ended = program.run(2, *options, "--sync", sync, variables=variables)
+        assert ended.status in ((0, 4) if sync == "window" else (0,))
+    for wrong in (("--trials", "x"), ("--memory-limit", "1"), ("--output", "/dev/full")):
+        ended = program.run(2, *TINY, "--bytes", "8", "--trials", "2", *wrong, variables=variables)
+        assert ended.status in (2, 3)
+
+
+def test_installs_a_program_that_runs(tmp_path: Path) -> None:
+    mpi = of_family("openmpi")
+    directory = build(mpi, tmp_path / "build", f"-DCMAKE_INSTALL_PREFIX={tmp_path / 'prefix'}")
+    subprocess.run(["cmake", "--install", str(directory)], check=True, capture_output=True)
+    done = subprocess.run(
+        [tmp_path / "prefix" / "bin" / "mpicost", "--version"],
+        env=environment_with(mpi),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "Open MPI" in done.stdout
+
+
+def hash_of(directory: Path) -> str:
+    """The source hash that the built program states."""
+    mpi = of_family("mpich")
+    subprocess.run(
+        ["cmake", "--build", str(directory)],
+        env=environment_with(mpi),
+        check=True,
+        capture_output=True,
+    )
+    version = Program(mpi, directory).run(1, "--version").output
+    return re.search(r"source hash (\w{16})", version).group(1)
+
+
+def test_source_hash_follows_the_sources_and_nothing_else(tmp_path: Path) -> None:
+    copy, directory = tmp_path / "copy", tmp_path / "build"
+    shutil.copytree(SUITE, copy)
+    mpi = of_family("mpich")
+    configure = ["cmake", "-S", str(copy), "-B", str(directory), f"-DMPI_C_COMPILER={mpi.mpicc}"]
+    subprocess.run(configure, env=environment_with(mpi), check=True, capture_output=True)
+    original = hash_of(directory)
+    assert original == hash_of(build(mpi, tmp_path / "other"))
+    (copy / "README.md").write_text("other words\n")
+    assert hash_of(directory) == original
+    source = copy / "src" / "timing.c"
+    source.write_text(source.read_text() + "/* changed */\n")
+    changed = hash_of(directory)
+    assert changed != original
+    (copy / "src" / "added.h").write_text("\n")
+    assert hash_of(directory) not in (original, changed)

@@ -1,0 +1,103 @@
+"""Which cases mpicost has: those of the two papers."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.mpicost import FAMILIES, program
+
+pytestmark = pytest.mark.mpi
+
+THREE = (8, 10_000, 1_000_000)
+TWO = (8, 1_000_000)
+LUECKE = {
+    "pingpong": THREE,
+    "rightshift": THREE,
+    "barrier": (0,),
+    "bcast": THREE,
+    "scatter": (8, 1_000, 10_000, 100_000),
+    "gather": (8, 1_000, 10_000, 100_000),
+    "allgather": (8, 10_000),
+    "alltoall": (8, 1_000, 10_000, 100_000),
+    "reduce_sum": THREE,
+    "reduce_min": THREE,
+    "reduce_max": THREE,
+    "allreduce_sum": TWO,
+    "allreduce_min": TWO,
+    "allreduce_max": TWO,
+    "scan_sum": TWO,
+    "scan_min": TWO,
+    "scan_max": TWO,
+}
+LUECKE2001 = {
+    **dict.fromkeys(LUECKE, TWO),
+    "barrier": (0,),
+    **dict.fromkeys(("rightshift", "scatter", "gather", "allgather", "alltoall"), (8, 10_000)),
+}
+LUECKE2003 = {
+    **dict.fromkeys(("pingpong", "rightshift", "bcast", "reduce_sum"), THREE),
+    **dict.fromkeys(("scatter", "gather", "alltoall"), (8, 1_000, 100_000)),
+}
+
+
+def listed(processes: int, *options: str, family: str = "mpich") -> list[tuple[str, int, int]]:
+    """The cases, as printed."""
+    ended = program(family).run(processes, "--list", *options)
+    assert (ended.status, ended.complaints) == (0, [])
+    rows = [line.split() for line in ended.output.splitlines()]
+    return [(routine, int(peer), int(size)) for routine, peer, size in rows]
+
+
+def expected(
+    sizes: dict[str, tuple[int, ...]], processes: int, peers: tuple[int, ...] | None = None
+) -> set[tuple[str, int, int]]:
+    """The cases of a table of routines and sizes."""
+    partners = peers if peers is not None else tuple(range(1, processes))
+    return {
+        (routine, peer, size)
+        for routine, its in sizes.items()
+        for size in its
+        for peer in (partners if routine == "pingpong" else (0,))
+    }
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("processes", [1, 2, 4])
+def test_default_is_the_union_of_the_papers(family: str, processes: int) -> None:
+    cases = listed(processes, family=family)
+    assert len(cases) == len(set(cases))
+    assert set(cases) == expected(LUECKE, processes)
+
+
+def test_two_processes_have_45_cases() -> None:
+    assert len(listed(2)) == 45
+
+
+@pytest.mark.parametrize(
+    ("family", "sizes"),
+    [("luecke", LUECKE), ("luecke2001", LUECKE2001), ("luecke2003", LUECKE2003)],
+)
+def test_family(family: str, sizes: dict) -> None:
+    assert set(listed(2, "--family", family)) == expected(sizes, 2)
+
+
+def test_bytes_replace_the_sizes_of_every_routine_but_the_barrier() -> None:
+    sizes = {**dict.fromkeys(LUECKE, (0, 16, 800)), "barrier": (0,)}
+    assert set(listed(2, "--bytes", "16,800,0")) == expected(sizes, 2)
+
+
+def test_routines_are_selected_by_name() -> None:
+    sizes = {"scan_min": LUECKE["scan_min"], "gather": LUECKE["gather"]}
+    assert set(listed(2, "--routine", "scan_min,gather")) == expected(sizes, 2)
+
+
+def test_routines_carry_sizes_of_their_own() -> None:
+    sizes = {"scan_min": (8, 24), "gather": LUECKE["gather"], "bcast": (16,), "barrier": (0,)}
+    assert set(listed(2, "--routine", "scan_min:8:24,gather,bcast:16,barrier")) == expected(
+        sizes, 2
+    )
+
+
+def test_peers_are_selected() -> None:
+    sizes = {"pingpong": THREE}
+    assert set(listed(4, "--routine=pingpong", "--peers=3,1")) == expected(sizes, 4, (1, 3))

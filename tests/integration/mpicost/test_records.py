@@ -1,0 +1,248 @@
+"""What mpicost measures and writes, on real MPIs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from postprocess.model.measurement import Summary
+from postprocess.parsers.mpicost import read_launch
+from postprocess.stats.headline import summarise
+from tests.support.mpicost import FAMILIES, TINY, Record, Records, program
+
+pytestmark = pytest.mark.mpi
+
+RUN = {
+    **dict.fromkeys(("record", "program", "suite_version", "source_hash", "mpi_library"), str),
+    **dict.fromkeys(("mpi_standard", "compiler", "compiler_flags", "date_utc", "kernel"), str),
+    **dict.fromkeys(("cpu_model", "cache", "sync"), str),
+    **dict.fromkeys(("schema", "processes", "per_node", "flush_bytes", "trials"), int),
+    **dict.fromkeys(("dropped", "seed", "cases"), int),
+    **dict.fromkeys(("command", "hosts", "ranks", "caches"), list),
+    **dict.fromkeys(("timer", "environment"), dict),
+    "clock_error": (int, float),
+    "settle": (int, float),
+    "relative_error": (type(None), float),
+}
+SERIES = ("t_max", "t_min", "t_global", "skew", "late")
+CASE = {
+    **dict.fromkeys(("record", "routine", "unit"), str),
+    **dict.fromkeys(("peer", "bytes", "trials", "kept", "candidates", "removed"), int),
+    **dict.fromkeys(SERIES, list),
+    **dict.fromkeys(("headline", "median", "minimum", "p90", "p99"), (int, float)),
+    **dict.fromkeys(("filter_saturated", "bimodal", "verified"), bool),
+}
+END = {
+    "record": str,
+    "verified": bool,
+    **dict.fromkeys(("cases", "memory_bytes", "flush_sum"), int),
+    **dict.fromkeys(("elapsed", "timed", "clock_deviation"), (int, float)),
+}
+
+
+def check_types(record: Record, contract: dict) -> None:
+    assert record.keys() == contract.keys()
+    for key, kind in contract.items():
+        assert isinstance(record[key], kind), key
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def family(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def launch(family: str, tmp_path_factory: pytest.TempPathFactory) -> Records:
+    """The default family at two processes, flushed with an odd number of bytes."""
+    file = tmp_path_factory.mktemp(family) / "out.jsonl"
+    options = ("--flush-bytes", "100001", "--seed", "7", "--trials", "21")
+    records = program(family).measure(2, file, *options)
+    assert len(read_launch(file).cases) == 45
+    return records
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3, 5])
+def test_every_routine_is_right(family: str, processes: int, tmp_path: Path) -> None:
+    sizes = ("--bytes", "0,8,1000,100000")
+    records = program(family).measure(
+        processes, tmp_path / "out.jsonl", *TINY, *sizes, "--trials", "3"
+    )
+    assert len(records.cases) == 4 * (processes - 1) + 15 * 4 + 1
+    assert all(case["verified"] for case in records.cases)
+    assert records.run["processes"] == processes
+
+
+def test_schema(launch: Records) -> None:
+    check_types(launch.run, RUN)
+    check_types(launch.end, END)
+    for case in launch.cases:
+        check_types(case, CASE)
+        assert case["unit"] == "s"
+        assert {len(case[name]) for name in SERIES} == {case["trials"]} == {21}
+    assert launch.run["schema"] == 1
+    assert launch.run["cases"] == launch.end["cases"] == len(launch.cases) == 45
+
+
+def test_provenance(launch: Records, family: str) -> None:
+    run = launch.run
+    assert {"mpich": "MPICH", "openmpi": "Open MPI"}[family] in run["mpi_library"]
+    assert len(run["source_hash"]) == 16
+    assert int(run["source_hash"], 16) >= 0
+    assert run["command"][1:3] == ["--output", run["command"][2]]
+    assert run["command"][3:] == ["--flush-bytes", "100001", "--seed", "7", "--trials", "21"]
+    assert (run["seed"], run["trials"], run["dropped"]) == (7, 21, 1)
+    assert sum(host["ranks"] for host in run["hosts"]) == 2 == run["per_node"]
+    assert [rank["rank"] for rank in run["ranks"]] == [0, 1]
+    assert all(rank["host"] == run["hosts"][0]["name"] and rank["cpus"] for rank in run["ranks"])
+    assert 0 < run["timer"]["resolution"] < 1e-3
+    assert 0 < run["timer"]["overhead"] < 1e-3
+    assert run["clock_error"] == launch.end["clock_deviation"] == 0
+
+
+def test_times_are_consistent(launch: Records) -> None:
+    """On one host the clock is common: the global time contains each rank's, the skew lies within it."""
+    for case in launch.cases:
+        t_max, t_min, t_global, skew, late = (np.array(case[name]) for name in SERIES)
+        legs = 2 if case["routine"] == "pingpong" else 1
+        assert (t_min > 0).all()
+        assert (t_max >= t_min).all()
+        assert (t_global >= t_max).all()
+        assert (skew >= 0).all()
+        assert (t_global * legs <= t_max * legs + skew + 1e-12).all()
+        assert not late.any()
+
+
+def test_statistics_follow_from_the_trials(launch: Records) -> None:
+    names = [field.name for field in fields(Summary)]
+    for case in launch.cases:
+        resolution = launch.run["timer"]["resolution"]
+        summary = asdict(summarise(np.array(case["t_max"]), None, 1, resolution))
+        assert {name: case[name] for name in names} == pytest.approx(summary, rel=1e-9)
+
+
+def test_totals(launch: Records) -> None:
+    slowest = sum(
+        sum(case["t_max"]) * (2 if case["routine"] == "pingpong" else 1) for case in launch.cases
+    )
+    assert launch.end["timed"] == pytest.approx(slowest, rel=1e-6)
+    assert launch.end["timed"] < launch.end["elapsed"]
+
+
+def test_flush_array_was_changed_in_every_trial(launch: Records) -> None:
+    """One is added to a word of every 64 bytes in each trial: the sum of the array shows each of them."""
+    touches = 21 * len(launch.cases)
+    assert launch.run["flush_bytes"] == 100001
+    assert launch.end["flush_sum"] == math.ceil(100000 / 64) * touches
+
+
+def test_warm_caches_are_left_alone(family: str, tmp_path: Path) -> None:
+    options = ("--routine", "bcast", "--bytes", "8000", "--trials", "5")
+    warm = program(family).measure(2, tmp_path / "warm.jsonl", *options, "--cache", "warm")
+    assert (warm.run["cache"], warm.run["flush_bytes"], warm.end["flush_sum"]) == ("warm", 0, 0)
+    flushed = program(family).measure(2, tmp_path / "flush.jsonl", *options, *TINY)
+    more = flushed.end["memory_bytes"] - warm.end["memory_bytes"]
+    assert (flushed.run["cache"], flushed.run["flush_bytes"]) == ("flush", more) and more > 0
+
+
+def test_flush_is_sized_by_the_caches_and_the_ranks_that_share_them(tmp_path: Path) -> None:
+    options = ("--routine", "rightshift", "--bytes", "8", "--trials", "2")
+    for processes in (1, 2):
+        file = tmp_path / f"{processes}"
+        run = program("mpich").measure(processes, file, *options, large_flush=True).run
+        data = [cache for cache in run["caches"] if cache["type"] != "Instruction"]
+        last = max(data, key=lambda cache: cache["level"])
+        second = sum(cache["bytes"] for cache in data if cache["level"] == 2)
+        share = math.ceil(2 * last["bytes"] / min(processes, last["shared_by"]))
+        assert run["flush_bytes"] == share + (2 * second if last["level"] > 2 else 0)
+
+
+def test_same_seed_same_order(launch: Records, family: str, tmp_path: Path) -> None:
+    def order(records: Records) -> list[tuple[str, int]]:
+        return [(case["routine"], case["bytes"]) for case in records.cases]
+
+    options = (*TINY, "--trials", "2", "--seed")
+    again = program(family).measure(2, tmp_path / "again.jsonl", *options, "7")
+    other = program(family).measure(2, tmp_path / "other.jsonl", *options, "8")
+    assert order(again) == order(launch)
+    assert order(other) != order(launch)
+    assert sorted(order(other)) == sorted(order(launch))
+
+
+def test_seeds_differ_unless_given(tmp_path: Path) -> None:
+    options = (*TINY, "--routine", "barrier", "--trials", "2")
+    seeds = {
+        program("mpich").measure(2, tmp_path / f"{i}.jsonl", *options).run["seed"] for i in (1, 2)
+    }
+    assert len(seeds) == 2
+
+
+def test_work_comes_before_the_first_case_if_asked_for(family: str, tmp_path: Path) -> None:
+    options = (*TINY, "--routine", "barrier", "--trials", "2")
+    asked = program(family).measure(2, tmp_path / "a", *options, "--settle", "0.7")
+    assert asked.run["settle"] == 0.7 and asked.end["elapsed"] > 0.7
+    assert program(family).measure(2, tmp_path / "b", *options).run["settle"] == 0
+
+
+def test_sampling_stops_early_when_asked(family: str, tmp_path: Path) -> None:
+    options = (*TINY, "--routine", "bcast", "--bytes", "8", "--trials", "4000")
+    records = program(family).measure(2, tmp_path / "a", *options, "--relative-error", "0.9")
+    (case,) = records.cases
+    assert records.run["relative_error"] == 0.9
+    assert 10 <= case["trials"] < 4000
+    assert case["trials"] % 10 == 0
+    kept = np.sort(case["t_max"][1:])[: case["kept"]]
+    assert kept.std(ddof=1) / np.sqrt(kept.size) <= 0.9 * case["headline"]
+
+
+def test_sampling_goes_on_while_the_error_is_large(family: str, tmp_path: Path) -> None:
+    options = (*TINY, "--routine", "bcast", "--bytes", "8", "--trials", "25")
+    options = (*options, "--relative-error", "0.000000001")
+    assert program(family).measure(2, tmp_path / "a", *options).cases[0]["trials"] == 25
+
+
+def test_sampling_with_windows_stops_after_whole_tens_too(tmp_path: Path) -> None:
+    options = (*TINY, "--routine", "barrier", "--sync", "window", "--trials", "400")
+    options = (*options, "--relative-error", "0.99")
+    trials = program("mpich").measure(1, tmp_path / "a", *options).cases[0]["trials"]
+    assert trials % 10 == 0
+    assert trials < 400
+
+
+@pytest.mark.parametrize("sync", ["dissemination", "barrier"])
+def test_synchronisers_that_have_no_window_are_never_late(
+    family: str, sync: str, tmp_path: Path
+) -> None:
+    options = (*TINY, "--routine", "rightshift,barrier", "--trials", "5", "--sync", sync)
+    records = program(family).measure(3, tmp_path / "a", *options)
+    assert records.run["sync"] == sync
+    assert not any(any(case["late"]) for case in records.cases)
+
+
+def test_memory_grows_only_with_what_a_routine_needs(family: str, tmp_path: Path) -> None:
+    """bcast needs one vector per rank however many ranks there are, alltoall one block for each."""
+
+    def memory(processes: int, routine: str, size: int) -> int:
+        options = (*TINY, "--routine", routine, "--bytes", str(size), "--trials", "2")
+        file = tmp_path / f"{routine}-{processes}-{size}"
+        return program(family).measure(processes, file, *options).end["memory_bytes"]
+
+    assert memory(4, "bcast", 80000) == memory(2, "bcast", 80000)
+    assert memory(2, "bcast", 160000) - memory(2, "bcast", 80000) == 80000
+    assert memory(4, "alltoall", 80000) - memory(2, "alltoall", 80000) == 2 * 2 * 80000
+
+
+def test_environment_is_recorded_without_secrets(tmp_path: Path) -> None:
+    shown = {"OMP_NUM_THREADS": '3 "x"', "OMP_ODD": "b\udcffd"}  # the second is not UTF-8
+    hidden = {"SLURM_JWT": "secret", "HOME_OMP_": "no"}
+    file = tmp_path / "out.jsonl"
+    options = (*TINY, "--routine", "barrier", "--trials", "2", "--output", str(file))
+    ended = program("openmpi").run(1, *options, variables={**shown, **hidden})
+    assert ended.status == 0
+    environment = read_launch(file).run["environment"]
+    assert environment["OMP_NUM_THREADS"] == '3 "x"'
+    assert environment["OMP_ODD"] == "b\ufffdd"
+    assert not environment.keys() & hidden.keys()

@@ -1,0 +1,157 @@
+"""Wrong use of mpicost: one line on rank 0, exit code 2 on all ranks, and no hang."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.mpicost import FAMILIES, TINY, library, lines, preload, program
+
+pytestmark = pytest.mark.mpi
+
+WRONG = {
+    "unknown option": (("--no-such-option",), "--no-such-option"),
+    "stray word": (("bcast",), "bcast"),
+    "missing value": (("--trials",), "--trials"),
+    "negative trials": (("--trials", "-3"), "--trials"),
+    "one trial": (("--trials", "1"), "--trials"),
+    "bytes not a multiple of 8": (("--bytes", "8,12"), "12"),
+    "bytes negative": (("--bytes", "-8"), "-8"),
+    "bytes not a number": (("--bytes", "8k"), "8k"),
+    "bytes empty": (("--bytes", ""), "--bytes"),
+    "bytes twice": (("--bytes", "8,8"), "--bytes"),
+    "bytes beyond any number": (("--bytes", "99999999999999999999"), "--bytes"),
+    "more elements than a count holds": (("--bytes", "17179869184"), "17179869184"),
+    "unknown routine": (("--routine", "bcast,broadcast"), "broadcast"),
+    "routine twice": (("--routine", "bcast,bcast"), "bcast"),
+    "own sizes of a routine without payload": (("--routine", "barrier:8"), "barrier"),
+    "own sizes and sizes for all": (("--routine", "bcast:8", "--bytes", "8"), "--bytes"),
+    "own size not a multiple of 8": (("--routine", "scan_sum,bcast:8:12"), "--routine: 12"),
+    "own size twice": (("--routine", "bcast:8:8"), "--routine: 8"),
+    "own size empty": (("--routine", "bcast:,gather"), "--routine: ''"),
+    "unknown family": (("--family", "taboada"), "taboada"),
+    "family and routine": (("--family", "luecke", "--routine", "bcast"), "--family"),
+    "peer that is not there": (("--peers", "2"), "2"),
+    "peer 0": (("--peers", "0"), "0"),
+    "peers without pingpong": (("--routine", "bcast", "--peers", "1"), "--peers"),
+    "unknown synchroniser": (("--sync", "luck"), "luck"),
+    "unknown cache state": (("--cache", "cold"), "cold"),
+    "flush of nothing": (("--flush-bytes", "0"), "--flush-bytes"),
+    "flush of warm caches": (("--cache", "warm", "--flush-bytes", "64"), "--flush-bytes"),
+    "settling for ever": (("--settle", "inf"), "--settle"),
+    "settling for less than nothing": (("--settle", "-1"), "--settle"),
+    "settling for no number": (("--settle", "nan"), "--settle"),
+    "error of 100 %": (("--relative-error", "1"), "--relative-error"),
+    "error that is no number": (("--relative-error", "nan"), "--relative-error"),
+    "negative seed": (("--seed", "-1"), "--seed"),
+    "memory limit that is no number": (("--memory-limit", "4G"), "4G"),
+    "output without name": (("--output", ""), "--output"),
+    "line break in an option": (("--a\nb",), "--a?b"),
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("options", "named"), WRONG.values(), ids=WRONG.keys())
+def test_wrong_use(family: str, options: tuple[str, ...], named: str) -> None:
+    ended = program(family).run(2, *TINY, *options)
+    assert ended.status == 2
+    assert len(ended.complaints) == 1
+    assert named in ended.complaints[0]
+    assert ended.output == ""
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_size_that_does_not_fit_is_refused_by_name(family: str) -> None:
+    options = (*TINY, "--routine", "alltoall,bcast", "--bytes", "8,16000000000")
+    ended = program(family).run(3, *options, "--memory-limit", "1000000000")
+    assert ended.status == 2
+    assert len(ended.complaints) == 1
+    assert "bcast with 16000000000 bytes" in ended.complaints[0]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_size_beyond_what_a_call_can_take_is_refused(family: str) -> None:
+    options = (*TINY, "--routine", "allgather", "--bytes", "16000000000000")
+    ended = program(family).run(2, *options)
+    assert ended.status == 2
+    assert "more than" in ended.complaints[0]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_size_beyond_the_memory_of_the_process_is_refused(family: str) -> None:
+    limited = ("sh", "-c", 'ulimit -v 8000000; exec "$@"', "sh")
+    options = (*TINY, "--routine", "allgather", "--bytes", "8,12000000000")
+    ended = program(family).run(2, *options, wrapper=limited)
+    assert (ended.status, len(ended.complaints)) == (2, 1)
+    assert "allgather with 12000000000 bytes" in ended.complaints[0]
+
+
+def test_memory_limit_counts_what_all_ranks_of_a_routine_send() -> None:
+    """1 MB a block: bcast needs one block, alltoall as many as there are ranks in each buffer."""
+    options = (*TINY, "--bytes", "1000000", "--memory-limit", "5000000")
+    assert program("mpich").run(3, "--routine", "bcast", "--trials", "2", *options).status == 0
+    ended = program("mpich").run(3, "--routine", "bcast,alltoall", *options)
+    assert ended.status == 2
+    assert "alltoall with 1000000 bytes" in ended.complaints[0]
+
+
+def test_memory_limit_covers_the_flush_array() -> None:
+    options = ("--routine", "barrier", "--flush-bytes", "1000000", "--memory-limit", "900000")
+    ended = program("mpich").run(2, *options)
+    assert (ended.status, len(ended.complaints)) == (2, 1)
+    assert "flush array" in ended.complaints[0]
+
+
+def test_ranks_with_different_arguments_do_not_hang() -> None:
+    mpicost = program("mpich")
+    other = (":", "-n", "1", str(mpicost.build / "mpicost"), *TINY)
+    ended = mpicost.run(1, *TINY, "--trials", "2", *other)
+    assert (ended.status, len(ended.complaints)) == (2, 1)
+
+
+def test_single_process_has_no_pingpong() -> None:
+    ended = program("mpich").run(1, *TINY, "--routine", "pingpong")
+    assert (ended.status, len(ended.complaints)) == (2, 1)
+    ended = program("mpich").run(
+        1, *TINY, "--routine", "pingpong,rightshift", "--bytes", "8", "--trials", "2"
+    )
+    assert ended.status == 0
+    assert "pingpong: no case" in ended.output
+    assert "\nrightshift" in ended.output
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_help_and_version(family: str) -> None:
+    assert "--relative-error" in program(family).run(2, "--help").output
+    version = program(family).run(2, "--version").output
+    assert version.startswith("mpicost 0.1.0\n")
+    assert {"mpich": "MPICH", "openmpi": "Open MPI"}[family] in version
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("file", ["/dev/full", "/no/such/directory/out.jsonl"])
+def test_output_that_cannot_be_written(family: str, file: str) -> None:
+    ended = program(family).run(2, *TINY, "--trials", "3", "--bytes", "8", "--output", file)
+    assert ended.status == 3
+    assert len(ended.complaints) == 1
+    assert file in ended.complaints[0]
+
+
+def test_disk_that_fills_up_in_the_middle_leaves_no_end_record(tmp_path: Path) -> None:
+    file = tmp_path / "out.jsonl"
+    wrapper = preload(library("mpich", "full_disk"))
+    ended = program("mpich").run(1, *TINY, "--output", str(file), wrapper=wrapper)
+    assert (ended.status, len(ended.complaints)) == (3, 1)
+    assert str(file) in ended.complaints[0]
+    written = file.read_text()
+    assert '"record":"case"' in written
+    assert '"record":"end"' not in written
+
+
+def test_data_lost_by_the_file_system_leaves_no_end_record(tmp_path: Path) -> None:
+    file = tmp_path / "out.jsonl"
+    options = (*TINY, "--trials", "3", "--bytes", "8", "--output", str(file))
+    ended = program("mpich").run(2, *options, wrapper=preload(library("mpich", "lost_data")))
+    assert (ended.status, len(ended.complaints)) == (3, 1)
+    assert {record["record"] for record in lines(file)} == {"run", "case"}

@@ -1,0 +1,214 @@
+"""The witness, preloaded into programs that are not ours: what it proves, and what it leaves alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from postprocess.judging.outcome import ALONE
+from postprocess.model.verdict import RecordError, Verdict
+from postprocess.parsers.witness import read_witness
+from tests.support.mpi import environment_with, of_family
+from tests.support.mpicost import build
+from tests.support.mpicost import library as fault
+from tests.support.paths import DATA
+from tests.support.witness import FAMILIES, OTHER, SAYS, executable, family_here, library, watch
+
+pytestmark = pytest.mark.mpi
+COUNTS = re.compile(r"rank \d: (\d+) calls in MPI_Finalize, (\d+) communicators made, (\d+) freed")
+ENTRIES = {"MPI_Init", "MPI_Init_thread", "MPI_Finalize"}
+
+
+@pytest.fixture(params=FAMILIES)
+def family(request: pytest.FixtureRequest) -> str:
+    return family_here(request.param)
+
+
+def refusal(file: Path) -> RecordError:
+    """The error with which the reader refuses a file."""
+    with pytest.raises(RecordError) as caught:
+        read_witness(file)
+    return caught.value
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3])
+def test_what_ran_and_where_is_proven(family: str, processes: int, tmp_path: Path) -> None:
+    """The CPU that every rank is bound to is the last that this test may use."""
+    file, cpu = tmp_path / "w.jsonl", max(os.sched_getaffinity(0))
+    words = [str(executable(family)), "0", "a b"]
+    bound = ("taskset", "-c", str(cpu))
+    ended = watch(family, processes, words, file, wrapper=bound)
+    assert (ended.status, ended.complaints) == (0, [])
+    witness = read_witness(file)
+    assert SAYS[family] in witness.mpi_library
+    assert (witness.processes, witness.per_node) == (processes, processes)
+    assert witness.run["ranks"] == [
+        {"rank": rank, "host": witness.run["hosts"][0]["name"], "cpus": str(cpu)}
+        for rank in range(processes)
+    ]
+    assert witness.run["program"] == f"witnessed-{family}"
+    assert witness.run["command"] == words
+    assert str(library(family)) == witness.run["environment"]["LD_PRELOAD"]
+    assert witness.end["arrived"] == processes
+    assert 0 < witness.end["elapsed"] < 240
+
+
+@pytest.mark.parametrize("mode", ["", "plain"])
+def test_the_program_notices_nothing(family: str, mode: str, tmp_path: Path) -> None:
+    """Output, thread level and exit code stay what they are without the witness."""
+    words = [str(executable(family)), "7", mode]
+    alone = watch(family, 2, words, None, loaded=())
+    silent = watch(family, 2, words, None)
+    watched = watch(family, 2, words, tmp_path / "w.jsonl")
+    assert alone.status != 0
+    assert alone == silent == watched
+    assert list(tmp_path.iterdir()) == [tmp_path / "w.jsonl"]
+    # Open MPI ends the other process as soon as one has failed, perhaps before its end record is written.
+    assert json.loads((tmp_path / "w.jsonl").read_text().splitlines()[0])["processes"] == 2
+
+
+def test_no_work_is_done_in_mpi_init_and_nothing_is_left_behind(
+    family: str, tmp_path: Path
+) -> None:
+    """So osu_init times MPI_Init alone; and all communicators are freed."""
+    words = [str(executable(family)), "0"]
+    counter = fault(family, "count_calls")
+    alone = watch(family, 2, words, None, loaded=[counter])
+    watched = watch(family, 2, words, tmp_path / "w.jsonl", loaded=[library(family), counter])
+    in_init = [line for line in watched.output if "calls in MPI_Init" in line]
+    assert in_init == [line for line in alone.output if "calls in MPI_Init" in line]
+    assert len(in_init) == 2
+    own, ours = (
+        [COUNTS.fullmatch(line) for line in ended.output if COUNTS.fullmatch(line)]
+        for ended in (alone, watched)
+    )
+    assert len(own) == len(ours) == 2
+    for without, with_it in zip(own, ours, strict=True):
+        assert int(with_it[1]) > int(without[1])
+        assert int(with_it[2]) - int(without[2]) == int(with_it[3]) - int(without[3]) > 0
+
+
+def test_nothing_stands_between_the_program_and_its_calls(family: str) -> None:
+    """The library defines three names, and calls the MPI by its PMPI names only."""
+    listed = subprocess.check_output(["nm", "-D", library(family)], text=True)
+    symbols = [line.split()[-2:] for line in listed.splitlines()]
+    assert {name for kind, name in symbols if kind not in "Uwv"} == ENTRIES
+    assert not [name for kind, name in symbols if kind in "Uwv" and name.startswith("MPI_")]
+
+
+def test_the_library_brings_no_mpi_of_its_own(family: str) -> None:
+    """It would decide what the benchmark runs on."""
+    listed = subprocess.check_output(["readelf", "-d", library(family)], text=True)
+    assert "NEEDED" in listed
+    assert "libmpi" not in listed
+    assert "PATH" not in listed
+
+
+def test_programs_without_mpi_can_be_started_with_it(family: str, tmp_path: Path) -> None:
+    """As a script that starts the benchmark is. There is nothing to prove then."""
+    file = tmp_path / "w.jsonl"
+    ended = watch(family, 1, ["sh", "-c", "echo well"], file)
+    assert (ended.status, ended.output, ended.complaints) == (0, ["well"], [])
+    assert refusal(file).verdict == Verdict.INCOMPLETE
+
+
+@pytest.mark.parametrize("mode", ["crash", "leave"])
+def test_a_rank_that_never_came_to_the_end_leaves_no_proof(
+    family: str, mode: str, tmp_path: Path
+) -> None:
+    """A rank that leaves without MPI_Finalize, its exit code 0, leaves MPICH's launcher content."""
+    file = tmp_path / "w.jsonl"
+    limit = ("timeout", "-k", "1", "30")  # in case that the others wait for it
+    ended = watch(family, 2, [*limit, str(executable(family)), "0", mode], file)
+    assert ended.output
+    assert ended.status != 0 or mode == "leave"
+    assert refusal(file).verdict == Verdict.INCOMPLETE
+
+
+def test_a_finalize_that_does_not_return_leaves_no_end(family: str, tmp_path: Path) -> None:
+    """Not even with exit code 0."""
+    file, words = tmp_path / "w.jsonl", [str(executable(family)), "0"]
+    loaded = [library(family), fault(family, "lost_end")]
+    watch(family, 1, words, file, loaded=loaded)
+    error = refusal(file)
+    assert (error.verdict, "no end record" in str(error)) == (Verdict.INCOMPLETE, True)
+
+
+def test_worlds_of_one_process_are_seen(tmp_path: Path) -> None:
+    """The launcher is not that of the program's MPI: each process is rank 0 of its own world."""
+    file, words = tmp_path / "w.jsonl", [str(executable("openmpi")), "0"]
+    ended = watch("openmpi", 2, words, file, launcher=of_family("mpich"))
+    assert ended.status == 0
+    error = refusal(file)
+    assert (error.verdict, "a second run" in str(error)) == (Verdict.INCORRECT, True)
+    assert ALONE.search(file.read_text())
+
+
+@pytest.mark.parametrize("other", OTHER)
+def test_an_mpi_of_another_family_is_not_touched(other: str, tmp_path: Path) -> None:
+    file, words = tmp_path / "w.jsonl", [str(executable(other)), "0"]
+    ended = watch(other, 2, words, file, loaded=[library(OTHER[other])])
+    assert ended.status == 0
+    assert len(ended.complaints) == 2
+    assert all("another family" in line for line in ended.complaints)
+    assert refusal(file).verdict == Verdict.INCOMPLETE
+
+
+def test_a_file_that_was_left_by_another_start_proves_nothing(tmp_path: Path) -> None:
+    file, words = tmp_path / "w.jsonl", [str(executable("mpich")), "0"]
+    for _ in range(2):
+        assert watch("mpich", 1, words, file).status == 0
+    assert refusal(file).verdict == Verdict.INCORRECT
+
+
+@pytest.mark.parametrize("path", ["/dev/full", "/no/such/directory/w.jsonl"])
+def test_what_cannot_be_written_is_one_line(path: str) -> None:
+    ended = watch("mpich", 2, [str(executable("mpich")), "0"], Path(path))
+    assert (ended.status, len(ended.complaints)) == (0, 1)
+    assert ended.complaints[0].startswith(f"witness: cannot write {path}: ")
+
+
+def test_data_lost_by_the_file_system_leaves_no_end(tmp_path: Path) -> None:
+    file, words = tmp_path / "w.jsonl", [str(executable("mpich")), "0"]
+    loaded = [library("mpich"), fault("mpich", "lost_data")]
+    ended = watch("mpich", 2, words, file, loaded=loaded)
+    assert (ended.status, len(ended.complaints)) == (0, 1)
+    assert refusal(file).verdict == Verdict.INCOMPLETE
+
+
+def test_intels_programs_run_on_mpich_by_its_binary_interface(tmp_path: Path) -> None:
+    """As IMB of the wheel does, written in C++: the witness says what answered its calls."""
+    imb = of_family(family_here("intel-mpi")).prefix / "bin" / "IMB-MPI1"
+    if not imb.exists():
+        pytest.skip("no IMB-MPI1 in the wheel of Intel MPI")
+    file, mpich = tmp_path / "w.jsonl", of_family("mpich")
+    options = ("-npmin", "2", "-iter", "2", "-iter_policy", "off", "-msglog", "3:3", "PingPong")
+    words = [f"LD_LIBRARY_PATH={mpich.prefix / 'lib'}", str(imb), *options]
+    ended = watch("mpich", 2, words, file)
+    assert (ended.status, ended.complaints) == (0, [])
+    witness = read_witness(file)
+    assert "MPICH Version:" in witness.mpi_library
+    assert (witness.run["program"], witness.processes) == ("IMB-MPI1", 2)
+
+
+def test_sanitizers_find_nothing(tmp_path: Path) -> None:
+    """Leaks too: of MPICH only, as the other MPIs have some of their own."""
+    mpi, file = of_family("mpich"), tmp_path / "w.jsonl"
+    checked = build(mpi, tmp_path / "build", "-DMPICOST_SANITIZE=ON") / "libwitness.so"
+    source, target = DATA / "faults" / "witnessed.c", tmp_path / "witnessed"
+    flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    words = [mpi.mpicc, *flags, str(source), "-o", str(target), "-ldl"]
+    subprocess.run(words, check=True, env=environment_with(mpi))
+    runtime = subprocess.check_output(["cc", "-print-file-name=libasan.so"], text=True).strip()
+    loaded = [Path(runtime), checked]  # the runtime insists on being the first
+    for processes in (1, 3):
+        file.unlink(missing_ok=True)
+        leaks = "ASAN_OPTIONS=detect_leaks=1"
+        ended = watch("mpich", processes, [leaks, str(target), "0"], file, loaded=loaded)
+        assert (ended.status, ended.complaints) == (0, [])
+        assert read_witness(file).processes == processes

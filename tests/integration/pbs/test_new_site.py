@@ -1,0 +1,54 @@
+"""A cluster with PBS, from what its commands print to a site file that is well. PBS itself is not here."""
+
+from __future__ import annotations
+
+import io
+import platform
+import re
+from functools import partial
+
+import pytest
+from rich.console import Console
+
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.commands.site import check
+from site_configs.common import work_directory
+from site_configs.generate import write
+from site_configs.mpi import login_node
+from site_configs.schedulers import detect
+from tests.support.factories.scheduler import PBS, answering
+from tests.support.paths import ROOT
+
+MARKED = "sockets_per_node=0,"
+
+
+@pytest.fixture
+def progress() -> Progress:
+    return Progress(Console(file=io.StringIO(), width=10_000))
+
+
+def test_a_cluster_with_pbs_from_its_commands_to_a_dry_run(progress, tmp_path, monkeypatch):
+    work, path = WorkDirectory(tmp_path / "home", ROOT), tmp_path / "pbs.py"
+    work.root.mkdir()
+    (work.root / "mpi").symlink_to(work_directory() / "mpi")
+    look = partial(detect.look, answering(PBS), "pbsnodes".__eq__)
+    monkeypatch.setattr(detect, "look", look)
+    monkeypatch.setattr(login_node, "on_path", lambda _: [])
+    assert write.new(work, "mine", path, None, None, progress) == 0
+    text = path.read_text()
+
+    assert check.check(work, str(path), progress) == 1  # what was not told is not forgotten
+    said = progress.console.file.getvalue()
+    numbers = [n for n, line in enumerate(text.splitlines(), 1) if MARKED in line]
+    assert len(numbers) == 2
+    for number in numbers:
+        assert re.search(rf"^  line {number}: {MARKED}", said, re.M)
+    assert said.count("sockets_per_node: write 1 or more") == 2
+
+    path.write_text(text.replace(MARKED, "sockets_per_node=2,"))
+    assert check.check(work, str(path), progress) == 0, progress.console.file.getvalue()
+    said = progress.console.file.getvalue().removeprefix(said)
+    assert platform.node() not in said  # the file is this host's, so PBS was asked
+    # On four nodes of each kind, and with as many cores as PBS counts CPUs.
+    assert f"{path}: a night is 29,508 cases in 70 launches: " in said

@@ -1,0 +1,199 @@
+"""Changes of a simulated machine with known answers: which cases must be called slow, and which must not.
+
+With exact references every difference shows. What a person wants to know of a noisy machine is tried
+with noise of a stated kind over the exact times: they are multiplied by exp(0.5% z), z standard normal.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from postprocess.model.case import Case
+from postprocess.stats.estimate import calibrate, calibrate_exactly
+from site_configs.simgrid import PLATFORMS
+from tests.support.paths import SUITE
+from tests.support.simgrid import simulated
+from tests.support.simulated_machine import PROCESSES, machine_with, measure, switch, verdicts
+
+TORUS = PLATFORMS / "torus.xml"
+LARGE = {
+    "bcast 1000000",
+    "allreduce_sum 1000000",
+    *(f"pingpong {peer} 1000000" for peer in (1, 3, 8)),
+}
+SMALL = {"barrier", "bcast 8", "allreduce_sum 8", "alltoall 8"}
+SMALL |= {f"pingpong {peer} 8" for peer in (1, 3, 8)}
+PINGPONG = {each for each in SMALL | LARGE if each.startswith("pingpong")}
+
+SLOWER_LINKS = ('lat="1.8us"', 'lat="2.16us"')
+NARROWER_LINKS = ('bw="350MBps"', 'bw="280MBps"')
+SIGMA = 0.005  #: of the noise, on the logarithm
+SEED = 2003
+CALIBRATION = 20  #: launches
+NIGHTS = 20
+
+Times = dict[Case, float]
+
+
+def of_verdict(wanted: str, found: dict[str, str]) -> set[str]:
+    """The cases that got this verdict."""
+    return {name for name, verdict in found.items() if verdict == wanted}
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory: pytest.TempPathFactory) -> Times:
+    times = measure(tmp_path_factory.mktemp("healthy"), TORUS)
+    assert len(times) == len(SMALL | LARGE)
+    return times
+
+
+@pytest.fixture(scope="module")
+def slower(tmp_path_factory: pytest.TempPathFactory) -> Times:
+    directory = tmp_path_factory.mktemp("slower")
+    return measure(directory, machine_with(directory, "torus", SLOWER_LINKS))
+
+
+@pytest.fixture(scope="module")
+def narrower(tmp_path_factory: pytest.TempPathFactory) -> Times:
+    directory = tmp_path_factory.mktemp("narrower")
+    return measure(directory, machine_with(directory, "torus", NARROWER_LINKS))
+
+
+def exactly(healthy: Times, times: Times) -> dict[str, str]:
+    """Verdicts against exact references."""
+    return verdicts(calibrate_exactly({case: [time] for case, time in healthy.items()}), times)
+
+
+@pytest.mark.mpi
+def test_the_same_machine_gives_the_same_times_to_the_last_digit(healthy: Times, tmp_path: Path):
+    assert measure(tmp_path, TORUS) == healthy
+
+
+@pytest.mark.mpi
+def test_the_order_of_the_cases_is_no_difference(healthy: Times, tmp_path: Path):
+    found = exactly(healthy, measure(tmp_path, TORUS, seed=7))
+    assert of_verdict("pass", found) == SMALL | LARGE
+
+
+@pytest.mark.mpi
+def test_slower_links_slow_everything_down_and_small_messages_by_as_much(
+    healthy: Times, slower: Times
+):
+    assert of_verdict("regressed", exactly(healthy, slower)) == SMALL | LARGE
+    for case, time in slower.items():
+        ratio = time / healthy[case]
+        assert 1.18 < ratio < 1.2 if case.bytes <= 8 else 1 < ratio < 1.001
+
+
+@pytest.mark.mpi
+def test_narrower_links_slow_everything_down_and_large_messages_by_as_much(
+    healthy: Times, narrower: Times
+):
+    assert of_verdict("regressed", exactly(healthy, narrower)) == SMALL | LARGE
+    for case, time in narrower.items():
+        ratio = time / healthy[case]
+        assert 1 < ratio < 1.02 if case.bytes <= 8 else 1.249 < ratio < 1.25
+
+
+@pytest.mark.mpi
+def test_one_bad_cable_slows_what_goes_over_it(tmp_path: Path):
+    """It is that of rank 3. A ping-pong of rank 8 does not know of it."""
+    base = measure(tmp_path / "healthy", switch(tmp_path))
+    found = exactly(base, measure(tmp_path / "bad", switch(tmp_path, slow=3)))
+    slow, untouched = of_verdict("regressed", found), of_verdict("pass", found)
+    assert {"pingpong 3 8", "pingpong 3 1000000", "bcast 1000000"} <= slow
+    assert {"allreduce_sum 8", "allreduce_sum 1000000", "barrier", "alltoall 8"} <= slow
+    assert untouched == {"pingpong 8 8", "pingpong 8 1000000"}
+
+
+@pytest.mark.mpi
+def test_another_place_that_is_as_good_is_no_difference(healthy: Times, tmp_path: Path):
+    """The next plane of the torus, which looks the same from inside."""
+    moved = measure(tmp_path, TORUS, hosts=[f"n{64 + rank}" for rank in range(PROCESSES)])
+    assert of_verdict("pass", exactly(healthy, moved)) == SMALL | LARGE
+
+
+@pytest.mark.mpi
+def test_processes_strewn_over_the_torus_are_slow_with_small_messages(
+    healthy: Times, tmp_path: Path
+):
+    strewn = measure(tmp_path, TORUS, hosts=[f"n{61 * rank}" for rank in range(PROCESSES)])
+    found = exactly(healthy, strewn)
+    assert of_verdict("regressed", found) >= SMALL | PINGPONG
+    assert of_verdict("fast", found) == {"allreduce_sum 1000000"}  # its messages meet no more
+
+
+@pytest.mark.mpi
+def test_another_selector_changes_collectives_and_no_ping_pong(healthy: Times, tmp_path: Path):
+    found = exactly(healthy, measure(tmp_path, TORUS, name="mvapich2"))
+    assert of_verdict("regressed", found) == {"alltoall 8", "allreduce_sum 8", "barrier"}
+    assert of_verdict("fast", found) == {"allreduce_sum 1000000", "bcast 1000000"}
+    assert of_verdict("pass", found) == PINGPONG | {"bcast 8"}
+
+
+@pytest.mark.mpi
+def test_one_more_barrier_in_a_routine_is_seen_in_that_routine(healthy: Times, tmp_path: Path):
+    found = exactly(healthy, measure(tmp_path, TORUS, program=with_barrier_in_bcast(tmp_path)))
+    assert of_verdict("regressed", found) == {"bcast 8", "bcast 1000000"}
+    assert of_verdict("pass", found) == (SMALL | LARGE) - {"bcast 8", "bcast 1000000"}
+
+
+def with_barrier_in_bcast(directory: Path) -> Path:
+    """mpicost with a change of its communication."""
+    built = simulated()
+    sources = SUITE / "src"
+    text = (sources / "routines.c").read_text()
+    call = "    MPI_Bcast("
+    assert text.count(call) == 1
+    planted = directory / "routines.c"
+    planted.write_text(text.replace(call, f"    MPI_Barrier(x->comm);\n{call}"))
+    others = [path for path in sources.glob("*.c") if path.name != planted.name]
+    flags = ["-std=c11", "-O2", "-D_XOPEN_SOURCE=700", f"-I{sources}", f"-I{built.build}/generated"]
+    program = directory / "planted"
+    command = [built.mpi.mpicc, *flags, *map(str, [planted, *others]), "-lm", "-o", str(program)]
+    subprocess.run(command, check=True, capture_output=True, text=True)
+    return program
+
+
+def noisy(times: Times, draws: np.random.Generator, launches: int) -> dict[Case, list[float]]:
+    """So many launches of a machine with noise."""
+    return {
+        case: list(times[case] * np.exp(SIGMA * draws.standard_normal(launches)))
+        for case in sorted(times)
+    }
+
+
+def nights(healthy: Times, times: Times) -> list[dict[str, str]]:
+    """Verdicts of some nights on a noisy machine that costs ``times``, and was calibrated when healthy."""
+    draws = np.random.default_rng(SEED)
+    references = calibrate(noisy(healthy, draws, CALIBRATION))
+    found = []
+    for _ in range(NIGHTS):
+        tonight = {case: values[0] for case, values in noisy(times, draws, 1).items()}
+        found.append(verdicts(references, tonight))
+    return found
+
+
+@pytest.mark.mpi
+def test_noise_alone_is_no_regression(healthy: Times):
+    assert all(of_verdict("pass", night) == SMALL | LARGE for night in nights(healthy, healthy))
+
+
+@pytest.mark.mpi
+def test_a_tenth_slower_is_a_regression_in_spite_of_noise(healthy: Times):
+    slow = {case: 1.1 * time for case, time in healthy.items()}
+    assert all(of_verdict("regressed", night) == SMALL | LARGE for night in nights(healthy, slow))
+
+
+@pytest.mark.mpi
+def test_under_noise_latency_condemns_the_small_and_bandwidth_the_large(
+    healthy: Times, slower: Times, narrower: Times
+):
+    for times, slow, well in ((slower, SMALL, LARGE), (narrower, LARGE, SMALL)):
+        for night in nights(healthy, times):
+            assert of_verdict("regressed", night) == slow
+            assert of_verdict("pass", night) == well

@@ -1,0 +1,52 @@
+"""A case that is slow on some nodes is measured again on others: real jobs, one sick node."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from postprocess.model.reference import Reference
+from postprocess.references import provenance
+from postprocess.references.reference_file import load, location, write
+from site_configs.common import work_directory
+from site_configs.mpi import inventory
+from tests.support.mpi import fault_library, of_family
+from tests.support.slurm import cluster_or_skip
+from tests.support.slurm.login import HeadNode
+from tests.support.slurm.site import write_site
+
+pytestmark = pytest.mark.mpi
+#: Of a reference that no shared machine contradicts, and a sick node does
+CENTER, SPREAD = (1e-3, 1.5)
+SICK_SECONDS = "0.5"
+WORDS = ("--program", "mpicost", "--routine", "pingpong", "--bytes", "8", "--trials", "5")
+APART = ("--processes", "2", "--per-node", "1")
+
+
+def test_what_is_slow_on_a_sick_node_is_cleared_on_others_and_the_node_is_named(tmp_path: Path):
+    with cluster_or_skip(tmp_path / "cluster", nodes=4, cores=2) as cluster:
+        known = {mpi.family: mpi for mpi in inventory.load(work_directory()).mpis}
+        mpi, head = known["openmpi"], HeadNode(tmp_path / "home", cluster=cluster)
+        site = ("--site", str(write_site(tmp_path / "testcluster.py", cluster, [mpi])))
+        root = tmp_path / "reviewed"
+        calibrating = ("--launches", "1", "--output", str(root))
+        ended = head.run("calibrate", *site, *WORDS, *APART, *calibrating)
+        assert ended.status == 0, ended.output + ended.errors
+        path = location(root, "testcluster", "work", mpi.name)
+        healthy = [
+            Reference(each.case, CENTER, SPREAD, 20)
+            for each in load(path, "testcluster", "work", mpi.name).values()
+        ]
+        write(path, healthy, json.loads(provenance.beside(path).read_text()))
+        library = fault_library(of_family("openmpi"), tmp_path, "sick_host")
+        planted = {"LD_PRELOAD": library, "SICK_HOST": "n1", "SICK_SECONDS": SICK_SECONDS}
+        sick = [f"--set-env={mpi.name}:{name}={value}" for name, value in planted.items()]
+        ended = head.measure(
+            *site, *WORDS, *APART, "--references", str(root), *sick, command="nightly"
+        )
+    (case,) = ended.summary["cases"]
+    assert case["verdict"] == "cleared", case["reason"]
+    assert " on other nodes than n1, n2 were not: " in case["reason"]
+    assert ended.status == 0

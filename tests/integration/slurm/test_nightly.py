@@ -1,0 +1,255 @@
+"""Nights on the cluster of the tests: real jobs and MPIs, and all that keeps a job from its end."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from postprocess.model.reference import Reference
+from postprocess.references import provenance
+from postprocess.references.reference_file import load, location, write
+from postprocess.results.store import read_sessions
+from site_configs.common import work_directory
+from site_configs.mpi import inventory
+from site_configs.mpi.family import Mpi
+from site_configs.schedulers import slurm_jobs
+from tests.support.mpi import fault_library, of_family
+from tests.support.plumbline_runner import LIMIT, Ended
+from tests.support.slurm import Cluster, cluster_or_skip, faults
+from tests.support.slurm.login import HeadNode, signal_program
+from tests.support.slurm.machines import wait_until
+from tests.support.slurm.site import write_site
+
+pytestmark = pytest.mark.mpi
+#: As small as a launch can be, on two nodes. Without references: ``no-reference`` is a case that was measured
+#: and is right.
+SHORT = ("--strict", "--program", "mpicost", "--routine", "bcast", "--bytes", "8", "--trials", "5")
+APART = ("--processes", "2", "--per-node", "1")
+CENTER, SPREAD = 1e-3, 2.2  #: of references that no noise of a shared machine contradicts, seconds
+
+
+@dataclass(frozen=True)
+class Place:
+    """A cluster, its head node and its MPIs."""
+
+    cluster: Cluster
+    head: HeadNode
+    mpis: dict[str, Mpi]  #: by family
+
+    def site(self, *families: str, **how: object) -> tuple[str, str]:
+        """Write a site file with these MPIs, in this order; the options that choose it."""
+        chosen = [self.mpis[family] for family in families or self.mpis]
+        path = write_site(self.head.home / "testcluster.py", self.cluster, chosen, **how)
+        return "--site", str(path)
+
+    def hanging(self, family: str) -> list[str]:
+        """Options with which every launch of an MPI hangs."""
+        mpi = of_family(family)
+        library = fault_library(mpi, self.head.home)
+        planted = {"LD_PRELOAD": library, "PLANTED_FAULT": "hang"}
+        return [f"--set-env={mpi.name}:{name}={value}" for name, value in planted.items()]
+
+    def begin(
+        self, *families: str, words: Sequence[str] = (), **more: str
+    ) -> subprocess.Popen[str]:
+        """Begin a night of a launch of each of these MPIs, the last of which hangs; wait for that one."""
+        begun, ended = (
+            len(self.left("jsonl")) + len(families),
+            len(self.left("exit")) + len(families) - 1,
+        )
+        options = [*self.site(*families), *SHORT, *APART, *self.hanging(families[-1]), *words]
+        night = self.head.start("run", *options, **more)
+
+        def hangs() -> bool:
+            return len(self.left("jsonl")) == begun and len(self.left("exit")) == ended
+
+        try:
+            wait_until("the launch that hangs", lambda: night.poll() is not None or hangs())
+            assert night.poll() is None, night.communicate()
+        except BaseException:
+            night.kill()
+            raise
+        return night
+
+    def left(self, kind: str) -> list[Path]:
+        """What launches of all sessions left: ``jsonl`` of those that began, ``exit`` of those that ended."""
+        return list(self.head.home.glob(f"sessions/*/raw/*.{kind}"))
+
+    def jobs(self) -> list[str]:
+        """What is in the queue."""
+        return self.cluster.queue()
+
+    def queue_is_empty(self) -> bool:
+        """Whether no job is in the queue, nor about to leave it."""
+        return not self.jobs()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    directory = tmp_path_factory.mktemp("slurm")
+    with cluster_or_skip(directory / "cluster", nodes=4, cores=2) as cluster:
+        known = {mpi.family: mpi for mpi in inventory.load(work_directory()).mpis}
+        mpis = {family: known[family] for family in ("mpich", "openmpi")}
+        yield Place(cluster, HeadNode(directory / "home", cluster=cluster), mpis)
+
+
+def by_family(ended: Ended) -> dict[str, tuple[str, str]]:
+    """Verdict and reason of the case of each family, of a session that had one case of each."""
+    cases = [(case["environment"], case["verdict"], case["reason"]) for case in summary(ended)]
+    assert len({name for name, *_ in cases}) == len(cases)
+    return {name.partition("-")[0]: (verdict, reason) for name, verdict, reason in cases}
+
+
+def summary(ended: Ended) -> list[dict]:
+    return ended.summary["cases"]
+
+
+def finish(night: subprocess.Popen[str]) -> Ended:
+    """Wait for a night that was begun."""
+    output, errors = night.communicate(timeout=LIMIT)
+    return Ended(night.returncode, output, errors)
+
+
+def kept(place: Place) -> dict[str, str]:
+    """Verdict by family of what the store has of the last session."""
+    last = max(place.head.home.glob("store/*.parquet"))
+    rows = read_sessions(last.parent, [last.stem])
+    return {
+        name.partition("-")[0]: verdict
+        for name, verdict in zip(rows["environment"], rows["verdict"], strict=True)
+    }
+
+
+def test_two_mpis_and_all_kinds_of_layouts_get_their_verdicts(place: Place) -> None:
+    root = place.head.home / "reviewed"
+    short = (*place.site(), *SHORT[1:])
+    calibrating = ("--processes", "3", "--launches", "1", "--output", str(root))
+    ended = place.head.run("calibrate", *short, *calibrating)
+    assert ended.status == 0, ended.output + ended.errors
+    for mpi in place.mpis.values():
+        widen(location(root, "testcluster", "work", mpi.name), mpi)
+    ended = place.head.measure(*short, "--strict", "--processes", "2,3", "--references", str(root))
+    found = {}
+    for case in summary(ended):
+        layout = (case["processes"], case["per_node"])
+        found.setdefault(layout, set()).add(case["verdict"])
+    assert len(summary(ended)) == 6
+    assert found.pop((3, 2)) <= {"pass", "fast"}  # one more than a node has cores
+    assert found == {(2, 1): {"no-reference"}, (2, 2): {"no-reference"}}  # apart and together
+    assert place.queue_is_empty()
+
+
+def widen(path: Path, mpi: Mpi) -> None:
+    """Give measured references a stated center and spread."""
+    known = load(path, "testcluster", "work", mpi.name)
+    wide = [Reference(each.case, CENTER, SPREAD, 20) for each in known.values()]
+    write(path, wide, json.loads(provenance.beside(path).read_text()))
+
+
+def test_launcher_of_another_mpi_is_incorrect_and_named(place: Place) -> None:
+    site = place.site(launchers={"mpich": "'srun'", "openmpi": "slurm.SRUN_PMI2"})
+    ended = place.head.measure(*site, *SHORT, "--processes", "3")
+    for family, (verdict, reason) in by_family(ended).items():
+        assert verdict == "incorrect", reason
+        assert f"the launcher does not belong to the MPI of {family}" in reason
+    assert ended.status == 1
+
+
+def test_launches_that_cannot_start_are_told_why_and_the_others_run(place: Place) -> None:
+    drained = ("update", "nodename=n3")
+    place.cluster.run("scontrol", *drained, "state=drain", "reason=cables")
+    place.cluster.run(
+        "sbatch", "--nodelist=n4", "--output=/dev/null", "--job-name=a\nb", "--wrap", "sleep 600"
+    )
+    try:
+        site = place.site("mpich", nodes=8, defaults={"max_pending_time": "2s"})
+        ended = place.head.measure(*site, *SHORT, "--processes", "2,4,8", "--per-node", "1")
+        assert place.jobs()[0].endswith("RUNNING a") and place.jobs()[1:] == [
+            "b"
+        ]  # the other one's
+    finally:
+        place.cluster.run("scontrol", *drained, "state=resume")
+        place.cluster.run("scancel", "--user=root")
+        wait_until("an empty queue", place.queue_is_empty)
+    two, four, eight = sorted(summary(ended), key=lambda case: case["processes"])
+    assert two["verdict"] == "no-reference"
+    assert four["verdict"] == eight["verdict"] == "incomplete"
+    assert "never started: waited" in four["reason"] and "s in the queue (" in four["reason"]
+    assert "n3 (drained)" in four["reason"] and "max_pending_time" in four["reason"]
+    assert "never started: Slurm cannot run it as it is asked for (Part" in eight["reason"]
+    assert "topology, layouts and access of the partition" in eight["reason"]
+
+
+def test_controller_away_for_a_while_is_waited_for(place: Place) -> None:
+    night = place.begin("mpich", "openmpi", words=["--time-limit", "4"])
+    faults.stop_controller(place.cluster)
+    try:
+        with pytest.raises(subprocess.TimeoutExpired):
+            night.communicate(timeout=3)
+    finally:
+        place.cluster.start_controller()
+    ended = finish(night)
+    assert ended.status == 1
+    assert kept(place) == {"mpich": "no-reference", "openmpi": "timeout"}, ended.output
+    assert place.queue_is_empty()
+
+
+def test_controller_that_stays_away_is_given_up_and_the_next_command_cancels_the_job(
+    place: Place,
+) -> None:
+    night = place.begin("openmpi", PLUMBLINE_SLURM_PATIENCE="0")
+    faults.stop_controller(place.cluster)
+    try:
+        ended = finish(night)
+    finally:
+        place.cluster.start_controller()
+    assert "Slurm has not answered for" in ended.output
+    assert "jobs of this session may still be in the queue" in ended.output
+    assert len(place.jobs()) == 1
+    ended = place.head.measure(
+        *place.site("mpich"), *SHORT, *APART, SQUEUE_PARTITION="nope", SQUEUE_STATES="CD"
+    )
+    assert "cancelled a job that an earlier session left in the queue" in ended.output
+    assert by_family(ended)["mpich"][0] == "no-reference"
+    wait_until("an empty queue", place.queue_is_empty)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])
+def test_driver_that_ends_early_leaves_no_job(place: Place, number: int) -> None:
+    night = place.begin("openmpi")
+    signal_program(night, number)
+    night.communicate(timeout=LIMIT)
+    wait_until("an empty queue", place.queue_is_empty)
+
+
+def test_node_that_dies_in_the_middle_is_named_and_the_rest_is_kept(
+    place: Place, tmp_path: Path
+) -> None:
+    with cluster_or_skip(tmp_path, nodes=2, settings={"SlurmdTimeout": "4"}) as cluster:
+        there = replace(place, cluster=cluster, head=replace(place.head, cluster=cluster))
+        night = there.begin("openmpi", "mpich")
+        faults.power_off(cluster, "n2")
+        ended = finish(night)
+        assert kept(there) == {"openmpi": "no-reference", "mpich": "crashed"}
+        assert "Slurm ended the job: NODE_FAIL; n2 (down" in ended.output
+        assert there.queue_is_empty()
+
+
+def test_accounting_that_is_switched_off_is_not_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with cluster_or_skip(tmp_path, nodes=1, accounting=True) as cluster:
+        for name, value in cluster.environment().items():
+            monkeypatch.setenv(name, value)
+        cluster.run("sh", "-c", "kill $(pgrep slurmdbd)")
+        words = ["sbatch", "--wait", "--parsable", "--output=/dev/null", "--wrap", "exit 3"]
+        number = cluster.run(*words, check=False).stdout.strip()
+        assert (slurm_jobs.look(number).state, slurm_jobs.look(number).exit_code) == ("FAILED", 3)
+        with pytest.raises(slurm_jobs.UnknownJob):
+            slurm_jobs.look("999")

@@ -1,7 +1,0 @@
-"""A Slurm cluster on one machine, for tests: see ``cluster.py``. ``python -m tests.slurm`` for people."""
-
-from .availability import Unavailable, reason_not_here
-from .cluster import Cluster
-from .fixture import cluster_or_skip
-
-__all__ = ["Cluster", "Unavailable", "cluster_or_skip", "reason_not_here"]

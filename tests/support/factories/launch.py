@@ -1,0 +1,186 @@
+"""Planned launches and what became of them, for the tests of all that lies between plan and summary."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from postprocess.judging.outcome import assess
+from postprocess.model.case import Case, ReferencePlace
+from postprocess.model.launch import Finished, Outcome
+from postprocess.model.measurement import CaseRecord
+from postprocess.model.plan import PlannedLaunch, write_launch
+from postprocess.model.reference import Reference
+from postprocess.parsers.reframe_report import Entry
+from postprocess.references import reference_file
+from postprocess.references.catalog import ReferenceBook, Shelf, method_of
+from postprocess.references.comparability import circumstances_of
+from postprocess.stats.band import band
+from tests.support.factories import record as record_samples
+
+LIBRARY = "MPICH Version: 5.0.2"
+PLACE = ReferencePlace("local", "cpu", "mpich-5_0_2")
+SIZES = (("bcast", 8, 0), ("bcast", 1_000_000, 0), ("pingpong", 8, 1), ("barrier", 0, 0))
+
+
+def case(routine: str = "bcast", size: int = 8, peer: int = 0, **changes: Any) -> Case:
+    """One case of ``record_samples.launch()``, or nearly so."""
+    system, partition, environment = PLACE
+    values: dict[str, Any] = {
+        "system": system,
+        "partition": partition,
+        "environment": environment,
+        "program": "mpicost",
+        "routine": routine,
+        "peer": peer,
+        "cache": "flush",
+        "sync": "dissemination",
+        "processes": 2,
+        "per_node": 2,
+        "bytes": size,
+    }
+    return Case(**values | changes)
+
+
+CASES = tuple(case(*each) for each in SIZES)
+
+
+def planned(**changes: Any) -> PlannedLaunch:
+    """The launch whose records ``record_samples.launch()`` makes."""
+    values: dict[str, Any] = {
+        "test": "luecke_0",
+        "partition": ":".join(PLACE[:2]),
+        "environment": PLACE[2],
+        "program": "mpicost",
+        "library": LIBRARY,
+        "number": 1,
+        "trials": record_samples.TRIALS,
+        "time_limit": 60.0,
+        "exact": False,
+        "cases": CASES,
+    }
+    return PlannedLaunch(**values | changes)
+
+
+def leave(
+    session: Path,
+    launch: PlannedLaunch,
+    records: Sequence[dict[str, Any]] | None = None,
+    code: str | None = "0\n",
+) -> None:
+    """Write what a launch leaves: its records and its exit code, None for no such file."""
+    write_launch(session, launch)
+    if records is not None:
+        record_samples.write(launch.records(session), list(records))
+    if code is not None:
+        launch.ending(session).write_text(code)
+
+
+def entry(**changes: Any) -> Entry:
+    """ReFrame's word on a launch that went well."""
+    values: dict[str, Any] = {
+        "test": "luecke_0",
+        "partition": ":".join(PLACE[:2]),
+        "environment": PLACE[2],
+        "result": "pass",
+        "phase": "",
+        "reason": "",
+        "directory": "",
+        "errors": "",
+        "seconds": 1.5,
+        "results": {each.variable: "pass" for each in CASES},
+    }
+    return Entry(**values | changes)
+
+
+def finished(
+    session: Path,
+    scale: float = 1.0,
+    outcome: Outcome | None = None,
+    said: dict[str, Any] | None = None,
+    run: dict[str, Any] | None = None,
+    **changes: Any,
+) -> Finished:
+    """A launch that ended well, ``scale`` times as slow as the sample; or one with this outcome."""
+    launch = planned(**changes)
+    if outcome is None:
+        records = record_samples.launch(**run or {})
+        times = {each["routine"] + str(each["bytes"]): scale for each in records[1:-1]}
+        records[1:-1] = [slowed(each, times) for each in records[1:-1]]
+        leave(session, launch, records)
+        outcome = assess(launch, session)
+        assert outcome.records, outcome.reason
+    asserted = entry().results if said is None else said
+    return Finished(launch, outcome, 1.5, "stage", asserted, "mpicost@0.1.0/abcdef")
+
+
+def slowed(record: dict[str, Any], times: dict[str, float]) -> dict[str, Any]:
+    """The same case with every time scaled."""
+    factor = times[record["routine"] + str(record["bytes"])]
+    base = 1e-4 if record["bytes"] == 1_000_000 else 1e-6
+    return record_samples.case_record(
+        record["routine"], record["bytes"], peer=record["peer"], scale=base * factor
+    )
+
+
+def origin_of(program: str = "mpicost", **more: Any) -> dict[str, Any]:
+    """Sound provenance of a reference file with the cases of a program; ``more`` is told of the program."""
+    told = {
+        "date_utc": "2026-11-21T09:00:00Z",
+        "mpi_library": "MPICH Version: 5.0.2",
+        "version": "0.1.0",
+        "source_hash": "0123456789abcdef",
+        "method": {"colour": "green"},
+        "sessions": ["20261121T090000Z-1"],
+    }
+    return {"machine": {"host": "n1"}, "programs": {program: told | more}}
+
+
+def write_references(root: Path, center: float = 1e-6) -> Path:
+    """A sound reference file of the sample cases."""
+    path = reference_file.location(root, *PLACE)
+    away = (
+        0.1 * (19 / 20) ** 0.5
+    )  # from the center, on the logarithm: of 20 launches a spread of 0.1
+    values = [center * math.exp(sign * away) for sign in (1, -1) for _ in range(10)]
+    told = {"headlines": {each.key: values for each in CASES}, "circumstances": {"compiler": "gcc"}}
+    known = [Reference(each, center, 0.1, 20) for each in CASES]
+    reference_file.write(path, known, origin_of(**told))
+    return path
+
+
+def headline(done: Finished, of: Case) -> float:
+    """What a launch measured of a case, in seconds."""
+    record: CaseRecord = done.records[of.variable]
+    return record.summary.headline
+
+
+def book_of(
+    done: Finished,
+    factor: float = 1.0,
+    launches: int = 20,
+    cases: Sequence[Case] = CASES,
+    spread: float = 0.1,
+    **method: Any,
+) -> ReferenceBook:
+    """References that lie ``factor`` above what a launch measured, by the launch's own method."""
+    known = {
+        each: Reference(each, factor * headline(done, each), spread, launches) for each in cases
+    }
+    origin = origin_of(
+        method=method_of(done.run, exact=False) | method, circumstances=circumstances_of(done.run)
+    )
+    shelf = Shelf(Path("reference_data/local/cpu/mpich-5_0_2.tsv"), known, origin)
+    return ReferenceBook({(":".join(PLACE[:2]), PLACE[2]): shelf})
+
+
+def reframe_says(done: Finished, book: ReferenceBook) -> dict[str, str]:
+    """ReFrame's result of each variable, from the same bands."""
+    said = {}
+    for each in done.launch.cases:
+        reference = book.reference(each)
+        slow = reference and band(reference).too_slow(headline(done, each))
+        said[each.variable] = "fail" if slow else "pass"
+    return said

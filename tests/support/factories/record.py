@@ -1,0 +1,124 @@
+"""A valid launch file of mpicost, built here, for the tests to damage."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from postprocess.stats.headline import summarise
+
+TRIALS = 51
+RESOLUTION = 1e-9
+
+
+def run_record(cases: int, processes: int = 2, **changes: Any) -> dict[str, Any]:
+    """The run record of a launch on one node, if ``hosts`` does not say otherwise."""
+    hosts = changes.get("hosts", [{"name": "n1", "ranks": processes}])
+    record = {
+        "record": "run",
+        "schema": 1,
+        "program": "mpicost",
+        "suite_version": "0.1.0",
+        "source_hash": "0123456789abcdef",
+        "mpi_library": 'MPICH Version: 5.0.2\n"quoted" \u2028 and odd',
+        "mpi_standard": "4.1",
+        "compiler": "gcc 12.2.0",
+        "compiler_flags": "-O2",
+        "date_utc": "2026-11-21T09:00:00Z",
+        "command": ["mpicost"],
+        "processes": processes,
+        "per_node": processes,
+        "hosts": hosts,
+        "ranks": ranks_of(hosts),
+        "kernel": "Linux 6.1",
+        "cpu_model": "a processor",
+        "caches": [{"level": 1, "type": "Data", "bytes": 32768, "shared_by": 1}],
+        "cache": "flush",
+        "flush_bytes": 35651584,
+        "sync": "dissemination",
+        "trials": TRIALS,
+        "dropped": 1,
+        "settle": 0.5,
+        "relative_error": None,
+        "seed": 18446744073709551615,
+        "timer": {"resolution": RESOLUTION, "overhead": 2.1e-8, "source": "CLOCK_MONOTONIC"},
+        "clock_error": 0.0,
+        "environment": {},
+        "cases": cases,
+    }
+    return record | changes
+
+
+def ranks_of(hosts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Host after host is filled."""
+    names = [host["name"] for host in hosts for _ in range(max(0, host["ranks"]))]
+    return [{"rank": rank, "host": name, "cpus": "0-1"} for rank, name in enumerate(names)]
+
+
+def case_record(
+    routine: str,
+    size: int,
+    peer: int = 0,
+    trials: int = TRIALS,
+    late: list[int] | None = None,
+    dropped: int = 1,
+    scale: float = 1e-6,
+    **changes: Any,
+) -> dict[str, Any]:
+    """A case with log-normal trials, the same ones for the same routine, size and peer."""
+    random = np.random.default_rng([size, peer, *routine.encode()])
+    t_max = scale * random.lognormal(sigma=0.4, size=trials)
+    flags = late or [0] * trials
+    summary = summarise(t_max, np.array(flags, dtype=bool), dropped, RESOLUTION)
+    record = {
+        "record": "case",
+        "routine": routine,
+        "peer": peer,
+        "bytes": size,
+        "unit": "s",
+        "trials": trials,
+        "t_max": t_max.tolist(),
+        "t_min": (0.8 * t_max).tolist(),
+        "t_global": (1.1 * t_max).tolist(),
+        "skew": (0.05 * t_max).tolist(),
+        "late": flags,
+        **asdict(summary),
+        "verified": True,
+    }
+    return record | changes
+
+
+def launch(processes: int = 2, **changes: Any) -> list[dict[str, Any]]:
+    """All records of a launch of four cases; ``changes`` go to the run record."""
+    cases = [
+        case_record("bcast", 8),
+        case_record("bcast", 1_000_000, scale=1e-4),
+        case_record("pingpong", 8, peer=1),
+        case_record("barrier", 0),
+    ]
+    return [run_record(len(cases), processes, **changes), *cases, end_record(len(cases))]
+
+
+def end_record(cases: int) -> dict[str, Any]:
+    return {
+        "record": "end",
+        "cases": cases,
+        "verified": True,
+        "elapsed": 12.3,
+        "timed": 0.8,
+        "memory_bytes": 12345678,
+    }
+
+
+def text(records: list[dict[str, Any]]) -> str:
+    """The records as JSON Lines, characters outside ASCII as they are."""
+    return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+
+
+def write(path: Path, records: list[dict[str, Any]]) -> Path:
+    path.write_text(text(records), encoding="utf-8", newline="\n")
+    return path

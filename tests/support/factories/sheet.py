@@ -1,0 +1,41 @@
+"""The data sheets of OSU and IMB as tests read them: ReFrame makes checks for a site only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from reframe.core.runtime import temp_runtime
+
+from postprocess.model.benchmark import Benchmark
+from tests.support.paths import ROOT
+
+
+def checks() -> dict[str, type]:
+    """The check of each program."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLUMBLINE_ONLY_LOOKING", "1")
+        with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
+            from reframe_checks.imb import imb
+            from reframe_checks.osu import osu
+
+            return {"osu": osu, "imb": imb}
+
+
+class Chosen:
+    """What a check asks of itself to say what it starts."""
+
+    def __init__(self, check: Any, lines: Sequence[Benchmark], sizes: Sequence[int]) -> None:
+        self.lines, self.sizes = list(lines), list(sizes) or check.own_sizes
+
+    def chosen_benchmarks(self) -> list[Benchmark]:
+        return self.lines
+
+    def sizes_of(self, line: Benchmark) -> list[int]:
+        return line.chosen_sizes(self.sizes)
+
+
+def starts(check: Any, lines: Sequence[Benchmark], sizes: Sequence[int] = ()) -> list[Any]:
+    """The starts that a check makes of these lines; at its own sizes if none are given."""
+    return list(check.starts(Chosen(check, lines, sizes)))

@@ -1,0 +1,111 @@
+"""Runs ``./plumbline`` as a user would, in a work directory of its own, with faults planted on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from site_configs.common import work_directory
+from tests.support.paths import ROOT
+
+SHARED = ("venv", "mpi")  #: of the real work directory; too large to have twice
+LIMIT = 300  #: seconds after which a command counts as hung
+#: Commands whose launches flush by default: each trial takes as long as the last-level cache is large.
+FLUSHING = ("run", "nightly", "calibrate", "selftest")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A command that has ended."""
+
+    status: int
+    output: str
+    errors: str
+    summary: dict[str, Any] = field(default_factory=dict)
+
+    def verdicts(self) -> dict[str, str]:
+        """Verdict of each case by ``environment routine bytes``."""
+        return {
+            f"{case['environment']} {case['routine']} {case['bytes']}": case["verdict"]
+            for case in self.summary["cases"]
+        }
+
+    def reasons(self) -> set[str]:
+        """The different reasons of all cases."""
+        return {case["reason"] for case in self.summary["cases"]}
+
+
+def unflushed(words: Sequence[str]) -> list[str]:
+    """The words of a command, whose launches leave the caches warm unless the words say ``--cache``."""
+    told = any(word.partition("=")[0] == "--cache" for word in words)
+    warm = () if told or words[0] not in FLUSHING else ("--cache", "warm")
+    return [*words, *warm]
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """A work directory of its own that borrows the large parts of the real one. Built without Spack."""
+
+    home: Path
+    path: str = ""  #: goes before the real search path
+    spack: bool = False
+
+    def __post_init__(self) -> None:
+        self.home.mkdir(parents=True, exist_ok=True)
+        for name in SHARED:
+            link = self.home / name
+            if not link.exists():
+                link.symlink_to(work_directory() / name)
+
+    def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Of every command."""
+        path = os.pathsep.join(filter(None, [self.path, os.environ["PATH"]]))
+        own = {"PLUMBLINE_HOME": str(self.home), "PATH": path}
+        return {
+            **os.environ,
+            **own,
+            "PLUMBLINE_NO_SPACK": "0" if self.spack else "1",
+            **(more or {}),
+        }
+
+    def command(self, *words: str) -> list[str]:
+        """A command as it is started: without a large flush that nobody asked for."""
+        return [sys.executable, str(ROOT / "plumbline"), *unflushed(words)]
+
+    def start(self, *words: str, **more: str) -> subprocess.Popen[str]:
+        """Start a command and do not wait for it."""
+        return subprocess.Popen(
+            self.command(*words),
+            env=self.environment(more),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *words: str, **more: str) -> Ended:
+        """Run a command to its end."""
+        process = self.start(*words, **more)
+        try:
+            output, errors = process.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            output, errors = process.communicate()
+            raise AssertionError(f"{words} hung; it said:\n{output}\n{errors}") from None
+        return Ended(process.returncode, output, errors)
+
+    def measure(self, *words: str, command: str = "run", **more: str) -> Ended:
+        """Run ``run``, or ``nightly``, with these words, and read the summary it writes."""
+        file = self.home / "summary.json"
+        file.unlink(missing_ok=True)
+        ended = self.run(command, "--json", str(file), *words, **more)
+        if not file.exists():
+            raise AssertionError(
+                f"no summary; exit status {ended.status}\n{ended.output}\n{ended.errors}"
+            )
+        return Ended(ended.status, ended.output, ended.errors, json.loads(file.read_text()))

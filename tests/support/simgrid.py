@@ -1,0 +1,37 @@
+"""mpicost in simulated time: built for SimGrid's SMPI, on a torus of 1,024 hosts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from suite.benchmark.simulator import Simulator, torus
+from tests.support.mpi import Installation
+from tests.support.mpicost import Program, cmake, workspace
+
+
+@cache
+def simulated() -> Program:
+    """The program and how it is started. Skips the test where there is no SimGrid."""
+    smpicc, smpirun = shutil.which("smpicc"), shutil.which("smpirun")
+    if smpicc is None or smpirun is None:
+        pytest.skip("no SimGrid: smpicc and smpirun are not on the PATH")
+    directory = Path(workspace().name) / "simgrid"
+    cmake(
+        directory,
+        [f"-DCMAKE_C_COMPILER={smpicc}"],
+        {**os.environ, "SMPI_PRETEND_CC": "1"},  # else CMake's trial programs do not run
+        os.environ,
+    )
+    launcher = list(torus(smpirun, directory).launcher)
+    mpi = Installation("simgrid", "simgrid", Path(smpicc).parent.parent, smpicc, launcher, {})
+    return Program(mpi, directory)
+
+
+def simulator() -> Simulator:
+    """The machine on which ``simulated`` runs."""
+    return Simulator(simulated().mpi.mpiexec)

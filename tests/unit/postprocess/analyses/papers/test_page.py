@@ -1,0 +1,217 @@
+"""The views of the papers as a whole: as pages, and as a command."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from markdown_it import MarkdownIt
+
+from postprocess.analyses.papers import page as papers
+from postprocess.analyses.papers.page import as_text, parts, write
+from postprocess.base.errors import UsageError
+from postprocess.base.text_table import Sheet, text
+from postprocess.main import main
+from postprocess.results.summary import parse_summary
+from tests.support.factories import papers as samples
+from tests.support.factories import report
+from tests.support.factories import size as sizes
+from tests.support.factories.report import SESSION
+from tests.support.paths import ROOT
+from tests.unit.postprocess.report.test_session_report import Page
+
+TITLES = ["Does it scale?", "Machines against torus, 128 processes"]
+COUNTS = (8, 96, 128)
+
+
+@pytest.fixture(scope="module")
+def night():
+    return samples.session(samples.cases(counts=COUNTS), samples.without("myrinet", 128))
+
+
+@pytest.fixture(scope="module")
+def summary(night):
+    return parse_summary(night.document())
+
+
+@pytest.fixture(scope="module")
+def views(summary):
+    return parts(summary)
+
+
+def test_a_session_of_simulated_machines_has_every_view(views):
+    assert [part.title for part in views] == TITLES
+    assert views[1].sheets[0].title == "How near the ratios come to the printed ones"
+    assert views[1].remarks[0] == papers.STANDS
+    assert views[0].remarks == [papers.FOUND]
+
+
+def test_a_session_has_the_views_that_it_allows():
+    def titles(**chosen):
+        night = samples.session(samples.cases(**chosen))
+        return [part.title for part in parts(parse_summary(night.document()))]
+
+    assert titles(machines=["torus"]) == TITLES[:1]
+    assert titles(machines=["torus"], counts=[8]) == []
+    assert titles(counts=[8]) == ["Machines against torus, 8 processes"]
+
+
+def test_a_real_machine_has_no_words_about_models():
+    night = report.healthy_night(report.few_cases())
+    views = parts(parse_summary(night.document()))
+    assert [part.title for part in views] == TITLES[:1]
+    assert not any(part.remarks for part in views)
+
+
+def test_a_session_without_cases_has_no_views():
+    assert parts(parse_summary(samples.session([]).document())) == []
+
+
+def test_the_choice_is_obeyed(summary):
+    chosen = parts(summary, "fattree", 96)
+    assert chosen[1].title == "Machines against fattree, 96 processes"
+
+
+def test_missing_is_said_in_every_form(views, summary, tmp_path):
+    markdown, html = write(tmp_path, summary, views)
+    page = Page(html.read_text())
+    assert page.open == []
+    assert (
+        page.values("class").count("n missing") == 2 * 18 + 2 * 3
+    )  # ratios and nearness, two MPIs
+    assert "missing" in markdown.read_text()
+    assert re.search(r"8 B +myrinet +missing +missing +1\.3\n", as_text(views))
+
+
+def test_the_page_has_every_table_and_picture_and_needs_nothing_else(views, summary, tmp_path):
+    _, html = write(tmp_path, summary, views)
+    page = Page(html.read_text())
+    assert [
+        sheet.title for part in views for sheet in part.sheets if sheet.title not in page.text
+    ] == []
+    pictures = sum(len(p.panels) for part in views for c in part.chapters for p in c.pictures)
+    assert page.tags.count("figure") == pictures + 2
+    assert page.tags.count("h1") == 1
+    assert not any(value and "//" in value for _, value in page.attributes)
+    assert "simgrid-mpich" in page.text
+
+
+def test_markdown_has_every_table_whole(views, summary, tmp_path):
+    markdown, _ = write(tmp_path, summary, views)
+    html = MarkdownIt("gfm-like", {"linkify": False}).render(markdown.read_text())
+    sheets = [sheet for part in views for sheet in part.sheets]
+    assert html.count("<table>") == len(sheets)
+    assert html.count("<tr>") == sum(len(sheet.rows) + 1 for sheet in sheets)
+    assert "<h2>Does it scale?</h2>" in html
+    assert html.count("<li>") == sum(len(part.remarks) for part in views)
+
+
+def test_text_is_aligned_and_harmless():
+    sheet = Sheet(
+        "t\x1b[31m", ("a",), ("number",), (("long label", "1.0"), ("x", "10.25")), ("n\n",)
+    )
+    assert text(sheet) == (
+        "t\\x1b[31m\n  a            number\n  long label      1.0\n  x             10.25\n  n\\n\n"
+    )
+
+
+# The command.
+
+
+@pytest.fixture
+def handler() -> Iterator[None]:
+    """``main`` handles SIGTERM for its process, which here is that of the tests."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture
+def command(tmp_path, night, handler, capsys):
+    """Run ``papers`` on the made-up session; its exit status, its output and its errors."""
+    night.write(tmp_path / "sessions" / SESSION)
+
+    def run(*words):
+        status = main(str(ROOT), str(tmp_path), ("papers", *words))
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def test_the_command_prints_the_tables_and_writes_the_pictures(command, tmp_path):
+    status, output, errors = command()
+    assert (status, errors) == (0, "")
+    assert all(title in output for title in TITLES)
+    files = [tmp_path / "sessions" / SESSION / name for name in ("papers.md", "papers.html")]
+    assert output.splitlines()[-2:] == [str(file) for file in files]
+    assert all(file.is_file() for file in files)
+    assert command(SESSION)[1] == output
+
+
+def test_the_command_obeys_its_options(command):
+    status, output, _ = command("--against", "hypercube", "--processes", "96")
+    assert status == 0
+    assert "Machines against hypercube, 96 processes" in output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--against", "cpu"), "--against cpu: not a partition of the session"),
+        (("--processes", "64"), "--processes 64: not in the session"),
+        (("--processes", "0"), "argument --processes: '0' is not a whole number"),
+        (("20260101T000000Z-1",), "no finished session there"),
+    ],
+)
+def test_what_is_not_there_is_one_line_and_writes_nothing(command, tmp_path, words, said):
+    status, output, errors = command(*words)
+    assert (status, output, errors.count("\n")) == (2, "", 1)
+    assert said in errors
+    assert not list(tmp_path.rglob("papers.*"))
+
+
+def test_a_session_with_nothing_to_compare_is_one_line(tmp_path, handler, capsys):
+    alone = samples.session(samples.cases(["torus"], ["simgrid-mpich"], [8]))
+    alone.write(tmp_path / "sessions" / SESSION)
+    assert main(str(ROOT), str(tmp_path), ("papers",)) == 2
+    output, errors = capsys.readouterr()
+    assert output == ""
+    assert errors.count("\n") == 1
+    assert "nothing to compare; choose a session with several process counts" in errors
+
+
+def test_other_programs_change_nothing(summary):
+    """OSU and IMB have routines of the same names, more of them, other units, and an MPI of their own."""
+    strangers = [
+        replace(r, case=replace(r.case, environment=name, partition=partition))
+        for name, partition in (("openmpi", "torus"), ("simgrid-mpich", "torus"), ("impi", "new"))
+        for r in sizes.healthy(
+            sizes.cases(processes=(8, 128), environments=["mpich-5.0.2"])
+        ).results
+    ]
+    both = replace(summary, results=(*strangers, *summary.results))
+    assert as_text(parts(both)) == as_text(parts(summary))
+    assert parts(both) == parts(summary)
+    assert parts(replace(summary, results=tuple(strangers))) == []
+    assert parts(replace(summary, results=tuple(strangers)), "torus", 128) == []
+
+
+def test_each_line_of_the_page_has_the_sign_of_its_key(summary, tmp_path):
+    """An MPI that only others were measured with takes no style away."""
+    (first, *_) = summary.results
+    stranger = replace(first, case=replace(first.case, program="osu", environment="a"))
+    pages = []
+    for results in (summary.results, (stranger, *summary.results)):
+        known = replace(summary, results=results)
+        path = write(tmp_path, known, parts(known))[1]
+        pages.append(re.sub(r"f\d+-", "", path.read_text()))
+    assert pages[0] == pages[1]
+
+
+def test_printed_figures_that_cannot_be_read_are_one_line(tmp_path, summary, monkeypatch):
+    monkeypatch.setattr(papers.papers_printed.load, "__defaults__", (tmp_path,))
+    with pytest.raises(UsageError, match=r"luecke2001_ratios\.csv: No such file"):
+        parts(summary)

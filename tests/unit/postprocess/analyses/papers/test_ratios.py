@@ -1,0 +1,299 @@
+"""Machine against machine, with the printed ratio beside."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from postprocess.analyses.papers import ratio_tables, ratios
+from postprocess.analyses.papers.data import arrange
+from postprocess.analyses.papers.plot import agreements, draw
+from postprocess.analyses.papers.printed import load
+from postprocess.analyses.papers.ratios import Basis
+from postprocess.base.errors import UsageError
+from postprocess.base.text_table import MISSING, NOT_PRINTED
+from postprocess.model.case import Case
+from postprocess.model.verdict import CaseResult, Verdict
+from tests.support.factories import papers as samples
+
+HISTORY = load()
+TORUS = Basis("torus", 128)
+
+
+def measured(planned=None, seconds=samples.modelled):
+    return arrange(
+        samples.session(samples.cases() if planned is None else planned, seconds).results
+    )
+
+
+def result(partition, value, **changes):
+    case = Case(
+        "simulated", partition, "simgrid-mpich", "mpicost", "bcast", 0, "warm", "barrier", 128, 1, 8
+    )
+    verdict = changes.pop("verdict", Verdict.PASS)
+    return CaseResult(replace(case, **changes), verdict, value=value)
+
+
+def table(these, routine="bcast", basis=TORUS):
+    return next(t for t in ratios.tables(these, HISTORY, basis) if t.routine == routine)
+
+
+def row(these, machine, size=8, routine="bcast", basis=TORUS):
+    rows = table(these, routine, basis).rows
+    return next(r for r in rows if (r.machine, r.operation.bytes) == (machine, size))
+
+
+def test_a_ratio_is_time_over_time_with_the_same_mpi():
+    def seconds(case):
+        return {"torus": 2.0, "hypercube": 5.0}.get(case.partition, 7.0) * (
+            3 if case.environment == "simgrid-ompi" and case.partition == "hypercube" else 1
+        )
+
+    found = row(measured(seconds=seconds), "hypercube")
+    assert found.ratios == {"simgrid-mpich": 2.5, "simgrid-ompi": 7.5}
+    assert (found.printed.ratio, found.printed.source) == (2.5, "Luecke 2001 Table 2")
+    assert found.over_printed("simgrid-mpich") == 1
+    assert found.over_printed("simgrid-ompi") == 3
+
+
+def test_every_printed_ratio_of_a_machine_that_is_modelled_stands_beside_one_of_the_session():
+    rows = [r for t in ratios.tables(measured(), HISTORY, TORUS) for r in t.rows if r.printed]
+    shown = {(r.printed.machine, r.printed.routine, r.printed.bytes) for r in rows}
+    modelled = {each.machine for each in HISTORY.stand_ins}
+    expected = {
+        (r.machine, r.routine, r.bytes)
+        for r in HISTORY.ratios
+        if r.machine in modelled and r.against == "T3E-600" and r.routine != "allreduce_sum"
+    }
+    assert shown == expected  # the made-up session has no allreduce
+    assert len(rows) == len(shown)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [Basis("torus", 64), Basis("fattree", 128), Basis("ethernet", 128)],
+    ids=["another count", "no machine of the papers", "no printed ratio against it"],
+)
+def test_nothing_printed_stands_where_it_is_of_something_else(other):
+    these = measured()
+    assert not any(r.printed for t in ratios.tables(these, HISTORY, other) for r in t.rows)
+
+
+def test_a_machine_of_another_site_stands_for_nothing():
+    local = arrange(
+        [
+            replace(r, case=replace(r.case, system="local"))
+            for r in samples.session(samples.cases()).results
+        ]
+    )
+    assert ratios.stands_for(local, HISTORY) == {}
+    assert not any(r.printed for t in ratios.tables(local, HISTORY, TORUS) for r in t.rows)
+
+
+def test_other_operators_have_no_printed_ratio():
+    both = [result("torus", 1.0), result("hypercube", 2.0)]
+    maximum = [replace(r, case=replace(r.case, routine="reduce_max")) for r in both]
+    tables = ratios.tables(arrange([*both, *maximum]), HISTORY, TORUS)
+    assert {table.routine for table in tables for row in table.rows if row.printed} == {"bcast"}
+
+
+def test_a_fitted_ratio_is_shown_and_is_no_evidence():
+    these = measured()
+    fitted, other = row(these, "hypercube"), row(these, "myrinet")
+    assert fitted.printed and not fitted.is_evidence
+    assert other.is_evidence
+    sheet = ratio_tables.sheet(these, table(these))
+    assert {r[-1] for r in sheet.rows if r[:2] == ("8 B", "hypercube")} == {"2.5 (fitted)"}
+    tables = ratios.tables(these, HISTORY, TORUS)
+    nearness = ratio_tables.nearness(these, HISTORY, tables)
+    counts = {r[0]: r[3] for r in nearness.rows}
+    assert counts == {"hypercube": "12", "myrinet": "14", "ethernet": "14"}
+    _, drawn = agreements(tables)
+    assert {len(each.dots) for each in drawn} == {40}
+
+
+@pytest.mark.parametrize("lost", ["torus", "hypercube"])
+def test_a_missing_time_is_missing_and_never_a_number(lost):
+    these = measured(seconds=samples.without(lost, 128))
+    if lost == "torus":  # nothing to hold anything against
+        assert ratios.choose(these, HISTORY, None, None) == Basis("torus", 96)
+        return
+    found = row(these, "hypercube")
+    assert set(found.ratios.values()) == {None}
+    assert found.over_printed("simgrid-mpich") is None
+    cells = [r for r in ratio_tables.sheet(these, table(these)).rows if r[1] == "hypercube"]
+    assert all(r[2:4] == (MISSING, MISSING) for r in cells)
+    nearness = ratio_tables.nearness(these, HISTORY, ratios.tables(these, HISTORY, TORUS))
+    lines = [r for r in nearness.rows if r[0] == "hypercube"]
+    assert {r[3:] for r in lines} == {("12", "0", MISSING, MISSING, MISSING)}
+
+
+def test_one_missing_operation_keeps_its_row():
+    def seconds(case):
+        lost = case.routine == "bcast" and case.partition == "torus"
+        return None if lost else samples.modelled(case)
+
+    these = measured(seconds=seconds)
+    assert set(row(these, "myrinet").ratios.values()) == {None}
+    assert row(these, "myrinet").printed.ratio == 1.3
+
+
+@pytest.mark.parametrize(
+    "verdict", [Verdict.INCORRECT, Verdict.INCOMPLETE, Verdict.CRASHED, Verdict.TIMEOUT]
+)
+def test_a_value_that_is_no_time_of_the_routine_is_missing(verdict):
+    both = arrange(
+        [result("torus", 1.0), result("hypercube", 2.0, verdict=verdict), result("myrinet", 3.0)]
+    )
+    assert row(both, "hypercube").ratios == {"simgrid-mpich": None}
+    assert row(both, "myrinet").ratios == {"simgrid-mpich": 3.0}
+
+
+def test_what_was_skipped_is_not_missing():
+    skipped = [result("torus", None, bytes=10_000, verdict=Verdict.SKIPPED)]
+    both = [result("torus", 1.0), result("hypercube", 2.0)]
+    assert [r.operation.bytes for r in table(arrange(both + skipped)).rows] == [8]
+
+
+def test_a_ping_pong_that_lacks_a_partner_is_missing():
+    peers = [
+        result(machine, time, routine="pingpong", peer=peer)
+        for machine, times in {"torus": (1, 2, 9), "hypercube": (4, 5, 6)}.items()
+        for peer, time in zip((1, 64, 127), times, strict=True)
+    ]
+    assert row(arrange(peers), "hypercube", routine="pingpong").ratios == {"simgrid-mpich": 2.5}
+    lost = [replace(r, value=None) if r.value == 6 else r for r in peers] + [
+        result("myrinet", 8.0, routine="pingpong", peer=1)
+    ]
+    assert row(arrange(lost), "hypercube", routine="pingpong").ratios == {"simgrid-mpich": None}
+
+
+def test_of_several_layouts_the_one_with_the_most_processes_per_node_counts():
+    these = arrange(
+        [result("torus", 1.0), result("hypercube", 2.0, per_node=2), result("hypercube", 9.0)]
+    )
+    assert row(these, "hypercube").ratios == {"simgrid-mpich": 2.0}
+
+
+def test_only_mpis_that_two_machines_share_have_a_column():
+    planned = samples.cases(["torus"]) + samples.cases(["myrinet"], ["simgrid-mpich"])
+    assert table(measured(planned)).environments == ("simgrid-mpich",)
+
+
+def test_conditions_are_never_mixed():
+    warm, flush = result("torus", 1.0), result("hypercube", 2.0, cache="flush")
+    these = arrange([warm, flush, result("myrinet", 3.0)])
+    assert row(these, "hypercube").ratios == {"simgrid-mpich": None}
+    assert ratio_tables.sheet(these, table(these)).labels == ("size", "cache", "machine")
+
+
+# What to compare against.
+
+
+def test_the_usual_basis_is_the_t3e_at_the_count_of_the_papers():
+    counts = [*samples.LADDER, 256]
+    assert ratios.choose(measured(samples.cases(counts=counts)), HISTORY, None, None) == TORUS
+
+
+def test_without_machines_of_the_papers_it_is_the_first_at_the_largest_shared_count():
+    these = arrange(
+        [
+            result("cpu", 1.0, system="local"),
+            result("gpu", 1.0, system="local"),
+            result("gpu", 1.0, system="local", processes=256),
+        ]
+    )
+    assert ratios.choose(these, HISTORY, None, None) == Basis("cpu", 128)
+
+
+def test_several_systems_are_told_apart():
+    these = arrange([result("cpu", 1.0, system="a"), result("cpu", 2.0, system="b")])
+    assert these.machines == ["a:cpu", "b:cpu"]
+    assert row(these, "b:cpu", basis=Basis("a:cpu", 128)).ratios == {"simgrid-mpich": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("machine", "processes", "said"),
+    [
+        (
+            "venus",
+            None,
+            "--against venus: not a partition of the session; it has ethernet, fattree",
+        ),
+        ("origin 2000", None, "--against origin 2000: not a partition"),
+        (None, 512, "--processes 512: not in the session; in it torus shares an MPI with another"),
+        ("myrinet", 5, "--against myrinet --processes 5: not in the session"),
+    ],
+)
+def test_what_the_session_lacks_is_refused_in_one_line(machine, processes, said):
+    with pytest.raises(UsageError) as error:
+        ratios.choose(measured(), HISTORY, machine, processes)
+    assert str(error.value).startswith(said)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("machine", "processes"), [("torus", None), (None, 128)])
+def test_one_partition_has_nothing_to_compare(machine, processes):
+    alone = measured(samples.cases(["torus"]))
+    assert ratios.choose(alone, HISTORY, None, None) is None
+    with pytest.raises(UsageError, match="has one partition, torus"):
+        ratios.choose(alone, HISTORY, machine, processes)
+
+
+def test_partitions_without_a_common_mpi_have_nothing_to_compare():
+    apart = measured(
+        samples.cases(["torus"], ["simgrid-mpich"]) + samples.cases(["myrinet"], ["simgrid-ompi"])
+    )
+    assert ratios.choose(apart, HISTORY, None, None) is None
+    with pytest.raises(UsageError, match="shares an MPI with another partition at no count"):
+        ratios.choose(apart, HISTORY, "torus", None)
+
+
+# As it is shown.
+
+
+def test_the_table_has_the_form_of_the_papers():
+    sheet = ratio_tables.sheet(measured(), table(measured()))
+    assert sheet.title == "bcast: time over that of torus, 128 processes"
+    assert sheet.labels == ("size", "machine")
+    assert sheet.columns == ("simgrid-mpich", "simgrid-ompi", "printed")
+    assert [r[1] for r in sheet.rows[:4]] == ["hypercube", "myrinet", "ethernet", "fattree"]
+    assert sheet.rows[1] == ("8 B", "myrinet", "3.74 (2.88)", "3.74 (2.88)", "1.3")
+    assert sheet.rows[3] == ("8 B", "fattree", "0.37", "0.37", NOT_PRINTED)
+    assert sheet.notes == ("printed: Luecke 2001 Table 2",)
+
+
+def test_nearness_counts_factors_of_two():
+    def seconds(case):
+        known = {(r.machine, r.routine, r.bytes): r.ratio for r in HISTORY.ratios}
+        names = {each.partition: each.machine for each in HISTORY.stand_ins}
+        printed = known.get((names.get(case.partition), case.routine, case.bytes), 1.0)
+        return printed * (1.9 if case.environment == "simgrid-mpich" else 1 / 2.1)
+
+    def exact(case):
+        return 1.0 if case.partition == "torus" else seconds(case)
+
+    these = measured(seconds=exact)
+    sheet = ratio_tables.nearness(these, HISTORY, ratios.tables(these, HISTORY, TORUS))
+    lines = {(r[0], r[2]): r[3:] for r in sheet.rows}
+    assert lines["myrinet", "simgrid-mpich"] == ("14", "14", "14", "1.90", "1.90")
+    assert lines["myrinet", "simgrid-ompi"] == ("14", "14", "0", "2.10", "0.48")
+
+
+def test_every_machine_that_stands_for_another_says_how_it_differs():
+    remarks = ratio_tables.remarks(measured(), HISTORY)
+    assert [remark.partition(" for ")[0] for remark in remarks] == [
+        each.partition for each in HISTORY.stand_ins
+    ]
+
+
+def test_the_picture_shows_each_ratio_by_the_sign_of_its_machine():
+    machines, drawn = agreements(ratios.tables(measured(), HISTORY, TORUS))
+    assert machines == ["hypercube", "myrinet", "ethernet"]
+    svg = draw(drawn[0])
+    dots = [svg.count(f"fill: var(--series-{style}); stroke: var(--paper)") for style in range(4)]
+    assert dots == [12, 14, 14, 0]
+    assert "of 40 ratios by simgrid-mpich within a factor of 2" in svg
+    assert "ratio in print" in svg
+    assert not any(f">{word}<" in svg for word in ("nan", "inf"))

@@ -1,0 +1,172 @@
+"""A file is there whole, or it is not there."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from postprocess.base import files
+
+
+def names(folder) -> list[str]:
+    return sorted(os.listdir(folder))
+
+
+def test_a_new_file_in_a_new_folder(tmp_path):
+    path = tmp_path / "a" / "b" / "file"
+    files.create(path, b"data")
+    assert path.read_bytes() == b"data"
+    assert names(path.parent) == ["file"]
+
+
+def test_create_never_replaces(tmp_path):
+    path = tmp_path / "file"
+    files.create(path, b"first")
+    with pytest.raises(FileExistsError):
+        files.create(path, b"second")
+    assert path.read_bytes() == b"first"
+    assert names(tmp_path) == ["file"]
+
+
+def test_create_does_not_fill_a_dangling_link(tmp_path):
+    path = tmp_path / "file"
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(FileExistsError):
+        files.create(path, b"data")
+    assert names(tmp_path) == ["file"]
+
+
+@pytest.fixture
+def no_links(monkeypatch):
+    """A file system without hard links."""
+
+    def refuse(*_):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+
+
+def test_without_hard_links_too(tmp_path, no_links):
+    path = tmp_path / "file"
+    files.create(path, b"first")
+    with pytest.raises(FileExistsError):
+        files.create(path, b"second")
+    assert path.read_bytes() == b"first"
+    assert names(tmp_path) == ["file"]
+
+
+def test_replace_changes_all_files(tmp_path):
+    one, two = tmp_path / "one", tmp_path / "deeper" / "two"
+    files.replace({one: b"1", two: b"2"})
+    files.replace({one: b"11", two: b"22"})
+    assert (one.read_bytes(), two.read_bytes()) == (b"11", b"22")
+    assert names(tmp_path) == ["deeper", "one"] and names(two.parent) == ["two"]
+
+
+def test_replace_changes_none_unless_all_are_on_disk(tmp_path, monkeypatch):
+    one, two = tmp_path / "one", tmp_path / "two"
+    files.replace({one: b"1", two: b"2"})
+    flush, calls = os.fsync, []
+
+    def full_on_the_second(descriptor):
+        calls.append(descriptor)
+        if len(calls) == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        flush(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full_on_the_second)
+    with pytest.raises(OSError, match="No space left"):
+        files.replace({one: b"11", two: b"22"})
+    assert (one.read_bytes(), two.read_bytes()) == (b"1", b"2")
+    assert names(tmp_path) == ["one", "two"]
+
+
+@pytest.mark.parametrize("write", [files.create, lambda path, data: files.replace({path: data})])
+def test_data_is_on_disk_before_it_has_its_name(tmp_path, monkeypatch, write):
+    path = tmp_path / "file"
+    seen = []
+
+    def look(descriptor):
+        seen.append((os.fstat(descriptor).st_size, path.exists()))
+
+    monkeypatch.setattr(os, "fsync", look)
+    write(path, b"data")
+    assert seen == [(4, False)]
+
+
+@pytest.mark.parametrize("write", [files.create, lambda path, data: files.replace({path: data})])
+def test_a_folder_that_is_a_file_is_an_error(tmp_path, write):
+    (tmp_path / "folder").write_text("no folder")
+    with pytest.raises(NotADirectoryError, match="its folder is a file"):
+        write(tmp_path / "folder" / "file", b"data")
+
+
+def test_others_may_read_as_the_umask_allows(tmp_path):
+    previous = os.umask(0o027)
+    try:
+        files.create(tmp_path / "file", b"data")
+    finally:
+        os.umask(previous)
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
+
+
+def identity(path: Path) -> tuple[int, int]:
+    """What changes if a file is written or replaced."""
+    status = path.lstat()
+    return status.st_ino, status.st_mtime_ns
+
+
+def test_writes_and_says_so(tmp_path):
+    path = tmp_path / "a" / "b.txt"
+    assert files.write_text(path, "one\n")
+    assert path.read_text() == "one\n"
+    assert files.write_text(path, "two\n")
+    assert path.read_text() == "two\n"
+
+
+def test_same_text_is_not_written_again(tmp_path):
+    path = tmp_path / "b.txt"
+    files.write_text(path, "one\n")
+    before = identity(path)
+    assert not files.write_text(path, "one\n")
+    assert identity(path) == before
+
+
+def test_mode_is_set(tmp_path):
+    files.write_text(tmp_path / "run", "#!/bin/sh\n", mode=0o755)
+    assert os.access(tmp_path / "run", os.X_OK)
+
+
+def test_file_that_is_not_text_is_replaced(tmp_path):
+    path = tmp_path / "b.txt"
+    path.write_bytes(b"\xff\xfe")
+    assert files.write_text(path, "one\n")
+    assert path.read_text() == "one\n"
+
+
+def test_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+    path = tmp_path / "b.txt"
+    files.write_text(path, "one\n")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="No space"):
+        files.write_text(path, "two\n")
+    assert path.read_text() == "one\n"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["b.txt"]
+
+
+def test_link_is_made_kept_and_moved(tmp_path):
+    path = tmp_path / "links" / "lib"
+    assert files.link(path, tmp_path / "one")
+    before = identity(path)
+    assert not files.link(path, tmp_path / "one")
+    assert identity(path) == before
+    assert files.link(path, tmp_path / "two")
+    assert os.readlink(path) == str(tmp_path / "two")

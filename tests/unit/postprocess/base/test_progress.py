@@ -1,0 +1,105 @@
+"""What a person sees: one line per step, nothing obeyed that stands in it, and every phase timed."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+from rich.text import Text
+
+from postprocess.base import progress as module
+from postprocess.base.progress import Progress
+from postprocess.base.sanitize import one_line
+
+
+def spoken(text: str) -> str:
+    """What is printed for a text, by a console made as Plumbline makes it."""
+    progress = Progress()
+    progress.console.file = io.StringIO()
+    progress.say(text)
+    return progress.console.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "local:fire:mpich:mpicost:bcast:8",
+        "[red]not red[/red]",
+        "[/]",
+        "a [link=http://e.example]b[/link]",
+        "\\[red]",
+        "x" * 500,
+        "/a/path with spaces/12345 True None",
+    ],
+)
+def test_a_line_is_printed_as_it_is(text: str):
+    assert spoken(text) == text + "\n"
+
+
+@given(st.text())
+def test_whatever_is_said_is_one_harmless_line(text: str):
+    assert spoken(text) == one_line(text) + "\n"
+
+
+def test_a_note_is_said_and_kept():
+    progress = Progress(Console(file=io.StringIO()))
+    progress.note("no Spack")
+    assert progress.notes == ["no Spack"]
+    assert progress.console.file.getvalue() == "note: no Spack\n"
+
+
+@given(st.text().filter(str.strip))
+def test_what_goes_on_now_is_shown_as_it_is(text: str):
+    progress = Progress(Console(file=io.StringIO(), force_terminal=True))
+    with progress.phase("running"):
+        progress.now(text)
+        shown = progress.status.status
+    assert isinstance(shown, Text)  # neither markup nor emoji codes mean anything in one
+    assert shown.plain == one_line(text)
+
+
+def test_outside_a_phase_nothing_goes_on():
+    progress = Progress(Console(file=io.StringIO(), force_terminal=True))
+    with progress.phase("running"):
+        pass
+    progress.now("luecke")
+    assert "luecke" not in progress.console.file.getvalue()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """A clock that shows the first value of this list."""
+    now = [0.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_parts_of_one_phase_add_up_whatever_happens_in_them(clock, monkeypatch):
+    console = Console(file=io.StringIO())
+    progress = Progress(console, phases={})
+    with progress.phase("set-up"):
+        clock[0] = 2.0
+    with pytest.raises(KeyError), progress.phase("set-up"):
+        clock[0] = 5.0
+        raise KeyError
+    with progress.phase("running"):
+        clock[0] = 15.0
+    assert progress.phases == {"set-up": 5.0, "running": 10.0}
+    assert progress.split() == "set-up 5.0 s, running 10 s"
+
+
+def test_the_time_of_the_front_door_counts_once(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PLUMBLINE_SET_UP_SECONDS", "12.5")
+    assert Progress().phases == {"set-up": 12.5}
+    assert Progress().phases == {}
+
+
+def test_time_that_was_spent_on_something_else_moves_there():
+    progress = Progress(phases={"running": 10.0})
+    progress.move("running", "build", 4.0)
+    progress.move("running", "build", 8.0)
+    progress.move("calibration", "build", 1.0)
+    assert progress.phases == {"running": 0.0, "build": 13.0, "calibration": 0.0}

@@ -1,0 +1,179 @@
+"""The data sheets of OSU and IMB, held against what the programs really print, and the starts they make."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from postprocess.base.units import MEGABYTES, SECONDS
+from postprocess.model.benchmark import Benchmark
+from postprocess.parsers.imb import parse_imb
+from postprocess.parsers.osu import parse_osu
+from postprocess.parsers.osu_imb_launch import scale
+from postprocess.parsers.text_output import Table
+from tests.support.factories.output import IMB, OSU
+from tests.support.factories.sheet import checks, starts
+
+CHECKS = checks()
+PROGRAMS = sorted(CHECKS)
+LINES = [(program, line) for program in PROGRAMS for line in CHECKS[program].sheet]
+#: What mpicost calls the same operation.
+OURS = {
+    "osu_latency": "pingpong",
+    "osu_allreduce": "allreduce_sum",
+    "osu_reduce": "reduce_sum",
+    **{f"osu_{name}": name for name in ("bcast", "alltoall", "allgather", "gather", "scatter")},
+    "osu_barrier": "barrier",
+    "PingPong": "pingpong",
+    "Allreduce": "allreduce_sum",
+    "Reduce": "reduce_sum",
+    **{name: name.lower() for name in ("Bcast", "Alltoall", "Allgather", "Gather", "Scatter")},
+    "Barrier": "barrier",
+}
+
+
+def corpus(program: str) -> dict[str, list[Table]]:
+    """The tables of every output in the corpus, by the file's words for what was run."""
+    files, parse = {"osu": (OSU, parse_osu), "imb": (IMB, parse_imb)}[program]
+    return {file.stem: parse(file.read_text()).tables for file in files}
+
+
+OUTPUTS = {program: corpus(program) for program in PROGRAMS}
+TABLES = {
+    program: [table for tables in OUTPUTS[program].values() for table in tables]
+    for program in PROGRAMS
+}
+
+
+def every_line(argument: object) -> str:
+    return argument.name + "-" + argument.routine if isinstance(argument, Benchmark) else ""
+
+
+@pytest.mark.parametrize(("program", "line"), LINES, ids=every_line)
+def test_a_real_output_has_the_title_and_the_columns_of_a_line(program: str, line: Benchmark):
+    found = [
+        table
+        for table in TABLES[program]
+        if table.benchmark == line.title and (table.mode or "") in (line.mode, "")
+    ]
+    assert found, f"no output in the corpus is of {line.title!r}"
+    columns = {column for table in found for column in table.columns}
+    assert line.column in columns
+    if line.median:  # what -z adds is the same for all of them
+        together = {line.column, line.median}
+        assert any(together <= set(table.columns) for table in TABLES[program])
+
+
+@pytest.mark.parametrize(("program", "line"), LINES, ids=every_line)
+def test_what_a_line_starts_has_printed_its_title(program: str, line: Benchmark):
+    """Outputs are named after the family of the MPI, and then OSU's benchmark or IMB's executable."""
+    started = (line.executable.lower() or line.name).removeprefix("imb-").removeprefix("osu_")
+    own = [tables for name, tables in OUTPUTS[program].items() if f"-{started}" in name]
+    assert line.title in {table.benchmark for tables in own for table in tables}
+
+
+@pytest.mark.parametrize(("program", "line"), LINES, ids=every_line)
+def test_the_columns_of_a_line_count_in_its_unit(program: str, line: Benchmark):
+    columns = [line.column, *filter(None, [line.median])]
+    rates = {scale(column) == 1.0 for column in columns}
+    assert rates == {line.unit == MEGABYTES}
+    assert line.unit in (SECONDS, MEGABYTES)
+
+
+@pytest.mark.parametrize(("program", "line"), LINES, ids=every_line)
+def test_a_collective_is_judged_by_its_slowest_rank_and_never_by_a_mean(program, line: Benchmark):
+    """Point to point and one-sided, a program prints a single number."""
+    alone = ("Latency (us)", "Bandwidth (MB/s)", "MB/s", "Mbytes/sec", "t[usec]")
+    overall = ("Overall(us)", "t_ovrl[usec]", "t_pure[usec]")
+    if line.column not in (*alone, *overall):
+        slowest = "max" in line.column.lower()
+        # osu_latency prints nothing but its mean, osu_multi_lat that over all pairs
+        assert slowest or line.name in ("osu_latency", "osu_multi_lat")
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_no_two_lines_are_one_case(program: str):
+    routines = Counter(line.routine for line in CHECKS[program].sheet)
+    assert set(routines.values()) == {1}
+
+
+@pytest.mark.parametrize(("program", "line"), LINES, ids=every_line)
+def test_what_is_the_same_operation_has_mpicosts_name(program: str, line: Benchmark):
+    assert line.routine == OURS.get(line.name, line.routine)
+    assert line.name in OURS or line.routine not in OURS.values()
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("processes", [2, 3, 4, 8])
+def test_every_case_is_in_exactly_one_start(program: str, processes: int):
+    lines = [line for line in CHECKS[program].sheet if line.fits(processes)]
+    own = CHECKS[program].own_sizes
+    made = starts(CHECKS[program], lines)
+    wanted = {(line.routine, size) for line in lines for size in line.chosen_sizes(own)}
+    planned = [
+        (line.routine, size) for start in made for line in start.benchmarks for size in start.sizes
+    ]
+    assert Counter(planned) == Counter(wanted)
+    assert len({start.name for start in made}) == len(made)
+
+
+SIZES = st.lists(st.integers(0, 2**20), min_size=1, max_size=12, unique=True)
+
+
+@given(SIZES.map(sorted))
+@settings(deadline=None)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_so_it_is_with_any_sizes(program: str, sizes: list[int]):
+    lines = CHECKS[program].sheet
+    made = starts(CHECKS[program], lines, sizes)
+    planned = [
+        (line.routine, size) for start in made for line in start.benchmarks for size in start.sizes
+    ]
+    wanted = {(line.routine, size) for line in lines for size in line.chosen_sizes(sizes)}
+    assert Counter(planned) == Counter(wanted)
+    assert len({start.name for start in made}) == len(made)
+    assert all(start.sizes for start in made)
+
+
+@given(SIZES.map(sorted))
+@settings(deadline=None)
+def test_benchmarks_of_one_start_of_imb_have_the_same_sizes(sizes: list[int]):
+    """IMB measures all of them at the sizes of one file, and rounds those of a reduction up."""
+    for start in starts(CHECKS["imb"], CHECKS["imb"].sheet, sizes):
+        for line in start.benchmarks:
+            assert line.chosen_sizes(sizes) == start.sizes
+        assert len({line.executable for line in start.benchmarks}) == 1
+
+
+@given(SIZES.map(sorted))
+@settings(deadline=None)
+def test_a_start_of_osu_is_one_program_at_sizes_that_double(sizes: list[int]):
+    for start in starts(CHECKS["osu"], CHECKS["osu"].sheet, sizes):
+        assert len({(line.name, line.options) for line in start.benchmarks}) == 1
+        assert all(after == 2 * before for before, after in pairwise(start.sizes))
+
+
+def doubling(sizes: list[int]) -> list[list[int]]:
+    from reframe_checks.osu import doubling  # which was imported for a site
+
+    return doubling(sizes)
+
+
+@given(st.lists(st.integers(0, 10**6), unique=True))
+def test_chains_have_every_size_once_and_are_as_few_as_can_be(sizes: list[int]):
+    chains = doubling(sizes)
+    assert sorted(size for chain in chains for size in chain) == sorted(sizes)
+    for chain in chains:
+        assert all(after == 2 * before for before, after in pairwise(chain))
+    assert not any(2 * one[-1] == other[0] for one, other in pairwise(chains))
+
+
+def test_powers_of_two_are_a_single_chain():
+    assert doubling([2**power for power in range(21)]) == [[2**power for power in range(21)]]
+    assert doubling([8, 1000, 16, 2000, 4000, 64]) == [[8, 16], [64], [1000, 2000, 4000]]
+    assert doubling([0]) == [[0]]
+    assert doubling([]) == []

@@ -1,0 +1,91 @@
+"""Who uses this machine beside us, and how long a calibration waits for its end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from rich.console import Console
+
+from postprocess.base.progress import Progress
+from postprocess.calibration import machine_load
+
+
+@pytest.fixture
+def progress(monkeypatch: pytest.MonkeyPatch) -> Progress:
+    """Of a machine on which calibrations wait, with a clock of its own."""
+    clock = [0.0]
+    monkeypatch.delenv(machine_load.BESIDE_OTHERS)
+    monkeypatch.setattr(machine_load.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(machine_load.time, "sleep", lambda s: clock.__setitem__(0, clock[0] + s))
+    return Progress(Console(quiet=True))
+
+
+def looks(monkeypatch: pytest.MonkeyPatch, *shares: float) -> Iterator[float]:
+    """What each look finds, the last again and again."""
+    found = iter(shares)
+    monkeypatch.setattr(machine_load, "share_of_others", lambda: next(found, shares[-1]))
+    return found
+
+
+def test_a_quiet_machine_keeps_nobody_waiting(progress: Progress, monkeypatch):
+    looks(monkeypatch, machine_load.BUSY_SHARE)
+    assert machine_load.kept_busy(progress) == 0
+    assert "waiting" not in progress.phases
+
+
+def test_what_ends_within_a_minute_is_waited_for(progress: Progress, monkeypatch):
+    left = looks(monkeypatch, *10 * [0.9], 0.05, 0.9)
+    assert machine_load.kept_busy(progress) == 0
+    assert list(left) == [0.9]
+    assert progress.phases["waiting"] == pytest.approx(20.0)
+
+
+def test_what_goes_on_is_told_after_a_minute(progress: Progress, monkeypatch):
+    looks(monkeypatch, 0.9, 0.4)
+    assert machine_load.kept_busy(progress) == 0.4
+    assert progress.phases["waiting"] == pytest.approx(machine_load.WAIT_SECONDS)
+
+
+def test_who_says_so_measures_beside_others(progress: Progress, monkeypatch):
+    looks(monkeypatch, 0.9)
+    monkeypatch.setenv(machine_load.BESIDE_OTHERS, "1")
+    assert machine_load.kept_busy(progress) == 0
+
+
+def test_a_look_counts_what_was_not_idle(progress: Progress, monkeypatch):
+    times = iter([(850, 1000), (925, 1100)])
+    monkeypatch.setattr(machine_load, "cpu_times", lambda: next(times))
+    assert machine_load.share_of_others() == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(("own", "share"), [(0.0, 0.75), (1.0, 0.5), (9.0, 0.0)])
+def test_what_others_use_is_what_our_own_processes_do_not(monkeypatch, own, share):
+    """Of four seconds, all CPUs counted, three were busy."""
+    second = machine_load.os.sysconf("SC_CLK_TCK")
+    times = iter([(0, 0), (second, 4 * second)])
+    seconds = iter([5.0, 5.0 + own])
+    monkeypatch.setattr(machine_load, "cpu_times", lambda: next(times))
+    monkeypatch.setattr(machine_load, "own_seconds", lambda: next(seconds))
+    assert machine_load.watch().share() == pytest.approx(share)
+
+
+def test_where_no_times_are_told_nobody_is_accused(monkeypatch):
+    monkeypatch.setattr(machine_load, "cpu_times", lambda: (0, 0))
+    assert machine_load.watch().share() is None
+
+
+def test_children_that_ended_are_our_own():
+    before = machine_load.own_seconds()
+    spin = "import time\nwhile time.process_time() < 0.3: pass"
+    subprocess.run([sys.executable, "-c", spin], check=True)
+    assert machine_load.own_seconds() - before >= 0.3
+
+
+@pytest.mark.parametrize(("share", "notes"), [(machine_load.BUSY_SHARE, 0), (0.5, 1)])
+def test_other_work_is_noted(progress: Progress, monkeypatch, share: float, notes: int):
+    looks(monkeypatch, share)
+    machine_load.note_other_work(progress)
+    assert len(progress.notes) == notes

@@ -1,0 +1,261 @@
+"""A proposal shows what would change, and marks what a person should not take without a look."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postprocess.base.errors import UsageError
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.calibration import ledger, proposal, proposal_text
+from postprocess.calibration.disturbance import MarkKind, two_modes
+from postprocess.calibration.machine_load import BUSY_SHARE
+from postprocess.calibration.proposal import ABSORBS, propose
+from postprocess.calibration.samples import samples
+from postprocess.calibration.update import update
+from postprocess.commands.references.propose import propose_all
+from postprocess.references import reference_file
+from tests.support.factories.launch import CASES, PLACE
+from tests.support.factories.ledger import METHOD, launch
+
+NOISE = (0.99, 1.0, 1.01, 1.0, 0.995, 1.005, 1.0, 0.99, 1.01, 1.0, 1.002, 0.998)
+
+
+def days(factor: float = 1.0, noise=NOISE, cases=CASES, **changes):
+    """A launch on each day, scattered by a percent."""
+    return [launch(factor * each, day, cases=cases, **changes) for day, each in enumerate(noise, 1)]
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    (path,) = update(tmp_path / "reference_data", days())
+    return path
+
+
+def changes(launches, stored: Path | None):
+    found = propose(PLACE, samples(launches), stored)
+    return {change.case: change for change in found.changes}
+
+
+def texts(change) -> tuple[str, ...]:
+    """The marks of a change as people read them."""
+    return tuple(mark.text for mark in change.marks)
+
+
+def test_what_is_not_stored_is_new(tmp_path: Path):
+    found = changes(days(), None)
+    assert {each.kind for each in found.values()} == {"new"}
+    assert not any(each.marks for each in found.values())
+
+
+def test_what_did_not_move_is_the_same(stored: Path):
+    assert {each.kind for each in changes(days(), stored).values()} == {"same"}
+
+
+def test_what_moved_tells_by_how_much_and_by_how_many_old_bands(stored: Path):
+    found = changes(days(1.02), stored)[CASES[0]]
+    assert (found.kind, found.marks) == ("moved", ())
+    assert found.slowdown == pytest.approx(1.02)
+    assert found.bands == pytest.approx(math.log(1.02) / math.log(1.05))
+    assert changes(days(0.5), stored)[CASES[0]].bands < -1
+
+
+def test_a_slowdown_beyond_the_old_band_is_marked_and_comes_first(stored: Path):
+    worse = {case: (1.3 if case == CASES[2] else 0.2) for case in CASES}
+    some = [launch({c: worse[c] * n for c in CASES}, d) for d, n in enumerate(NOISE, 1)]
+    found = propose(PLACE, samples(some), stored)
+    assert found.changes[0].case == CASES[2] and ABSORBS in found.changes[0].marks
+    assert sum(ABSORBS in each.marks for each in found.changes) == 1
+    lines = proposal_text.lines(found, 40)
+    assert any("ABSORBS A SLOWDOWN" in line and "+30.0%" in line for line in lines)
+    assert any(line.startswith("  WARNING: a slowdown is absorbed in 1 case") for line in lines)
+
+
+@pytest.mark.parametrize("launches", [1, 5])
+def test_a_slowdown_is_seen_against_a_provisional_reference_too(tmp_path: Path, launches: int):
+    (path,) = update(tmp_path, days()[:launches])
+    assert ABSORBS in changes(days(1.3), path)[CASES[0]].marks
+    assert ABSORBS not in changes(days(1.02), path)[CASES[0]].marks
+
+
+def test_options_by_hand_are_named():
+    by_hand = {"oversubscribe": True, "set_env": {"A": "1"}}
+    marks = texts(changes(days(by_hand=by_hand), None)[CASES[0]])
+    assert "options by hand, which no night has: oversubscribe, A=1" in marks
+    marks = texts(changes(days(by_hand={"shell": {"UCX_TLS": "tcp"}}), None)[CASES[0]])
+    assert "measured with UCX_TLS=tcp in the shell, which every night must have then" in marks
+    assert not any("options" in each for each in marks)
+
+
+def test_a_launch_far_off_is_named_with_its_session_and_hosts():
+    found = changes(days(noise=[*NOISE[:-1], 12.0]), None)[CASES[0]]
+    assert texts(found)[0] == (
+        "disturbed: 1 of 12 launches are far off; one is 12 times as slow as the median "
+        "(20261112T010000Z-1 on n1)"
+    )
+
+
+def test_two_groups_of_launches_are_seen():
+    found = changes(days(noise=[1.0, 1.01, 0.99, 1.0, 1.0, 1.01] + 6 * [1.6]), None)[CASES[0]]
+    assert texts(found)[0] == "disturbed: two groups of launches, 1.58 times apart"
+
+
+@given(st.lists(st.floats(0.95, 1.05), max_size=30))
+def test_launches_of_one_group_are_no_two(values):
+    assert two_modes(values) == 0
+
+
+def test_launches_beside_other_work_are_named():
+    some = [replace(each, others=0.08 * day) for day, each in enumerate(days())]
+    some[0] = replace(some[0], others=None)
+    (mark,) = texts(changes(some, None)[CASES[0]])
+    assert mark == (
+        "beside other work, which kept up to 88% of the machine busy: 10 of 12 launches are disturbed"
+    )
+    lines = proposal_text.lines(propose(PLACE, samples(some), None), 40)
+    assert sum("beside other work" in line for line in lines) == 1
+    some = [replace(each, others=BUSY_SHARE) for each in days()]
+    assert changes(some, None)[CASES[0]].marks == ()
+
+
+def test_noise_that_hides_a_tenth_is_named():
+    noise = [math.exp(0.1 * (-1) ** day * (1 + day / 10)) for day in range(12)]
+    found = changes(days(noise=noise), None)[CASES[0]]
+    (mark,) = [each for each in found.marks if each.kind is MarkKind.BLIND]
+    assert (
+        mark.text
+        == f"blind below {found.width:+.0%}: the noise is {found.width / 0.05:.0f} times the floor of 5%"
+    )
+
+
+def test_launches_of_one_day_know_nothing_of_others():
+    some = [launch(each, 1, session=f"s{n}") for n, each in enumerate(NOISE)]
+    assert "all 12 launches within 1 min: knows nothing of other days" in (
+        texts(changes(some, None)[CASES[0]])
+    )
+
+
+def test_launches_on_one_node_set_know_nothing_of_others():
+    some = days(hosts=("n2", "n1"))
+    assert texts(changes(some, None)[CASES[0]]) == (
+        "nodes: one node set in all 12 launches (n1, n2): knows nothing of others",
+    )
+    assert changes([*some, launch(1.0, 13, hosts=("n3", "n1"))], None)[CASES[0]].marks == ()
+
+
+def test_few_launches_are_provisional():
+    marks = texts(changes(days(noise=NOISE[:9]), None)[CASES[0]])
+    assert "provisional: 9 of 10 launches" in marks
+    assert "one launch: its noise is unknown" in texts(changes(days(noise=(1.0,)), None)[CASES[0]])
+
+
+def test_what_was_not_measured_stays_with_its_provenance(stored: Path, tmp_path: Path):
+    found = propose(PLACE, samples(days(1.5, cases=CASES[:1])), stored)
+    kinds = [change.kind for change in found.changes]
+    assert kinds.count("not measured") == len(CASES) - 1
+    path = found.write(tmp_path / "out")
+    assert set(reference_file.load(path, *PLACE)) == set(CASES)
+    assert reference_file.lint(path) == []
+
+
+def test_another_method_replaces_a_program_and_tells_what_vanishes(stored: Path, tmp_path: Path):
+    other = {"method": METHOD | {"trials": 7}}
+    found = propose(PLACE, samples(days(cases=CASES[:1], facts=other)), stored)
+    assert [change.kind for change in found.changes].count("vanishes") == len(CASES) - 1
+    assert any(
+        "would have no reference any more" in line for line in proposal_text.lines(found, 40)
+    )
+    assert set(reference_file.load(found.write(tmp_path / "out"), *PLACE)) == set(CASES[:1])
+
+
+def test_a_rate_that_fell_is_a_slowdown(tmp_path: Path):
+    units = {case.key: "MB/s" for case in CASES}
+    (path,) = update(tmp_path, days(1000.0, units=units))
+    found = changes(days(800.0, units=units), path)[CASES[0]]
+    assert ABSORBS in found.marks and found.slowdown == pytest.approx(1.25)
+
+
+@pytest.mark.parametrize("wording", ["{} disturbed", "disturbed {}"])
+def test_marks_are_told_by_their_kind_however_they_are_worded(wording: str):
+    """Each of its own case is told with the case, those of the calibration are counted by kind."""
+    far_off = days(noise=[*NOISE[:-1], 12.0], cases=CASES[:2], by_hand={"oversubscribe": True})
+    found = propose(PLACE, samples(far_off), None)
+    reworded = replace(
+        found,
+        changes=tuple(
+            replace(
+                change,
+                marks=tuple(
+                    replace(mark, text=wording.format(mark.kind.name)) for mark in change.marks
+                ),
+            )
+            for change in found.changes
+        ),
+    )
+    lines = proposal_text.lines(reworded, 40)
+    own, counted = wording.format("DISTURBED"), wording.format("BY_HAND")
+    assert [line for line in lines if own in line] == [
+        f"  {change.case.key}: {own}" for change in found.changes
+    ]
+    assert [line for line in lines if counted in line] == [f"  2 cases: {counted}"]
+
+
+# The command.
+
+
+@pytest.fixture
+def work(tmp_path: Path, stored: Path) -> WorkDirectory:
+    made = WorkDirectory(tmp_path / "home", tmp_path)
+    for each in days(1.3):
+        ledger.keep(made.root, each.session, [each])
+    return made
+
+
+def test_a_proposal_is_written_beside_and_never_over_the_references(work, stored, capsys):
+    before = stored.read_bytes()
+    assert propose_all(work, None, None, None, Progress()) == 0
+    first = capsys.readouterr().out
+    assert stored.read_bytes() == before
+    written = reference_file.location(work.root / "proposal", *PLACE)
+    assert reference_file.load(written, *PLACE)[CASES[0]].center > 1.2
+    assert f"cp -r {work.root}/proposal/local {work.source}/reference_data" in first
+    assert "--- a/local/cpu/mpich-5_0_2.tsv" in first and "+mpicost" in first
+    assert propose_all(work, None, None, None, Progress()) == 0
+    assert capsys.readouterr().out == first
+
+
+def test_all_changes_are_told_to_programs(work: WorkDirectory, tmp_path: Path):
+    report = tmp_path / "stdout"
+    report.symlink_to(tmp_path / "report.json")
+    propose_all(work, "local", tmp_path / "out", report, Progress())
+    assert report.is_symlink()  # as /dev/stdout, which is not ours to replace
+    (only,) = json.loads(report.read_text())["proposals"]
+    assert only["place"] == list(PLACE)
+    assert {case["key"] for case in only["cases"]} == {case.key for case in CASES}
+    assert all(case["slower"] == pytest.approx(0.3) for case in only["cases"])
+    assert all(ABSORBS.text in case["marks"] for case in only["cases"])
+
+
+def test_launches_that_do_not_count_are_told(work: WorkDirectory, capsys):
+    ledger.keep(work.root, "z", [launch(1.0, 20, facts={"source_hash": "new"})])
+    propose_all(work, None, None, None, Progress())
+    assert "12 earlier launches left out: another source_hash than the last one" in (
+        capsys.readouterr().out
+    )
+
+
+def test_without_a_calibration_there_is_nothing_to_propose(work: WorkDirectory):
+    with pytest.raises(UsageError, match=r"no launch of site elsewhere; \./plumbline calibrate"):
+        propose_all(work, "elsewhere", None, None, Progress())
+
+
+def test_the_table_ends_where_nobody_reads_on(stored: Path):
+    found = proposal.propose(PLACE, samples(days(1.02)), stored)
+    assert any(line.startswith("  and 3 cases more") for line in proposal_text.lines(found, 1))

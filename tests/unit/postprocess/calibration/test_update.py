@@ -1,0 +1,412 @@
+"""A calibration becomes reference files. What exists is moved by the user's word alone."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postprocess.base.errors import UsageError
+from postprocess.calibration import update as references_update
+from postprocess.calibration.ledger import Opened, taken
+from postprocess.model.launch import Finished, Outcome
+from postprocess.model.session import Session
+from postprocess.model.verdict import Verdict
+from postprocess.references import provenance, reference_file
+from tests.support.factories.benchmark import BUILD, METHOD, measured
+from tests.support.factories.launch import CASES, PLACE, finished, headline
+from tests.support.factories.ledger import launch, launches_behind
+
+FAILED = Outcome(None, Verdict.CRASHED, "the program ended with exit code 139")
+
+
+def session(name: str = "20261121T090000Z-1") -> Session:
+    return Session(Path("sessions") / name, "calibrate", "local", ["./plumbline"], False)
+
+
+def update(root: Path, by: Session, done: list[Finished], only: set | None) -> list[Path]:
+    """The references of one session."""
+    new = taken(Opened(by.name), by.directory, done)
+    references_update.refuse_mixed(new)
+    return references_update.update(root, new, only, only is not None)
+
+
+def launches(root: Path, *scales: float, **changes: Any) -> list[Finished]:
+    return [
+        finished(root / str(number), scale, number=number, **changes)
+        for number, scale in enumerate(scales, 1)
+    ]
+
+
+def stored(path: Path) -> dict:
+    return reference_file.load(path, *PLACE)
+
+
+def origin(path: Path) -> dict[str, Any]:
+    return json.loads(provenance.beside(path).read_text())
+
+
+def told(path: Path, program: str = "mpicost") -> dict[str, Any]:
+    """What the provenance tells of the last calibration of a program."""
+    return provenance.calibrations(origin(path)["programs"][program])[-1]
+
+
+def headlines(path: Path, program: str = "mpicost") -> dict[str, list[float]]:
+    """All values behind the references of a program."""
+    some = provenance.calibrations(origin(path)["programs"][program])
+    return {key: values for each in some for key, values in provenance.headlines(each).items()}
+
+
+def test_a_calibration_makes_one_reference_of_each_case(tmp_path: Path):
+    done = launches(tmp_path, 1.0, 1.1, 1.3)
+    (path,) = update(tmp_path / "references", session(), done, only=None)
+    assert path == reference_file.location(tmp_path / "references", *PLACE)
+    found = stored(path)
+    assert set(found) == set(CASES)
+    for case, reference in found.items():
+        logs = [math.log(headline(each, case)) for each in done]
+        assert reference.center == pytest.approx(math.exp(statistics.mean(logs)))
+        assert reference.spread == pytest.approx(statistics.stdev(logs))
+        assert (reference.launches, reference.unit) == (3, "s")
+    assert reference_file.lint(path) == []
+
+
+def test_the_provenance_tells_what_ran_and_every_value(tmp_path: Path):
+    done = launches(tmp_path, 1.0, 1.1)
+    (path,) = update(tmp_path / "references", session(), done, only=None)
+    assert list(origin(path)["programs"]) == ["mpicost"]
+    found = told(path)
+    assert found["mpi_library"] == done[0].run["mpi_library"]
+    assert (found["version"], found["source_hash"]) == ("0.1.0", "0123456789abcdef")
+    assert (found["spec"], found["sessions"]) == ("mpicost@0.1.0/abcdef", [session().name])
+    assert found["method"]["trials"] == 51
+    for case in CASES:
+        assert headlines(path)[case.key] == [headline(each, case) for each in done]
+
+
+def test_a_launch_that_failed_spoils_no_other(tmp_path: Path):
+    """Nothing is invented: a case has as many launches as ended well."""
+    done = [*launches(tmp_path, 1.0, 1.1), finished(tmp_path, outcome=FAILED, number=3)]
+    (path,) = update(tmp_path / "references", session(), done, only=None)
+    assert {each.launches for each in stored(path).values()} == {2}
+    assert update(tmp_path / "none", session(), done[2:], only=None) == []
+
+
+def test_no_launch_at_all_writes_nothing(tmp_path: Path):
+    assert update(tmp_path, session(), [], only=None) == []
+    assert not any(tmp_path.iterdir())
+
+
+def test_each_environment_has_its_own_file(tmp_path: Path):
+    name = "openmpi-5_0_11"
+    cases = tuple(replace(each, environment=name) for each in CASES)
+    here = finished(tmp_path / "here")
+    there = finished(tmp_path / "there", 2.0, environment=name, cases=cases)
+    paths = update(tmp_path / "references", session(), [here, there], only=None)
+    assert [path.stem for path in paths] == ["mpich-5_0_2", name]
+    found = reference_file.load(paths[1], "local", "cpu", name)
+    assert {case: found[case].center for case in cases} == {
+        case: pytest.approx(headline(there, case)) for case in cases
+    }
+
+
+def test_rows_that_were_not_measured_stay(tmp_path: Path):
+    root = tmp_path / "references"
+    (path,) = update(root, session("a"), launches(tmp_path / "a", 1.0, 1.1), only=set(CASES[:2]))
+    before = stored(path)
+    update(root, session("b"), launches(tmp_path / "b", 2.0, 2.1), only=set(CASES[2:]))
+    after = stored(path)
+    assert set(after) == set(CASES)
+    assert {case: after[case] for case in CASES[:2]} == before
+    assert set(headlines(path)) == {case.key for case in CASES}
+    entry = origin(path)["programs"]["mpicost"]
+    for case in CASES:
+        by = "a" if case in CASES[:2] else "b"
+        assert provenance.calibration_of(entry, case.key)["sessions"] == [by]
+        assert {each["session"] for each in launches_behind(entry, case.key)} == {by}
+
+
+def test_a_calibration_that_was_asked_for_moves_rows(tmp_path: Path):
+    root = tmp_path / "references"
+    (path,) = update(root, session("a"), launches(tmp_path / "a", 1.0), only=None)
+    before = stored(path)
+    update(root, session("b"), launches(tmp_path / "b", 2.0), only=None)
+    for case, reference in stored(path).items():
+        assert reference.center == pytest.approx(2 * before[case].center)
+
+
+def many(number: int = 20, value: float = 1.0, first: int = 1, **changes: Any) -> list:
+    """Launches of so many days."""
+    return [launch(value, day, **changes) for day in range(first, first + number)]
+
+
+CACHES = {"binding": {"2x2": "2 ranks of 1 CPU"}, "caches": "of another node"}
+BY_HAND = {"oversubscribe": True}
+SHELL = {"shell": {"UCX_TLS": "tcp"}}
+
+
+def after(root: Path, old: list, new: list) -> tuple[dict, list[str]]:
+    """What stands in a file after two calibrations, and what was said in the second."""
+    said: list[str] = []
+    references_update.update(root, old)
+    (path,) = references_update.update(root, old + new, say=said.append)
+    assert reference_file.lint(path) == []
+    return stored(path), said
+
+
+def test_few_odd_launches_do_not_replace_a_reference_of_many(tmp_path: Path):
+    found, said = after(tmp_path, many(), many(9, 2.0, 21, circumstances=CACHES))
+    assert {(each.launches, each.center) for each in found.values()} == {(20, 1.0)}
+    assert said == [
+        "mpich-5_0_2, mpicost: 20 earlier launches left out: another caches; until there are 10, "
+        "the old reference stays"
+    ]
+
+
+@pytest.mark.parametrize(("before", "later"), [(20, 10), (9, 1)])
+def test_a_reference_is_replaced_by_as_many_as_are_enough_or_where_it_was_provisional(
+    tmp_path: Path, before: int, later: int
+):
+    found, said = after(tmp_path, many(before), many(later, 2.0, 21, circumstances=CACHES))
+    assert {each.launches for each in found.values()} == {later} and said == []
+
+
+@pytest.mark.parametrize("by_hand", [BY_HAND, SHELL], ids=str)
+def test_options_by_hand_never_replace_a_reference_without(tmp_path: Path, by_hand):
+    references_update.update(tmp_path, many(1))
+    said: list[str] = []
+    (path,) = references_update.update(tmp_path, many(25, 2.0, by_hand=by_hand), say=said.append)
+    assert {each.launches for each in stored(path).values()} == {1}
+    assert said == [
+        "mpich-5_0_2, mpicost: the reference without options by hand stays; choose another place "
+        "with --output"
+    ]
+
+
+@pytest.mark.parametrize("by_hand", [BY_HAND, SHELL], ids=str)
+def test_what_was_measured_with_options_by_hand_gives_way_to_a_launch_without(
+    tmp_path: Path, by_hand
+):
+    found, said = after(tmp_path, many(20, 2.0, by_hand=by_hand), many(1, 1.0, 21))
+    assert {(each.launches, each.center) for each in found.values()} == {(1, 1.0)} and said == []
+
+
+def automatic(root: Path, new: list) -> Path:
+    """The file after an automatic calibration of all cases, which may only add."""
+    (path,) = references_update.update(root, new, set(CASES), only_new=True)
+    assert reference_file.lint(path) == []
+    return path
+
+
+@pytest.mark.parametrize("by_hand", [BY_HAND, SHELL], ids=str)
+def test_an_automatic_calibration_replaces_what_was_made_with_options_by_hand(
+    tmp_path: Path, by_hand
+):
+    references_update.update(tmp_path, many(20, 2.0, by_hand=by_hand))
+    path = automatic(tmp_path, many(5, 1.0, 21))
+    assert {(each.launches, each.center) for each in stored(path).values()} == {(5, 1.0)}
+    some = provenance.calibrations(origin(path)["programs"]["mpicost"])
+    assert [each.get("options") for each in some] == [None]
+
+
+def test_an_automatic_calibration_with_options_replaces_those_with_others_only(tmp_path: Path):
+    """The same, and none, are as good for its launches."""
+    others = {"set_env": {"A": "1"}}
+    for name, by_hand, center in (
+        ("none", {}, 2.0),
+        ("same", BY_HAND, 2.0),
+        ("other", others, 1.0),
+    ):
+        references_update.update(tmp_path / name, many(5, 2.0, by_hand=by_hand))
+        path = automatic(tmp_path / name, many(5, 1.0, 21, by_hand=BY_HAND))
+        assert {each.center for each in stored(path).values()} == {center}, name
+
+
+def test_an_automatic_calibration_never_moves_a_row_even_if_told_to(tmp_path: Path):
+    """The caller may have looked for references elsewhere: what this file holds still stands."""
+    root = tmp_path / "references"
+    (path,) = update(root, session("a"), launches(tmp_path / "a", 1.0), only=set(CASES[:3]))
+    before, kept = stored(path), headlines(path)
+    update(root, session("b"), launches(tmp_path / "b", 2.0), only=set(CASES))
+    after = stored(path)
+    assert set(after) == set(CASES)
+    assert {case: after[case] for case in CASES[:3]} == before
+    for case in CASES[:3]:
+        assert headlines(path)[case.key] == kept[case.key]
+
+
+def test_an_automatic_calibration_of_nothing_new_leaves_the_files_as_they_are(tmp_path: Path):
+    root = tmp_path / "references"
+    (path,) = update(root, session("a"), launches(tmp_path / "a", 1.0), only=None)
+    before = path.read_bytes(), provenance.beside(path).read_bytes()
+    update(root, session("b"), launches(tmp_path / "b", 2.0), only=set(CASES))
+    assert (path.read_bytes(), provenance.beside(path).read_bytes()) == before
+
+
+def test_only_what_was_named_is_written(tmp_path: Path):
+    (path,) = update(tmp_path / "r", session(), launches(tmp_path, 1.0), only={CASES[1]})
+    assert set(stored(path)) == {CASES[1]}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"suite_version": "0.2.0"}, {"cpu_model": "another"}, {"relative_error": 0.1}],
+    ids=str,
+)
+@pytest.mark.parametrize("only", [None, set(CASES[2:])])
+def test_another_method_is_refused_and_changes_nothing(tmp_path: Path, other, only):
+    root = tmp_path / "references"
+    (path,) = update(root, session("a"), launches(tmp_path / "a", 1.0), only=set(CASES[:2]))
+    before = path.read_bytes()
+    with pytest.raises(UsageError) as refused:
+        update(root, session("b"), launches(tmp_path / "b", 1.0, run=other), only=only)
+    assert str(refused.value) == (
+        f"{path}: its references were measured with another {next(iter(other))}; "
+        "move the file away, or choose another place with --output"
+    )
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_tells_no_method_cannot_be_added_to(tmp_path: Path):
+    root = tmp_path / "references"
+    (path,) = update(root, session("a"), launches(tmp_path / "a", 1.0), only=set(CASES[:2]))
+    sidecar = provenance.beside(path)
+    known = origin(path)
+    del known["programs"]["mpicost"]["calibrations"][0]["method"]
+    sidecar.write_text(json.dumps(known))
+    with pytest.raises(UsageError, match="programs: mpicost: calibration 1: method: is missing"):
+        update(root, session("b"), launches(tmp_path / "b", 1.0), only=set(CASES[2:]))
+
+
+def test_launches_on_different_processors_make_no_reference(tmp_path: Path):
+    one = launches(tmp_path / "a", 1.0)
+    other = finished(tmp_path / "b", 1.0, number=2, run={"cpu_model": "another"})
+    with pytest.raises(UsageError) as refused:
+        update(tmp_path / "references", session(), [*one, other], only=None)
+    assert str(refused.value) == (
+        "mpich-5_0_2: launches differ in cpu_model; calibrate nodes of one kind at a time"
+    )
+    assert not (tmp_path / "references").exists()
+
+
+def test_a_damaged_file_is_refused_and_not_overwritten(tmp_path: Path):
+    root = tmp_path / "references"
+    (path,) = update(root, session("a"), launches(tmp_path / "a", 1.0), only=None)
+    path.write_text(path.read_text().replace("\ts\t", "\tus\t", 1))
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match="row 2: unit"):
+        update(root, session("b"), launches(tmp_path / "b", 2.0), only=None)
+    assert path.read_bytes() == before
+
+
+def test_simulated_time_that_does_not_repeat_makes_no_reference(tmp_path: Path):
+    done = launches(tmp_path, 1.0, 2.0, exact=True)
+    with pytest.raises(UsageError, match=r"not repeat.*nothing is written; calibrate --afresh"):
+        update(tmp_path / "references", session(), done, only=None)
+    assert not list(tmp_path.rglob("*.tsv"))
+
+
+def test_a_simulated_reference_tells_nothing_of_the_machine_that_simulated(tmp_path: Path):
+    done = launches(tmp_path, 1.0, 1.0, exact=True)
+    (path,) = update(tmp_path / "references", session(), done, only=None)
+    assert {each.exact for each in reference_file.load(path, *PLACE).values()} == {True}
+    assert "cpu_model" not in told(path)["method"]
+    assert set(origin(path)["machine"]) == {"simulated"}
+
+
+# Several programs in one file.
+
+
+def test_two_programs_stand_in_one_file_and_each_is_told_of(tmp_path: Path):
+    done = [finished(tmp_path / "a"), measured(tmp_path / "b")]
+    (path,) = update(tmp_path / "references", session(), done, only=None)
+    osu = done[1].launch.cases
+    assert set(stored(path)) == {*CASES, *osu}
+    assert reference_file.lint(path) == []
+    assert list(origin(path)["programs"]) == ["mpicost", "osu"]
+    found = told(path, "osu")
+    assert found["method"] == METHOD | BUILD | {"version": "7.4", "cpu_model": "a processor"}
+    assert (found["version"], found["spec"]) == ("7.4", "osu-micro-benchmarks@7.4/abcdef")
+    assert headlines(path, "osu") == {
+        case.key: [done[1].measurements[case.variable].value] for case in osu
+    }
+    assert set(headlines(path)) == {case.key for case in CASES}
+    assert told(path)["spec"] == "mpicost@0.1.0/abcdef"
+
+
+def test_a_rate_is_a_reference_in_its_unit(tmp_path: Path):
+    """The unit comes from what was measured."""
+    done = [measured(tmp_path / "a"), measured(tmp_path / "b", number=2)]
+    rates = [
+        replace(each.measurements[case.variable], unit="MB/s")
+        for each in done
+        for case in each.launch.cases[:1]
+    ]
+    for each, rate in zip(done, rates, strict=True):
+        each.measurements[each.launch.cases[0].variable] = rate
+    (path,) = update(tmp_path / "references", session(), done, only=None)
+    units = {case.bytes: reference.unit for case, reference in stored(path).items()}
+    assert units == {4: "MB/s", 8: "s", 16: "s"}
+
+
+def test_a_rate_that_is_printed_as_nothing_in_a_launch_has_the_others(tmp_path: Path):
+    """Single bytes on a busy machine, in one launch of several."""
+    done = [measured(tmp_path / "a"), measured(tmp_path / "b", number=2)]
+    case = done[0].launch.cases[0]
+    found = replace(done[1].measurements[case.variable], value=0.0, unit="MB/s")
+    done[1].measurements[case.variable] = found
+    (path,) = update(tmp_path / "references", session(), done, only=None)
+    assert {each: known.launches for each, known in stored(path).items()} == {
+        each: 1 if each == case else 2 for each in done[0].launch.cases
+    }
+
+
+def test_a_program_that_comes_later_joins_the_others(tmp_path: Path):
+    root = tmp_path / "references"
+    (path,) = update(root, session("a"), launches(tmp_path / "a", 1.0, 1.1), only=None)
+    before, kept = stored(path), told(path)
+    update(root, session("b"), [measured(tmp_path / "b")], only=None)
+    assert {case: stored(path)[case] for case in CASES} == before
+    assert told(path) == kept
+    assert told(path, "osu")["sessions"] == ["b"]
+    update(root, session("c"), [measured(tmp_path / "c", 2.0)], only=None)
+    assert told(path) == kept
+    assert told(path, "osu")["sessions"] == ["c"]
+    assert {each.launches for each in stored(path).values() if each.case.program == "osu"} == {1}
+    assert reference_file.lint(path) == []
+
+
+def test_another_method_of_one_program_is_refused_and_changes_nothing(tmp_path: Path):
+    root = tmp_path / "references"
+    done = [finished(tmp_path / "a"), measured(tmp_path / "b")]
+    (path,) = update(root, session("a"), done, only=None)
+    before = path.read_bytes(), provenance.beside(path).read_bytes()
+    other = measured(tmp_path / "c", method=METHOD | {"warmups": 0})
+    with pytest.raises(UsageError, match="its references were measured with another warmups; "):
+        update(root, session("b"), [finished(tmp_path / "d"), other], only=None)
+    assert (path.read_bytes(), provenance.beside(path).read_bytes()) == before
+
+
+def test_starts_of_one_program_must_be_measured_alike_and_of_two_need_not(tmp_path: Path):
+    alike = [finished(tmp_path / "a"), measured(tmp_path / "b")]
+    assert alike[0].run["trials"] != METHOD["iterations"]
+    other = measured(tmp_path / "c", number=2, method=METHOD | {"iterations": 100})
+    with pytest.raises(UsageError, match="mpich-5_0_2: launches differ in iterations; "):
+        update(tmp_path / "references", session(), [*alike, other], only=None)
+    assert update(tmp_path / "references", session(), alike, only=None)
+
+
+def test_a_program_of_which_the_file_tells_nothing_stops_a_calibration(tmp_path: Path):
+    root = tmp_path / "references"
+    done = [finished(tmp_path / "a"), measured(tmp_path / "b")]
+    (path,) = update(root, session("a"), done, only=None)
+    known = origin(path)
+    del known["programs"]["osu"]
+    provenance.beside(path).write_text(json.dumps(known))
+    with pytest.raises(UsageError, match="programs: says nothing of osu"):
+        update(root, session("b"), [finished(tmp_path / "c")], only=None)

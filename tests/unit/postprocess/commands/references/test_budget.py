@@ -1,0 +1,263 @@
+"""The budget of a site: noise from ledger and store, costs from the sessions, and what is said of them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from postprocess.base.errors import UsageError
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.calibration import ledger
+from postprocess.calibration.budget_text import better
+from postprocess.calibration.noise_sources import trials_of
+from postprocess.commands import references
+from postprocess.commands.references.budget import budget
+from postprocess.main import build_parser
+from postprocess.model.verdict import Verdict
+from postprocess.results import launch_costs
+from postprocess.results.launch_costs import WholeLaunch, cost_of, costs_of
+from postprocess.results.store import Row, write_session
+from postprocess.stats.headline import summarise
+from postprocess.stats.trial_allocation import Cost, Spending
+from tests.support.factories.budget import ELAPSED, PLACE, SECONDS, entry, write_session_directory
+from tests.support.factories.launch import CASES, planned
+from tests.support.factories.ledger import METHOD, launch
+
+SESSIONS = 12
+BETWEEN, TRIAL = 0.02, 0.15  #: standard deviations
+
+
+@pytest.fixture
+def work(calibrated: Path, tmp_path: Path) -> WorkDirectory:
+    """Calibrations of a noise that is known, for one test to vary."""
+    shutil.copytree(calibrated, tmp_path / "home")
+    return WorkDirectory(tmp_path / "home", tmp_path)
+
+
+@pytest.fixture(scope="module")
+def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A work directory with such calibrations."""
+    made = WorkDirectory(tmp_path_factory.mktemp("calibrated"), Path())
+    random = np.random.default_rng(3)
+    for day in range(1, SESSIONS + 1):
+        name = f"202611{day:02d}T010000Z-1"
+        rows = []
+        for each in CASES:
+            level = random.normal(0, BETWEEN)
+            times = 1e-6 * np.exp(level + random.normal(0, TRIAL, 51))
+            times[0] *= 30  # the one that is dropped
+            summary = summarise(times)
+            rows.append(
+                Row(name, "2026-11-01T01:00:00Z", 1, each, Verdict.PASS, value=summary.headline,
+                    summary=summary, t_max=times, late=[False] * 51, mode="calibrate")
+            )  # fmt: skip
+        write_session(made.store / f"{name}.parquet", rows)
+        values = {row.case: float(row.value or 0) for row in rows}
+        ledger.keep(made.root, name, [launch(values, day, name)])
+        write_session_directory(made.sessions / name, [entry()])
+    return made.root
+
+
+def said(capsys) -> str:
+    return " ".join(capsys.readouterr().out.split())
+
+
+def run(work: WorkDirectory, report: Path | None = None, **wanted) -> int:
+    known = {"system": None, "seconds": None, "see": None} | wanted
+    return budget(work, *known.values(), report, Progress())
+
+
+def test_the_noise_and_the_cost_that_the_calibrations_were_made_with(work, tmp_path, capsys):
+    report = tmp_path / "budget.json"
+    assert run(work, report) == 0
+    told = json.loads(report.read_text())
+    row = told["rows"][0]
+    assert (row["program"], row["environment"], row["what"], row["cases"]) == (
+        "mpicost", "mpich-5_0_2", "all", 4,
+    )  # fmt: skip
+    assert row["between"] == pytest.approx(BETWEEN, rel=0.4)
+    assert row["trial"] == pytest.approx(TRIAL, rel=0.1)
+    assert row["cost"]["start"] == pytest.approx(SECONDS - ELAPSED)
+    assert row["cost"]["trial"] == pytest.approx(0.2)
+    assert row["best"] == pytest.approx(np.sqrt(103) * row["trial"] / row["between"], rel=0.3)
+    (advice,) = told["advice"]
+    ways = advice["chosen"], advice["other"]
+    assert {way["trials"] for way in ways} == {51, row["best"]}
+    text = said(capsys)
+    assert all(f"{way['launches']} launches of {way['trials']} trials" in text for way in ways)
+    assert f"mpicost: {'; then '.join(advice['commands'])}" in text
+
+
+def test_the_same_seconds_are_spent_both_ways_and_the_commands_are_the_better_ones(work, tmp_path):
+    report = tmp_path / "budget.json"
+    run(work, report, seconds=1500)
+    (advice,) = json.loads(report.read_text())["advice"]
+    chosen, other = advice["chosen"], advice["other"]
+    for way in (chosen, other):
+        assert 1500 - way["night_seconds"] < way["launches"] * way["night_seconds"] <= 1500
+    assert chosen["sees"] <= other["sees"]
+    assert advice["commands"] == [
+        f"./plumbline calibrate --site mycluster --program mpicost --trials {chosen['trials']} "
+        f"--launches {chosen['launches']}",
+        f"./plumbline nightly --site mycluster --trials {chosen['trials']}",
+    ]
+
+
+def test_the_commands_are_commands(work, tmp_path):
+    report = tmp_path / "budget.json"
+    run(work, report)
+    for command in json.loads(report.read_text())["advice"][0]["commands"]:
+        build_parser().parse_args(command.split()[1:])
+
+
+def test_how_many_seconds_it_takes_to_see_something(work, tmp_path, capsys):
+    report = tmp_path / "stdout"
+    report.symlink_to(tmp_path / "budget.json")
+    run(work, report, see=0.2)
+    assert report.is_symlink()  # as /dev/stdout, which is not ours to replace
+    chosen = json.loads(report.read_text())["advice"][0]["chosen"]
+    assert chosen["sees"] <= 0.2 and chosen["launches"] >= 10
+    capsys.readouterr()
+    run(work, see=0.01)
+    assert "no number of launches shows 1.0% in half of the cases" in said(capsys)
+
+
+def test_what_is_too_few_to_assert_anything_is_not_advised(work, tmp_path, capsys):
+    report = tmp_path / "budget.json"
+    run(work, report, seconds=100)
+    assert json.loads(report.read_text())["advice"][0]["commands"] == []
+    assert "mpicost: spend more, 10 launches take 5 min 06 s" in said(capsys)
+
+
+def test_the_same_calibrations_give_the_same_answer(work, capsys):
+    run(work)
+    first = said(capsys)
+    run(work)
+    assert said(capsys) == first
+
+
+def test_only_trials_of_launches_of_the_ledger_count(work):
+    """One that is in the store alone failed, or was of another build."""
+    name = "20261112T010000Z-1"
+    keys = sorted(each.key for each in CASES)
+    values = {(name, key, value) for each in ledger.read(work.root) if each.session == name
+              for key, value in each.values.items()}  # fmt: skip
+    path = work.store / f"{name}.parquet"
+    found = list(trials_of(path, values))
+    assert [key for key, _ in found] == keys and {times.size for _, times in found} == {50}
+    assert all(times.max() < 1e-5 for _, times in found)  # without the first trial
+    assert list(trials_of(path, {(name, keys[0], 1.0)})) == []
+    assert list(trials_of(path.with_name("gone.parquet"), values)) == []
+
+
+def test_too_few_launches_are_refused_in_one_line(work):
+    for each in ledger.read(work.root)[:-4]:
+        ledger.keep(work.root, each.session, [])
+    with pytest.raises(UsageError, match=r"no case has 5 launches whose .*\./plumbline calibrate"):
+        run(work)
+
+
+def test_without_their_trials_cases_are_left_out_and_told(work, capsys):
+    for path in work.store.glob("*.parquet"):
+        path.unlink()
+    with pytest.raises(UsageError, match="no case has 5 launches"):
+        run(work)
+    assert "4 cases left out: the store has none of their trials" in said(capsys)
+
+
+def test_without_times_too(work, capsys):
+    for path in work.sessions.glob("*/summary.json"):
+        path.unlink()
+    with pytest.raises(UsageError, match="no case has 5 launches"):
+        run(work)
+    assert "4 cases left out: no session tells what their launches took" in said(capsys)
+
+
+def test_a_damaged_store_is_no_noise(work):
+    path = max(work.store.glob("*.parquet"))
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(UsageError, match="is damaged"):
+        run(work)
+
+
+def test_of_two_sites_one_is_to_be_chosen(work):
+    other = ("cluster", *CASES[0].key.split(":")[1:3])
+    cases = {type(CASES[0]).from_key("cluster:" + CASES[0].key.partition(":")[2]): 1e-6}
+    ledger.keep(work.root, "z", [launch(cases, 20, "z", place=other)])
+    with pytest.raises(UsageError, match="has cluster, local; choose by --site"):
+        run(work)
+    assert run(work, system="local") == 0
+    with pytest.raises(UsageError, match="no launch of site elsewhere"):
+        run(work, system="elsewhere")
+
+
+def test_simulated_time_has_no_noise(work):
+    for each in ledger.read(work.root):
+        ledger.keep(work.root, each.session, [])
+    ledger.keep(work.root, "z", [launch(1e-6, 20, "z", exact=True, facts={"method": METHOD})])
+    with pytest.raises(UsageError, match="no launch; "):
+        run(work)
+
+
+def test_costs_are_of_whole_launches_that_ended_well(tmp_path: Path):
+    part = write_session_directory(tmp_path / "a", [entry(9.0, cases=1)])
+    failed = write_session_directory(tmp_path / "b", [entry(9.0, outcome="crashed")])
+    usual = [write_session_directory(tmp_path / name, [entry()]) for name in "cde"]
+    nothing = tmp_path / "nothing"
+    found = costs_of([part, failed, *usual, nothing])
+    assert found[PLACE] == Cost(pytest.approx(SECONDS - ELAPSED), pytest.approx(ELAPSED / 51))
+    assert costs_of([failed, nothing]) == {}
+
+
+def test_the_starts_of_a_job_of_osu_share_its_time_and_have_no_trials(tmp_path: Path):
+    starts = [
+        entry(40.0, "one job", program="osu", start=f"osu-{number}", cases=7) for number in range(3)
+    ]
+    session = write_session_directory(tmp_path / "a", [*starts, entry(9.0, "other", program="imb")])
+    found = costs_of([session])
+    place = (*PLACE[:2], "osu", *PLACE[3:])
+    assert found[place] == Cost(40.0) and found[(*PLACE[:2], "imb", *PLACE[3:])] == Cost(9.0)
+    assert PLACE not in found
+
+
+def test_a_launch_whose_records_are_gone_costs_nobody_knows_what(tmp_path: Path):
+    session = write_session_directory(tmp_path / "a", [entry()])
+    records = planned(trials=51).records(session)
+    for text in ('{"record": "case"}\n', "no JSON\n", '["end"]\n', ""):
+        records.write_text(text)
+        assert launch_costs.elapsed(records) is None
+    records.unlink()
+    assert costs_of([session]) == {}
+
+
+def test_a_launch_of_a_choice_of_cases_says_nothing_of_a_whole_one():
+    part = WholeLaunch(PLACE, 1, 9.0, 2.0, 51)
+    some = [WholeLaunch(PLACE, 4, 30.0, 10.2, 51), part, part, part]
+    assert cost_of(some) == Cost(pytest.approx(19.8), pytest.approx(0.2))
+
+
+def test_a_start_is_never_shorter_than_nothing():
+    assert cost_of([WholeLaunch(PLACE, 4, 10.0, 10.2, 51)]).start == 0.0
+
+
+def test_the_better_way_sees_more_and_with_the_same_sight_is_cheaper_each_night():
+    way = Spending(51, 20, 30.0, 0.10)
+    assert better(Spending(31, 30, 20.0, 0.09), way)
+    assert better(Spending(31, 30, 20.0, 0.1001), way)  # the same, as it is shown
+    assert not better(Spending(31, 30, 20.0, 0.11), way)
+    assert not better(Spending(101, 10, 60.0, 0.10), way)
+    assert not better(Spending(11, 9, 5.0, None), way)
+    assert not better(Spending(11, 9, 5.0, None), Spending(51, 2, 30.0, None))
+    assert better(way, Spending(11, 9, 5.0, None))
+
+
+def test_the_command_line():
+    made = build_parser().parse_args(["references", "budget", "--seconds", "60", "--site", "x"])
+    assert (made.run, made.seconds, made.see) == (references.budget, 60, None)
+    with pytest.raises(UsageError, match="not allowed with"):
+        build_parser().parse_args(["references", "budget", "--seconds", "60", "--see", "10"])

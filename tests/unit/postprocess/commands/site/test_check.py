@@ -1,0 +1,306 @@
+"""``site check``: what is wrong, with file, line, key and fix; where nothing is, what a night costs."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from postprocess.base.errors import UsageError
+from postprocess.base.formats import duration, size
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.commands.site import check
+from postprocess.commands.site.check import LOG, Trial, left_out, measured, too_long
+from postprocess.commands.site.costs import Cost, cost, how_estimated
+from postprocess.model.mpicost import CONTROLS
+from postprocess.model.plan import PlannedLaunch
+from postprocess.runner.reframe_pass import NoCase
+from site_configs.mpi.login_node import LoginMpis
+from site_configs.schedulers import slurm_query
+from site_configs.validation import on_this_machine
+from site_configs.validation.isolated_reader import read_site
+from site_configs.validation.on_this_machine import Here
+from site_configs.validation.reader import Reading
+from tests.support.factories.launch import CASES, case, planned, write_references
+from tests.support.factories.scheduler import CRAY, answering
+from tests.support.factories.site import MPICH, OPENMPI, PLAIN, slurm, text_of
+from tests.support.paths import ROOT
+
+TEXT = text_of(slurm(CRAY, OPENMPI))
+HERE = Here(16, PLAIN.modules, slurm_query.read(answering(CRAY)))
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> WorkDirectory:
+    return WorkDirectory(tmp_path / "home", ROOT)
+
+
+@pytest.fixture
+def progress() -> Progress:
+    return Progress(Console(file=io.StringIO(), width=10_000))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A sound site file of a Cray."""
+    path = tmp_path / "mine.py"
+    path.write_text(TEXT)
+    return path
+
+
+def said(progress: Progress) -> list[str]:
+    return progress.console.file.getvalue().splitlines()
+
+
+def launch(processes: int, per_node: int, **changes) -> PlannedLaunch:
+    """A launch of this layout: two cases of ten trials."""
+    layout = {"processes": processes, "per_node": per_node}
+    cases = (case(**layout), case(size=80, **layout))
+    return planned(trials=10, cases=cases, **changes)
+
+
+# Costs.
+
+
+def test_a_part_of_a_node_costs_all_of_it():
+    found = cost([launch(4, 4), launch(5, 4), launch(3, 1)], {})
+    each = 1 + 2 * 10 * 0.006  # seconds, by rule of thumb
+    assert found == Cost(3, 6, 3, pytest.approx(3 * each), pytest.approx(6 * each))
+    assert found.words == ("3", "6", "3", "3.4 s", "0.00")
+
+
+def test_a_simulated_machine_costs_the_node_on_which_it_is_simulated():
+    one = cost([launch(128, 1, exact=True)], {})
+    assert one.nodes == 128
+    assert one.node_seconds == one.seconds
+
+
+def test_what_was_measured_before_is_better_than_a_rule():
+    launches = [launch(4, 4), launch(5, 4)]
+    known = {(("local:cpu", "mpich-5_0_2", "mpicost", 4, 4), 2): 3600.0}
+    assert cost(launches[:1], known).node_seconds == 3600
+    rule = "1 job roughly, 1 s a start, 6 ms a trial, 0.1 s a size"
+    rest = "whole nodes, no waiting in a queue"
+    assert how_estimated(launches, known) == (
+        f"estimated: 1 job as long as the last time; {rule}; {rest}"
+    )
+    assert how_estimated(launches[1:], known) == f"estimated: {rule}; {rest}"
+    assert (
+        how_estimated(launches[:1], known) == f"estimated: 1 job as long as the last time; {rest}"
+    )
+
+
+def test_nothing_costs_nothing():
+    assert cost([], {}) == Cost(0, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("whose", ["time_limit", "job_limit"])
+def test_a_launch_that_its_queue_would_end_is_a_fault(work, path, whose):
+    """A job of several starts may last longer than each of them."""
+    reading = read_site(work, path)
+    limit = HERE.scheduler.queue("standard").seconds
+    place = {"partition": "mine:standard", whose: limit + 1}
+    text = f"partition 'standard': a job of 4 processes, 4 per node asks for {duration(limit)}"
+    found = too_long(reading, [launch(2, 2), launch(4, 4, **place)], HERE.scheduler)
+    assert [line.partition(", and")[0] for line in found] == [text]
+    assert (
+        f"its queue ends jobs after {duration(limit)}; name a queue for longer jobs in access"
+        in found[0]
+    )
+    place[whose] = limit
+    assert too_long(reading, [launch(4, 4, **place)], HERE.scheduler) == []
+    assert too_long(reading, [launch(4, 4, **place, test="x")], None) == []
+
+
+# What a night leaves out.
+
+
+PARTS = [{"name": "standard", "environs": ["a", "b"], "extras": {"defaults": {}}}]
+TABLES = [{"bcast": [8, 80], "barrier": [0]}, {"tournament": [8]}]
+
+
+def reading_of(**defaults) -> Reading:
+    """A site of one partition with two environments."""
+    parts = [{**PARTS[0], "extras": {"defaults": defaults}}]
+    return Reading(configuration={"systems": [{"name": "mine", "partitions": parts}]})
+
+
+def night_with(*environments: str) -> list[PlannedLaunch]:
+    return [launch(4, 4, partition="mine:standard", environment=each) for each in environments]
+
+
+def test_a_night_that_measures_nothing_is_wrong():
+    nothing = Trial([], night_with("a", "b"), TABLES)
+    (line,) = measured(reading_of(), nothing)
+    assert line.startswith("a night on it measures nothing; ")
+    (line,) = measured(reading_of(), Trial(night_with("b"), [], TABLES))
+    assert line.startswith("partition 'standard': a night measures nothing with a; ")
+    assert measured(reading_of(), Trial(night_with("a", "b"), [], TABLES)) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "fix"),
+    [
+        ("bcats", "did you mean bcast?"),
+        ("bcast:81", "did you mean bcast:8?"),
+        ("scan", "choose from barrier, bcast, tournament"),
+        ("tournament", ""),
+        ("bcast:80", ""),
+        ("barrier", ""),
+    ],
+)
+def test_a_limit_of_what_no_check_measures_is_wrong(key: str, fix: str):
+    found = measured(reading_of(left_out_above={key: 2}), Trial(night_with("a", "b"), [], TABLES))
+    what = f"partition 'standard': defaults: left_out_above: {key!r}: no check measures it; {fix}"
+    assert found == ([what] if fix else [])
+
+
+def test_what_a_night_leaves_out_is_said():
+    limits = {"scan_sum": 64, "alltoall:100000": 4, "scan_min": 16, "scan_max": 16, "barrier": 1}
+    part = {"name": "torus", "extras": {"defaults": {"left_out_above": limits}}}
+    assert left_out(part) == (
+        "torus: a night leaves out above 1 process barrier; above 4 processes alltoall of "
+        f"{size(100_000)}; above 16 processes scan_max, scan_min; above 64 processes scan_sum"
+    )
+    assert left_out(PARTS[0]) == ""
+
+
+# The command.
+
+
+def test_every_fault_is_told_with_file_and_line(work, path, progress):
+    path.write_text(
+        TEXT.replace("max_jobs=", "jobs=").replace("cores_per_node=128", "cores_per_node=0")
+    )
+    assert check.check(work, str(path), progress) == 1
+    *faults, last = said(progress)
+    numbers = [1 + TEXT[: TEXT.index(word)].count("\n") for word in ("partition(\n", "Topology(\n")]
+    assert (
+        faults[0]
+        == f"{path}:{numbers[0]}: partition 'standard': jobs: is not known; did you mean max_jobs?"
+    )
+    assert faults[1].startswith(f"{path}:{numbers[1]}: Topology: cores_per_node: write 1 or more")
+    assert last == f"{path}: 2 wrong"
+
+
+def test_on_another_host_it_is_said_what_is_not_looked_at(work, path, progress):
+    reading = read_site(work, path)
+    assert check.file_problems(reading, path, progress) == ([], None)
+    assert said(progress)[0].startswith(
+        "note: this host is none of login\\d+ (hostnames), so modules"
+    )
+    assert len(said(progress)) == 1
+
+
+def test_on_its_host_the_machine_is_asked(work, path, progress, monkeypatch):
+    here = replace(HERE, scheduler=None)
+    monkeypatch.setattr(on_this_machine, "look", lambda: here)
+    path.write_text(TEXT.replace("login\\\\d+", ".*"))
+    found, scheduler = check.file_problems(read_site(work, path), path, progress)
+    assert scheduler is None and said(progress) == []
+    assert len(found) == 1 and "no scheduler is on this machine's search path" in found[0]
+
+
+def test_what_reframe_refuses_is_a_fault(work, path, progress, monkeypatch):
+    def refuse(*_):
+        raise UsageError("ReFrame refuses: that")
+
+    monkeypatch.setattr(check, "make_plan", refuse)
+    assert check.check(work, str(path), progress) == 1
+    assert said(progress)[-2:] == [f"{path}: ReFrame refuses: that", f"{path}: 1 wrong"]
+
+
+def test_a_launch_that_never_runs_makes_a_site_wrong(work, path, progress, monkeypatch):
+    own = launch(4, 4, partition="mine:standard", environment="openmpi-5_0_3", time_limit=1e9)
+    monkeypatch.setattr(on_this_machine, "look", lambda: HERE)
+    monkeypatch.setattr(on_this_machine, "wrapper", lambda *_: ())
+    monkeypatch.setattr(on_this_machine, "prefix", lambda *_: ())
+    monkeypatch.setattr(check, "dry_run", lambda *_: Trial([own], [], []))
+    path.write_text(TEXT.replace("login\\\\d+", ".*"))
+    assert check.check(work, str(path), progress) == 1
+    assert "its queue ends jobs after" in said(progress)[-2]
+    assert said(progress)[-1] == f"{path}: 1 wrong"
+
+
+# With ReFrame.
+
+REDUCTIONS = [
+    f"{word}_{operation}"
+    for word in ("reduce", "allreduce", "scan")
+    for operation in ("sum", "min", "max")
+]
+ROUTINES = [
+    "pingpong",
+    "rightshift",
+    "barrier",
+    "bcast",
+    "scatter",
+    "gather",
+    "allgather",
+    "alltoall",
+    *REDUCTIONS,
+]
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """A sound site file of this machine, with one MPI that nobody starts."""
+    path = tmp_path / "own.py"
+    local = text_of(replace(PLAIN, mpis=LoginMpis((MPICH,), ())))
+    path.write_text(local.replace("cores_per_node=16", "cores_per_node=2"))
+    return path
+
+
+def test_a_dry_run_leaves_no_session(work, own, progress):
+    trial = check.dry_run(work, own)
+    assert trial.night and trial.tables[0]["bcast"]
+    assert list(work.sessions.iterdir()) == []
+
+
+def test_a_dry_run_of_no_case_is_wrong(work, own, progress):
+    limits = dict.fromkeys([*ROUTINES, *CONTROLS], 1)
+    text = own.read_text().replace(
+        "max_jobs=1,", f"max_jobs=1, defaults={{'left_out_above': {limits}}},"
+    )
+    own.write_text(text)
+    assert check.check(work, str(own), progress) == 1
+    what = "left_out_above: leaves nothing of luecke"
+    assert what in said(progress)[-2] and "with mpich-5_0_2; leave less out" in said(progress)[-2]
+    assert list(work.sessions.iterdir()) == []
+
+
+def test_a_dry_run_that_matches_no_case_is_one_of_nothing(work, own, monkeypatch):
+    def nothing(reframe, _):
+        reframe.report.parent.mkdir()
+        reframe.report.write_text('{"runs": [{"testcases": []}]}')
+        raise NoCase("the selection matches no case")
+
+    monkeypatch.setattr(check, "make_plan", nothing)
+    monkeypatch.setattr(check, "read_report", lambda _: [])
+    assert check.dry_run(work, own) == Trial([], [], [])
+
+
+def test_a_site_that_reframe_refuses_leaves_a_log_and_no_session(work, own, progress):
+    own.write_text(
+        "import os\nif 'PLUMBLINE_SESSION' in os.environ: raise ValueError('not tonight')\n"
+        + own.read_text()
+    )
+    assert check.check(work, str(own), progress) == 1
+    log = work.root / LOG
+    assert said(progress)[-2].endswith(f"(all of it: {log})")
+    assert "not tonight" in log.read_text()
+    assert list(work.sessions.iterdir()) == []
+
+
+def test_references_of_what_nothing_measures_are_named(tmp_path: Path):
+    path = write_references(tmp_path)
+    assert check.unmeasured([tmp_path], [planned()]) == []
+    (line,) = check.unmeasured([tmp_path], [planned(cases=CASES[1:])])
+    assert line.startswith(f"{path}: 1 case in it that no check") and CASES[0].key in line
+    other = planned(environment="openmpi-5_0_11", cases=(case(environment="openmpi-5_0_11"),))
+    (line,) = check.unmeasured([tmp_path], [other])
+    assert line.startswith(f"{path}: mpich-5_0_2 is not on local:cpu any more")

@@ -1,0 +1,201 @@
+"""What would run and how long it would take, from what earlier sessions took."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from postprocess.base.files import write_summary
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.commands import list_cases
+from postprocess.commands.list_cases import by_routine, in_full, left_out, short, totals
+from postprocess.judging.evaluate import verdicts
+from postprocess.model.benchmark import Benchmark
+from postprocess.model.case import LaunchPlace
+from postprocess.model.plan import PlannedLaunch, Skip
+from postprocess.model.session import Request, Selection, Session
+from postprocess.results.launch_costs import (
+    ROUGH_SIZE,
+    ROUGH_START,
+    ROUGH_TRIAL,
+    Job,
+    estimate,
+    jobs,
+    known_seconds,
+)
+from postprocess.results.summary_writer import document
+from postprocess.session.context import Desk
+from postprocess.setup.prepare import Prepared
+from tests.support.factories.launch import CASES, book_of, case, finished, planned
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> WorkDirectory:
+    return WorkDirectory(tmp_path / "home", tmp_path)
+
+
+def job(**changes) -> Job:
+    """A job of one start."""
+    (only,) = jobs([planned(**changes)])
+    return only
+
+
+def session(work: WorkDirectory, name: str, seconds: float, **launch) -> Path:
+    """The summary of a session with one launch that took so long."""
+    directory = work.sessions / name
+    done = replace(finished(directory, **launch), seconds=seconds)
+    results = verdicts([done], book_of(done), "local")
+    data = document(
+        Session(directory, "nightly", "local", [], False),
+        Prepared(None, None),
+        [done],
+        results,
+        0,
+        [],
+        {},
+    )
+    write_summary(directory / "summary.json", data)
+    return directory / "summary.json"
+
+
+def test_what_took_so_long_before_is_expected_to_again(work: WorkDirectory):
+    session(work, "20261121T090000Z-1", 30.0)
+    session(work, "20261121T100000Z-1", 12.0)
+    known = known_seconds(work)
+    assert known == {(LaunchPlace.of(CASES[0]), len(CASES)): 12.0}
+    assert estimate(job(), known) == 12.0
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"cases": CASES[:2]},
+        {"environment": "openmpi-5_0_11"},
+        {"partition": "local:gpu"},
+        {"cases": (case(processes=4, per_node=4),)},
+        {"program": "imb"},
+    ],
+    ids=lambda each: next(iter(each)),
+)
+def test_of_another_launch_the_time_is_guessed(work: WorkDirectory, other):
+    session(work, "20261121T090000Z-1", 30.0)
+    other_job = job(**other)
+    known = known_seconds(work)
+    assert other_job.key not in known
+    expected = ROUGH_START + other_job.cases * planned().trials * ROUGH_TRIAL
+    assert estimate(other_job, known) == pytest.approx(expected)
+
+
+def test_a_launch_that_failed_tells_nothing_of_the_time(work: WorkDirectory):
+    path = session(work, "20261121T090000Z-1", 30.0)
+    data = json.loads(path.read_text())
+    data["launches"][0]["outcome"] = "timeout"
+    path.write_text(json.dumps(data))
+    assert known_seconds(work) == {}
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "7", "{}", '{"schema": 99}'])
+def test_a_summary_that_cannot_be_read_is_passed_over(work: WorkDirectory, text: str):
+    session(work, "20261121T090000Z-1", 30.0)
+    damaged = work.sessions / "20261121T100000Z-1" / "summary.json"
+    damaged.parent.mkdir()
+    damaged.write_text(text)
+    assert list(known_seconds(work).values()) == [30.0]
+
+
+def test_sizes_are_listed_by_routine():
+    assert by_routine(job()) == {"bcast": [8, 1_000_000], "pingpong x 1": [8], "barrier": [0]}
+    assert short([0]) == "no payload"
+    assert short([8, 1_000_000]) == "8 B, 1 MB"
+    assert short([0, 8]) == "0 B, 8 B"
+    assert short([2**n for n in range(21)]) == "1 B to 1 MiB (21 sizes)"
+
+
+def benchmark(routine: str, number: int = 1, **changes) -> PlannedLaunch:
+    """One start of OSU of several in a job: a benchmark at twenty sizes."""
+    cases = tuple(case(routine, 2**n, program="osu", cache="warm") for n in range(20))
+    more = {"test": "osu", "program": "osu", "trials": 1000, "start": routine, "cases": cases}
+    sheet = Benchmark(f"osu_{routine}", routine, "title", "Latency (us)")
+    return planned(number=number, benchmarks=(sheet,), **more | changes)
+
+
+def test_the_starts_of_a_job_are_one_job_and_take_its_time_once(work: WorkDirectory):
+    plan = [planned(), benchmark("bw"), benchmark("latency"), benchmark("bw", number=2)]
+    assert [len(each.launches) for each in jobs(plan)] == [1, 2, 1]
+    together = jobs(plan)[1]
+    assert together.key == (("local:cpu", "mpich-5_0_2", "osu", 2, 2), 40)
+    assert estimate(together, {}) == pytest.approx(2 * ROUGH_START + 40 * ROUGH_SIZE)
+    path = session(work, "20261121T090000Z-1", 30.0)
+    data = json.loads(path.read_text())
+    (launch,) = data["launches"]
+    starts = [launch | {"program": "osu", "start": name, "cases": 20} for name in ("bw", "latency")]
+    data["launches"] += [each | {"directory": "stage/osu"} for each in starts]
+    path.write_text(json.dumps(data))
+    assert known_seconds(work) == {jobs([planned()])[0].key: 30.0, together.key: 30.0}
+    data["launches"][-1]["outcome"] = "crashed"
+    path.write_text(json.dumps(data))
+    assert together.key not in known_seconds(work)
+
+
+def test_each_program_has_its_totals():
+    plan = [planned(), *(benchmark(name) for name in ("bw", "latency", "bcast"))]
+    lines = list(totals(plan, {}))
+    assert lines[0].startswith("mpicost: 4 cases in 1 start, 1 job: about ")
+    assert lines[1].startswith("osu: 60 cases in 3 starts, 1 job: about ")
+    assert lines[2].startswith("64 cases in 4 starts, 2 jobs: about ")
+    known = {each.key: 5.0 for each in jobs(plan)}
+    assert list(totals(plan, known))[-1] == "64 cases in 4 starts, 2 jobs: about 10 s"
+
+
+def test_what_is_left_out_is_said_with_the_way_to_get_it():
+    whole = benchmark("bw")
+    skips = tuple(Skip(each, "another sentence", no_program=True) for each in whole.cases)
+    skipped = replace(whole, cases=(), skips=skips)
+    lines = list(left_out([planned(), skipped]))
+    assert lines == [
+        "left out: 20 cases of osu: another sentence (./plumbline doctor says what is lacking)",
+        "left out: imb: nothing of theirs was chosen (--program mpicost,osu,imb)",
+    ]
+    assert next(totals([planned(), skipped], {})).startswith("4 cases in 1 start, 1 job")
+    assert list(in_full([skipped])) == []
+    big = replace(planned(), cases=(), skips=(Skip(CASES[0], "needs 900 GB, and no Spack"),))
+    assert "left out: 1 case of mpicost: needs 900 GB, and no Spack" in list(left_out([big]))
+
+
+def test_a_job_of_many_starts_is_one_paragraph():
+    lines = list(in_full([benchmark("bw"), benchmark("latency")]))
+    assert lines == [
+        "local:cpu mpich-5_0_2 osu, 2 processes, 2 per node",
+        "  bw               1 B to 512 KiB (20 sizes)",
+        "  latency          1 B to 512 KiB (20 sizes)",
+    ]
+
+
+def test_the_list_names_every_case(work, monkeypatch, capsys):
+    """``list`` itself, with a plan that was made without ReFrame."""
+    looked: list[Selection] = []
+
+    def look(reframe, selection):
+        looked.append(selection)
+        return [planned(), planned(number=2)]
+
+    progress = Progress(Console(file=io.StringIO()))
+    request = Request("list", [], "local", Selection(Path("site.py")))
+    monkeypatch.setattr(
+        list_cases, "open_desk", lambda *_: Desk(work, request, Prepared(None, None), progress)
+    )
+    monkeypatch.setattr(list_cases, "look_at_plan", look)
+    assert list_cases.list_cases(work, request, progress) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "local:cpu mpich-5_0_2 mpicost, 2 processes, 2 per node"
+    assert lines[1] == "  bcast            8 B, 1 MB"
+    assert lines[-2].startswith("left out: osu, imb: ")
+    assert lines[-1].startswith("4 cases in 2 starts, 2 jobs: about ")
+    assert lines[-1].endswith(" (roughly: not all of it was measured here yet)")
+    assert [each.only_looking for each in looked] == [True]

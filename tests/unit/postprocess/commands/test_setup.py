@@ -1,0 +1,400 @@
+"""What the commands do that is theirs alone: the rest is tested where it is written."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from postprocess.base.errors import UsageError
+from postprocess.base.files import write_summary
+from postprocess.base.workdir import WorkDirectory
+from postprocess.cli import request as asking
+from postprocess.commands import report, setup
+from postprocess.judging.evaluate import verdicts
+from postprocess.main import build_parser, main
+from postprocess.model.session import AS_REFERENCES, Request, Session
+from postprocess.model.verdict import exit_status
+from postprocess.results.summary_writer import document
+from postprocess.setup.prepare import Prepared
+from site_configs.mpi import inventory
+from site_configs.mpi.family import Mpi
+from site_configs.mpi.inventory import Inventory, inventory_file
+from site_configs.topology.machine import read_machine
+from spack_envs.programs import Program, write_program
+from tests.support.factories.launch import book_of, finished
+from tests.support.paths import ROOT
+
+MPICH = Mpi("mpich-5_0_2", "mpich", "5.0.2", "MPICH", "wheel", "/p", "/p/mpicc", "/p/mpiexec")
+
+
+@pytest.fixture(autouse=True)
+def handler() -> Iterator[None]:
+    """``main`` handles SIGTERM for its process, which here is that of the tests."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> WorkDirectory:
+    return WorkDirectory(tmp_path / "home", ROOT)
+
+
+@pytest.fixture
+def command(work: WorkDirectory, capsys: pytest.CaptureFixture[str]):
+    """Run a command line; its exit status, its output and its errors."""
+
+    def run(*words: str) -> tuple[int, str, str]:
+        status = main(str(work.source), str(work.root), words)
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def refused(ended: tuple[int, str, str]) -> str:
+    """The one line of a command that was refused."""
+    status, output, errors = ended
+    assert (status, output) == (2, "")
+    assert errors.startswith("plumbline: ")
+    assert errors.count("\n") == 1
+    return errors.removeprefix("plumbline: ").rstrip("\n")
+
+
+# Refused before anything is set up.
+
+
+@pytest.fixture
+def unprepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing may be set up, and nothing measured."""
+
+    def fail(*_: object, **__: object) -> None:
+        pytest.fail("began although it was to be refused")
+
+    monkeypatch.setattr(setup, "prepare", fail)
+    monkeypatch.setattr(setup.night, "night", fail)
+    monkeypatch.setattr(setup, "calibration", fail)
+    monkeypatch.setattr(setup.listing, "list_cases", fail)
+
+
+@pytest.mark.usefixtures("unprepared")
+@pytest.mark.parametrize("name", ["nightly", "run", "calibrate", "list", "setup", "doctor"])
+def test_a_site_that_is_not_there_is_wrong_use(command, name: str):
+    assert refused(command(name, "--site", "nowhere")).startswith("--site nowhere: no file ")
+
+
+@pytest.mark.usefixtures("unprepared")
+@pytest.mark.parametrize("place", ["none/summary.json", "directory"])
+def test_a_summary_that_cannot_be_written_is_known_before_measuring(command, tmp_path, place):
+    (tmp_path / "directory").mkdir()
+    line = refused(command("nightly", "--json", str(tmp_path / place)))
+    assert line.startswith(f"--json {tmp_path / place}: ")
+    assert line.endswith("; choose another file")
+
+
+@pytest.mark.usefixtures("unprepared")
+def test_references_are_looked_for_only_where_there_is_a_directory(command, tmp_path):
+    (tmp_path / "file").write_text("")
+    for name in ("nothing", "file"):
+        line = refused(command("run", "--references", str(tmp_path / name)))
+        assert line == f"--references {tmp_path / name}: is not a directory; name one that is there"
+
+
+def test_reframe_finds_references_that_were_named_from_here(work, tmp_path, monkeypatch):
+    (tmp_path / "mine").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert asked(work, "run", "--references", "mine").references == tmp_path / "mine"
+
+
+@pytest.mark.usefixtures("unprepared")
+def test_a_variable_for_an_environment_that_does_not_run_is_wrong_use(command):
+    line = refused(command("run", "--environment", "a,b", "--set-env", "c:X=1"))
+    assert line == "--set-env c: is not among those of --environment"
+
+
+def test_a_work_directory_that_is_in_use_is_named_with_its_holder(command, work):
+    with work.held():
+        line = refused(command("nightly"))
+    assert line.startswith(f"{work.root}: in use by process {os.getpid()}; ")
+
+
+@pytest.mark.parametrize("words", [["nightly"], ["setup"], ["list"], ["test"]])
+def test_a_work_directory_that_cannot_be_is_one_line(words, tmp_path: Path, capsys):
+    (tmp_path / "file").write_text("")
+    status = main(str(ROOT), str(tmp_path / "file" / "home"), words)
+    assert str(tmp_path / "file") in refused((status, *capsys.readouterr()))
+
+
+def test_looking_before_measuring_leaves_no_file(command, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(setup.night, "night", lambda *_: 0)
+    path, link = tmp_path / "summary.json", tmp_path / "link"
+    link.symlink_to(path)
+    for each in (path, link):
+        assert command("nightly", "--json", str(each))[0] == 0
+        assert not path.exists() and link.is_symlink()
+
+
+# What is asked of a session.
+
+
+def asked(work: WorkDirectory, *words: str) -> Request:
+    return asking.request(work, build_parser().parse_args(words))
+
+
+def test_what_is_not_chosen_is_left_to_the_checks(work: WorkDirectory):
+    request = asked(work, "nightly")
+    assert request.selection.choice == {AS_REFERENCES: True}
+    assert (request.selection.environments, request.selection.launches) == ([], 1)
+    assert request.selection.site == ROOT / "site_configs" / "local.py"
+    assert (request.families, request.strict, request.json_file) == (None, False, None)
+
+
+def test_a_choice_is_told_in_the_words_of_the_checks(work: WorkDirectory):
+    words = ["--routine", "bcast", "--bytes", "8", "--processes", "2", "--trials", "5"]
+    words += ["--cache", "warm", "--sync", "window", "--time-limit", "60"]
+    request = asked(work, "run", *words, "--strict")
+    assert request.selection.choice == {
+        "routines": ["bcast"],
+        "sizes": [8],
+        "processes": [2],
+        "trials": 5,
+        "cache": "warm",
+        "sync": "window",
+        "time_limit": "60s",
+        "strict": True,
+    }
+    assert request.strict
+
+
+@pytest.mark.parametrize(
+    ("words", "mode"),
+    [
+        (["nightly"], "nightly"),
+        (["nightly", "--program", "mpicost", "--routine", "bcast", "--strict"], "nightly"),
+        (["nightly", "--references", "mine"], "run"),
+        (["nightly", "--set-env", "a:X=1"], "run"),
+        (["nightly", "--oversubscribe"], "run"),
+        (["run"], "run"),
+        (["calibrate", "--oversubscribe"], "calibrate"),
+    ],
+)
+def test_a_night_that_differs_from_others_by_an_option_is_stored_as_a_run(
+    work: WorkDirectory, tmp_path: Path, monkeypatch, words: list[str], mode: str
+):
+    (tmp_path / "mine").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert asked(work, *words).mode == mode
+
+
+def test_the_variables_of_the_shell_that_steer_an_mpi_are_taken(work: WorkDirectory, monkeypatch):
+    monkeypatch.setenv("OMPI_MCA_btl", "^ofi")
+    assert asked(work, "nightly").selection.shell == {"OMPI_MCA_btl": "^ofi"}
+
+
+def test_variables_are_gathered_by_environment(work: WorkDirectory):
+    words = ["--set-env", "a:X=1", "--set-env", "b:X=2", "--set-env", "a:Y=3"]
+    assert asked(work, "run", *words).selection.set_env == {
+        "a": {"X": "1", "Y": "3"},
+        "b": {"X": "2"},
+    }
+
+
+def test_a_calibration_has_launches_and_a_place(work: WorkDirectory, tmp_path: Path):
+    request = asked(work, "calibrate", "--launches", "3", "--output", str(tmp_path))
+    assert (request.selection.launches, request.references) == (3, tmp_path)
+
+
+# where
+
+
+@pytest.fixture
+def known(work: WorkDirectory) -> None:
+    """An inventory with one MPI."""
+    inventory.save(Inventory(read_machine(), (MPICH,), ()), inventory_file(work.root))
+
+
+@pytest.mark.usefixtures("known")
+@pytest.mark.parametrize(("program", "path"), [("mpicc", "/p/mpicc"), ("mpiexec", "/p/mpiexec")])
+def test_where_a_wrapper_is(command, program: str, path: str):
+    assert command("where", program, "--environment", "mpich-5_0_2") == (0, path + "\n", "")
+
+
+def test_where_the_program_is(command, work: WorkDirectory):
+    write_program(work.root, Program("mpich-5_0_2", "mpicost", "/built/mpicost", "cmake"))
+    ended = command("where", "mpicost", "--environment", "mpich-5_0_2")
+    assert ended == (0, "/built/mpicost\n", "")
+
+
+@pytest.mark.usefixtures("known")
+def test_an_environment_that_is_not_known_is_refused_with_those_that_are(command):
+    line = refused(command("where", "mpicc", "--environment", "a\nb"))
+    assert line == "--environment a\\nb: not among mpich-5_0_2"
+
+
+def test_a_program_that_is_not_built_is_refused_with_the_fix(command, work: WorkDirectory):
+    line = refused(command("where", "mpicost", "--environment", "mpich-5_0_2"))
+    assert line.endswith("./plumbline run --environment mpich-5_0_2 builds it")
+
+
+@pytest.mark.parametrize("text", [None, "", "{", "[]", "{}", '{"schema": 1}', '{"schema": 0}'])
+def test_without_an_inventory_the_fix_is_named(command, work: WorkDirectory, text: str | None):
+    if text is not None:
+        work.root.mkdir()
+        inventory_file(work.root).write_text(text)
+    line = refused(command("where", "mpicc", "--environment", "mpich-5_0_2"))
+    assert line == (
+        f"{inventory_file(work.root)}: no inventory of this machine: run ./plumbline setup"
+    )
+
+
+# report
+
+
+def stored(work: WorkDirectory, factor: float = 1.0) -> Path:
+    """A session that came to a summary."""
+    directory = work.sessions / "20261121T090000Z-1"
+    done = finished(directory)
+    results = verdicts([done], book_of(done, factor), "local")
+    session = Session(directory, "nightly", "local", ["./plumbline", "nightly"], False)
+    status = exit_status(results, strict=False)
+    data = document(session, Prepared(None, None), [done], results, status, [], {})
+    write_summary(directory / "summary.json", data)
+    return directory
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Sessions of which a report was built."""
+    sessions: list[Path] = []
+
+    def build(directory: Path, _: object) -> tuple[Path, Path]:
+        sessions.append(directory)
+        return directory / "report.md", directory / "report.html"
+
+    monkeypatch.setattr(report, "build_report", build)
+    monkeypatch.setattr(report, "read_sessions", lambda *_: None)
+    return sessions
+
+
+@pytest.mark.parametrize(("factor", "status"), [(1.0, 0), (10.0, 0), (0.1, 1)])
+@pytest.mark.parametrize("name", [[], ["20261121T090000Z-1"]])
+def test_a_report_is_built_again_and_ends_as_its_session_did(
+    command, work, built, factor, status, name
+):
+    directory = stored(work, factor)
+    ended = command("report", *name)
+    assert (ended[0], ended[2]) == (status, "")
+    assert built == [directory]
+    assert ended[1].endswith(f"{directory}/report.md\n{directory}/report.html\n")
+
+
+@pytest.mark.parametrize("name", [[], ["20261121T090000Z-1"], ["../.."], ["x" * 300]])
+def test_a_session_without_a_summary_is_refused(command, work, built, name):
+    (work.sessions / "20261121T090000Z-1").mkdir(parents=True)
+    assert refused(command("report", *name))
+    assert built == []
+
+
+def test_a_damaged_summary_is_refused(command, work, built):
+    path = stored(work) / "summary.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"counts": {"pass": 99}}))
+    assert refused(command("report")).startswith(f"{path}: counts: ")
+    assert built == []
+
+
+def test_a_session_whose_trials_are_gone_is_refused(command, work):
+    stored(work)
+    assert refused(command("report")).startswith(f"{work.store}/20261121T090000Z-1.parquet: ")
+
+
+# setup and test
+
+
+def test_setup_asks_every_mpi_again_and_shows_the_page(command, work, monkeypatch):
+    calls: list[tuple] = []
+
+    def prepare(work_, site, families, progress, fresh=False, mirror=None):
+        calls.append((work_.root, site, families, fresh))
+        return Prepared(Inventory(read_machine(), (replace(MPICH, name="seen"),), ()), None)
+
+    monkeypatch.setattr(setup, "prepare", prepare)
+    status, output, errors = command("setup", "--mpis", "mpich")
+    assert (status, errors) == (0, "")
+    assert calls == [(work.root, "local", ["mpich"], True)]
+    assert "seen (wheel) /p/mpicc" in output
+
+
+@pytest.mark.parametrize(("name", "status"), [("setup", 1), ("doctor", 0)])
+def test_setup_builds_and_fails_if_something_does_not_build(command, monkeypatch, name, status):
+    monkeypatch.setattr(setup, "prepare", lambda *_: Prepared(None, None))
+    monkeypatch.setattr(setup, "build_programs", lambda *_: 2)
+    ended, output, errors = command(name)
+    assert (ended, errors) == (status, "")
+    assert ("2 program(s) could not be built" in output) == bool(status)
+
+
+def test_the_tests_run_in_the_work_directory_that_was_set_up(command, work, monkeypatch):
+    calls: list[tuple] = []
+
+    class Ended:
+        returncode = 5
+
+    def run(words, check, cwd, env):
+        calls.append((words, cwd, env))
+        return Ended
+
+    monkeypatch.setattr(setup, "prepare", lambda *_: None)
+    monkeypatch.setattr(setup.subprocess, "run", run)
+    assert command("test", "-k", "one and two")[0] == 5
+    ((words, where, environment),) = calls
+    assert words == [sys.executable, "-m", "pytest", "-k", "one and two"]
+    assert where == ROOT
+    assert environment["PLUMBLINE_HOME"] == str(work.root)
+    assert environment["PATH"].split(":")[0] == str(Path(sys.executable).parent)
+
+
+NOTHING = {"program": [], "trials": None, "iterations": None, "cache": None}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [
+        (
+            {"program": ["osu"], "trials": 5},
+            "--trials 5: is for mpicost only, and --program osu chooses no such program; drop one of ",
+        ),
+        (
+            {"program": ["mpicost"], "iterations": 7},
+            "--iterations 7: is for osu and imb only, and --program mpicost chooses no such program; ",
+        ),
+        ({"program": ["osu", "imb"], "cache": "flush"}, "--cache flush: is for mpicost only, "),
+        ({"program": ["mpicost", "osu"], "cache": "rotate"}, "--cache rotate: is for imb only, "),
+    ],
+)
+def test_an_option_that_no_chosen_program_has_is_refused(chosen: dict, said: str):
+    with pytest.raises(UsageError) as refused:
+        asking.refuse_without_effect(Namespace(**NOTHING | chosen))
+    assert str(refused.value).startswith(said)
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"trials": 5, "iterations": 7, "cache": "flush"},
+        {"program": ["mpicost", "imb"], "trials": 5, "iterations": 7, "cache": "rotate"},
+        {"program": ["osu"], "cache": "warm", "iterations": 7},
+    ],
+)
+def test_an_option_that_one_of_them_has_is_not(chosen: dict):
+    asking.refuse_without_effect(Namespace(**NOTHING | chosen))
+
+
+def test_the_line_of_such_an_option_ends_the_command(command):
+    assert refused(command("list", "--program", "osu", "--trials", "5")).startswith("--trials 5")

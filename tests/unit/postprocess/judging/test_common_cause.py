@@ -1,0 +1,302 @@
+"""One cause of many slow cases: found, narrowed down, told once; and not found where there is none."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from postprocess.base.units import MEGABYTES, SECONDS
+from postprocess.judging import common_cause
+from postprocess.judging.common_cause import WITNESSES, CommonCause, common_causes
+from postprocess.judging.common_cause_retest import Doubt, told
+from postprocess.judging.common_cause_text import controls_say, sentence
+from postprocess.judging.common_shift import COMMON_CASES, FLOOR, Seen, moves_of, seen, shift_of
+from postprocess.model.mpicost import CONTROLS, is_control
+from postprocess.model.verdict import CaseResult, Verdict, exit_status
+from tests.support.factories.common import MPIS, Noise, calibrated, cases, causes, night
+from tests.support.factories.launch import case
+
+QUIET = Noise(night=0.003, launch=0.003, own=0.02)
+
+
+def all_slower(_) -> float:
+    return 0.07
+
+
+def no_control(one) -> float:
+    return 0.0 if is_control(one) else 0.07
+
+
+def only(slower, *seeds: int, **how) -> CommonCause:
+    """The one cause that is found in a night."""
+    found, _ = causes(seeds[0] if seeds else 1, slower, QUIET, **how)
+    (cause,) = found
+    return cause
+
+
+def test_everything_slower_is_one_finding():
+    cause = only(all_slower)
+    assert cause.clear
+    assert cause.shift == pytest.approx(0.07, abs=0.015)
+    assert (cause.environments, cause.programs, cause.sizes, cause.nodes) == ((), (), (), ())
+    assert len(cause.cases) == 3 * 42
+    assert not any(is_control(each) for each in cause.cases)
+    assert sentence(cause).startswith(
+        f"cpu: everything {cause.shift:.0%} slower (median of 126 cases)"
+    )
+    assert "the machine, not MPI: control_compute is " in sentence(cause)
+
+
+def test_what_half_of_the_cases_are_is_not_said_of_everything():
+    """The median case is slower if just more than a half are; the rest is as ever."""
+    cause = only(all_slower)
+    half = math.log1p(cause.shift) / 2
+    some = len(cause.members) * 4 // 5 + 1
+
+    def words(slower: int) -> str:
+        logs = [half + 0.001] * slower + [0.0] * (len(cause.members) - slower)
+        members = (replace(each, log=log) for each, log in zip(cause.members, logs, strict=True))
+        return sentence(replace(cause, members=tuple(members)))
+
+    assert words(some).startswith("cpu: everything ")
+    assert words(some - 1).startswith(f"cpu: most cases {cause.shift:.0%} slower (median of 126")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_mpi_is_told_from_the_whole(seed: int):
+    cause = only(lambda one: 0.1 * (one.environment == "mpich" and not is_control(one)), seed)
+    assert cause.environments == ("mpich",)
+    assert {each.environment for each in cause.cases} == {"mpich"}
+    assert "everything with mpich " in sentence(cause)
+    same = ", ".join(sorted(CONTROLS))
+    assert sentence(cause).endswith(f"MPI or the network, not the processors: {same} are as ever")
+
+
+def test_a_part_explains_nothing_if_the_rest_is_as_slow():
+    members = only(all_slower).members
+    group, rest = members[:60], members[60:]
+    assert not common_cause.is_quiet(rest, group, common_cause.ALPHA)
+    fine = [replace(e, log=0.0, result=replace(e.result, verdict=Verdict.PASS)) for e in rest]
+    assert common_cause.is_quiet(fine, group, common_cause.ALPHA)
+
+
+def test_two_of_three_mpis_are_named():
+    cause = only(lambda one: 0.1 * (one.environment != "mpich"))
+    assert cause.environments == ("intel", "openmpi")
+
+
+def test_one_class_of_sizes_is_told_from_the_whole():
+    cause = only(lambda one: 0.1 * (one.bytes > 10_000))
+    assert cause.sizes == (2,)
+    assert "everything from 10 kB on 1" in sentence(cause)
+
+
+def test_one_node_set_is_told_from_the_whole():
+    hosts = {one: (f"n{sum(map(ord, one.routine)) % 2}",) for one in cases()}
+    cause = only(lambda one: 0.1 * (hosts[one] == ("n1",)), hosts=hosts)
+    assert cause.nodes == (("n1",),)
+    assert cause.hosts == ("n1",)
+    assert ", only on n1" in sentence(cause)
+
+
+def test_what_is_slower_than_all_by_itself_sticks_out():
+    bad = case("routine_4", 1_000, environment="mpich")
+    cause = only(lambda one: 0.5 if one == bad else 0.07)
+    beyond = {*cause.slow} - {*cause.explained}
+    assert bad in beyond
+    assert len(beyond) < 0.1 * len(cause.cases)
+    assert {*cause.explained} <= {*cause.slow}
+
+
+def test_two_causes_are_both_told():
+    found, _ = causes(
+        1,
+        lambda one: 0.1 * (one.environment == "mpich") + 0.5 * (one.environment == "intel"),
+        QUIET,
+    )
+    members = {each.environment for cause in found for each in cause.cases}
+    assert members == {"mpich", "intel"}
+
+
+@pytest.mark.parametrize(
+    "noise", [Noise(), Noise(night=0.03), Noise(launch=0.03), Noise(own=0.1, tails=4)]
+)
+@pytest.mark.parametrize("told_values", [True, False])
+def test_a_healthy_night_has_no_finding_though_its_cases_move_together(
+    noise: Noise, told_values: bool
+):
+    assert not any(causes(seed, noise=noise, told=told_values)[0] for seed in range(10))
+
+
+def test_without_correlation_in_mind_a_healthy_night_would_be_an_alarm(monkeypatch):
+    """What the launches of the calibration say is needed: independent cases would have a tenth of the error."""
+
+    def naive(some, share):
+        z = np.median([each.log / each.error for each in some])
+        return float(math.erfc(z * math.sqrt(len(some)) / 1.2533 / math.sqrt(2)) / 2)
+
+    monkeypatch.setattr("postprocess.judging.common_shift.probability", naive)
+    assert any(causes(seed, noise=Noise(launch=0.03))[0] for seed in range(20))
+
+
+def test_a_shift_too_small_to_matter_is_none():
+    assert causes(1, lambda _: 0.02, Noise(0.0001, 0.0001, 0.02))[0] == []
+    assert math.expm1(FLOOR) == pytest.approx(0.03)
+
+
+def test_faster_is_no_cause():
+    assert causes(1, lambda _: -0.2, QUIET)[0] == []
+
+
+def test_few_cases_have_causes_of_their_own():
+    bad = {each for each in cases() if each.routine in ("routine_1", "routine_2", "routine_3")}
+    assert len(bad) < COMMON_CASES
+    assert causes(1, lambda one: 0.5 * (one in bad), QUIET)[0] == []
+
+
+def test_provisional_references_tell_no_small_shift_but_many_far_beyond_their_bands():
+    assert causes(1, lambda _: 0.3, QUIET, launches=5)[0] == []
+    found, _ = causes(1, lambda _: 9.0, QUIET, launches=5)
+    assert len(found) == 1
+    assert "126 of 126 cases beyond their bands" in sentence(found[0])
+
+
+def test_simulated_time_and_what_was_not_judged_are_left_out():
+    random = np.random.default_rng(1)
+    book = calibrated(random, cases(), QUIET)
+    results = night(random, cases(), book, QUIET, all_slower)
+    for shelf in book.shelves.values():
+        for each, reference in shelf.references.items():
+            shelf.references[each] = replace(reference, exact=True)
+    assert seen(results, book, {}) == []
+    crashed = [CaseResult(each, Verdict.CRASHED, "signal 11") for each in cases()]
+    assert common_causes(crashed, book, {}) == []
+
+
+# --- the controls ---
+
+
+def test_without_controls_nobody_knows():
+    assert sentence(only(all_slower, controls=False)).endswith(
+        "no control was judged, so it may be the machine or MPI"
+    )
+
+
+def test_one_slower_control_is_enough_for_the_machine_to_be_named():
+    cause = only(lambda one: 0.0 if one.routine == "control_timer" else no_control(one) or 0.07)
+    words = controls_say(cause)
+    assert words.startswith("the machine, not MPI: control_compute is ")
+    assert "control_timer" not in words
+
+
+def test_a_control_that_scatters_too_much_says_nothing():
+    cause = only(no_control)
+    noisy = tuple(replace(each, error=0.5) for each in cause.controls)
+    assert "cannot tell, they scatter too much" in controls_say(replace(cause, controls=noisy))
+    one = tuple(
+        replace(each, error=0.5 if each.case.routine == "control_memory" else 0.01, log=0.0)
+        for each in cause.controls
+    )
+    assert controls_say(replace(cause, controls=one)) == (
+        "MPI or the network, not the processors: control_compute, control_timer are as ever; "
+        "control_memory cannot tell"
+    )
+
+
+def test_only_controls_of_the_same_launches_speak():
+    cause = only(lambda one: 0.1 * (one.environment == "mpich"))
+    assert {each.case.environment for each in cause.controls} == {"mpich"}
+    assert len(cause.controls) == len(CONTROLS)
+
+
+# --- fresh launches, and what follows for the cases ---
+
+
+def test_witnesses_are_precise_and_show_it():
+    cause = only(all_slower)
+    by_case = {each.case: each for each in cause.members}
+    assert len(cause.witnesses) == WITNESSES
+    half = math.log1p(cause.shift) / 2
+    assert all(by_case[each].log >= half for each in cause.witnesses)
+    showing = sorted(each.error for each in cause.members if each.log >= half)
+    assert sorted(by_case[each].error for each in cause.witnesses) == showing[:WITNESSES]
+
+
+def test_fresh_launches_refute_a_cause_or_not():
+    cause = only(all_slower)
+    for factor, refuted in ((1.0, True), (1.02, True), (1.06, False)):
+        doubt = Doubt(cause)
+        while not doubt.decided:
+            doubt.hear([factor] * WITNESSES)
+        assert doubt.refuted == refuted
+
+
+def test_what_did_not_arrive_refutes_nothing():
+    doubt = Doubt(only(all_slower))
+    while not doubt.decided:
+        doubt.hear([1.0] * (WITNESSES // 2))
+    assert not doubt.refuted
+    again = Doubt(doubt.cause)
+    again.listen(5, [], None)
+    assert again.decided and not again.refuted
+
+
+def test_a_shift_within_all_bands_fails_the_night():
+    found, results = causes(1, lambda _: 0.05, Noise(0.001, 0.001, 0.03))
+    (cause,) = found
+    fine = [each for each in results if each.verdict == Verdict.PASS]
+    after = told(fine, found)
+    failed = [each.case for each in after if each.verdict == Verdict.REGRESSED]
+    assert failed and {*failed} <= {*cause.witnesses}
+    assert exit_status(fine, strict=False) == 0
+    assert exit_status(after, strict=False) == 1
+    assert all(
+        each.cause.startswith("common cause: cpu: most cases 5% slower")
+        for each in after
+        if each.case in failed
+    )
+
+
+def test_nothing_that_was_slow_passes_by_a_cause():
+    found, results = causes(1, all_slower, QUIET)
+    after = {each.case: each for each in told(results, found)}
+    slow = [each for each in results if each.verdict == Verdict.REGRESSED]
+    assert slow
+    assert all(after[each.case].verdict == Verdict.REGRESSED for each in slow)
+    assert all(each.reason in after[each.case].reason for each in slow)
+    assert told(results, []) == results
+
+
+# --- small things ---
+
+
+def test_a_rate_that_falls_is_slower():
+    assert moves_of([100.0, 50.0], MEGABYTES)[1] > 0 > moves_of([2.0, 1.0], SECONDS)[1]
+    assert moves_of([1.0], SECONDS) == moves_of([1.0, 0.0], SECONDS) == ()
+
+
+def test_what_is_in_common_of_nothing_is_nothing():
+    shift = shift_of([])
+    assert not shift.clear(1.0)
+    assert not shift.many(1.0)
+
+
+def test_a_case_without_a_band_is_not_explained():
+    one = cases()[0]
+    blind = Seen(CaseResult(one, Verdict.REGRESSED, value=2.0, reference=1.0), (), 0.7, 0.0)
+    assert not only(all_slower).explains(blind)
+
+
+def test_every_look_is_paid_for(monkeypatch):
+    """More ways of looking must not mean more alarms."""
+    asked: list[float] = []
+    monkeypatch.setattr(
+        common_cause, "causes_of", lambda some, alpha: asked.append(alpha) or iter(())
+    )
+    causes(1, environments=("mpich",), controls=False)
+    causes(1, environments=MPIS, controls=False)
+    assert asked[0] > asked[1]
+    assert asked[0] < common_cause.ALPHA

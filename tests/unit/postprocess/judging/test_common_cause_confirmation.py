@@ -1,0 +1,279 @@
+"""A common cause in a night: measured again by a few cases for all, and told once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from rich.console import Console
+
+from postprocess.base.errors import UsageError
+from postprocess.base.progress import Progress
+from postprocess.judging import common_cause_onset, common_cause_retest, confirmation
+from postprocess.judging.common_cause import CommonCause, common_causes
+from postprocess.judging.common_cause_onset import since, since_in
+from postprocess.judging.confirmation import Measure, confirmed
+from postprocess.model.case import Case
+from postprocess.model.launch import Finished, Outcome
+from postprocess.model.session import AGAIN, Selection
+from postprocess.model.verdict import FAILED_LAUNCH, JUDGED, CaseResult, Verdict
+from postprocess.references.catalog import ReferenceBook
+from postprocess.report import overview
+from postprocess.results.store import StoreError
+from postprocess.stats.confirmation_rule import PASSES
+from tests.support.factories.common import Noise, calibrated, cases, judged, night
+from tests.support.factories.launch import planned
+
+SITE = Selection(Path("site_configs/local.py"))
+WRONG = (Verdict.INCORRECT, "wrong data")
+QUIET = Noise(night=0.003, launch=0.003, own=0.02)
+
+
+@pytest.fixture
+def progress() -> Progress:
+    return Progress(Console(quiet=True))
+
+
+def slower_night(by: float = 0.07) -> tuple[list[CaseResult], ReferenceBook]:
+    """A night in which everything is slower, with the references it is held against."""
+    random = np.random.default_rng(1)
+    book = calibrated(random, cases(), QUIET)
+    return night(random, cases(), book, QUIET, lambda _: by), book
+
+
+def fresh(
+    results: Sequence[CaseResult], monkeypatch, factor: Callable[[Case], float]
+) -> tuple[Measure, list[Selection]]:
+    """What measures again, and what it was asked; each case is so many times as slow as its reference."""
+    asked: list[Selection] = []
+    references = {each.case: each.reference for each in results}
+
+    def measure(selection: Selection) -> list[Finished]:
+        asked.append(selection)
+        done = Finished(planned(cases=tuple(references)), Outcome(None), 1.0, "stage", {})
+        return [
+            replace(done, launch=replace(done.launch, number=number + 1))
+            for number in range(selection.launches)
+        ]
+
+    def said(one: Case, _: Sequence[Finished], book: ReferenceBook) -> CaseResult:
+        return judged(one, book, references[one] * factor(one))
+
+    monkeypatch.setattr(confirmation, "case_verdict", said)
+    monkeypatch.setattr(common_cause_retest, "case_verdict", said)
+    return measure, asked
+
+
+def beyond(results: Sequence[CaseResult]) -> set[Case]:
+    """The cases that are regressed."""
+    return {each.case for each in results if each.verdict == Verdict.REGRESSED}
+
+
+def test_it_is_told_once_and_a_few_cases_stand_for_all(progress: Progress, monkeypatch):
+    """Else every case of a night would be measured up to six times more."""
+    results, book = slower_night()
+    measure, asked = fresh(results, monkeypatch, lambda _: 1.07)
+    after = confirmed(results, [], book, SITE, measure, progress, lambda _: "since ever")
+    (note,) = progress.notes
+    assert note.startswith(
+        "cpu: everything 7% slower (median of 126 cases), since ever: the machine"
+    )
+    assert [each.case for each in after] == [each.case for each in results]
+    folded = {each.case for each in after if each.cause}
+    assert folded <= beyond(after)
+    assert len(folded) > 0.8 * len(beyond(results))
+    assert max(len(each.choice[AGAIN]) for each in asked) < 0.3 * len(results)
+
+
+def test_what_sticks_out_is_confirmed_by_itself(progress: Progress, monkeypatch):
+    results, book = slower_night()
+    bad = results[5].case
+    results[5] = judged(bad, book, 2 * results[5].reference)
+    measure, _ = fresh(results, monkeypatch, lambda one: 2.0 if one == bad else 1.07)
+    after = {each.case: each for each in confirmed(results, [], book, SITE, measure, progress)}
+    assert after[bad].verdict == Verdict.REGRESSED
+    assert "fresh launches" in after[bad].reason
+    assert not after[bad].cause
+
+
+def test_what_fresh_launches_do_not_show_leaves_each_case_to_itself(
+    progress: Progress, monkeypatch
+):
+    results, book = slower_night()
+    measure, asked = fresh(results, monkeypatch, lambda _: 1.0)
+    after = confirmed(results, [], book, SITE, measure, progress)
+    (note,) = progress.notes
+    assert note.endswith("fresh launches do not show it, and each case stands by itself")
+    assert {each.case for each in after if each.verdict == Verdict.CLEARED} == beyond(results)
+    assert not beyond(after)
+    assert len(asked) == 2  # the witnesses, then all that was slow
+
+
+def test_what_cannot_be_measured_again_stands(progress: Progress):
+    def refuse(_: Selection) -> list[Finished]:
+        raise UsageError("the site is gone")
+
+    results, book = slower_night()
+    after = confirmed(results, [], book, SITE, refuse, progress)
+    assert beyond(results) <= beyond(after)
+
+
+def test_a_shift_within_all_bands_is_measured_again_too(progress: Progress, monkeypatch):
+    results, book = slower_night()
+    results = [replace(each, verdict=Verdict.PASS, reason="") for each in results]
+    measure, asked = fresh(results, monkeypatch, lambda _: 1.07)
+    after = confirmed(results, [], book, SITE, measure, progress)
+    assert [each.launches for each in asked] == list(PASSES)[: len(asked)]
+    (cause,) = common_causes(results, book, {})
+    assert beyond(after) == {*cause.witnesses}
+
+
+@pytest.mark.parametrize("verdict", FAILED_LAUNCH)
+@pytest.mark.parametrize("within_bands", [True, False])
+def test_a_fresh_launch_that_failed_is_no_mere_slowdown(
+    progress: Progress, monkeypatch, verdict: Verdict, within_bands: bool
+):
+    results, book = slower_night()
+    if within_bands:
+        results = [replace(each, verdict=Verdict.PASS, reason="") for each in results]
+    (cause,) = common_causes(results, book, {})
+    measure, _ = fresh(results, monkeypatch, lambda _: 1.07)
+
+    def one_fails(selection: Selection) -> list[Finished]:
+        first, *others = measure(selection)
+        launch = replace(first.launch, cases=cause.witnesses)
+        return [replace(first, launch=launch, outcome=Outcome(None, verdict, "why")), *others]
+
+    after = {r.case: r for r in confirmed(results, [], book, SITE, one_fails, progress)}
+    for case in cause.witnesses:
+        assert (after[case].verdict, after[case].reason) == (verdict, "in a second look: why")
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_a_healthy_case_that_fails_beside_those_measured_again_fails(
+    progress: Progress, monkeypatch, batch: int
+):
+    """The first batch is of the witnesses; once they refute the cause, a second is of all that was slow."""
+    results, book = slower_night()
+    beside = next(each.case for each in results if each.verdict == Verdict.PASS)
+    measure, asked = fresh(results, monkeypatch, lambda _: 1.0)
+
+    def one_fails(selection: Selection) -> list[Finished]:
+        first, *others = measure(selection)
+        if len(asked) == batch:
+            launch = replace(first.launch, cases=(beside,))
+            others.append(replace(first, launch=launch, outcome=Outcome(None, *WRONG)))
+        return [first, *others]
+
+    after = {r.case: r for r in confirmed(results, [], book, SITE, one_fails, progress)}
+    assert len(asked) == 2
+    assert (after[beside].verdict, after[beside].reason) == (
+        WRONG[0],
+        f"in a second look: {WRONG[1]}",
+    )
+
+
+# --- what people see ---
+
+
+def test_the_cases_of_a_cause_are_folded_behind_the_first_few():
+    results, book = slower_night()
+    told = common_cause_retest.told(results, common_causes(results, book, {}))
+    after = [replace(each, reason="another sentence") for each in told]
+    named = [each for each in after if each.verdict == Verdict.REGRESSED]
+    shared = [each for each in named if each.cause]
+    left = overview.folded(named)
+    assert len(shared) > 50
+    assert len(left) == overview.MOST_OF_CAUSE + len(named) - len(shared)
+    (together,) = [each for each in overview.troubles(named) if len(each.results) > 1]
+    assert len(together.results) == len(shared)
+    assert together.reason.startswith("common cause: cpu: everything 7% slower")
+    assert ";" not in together.reason
+
+
+# --- since when ---
+
+
+def told_by(nights: Sequence[tuple[str, float, str]], cause: CommonCause, **other: str):
+    """A history in which all cases of a cause were so many times as slow as their references."""
+    rows = [
+        {
+            "session": started,
+            "started_utc": f"{started}T01:00:00Z",
+            "mode": "nightly",
+            "key": each.case.key,
+            "verdict": "pass",
+            "value": factor * each.result.reference,
+            "unit": "s",
+            "hosts": hosts,
+        }
+        | other
+        for started, factor, hosts in nights
+        for each in cause.members
+    ]
+    return pl.DataFrame(
+        rows, schema=dict.fromkeys(common_cause_onset.COLUMNS, pl.String) | {"value": pl.Float64}
+    )
+
+
+@pytest.fixture(scope="module")
+def cause() -> CommonCause:
+    results, book = slower_night()
+    (found,) = common_causes(results, book, dict.fromkeys(cases(), ("n1", "n2")))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("nights", "words"),
+    [
+        ([], ""),
+        ([("2026-11-18", 1.0, "n1,n2")], "since this night (not yet 2026-11-18)"),
+        ([("2026-11-18", 1.0, "n3,n4")], "since this night (not yet 2026-11-18, on n3, n4)"),
+        (
+            [("2026-11-18", 1.0, "n3"), ("2026-11-19", 1.07, "n1"), ("2026-11-20", 1.06, "n1")],
+            "since 2026-11-19 (not yet 2026-11-18, on n3)",
+        ),
+        ([("2026-11-19", 1.07, "n1"), ("2026-11-18", 1.08, "n1")], "since 2026-11-18 or before"),
+        (
+            [("2026-11-17", 1.07, "n1"), ("2026-11-18", 1.0, ""), ("2026-11-19", 1.07, "n1")],
+            "since 2026-11-19 (not yet 2026-11-18)",
+        ),
+    ],
+)
+def test_history_says_since_when(cause: CommonCause, nights, words: str):
+    assert since(cause, told_by(nights, cause)) == words
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"mode": "calibrate"},
+        {"mode": "run"},
+        {"unit": "MB/s"},
+        *({"verdict": str(v)} for v in Verdict if v not in JUDGED),
+    ],
+)
+def test_what_was_no_night_or_not_judged_or_in_another_unit_says_nothing(cause: CommonCause, other):
+    assert since(cause, told_by([("2026-11-18", 1.0, "n1")], cause)) != ""
+    assert since(cause, told_by([("2026-11-18", 1.0, "n1")], cause, **other)) == ""
+
+
+def test_a_night_with_few_of_the_cases_says_nothing(cause: CommonCause):
+    history = told_by([("2026-11-18", 1.0, "n1")], cause)
+    assert since(cause, history.head(len(cause.members) // 2 - 1)) == ""
+
+
+def test_a_store_that_is_empty_or_damaged_hides_nothing(
+    cause: CommonCause, tmp_path: Path, monkeypatch
+):
+    assert since_in(tmp_path, cause) == ""
+
+    def damaged(*_, **__):
+        raise StoreError("x.parquet: damaged")
+
+    monkeypatch.setattr(common_cause_onset, "headlines", damaged)
+    assert since_in(tmp_path, cause) == ""

@@ -1,0 +1,286 @@
+"""What looks slow is measured again: what repeats is regressed, what does not is cleared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from postprocess.base.errors import UsageError
+from postprocess.base.progress import Progress
+from postprocess.base.units import MEGABYTES
+from postprocess.judging import confirmation
+from postprocess.judging.confirmation import SICK_CASES, Suspect, confirmed
+from postprocess.judging.evaluate import verdicts
+from postprocess.judging.retest import Look
+from postprocess.judging.rules import judge
+from postprocess.model.launch import Finished, Outcome
+from postprocess.model.measurement import Measurement
+from postprocess.model.reference import Reference
+from postprocess.model.session import AGAIN, Selection
+from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict
+from postprocess.references.catalog import ReferenceBook
+from postprocess.stats.confirmation_rule import CLEAR
+from tests.support.factories.launch import CASES, PLACE, book_of, case, finished, reframe_says
+
+SITE = Path("site_configs/local.py")
+SLOW, FINE = 3.0, 1.0
+
+
+class Machine:
+    """Fresh launches that are so many times as slow as the references say, one after the other."""
+
+    def __init__(self, directory: Path, book: ReferenceBook, scales: Iterable[float | None]):
+        self.directory, self.book, self.scales = directory, book, iter(scales)
+        self.asked: list[Selection] = []
+
+    def __call__(self, selection: Selection) -> list[Finished]:
+        self.asked.append(selection)
+        return [self.launch(number) for number in range(selection.launches)]
+
+    def launch(self, number: int) -> Finished:
+        scale = next(self.scales)
+        session = self.directory / f"again-{len(self.asked)}-{number}"
+        if scale is None:
+            return finished(
+                session,
+                outcome=Outcome(None, Verdict.CRASHED, "signal 11"),
+                number=number + 1,
+            )
+        done = finished(session, scale, number=number + 1)
+        return replace(done, asserted=reframe_says(done, self.book))
+
+
+@pytest.fixture
+def progress() -> Progress:
+    return Progress(Console(quiet=True))
+
+
+def looked_at(
+    tmp_path: Path,
+    progress: Progress,
+    scales: Sequence[float | None],
+    kind: type[Machine] = Machine,
+) -> tuple[list[CaseResult], Machine]:
+    """A night whose cases all are three times as slow as their references, and what follows."""
+    book = book_of(finished(tmp_path / "healthy"))
+    night = finished(tmp_path / "night", SLOW)
+    night = replace(night, asserted=reframe_says(night, book))
+    results = verdicts([night], book, "local")
+    assert {each.verdict for each in results} == {Verdict.REGRESSED}
+    machine = kind(tmp_path, book, scales)
+    selection = Selection(SITE, choice={"trials": 5, "sizes": [8]})
+    return confirmed(results, [night], book, selection, machine, progress), machine
+
+
+@pytest.mark.parametrize(
+    ("scales", "verdict", "launches"),
+    [
+        ([FINE] * 2, "cleared", [2]),
+        ([SLOW] * 5, "regressed", [2, 3]),
+        ([SLOW, FINE, SLOW, SLOW, SLOW, SLOW], "regressed", [2, 3, 1]),
+        ([SLOW, FINE, SLOW, SLOW, SLOW, FINE], "cleared", [2, 3, 1]),
+        ([SLOW, SLOW, FINE, SLOW, FINE], "cleared", [2, 3]),
+        ([None] * 2, "crashed", [2]),
+        ([FINE, None, FINE, FINE, FINE], "crashed", [2]),
+    ],
+)
+def test_five_fresh_launches_of_at_most_six_condemn_and_two_clear(
+    tmp_path: Path, progress: Progress, scales, verdict: str, launches: list[int]
+):
+    results, machine = looked_at(tmp_path, progress, scales)
+    assert {str(each.verdict) for each in results} == {verdict}
+    assert [each.launches for each in machine.asked] == launches
+    assert [each.case for each in results] == sorted(CASES)
+
+
+def test_the_reason_tells_every_value(tmp_path: Path, progress: Progress):
+    cleared, _ = looked_at(tmp_path / "a", progress, [FINE, SLOW, FINE, FINE, SLOW])
+    assert "; 3 of 5 fresh launches were not: " in cleared[0].reason
+    crashed, _ = looked_at(tmp_path / "c", progress, [FINE, None])
+    assert crashed[0].reason.endswith("; and of a fresh launch: signal 11")
+    slow, _ = looked_at(tmp_path / "b", progress, [SLOW] * 5)
+    assert slow[0].reason.count("\n") == 0
+    assert "; so were 5 of 5 fresh launches: " in slow[0].reason
+    assert slow[0].reason.startswith(f"{slow[0].value * 1e6:.2f} us is ")  # of the night's launch
+
+
+def test_only_what_was_slow_is_asked_for(tmp_path: Path, progress: Progress):
+    _, machine = looked_at(tmp_path, progress, [FINE, FINE])
+    (asked,) = machine.asked
+    assert asked.environments == [PLACE[2]]
+    hosts = tuple(sorted({host["name"] for host in finished(tmp_path / "x").run["hosts"]}))
+    wanted = {
+        Look("mpicost", PLACE[1], PLACE[2], each.layout, each.routine, hosts) for each in CASES
+    }
+    assert asked.choice == {
+        "trials": 5,
+        "sizes": [8],
+        AGAIN: [asdict(each) for each in sorted(wanted)],
+    }
+
+
+def test_what_cannot_be_measured_again_stays_regressed(tmp_path: Path, progress: Progress):
+    def refuse(_: Selection) -> list[Finished]:
+        raise UsageError("the site is gone")
+
+    book = book_of(finished(tmp_path / "healthy"))
+    night = finished(tmp_path / "night", SLOW)
+    results = verdicts([replace(night, asserted=reframe_says(night, book))], book, "local")
+    after = confirmed(results, [night], book, Selection(SITE), refuse, progress)
+    assert {each.verdict for each in after} == {Verdict.REGRESSED}
+    assert after[0].reason.endswith("; it could not be measured again")
+    assert progress.notes == ["could not be measured again: the site is gone"]
+
+
+def test_a_healthy_night_is_left_alone(tmp_path: Path, progress: Progress):
+    book = book_of(finished(tmp_path / "healthy"))
+    night = finished(tmp_path / "night")
+    results = verdicts([replace(night, asserted=reframe_says(night, book))], book, "local")
+    machine = Machine(tmp_path, book, [])
+    assert confirmed(results, [], book, Selection(SITE), machine, progress) == results
+    assert machine.asked == []
+
+
+def test_exact_time_needs_no_second_look(tmp_path: Path, progress: Progress):
+    book = book_of(finished(tmp_path / "healthy"))
+    (shelf,) = book.shelves.values()
+    for each, reference in shelf.references.items():
+        shelf.references[each] = replace(reference, exact=True, spread=0.0)
+    results = [CaseResult(each, Verdict.REGRESSED, "slow", value=1.0) for each in sorted(CASES)]
+    machine = Machine(tmp_path, book, [])
+    assert confirmed(results, [], book, Selection(SITE), machine, progress) == results
+
+
+@given(st.lists(st.sampled_from(["slow", "fine", "lost"]), min_size=CLEAR, max_size=6))
+def test_a_case_is_cleared_by_two_values_inside_and_by_nothing_else(votes: list[str]):
+    suspect = Suspect(CaseResult(case(), Verdict.REGRESSED, "slow", value=1.0))
+    answers = {
+        "slow": CaseResult(case(), Verdict.REGRESSED, value=1.0),
+        "fine": CaseResult(case(), Verdict.PASS, value=0.5),
+        "lost": None,
+    }
+    heard = []
+    for vote in votes:
+        if not suspect.decided:
+            heard.append(vote)
+            suspect.hear(answers[vote])
+    cleared = heard.count("fine") >= CLEAR
+    assert (suspect.verdict().verdict == Verdict.CLEARED) == cleared
+
+
+@pytest.mark.parametrize("verdict", [*FAILED_LAUNCH, Verdict.NOT_COMPARABLE])
+def test_what_is_worse_than_slow_in_one_fresh_launch_is_the_verdict(verdict: Verdict):
+    suspect = Suspect(CaseResult(case(), Verdict.REGRESSED, "slow", value=1.0))
+    suspect.hear(CaseResult(case(), Verdict.PASS, value=0.5))
+    suspect.hear(CaseResult(case(), verdict, "why", value=0.5))
+    assert suspect.verdict().verdict == verdict
+    assert suspect.verdict().reason.endswith(": why")
+
+
+@pytest.mark.parametrize(
+    ("value", "best", "verdict"),
+    [(50e-6, 3.9e-6, Verdict.REGRESSED), (1.1e-6, 1e-6, Verdict.CLEARED)],
+)
+def test_a_slow_launch_clears_nobody_though_its_reference_is_provisional(value, best, verdict):
+    """The limit is 4 us: one moment of a launch that was inside it excuses the rest of it no second time."""
+    reference = Reference(case(), 1e-6, 0.05, 5)
+    suspect = Suspect(judge(case(), Measurement(50e-6, best=20e-6), reference))
+    assert suspect.result.verdict == Verdict.REGRESSED
+    again = judge(case(), Measurement(value, best=best), reference)
+    assert again.verdict == Verdict.PROVISIONAL
+    while not suspect.decided:
+        suspect.hear(again)
+    assert suspect.verdict().verdict == verdict
+
+
+@pytest.mark.parametrize(("value", "times"), [(100.0, 0.1), (1e4, 10.0)])
+def test_what_is_fast_clears_in_the_direction_of_its_unit(value: float, times: float):
+    """Of a rate higher is better."""
+    reference = Reference(case(program="osu"), 1e3, 0.05, 20, MEGABYTES)
+    said = judge(reference.case, Measurement(value, MEGABYTES), reference)
+    assert said.beyond and said.too_slow == (times < 1)
+    suspect = Suspect(CaseResult(reference.case, Verdict.REGRESSED, "slow", value=1.0))
+    suspect.hear(said)
+    assert len(suspect.fine) == (times > 1)
+
+
+def test_what_cannot_be_compared_counts_neither_way():
+    suspect = Suspect(CaseResult(case(), Verdict.REGRESSED, "slow", value=1.0))
+    for _ in range(4):
+        suspect.hear(CaseResult(case(), Verdict.NOT_COMPARABLE, "another node", value=0.5))
+        assert not suspect.decided
+    for _ in range(CLEAR):
+        suspect.hear(CaseResult(case(), Verdict.PASS, value=0.5))
+    assert suspect.verdict().verdict == Verdict.CLEARED
+
+
+def test_a_case_beside_the_suspects_that_fails_in_their_fresh_launches_fails(tmp_path: Path):
+    fresh = finished(tmp_path, outcome=Outcome(None, Verdict.INCORRECT, "wrong data"), number=1)
+    beside = CaseResult(sorted(CASES)[0], Verdict.PASS, value=1.0)
+    (after,) = [confirmation.failed_again(beside, [fresh])]
+    assert (after.verdict, after.reason) == (Verdict.INCORRECT, "in a second look: wrong data")
+    worse = replace(beside, verdict=Verdict.CRASHED)
+    assert confirmation.failed_again(worse, [fresh]) == worse
+    other = replace(beside, case=case(routine="scatter", size=80_000))
+    assert confirmation.failed_again(other, [fresh]) == other
+
+
+def test_a_second_look_wherever_the_scheduler_put_it_is_told_once(
+    tmp_path: Path, progress: Progress
+):
+    """With a scheduler that cannot be asked for other nodes, a sick node may be measured again."""
+
+    class Anywhere(Machine):
+        def launch(self, number: int) -> Finished:
+            done = super().launch(number)
+            return replace(done, launch=replace(done.launch, anywhere=True))
+
+    looked_at(tmp_path / "there", progress, [FINE] * 2)
+    assert progress.notes == []
+    looked_at(tmp_path / "here", progress, [SLOW, FINE, FINE, FINE, FINE], Anywhere)
+    (note,) = progress.notes
+    assert note == (
+        "local:cpu: what looked slow was measured again wherever the scheduler put it, perhaps on the same "
+        "nodes: only Slurm can be asked for others"
+    )
+
+
+def heard_on(hosts: Sequence[str], votes: Sequence[tuple[str, Sequence[str]]]) -> Suspect:
+    """A case that was slow on some hosts, and fine or slow in fresh launches on others."""
+    suspect = Suspect(CaseResult(case(), Verdict.REGRESSED, "slow", value=1.0), tuple(hosts))
+    for vote, there in votes:
+        verdict = Verdict.PASS if vote == "fine" else Verdict.REGRESSED
+        suspect.hear(CaseResult(case(), verdict, value=0.5), there)
+    return suspect
+
+
+@pytest.mark.parametrize(
+    ("votes", "elsewhere"),
+    [
+        ([("fine", ["n3"])] * 3, True),
+        ([("fine", ["n3"]), ("fine", ["n1"]), ("fine", ["n3"])], False),
+        ([("fine", ["n1"]), ("fine", ["n3"]), ("fine", ["n3"])], False),
+        ([("slow", ["n1"]), *[("fine", ["n4"])] * 3], True),
+        ([("fine", [])] * 3, False),
+    ],
+)
+def test_the_reason_says_whether_it_was_fine_on_other_nodes(votes, elsewhere: bool):
+    suspect = heard_on(["n1", "n2"], votes)
+    assert suspect.verdict().verdict == Verdict.CLEARED
+    assert (" on other nodes than n1, n2 were not: " in suspect.verdict().reason) == elsewhere
+    assert suspect.verdict().slow_on == (("n1", "n2") if elsewhere else ())
+
+
+def test_hosts_that_several_cases_were_slow_on_alone_are_named(progress: Progress):
+    sick = [heard_on(["n1"], [("fine", ["n2"])] * 3) for _ in range(SICK_CASES)]
+    confirmation.say_of_nodes(sick[1:], progress)
+    assert progress.notes == []
+    confirmation.say_of_nodes(sick, progress)
+    (note,) = progress.notes
+    assert note.startswith("n1: 3 cases were slow there, and not on other nodes: ./plumbline links")

@@ -1,0 +1,105 @@
+"""Many cases that are suspiciously fast are a matter of their references, and the night says so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from postprocess.judging.evaluate import verdicts
+from postprocess.judging.notes import accepted_notes, fast_notes
+from postprocess.model.reference import Reference
+from postprocess.model.verdict import CaseResult, Verdict, exit_status
+from postprocess.references.catalog import ReferenceBook, Shelf
+from tests.support.factories.launch import (
+    CASES,
+    PLACE,
+    book_of,
+    case,
+    finished,
+    origin_of,
+    reframe_says,
+)
+
+MANY_CASES = [case(size=8 * (n + 1)) for n in range(30)]
+
+
+def results(fast: int, judged: int) -> list[CaseResult]:
+    """So many judged cases, of which so many are fast; and some that say nothing."""
+    words = fast * [Verdict.FAST] + (judged - fast) * [Verdict.PASS]
+    words += (len(MANY_CASES) - judged) * [Verdict.SKIPPED]
+    return [
+        CaseResult(each, word, value=1e-6) for each, word in zip(MANY_CASES, words, strict=True)
+    ]
+
+
+def book(exact: bool = False) -> ReferenceBook:
+    known = {each: Reference(each, 1e-6, 0.0, 20, exact=exact) for each in MANY_CASES}
+    shelf = Shelf(Path("x.tsv"), known, origin_of())
+    return ReferenceBook({(":".join(PLACE[:2]), PLACE[2]): shelf})
+
+
+@pytest.mark.parametrize(
+    ("fast", "judged", "told"),
+    [(5, 25, True), (4, 19, False), (4, 4, False), (5, 26, False), (5, 5, True), (30, 30, True)],
+)
+def test_a_fifth_and_at_least_five_are_told(fast: int, judged: int, told: bool):
+    lines = list(fast_notes(results(fast, judged), book(), "local"))
+    assert len(lines) == told
+    if told:
+        (line,) = lines
+        assert line.startswith(
+            f"cpu, {PLACE[2]}, mpicost: {fast} of {judged} judged cases are fast: "
+        )
+        command = f"./plumbline calibrate --environment {PLACE[2]} --program mpicost --afresh"
+        assert f"; {command} measures" in line
+    assert exit_status(results(fast, judged), strict=True) == (judged < len(MANY_CASES))
+
+
+def test_a_site_and_its_partition_are_named():
+    (line,) = fast_notes(results(20, 30), book(), "big")
+    assert "./plumbline calibrate --site big --partition cpu --environment " in line
+
+
+def test_one_program_does_not_thin_out_another():
+    others = [replace(each, case=replace(each.case, program="osu")) for each in results(0, 30)]
+    (shelf,) = book().shelves.values()
+    known = shelf.references | {r.case: Reference(r.case, 1e-6, 0.1, 20) for r in others}
+    both = ReferenceBook({(":".join(PLACE[:2]), PLACE[2]): replace(shelf, references=known)})
+    assert len(list(fast_notes([*results(6, 30), *others], both, "local"))) == 1
+
+
+def test_in_simulated_time_it_is_the_programs_that_changed():
+    assert not list(fast_notes(results(30, 30), book(exact=True), "simulated"))
+
+
+ACCEPTS = {"compiler": "gcc 13 was measured against 12 in May"}
+OTHER = {"compiler": "gcc 13.1.0"}
+
+
+def outcome(tmp_path: Path, accepts: dict[str, str]):
+    book = book_of(finished(tmp_path / "before"))
+    said = reframe_says(finished(tmp_path / "before"), book)
+    done = finished(tmp_path / "now", said=said, run=OTHER, accepts=accepts)
+    return verdicts([done], book, PLACE[0]), accepted_notes([done], book)
+
+
+def test_another_compiler_is_not_comparable_and_named(tmp_path: Path):
+    results, notes = outcome(tmp_path, {})
+    assert {str(result.verdict) for result in results} == {"not-comparable"}
+    assert "compiler is 'gcc 13.1.0', and" in results[0].reason
+    assert notes == []
+
+
+def test_what_the_site_accepts_is_judged_and_told_once(tmp_path: Path):
+    results, notes = outcome(tmp_path, ACCEPTS)
+    assert {str(result.verdict) for result in results} == {"pass"}
+    (line,) = notes
+    assert line.startswith(f"{len(CASES)} cases compared although compiler is 'gcc 13.1.0', and")
+    assert line.endswith(f"accepted by the site: {ACCEPTS['compiler']}")
+
+
+def test_leave_for_another_difference_is_none(tmp_path: Path):
+    results, notes = outcome(tmp_path, {"flags": "whatever they may be"})
+    assert {str(result.verdict) for result in results} == {"not-comparable"} and notes == []

@@ -1,0 +1,422 @@
+"""What becomes of a launch: each way of going wrong has one verdict and a reason of one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from postprocess.judging.outcome import assess, exit_code, outcome, wrong_world
+from postprocess.model.benchmark import Benchmark
+from postprocess.model.case import NAMED
+from postprocess.model.plan import PlannedLaunch, Skip, read_plan, write_launch
+from postprocess.model.verdict import Verdict
+from postprocess.parsers.reframe_report import Blocked
+from tests.support.factories import record
+from tests.support.factories.launch import CASES, LIBRARY, case, entry, leave, planned
+
+Records = list[dict[str, Any]]
+
+
+def assessed(
+    session: Path,
+    records: Records | None = None,
+    code: str | None = "0\n",
+    launch: PlannedLaunch | None = None,
+) -> tuple[str, str]:
+    """Verdict and reason of a launch that left this; ``("", "")`` if its values can be judged."""
+    launch = launch or planned()
+    leave(session, launch, records, code)
+    found = assess(launch, session)
+    assert (found.records is None) == (found.verdict is not None)
+    assert "\n" not in found.reason
+    return str(found.verdict or ""), found.reason
+
+
+def whole(**changes: Any) -> Records:
+    return record.launch(**changes)
+
+
+def test_a_launch_that_went_well_hands_over_its_records(tmp_path: Path):
+    leave(tmp_path, planned(), whole())
+    found = assess(planned(), tmp_path)
+    assert (found.verdict, found.reason) == (None, "")
+    assert {each.variable for each in found.records.cases} == {each.variable for each in CASES}
+
+
+@pytest.mark.parametrize(
+    ("code", "verdict", "reason"),
+    [
+        ("1\n", "crashed", "the program ended with exit code 1"),
+        ("2\n", "crashed", "the program ended with exit code 2"),
+        ("3\n", "incomplete", "the program could not write its results (exit code 3)"),
+        ("4\n", "incomplete", "every trial of a case missed its start window (exit code 4)"),
+        ("9\n", "crashed", "the program ended with exit code 9"),
+        ("127\n", "crashed", "the program ended with exit code 127"),
+        ("134\n", "crashed", "the program ended with exit code 134, SIGABRT"),
+        ("137\n", "crashed", "the program ended with exit code 137, SIGKILL"),
+        ("139\n", "crashed", "the program ended with exit code 139, SIGSEGV"),
+        ("255\n", "crashed", "the program ended with exit code 255"),
+        ("-11\n", "crashed", "the program ended with exit code -11"),
+        (None, "crashed", "the job ended before the program did"),
+        ("", "crashed", "the job ended before the program did"),
+        ("zero\n", "crashed", "the job ended before the program did"),
+    ],
+)
+@pytest.mark.parametrize("left", ["everything", "nothing", "half"])
+def test_no_exit_code_but_zero_is_well(
+    tmp_path: Path, code: str | None, verdict: str, reason: str, left: str
+):
+    records = {"everything": whole(), "nothing": None, "half": whole()[:2]}[left]
+    assert assessed(tmp_path, records, code) == (verdict, reason)
+
+
+@given(st.integers(-300, 300).filter(bool))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_whole_file_does_not_excuse_an_exit_code(tmp_path: Path, code: int):
+    assert assessed(tmp_path, whole(), f"{code}\n")[0] in ("crashed", "incomplete")
+
+
+def test_the_exit_code_of_a_job_script_is_read_and_nothing_else(tmp_path: Path):
+    path = tmp_path / "x.exit"
+    assert exit_code(path) is None
+    path.write_text("0\n")
+    assert exit_code(path) == 0
+    path.write_text("0 0\n")
+    assert exit_code(path) is None
+
+
+@pytest.mark.parametrize("code", ["0\n", "1\n", "139\n", None])
+def test_wrong_data_is_named_whatever_the_exit_code(tmp_path: Path, code: str | None):
+    records = whole()
+    records[2] = records[2] | {"verified": False}
+    verdict, reason = assessed(tmp_path, records, code)
+    assert verdict == "incorrect"
+    assert reason.endswith("line 3: verified: false: wrong data was received")
+
+
+def test_wrong_data_at_the_end_only_is_incorrect_too(tmp_path: Path):
+    records = whole()
+    records[-1] = records[-1] | {"verified": False}
+    assert assessed(tmp_path, records, "1\n")[0] == "incorrect"
+
+
+def test_no_results_at_all_although_the_program_says_it_went_well(tmp_path: Path):
+    verdict, reason = assessed(tmp_path, None)
+    assert verdict == "incomplete"
+    assert reason.endswith("the program wrote no result")
+
+
+def test_records_that_are_cut_off_anywhere_are_never_judged(tmp_path: Path):
+    leave(tmp_path, planned(), whole())
+    path = planned().records(tmp_path)
+    text = path.read_bytes()
+    ends = [place for place, byte in enumerate(text) if byte == 10]
+    for length in sorted({0, 1, len(text) - 1, len(text) // 2, *ends, *(end + 1 for end in ends)}):
+        if length < len(text):
+            path.write_bytes(text[:length])
+            found = assess(planned(), tmp_path)
+            assert (found.verdict, found.records) == (Verdict.INCOMPLETE, None), length
+
+
+@pytest.mark.parametrize("value", [0.0, -1e-6])
+def test_a_time_that_is_none_is_incorrect(tmp_path: Path, value: float):
+    records = whole()
+    records[1]["t_max"][7] = value
+    verdict, reason = assessed(tmp_path, records)
+    assert verdict == "incorrect"
+    assert "line 2: t_max" in reason
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "1e999"])
+def test_a_time_that_is_not_a_number_is_incorrect(tmp_path: Path, word: str):
+    leave(tmp_path, planned(), whole())
+    path = planned().records(tmp_path)
+    text = path.read_text()
+    first = text.partition('"t_max": [')[2].partition(",")[0]
+    path.write_text(text.replace(first, word, 1))
+    assert assess(planned(), tmp_path).verdict in (Verdict.INCORRECT, Verdict.INCOMPLETE)
+
+
+def test_a_case_that_did_not_come_is_incomplete_and_named(tmp_path: Path):
+    records = whole()
+    del records[2]
+    records[0]["cases"] = records[-1]["cases"] = 3
+    verdict, reason = assessed(tmp_path, records)
+    assert (verdict, reason) == ("incomplete", f"missing from the output: {CASES[1].key}")
+
+
+def test_many_missing_cases_are_counted(tmp_path: Path):
+    more = [case("bcast", 8 * size) for size in range(2, 12)]
+    verdict, reason = assessed(tmp_path, whole(), launch=planned(cases=(*CASES, *more)))
+    assert verdict == "incomplete"
+    assert reason.count("mpich-5_0_2:mpicost") == NAMED
+    assert reason.endswith(f" and {10 - NAMED} more")
+
+
+def test_a_case_that_nobody_asked_for_is_incorrect_and_named(tmp_path: Path):
+    verdict, reason = assessed(tmp_path, whole(), launch=planned(cases=CASES[:-1]))
+    assert (verdict, reason) == ("incorrect", f"in the output but not planned: {CASES[-1].key}")
+
+
+@pytest.mark.parametrize(
+    "change", [{"cache": "warm"}, {"sync": "barrier"}, {"program": "other"}], ids=str
+)
+def test_the_same_routines_measured_another_way_are_not_what_was_planned(tmp_path: Path, change):
+    verdict, reason = assessed(tmp_path, whole(**change))
+    assert verdict == "incomplete"
+    assert reason.startswith("missing from the output: ")
+
+
+@pytest.mark.parametrize(
+    "library",
+    ["MPICH Version: 4.3.0", "Open MPI v5.0.11, package: x", "x", "MPICH Version: 5.0.\n2"],
+)
+def test_another_library_than_asked_for_is_incorrect_and_both_are_named(
+    tmp_path: Path, library: str
+):
+    verdict, reason = assessed(tmp_path, whole(mpi_library=library))
+    assert verdict == "incorrect"
+    said = " ".join(library.split())
+    assert reason == (
+        f"ran on {said!r}, not on 'MPICH Version: 5.0.2'; ./plumbline setup looks at the MPIs again"
+    )
+
+
+def test_white_space_in_a_library_version_means_nothing(tmp_path: Path):
+    records = whole(mpi_library="MPICH Version:\t\t5.0.2\nMPICH Release date: today")
+    launch = planned(library="MPICH  Version: 5.0.2\n")
+    assert assessed(tmp_path, records, launch=launch) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("asked", "ran", "verdict"),
+    [
+        ("Open MPI v5.0", "Open MPI v5.0.11, package", ""),
+        ("Open MPI v5.0.11", "Open MPI v5.0.11, package", ""),
+        ("Open MPI v5.0.1", "Open MPI v5.0.11, package", "incorrect"),
+        ("MPICH Version: 4.3", "MPICH Version: 4.3.0 MPICH", ""),
+        ("MPICH Version: 4.3", "MPICH Version: 4.30", "incorrect"),
+        ("MPICH Version: .*", "MPICH Version: 4.3", "incorrect"),
+    ],
+)
+def test_the_beginning_of_a_version_is_enough_but_not_of_a_number(tmp_path, asked, ran, verdict):
+    records = whole(mpi_library=ran)
+    assert assessed(tmp_path, records, launch=planned(library=asked))[0] == verdict
+
+
+@pytest.mark.parametrize("library", ["", " \n"])
+def test_a_launch_that_asks_for_no_library_accepts_none(tmp_path: Path, library: str):
+    assert assessed(tmp_path, whole(), launch=planned(library=library))[0] == "incorrect"
+
+
+def test_a_world_of_another_size_is_incorrect(tmp_path: Path):
+    verdict, reason = assessed(tmp_path, whole(processes=4))
+    assert verdict == "incorrect"
+    assert reason == "ran 4 processes, 4 per node, not 2 processes, 2 per node"
+
+
+def test_the_right_world_on_other_nodes_is_incorrect(tmp_path: Path):
+    hosts = [{"name": "n1", "ranks": 1}, {"name": "n2", "ranks": 1}]
+    verdict, reason = assessed(tmp_path, whole(per_node=1, hosts=hosts))
+    assert verdict == "incorrect"
+    assert reason == "ran 2 processes, 1 per node, not 2 processes, 2 per node"
+
+
+@pytest.mark.parametrize("damage", ["", "{", '"record"'])
+def test_many_worlds_of_one_process_are_named_even_if_they_garbled_their_file(
+    tmp_path: Path, damage: str
+):
+    launch = planned()
+    leave(tmp_path, launch, whole(processes=1))
+    file = launch.records(tmp_path)
+    file.write_text(file.read_text().replace("\n", f"\n{damage}", 1))
+    found = assess(launch, tmp_path)
+    assert found.verdict == Verdict.INCORRECT
+    assert found.reason == (
+        "many worlds of 1 process ran, not one of 2: the launcher does not belong to the MPI of "
+        "mpich-5_0_2; see its launcher in the site file"
+    )
+
+
+def test_damaged_records_of_a_larger_world_are_not_taken_for_many_worlds(tmp_path: Path):
+    launch = planned()
+    leave(tmp_path, launch, whole(processes=12, mpi_library='"processes":1,'))
+    file = launch.records(tmp_path)
+    file.write_text(file.read_text() + "{")
+    assert "world" not in assess(launch, tmp_path).reason
+
+
+@pytest.mark.parametrize(
+    ("ranks", "said"),
+    [
+        ([2, 2, 1], ""),
+        ([1, 2, 2], ""),  # which host has the rest is the launcher's business
+        ([2, 1, 1, 1], "ran 2 + 3 x 1 processes on its hosts, not 2 x 2 + 1"),
+        ([2, 2], "ran 2 x 2 processes on its hosts, not 2 x 2 + 1"),
+    ],
+)
+def test_every_host_must_have_the_ranks_that_the_layout_gives_it(ranks, said):
+    class Records:
+        mpi_library = LIBRARY
+        processes, per_node = 5, 2
+        hosts: ClassVar = [{"name": f"n{i}", "ranks": each} for i, each in enumerate(ranks)]
+        run: ClassVar = {"hosts": hosts, "ranks": record.ranks_of(hosts)}
+
+    layout = {"processes": 5, "per_node": 2}
+    launch = planned(cases=tuple(replace(each, **layout) for each in CASES))
+    problem = wrong_world(launch, Records())
+    assert (problem.reason if problem else "") == said
+    assert problem is None or problem.verdict == Verdict.INCORRECT
+
+
+def test_ranks_that_are_strewn_over_hosts_are_incorrect(tmp_path: Path):
+    """As with ``srun --distribution=cyclic``: every host has the right number, of the wrong ranks."""
+    launch = planned(cases=tuple(replace(each, processes=4, per_node=2) for each in CASES))
+    hosts = [{"name": "n1", "ranks": 2}, {"name": "n2", "ranks": 2}]
+    ranks = [
+        {"rank": rank, "host": f"n{1 + rank % 2}", "cpus": str(rank // 2)} for rank in range(4)
+    ]
+    said = whole(processes=4, per_node=2, hosts=hosts)
+    assert assessed(tmp_path, said, launch=launch) == ("", "")
+    said = whole(processes=4, per_node=2, hosts=hosts, ranks=ranks)
+    verdict, reason = assessed(tmp_path, said, launch=launch)
+    assert verdict == "incorrect"
+    assert reason.startswith("neighbouring ranks are strewn over hosts")
+
+
+def test_a_launch_of_which_every_case_is_skipped_did_not_fail(tmp_path: Path):
+    launch = planned(cases=(), skips=(Skip(CASES[0], "too large"),))
+    assert (launch.processes, launch.per_node) == (2, 2)
+    assert outcome(launch, tmp_path, None).verdict == Verdict.SKIPPED
+    write_launch(tmp_path, launch)
+    assert read_plan(tmp_path) == [launch]
+
+
+def test_another_number_of_trials_is_incorrect(tmp_path: Path):
+    verdict, reason = assessed(tmp_path, whole(), launch=planned(trials=11))
+    assert (verdict, reason) == ("incorrect", "ran 51 trials, not 11")
+
+
+FAILED_BUILD = Blocked("the build failed: build system error: cc1: error")
+
+
+@pytest.mark.parametrize(
+    ("said", "blocked", "verdict", "reason"),
+    [
+        (entry(), None, "", ""),
+        (
+            entry(result="fail", phase="performance", reason="performance error: too slow"),
+            None,
+            "",
+            "",
+        ),
+        (None, None, "incomplete", "planned, but ReFrame did not run it"),
+        (
+            entry(result="fail", phase="run", reason="job error: job timed out (60.1s > 60s)"),
+            None,
+            "timeout",
+            "no end within 60 s",
+        ),
+        (entry(result="fail_deps", phase="setup"), FAILED_BUILD, "incomplete", FAILED_BUILD.reason),
+        (entry(result="skip", phase="setup"), None, "incomplete", "not run (skip)"),
+        (entry(result="abort", phase="run"), None, "incomplete", "not run (abort)"),
+        (
+            entry(result="fail", phase="setup", reason="no such module"),
+            None,
+            "incomplete",
+            "no such module",
+        ),
+        (
+            entry(result="fail", phase="sanity", reason="sanity error: odd"),
+            None,
+            "incorrect",
+            "ReFrame rejects it: sanity error: odd",
+        ),
+        (
+            entry(result="fail", phase="cleanup", reason="os error: full"),
+            None,
+            "incorrect",
+            "ReFrame rejects it: os error: full",
+        ),
+        (entry(result="xpass"), None, "incomplete", "not run (xpass)"),
+    ],
+)
+def test_reframe_has_a_say_in_a_launch_whose_files_are_well(
+    tmp_path: Path, said, blocked, verdict, reason
+):
+    leave(tmp_path, planned(), whole())
+    found = outcome(planned(), tmp_path, said, blocked)
+    assert (str(found.verdict or ""), found.reason) == (verdict, reason)
+    assert (found.records is None) == bool(verdict)
+
+
+A_BENCHMARK = Benchmark("osu_bcast", "bcast", "title", "Avg Latency(us)")
+
+
+@pytest.mark.parametrize("reason", ["another sentence", "cannot be fetched from here"])
+@pytest.mark.parametrize(
+    ("ours", "without_source", "verdict"),
+    [(False, True, "skipped"), (False, False, "incomplete"), (True, True, "incomplete")],
+)
+def test_a_program_without_a_source_is_skipped_whatever_the_reason_says(
+    tmp_path: Path, reason, ours, without_source, verdict
+):
+    launch = planned(benchmarks=() if ours else (A_BENCHMARK,))
+    said = entry(result="fail_deps", phase="setup")
+    found = outcome(launch, tmp_path, said, Blocked(reason, without_source))
+    assert (str(found.verdict), reason in found.reason) == (verdict, True)
+
+
+def test_a_crash_is_named_with_the_last_words_of_the_job(tmp_path: Path):
+    leave(tmp_path, planned(), None, "139\n")
+    (tmp_path / "rfm_job.err").write_text("first\nsegfault at \x1b[31m0\n\n \0")
+    said = entry(result="fail", phase="sanity", directory=str(tmp_path), errors="rfm_job.err")
+    found = outcome(planned(), tmp_path, said)
+    assert found.verdict == Verdict.CRASHED
+    assert found.reason == ("the program ended with exit code 139, SIGSEGV: segfault at \\x1b[31m0")
+
+
+def test_a_job_that_was_never_submitted_is_named_with_reframes_reason(tmp_path: Path):
+    leave(tmp_path, planned(), None, None)
+    said = entry(result="fail", phase="run", reason="job error: sbatch: invalid partition")
+    found = outcome(planned(), tmp_path, said)
+    assert found.verdict == Verdict.CRASHED
+    assert found.reason == (
+        "the job ended before the program did: job error: sbatch: invalid partition"
+    )
+
+
+def test_a_job_that_slurm_ended_at_its_limit_is_a_timeout(tmp_path: Path):
+    leave(tmp_path, planned(), None, None)
+    (tmp_path / "err").write_text(
+        "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-21T09:00:00 DUE TO TIME LIMIT ***\n"
+        "srun: error: n1: task 0: Terminated\n"
+    )
+    said = entry(result="fail", phase="sanity", directory=str(tmp_path), errors="err")
+    assert outcome(planned(), tmp_path, said).verdict == Verdict.TIMEOUT
+
+
+DAMAGE: list[Callable[[Records], object]] = [
+    lambda records: records.pop(),
+    lambda records: records.insert(1, records[1]),
+    lambda records: records[1].update(verified=False),
+    lambda records: records[0].update(mpi_library="other"),
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("code", ["0\n", "1\n", None])
+def test_no_word_of_reframe_makes_a_bad_launch_good(tmp_path: Path, damage, code: str | None):
+    records = whole()
+    damage(records)
+    leave(tmp_path, planned(), records, code)
+    found = outcome(planned(), tmp_path, entry())
+    assert found.records is None
+    assert found.verdict is not None
+    assert found.reason

@@ -1,0 +1,310 @@
+"""One value, one reference, one word."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import fields, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postprocess.base.units import MEGABYTES, SECONDS
+from postprocess.judging.rules import judge
+from postprocess.model.case import Case
+from postprocess.model.measurement import Measurement, Summary
+from postprocess.model.reference import Reference
+from postprocess.model.verdict import Verdict
+from postprocess.stats.band import band
+
+CASE = Case("laptop", "cpu", "mpich", "mpicost", "bcast", 0, "flush", "window", 2, 2, 8)
+SUMMARY = Summary(1e-6, 1e-6, 1e-6, 2e-6, 3e-6, 45, 7, 5, True, False)
+SETTLED = Reference(CASE, 1e-5, 0.03, 20)
+PROVISIONAL = Reference(CASE, 1e-5, 0.03, 5)
+
+
+ROUGH = Reference(CASE, 1e3, 0.03, 5, MEGABYTES)
+RATE = Reference(CASE, 1e3, 0.03, 20, MEGABYTES)
+
+
+def ruling(value, known=SETTLED, resolution=0.0, best=None, unit=SECONDS):
+    """The verdict on a headline; every trial took as long unless one is said to be the best."""
+    measured = Measurement(value, unit, value if best is None else best, {"x": 1.0}, SUMMARY)
+    result = judge(CASE, measured, known, resolution)
+    assert result.case == CASE
+    assert (result.summary, result.figures) == (SUMMARY, {"x": 1.0})
+    assert result.unit == unit
+    assert "\n" not in result.reason
+    assert bool(result.reason) == (result.verdict is not Verdict.PASS)
+    return result
+
+
+def test_inside_the_band_is_pass():
+    result = ruling(1.02e-5)
+    assert (result.verdict, result.reason) == (Verdict.PASS, "")
+    limits = band(SETTLED)
+    assert result.band == (limits.lower, limits.upper)
+    assert (result.value, result.reference) == (1.02e-5, 1e-5)
+    assert (result.launches, result.reference_launches) == (1, 20)
+
+
+def test_above_the_band_is_regressed():
+    result = ruling(1.5e-5)
+    assert result.verdict is Verdict.REGRESSED
+    limit = band(SETTLED).upper * 1e6
+    assert result.reason == (
+        "15.0 us is 1.5 times as slow as its reference 10.0 us of 20 launches, "
+        f"above the limit {limit:.1f} us"
+    )
+    assert (result.value, result.reference, result.reference_launches) == (1.5e-5, 1e-5, 20)
+
+
+def test_far_below_the_band_is_fast():
+    result = ruling(0.5e-5)
+    assert result.verdict is Verdict.FAST
+    assert (
+        "5.00 us is 2 times as fast as its reference 10.0 us of 20 launches, below" in result.reason
+    )
+
+
+@pytest.mark.parametrize("known", [SETTLED, PROVISIONAL])
+def test_a_limit_is_inside(known):
+    limits = band(known)
+    inside = Verdict.PROVISIONAL if known is PROVISIONAL else Verdict.PASS
+    assert ruling(limits.upper, known).verdict is inside
+    assert ruling(limits.lower, known).verdict is inside
+    assert ruling(math.nextafter(limits.upper, 1), known).verdict is Verdict.REGRESSED
+    assert ruling(math.nextafter(limits.lower, 0), known).verdict is Verdict.FAST
+
+
+def test_few_launches_can_only_assert_gross_changes():
+    result = ruling(3.9e-5, PROVISIONAL)
+    assert result.verdict is Verdict.PROVISIONAL
+    assert result.reason == "the reference has 5 launches of 10 needed; inside 2.50 us to 40.0 us"
+    assert result.reference_launches == 5
+    assert ruling(4.1e-5, PROVISIONAL).verdict is Verdict.REGRESSED
+    assert ruling(0.24e-5, PROVISIONAL).verdict is Verdict.FAST
+
+
+def test_provisional_reference_does_not_condemn_for_a_few_slow_trials():
+    limit = band(PROVISIONAL).upper
+    result = ruling(1e-3, PROVISIONAL, best=limit)
+    assert result.verdict is Verdict.PROVISIONAL and result.beyond
+    assert "above the limit 40.0 us; but the best it shows, 40.0 us, is not" in result.reason
+    slower = ruling(1e-3, PROVISIONAL, best=math.nextafter(limit, 1))
+    assert slower.verdict is Verdict.REGRESSED and slower.beyond
+
+
+@pytest.mark.parametrize(("value", "side"), [(1e-3, "above"), (1e-8, "below")])
+def test_of_a_reference_of_one_launch_nothing_follows(value, side):
+    result = ruling(value, Reference(CASE, 1e-5, 0.0, 1), best=value)
+    assert result.verdict is Verdict.PROVISIONAL and result.beyond
+    assert f", {side} the limit" in result.reason
+    assert result.reason.endswith("but a single launch says nothing of how much launches differ")
+
+
+def test_settled_reference_condemns_for_the_headline_alone():
+    assert ruling(1.5e-5, SETTLED, best=1e-6).verdict is Verdict.REGRESSED
+
+
+def test_inside_the_band_is_not_beyond():
+    assert not ruling(1.02e-5).beyond
+    assert ruling(0.5e-5).beyond
+    assert not ruling(1e-5, None).beyond
+
+
+def test_one_launch_is_a_launch():
+    result = ruling(1e-5, Reference(CASE, 1e-5, 0.0, 1))
+    assert result.reason.startswith("the reference has 1 launch of 10 needed")
+
+
+def test_nothing_to_hold_it_against():
+    result = ruling(1e-5, None)
+    assert result.verdict is Verdict.NO_REFERENCE
+    assert "calibrate" in result.reason
+    assert (result.value, result.reference, result.band) == (1e-5, None, None)
+    assert (result.launches, result.reference_launches) == (1, 0)
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Case)])
+def test_the_reference_of_another_case_is_not_comparable(name):
+    value = getattr(CASE, name)
+    other = replace(CASE, **{name: value + 1 if isinstance(value, int) else value + "x"})
+    result = ruling(1e-5, replace(SETTLED, case=other))
+    assert result.verdict is Verdict.NOT_COMPARABLE
+    assert result.reason.startswith(f"{name} is {value} and the reference is of ")
+    assert (result.value, result.reference, result.band) == (1e-5, None, None)
+    assert (result.launches, result.reference_launches) == (1, 0)
+
+
+def test_the_reference_in_another_unit_is_not_comparable():
+    result = ruling(1e-5, replace(SETTLED, unit=MEGABYTES))
+    assert result.verdict is Verdict.NOT_COMPARABLE
+    assert result.reason == "the unit of the reference is 'MB/s', not s"
+    assert ruling(1e-5, SETTLED, unit=MEGABYTES).verdict is Verdict.NOT_COMPARABLE
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 0.0, -1e-6])
+@pytest.mark.parametrize("known", [SETTLED, PROVISIONAL, None])
+@pytest.mark.parametrize("unit", [SECONDS, MEGABYTES])
+def test_what_is_no_value_is_incorrect_whatever_the_reference(value, known, unit):
+    result = ruling(value, known, unit=unit)
+    assert result.verdict is Verdict.INCORRECT
+    assert "is no result of a measurement" in result.reason
+    assert result.value is None, "nothing that a summary file cannot hold"
+
+
+def test_two_ticks_of_a_coarse_timer_are_inside():
+    short = replace(SETTLED, center=1e-6)
+    assert ruling(1.15e-6, short).verdict is Verdict.REGRESSED
+    assert ruling(1.15e-6, short, resolution=1e-7).verdict is Verdict.PASS
+    assert ruling(1.25e-6, short, resolution=1e-7).verdict is Verdict.REGRESSED
+
+
+@pytest.mark.parametrize("resolution", [0.0, 1e-9, 2.8e-7, 1e-6, 1e-3, 1.0])
+def test_no_clock_of_a_night_is_so_coarse_that_anything_passes(resolution):
+    """The references were measured by another one, for all that is known."""
+    short = replace(SETTLED, center=1.5e-6)
+    assert ruling(3.5e-6, short, resolution=resolution).verdict is Verdict.REGRESSED
+    assert ruling(1.15e-5, resolution=resolution).verdict is Verdict.REGRESSED
+
+
+def test_what_a_program_prints_coarsely_is_as_coarse_in_its_references():
+    slow = replace(RATE, center=0.1)
+    assert ruling(0.09, slow, unit=MEGABYTES).verdict is Verdict.REGRESSED
+    assert ruling(0.09, slow, resolution=0.01, unit=MEGABYTES).verdict is Verdict.PASS
+
+
+def test_a_case_without_trials_has_no_summary():
+    result = judge(CASE, Measurement(1e-5), SETTLED, 0.0)
+    assert result.summary is None
+    assert result.entry()["statistics"] is None
+
+
+def test_a_timer_is_as_fine_as_can_be_unless_said_otherwise():
+    assert judge(CASE, Measurement(1.5e-5), SETTLED).verdict is Verdict.REGRESSED
+
+
+POSITIVE = st.floats(min_value=1e-9, max_value=1.0)
+
+
+@given(POSITIVE, POSITIVE, POSITIVE, st.floats(0, 1), st.integers(1, 40))
+def test_slower_is_never_judged_better(one, other, center, spread, launches):
+    known = Reference(CASE, center, spread if launches > 1 else 0.0, launches)
+    inside = Verdict.PROVISIONAL if known.provisional else Verdict.PASS
+    order = [Verdict.FAST, inside, Verdict.REGRESSED]
+    faster, slower = sorted([one, other])
+    ranks = [
+        order.index(judge(CASE, Measurement(value, best=value), known).verdict)
+        for value in (faster, slower)
+    ]
+    assert ranks == sorted(ranks)
+
+
+@given(POSITIVE, st.floats(0, 1), st.integers(2, 40))
+def test_the_reference_itself_is_never_regressed(center, spread, launches):
+    known = Reference(CASE, center, spread, launches)
+    assert judge(CASE, Measurement(center), known).verdict in (Verdict.PASS, Verdict.PROVISIONAL)
+
+
+@pytest.mark.parametrize("known", [None, SETTLED, PROVISIONAL])
+@pytest.mark.parametrize("value", [1e-5, 1e-3, 1e-7, math.nan])
+def test_every_ruling_is_an_entry_of_the_summary_file(value, known):
+    entry = ruling(value, known).entry()
+    assert json.loads(json.dumps(entry, allow_nan=False)) == entry
+
+
+# ---------------------------------------------------------------- where higher is better
+
+
+def test_a_rate_below_its_band_is_regressed():
+    result = ruling(500.0, RATE, unit=MEGABYTES)
+    limit = band(RATE).lower
+    assert result.verdict is Verdict.REGRESSED and result.beyond
+    assert result.reason == (
+        "500.0 MB/s is 2 times as slow as its reference 1000 MB/s of 20 launches, "
+        f"below the limit {limit:.1f} MB/s"
+    )
+    assert result.slowdown == 2.0
+
+
+def test_a_rate_above_its_band_is_fast():
+    result = ruling(2000.0, RATE, unit=MEGABYTES)
+    assert result.verdict is Verdict.FAST
+    assert "2000 MB/s is 2 times as fast as its reference 1000 MB/s" in result.reason
+    assert "above the limit" in result.reason
+
+
+@pytest.mark.parametrize("known", [RATE, ROUGH])
+def test_a_limit_of_a_rate_is_inside(known):
+    limits = band(known)
+    inside = Verdict.PROVISIONAL if known is ROUGH else Verdict.PASS
+    for value, verdict in [
+        (limits.upper, inside),
+        (limits.lower, inside),
+        (math.nextafter(limits.upper, math.inf), Verdict.FAST),
+        (math.nextafter(limits.lower, 0), Verdict.REGRESSED),
+    ]:
+        assert ruling(value, known, unit=MEGABYTES).verdict is verdict
+
+
+def test_provisional_reference_of_a_rate_condemns_where_the_best_is_too_slow():
+    limit = band(ROUGH).lower
+    result = ruling(1.0, ROUGH, best=limit, unit=MEGABYTES)
+    assert result.verdict is Verdict.PROVISIONAL and result.beyond
+    assert "but the best it shows, 250.0 MB/s, is not" in result.reason
+    worse = ruling(1.0, ROUGH, best=math.nextafter(limit, 0), unit=MEGABYTES)
+    assert worse.verdict is Verdict.REGRESSED
+
+
+@pytest.mark.parametrize(
+    ("known", "value"), [(PROVISIONAL, 1.0), (ROUGH, 1e-3)], ids=[SECONDS, MEGABYTES]
+)
+def test_a_single_mean_is_never_condemned_by_a_provisional_reference(known, value):
+    """It is what a program without trials shows; a settled reference condemns it."""
+    result = judge(CASE, Measurement(value, known.unit), known)
+    assert result.verdict is Verdict.PROVISIONAL and result.beyond
+    assert "but a single mean, which one bad moment moves, is too little to go by" in result.reason
+    settled = replace(known, launches=20)
+    assert judge(CASE, Measurement(value, known.unit), settled).verdict is Verdict.REGRESSED
+
+
+@given(
+    POSITIVE,
+    POSITIVE,
+    POSITIVE,
+    st.floats(0, 1),
+    st.integers(1, 40),
+    st.sampled_from([0, 8, 10_000]),
+    st.booleans(),
+)
+def test_a_rate_is_judged_as_the_time_that_it_is_the_inverse_of(
+    value, best, center, spread, launches, size, shows_best
+):
+    """Everything of MB/s is the mirror image of seconds, value -> 1 / value."""
+    sized = replace(CASE, bytes=size)
+    known = Reference(sized, center, spread if launches > 1 else 0.0, launches)
+    mirrored = replace(known, center=1 / center, unit=MEGABYTES)
+    limits = band(known)
+    seen = [value, *([best] if shows_best else [])]
+    for limit in (limits.lower, limits.upper):
+        if limit and any(math.isclose(each, limit, rel_tol=1e-9) for each in seen):
+            return  # 1 / x rounds: the other limit may lie on its other side
+    inverse = 1 / best if shows_best else None
+    time = judge(sized, Measurement(value, best=best if shows_best else None), known)
+    rate = judge(sized, Measurement(1 / value, MEGABYTES, inverse), mirrored)
+    assert (time.verdict, time.beyond) == (rate.verdict, rate.beyond)
+    assert time.slowdown == pytest.approx(rate.slowdown, rel=1e-9)
+    assert (" as slow as " in time.reason) == (" as slow as " in rate.reason)
+    assert ("above the limit" in time.reason) == ("below the limit" in rate.reason)
+
+
+@given(POSITIVE, POSITIVE, POSITIVE, st.floats(0, 1), st.integers(1, 40))
+def test_a_lower_rate_is_never_judged_better(one, other, center, spread, launches):
+    known = Reference(CASE, center, spread if launches > 1 else 0.0, launches, MEGABYTES)
+    inside = Verdict.PROVISIONAL if known.provisional else Verdict.PASS
+    order = [Verdict.REGRESSED, inside, Verdict.FAST]
+    pair = [judge(CASE, Measurement(v, MEGABYTES, v), known) for v in sorted([one, other])]
+    ranks = [order.index(result.verdict) for result in pair]
+    assert ranks == sorted(ranks)

@@ -1,0 +1,108 @@
+"""The closed list of verdicts, and which of them end with exit status 0."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postprocess.model.case import Case
+from postprocess.model.measurement import Summary
+from postprocess.model.verdict import CaseResult, Verdict, count, exit_status, is_healthy
+
+CASE = Case("laptop", "cpu", "mpich", "mpicost", "bcast", 0, "flush", "window", 2, 2, 8)
+HEALTHY = {"pass", "cleared", "fast", "provisional", "skipped"}
+WORDS = [
+    "pass",
+    "regressed",
+    "cleared",
+    "fast",
+    "incorrect",
+    "incomplete",
+    "crashed",
+    "timeout",
+    "no-reference",
+    "provisional",
+    "not-comparable",
+    "skipped",
+]
+
+
+def results(*verdicts: Verdict) -> list[CaseResult]:
+    return [CaseResult(CASE, verdict) for verdict in verdicts]
+
+
+def test_the_list_is_closed():
+    assert [str(verdict) for verdict in Verdict] == WORDS
+    assert f"{Verdict.NO_REFERENCE}" == "no-reference"
+
+
+@pytest.mark.parametrize("verdict", Verdict)
+def test_which_verdicts_are_healthy(verdict):
+    assert is_healthy(verdict, strict=False) == (verdict.value in HEALTHY)
+    strictly = HEALTHY - {"provisional", "skipped"}
+    assert is_healthy(verdict, strict=True) == (verdict.value in strictly)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@given(st.lists(st.sampled_from(Verdict), min_size=1))
+def test_one_unhealthy_case_is_enough(strict, verdicts):
+    healthy = all(is_healthy(verdict, strict) for verdict in verdicts)
+    ran = set(verdicts) != {Verdict.SKIPPED}
+    assert exit_status(results(*verdicts), strict) == (0 if healthy and ran else 1)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_night_that_measured_nothing_is_not_healthy(strict):
+    assert exit_status([], strict) == 1
+    assert exit_status(results(Verdict.SKIPPED), strict) == 1
+
+
+def test_counts_are_in_the_order_of_the_list_and_without_zeros():
+    found = results(Verdict.SKIPPED, Verdict.REGRESSED, Verdict.PASS, Verdict.PASS)
+    assert list(count(found).items()) == [("pass", 2), ("regressed", 1), ("skipped", 1)]
+    assert count([]) == {}
+
+
+def test_a_result_without_a_value_is_an_entry_all_the_same():
+    entry = CaseResult(CASE, Verdict.TIMEOUT, "no end after 60 s").entry()
+    assert entry["key"] == CASE.key
+    assert entry["verdict"] == "timeout"
+    assert (entry["value"], entry["reference"], entry["band"]) == (None, None, None)
+    assert entry["statistics"] is None
+
+
+def test_an_entry_holds_the_key_its_parts_and_the_result():
+    summary = Summary(1e-6, 1e-6, 1e-6, 2e-6, 3e-6, 45, 7, 5, True, False)
+    entry = CaseResult(
+        CASE,
+        Verdict.REGRESSED,
+        "slow",
+        value=1e-6,
+        reference=5e-7,
+        band=(4e-7, 6e-7),
+        launches=1,
+        reference_launches=20,
+        summary=summary,
+        rerun="./plumbline run",
+    ).entry()
+    assert json.loads(json.dumps(entry, allow_nan=False)) == entry
+    for field in fields(Case):
+        assert entry[field.name] == getattr(CASE, field.name)
+    assert (entry["variant"], entry["layout"]) == ("flush-window", "2x2")
+    assert (entry["value"], entry["unit"], entry["reference"]) == (1e-6, "s", 5e-7)
+    assert entry["band"] == [4e-7, 6e-7]
+    assert (entry["launches"], entry["reference_launches"]) == (1, 20)
+    assert entry["statistics"]["filter_saturated"] is True
+    assert entry["rerun"] == "./plumbline run"
+
+
+@pytest.mark.parametrize("verdict", [Verdict.PASS, Verdict.CLEARED, Verdict.FAST])
+def test_strictly_no_word_makes_up_for_a_provisional_reference(verdict: Verdict):
+    healthy = CaseResult(CASE, verdict, value=1.0)
+    unsure = replace(healthy, provisional=True)
+    assert exit_status([healthy], strict=True) == 0
+    assert (exit_status([unsure], strict=False), exit_status([unsure], strict=True)) == (0, 1)

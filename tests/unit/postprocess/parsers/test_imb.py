@@ -1,0 +1,424 @@
+"""What IMB prints is read whole, and nothing else is taken for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from postprocess.model.verdict import Verdict
+from postprocess.parsers.imb import END, parse_imb
+from postprocess.parsers.text_output import Output, OutputError, Table
+from tests.support.factories.output import (
+    CORPUS,
+    IMB,
+    OSU,
+    calls,
+    cuts,
+    imb_outputs,
+    least_growth,
+    outcome,
+)
+
+HEAD = """#----------------------------------------------------------------
+#    Intel(R) MPI Benchmarks 2021.11, MPI-1 part
+#----------------------------------------------------------------
+# Date                  : Sat Nov 21 01:30:29 2026
+# MPI Version           : 3.1
+
+
+# Calling sequence was: 
+
+# ./IMB-MPI1 -npmin 2 Allreduce Barrier 
+
+# Message lengths were user defined
+#
+# MPI_Op                         :   MPI_SUM  
+# 
+
+# List of Benchmarks to run:
+
+# Allreduce
+# Barrier
+"""  # noqa: W291
+ALLREDUCE = """
+#----------------------------------------------------------------
+# Benchmarking Allreduce 
+# #processes = 2 
+#----------------------------------------------------------------
+       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]
+            8           51         0.06         0.22         0.14
+        10000           51         2.89         2.91         2.90
+"""  # noqa: W291
+BARRIER = """
+#---------------------------------------------------
+# Benchmarking Barrier 
+# #processes = 2 
+#---------------------------------------------------
+ #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]
+           51         0.08         0.08         0.08
+"""  # noqa: W291
+BANNER, RULE = HEAD.splitlines()[1], BARRIER.splitlines()[1]
+LONG_RULE = ALLREDUCE.splitlines()[1]
+WAITING = "# ( 2 additional processes waiting in MPI_Barrier)"
+FOOT = f"\n\n{END}\n\n"
+WHOLE = HEAD + ALLREDUCE + BARRIER + FOOT
+
+
+def read(name: str) -> Output:
+    return parse_imb((CORPUS / "imb" / f"{name}.txt").read_text())
+
+
+@given(imb_outputs())
+@settings(max_examples=150, deadline=None)
+def test_what_a_writer_prints_a_reader_returns(sample: tuple[str, Output]) -> None:
+    text, expected = sample
+    assert parse_imb(text) == expected
+
+
+@pytest.mark.parametrize("path", IMB, ids=lambda path: path.stem)
+def test_every_number_of_the_corpus_is_read(path: Path) -> None:
+    """No word of a line that begins with a number is lost."""
+    text = path.read_text()
+    output = parse_imb(text)
+    lines = [line.split() for line in text.splitlines() if line.strip()[:1].isdigit()]
+    expected = sorted(sorted(map(float, words)) for words in lines if ";" not in " ".join(words))
+    found = sorted(sorted(numbers(table, row)) for table in output.tables for row in table.rows)
+    assert found == expected
+    assert sum(len(table.failures) for table in output.tables) == len(lines) - len(expected)
+
+
+def numbers(table: Table, row) -> list[float]:
+    """What a row was printed with: group, size, values, defects."""
+    return [
+        *([] if table.group is None else [table.group]),
+        *([] if row.size is None else [row.size]),
+        *row.values.values(),
+        *([] if row.passed is None else [0.0]),
+    ]
+
+
+def test_the_version_is_that_of_the_banner() -> None:
+    assert parse_imb(WHOLE).version == "2021.11"
+
+
+def test_rows_with_and_without_sizes() -> None:
+    allreduce, barrier = parse_imb(WHOLE).tables
+    assert (allreduce.benchmark, allreduce.processes, allreduce.waiting) == ("Allreduce", 2, 0)
+    assert allreduce.columns == ("#repetitions", "t_min[usec]", "t_max[usec]", "t_avg[usec]")
+    assert [row.size for row in allreduce.rows] == [8, 10000]
+    assert allreduce.rows[0].values["t_max[usec]"] == 0.22
+    assert [row.size for row in barrier.rows] == [None]
+
+
+def test_processes_that_wait_are_told() -> None:
+    tables = read("mpich-mpi1_4_npmin2").tables
+    found = {(table.benchmark, table.processes, table.waiting) for table in tables}
+    assert {("PingPong", 2, 2), ("Allreduce", 2, 2), ("Allreduce", 4, 0)} <= found
+
+
+def test_groups_have_a_table_each() -> None:
+    """With ``-multi 1``; with ``-multi 0`` one row is for all, and its name and columns differ."""
+    tables = [table for table in read("mpich-mpi1_multi1").tables if "PingPong" in table.benchmark]
+    assert [(table.benchmark, table.group, table.groups) for table in tables] == [
+        ("Multi-PingPong", 0, 2),
+        ("Multi-PingPong", 1, 2),
+    ]
+    assert all([row.size for row in table.rows] == [0, 8, 16] for table in tables)
+    (table,) = (t for t in read("mpich-mpi1_multi0").tables if "PingPong" in t.benchmark)
+    assert (table.benchmark, table.group, table.groups) == ("Multi-PingPong", None, 2)
+
+
+def test_one_sided_tables_tell_their_mode() -> None:
+    tables = [table for table in read("mpich-rma").tables if table.benchmark == "Unidir_put"]
+    assert [table.mode for table in tables] == ["NON-AGGREGATE", "AGGREGATE"]
+
+
+def test_overlap() -> None:
+    table = next(table for table in read("mpich-nbc").tables if table.benchmark == "Iallreduce")
+    assert table.columns[1:] == ("t_ovrl[usec]", "t_pure[usec]", "t_CPU[usec]", "overlap[%]")
+
+
+@pytest.mark.parametrize("name", ["mpich-mpi1_mem", "mpich-mpi1_multi1_mem"])
+def test_what_needs_too_much_memory_is_named(name: str) -> None:
+    """The sizes before it, and the other benchmarks of that start, keep their numbers."""
+    tables = [table for table in read(name).tables if table.benchmark.endswith("Allreduce")]
+    assert tables
+    for table in tables:
+        (failure,) = table.failures
+        assert failure.size == 1048576
+        assert (
+            f"{table.benchmark}, 1048576 bytes: out-of-mem.; needed X= 0.003 GB" in failure.reason
+        )
+        assert [row.size for row in table.rows] == [0, 262144, 524288]
+
+
+def test_what_takes_too_long_is_named() -> None:
+    for table in read("mpich-mpi1_time").tables:
+        assert table.rows == ()
+        assert [failure.size for failure in table.failures] == [0]
+        assert "time-out.; Time limit" in table.failures[0].reason
+
+
+def test_what_overflows_is_named() -> None:
+    row = "        20000 int-overflow; The production rank*size caused int overflow; Stopping"
+    (table, _) = parse_imb(WHOLE.replace(BARRIER, f"{row}\n{BARRIER}")).tables
+    assert [row.size for row in table.rows] == [8, 10000]
+    reason = "line 29: Allreduce, 20000 bytes: int-overflow; The production"
+    assert table.failures[0].reason.startswith(reason)
+
+
+def test_what_is_invalid_is_named() -> None:
+    output = read("mpich-mpi1_1")
+    assert output.invalid == ("PingPong with 1 processes",)
+    assert [table.benchmark for table in output.tables] == ["Bcast"]
+
+
+def test_checked_data() -> None:
+    tables = read("check-mpi1").tables
+    for table in tables:
+        passed = None if table.benchmark == "Barrier" else True
+        assert "defects" not in table.columns
+        assert {row.passed for row in table.rows} == {passed}
+
+
+CHECKED = WHOLE.replace("t_avg[usec]\n            8", "t_avg[usec]      defects\n            8")
+CHECKED = CHECKED.replace("0.14\n", "0.14         0.00\n").replace("2.90\n", "2.90         0.00\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CHECKED.replace("         0.00\n", "         1.00\n", 1),
+        CHECKED.replace("         0.00\n", "         0.01\n"),
+        CHECKED.replace("         0.00\n", "          nan\n"),
+        CHECKED.replace("         0.00\n", "         1.00\n", 1).replace(FOOT, "x"),
+        "else\n" + CHECKED.replace("         0.00\n", "        10.00\n", 1),
+        WHOLE.replace("\n            8", "\n1: Error Allreduce,size = 8,sample #0\n            8"),
+        WHOLE.replace(FOOT, "\n\n!!! Benchmark unsuccessful !!!\n\n" + FOOT),
+    ],
+)
+def test_wrong_data_come_before_all_else(text: str) -> None:
+    assert [row.passed for row in parse_imb(CHECKED).tables[0].rows] == [True, True]
+    with pytest.raises(OutputError, match="wrong data was received") as caught:
+        parse_imb(text)
+    assert caught.value.verdict is Verdict.INCORRECT
+
+
+@pytest.mark.parametrize("odd", ["   0", " 0.0", " .00", "00.0"])
+def test_defects_are_a_number(odd: str) -> None:
+    with pytest.raises(OutputError, match="two decimals"):
+        parse_imb(CHECKED.replace("         0.00\n", f"         {odd}\n", 1))
+
+
+def test_wrong_data_of_the_corpus() -> None:
+    """IMB itself left its defects at 0.00 there, and called nothing unsuccessful."""
+    with pytest.raises(OutputError) as caught:
+        parse_imb((CORPUS / "imb" / "refused" / "wrong_data.txt").read_text())
+    assert caught.value.verdict is Verdict.INCORRECT
+    assert "0: Error Allreduce,size = 1024,sample #0" in str(caught.value)
+
+
+def test_zero_is_kept() -> None:
+    table = parse_imb(WHOLE.replace("0.08", "0.00")).tables[1]
+    assert table.rows[0].values["t_max[usec]"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "why"),
+    [
+        ("0.14", "nan", 27, "two decimals"),
+        ("0.14", "-0.14", 27, "two decimals"),
+        ("0.14", "inf", 27, "two decimals"),
+        ("0.14", "0.1", 27, "two decimals"),
+        ("0.14", "٠.14", 27, "odd characters"),
+        (" 51 ", " 5.1 ", 27, "whole number"),
+        ("0.14", "0.14 0.14", 27, "6 columns where the header has 5"),
+        ("0.14", "", 27, "4 columns where the header has 5"),
+        ("10000", "8", 28, "sizes do not ascend"),
+        ("10000", "-10000", 28, "whole number"),
+        ("10000", "10000 out-of-time", 28, "6 columns where the header has 5"),
+        ("#bytes", "#bites", 26, "not a line of the title of"),
+        ("t_min", "t_max", 26, "not a line of the title of"),
+        ("        10000", "       #bytes\n        10000", 28, "columns where the header"),
+        ("        10000", "\n        10000", 29, "not a line of the space between two tables"),
+        ("        10000", "some library speaks\n        10000", 28, "columns where the header"),
+        ("        10000", "# some library speaks\n        10000", 28, "columns where the header"),
+        ("# #processes = 2 \n", "", 24, "title of a table is not whole"),
+        (
+            "# #processes = 2 ",
+            "# #processes = 2 \n# #processes = 2 ",
+            25,
+            "not a line of the title",
+        ),
+        ("       #bytes", "#-----\n       #bytes", 26, "title of a table is not whole"),
+        (
+            "\n# Benchmarking Barrier",
+            "\n#-----\n# Benchmarking Barrier",
+            31,
+            "not a line of the space",
+        ),
+        (END, f"{END}\n#-----", 39, "not a line of the end"),
+        ("       #bytes", f"{WAITING}\n       #bytes", 26, "not a line of the title"),
+        (f"{LONG_RULE}\n       #bytes", "       #bytes", 25, "not a line of the title"),
+        (f"{LONG_RULE}\n     ", f"#    MODE: AGGREGATE \n{LONG_RULE}\n     ", 25, "of the title"),
+        (f"{LONG_RULE}\n     ", f"# some library\n{LONG_RULE}\n     ", 25, "of the title"),
+        ("       #bytes", "#bytes #bytes", 26, "of the title"),
+        ("# Benchmarking Allreduce ", "# Benchmarking Alltoall ", 23, "not a line of the space"),
+        ("#----", "", 1, "not a line of the first lines"),
+        ("# Date ", "# MPI Version : 5.0\n# Date ", 6, "not a line of the header"),
+        ("# Date ", BANNER + "\n# Date ", 4, "not a line of the header"),
+        ("# Message", "# Calling sequence was:\n# Message", 12, "not a line of the header"),
+        (
+            RULE + "\n# Benchmarking Barrier",
+            "# Benchmarking Barrier",
+            30,
+            "not a line of the space",
+        ),
+        ("# Date ", "# OSU MPI Latency Test v7.4\n# Date ", 4, "not a line of the header"),
+        ("# Date ", "some library speaks\n# Date ", 4, "not a line of the header"),
+        ("# Calling sequence was: \n\n# ", "# Calling sequence was: \n\n", 10, "command line"),
+        ("# Allreduce\n", "# Allreduce Barrier\n", 19, "not a line of the list"),
+        (END, "some library speaks\n" + END, 38, "not a line of the space between two tables"),
+        (END, f"{END}\nsome library speaks", 39, "not a line of the end"),
+        (END, f"{END}\n{END}", 39, "the end comes in the end"),
+        (END, "", 35, "after this line is no 'All processes entering MPI_Finalize'"),
+        (END, END.lower(), 38, "not a line of the space between two tables"),
+    ],
+)
+def test_what_does_not_fit_is_shown(old: str, new: str, line: int, why: str) -> None:
+    text = WHOLE.replace(old, new, 1)
+    assert text != WHOLE
+    with pytest.raises(OutputError, match=why) as caught:
+        parse_imb(text)
+    assert caught.value.verdict is Verdict.INCOMPLETE
+    assert str(caught.value).startswith(f"line {line}: ")
+
+
+def test_a_table_is_there_once() -> None:
+    with pytest.raises(OutputError, match="a second table of Allreduce"):
+        parse_imb(HEAD + ALLREDUCE + ALLREDUCE + FOOT)
+    again = ALLREDUCE.replace("= 2", "= 4")
+    assert len(parse_imb(HEAD + ALLREDUCE + again + FOOT).tables) == 2
+
+
+def test_a_table_has_a_row_and_a_barrier_has_one() -> None:
+    with pytest.raises(OutputError, match="a table without rows"):
+        parse_imb(WHOLE.replace("           51         0.08         0.08         0.08\n", ""))
+    row = "           51         0.08         0.08         0.08\n"
+    with pytest.raises(OutputError, match="a second row"):
+        parse_imb(WHOLE.replace(row, row + row))
+
+
+def test_no_group_has_fewer_rows() -> None:
+    text = (CORPUS / "imb" / "mpich-mpi1_multi1.txt").read_text()
+    lines = text.splitlines(keepends=True)
+    last = max(number for number, line in enumerate(lines) if line.split()[:2] == ["1", "16"])
+    with pytest.raises(OutputError, match="unequal groups"):
+        parse_imb("".join(lines[:last] + lines[last + 1 :]))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("0.14", "0.04"), ("0.14", "0.24"), ("0.22", "0.12"), ("0.06", "0.16")]
+)
+def test_a_row_that_contradicts_itself(old: str, new: str) -> None:
+    with pytest.raises(OutputError, match="is not between") as caught:
+        parse_imb(WHOLE.replace(old, new, 1))
+    assert caught.value.verdict is Verdict.INCORRECT
+
+
+@pytest.mark.parametrize("path", IMB, ids=lambda path: path.stem)
+def test_a_cut_off_output_is_refused(path: Path) -> None:
+    """Whole is it from the end of the last line on; after it is a blank one."""
+    text = path.read_text()
+    body, end, _ = text.partition(END)
+    for cut in [*cuts(body), *(body + end[:number] for number in range(len(end) + 1))]:
+        found = outcome(parse_imb, cut)
+        assert isinstance(found, OutputError) and found.verdict is Verdict.INCOMPLETE
+    assert parse_imb(body + end + "\n") == parse_imb(text)
+
+
+@given(st.data())
+@settings(max_examples=200, deadline=None)
+def test_two_outputs_mixed_line_by_line_are_refused(data: st.DataObject) -> None:
+    first = data.draw(st.sampled_from(IMB)).read_text()
+    second = data.draw(st.sampled_from(IMB + OSU)).read_text()
+    lines = [text.splitlines(keepends=True) for text in (first, second)]
+    mixed = ""
+    while all(lines):
+        chosen = lines[data.draw(st.integers(0, 1))]
+        number = data.draw(st.integers(1, 30))
+        mixed += "".join(chosen[:number])
+        del chosen[:number]
+    rest = "".join(lines[0] + lines[1])
+    assert isinstance(outcome(parse_imb, mixed + rest), OutputError)
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_damage_raises_nothing_else(data: st.DataObject) -> None:
+    text = data.draw(st.sampled_from(OSU + IMB)).read_text()
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, min(len(text), start + 200)))
+    outcome(parse_imb, text[:start] + data.draw(st.text(max_size=20)) + text[end:])
+
+
+@given(st.text() | st.lists(st.sampled_from(WHOLE.splitlines())))
+@settings(deadline=None)
+def test_any_text_raises_nothing_else(text: str | list[str]) -> None:
+    outcome(parse_imb, text if isinstance(text, str) else "\n".join([*text, ""]))
+
+
+@pytest.mark.parametrize("path", OSU, ids=lambda path: path.stem)
+def test_osu_is_not_imb(path: Path) -> None:
+    with pytest.raises(OutputError, match="not a line of the first lines"):
+        parse_imb(path.read_text())
+
+
+def rows(number: int) -> str:
+    lines = (f"{size} 51 0.08 0.08 0.08\n" for size in range(20_000, 20_000 + number))
+    return HEAD + ALLREDUCE + "".join(lines) + FOOT
+
+
+def tables(number: int) -> str:
+    each = (ALLREDUCE.replace("= 2", f"= {number}") for number in range(number))
+    return HEAD + "".join(each) + FOOT
+
+
+def groups(number: int) -> str:
+    """A series for each group, one row long."""
+    lines = (f"{group} 51 0.08 0.08 0.08\n" for group in range(number))
+    return HEAD + BARRIER.replace(" #rep", "  Group  #rep").replace("51", "0 51") + "".join(lines)
+
+
+def call(number: int) -> str:
+    return HEAD.replace("# ./IMB", "#   -iter 3\n" * number + "# ./IMB") + FOOT
+
+
+@pytest.mark.parametrize("make", [rows, tables, groups, call])
+def test_work_grows_with_the_lines(make: Callable[[int], str]) -> None:
+    small, large = make(500), make(4000)
+    more = calls(lambda: outcome(parse_imb, large))
+    assert more / calls(lambda: outcome(parse_imb, small)) < 8.5
+
+
+@pytest.mark.parametrize("unit", ["9", " 9", "  ", "# ", "a: ", ": ", "-", ".", "#bytes "])
+@pytest.mark.parametrize(
+    "start",
+    [
+        *("", "#    Intel(R) MPI Benchmarks ", "#----\n#    Intel(R) MPI Benchmarks 2, "),
+        *(HEAD, HEAD + "# ", HEAD[:150], HEAD + "# !! Benchmark ", HEAD + ALLREDUCE),
+        *(
+            HEAD + ALLREDUCE[:130],
+            HEAD + ALLREDUCE[:130] + "# ",
+            HEAD + ALLREDUCE[:130] + "# Group 1: ",
+        ),
+    ],
+)
+def test_work_grows_with_the_length_of_a_line(unit: str, start: str) -> None:
+    """16 times as long a line, and not 256 times the work: no expression goes back and forth."""
+    small, large = (start + unit * number + "\n" for number in (5_000, 80_000))
+    assert least_growth(lambda text: outcome(parse_imb, text), small, large, enough=64) < 64

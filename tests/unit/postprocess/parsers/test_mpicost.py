@@ -1,0 +1,516 @@
+"""What mpicost wrote is believed only if it is whole and agrees with itself."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import pickle
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from postprocess.model.case import Case
+from postprocess.model.verdict import RecordError, Verdict
+from postprocess.parsers.mpicost import read_launch
+from postprocess.stats.headline import summarise
+from tests.support.factories import record as samples
+
+GOOD = samples.launch()
+GOOD_TEXT = samples.text(GOOD).encode()
+RUN, BCAST, END = 0, 1, -1
+
+
+@pytest.fixture
+def refused(tmp_path):
+    """Write a file and return the error that reading it raises."""
+
+    def read(content: bytes | list) -> RecordError:
+        path = tmp_path / "out.jsonl"
+        path.write_bytes(content if isinstance(content, bytes) else samples.text(content).encode())
+        with pytest.raises(RecordError) as caught:
+            read_launch(path)
+        assert str(caught.value).startswith(f"{path}: ")
+        assert "\n" not in str(caught.value)
+        return caught.value
+
+    return read
+
+
+def damaged(place: int, **changes) -> list:
+    """The good records with some fields of one of them changed; ``None`` stays a value."""
+    records = copy.deepcopy(GOOD)
+    records[place] |= changes
+    return records
+
+
+def without(place: int, key: str) -> list:
+    records = copy.deepcopy(GOOD)
+    del records[place][key]
+    return records
+
+
+# ---------------------------------------------------------------- what is good
+
+
+def test_a_good_file_is_read_whole(tmp_path):
+    launch = read_launch(samples.write(tmp_path / "a", GOOD))
+    assert launch.run == GOOD[RUN]
+    assert launch.end == GOOD[END]
+    assert [case.variable for case in launch.cases] == [
+        "bcast_8",
+        "bcast_1000000",
+        "pingpong@1_8",
+        "barrier_0",
+    ]
+    assert (launch.processes, launch.per_node) == (2, 2)
+    assert (launch.cache, launch.sync) == ("flush", "dissemination")
+    assert launch.mpi_library == GOOD[RUN]["mpi_library"]
+    assert launch.resolution("s") == samples.RESOLUTION
+
+
+def test_every_trial_is_kept_as_written(tmp_path):
+    launch = read_launch(samples.write(tmp_path / "a", GOOD))
+    for case, record in zip(launch.cases, GOOD[1:-1], strict=True):
+        for name in ("t_max", "t_min", "t_global", "skew"):
+            assert getattr(case, name).tolist() == record[name]
+        assert case.late.tolist() == [False] * samples.TRIALS
+        assert case.summary == summarise(np.array(record["t_max"]), None, 1, samples.RESOLUTION)
+
+
+def test_a_record_gives_its_case(tmp_path):
+    launch = read_launch(samples.write(tmp_path / "a", samples.launch(processes=3)))
+    cases = [launch.case(record, "laptop", "cpu", "mpich-5.0.2") for record in launch.cases]
+    where = ("laptop", "cpu", "mpich-5.0.2", "mpicost")
+    assert cases[2] == Case(*where, "pingpong", 1, "flush", "dissemination", 3, 3, 8)
+    assert [case.variable for case in cases] == [record.variable for record in launch.cases]
+
+
+def test_several_nodes(tmp_path):
+    hosts = [{"name": "n1", "ranks": 2}, {"name": "n2", "ranks": 1}]
+    records = samples.launch(processes=3, per_node=2, hosts=hosts)
+    assert read_launch(samples.write(tmp_path / "a", records)).per_node == 2
+
+
+def test_late_trials_of_a_start_window_do_not_count(tmp_path):
+    late = [0] * 41 + [1] * 10
+    case = samples.case_record("bcast", 8, late=late)
+    path = tmp_path / "a"
+    samples.write(path, [samples.run_record(1, sync="window"), case, samples.end_record(1)])
+    (record,) = read_launch(path).cases
+    assert record.late.tolist() == [bool(flag) for flag in late]
+    assert record.summary.kept + record.summary.removed == 40
+
+
+def test_dropped_trials_are_those_of_the_run_record(tmp_path):
+    case = samples.case_record("bcast", 8, dropped=5)
+    path = tmp_path / "a"
+    samples.write(path, [samples.run_record(1, dropped=5), case, samples.end_record(1)])
+    (record,) = read_launch(path).cases
+    assert record.summary.kept + record.summary.removed == 46
+
+
+def test_sampling_may_stop_early_if_asked(tmp_path, refused):
+    case = samples.case_record("bcast", 8, trials=20)
+    records = [samples.run_record(1, relative_error=0.05), case, samples.end_record(1)]
+    assert len(read_launch(samples.write(tmp_path / "a", records)).cases[0].t_max) == 20
+    records[0] = samples.run_record(1)
+    assert refused(records).verdict is Verdict.INCORRECT
+
+
+def test_times_of_a_simulated_machine_may_have_no_skew_and_an_idle_rank(tmp_path):
+    zeros = [0.0] * samples.TRIALS
+    records = damaged(BCAST, skew=zeros, t_min=zeros)
+    records[RUN]["timer"]["resolution"] = 0
+    assert read_launch(samples.write(tmp_path / "a", records)).resolution("s") == 0.0
+
+
+def test_one_trial_is_enough_if_none_is_dropped(tmp_path):
+    case = samples.case_record("bcast", 8, trials=1, dropped=0)
+    records = [samples.run_record(1, trials=1, dropped=0), case, samples.end_record(1)]
+    (record,) = read_launch(samples.write(tmp_path / "a", records)).cases
+    assert record.summary.headline == record.t_max[0]
+
+
+def test_the_fastest_rank_may_be_the_slowest(tmp_path):
+    """One process has one interval per trial."""
+    records = damaged(BCAST, t_min=GOOD[BCAST]["t_max"])
+    assert read_launch(samples.write(tmp_path / "a", records)).cases
+
+
+def test_statistics_may_differ_by_rounding_only(tmp_path, refused):
+    headline = GOOD[BCAST]["headline"]
+    read_launch(samples.write(tmp_path / "a", damaged(BCAST, headline=headline * (1 + 5e-10))))
+    error = refused(damaged(BCAST, headline=headline * (1 + 2e-9)))
+    assert error.verdict is Verdict.INCORRECT
+    assert "line 2: headline: " in str(error)
+
+
+# ---------------------------------------------------------------- what does not arrive whole
+
+
+@given(st.integers(min_value=0, max_value=len(GOOD_TEXT) - 1))
+@settings(max_examples=300, deadline=None)
+def test_a_file_cut_anywhere_is_incomplete(tmp_path_factory, length):
+    path = tmp_path_factory.mktemp("cut") / "out.jsonl"
+    path.write_bytes(GOOD_TEXT[:length])
+    with pytest.raises(RecordError) as caught:
+        read_launch(path)
+    assert caught.value.verdict is Verdict.INCOMPLETE
+
+
+LINES = GOOD_TEXT.splitlines(keepends=True)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is empty"),
+        (b"\n", "line 1: not a whole JSON object"),
+        (b"\x00\xff\xfe garbage \x80\n", "line 1: not a whole JSON object"),
+        (b"\x7fELF\x02\x01\x01" + bytes(range(256)), "line 1"),
+        (GOOD_TEXT[:-1], "line 6: the line is cut off"),
+        (GOOD_TEXT[:-20], "line 6: the line is cut off"),
+        (b"".join(LINES[:-1]), "no end record; 4 of 4 cases are there"),
+        (b"".join(LINES[:-2]), "no end record; 3 of 4 cases are there"),
+        (b"".join(LINES[:1]), "no end record; 0 of 4 cases are there"),
+        (b"".join(LINES[:2] + LINES[3:]), "3 of 4 cases are there"),
+        (b"".join(LINES[1:]), "line 1: record: the run record before it is missing"),
+        (b"".join(LINES[-1:]), "line 1: record: the run record before it is missing"),
+        (b"".join([*LINES[:2], b"Segmentation fault\n", *LINES[2:]]), "line 3: not a whole"),
+        (b"".join([*LINES[:2], b"\n", *LINES[2:]]), "line 3: not a whole JSON object"),
+        (b"".join([LINES[0], LINES[1][:300] + b"\n", *LINES[2:]]), "line 2: not a whole"),
+        (b"".join([LINES[0], LINES[1].replace(b"bcast", b"\xff"), *LINES[2:]]), "line 2: not a"),
+    ],
+)
+def test_what_is_not_whole_is_incomplete(refused, content, said):
+    error = refused(content)
+    assert error.verdict is Verdict.INCOMPLETE
+    assert said in str(error)
+
+
+def test_a_file_that_is_not_there_is_incomplete(tmp_path):
+    for path in (tmp_path / "none.jsonl", tmp_path):
+        with pytest.raises(RecordError) as caught:
+            read_launch(path)
+        assert caught.value.verdict is Verdict.INCOMPLETE
+        assert str(caught.value).startswith(f"{path}: ")
+
+
+@pytest.mark.parametrize("late", [[0] + [1] * 50, [1] * 51])
+def test_no_trial_in_time_is_incomplete(refused, late):
+    records = damaged(BCAST, late=late)
+    records[RUN]["sync"] = "window"
+    error = refused(records)
+    assert error.verdict is Verdict.INCOMPLETE
+    assert "line 2: late: none of 51 trials is left" in str(error)
+
+
+def test_no_trial_after_the_dropped_ones_is_incomplete(refused):
+    records = copy.deepcopy(GOOD)
+    records[RUN]["dropped"] = 51
+    assert refused(records).verdict is Verdict.INCOMPLETE
+
+
+# ---------------------------------------------------------------- what cannot be true
+
+
+def spoilt(key: str, value: float, trial: int = 7) -> list:
+    """The good records with one number of one list of one case replaced."""
+    records = copy.deepcopy(GOOD)
+    records[BCAST][key][trial - 1] = value
+    return records
+
+
+@pytest.mark.parametrize("key", ["t_max", "t_min", "t_global", "skew"])
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -1e-9, "1e-6", None, True])
+def test_a_time_is_a_finite_number_that_is_not_negative(refused, key, value):
+    assert refused(spoilt(key, value)).verdict is Verdict.INCORRECT
+
+
+@pytest.mark.parametrize("key", ["t_max", "t_global"])
+def test_no_operation_takes_no_time(refused, key):
+    records = spoilt(key, 0.0)
+    records[BCAST]["t_min"][6] = 0.0
+    error = refused(records)
+    assert error.verdict is Verdict.INCORRECT
+    assert f"line 2: {key}: trial 7 is 0.0, not more than zero" in str(error)
+
+
+@pytest.mark.parametrize("spelling", [b"nan", b"-nan", b"inf", b"-inf", b"1e400"])
+def test_the_c_library_spells_nan_its_own_way(refused, spelling):
+    first = repr(GOOD[BCAST]["t_max"][0]).encode()
+    error = refused(GOOD_TEXT.replace(first, spelling, 1))
+    assert error.verdict is Verdict.INCORRECT
+    assert "is not a finite number" in str(error)
+
+
+@pytest.mark.parametrize("key", ["headline", "median", "minimum", "p90", "p99"])
+@pytest.mark.parametrize("value", [math.nan, math.inf, 0.0, -1.0, "1e-6", None, True])
+def test_a_statistic_is_the_one_of_the_trials(refused, key, value):
+    error = refused(damaged(BCAST, **{key: value}))
+    assert error.verdict is Verdict.INCORRECT
+
+
+@pytest.mark.parametrize("key", ["headline", "median", "minimum", "p90", "p99"])
+def test_a_statistic_that_is_a_little_off_is_wrong(refused, key):
+    error = refused(damaged(BCAST, **{key: GOOD[BCAST][key] * 1.001}))
+    assert error.verdict is Verdict.INCORRECT
+    assert f"line 2: {key}: " in str(error) and "disagrees with the trials" in str(error)
+
+
+@pytest.mark.parametrize("key", ["kept", "candidates", "removed"])
+@pytest.mark.parametrize("change", [1, -1, 0.0, "text"])
+def test_a_count_is_the_one_of_the_trials(refused, key, change):
+    value = GOOD[BCAST][key]
+    wrong = str(value) if change == "text" else value + change
+    error = refused(damaged(BCAST, **{key: wrong}))
+    assert error.verdict is Verdict.INCORRECT
+    assert f"line 2: {key}: " in str(error)
+
+
+@pytest.mark.parametrize("key", ["filter_saturated", "bimodal"])
+@pytest.mark.parametrize("value", ["other", "false", 0, None])
+def test_a_flag_is_the_one_of_the_trials(refused, key, value):
+    wrong = (not GOOD[BCAST][key]) if value == "other" else value
+    error = refused(damaged(BCAST, **{key: wrong}))
+    assert error.verdict is Verdict.INCORRECT
+    assert f"line 2: {key}: " in str(error)
+
+
+@given(st.integers(min_value=2, max_value=51), st.floats(min_value=0.5, max_value=0.999))
+@settings(deadline=None)
+def test_a_trial_cannot_be_exchanged_after_the_fact(tmp_path_factory, trial, factor):
+    """Any trial that entered the headline is tied to it."""
+    records = copy.deepcopy(GOOD)
+    times = records[BCAST]["t_max"]
+    times[trial - 1] *= factor
+    records[BCAST]["t_min"][trial - 1] *= factor / 2
+    path = samples.write(tmp_path_factory.mktemp("changed") / "a", records)
+    before = summarise(np.array(GOOD[BCAST]["t_max"]), None, 1, samples.RESOLUTION)
+    if summarise(np.array(times), None, 1, samples.RESOLUTION) != before:
+        with pytest.raises(RecordError) as caught:
+            read_launch(path)
+        assert caught.value.verdict is Verdict.INCORRECT
+
+
+@pytest.mark.parametrize("place", [BCAST, END])
+@pytest.mark.parametrize("value", [False, "true", 1, None])
+def test_data_that_is_not_verified_is_incorrect(refused, place, value):
+    error = refused(damaged(place, verified=value))
+    assert error.verdict is Verdict.INCORRECT
+    assert ": verified: " in str(error)
+
+
+def test_wrong_data_found_before_timing_is_named_as_such(refused):
+    """The program then writes a case without trials or statistics."""
+    lists = {key: [] for key in ("t_max", "t_min", "t_global", "skew", "late")}
+    error = refused(damaged(BCAST, verified=False, trials=0, **lists))
+    assert error.verdict is Verdict.INCORRECT
+    assert "line 2: verified: false: wrong data was received" in str(error)
+
+
+def test_wrong_data_outranks_a_missing_end(refused):
+    """A program that stops at wrong data is incorrect, not merely incomplete."""
+    error = refused(damaged(BCAST, verified=False)[:2])
+    assert error.verdict is Verdict.INCORRECT
+
+
+@pytest.mark.parametrize("unit", ["us", "ms", "S", "", 1, None])
+def test_the_unit_is_seconds(refused, unit):
+    error = refused(damaged(BCAST, unit=unit))
+    assert error.verdict is Verdict.INCORRECT
+    assert "line 2: unit: " in str(error)
+
+
+@pytest.mark.parametrize("key", ["t_max", "t_min", "t_global", "skew", "late"])
+@pytest.mark.parametrize("change", ["shorter", "longer", "empty", "scalar"])
+def test_every_list_has_an_entry_per_trial(refused, key, change):
+    values = GOOD[BCAST][key]
+    wrong = {
+        "shorter": values[:-1],
+        "longer": [*values, values[0]],
+        "empty": [],
+        "scalar": values[0],
+    }
+    error = refused(damaged(BCAST, **{key: wrong[change]}))
+    assert error.verdict is Verdict.INCORRECT
+    assert f"line 2: {key}: " in str(error)
+
+
+def test_all_lists_shortened_alike_still_lack_trials(refused):
+    short = {key: GOOD[BCAST][key][:-1] for key in ("t_max", "t_min", "t_global", "skew", "late")}
+    error = refused(damaged(BCAST, trials=50, **short))
+    assert error.verdict is Verdict.INCORRECT
+    assert "trials: 50 where the run record says 51" in str(error)
+
+
+def test_no_more_trials_than_asked_for(refused):
+    records = [
+        samples.run_record(1, relative_error=0.05),
+        samples.case_record("bcast", 8, trials=52),
+        samples.end_record(1),
+    ]
+    assert "trials: 52" in str(refused(records))
+
+
+def test_the_fastest_rank_is_not_slower_than_the_slowest(refused):
+    error = refused(spoilt("t_min", GOOD[BCAST]["t_max"][6] * 1.01))
+    assert error.verdict is Verdict.INCORRECT
+    assert "t_min: trial 7 is above its t_max" in str(error)
+
+
+@pytest.mark.parametrize("late", [[0] * 50 + [1], [2] + [0] * 50, [False] * 51, ["0"] * 51])
+def test_late_flags_are_bits_and_need_a_window(refused, late):
+    error = refused(damaged(BCAST, late=late))
+    assert error.verdict is Verdict.INCORRECT
+    assert "line 2: late: " in str(error)
+
+
+def test_a_case_is_there_once(refused):
+    records = copy.deepcopy(GOOD)
+    records[2] = copy.deepcopy(records[1])
+    error = refused(records)
+    assert error.verdict is Verdict.INCORRECT
+    assert "line 3: record: case bcast_8 is there twice" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("planned", "ended", "verdict"),
+    [
+        (4, 3, Verdict.INCORRECT),
+        (4, 5, Verdict.INCORRECT),
+        (3, 4, Verdict.INCORRECT),
+        (3, 3, Verdict.INCORRECT),
+        (5, 4, Verdict.INCOMPLETE),
+        (5, 5, Verdict.INCOMPLETE),
+    ],
+)
+def test_counts_agree(refused, planned, ended, verdict):
+    records = damaged(RUN, cases=planned)
+    records[END]["cases"] = ended
+    error = refused(records)
+    assert error.verdict is verdict
+    assert "4 found" in str(error) or "4 of 5 cases are there" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("place", "changes"),
+    [
+        (RUN, {"schema": 2}),
+        (RUN, {"schema": "1"}),
+        (RUN, {"schema": True}),
+        (RUN, {"program": "mpi cost"}),
+        (RUN, {"mpi_library": ""}),
+        (RUN, {"suite_version": 1}),
+        (RUN, {"source_hash": None}),
+        (RUN, {"date_utc": " "}),
+        (RUN, {"cache": "cold"}),
+        (RUN, {"sync": "none"}),
+        (RUN, {"trials": 0}),
+        (RUN, {"trials": 50}),
+        (RUN, {"dropped": -1}),
+        (RUN, {"dropped": 1.0}),
+        (RUN, {"cases": 0}),
+        (RUN, {"timer": {"overhead": 1e-8}}),
+        (RUN, {"timer": {"resolution": -1e-9}}),
+        (RUN, {"timer": 1e-9}),
+        (RUN, {"relative_error": "0.1"}),
+        (RUN, {"relative_error": -0.1}),
+        (RUN, {"processes": 3}),
+        (RUN, {"processes": 0}),
+        (RUN, {"per_node": 1}),
+        (RUN, {"hosts": []}),
+        (RUN, {"hosts": [{"name": "n1", "ranks": 1}]}),
+        (RUN, {"hosts": [{"name": "n1", "ranks": 0}, {"name": "n2", "ranks": 2}]}),
+        (RUN, {"hosts": [{"name": "n1", "ranks": 1}, {"name": "n1", "ranks": 1}]}),
+        (RUN, {"ranks": []}),
+        (RUN, {"ranks": [{"rank": 0, "host": "n1"}]}),
+        (RUN, {"ranks": [{"rank": 0, "host": "n1"}, {"rank": 0, "host": "n1"}]}),
+        (RUN, {"ranks": [{"rank": 1, "host": "n1"}, {"rank": 0, "host": "n1"}]}),
+        (RUN, {"ranks": [{"rank": 0, "host": "n1"}, {"rank": 1, "host": "n2"}]}),
+        (BCAST, {"routine": ""}),
+        (BCAST, {"routine": "b cast"}),
+        (BCAST, {"peer": -1}),
+        (BCAST, {"peer": 2}),
+        (BCAST, {"bytes": -8}),
+        (BCAST, {"bytes": "8"}),
+        (BCAST, {"trials": "51"}),
+        (BCAST, {"record": "result"}),
+        (END, {"elapsed": -1.0}),
+        (END, {"timed": "0.8"}),
+        (END, {"memory_bytes": 1.5}),
+        (END, {"cases": "4"}),
+    ],
+)
+def test_a_field_that_cannot_be_true_is_named(refused, place, changes):
+    error = refused(damaged(place, **changes))
+    assert error.verdict is Verdict.INCORRECT
+    key = next(iter(changes))
+    keys = {"processes": "hosts", "per_node": "hosts", "timer": r"timer(\.resolution)?"}
+    line = place % len(GOOD) + (2 if changes == {"trials": 50} else 1)
+    assert re.search(rf": line {line}: {keys.get(key, key)}(\.ranks)?: ", str(error))
+
+
+NOT_NEEDED = {"mpi_standard", "compiler", "compiler_flags", "command", "kernel"}
+NOT_NEEDED |= {"cpu_model", "caches", "flush_bytes", "seed", "clock_error", "environment"}
+NEEDED = [(place, key) for place in (RUN, BCAST, END) for key in GOOD[place]]
+NEEDED = [(place, key) for place, key in NEEDED if key not in NOT_NEEDED]
+
+
+@pytest.mark.parametrize(("place", "key"), NEEDED)
+def test_a_field_that_is_missing_is_named(refused, place, key):
+    error = refused(without(place, key))
+    assert error.verdict is Verdict.INCORRECT
+    assert f": line {place % len(GOOD) + 1}: {key}: is missing" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([*LINES, LINES[-1]], "line 7: record: end after the end"),
+        ([*LINES, LINES[1]], "line 7: record: case after the end"),
+        ([*LINES, LINES[0]], "line 7: record: run after the end"),
+        ([LINES[0], *LINES], "line 2: record: a second run"),
+        ([*LINES, *LINES], "line 7: record: run after the end"),
+        ([LINES[0], b"[1, 2]\n", *LINES[1:]], "line 2: [1, 2] is not a record"),
+        ([LINES[0], b'{"record": 5}\n', *LINES[1:]], "line 2: record: 5 is not of type str"),
+        ([LINES[0], b'{"a": 1, "a": 2}\n', *LINES[1:]], "line 2: 'a': the key is there twice"),
+    ],
+)
+def test_records_come_in_their_order(refused, lines, said):
+    error = refused(b"".join(lines))
+    assert error.verdict is Verdict.INCORRECT
+    assert said in str(error)
+
+
+@given(st.data())
+@settings(max_examples=200, deadline=None)
+def test_no_damage_escapes_as_another_error(tmp_path_factory, data):
+    """Bytes overwritten anywhere: the file is refused, or the damage is not in what is judged."""
+    content = bytearray(GOOD_TEXT)
+    for _ in range(data.draw(st.integers(min_value=1, max_value=4))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path = tmp_path_factory.mktemp("fuzz") / "out.jsonl"
+    path.write_bytes(content)
+    try:
+        launch = read_launch(path)
+    except RecordError as error:
+        assert error.verdict in (Verdict.INCOMPLETE, Verdict.INCORRECT)
+        assert str(error).startswith(str(path))
+    else:
+        assert len(launch.cases) == len(GOOD) - 2
+        for case in launch.cases:
+            assert np.isfinite(case.t_max).all() and case.summary.headline > 0
+
+
+def test_an_error_can_cross_a_process_boundary():
+    error = pickle.loads(pickle.dumps(RecordError(Verdict.INCOMPLETE, "a: line 1: cut off")))
+    assert (error.verdict, str(error)) == (Verdict.INCOMPLETE, "a: line 1: cut off")
+
+
+def test_the_sample_is_json_lines():
+    assert [json.loads(line) for line in LINES] == GOOD

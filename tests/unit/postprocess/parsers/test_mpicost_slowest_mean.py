@@ -1,0 +1,59 @@
+"""The slowest mean of a rank in records: believed only where it can be true."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from postprocess.model.verdict import RecordError
+from postprocess.parsers.mpicost import read_launch
+from postprocess.stats.headline import bounds_of_slowest_mean
+from tests.support.factories.record import case_record, end_record, run_record
+
+
+def written(tmp_path: Path, mean, **run) -> Path:
+    case = case_record("bcast", 8)
+    if mean is not None:
+        case["slowest_mean"] = mean
+    records = [run_record(1, cache="warm", flush_bytes=0, **run), case, end_record(1)]
+    path = tmp_path / "out.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+def bounds() -> tuple[float, float]:
+    case = case_record("bcast", 8)
+    return bounds_of_slowest_mean(np.array(case["t_max"]), np.array(case["t_min"]), 2)
+
+
+def test_it_is_there_where_trials_were_back_to_back(tmp_path: Path):
+    low, high = bounds()
+    for mean in (low, (low + high) / 2, high):
+        (case,) = read_launch(written(tmp_path, mean, back_to_back=5)).cases
+        assert case.slowest_mean == mean
+
+
+def test_elsewhere_there_is_none(tmp_path: Path):
+    (case,) = read_launch(written(tmp_path, None)).cases
+    assert case.slowest_mean is None
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.999, 1.001, 2])
+def test_what_the_trials_do_not_allow_is_refused(tmp_path: Path, factor: float):
+    low, high = bounds()
+    mean = low * factor if factor < 1 else high * factor
+    with pytest.raises(RecordError, match=r"slowest_mean: .* disagrees with the trials"):
+        read_launch(written(tmp_path, mean, back_to_back=5))
+
+
+@pytest.mark.parametrize("mean", [None, "1", -1.0, True])
+def test_a_lacking_or_odd_one_is_refused(tmp_path: Path, mean):
+    with pytest.raises(RecordError, match="slowest_mean"):
+        read_launch(written(tmp_path, mean, back_to_back=5))
+
+
+@pytest.mark.parametrize("calls", [-1, "5", None, 0.5])
+def test_an_odd_number_of_calls_is_refused(tmp_path: Path, calls):
+    with pytest.raises(RecordError, match="back_to_back"):
+        read_launch(written(tmp_path, sum(bounds()) / 2, back_to_back=calls))

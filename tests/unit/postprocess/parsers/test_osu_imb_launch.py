@@ -1,0 +1,524 @@
+"""What a start of OSU or IMB says: exactly what was planned of it, or nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postprocess.base.units import MEGABYTES
+from postprocess.judging.outcome import assess, outcome
+from postprocess.model.launch import Outcome
+from postprocess.model.plan import PlannedLaunch
+from postprocess.model.verdict import Verdict
+from postprocess.parsers.osu_imb_launch import read_benchmarks, scale
+from spack_envs.programs import program_file, read_program, write_program
+from tests.support.factories.benchmark import (
+    ALLREDUCE,
+    BARRIER,
+    BUILD,
+    BW,
+    FULL,
+    IBCAST,
+    INIT,
+    ITERATIONS,
+    PINGPONG,
+    TAILS,
+    UNIBAND,
+    allreduce_row,
+    imb_text,
+    leave,
+    osu_text,
+    start,
+    witnessed,
+)
+from tests.support.factories.launch import entry
+
+PING_ROWS = {8: ("1.50", "5.33"), 1024: ("2.50", "409.60")}
+BAND_ROWS = {8: ("25.00", "3125000"), 1024: ("900.00", "878906")}
+IMB_START = start("imb", (PINGPONG, UNIBAND), (8, 1024))
+
+
+def assessed(
+    session: Path, launch: PlannedLaunch, text: str | None, **left: Any
+) -> tuple[str, str]:
+    """Verdict and reason of a start that left this; ``("", "")`` if its values can be judged."""
+    leave(session, launch, text, **left)
+    found = assess(launch, session)
+    assert (found.records is None) == (found.verdict is not None)
+    assert "\n" not in found.reason
+    return str(found.verdict or ""), found.reason
+
+
+def imb_tables(**changes: Any) -> str:
+    return imb_text({"PingPong": PING_ROWS, "Uniband": BAND_ROWS} | changes)
+
+
+# ---------------------------------------------------------------- what is as planned
+
+
+def test_a_start_of_osu_gives_every_planned_case_its_value(tmp_path: Path):
+    launch = start()
+    leave(tmp_path, launch, osu_text())
+    records = read_benchmarks(launch, tmp_path)
+    assert set(records.measurements) == {each.variable for each in launch.cases}
+    found = records.measurements["allreduce_sum_16"]
+    assert (found.value, found.unit) == (pytest.approx(5e-6), "s")
+    assert found.best == pytest.approx(2.5e-6)
+    assert found.figures == {
+        "Avg Latency(us)": 4.0,
+        "Min Latency(us)": 3.0,
+        "Max Latency(us)": 5.0,
+        "Iterations": 200.0,
+        "P50 Tail Lat(us)": 2.5,
+        "P90 Tail Lat(us)": 5.5,
+        "P99 Tail Lat(us)": 6.0,
+    }
+    assert (found.summary, found.record) == (None, None)
+
+
+def test_what_the_witness_saw_is_the_run_and_tells_the_method(tmp_path: Path):
+    launch = start()
+    leave(tmp_path, launch, osu_text())
+    records = read_benchmarks(launch, tmp_path)
+    assert (records.processes, records.per_node) == (2, 2)
+    assert records.mpi_library.startswith("MPICH Version: 5.0.2")
+    told = {key: records.run[key] for key in ("program", "version", "method")}
+    assert told == {"program": "osu", "version": "7.4", "method": launch.method | BUILD}
+    assert (records.resolution("s"), records.resolution(MEGABYTES)) == (1e-8, 0.01)
+
+
+def test_a_start_of_imb_gives_the_cases_of_all_its_tables(tmp_path: Path):
+    leave(tmp_path, IMB_START, imb_tables())
+    records = read_benchmarks(IMB_START, tmp_path)
+    values = {name: (each.value, each.unit) for name, each in records.measurements.items()}
+    assert values == {
+        "pingpong@1_8": (pytest.approx(1.5e-6), "s"),
+        "pingpong@1_1024": (pytest.approx(2.5e-6), "s"),
+        "uniband_8": (25.0, MEGABYTES),
+        "uniband_1024": (900.0, MEGABYTES),
+    }
+    assert records.run["version"] == "2021.11"
+    assert {each.best for each in records.measurements.values()} == {None}
+    assert assess(IMB_START, tmp_path).verdict is None
+
+
+def test_two_benchmarks_may_share_a_table(tmp_path: Path):
+    """As the whole of a non-blocking collective and its communication alone."""
+    columns = ["Overall(us)", "Compute(us)", "Coll. Init(us)", "MPI_Test(us)", "MPI_Wait(us)"]
+    columns += ["Pure Comm.(us)", "Min Comm.(us)", "Max Comm.(us)", "Overlap(%)"]
+    row = ["9.00", "5.00", "0.10", "0.00", "1.00", "4.00", "3.00", "6.00", "80.00"]
+    launch = start("osu", IBCAST, (8,))
+    leave(tmp_path, launch, osu_text(IBCAST[0].title, columns, {8: row}))
+    found = read_benchmarks(launch, tmp_path).measurements
+    assert {name: each.value for name, each in found.items()} == {
+        "ibcast_8": pytest.approx(9e-6),
+        "ibcast.pure_8": pytest.approx(6e-6),
+    }
+
+
+def test_a_benchmark_without_sizes_is_of_no_bytes(tmp_path: Path):
+    launch = start("imb", (BARRIER,), (0,))
+    leave(tmp_path, launch, imb_text({"Barrier": {0: ("1.00", "3.00", "2.00")}}))
+    assert read_benchmarks(launch, tmp_path).measurements["barrier_0"].value == pytest.approx(3e-6)
+
+
+def test_milliseconds_are_seconds_too(tmp_path: Path):
+    launch = start("osu", (INIT,), (0,))
+    text = "# OSU MPI Init Test v7.4\nnprocs: 2, min: 71 ms, max: 78 ms, avg: 74 ms\n"
+    leave(tmp_path, launch, text)
+    assert read_benchmarks(launch, tmp_path).measurements["init_0"].value == pytest.approx(0.078)
+
+
+@pytest.mark.parametrize(
+    ("column", "factor"),
+    [
+        ("Max Latency(us)", 1e-6),
+        ("Overall(us)", 1e-6),
+        ("Latency (us)", 1e-6),
+        ("t_max[usec]", 1e-6),
+        ("max (ms)", 1e-3),
+        ("MB/s", 1.0),
+        ("Bandwidth (MB/s)", 1.0),
+        ("Mbytes/sec", 1.0),
+    ],
+)
+def test_a_column_tells_what_it_counts_in(column: str, factor: float):
+    assert scale(column) == factor
+
+
+@pytest.mark.parametrize("column", ["", "Iterations", "Overlap(%)", "Messages/s", "t_max"])
+def test_a_column_that_counts_in_something_else_is_no_headline(column: str):
+    with pytest.raises(ValueError, match="does not tell what it counts in"):
+        scale(column)
+
+
+@given(st.lists(st.integers(1, 10**8), min_size=3, max_size=3, unique=True))
+def test_of_a_collective_the_maximum_is_judged_and_never_the_mean(tmp_path_factory, hundredths):
+    low, middle, high = (f"{each // 100}.{each % 100:02d}" for each in sorted(hundredths))
+    launch = start(sizes=(8,))
+    session = tmp_path_factory.mktemp("start")
+    row = {8: [middle, low, high, "200", "Pass", "1.00", "1.00", "1.00"]}
+    leave(session, launch, osu_text(rows=row))
+    value = read_benchmarks(launch, session).measurements["allreduce_sum_8"].value
+    assert value == pytest.approx(float(high) * 1e-6)
+
+
+# ---------------------------------------------------------------- what is not
+
+
+def rows(**changes: Any) -> dict[int, list[str]]:
+    """The rows of a whole allreduce, with one cell of the row of 8 bytes changed, by its header words."""
+    found = {size: allreduce_row(size) for size in (4, 8, 16)}
+    for column, value in changes.items():
+        found[8][(*FULL, *TAILS).index(column)] = value
+    return found
+
+
+def test_a_size_that_did_not_come_is_incomplete_and_named(tmp_path: Path):
+    launch = start()
+    for size in (4, 8, 16):
+        left = {each: row for each, row in rows().items() if each != size}
+        missing = next(each for each in launch.cases if each.bytes == size)
+        assert assessed(tmp_path, launch, osu_text(rows=left)) == (
+            "incomplete",
+            f"{launch.output(tmp_path)}: missing from the output: {missing.key}",
+        )
+
+
+def test_an_output_without_any_row_is_incomplete(tmp_path: Path):
+    verdict, reason = assessed(tmp_path, start(), osu_text(rows={}))
+    assert verdict == "incomplete" and "missing from the output" in reason
+
+
+def test_a_size_that_nobody_asked_for_is_incorrect(tmp_path: Path):
+    verdict, reason = assessed(tmp_path, start(), osu_text(rows=rows() | {32: allreduce_row(32)}))
+    assert verdict == "incorrect"
+    assert reason.endswith("'OSU MPI Allreduce Latency Test' has 32 bytes, unplanned")
+
+
+def test_a_table_that_nobody_asked_for_is_incorrect(tmp_path: Path):
+    verdict, reason = assessed(tmp_path, start("imb", (PINGPONG,), (8, 1024)), imb_tables())
+    assert (verdict, reason.rpartition(": ")[2]) == ("incorrect", "'Uniband' was not planned")
+    other = osu_text(title="OSU MPI Reduce Latency Test")
+    verdict, reason = assessed(tmp_path, start(), other)
+    assert verdict == "incorrect" and "'OSU MPI Reduce Latency Test' was not planned" in reason
+
+
+def test_a_table_that_did_not_come_is_incomplete(tmp_path: Path):
+    verdict, reason = assessed(tmp_path, IMB_START, imb_text({"PingPong": PING_ROWS}))
+    assert verdict == "incomplete"
+    assert reason.endswith("0 tables of 'Uniband', where one was planned")
+
+
+def test_two_tables_where_one_was_planned_are_incorrect(tmp_path: Path):
+    """As of IMB without -npmin, which measures every smaller power of two as well."""
+    one, two = (
+        imb_text({"Barrier": {0: ("1.00", "3.00", "2.00")}}, processes=number) for number in (2, 4)
+    )
+    rule = "#" + "-" * 60
+    table = two[two.index(rule + "\n# Benchmarking") : two.index("# All processes")]
+    text = one.replace("# All processes", table + "# All processes")
+    launch = start("imb", (BARRIER,), (0,))
+    leave(tmp_path, launch, one)
+    assert assess(launch, tmp_path).verdict is None
+    verdict, reason = assessed(tmp_path, launch, text)
+    assert verdict == "incorrect"
+    assert reason.endswith("2 tables of 'Barrier', where one was planned")
+
+
+def test_two_data_types_are_two_tables(tmp_path: Path):
+    again = "\n".join(osu_text().splitlines()[3:]) + "\n"
+    text = osu_text() + "# Datatype: MPI_INT.\n" + again
+    verdict, reason = assessed(tmp_path, start(), text)
+    assert verdict == "incorrect"
+    assert reason.endswith(f"2 tables of {ALLREDUCE.title!r}, where one was planned")
+
+
+def test_a_table_of_other_processes_is_incorrect(tmp_path: Path):
+    """The others would have waited; the witness saw them all."""
+    text = imb_text({"PingPong": PING_ROWS, "Uniband": BAND_ROWS}, processes=4)
+    verdict, reason = assessed(tmp_path, IMB_START, text)
+    assert (verdict, reason.rpartition(": ")[2]) == (
+        "incorrect",
+        "'PingPong' ran on 4 processes, not 2",
+    )
+
+
+def test_another_number_of_pairs_than_the_processes_have_is_incorrect(tmp_path: Path):
+    line = replace(
+        BW, name="osu_mbw_mr", title="OSU MPI Multiple Bandwidth / Message Rate Test", column="MB/s"
+    )
+    launch = start(benchmarks=[line], sizes=(8,), method={"iterations": ITERATIONS, "warmups": 20})
+
+    def text(pairs: int) -> str:
+        whole = osu_text(
+            line.title, ("MB/s", "Messages/s", "Validation"), {8: ("5.00", "625000.00", "Pass")}
+        )
+        note = f"# [ pairs: {pairs} ] [ window size: 64 ]\n"
+        return whole.replace("# Datatype", note + "# Datatype")
+
+    assert assessed(tmp_path, launch, text(1)) == ("", "")
+    verdict, reason = assessed(tmp_path, launch, text(2))
+    assert verdict == "incorrect"
+    assert reason.endswith(f"{line.title!r} ran 2 pairs on 2 processes")
+
+
+@pytest.mark.parametrize("count", [199, 201, 1, 0])
+def test_another_number_of_repetitions_is_incorrect(tmp_path: Path, count: int):
+    text = osu_text(rows=rows(Iterations=str(count)))
+    verdict, reason = assessed(tmp_path, start(), text)
+    assert verdict == "incorrect"
+    assert reason.endswith(f"at 8 bytes ran {count} repetitions, not 200")
+    tables = {"PingPong": PING_ROWS, "Uniband": BAND_ROWS}
+    verdict, reason = assessed(tmp_path, IMB_START, imb_text(tables, repetitions=count))
+    assert verdict == "incorrect" and f"ran {count} repetitions, not 200" in reason
+
+
+def test_data_that_was_not_validated_where_it_was_asked_for_is_incomplete(tmp_path: Path):
+    verdict, reason = assessed(tmp_path, start(), osu_text(rows=rows(Validation="skipped")))
+    assert verdict == "incomplete"
+    assert reason.endswith("at 8 bytes does not say that its data was validated")
+    columns = [each for each in (*FULL, *TAILS) if each != "Validation"]
+    bare = {size: [cell for cell in row if cell != "Pass"] for size, row in rows().items()}
+    verdict, reason = assessed(tmp_path, start(), osu_text(columns=columns, rows=bare))
+    assert verdict == "incomplete" and "does not say that its data was validated" in reason
+
+
+def test_data_that_is_not_to_be_validated_need_not_be(tmp_path: Path):
+    launch = start("osu", (replace(BW, options=()),), (8,))
+    assert assessed(tmp_path, launch, osu_text(BW.title, [BW.column], {8: ["25.00"]})) == ("", "")
+    launch = start("osu", (BW,), (8,))
+    verdict, _ = assessed(tmp_path, launch, osu_text(BW.title, [BW.column], {8: ["25.00"]}))
+    assert verdict == "incomplete"
+
+
+@pytest.mark.parametrize("code", ["0\n", "1\n", "124\n", "139\n", None])
+def test_wrong_data_is_named_whatever_the_exit_code(tmp_path: Path, code: str | None):
+    text = osu_text(rows=rows(Validation="Fail"))
+    verdict, reason = assessed(tmp_path, start(), text, code=code)
+    assert verdict == "incorrect"
+    assert "line 6: wrong data was received: 8 " in reason
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        'out-of-mem.; needed X=   0.003 GB; use flag "-mem X" or MAX_MEM_USAGE>=X',
+        "time-out.; Time limit (secs_per_sample * msg_sizes_list_len) is over",
+        "int-overflow; The production rank*size caused int overflow;",
+    ],
+)
+def test_a_row_that_failed_names_why_its_size_is_missing(tmp_path: Path, why: str):
+    text = imb_tables(PingPong={8: PING_ROWS[8], 1024: (why,)})
+    verdict, reason = assessed(tmp_path, IMB_START, text)
+    assert verdict == "incomplete"
+    key = next(each.key for each in IMB_START.cases if each.variable == "pingpong@1_1024")
+    assert f"missing from the output: {key} (line " in reason
+    assert why.split(";")[0] in reason
+
+
+def test_a_benchmark_that_imb_calls_invalid_is_incomplete(tmp_path: Path):
+    text = imb_text({"PingPong": PING_ROWS}).replace(
+        "# All processes", "# !! Benchmark Uniband invalid for 2 processes !! \n\n# All processes"
+    )
+    assert assessed(tmp_path, IMB_START, text)[0] == "incomplete"
+
+
+@pytest.mark.parametrize("column", ["Max Latency(us)", "P50 Tail Lat(us)"])
+def test_a_column_that_is_not_there_is_incomplete_and_named(tmp_path: Path, column: str):
+    place = (*FULL, *TAILS).index(column)
+    columns = [each for each in (*FULL, *TAILS) if each != column]
+    less = {size: row[:place] + row[place + 1 :] for size, row in rows().items()}
+    verdict, reason = assessed(tmp_path, start(), osu_text(columns=columns, rows=less))
+    assert verdict == "incomplete"
+    assert reason.endswith(f"{ALLREDUCE.title!r} has no column {column!r}")
+
+
+def test_no_output_at_all_is_incomplete(tmp_path: Path):
+    verdict, reason = assessed(tmp_path, start(), None)
+    assert verdict == "incomplete" and reason.endswith("the program printed nothing")
+    assert assessed(tmp_path, start(), "")[0] == "incomplete"
+
+
+@pytest.mark.parametrize(("launch", "text"), [(start(), osu_text()), (IMB_START, imb_tables())])
+def test_an_output_that_is_cut_off_anywhere_is_never_judged(tmp_path: Path, launch, text: str):
+    lines = text.splitlines(keepends=True)
+    ends = {len("".join(lines[:number])) for number in range(len(lines))}
+    whole = len(text.rstrip("\n").removesuffix("# All processes entering MPI_Finalize")) + 1
+    for length in sorted(ends | {end + 3 for end in ends} | {0, len(text) // 2}):
+        if length < whole:
+            verdict, _ = assessed(tmp_path, launch, text[:length])
+            assert verdict == "incomplete", text[:length]
+
+
+@pytest.mark.parametrize(("launch", "text"), [(start(), osu_text()), (IMB_START, imb_tables())])
+def test_no_row_can_be_lost_or_come_twice(tmp_path: Path, launch, text: str):
+    lines = text.splitlines(keepends=True)
+    found = [number for number, line in enumerate(lines) if line[:1].isdigit()]
+    assert len(found) in (3, 4)
+    for number in found:
+        without = "".join(lines[:number] + lines[number + 1 :])
+        twice = "".join([*lines[: number + 1], *lines[number:]])
+        assert assessed(tmp_path, launch, without)[0] == "incomplete"
+        assert assessed(tmp_path, launch, twice)[0] in ("incomplete", "incorrect")
+
+
+# ---------------------------------------------------------------- what it ran on
+
+
+def test_without_its_witness_a_start_is_incomplete(tmp_path: Path):
+    """The program did not reach the end of its MPI, or runs on another one."""
+    verdict, reason = assessed(tmp_path, start(), osu_text(), witness=[])
+    assert verdict == "incomplete" and "no MPI_Finalize of the MPI of this environment" in reason
+    verdict, reason = assessed(tmp_path, start(), osu_text(), witness=witnessed()[:1])
+    assert verdict == "incomplete" and "MPI_Finalize did not end well" in reason
+
+
+def test_another_mpi_than_asked_for_is_incorrect(tmp_path: Path):
+    seen = witnessed(mpi_library="Open MPI v5.0.11, package: x")
+    verdict, reason = assessed(tmp_path, start(), osu_text(), witness=seen)
+    assert verdict == "incorrect"
+    assert reason.startswith("ran on 'Open MPI v5.0.11, package: x', not on 'MPICH Version: 5.0.2'")
+
+
+def test_a_world_of_another_size_is_incorrect(tmp_path: Path):
+    verdict, reason = assessed(tmp_path, start(), osu_text(), witness=witnessed(processes=4))
+    assert verdict == "incorrect"
+    assert reason == "ran 4 processes, 4 per node, not 2 processes, 2 per node"
+
+
+@pytest.mark.parametrize("text", [osu_text(), osu_text() * 2, "", None])
+def test_worlds_of_one_are_named_whatever_they_printed(tmp_path: Path, text: str | None):
+    alone = witnessed(processes=1)
+    verdict, reason = assessed(tmp_path, start(), text, witness=alone * 2)
+    assert verdict == "incorrect"
+    assert reason.startswith("many worlds of 1 process ran, not one of 2: the launcher does not")
+
+
+def test_two_starts_that_wrote_to_one_witness_are_incorrect(tmp_path: Path):
+    verdict, reason = assessed(tmp_path, start(), osu_text(), witness=witnessed() * 2)
+    assert verdict == "incorrect" and "a second run in one file" in reason
+
+
+# ---------------------------------------------------------------- how it ended
+
+
+@pytest.mark.parametrize("code", ["124\n", "137\n"])
+@pytest.mark.parametrize("text", [osu_text(), osu_text(rows={}), "", None])
+def test_a_start_that_was_ended_at_its_limit_is_a_timeout(tmp_path: Path, code, text):
+    assert assessed(tmp_path, start(time_limit=66.0), text, code=code) == (
+        "timeout",
+        "no end within 66 s" + (" (or killed for lack of memory)" if code == "137\n" else ""),
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("139\n", "the program ended with exit code 139, SIGSEGV"),
+        ("1\n", "the program ended with exit code 1"),
+        (None, "the job ended before the program did"),
+    ],
+)
+def test_a_whole_output_does_not_excuse_an_exit_code(tmp_path: Path, code, reason: str):
+    assert assessed(tmp_path, start(), osu_text(), code=code) == ("crashed", reason)
+
+
+def after(session: Path, launches: list[PlannedLaunch], **changes: Any) -> list[Outcome]:
+    """What became of the starts of one job of which ReFrame says this."""
+    said = entry(test=launches[0].test, **changes)
+    return [outcome(launch, session, said) for launch in launches]
+
+
+def test_one_start_that_hangs_or_crashes_or_lies_hurts_its_own_cases_alone(tmp_path: Path):
+    launches = [replace(start(), start=name) for name in "abcd"]
+    leave(tmp_path, launches[0], "", code="124\n")
+    leave(tmp_path, launches[1], osu_text())
+    leave(tmp_path, launches[2], None, witness=[], code="139\n")
+    leave(tmp_path, launches[3], osu_text(rows=rows(Validation="Fail")))
+    found = after(tmp_path, launches, result="fail", phase="performance", reason="timeout: a: ...")
+    assert [str(each.verdict or "") for each in found] == ["timeout", "", "crashed", "incorrect"]
+    assert set(found[1].records.measurements) == {each.variable for each in launches[1].cases}
+
+
+def test_of_a_job_that_ran_into_its_limit_what_never_ended_is_a_timeout(tmp_path: Path):
+    """What ended before was not asserted by ReFrame: one judge alone makes no verdict."""
+    launches = [replace(start(), start=name) for name in "abc"]
+    leave(tmp_path, launches[0], osu_text())
+    leave(tmp_path, launches[1], "", witness=[], code="139\n")
+    leave(tmp_path, launches[2], osu_text(rows={}), witness=[], code=None)
+    said = {"result": "fail", "phase": "run", "reason": "job error: job timed out (600.1s > 600s)"}
+    found = after(tmp_path, launches, **said)
+    assert [(str(each.verdict), each.reason.partition(":")[0]) for each in found] == [
+        (
+            "incomplete",
+            "it ended well, but its job ran into its limit of 600 s and ReFrame judged nothing",
+        ),
+        ("crashed", "the program ended with exit code 139, SIGSEGV"),
+        ("timeout", "no end within the 600 s of its job"),
+    ]
+    assert {each.records for each in found} == {None}
+
+
+def test_the_job_of_a_single_start_that_ran_into_its_limit_is_a_timeout_whatever_it_left(tmp_path):
+    launch = replace(start(), start="")
+    leave(tmp_path, launch, osu_text())
+    (found,) = after(tmp_path, [launch], result="fail", phase="run", reason="job timed out")
+    assert (found.verdict, found.reason) == (Verdict.TIMEOUT, "no end within 60 s")
+
+
+def test_another_datatype_than_was_asked_for_is_incorrect(tmp_path: Path):
+    text = osu_text().replace("MPI_FLOAT", "MPI_CHAR")
+    assert text != osu_text()
+    verdict, reason = assessed(tmp_path, start(), text)
+    assert verdict == "incorrect"
+    assert "sent MPI_CHAR, not MPI_FLOAT" in reason
+
+
+def test_processes_that_spin_beside_the_measured_ones_are_incorrect(tmp_path: Path):
+    line = "# #processes = 2 \n"
+    text = imb_tables().replace(line, line + "# ( 1 additional process waiting in MPI_Barrier)\n")
+    assert text != imb_tables()
+    verdict, reason = assessed(tmp_path, IMB_START, text)
+    assert verdict == "incorrect"
+    assert "1 processes spun in a barrier beside 'PingPong'" in reason
+
+
+def test_another_program_than_was_planned_is_incorrect(tmp_path: Path):
+    witness = witnessed(program="osu_allgather")
+    verdict, reason = assessed(tmp_path, start(), osu_text(), witness=witness)
+    assert verdict == "incorrect"
+    assert "the witness saw 'osu_allgather' run, not osu_allreduce" in reason
+
+
+def test_options_that_were_not_planned_are_incorrect(tmp_path: Path):
+    """Most options leave no trace in the output: as many calls, or buffers that rotate."""
+    launch = replace(start(), options=("-i", "200"))
+    witness = witnessed(command=["osu_allreduce", "-i", "100"])
+    verdict, reason = assessed(tmp_path, launch, osu_text(), witness=witness)
+    assert verdict == "incorrect"
+    assert "the witness saw the options ['-i', '100'], not ['-i', '200']" in reason
+    right = witnessed(command=["osu_allreduce", "-i", "200"])
+    assert assessed(tmp_path, launch, osu_text(), witness=right) == ("", "")
+
+
+def test_another_build_is_another_method(tmp_path: Path):
+    """IMB of a wheel and IMB of Spack are of one version, and no more alike than that."""
+    launch = start()
+    leave(tmp_path, launch, osu_text())
+    one = read_benchmarks(launch, tmp_path).run["method"]
+    program = read_program(tmp_path, launch.environment, "osu")
+    write_program(tmp_path, replace(program, flags="-O0"))
+    assert read_benchmarks(launch, tmp_path).run["method"] == one | {"flags": "-O0"}
+
+
+def test_a_start_of_which_nobody_knows_how_it_was_built_is_incomplete(tmp_path: Path):
+    launch = start()
+    leave(tmp_path, launch, osu_text())
+    program_file(tmp_path, launch.environment, "osu").unlink()
+    assert assess(launch, tmp_path).verdict == "incomplete"

@@ -1,0 +1,221 @@
+"""ReFrame's report, read for what became of each test."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postprocess.parsers.reframe_report import blocked_by, find, read_report
+from spack_envs.errors import SourceError, SpackEnvironmentError
+from spack_envs.installation import FAILURE, is_without_source, write_failure
+from tests.support.factories.launch import entry
+
+PLACE = {"system": "local", "partition": "cpu", "environ": "mpich-5_0_2"}
+
+
+def launched(**changes: Any) -> dict[str, Any]:
+    """One test case as ReFrame 4.10 writes it, as far as it is read."""
+    return {
+        **PLACE,
+        "unique_name": "luecke_0",
+        "result": "pass",
+        "fail_phase": None,
+        "fail_reason": None,
+        "stagedir": "/stage/luecke",
+        "job_stderr": "rfm_job.err",
+        "build_stderr": None,
+        "fixture": False,
+        "time_run": 2.5,
+        "time_compile": 9.0,
+        "perfvalues": {
+            "local:cpu:bcast_8": [1e-6, 1e-6, None, 0.5, "s", "pass"],
+            "local:cpu:pingpong@1_8": [9e-6, 1e-6, None, 0.5, "s", "fail"],
+        },
+        "dependencies_actual": [["build_mpicost_1", "local:cpu", "mpich-5_0_2"]],
+        **changes,
+    }
+
+
+def builder(**changes: Any) -> dict[str, Any]:
+    own = {
+        "unique_name": "build_mpicost_1",
+        "fixture": True,
+        "job_stderr": None,
+        "build_stderr": "rfm_build.err",
+        "perfvalues": {},
+        "dependencies_actual": [],
+    }
+    return launched(**own | changes)
+
+
+def report(path: Path, *runs: list[dict[str, Any]]) -> Path:
+    path.write_text(json.dumps({"session_info": {}, "runs": [{"testcases": run} for run in runs]}))
+    return path
+
+
+def test_a_test_case_is_read_as_reframe_wrote_it(tmp_path: Path):
+    entries = read_report(report(tmp_path / "report.json", [builder(), launched()]))
+    build, run = entries
+    assert (run.test, run.partition, run.environment) == ("luecke_0", "local:cpu", "mpich-5_0_2")
+    assert run.results == {"bcast_8": "pass", "pingpong@1_8": "fail"}
+    assert (run.phase, run.reason, run.fixture) == ("", "", False)
+    assert (run.seconds, build.seconds) == (2.5, 9.0)
+    assert (run.errors, build.errors) == ("rfm_job.err", "rfm_build.err")
+    assert build.fixture
+    assert run.needs == (("build_mpicost_1", "local:cpu", "mpich-5_0_2"),)
+
+
+def test_a_reason_of_many_lines_becomes_one(tmp_path: Path):
+    case = launched(result="fail", fail_phase="performance", fail_reason="slow:\n  a\n  b")
+    assert "\n" not in read_report(report(tmp_path / "report.json", [case]))[0].reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        "{",
+        "[]",
+        "7",
+        "null",
+        "{}",
+        '{"runs": 7}',
+        '{"runs": [{}]}',
+        '{"runs": [{"testcases": [{}]}]}',
+        '{"runs": [{"testcases": ["x"]}]}',
+        json.dumps({"runs": [{"testcases": [launched(perfvalues={"a:b:c": []})]}]}),
+        json.dumps({"runs": [{"testcases": [launched(perfvalues=[1])]}]}),
+        json.dumps({"runs": [{"testcases": [launched(time_run="long")]}]}),
+    ],
+)
+def test_a_report_that_cannot_be_read_is_empty(tmp_path: Path, text: str | None):
+    path = tmp_path / "report.json"
+    if text is not None:
+        path.write_text(text)
+    assert read_report(path) == []
+
+
+def test_a_report_that_is_not_text_is_empty(tmp_path: Path):
+    path = tmp_path / "report.json"
+    path.write_bytes(b"\xff\xfe\x00")
+    assert read_report(path) == []
+
+
+def test_of_several_attempts_the_last_counts(tmp_path: Path):
+    runs = [[launched(result="fail", fail_phase="sanity")], [launched()]]
+    entries = read_report(report(tmp_path / "report.json", *runs))
+    assert find(entries, "luecke_0", "local:cpu", "mpich-5_0_2").result == "pass"
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        ("luecke_1", "local:cpu", "mpich-5_0_2"),
+        ("luecke_0", "local:gpu", "mpich-5_0_2"),
+        ("luecke_0", "local:cpu", "openmpi-5_0_11"),
+    ],
+)
+def test_a_launch_that_is_not_in_the_report_is_not_found(wanted):
+    assert find([entry()], *wanted) is None
+
+
+def test_a_launch_whose_program_did_not_build_is_blocked_by_the_build(tmp_path: Path):
+    (tmp_path / "rfm_build.err").write_text("make: nothing\nbcast.c:1: error: no semicolon\n")
+    failed = builder(
+        result="fail", fail_phase="compile", fail_reason="exit code 2", stagedir=str(tmp_path)
+    )
+    run = launched(result="fail_deps", job_stderr=None, perfvalues=None)
+    entries = read_report(report(tmp_path / "report.json", [failed, run]))
+    assert blocked_by(entries, entries[1]).reason == (
+        "the build failed: exit code 2: bcast.c:1: error: no semicolon "
+        f"(all of it: {tmp_path / 'rfm_build.err'})"
+    )
+    assert not entries[1].ran
+
+
+@pytest.mark.parametrize(
+    ("error", "without"),
+    [
+        (SourceError("another sentence"), True),
+        (SpackEnvironmentError("cannot be fetched from here"), False),
+        (None, False),
+    ],
+)
+def test_a_build_without_a_source_says_so_in_a_file(tmp_path: Path, error, without: bool):
+    if error:
+        write_failure(tmp_path, error)
+    failed = builder(result="fail", fail_phase="compile", stagedir=str(tmp_path))
+    entries = read_report(report(tmp_path / "report.json", [failed, launched()]))
+    assert blocked_by(entries, entries[1]).without_source is without
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", "1", '{"without_source": 1}', "\xff"])
+def test_what_says_nothing_of_a_source_excuses_no_build(tmp_path: Path, text: str):
+    (tmp_path / FAILURE).write_bytes(text.encode("latin-1"))
+    assert not is_without_source(tmp_path)
+
+
+def test_a_build_on_another_partition_blocks_nothing(tmp_path: Path):
+    failed = builder(result="fail", fail_phase="compile", partition="gpu")
+    entries = read_report(report(tmp_path / "report.json", [failed, launched()]))
+    assert blocked_by(entries, entries[1]) is None
+
+
+@pytest.mark.parametrize(
+    ("result", "phase", "ran", "sane"),
+    [
+        ("pass", "", True, True),
+        ("fail", "performance", True, True),
+        ("fail", "sanity", True, False),
+        ("fail", "run", True, False),
+        ("fail", "cleanup", True, False),
+        ("fail", "setup", False, False),
+        ("fail", "compile", False, False),
+        ("fail_deps", "setup", False, False),
+        ("skip", "setup", False, False),
+        ("abort", "run", False, False),
+        ("xfail", "", False, False),
+        ("<unknown>", "", False, False),
+    ],
+)
+def test_which_results_mean_that_the_program_ran(result, phase, ran, sane):
+    said = entry(result=result, phase=phase)
+    assert (said.ran, said.sane) == (ran, sane)
+
+
+@pytest.mark.parametrize(
+    ("result", "reason", "expected"),
+    [
+        ("fail", "job error: [jobid=7] job timed out (60.1s > 60.0s)", True),
+        ("fail", "sanity error: crashed: connection timed out", False),
+        ("pass", "job timed out", False),
+    ],
+)
+def test_what_counts_as_a_timeout(result, reason, expected):
+    assert entry(result=result, reason=reason).timed_out == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (None, ""),
+        ("", ""),
+        ("\n \n", ""),
+        ("first\nlast\n\n", ": last"),
+        ("a\x00b\n", ": a\\x00b"),
+        ("x" * 1000, ": " + "x" * 200),
+    ],
+)
+def test_the_last_words_of_a_job(tmp_path: Path, text: str | None, expected: str):
+    if text is not None:
+        (tmp_path / "err").write_text(text)
+    assert entry(directory=str(tmp_path), errors="err").last_words == expected
+
+
+def test_last_words_need_not_be_text(tmp_path: Path):
+    (tmp_path / "err").write_bytes(b"\xff\xfe\n")
+    assert entry(directory=str(tmp_path), errors="err").last_words != ""

@@ -1,0 +1,160 @@
+"""Files of the witness as the reader takes or refuses them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from postprocess.model.verdict import RecordError, Verdict
+from postprocess.parsers.witness import read_witness
+
+RUN: dict[str, Any] = {
+    "record": "run",
+    "schema": 1,
+    "witness": {"suite_version": "0.1.0", "source_hash": "0123456789abcdef"},
+    "mpi_library": "MPICH Version: 5.0.2",
+    "mpi_standard": "5.0",
+    "date_utc": "2026-01-01T00:00:00Z",
+    "program": "osu_bcast",
+    "command": ["osu_bcast", "-f"],
+    "processes": 3,
+    "per_node": 2,
+    "hosts": [{"name": "a", "ranks": 2}, {"name": "b", "ranks": 1}],
+    "ranks": [
+        {"rank": 0, "host": "a", "cpus": "0"},
+        {"rank": 1, "host": "a", "cpus": "1"},
+        {"rank": 2, "host": "b", "cpus": "0"},
+    ],
+    "environment": {},
+}
+END: dict[str, Any] = {"record": "end", "arrived": 3, "elapsed": 1.5}
+ALONE = RUN | {
+    "processes": 1,
+    "per_node": 1,
+    "hosts": [{"name": "a", "ranks": 1}],
+    "ranks": RUN["ranks"][:1],
+}
+
+
+def text(*records: object) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def refusal(path: Path, content: str | bytes) -> RecordError:
+    """The error with which a file of that content is refused."""
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    with pytest.raises(RecordError) as caught:
+        read_witness(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+def test_a_whole_file_is_taken(tmp_path: Path) -> None:
+    file = tmp_path / "w.jsonl"
+    file.write_text(text(RUN, END))
+    witness = read_witness(file)
+    assert (witness.run, witness.end) == (RUN, END)
+    assert (witness.processes, witness.per_node) == (3, 2)
+    assert witness.mpi_library == "MPICH Version: 5.0.2"
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", text(RUN), text(END), "no JSON\n", text(RUN, END)[:-1], text(RUN) + "\n" + text(END)],
+)
+def test_what_is_not_whole_is_incomplete(content: str, tmp_path: Path) -> None:
+    assert refusal(tmp_path / "w.jsonl", content).verdict == Verdict.INCOMPLETE
+
+
+def test_a_file_that_is_not_there_is_incomplete(tmp_path: Path) -> None:
+    with pytest.raises(RecordError) as caught:
+        read_witness(tmp_path / "w.jsonl")
+    assert caught.value.verdict == Verdict.INCOMPLETE
+    assert "MPI_Finalize" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        (ALONE, ALONE),
+        (ALONE, END | {"arrived": 1}, ALONE, END | {"arrived": 1}),
+        (ALONE, ALONE, END | {"arrived": 1}, END | {"arrived": 1}),
+        (RUN, END, END),
+        (RUN, END, {"record": "case"}),
+        (RUN, 7),
+        (RUN, END, []),
+    ],
+)
+def test_more_than_one_world_is_incorrect(records: tuple, tmp_path: Path) -> None:
+    error = refusal(tmp_path / "w.jsonl", text(*records))
+    assert error.verdict == Verdict.INCORRECT
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("schema", 2),
+        ("program", ""),
+        ("mpi_library", None),
+        ("mpi_library", " "),
+        ("date_utc", 5),
+        ("witness", {}),
+        ("witness", "yes"),
+        ("processes", 2),
+        ("processes", True),
+        ("per_node", 3),
+        ("hosts", []),
+        ("hosts", [{"name": "a", "ranks": 3}]),
+        ("hosts", [{"name": "a", "ranks": 2}, {"name": "a", "ranks": 1}]),
+        ("ranks", RUN["ranks"][:2]),
+        ("ranks", RUN["ranks"][::-1]),
+        ("ranks", [{"rank": rank, "host": "a", "cpus": "0"} for rank in range(3)]),
+    ],
+)
+def test_a_run_that_cannot_be_true_is_incorrect(key: str, value: object, tmp_path: Path) -> None:
+    assert refusal(tmp_path / "w.jsonl", text(RUN | {key: value}, END)).verdict == Verdict.INCORRECT
+    less = {name: RUN[name] for name in RUN if name != key}
+    assert refusal(tmp_path / "w.jsonl", text(less, END)).verdict == Verdict.INCORRECT
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("arrived", 2), ("arrived", 4), ("elapsed", -1), ("elapsed", "1")]
+)
+def test_an_end_that_cannot_be_true_is_incorrect(key: str, value: object, tmp_path: Path) -> None:
+    assert refusal(tmp_path / "w.jsonl", text(RUN, END | {key: value})).verdict == Verdict.INCORRECT
+    less = {name: END[name] for name in END if name != key}
+    assert refusal(tmp_path / "w.jsonl", text(RUN, less)).verdict == Verdict.INCORRECT
+
+
+def test_a_file_cut_off_anywhere_is_incomplete(tmp_path: Path) -> None:
+    whole = text(RUN, END)
+    for length in range(len(whole)):
+        assert refusal(tmp_path / "w.jsonl", whole[:length]).verdict == Verdict.INCOMPLETE
+
+
+PIECES = st.lists(st.tuples(st.integers(0, 1), st.integers(1, 500)), max_size=8)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(pieces=PIECES)
+def test_worlds_that_write_into_each_other_never_pass(
+    pieces: list[tuple[int, int]], tmp_path: Path
+) -> None:
+    """However the pieces of two worlds of one come to lie in the file."""
+    content, worlds = "", [text(ALONE, END | {"arrived": 1}) for _ in range(2)]
+    for world, length in [*pieces, (0, 1000), (1, 1000)]:
+        content, worlds[world] = content + worlds[world][:length], worlds[world][length:]
+    assert not any(worlds)
+    refusal(tmp_path / "w.jsonl", content)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(content=st.binary(max_size=300))
+def test_no_bytes_make_it_raise_anything_else(content: bytes, tmp_path: Path) -> None:
+    refusal(tmp_path / "w.jsonl", content)

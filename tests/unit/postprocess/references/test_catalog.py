@@ -1,0 +1,394 @@
+"""The references of a session: loaded and checked before anything runs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postprocess.model.reference import Reference
+from postprocess.references import provenance
+from postprocess.references.catalog import METHOD, InShell, Shelf, method_of, open_book
+from postprocess.references.comparability import Difference, circumstances_of
+from postprocess.references.reference_file import ReferenceError
+from site_configs.common import PLATFORM_HASH
+from site_configs.schema.waivers import DIFFERENCES
+from tests.support.factories.launch import CASES, PLACE, case, origin_of, write_references
+
+WHERE = (":".join(PLACE[:2]), PLACE[2])
+RUN = {
+    "program": "mpicost",
+    "suite_version": "0.1.0",
+    "trials": 51,
+    "dropped": 1,
+    "settle": 0.5,
+    "cpu_model": "a processor",
+    "mpi_library": "MPICH Version: 5.0.2",
+    "source_hash": "0123",
+    "compiler": "gcc 12.2.0",
+    "compiler_flags": "-O3",
+    "processes": 2,
+    "per_node": 2,
+    "ranks": [{"rank": rank, "host": "n1", "cpus": str(rank)} for rank in range(2)],
+}
+CIRCUMSTANCES = circumstances_of(RUN)
+
+
+def test_a_book_has_the_references_of_the_places_that_have_a_file(tmp_path: Path):
+    write_references(tmp_path)
+    book = open_book([tmp_path], [WHERE, WHERE, ("local:cpu", "openmpi-5_0_11")])
+    assert list(book.shelves) == [WHERE]
+    assert book.reference(CASES[0]).center == 1e-6
+    for other in (
+        case(size=16),
+        case(environment="openmpi-5_0_11"),
+        case(partition="gpu"),
+        case(system="other"),
+    ):
+        assert book.reference(other) is None
+
+
+def test_the_first_root_that_has_the_file_wins(tmp_path: Path):
+    reviewed, provisional = tmp_path / "reviewed", tmp_path / "provisional"
+    write_references(provisional, 2e-6)
+    assert open_book([reviewed, provisional], [WHERE]).reference(CASES[0]).center == 2e-6
+    path = write_references(reviewed, 1e-6)
+    book = open_book([reviewed, provisional], [WHERE])
+    assert book.reference(CASES[0]).center == 1e-6
+    assert book.shelf(CASES[0]).path == path
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_text(path.read_text().replace("\ts\t", "\tus\t", 1)),
+        lambda path: path.write_text(path.read_text() + path.read_text().split("\n")[-2] + "\n"),
+        lambda path: path.write_text("colour\n"),
+        lambda path: path.write_text(""),
+        lambda path: provenance.beside(path).unlink(),
+        lambda path: provenance.beside(path).write_text("{"),
+        lambda path: provenance.beside(path).write_text(json.dumps(origin_of(method="mine"))),
+        lambda path: provenance.beside(path).write_text(json.dumps(origin_of(method=None))),
+        lambda path: provenance.beside(path).write_text(json.dumps(origin_of(method={}))),
+        lambda path: provenance.beside(path).write_text(json.dumps(origin_of("osu"))),
+    ],
+)
+def test_a_file_with_a_fault_stops_the_session_in_one_line(tmp_path: Path, damage):
+    path = write_references(tmp_path)
+    damage(path)
+    with pytest.raises(ReferenceError) as refused:
+        open_book([tmp_path], [WHERE])
+    assert str(path.with_suffix("")) in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_fault_in_the_first_root_does_not_make_the_second_count(tmp_path: Path):
+    reviewed, provisional = tmp_path / "reviewed", tmp_path / "provisional"
+    write_references(provisional)
+    write_references(reviewed).write_text("")
+    with pytest.raises(ReferenceError):
+        open_book([reviewed, provisional], [WHERE])
+
+
+def shelf(**told: Any) -> Shelf:
+    return Shelf(Path("mpich.tsv"), {}, origin_of(**{"circumstances": CIRCUMSTANCES} | told))
+
+
+def differing(
+    known: Shelf, run: dict[str, Any], exact: bool = False, accepts: Any = (), by_hand: Any = ()
+) -> str:
+    """What is said of a launch of a case of its program."""
+    return known.difference(run, exact, case(program=run["program"]), dict(accepts), dict(by_hand))
+
+
+def test_the_same_method_does_not_differ():
+    assert differing(shelf(method=method_of(RUN, exact=False)), RUN) == ""
+    assert set(method_of(RUN, exact=False)) == set(METHOD)
+
+
+def may_accept(key: str) -> str:
+    return " or accept it in the site file" if key in DIFFERENCES else ""
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("suite_version", "0.2.0"),
+        ("trials", 11),
+        ("dropped", 0),
+        ("settle", 0.0),
+        ("cpu_model", "another"),
+    ],
+)
+def test_another_method_is_named_with_both_values(key: str, value: Any):
+    found = differing(shelf(method=method_of(RUN, exact=False)), RUN | {key: value})
+    assert found == (
+        f"{key} is {value!r}, and {RUN[key]!r} in mpich.tsv; calibrate again" + may_accept(key)
+    )
+    without = {name: fact for name, fact in RUN.items() if name != key}
+    known = shelf(method=method_of(RUN, exact=False))
+    assert differing(known, without).startswith(f"{key} is None")
+
+
+def test_sampling_that_may_stop_early_is_another_method():
+    known = shelf(method=method_of(RUN, exact=False))
+    assert "relative_error" in differing(known, RUN | {"relative_error": 0.1})
+
+
+def test_references_that_tell_no_method_compare_with_nothing():
+    assert "does not tell the suite_version" in differing(shelf(), RUN)
+
+
+def test_references_that_tell_nothing_of_a_program_do_not_compare_with_it():
+    """However like another program it was measured."""
+    known = shelf(method=method_of(RUN, exact=False))
+    assert differing(known, RUN | {"program": "osu"}) == (
+        "mpich.tsv does not tell how osu was measured; calibrate again"
+    )
+
+
+def test_what_options_set_for_the_references_must_be_set_for_a_launch_too():
+    """Else a night is held against an experiment. An option set to see what it changes is another thing."""
+    method, options = method_of(RUN, exact=False), {"set_env": {"UCX_TLS": "tcp"}}
+    known = shelf(method=method, options=options)
+    assert differing(known, RUN) == (
+        f"options is {{}}, and {options} in mpich.tsv; calibrate again"
+    )
+    assert differing(known, RUN, by_hand=options) == ""
+    assert differing(known, RUN, by_hand={"oversubscribe": True}).startswith("options is ")
+    more = {"oversubscribe": True, "set_env": {"OTHER": "1", **options["set_env"]}}
+    assert differing(known, RUN, by_hand=more) == ""
+    assert differing(known, RUN, by_hand={"set_env": {"UCX_TLS": "rc"}}) != ""
+    assert differing(shelf(method=method), RUN, by_hand=options) == ""
+
+
+def test_what_to_do_about_a_difference_does_not_hang_on_its_name():
+    assert Difference("shell variable of another wording", 1, 2).fix == "calibrate again"
+    assert InShell("another name", "rc", None).fix.startswith("unset it")
+    assert InShell("another name", "rc", "tcp").fix.startswith("set it to 'tcp'")
+
+
+def test_what_the_shell_sets_for_an_mpi_must_be_the_same_on_both_sides():
+    """Else what was forgotten in a shell would be measured as the machine."""
+    method, tcp = method_of(RUN, exact=False), {"shell": {"UCX_TLS": "tcp", "FI_PROVIDER": "cxi"}}
+    plain, known = shelf(method=method), shelf(method=method, options=tcp)
+    assert differing(known, RUN, by_hand=tcp) == ""
+    assert differing(known, RUN, by_hand=tcp | {"set_env": {"A": "1"}}) == ""
+    assert differing(plain, RUN, by_hand=tcp) == (
+        "shell variable FI_PROVIDER is 'cxi', and None in mpich.tsv; so does shell variable UCX_TLS; "
+        "unset it, or calibrate --output DIR with it"
+    )
+    rc = {"shell": {"UCX_TLS": "rc", "FI_PROVIDER": "cxi"}}
+    assert differing(known, RUN, by_hand=rc) == (
+        "shell variable UCX_TLS is 'rc', and 'tcp' in mpich.tsv; set it to 'tcp', or calibrate "
+        "--output DIR as it is now"
+    )
+    assert differing(known, RUN).startswith("shell variable FI_PROVIDER is None, and 'cxi' in ")
+    both = differing(shelf(method=method, options=tcp | {"oversubscribe": True}), RUN)
+    assert "shell variable" in both
+    option = shelf(method=method, options={"oversubscribe": True})
+    assert differing(option, RUN).startswith("options is ")
+
+
+@pytest.mark.parametrize("key", METHOD)
+def test_every_part_of_the_method_must_be_told(key: str):
+    partly = {name: value for name, value in method_of(RUN, exact=False).items() if name != key}
+    assert f"does not tell the {key}" in differing(shelf(method=partly), RUN)
+
+
+def simulated(method: dict[str, Any]) -> Shelf:
+    return replace(shelf(method=method), references={1: Reference(1, 1.0, 0.0, 2, exact=True)})
+
+
+def test_simulated_time_is_the_same_on_every_processor():
+    """All else still counts."""
+    known = simulated(method_of(RUN, exact=True))
+    assert differing(known, RUN | {"cpu_model": "another"}, exact=True) == ""
+    assert "trials" in differing(known, RUN | {"trials": 11}, exact=True)
+
+
+def test_simulated_time_is_of_one_simulator_and_one_platform():
+    environment = {PLATFORM_HASH: "0123456789abcdef"}
+    run = RUN | {"mpi_library": "SMPI 3.32", "environment": environment}
+    known = simulated(method_of(run, exact=True))
+    assert differing(known, run, exact=True) == ""
+    assert "mpi_library is" in differing(known, run | {"mpi_library": "SMPI 3.33"}, exact=True)
+    other = run | {"environment": {PLATFORM_HASH: "another"}}
+    assert differing(known, other, exact=True).startswith("platform is 'another', and '0123")
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_simulated_and_measured_time_compare_with_each_other_never(exact: bool):
+    method = method_of(RUN, exact) | method_of(RUN, not exact)
+    known = shelf(method=method) if exact else simulated(method)
+    assert differing(known, RUN, exact=not exact) == ""
+    assert differing(known, RUN, exact).startswith("time is ")
+
+
+OSU = {
+    "program": "osu",
+    "version": "7.4",
+    "cpu_model": "a processor",
+    "method": {"iterations": 200, "warmups": 20},
+}
+ACCEPT = "calibrate again or accept it in the site file"
+
+
+def osu_origin() -> dict[str, Any]:
+    return origin_of("osu", method=method_of(OSU, exact=False), circumstances=circumstances_of(OSU))
+
+
+def test_the_method_of_a_reference_benchmark_is_what_its_plan_says():
+    """Its version and the processor beside it; it has no trials of which any would be dropped."""
+    method = method_of(OSU, exact=False)
+    assert method == {
+        "iterations": 200,
+        "warmups": 20,
+        "version": "7.4",
+        "cpu_model": "a processor",
+    }
+    known = Shelf(
+        Path("mpich.tsv"), {}, origin_of("osu", method=method, circumstances=circumstances_of(OSU))
+    )
+    assert differing(known, OSU) == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            {"version": "7.5"},
+            f"version is '7.5', and '7.4' in mpich.tsv; {ACCEPT}",
+        ),
+        (
+            {"cpu_model": "x"},
+            f"cpu_model is 'x', and 'a processor' in mpich.tsv; {ACCEPT}",
+        ),
+        (
+            {"method": {"iterations": 50, "warmups": 20}},
+            "iterations is 50, and 200 in mpich.tsv; calibrate again",
+        ),
+        (
+            {"method": OSU["method"] | {"window": 64}},
+            "mpich.tsv does not tell the window it was measured with; calibrate again",
+        ),
+    ],
+)
+def test_a_reference_benchmark_measured_otherwise_is_not_comparable(change, said):
+    known = Shelf(
+        Path("mpich.tsv"),
+        {},
+        osu_origin(),
+    )
+    assert differing(known, OSU | change) == said
+
+
+def test_each_program_is_compared_with_its_own_method():
+    both = origin_of(method=method_of(RUN, exact=False), circumstances=CIRCUMSTANCES)
+    both["programs"] |= origin_of(
+        "osu", method=method_of(OSU, exact=False), circumstances=circumstances_of(OSU)
+    )["programs"]
+    known = Shelf(Path("mpich.tsv"), {}, both)
+    assert differing(known, RUN) == differing(known, OSU) == ""
+    assert "trials is 11" in differing(known, RUN | {"trials": 11})
+
+
+CHANGES = [
+    ("compiler", "gcc 13.1.0", "compiler"),
+    ("compiler_flags", "-O2 -g", "flags"),
+    ("source_hash", "4567", "source_hash"),
+    ("mpi_library", "MPICH Version: 5.0.2\nMPICH Device: ch4:ucx", "mpi_library"),
+    ("ranks", [{"rank": rank, "host": "n1", "cpus": "0-1"} for rank in range(2)], "binding"),
+    ("caches", [{"level": 3, "type": "Unified", "bytes": 1 << 25, "shared_by": 2}], "caches"),
+    ("cpu_model", "another", "cpu_model"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "name"), CHANGES)
+def test_a_program_or_node_or_binding_that_differs_is_named_with_both_values(key, value, name):
+    known = shelf(method=method_of(RUN, exact=False))
+    found = differing(known, RUN | {key: value})
+    assert found.startswith(f"{name} is ") and found.endswith("accept it in the site file")
+    assert differing(known, RUN | {key: value}, accepts={"colour": "of no account"}) == found
+
+
+@pytest.mark.parametrize(("key", "value", "name"), CHANGES)
+def test_what_the_site_accepts_is_compared_and_told(key, value, name):
+    known = shelf(method=method_of(RUN, exact=False))
+    accepts, run = {name: "looked at in May"}, RUN | {key: value}
+    assert differing(known, run, accepts=accepts) == ""
+    assert [each.name for each in known.accepted(run, False, CASES[0], accepts)] == [name]
+    assert known.accepted(RUN, False, CASES[0], accepts) == []
+    assert "trials is 11" in differing(known, run | {"trials": 11}, accepts=accepts)
+
+
+NAMELESS = [
+    {"cpu_model": "unknown aarch64", "caches": []},
+    {"cpu_model": "unknown"},
+    {"cpu_model": "a processor + unknown ppc64le", "caches": []},
+    {"cpu_model": "", "caches": []},
+    {"cpu_model": None, "caches": None},
+]
+
+
+@pytest.mark.parametrize("facts", NAMELESS, ids=str)
+@pytest.mark.parametrize("program", ["mpicost", "osu"])
+def test_processors_that_nothing_names_are_not_taken_for_the_same(program: str, facts):
+    run = (RUN if program == "mpicost" else OSU) | facts
+    told = {"method": method_of(run, exact=False), "circumstances": circumstances_of(run)}
+    known = Shelf(Path("mpich.tsv"), {}, origin_of(program, **told))
+    assert differing(known, run) == (
+        f"cpu_model is {facts['cpu_model']!r} without caches, which may be any machine, "
+        "and the same in mpich.tsv; accept it in the site file"
+    )
+    accepts = {"cpu_model": "all nodes are of one kind"}
+    assert differing(known, run, accepts=accepts) == ""
+    assert differing(known, run, accepts={"caches": "all nodes are of one kind"}) != ""
+    (found,) = known.accepted(run, False, case(program=program), accepts)
+    assert (found.name, "any machine" in str(found)) == ("cpu_model", True)
+
+
+def test_what_nothing_names_and_something_else_that_differs_are_both_told():
+    run = RUN | NAMELESS[0]
+    known = shelf(method=method_of(run, exact=False), circumstances=circumstances_of(run))
+    found = differing(known, run | {"compiler": "gcc 13"})
+    assert found == (
+        "compiler is 'gcc 13', and 'gcc 12.2.0' in mpich.tsv; so does cpu_model; "
+        "calibrate again or accept it in the site file"
+    )
+    other = differing(known, run | {"cpu_model": "unknown ppc64le"})
+    assert other.startswith("cpu_model is 'unknown ppc64le', and 'unknown aarch64' in mpich.tsv;")
+    assert "so does" not in other
+
+
+@pytest.mark.parametrize("facts", NAMELESS, ids=str)
+def test_caches_tell_processors_without_a_name_apart(facts):
+    """And simulated time has no processor."""
+    run = RUN | facts | {"caches": [{"level": 1, "type": "Data", "bytes": 65536, "shared_by": 1}]}
+    known = shelf(method=method_of(run, exact=False), circumstances=circumstances_of(run))
+    assert differing(known, run) == ""
+    assert differing(simulated(method_of(RUN, exact=True)), RUN | facts, exact=True) == ""
+
+
+def test_all_that_differs_is_named():
+    known = shelf(method=method_of(RUN, exact=False))
+    found = differing(known, RUN | {"compiler": "gcc 13", "compiler_flags": "-O1"})
+    assert found.startswith("compiler is 'gcc 13', and 'gcc 12.2.0'") and "so does flags" in found
+
+
+@pytest.mark.parametrize("fact", sorted(CIRCUMSTANCES))
+def test_a_condition_that_is_not_told_compares_with_nothing(fact: str):
+    partly = {name: value for name, value in CIRCUMSTANCES.items() if name != fact}
+    known = shelf(method=method_of(RUN, exact=False), circumstances=partly)
+    assert f"does not tell the {fact}" in differing(known, RUN)
+    everything = dict.fromkeys(DIFFERENCES, "whatever it may be")
+    assert differing(known, RUN, accepts=everything)
+
+
+def test_a_layout_whose_binding_nobody_told_is_not_comparable():
+    known = shelf(method=method_of(RUN, exact=False))
+    wide = RUN | {"per_node": 1}
+    assert "does not tell the binding of 2x1" in differing(known, wide)

@@ -1,0 +1,138 @@
+"""Each row of a reference file keeps its own provenance, and lint finds a row that has none, or two."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from postprocess.calibration.update import update
+from postprocess.model.reference import Reference
+from postprocess.references import provenance, reference_file
+from tests.support.factories.launch import CASES, origin_of
+from tests.support.factories.ledger import METHOD, launch, launches_behind
+
+KEYS = [case.key for case in CASES]
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Two cases calibrated on two days in November; then the others, with another library and compiler."""
+    root = tmp_path / "references"
+    update(root, [launch(1.0, 1, cases=CASES[:2]), launch(2.0, 2, cases=CASES[:2])])
+    other = {"mpi_library": "MPICH Version: 5.1", "compiler": "gcc 13.1.0", "spec": "b"}
+    (path,) = update(root, [launch(3.0, 9, cases=CASES[2:], facts=other)])
+    return path
+
+
+def origin(path):
+    return json.loads(provenance.beside(path).read_text())
+
+
+def save(path, known) -> list[str]:
+    provenance.beside(path).write_bytes(provenance.encoded(known))
+    return reference_file.lint(path)
+
+
+def test_each_row_keeps_its_own_provenance(written):
+    entry = origin(written)["programs"]["mpicost"]
+    first, last = (provenance.calibration_of(entry, key) for key in (KEYS[0], KEYS[-1]))
+    assert (first["mpi_library"], first["compiler"]) == ("MPICH Version: 5.0.2", "gcc 12.2.0")
+    assert (last["mpi_library"], last["compiler"]) == ("MPICH Version: 5.1", "gcc 13.1.0")
+    assert (first["date_utc"][:10], last["date_utc"][:10]) == ("2026-11-02", "2026-11-09")
+    assert [each["session"][:8] for each in launches_behind(entry, KEYS[1])] == [
+        "20261101",
+        "20261102",
+    ]
+    assert provenance.headlines(first)[KEYS[0]] == [1.0, 2.0]
+    assert reference_file.lint(written) == []
+
+
+def test_a_row_that_is_measured_again_leaves_its_earlier_calibration(written):
+    update(written.parents[2], [launch(5.0, 12, cases=CASES[1:])])
+    entry = origin(written)["programs"]["mpicost"]
+    assert [len(provenance.keys_of(each)) for each in entry["calibrations"]] == [1, len(CASES) - 1]
+    assert provenance.calibration_of(entry, KEYS[0])["date_utc"][:10] == "2026-11-02"
+
+
+def test_a_file_in_the_form_of_old_is_read_and_joined(tmp_path):
+    path = reference_file.location(tmp_path, *("local", "cpu", "mpich-5_0_2"))
+    values = {key: [1.0, 1.0] for key in KEYS}
+    old = origin_of(method=METHOD, headlines=values, mpi_library="of old")
+    reference_file.write(path, [Reference(case, 1.0, 0.0, 2) for case in CASES], old)
+    update(tmp_path, [launch(2.0, 5, cases=CASES[1:])])
+    entry = origin(path)["programs"]["mpicost"]
+    kept = provenance.calibration_of(entry, KEYS[0])
+    assert (kept["mpi_library"], kept["machine"]) == ("of old", {"host": "n1"})
+    assert kept["headlines"] == {KEYS[0]: [1.0, 1.0]}
+    assert provenance.calibration_of(entry, KEYS[1])["mpi_library"] != "of old"
+    assert reference_file.lint(path) == []
+
+
+def test_simulated_rows_that_stay_keep_theirs(tmp_path):
+    (path,) = update(tmp_path, [launch(1e-6, 1, exact=True, circumstances={})])
+    assert "series" not in origin(path)["programs"]["mpicost"]["calibrations"][0]
+    update(tmp_path, [launch(2e-6, 2, cases=CASES[:1], exact=True, circumstances={})])
+    entry = origin(path)["programs"]["mpicost"]
+    days = [provenance.calibration_of(entry, key)["date_utc"][8:10] for key in KEYS]
+    assert days == ["02"] + ["01"] * (len(CASES) - 1)
+    assert reference_file.lint(path) == []
+
+
+def test_lint_finds_a_row_without_provenance(written):
+    known = origin(written)
+    series = known["programs"]["mpicost"]["calibrations"][0]["series"]
+    del series[0]["headlines"][KEYS[0]]
+    (fault,) = save(written, known)
+    assert fault.endswith(f"mpicost: {KEYS[0]} is in no calibration; calibrate it again")
+
+
+def test_lint_finds_a_row_of_two_calibrations(written):
+    known = origin(written)
+    some = known["programs"]["mpicost"]["calibrations"]
+    some[1]["series"][0]["headlines"][KEYS[0]] = [1.0]
+    (fault,) = save(written, known)
+    assert fault.endswith(f"{KEYS[0]} is in 2 calibrations; leave it in one")
+
+
+def test_lint_finds_two_calibrations_of_all_others(written):
+    known = origin(written)
+    for each in known["programs"]["mpicost"]["calibrations"]:
+        del each["series"]
+    assert "two calibrations tell of all other cases" in save(written, known)[0]
+
+
+def test_lint_finds_calibrations_of_two_methods(written):
+    known = origin(written)
+    known["programs"]["mpicost"]["calibrations"][1]["method"]["trials"] = 7
+    assert "made by different methods" in save(written, known)[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda each: each.pop("date_utc"), "calibration 1: date_utc: is missing"),
+        (lambda each: each.pop("mpi_library"), "calibration 1: mpi_library: is missing"),
+        (lambda each: each["series"][0].pop("launches"), "series.launches: is missing"),
+        (lambda each: each["series"][0]["launches"].pop(), "has 2 entries where 1 are due"),
+        (lambda each: each["series"][0]["launches"][0].pop("session"), "session: is missing"),
+        (lambda each: each["series"][0]["headlines"].update(x=[0, "1"]), "trial 2 is '1'"),
+    ],
+)
+def test_lint_finds_what_a_calibration_lacks(written, change, said: str):
+    known = origin(written)
+    change(known["programs"]["mpicost"]["calibrations"][0])
+    assert any(said in fault for fault in save(written, known))
+
+
+@pytest.mark.parametrize("wrong", [[], {}, "x", [1]])
+def test_lint_finds_calibrations_that_are_none(written, wrong):
+    known = origin(written)
+    known["programs"]["mpicost"]["calibrations"] = wrong
+    assert "calibrations: is not a list of objects" in save(written, known)[0]
+
+
+def test_a_case_and_its_values_stand_in_one_line(written):
+    lines = provenance.beside(written).read_text().splitlines()
+    assert any(KEYS[0] in line and "[1.0, 2.0]" in line for line in lines)
+    assert json.loads(provenance.encoded(origin(written))) == origin(written)

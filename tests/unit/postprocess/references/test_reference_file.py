@@ -1,0 +1,621 @@
+"""A reference file is read whole and right, or refused with file, row and fix."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from postprocess.base.errors import UsageError
+from postprocess.model.case import Case
+from postprocess.model.reference import Reference
+from postprocess.references import reference_file
+from postprocess.references.reference_file import COLUMNS, HEADER, ReferenceError
+from tests.support.paths import ROOT
+
+PLACE = ("laptop", "cpu", "mpich-5.0.2")
+TOLD = {
+    "date_utc": "2026-11-21T09:00:00Z",
+    "mpi_library": "MPICH Version: 5.0.2",
+    "version": "0.1.0",
+    "method": {"trials": 51},
+    "sessions": ["20261121T090000Z-4711"],
+}
+ORIGIN = {"machine": {"host": "n1"}, "programs": {"mpicost": TOLD}}
+
+
+def origin(**changes) -> dict:
+    """Provenance that tells something else of the program, or nothing of a key whose value is None."""
+    told = {key: value for key, value in (TOLD | changes).items() if value is not None}
+    return {**ORIGIN, "programs": {"mpicost": told}}
+
+
+def case(routine: str = "bcast", size: int = 8, processes: int = 2, peer: int = 0) -> Case:
+    variant = ("flush", "dissemination")
+    return Case(*PLACE, "mpicost", routine, peer, *variant, processes, processes, size)
+
+
+GOOD = [
+    Reference(case("allreduce_sum"), 2.5e-6, 0.04, 20),
+    Reference(case("bcast", 8), 1.25e-6, 0.03, 20),
+    Reference(case("bcast", 1_000_000), 0.0001, 0.0, 12),
+    Reference(case("bcast", 8, processes=4), 3e-6, 0.1, 5),
+    Reference(case("pingpong", 8, peer=1), 5e-7, 0.0, 1),
+]
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    """A good reference file with its provenance."""
+    path = reference_file.location(tmp_path, *PLACE)
+    reference_file.write(path, GOOD, ORIGIN)
+    return path
+
+
+def sidecar(path: Path) -> Path:
+    return path.with_name("mpich-5.0.2.provenance.json")
+
+
+def refusal(path: Path) -> str:
+    """The line with which loading refuses the file, which lint also finds."""
+    with pytest.raises(ReferenceError) as caught:
+        reference_file.load(path, *PLACE)
+    assert isinstance(caught.value, UsageError)
+    line = str(caught.value)
+    assert "\n" not in line
+    assert reference_file.lint(path)[0] == line
+    return line
+
+
+def table(path: Path) -> list[list[str]]:
+    return [line.split("\t") for line in path.read_text().splitlines()]
+
+
+def put(path: Path, rows: list[list[str]]) -> None:
+    path.write_text("".join("\t".join(row) + "\n" for row in rows))
+
+
+# ---------------------------------------------------------------- round trip
+
+WORDS = st.from_regex(r"[A-Za-z0-9_.+-]{1,12}", fullmatch=True)
+COUNTS = st.integers(min_value=1, max_value=10**6)
+
+
+@st.composite
+def any_reference(draw) -> Reference:
+    processes = draw(COUNTS)
+    drawn = Case(
+        *PLACE,
+        draw(WORDS),
+        draw(WORDS),
+        draw(st.integers(min_value=0, max_value=processes - 1)),
+        draw(st.sampled_from(["flush", "warm", "rotate"])),
+        draw(st.sampled_from(["dissemination", "barrier", "window", "loop"])),
+        processes,
+        draw(st.integers(min_value=1, max_value=processes)),
+        draw(st.integers(min_value=0, max_value=10**17)),
+    )
+    launches = draw(st.integers(min_value=1, max_value=10**6))
+    center = draw(st.floats(min_value=0, exclude_min=True, allow_infinity=False))
+    spread = draw(st.floats(min_value=0, allow_infinity=False)) if launches > 1 else 0.0
+    return Reference(drawn, center, spread, launches, draw(st.sampled_from(["s", "MB/s"])))
+
+
+@given(st.lists(any_reference(), min_size=1, unique_by=lambda reference: reference.case))
+@settings(deadline=None)
+def test_what_is_written_is_read_again(tmp_path_factory, drawn):
+    path = reference_file.location(tmp_path_factory.mktemp("trip"), *PLACE)
+    programs = {reference.case.program: TOLD for reference in drawn}
+    reference_file.write(path, drawn, {**ORIGIN, "programs": programs})
+    assert reference_file.load(path, *PLACE) == {reference.case: reference for reference in drawn}
+    assert reference_file.lint(path) == []
+    cases = list(reference_file.load(path, *PLACE))
+    assert cases == sorted(cases)
+
+
+def test_the_file_is_as_people_review_it(path):
+    assert path.read_text().splitlines()[:3] == [
+        "program\troutine\tpeer\tcache\tsync\tprocesses\tper_node\tbytes\tunit\tcenter\tspread\tlaunches",
+        "mpicost\tallreduce_sum\t0\tflush\tdissemination\t2\t2\t8\ts\t2.5e-06\t0.04\t20",
+        "mpicost\tbcast\t0\tflush\tdissemination\t2\t2\t8\ts\t1.25e-06\t0.03\t20",
+    ]
+    assert json.loads(sidecar(path).read_text()) == ORIGIN
+
+
+def test_the_same_references_make_the_same_file_in_any_order(path):
+    before = path.read_bytes()
+    reference_file.write(path, reversed(GOOD), ORIGIN)
+    assert path.read_bytes() == before
+
+
+def test_the_place_comes_from_the_caller(path):
+    loaded = reference_file.load(path, "other", "gpu", "openmpi")
+    assert {(c.system, c.partition, c.environment) for c in loaded} == {("other", "gpu", "openmpi")}
+
+
+@pytest.mark.parametrize(("launches", "provisional"), [(1, True), (9, True), (10, False)])
+def test_fewer_than_ten_launches_are_provisional(launches, provisional):
+    assert Reference(case(), 1e-6, 0.0, launches).provisional is provisional
+
+
+# ---------------------------------------------------------------- every damaged cell
+
+WRONG = {
+    "program": ["", "mpi cost", "a/b", "ä", "a,b"],
+    "routine": ["", "b cast", "<b>", "bcast\r", "bcast "],
+    "peer": ["", "-1", "1.0", "x", " 0", "0 ", "00", "+0", "1_0", "٣", "2", "1e0", "9" * 19],
+    "cache": ["", "cold", "Flush", "flush "],
+    "sync": ["", "none", "Barrier"],
+    "processes": ["", "0", "-2", "2.0", "two", "1", "nan", "0x2", "02"],
+    "per_node": ["", "0", "-2", "3", "2.0", "nan"],
+    "bytes": ["", "-8", "8.0", "8B", "1e6", "1,000", "inf", "1" * 19],
+    "unit": ["", "us", "ms", "S", "sec", "µs", " s"],
+    "center": [
+        *["", "0", "0.0", "-1e-06", "nan", "NaN", "inf", "-inf", "1e999", "1e-999", "x", " 1e-06"],
+        *["1e-06 ", "1,5", "1.", ".5", "0x1p-3", "1e", "+1e-06", "1_0", "٣", "1e-06s"],
+    ],
+    "spread": ["", "-0.1", "nan", "inf", "1e999", "x", "5 %", "1.", " 0.1", "-0.0"],
+    "launches": ["", "0", "-1", "1.5", "x", "nan", "05", "1 ", "20\r"],
+}
+
+
+@pytest.mark.parametrize(
+    ("column", "text"), [(column, text) for column, texts in WRONG.items() for text in texts]
+)
+def test_a_damaged_cell_is_named(path, column, text):
+    rows = table(path)
+    rows[3][COLUMNS.index(column)] = text
+    put(path, rows)
+    line = refusal(path)
+    assert line.startswith(f"{path}: row 4: ")
+    # too few processes for the rest of the row is one fault of three columns
+    named = {"peer": ("peer", "processes"), "per_node": ("per_node", "processes")}
+    assert line.split(": ")[2] in named.get(column, (column,)) or f"{column} '" in line
+
+
+def test_every_column_has_its_damage():
+    assert set(WRONG) == set(COLUMNS)
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_a_cell_is_refused_or_read_as_it_stands(tmp_path_factory, data):
+    """Whatever a cell is replaced by, it is either named, or its text is what was loaded."""
+    path = reference_file.location(tmp_path_factory.mktemp("cell"), *PLACE)
+    reference_file.write(path, GOOD, ORIGIN)
+    rows = table(path)
+    row = data.draw(st.integers(min_value=1, max_value=len(GOOD)))
+    column = data.draw(st.integers(min_value=0, max_value=len(COLUMNS) - 1))
+    rows[row][column] = data.draw(st.text(alphabet=st.characters(codec="utf-8"), max_size=12))
+    path.write_bytes("".join("\t".join(cells) + "\n" for cells in rows).encode())
+    try:
+        loaded = reference_file.load(path, *PLACE)
+    except ReferenceError as error:
+        stranger = f"{sidecar(path)}: programs: says nothing of {rows[row][column]}; "
+        known = COLUMNS[column] == "program" and str(error).startswith(stranger)
+        assert known or str(error).startswith(f"{path}: row ")
+        return
+    assert len(loaded) == len(GOOD)
+    reference = list(loaded.values())[row - 1]
+    name = COLUMNS[column]
+    read = getattr(reference, name) if hasattr(reference, name) else getattr(reference.case, name)
+    assert read == type(read)(rows[row][column])
+    assert math.isfinite(reference.center) and reference.center > 0
+    assert math.isfinite(reference.spread) and reference.spread >= 0
+
+
+def test_one_launch_has_no_spread(path):
+    rows = table(path)
+    rows[-1][COLUMNS.index("spread")] = "0.1"
+    put(path, rows)
+    assert "row 6: spread: one launch has none" in refusal(path)
+
+
+@pytest.mark.parametrize("cells", [[], [""], ["x"] * 11, ["x"] * 13])
+def test_a_row_has_a_cell_per_column(path, cells):
+    rows = table(path)
+    rows[2] = cells
+    put(path, rows)
+    assert f"row 3: has {max(len(cells), 1)} cells; write 12" in refusal(path)
+
+
+# ---------------------------------------------------------------- the file as a whole
+
+
+def test_a_duplicate_names_both_rows(path):
+    rows = table(path)
+    rows.insert(3, [*rows[2][:9], "1e-06", "0.5", "10"])
+    put(path, rows)
+    assert "row 4: is the same case as row 3; remove one" in refusal(path)
+    assert len(reference_file.lint(path)) == 1, "one fault is said once"
+
+
+def test_simulated_and_measured_times_do_not_stand_in_one_file(path):
+    """Else a single exact row would have the other ones compared by the method of simulated time."""
+    rows = table(path)
+    rows[2][COLUMNS.index("spread")] = "exact"
+    put(path, rows)
+    assert "spread: exact in some rows only" in refusal(path)
+
+
+def test_a_duplicate_far_away_is_found_too(path):
+    rows = table(path)
+    rows.append(rows[1])
+    put(path, rows)
+    assert "row 7: is the same case as row 2; remove one" in refusal(path)
+
+
+@pytest.mark.parametrize(("above", "below"), [(1, 2), (2, 3), (2, 4), (1, 5)])
+def test_rows_are_sorted(path, above, below):
+    rows = table(path)
+    rows[above], rows[below] = rows[below], rows[above]
+    put(path, rows)
+    assert "belongs above row" in refusal(path)
+
+
+def test_numbers_are_sorted_as_numbers(path):
+    sizes = [8, 10_000, 100_000, 1_000_000]
+    reference_file.write(
+        path, [Reference(case(size=size), 1e-6, 0.1, 20) for size in sizes], ORIGIN
+    )
+    assert [row[7] for row in table(path)[1:]] == [str(size) for size in sizes]
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_a_missing_column_is_a_wrong_header(path, column):
+    place = COLUMNS.index(column)
+    put(path, [row[:place] + row[place + 1 :] for row in table(path)])
+    assert "row 1: is not the header; it must read program TAB routine" in refusal(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n",
+        "\ufeff" + HEADER + "\n",
+        HEADER.replace("\t", " ") + "\n",
+        HEADER.replace("\t", ",") + "\n",
+        HEADER + "\r\n",
+        HEADER + "\textra\n",
+        "# comment\n" + HEADER + "\n",
+    ],
+)
+def test_another_header_is_refused(path, text):
+    path.write_text(text, newline="")
+    assert f"{path}: row 1: is not the header" in refusal(path)
+
+
+def test_a_file_without_rows_is_refused(path):
+    path.write_text(HEADER + "\n")
+    assert "row 2: there is none" in refusal(path)
+
+
+def test_a_blank_line_is_not_a_row(path):
+    path.write_text(path.read_text() + "\n")
+    assert "row 7: has 1 cells" in refusal(path)
+
+
+@given(st.data())
+@settings(deadline=None)
+def test_a_file_cut_inside_a_row_is_refused(tmp_path_factory, data):
+    """Else 20 launches would read as 2."""
+    path = reference_file.location(tmp_path_factory.mktemp("cut"), *PLACE)
+    reference_file.write(path, GOOD, ORIGIN)
+    content = path.read_bytes()
+    length = data.draw(st.integers(min_value=0, max_value=len(content) - 1))
+    if content[:length].endswith(b"\n") and length > len(HEADER) + 1:
+        return  # whole rows: the cases that are gone have no reference, and say so
+    path.write_bytes(content[:length])
+    assert refusal(path).startswith(f"{path}: row ")
+
+
+def test_bytes_that_are_no_text_are_named_by_row(path):
+    path.write_bytes(path.read_bytes().replace(b"pingpong", b"ping\xff"))
+    assert f"{path}: row 6: is not UTF-8 text" in refusal(path)
+
+
+def test_a_file_that_is_not_there_is_named(path, tmp_path):
+    path.unlink()
+    assert f"{path}: No such file" in refusal(path)
+    assert f"{tmp_path}: Is a directory" in refusal(tmp_path)
+
+
+def test_lint_finds_every_fault_at_once(path):
+    rows = table(path)
+    rows[1][8], rows[2][9], rows[4][11] = "us", "nan", "0"
+    put(path, rows)
+    sidecar(path).unlink()
+    faults = reference_file.lint(path)
+    assert [fault.split(": ")[1] for fault in faults] == ["row 2", "row 3", "row 5", "is missing; "
+        "restore it or calibrate again"]  # fmt: skip
+    assert all(fault.startswith(str(path.parent)) for fault in faults)
+
+
+def test_lint_of_a_good_file_is_silent(path):
+    assert reference_file.lint(path) == []
+
+
+# ---------------------------------------------------------------- provenance
+
+
+def test_without_provenance_there_is_no_reference(path):
+    sidecar(path).unlink()
+    assert f"{sidecar(path)}: is missing" in refusal(path)
+
+
+@pytest.mark.parametrize("key", ORIGIN)
+def test_provenance_has_every_key(path, key):
+    partly = {name: value for name, value in ORIGIN.items() if name != key}
+    sidecar(path).write_text(json.dumps(partly))
+    assert f"{sidecar(path)}: {key}: is missing" in refusal(path)
+
+
+@pytest.mark.parametrize("key", TOLD)
+def test_provenance_has_every_key_of_a_program(path, key):
+    sidecar(path).write_text(json.dumps(origin(**{key: None})))
+    said = f"{sidecar(path)}: programs: mpicost: {key}: is missing; correct it"
+    assert said in refusal(path)
+    with pytest.raises(ReferenceError, match=f"mpicost: {key}: is missing"):
+        reference_file.write(path, GOOD, origin(**{key: None}))
+
+
+def test_provenance_tells_of_every_program(path):
+    """A case of a program of which nothing is told would be held against values of unknown making."""
+    row = Reference(replace(GOOD[1].case, program="osu", cache="warm", sync="loop"), 1.0, 0.1, 20)
+    with pytest.raises(ReferenceError, match="programs: says nothing of osu; calibrate again"):
+        reference_file.write(path, [*GOOD, row], ORIGIN)
+    both = {**ORIGIN, "programs": {"mpicost": TOLD, "osu": TOLD | {"version": "7.4"}}}
+    reference_file.write(path, [*GOOD, row], both)
+    assert reference_file.lint(path) == []
+    sidecar(path).write_text(json.dumps(ORIGIN))
+    assert f"{sidecar(path)}: programs: says nothing of osu" in refusal(path)
+
+
+def test_every_program_is_looked_at(path):
+    both = {"osu": TOLD | {"sessions": []}, "mpicost": TOLD}
+    sidecar(path).write_text(json.dumps({**ORIGIN, "programs": both}))
+    assert f"{sidecar(path)}: programs: osu: sessions: " in refusal(path)
+
+
+def test_what_provenance_was_before_programs_is_refused(path):
+    sidecar(path).write_text(json.dumps({"machine": {"host": "n1"}, **TOLD}))
+    fix = "move the file away, calibrate"
+    said = f"{sidecar(path)}: programs: is missing, as before OSU and IMB; {fix}"
+    assert said in refusal(path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("date_utc", "yesterday"),
+        ("date_utc", "2026-13-21T09:00:00Z"),
+        ("date_utc", "2026-11-21 09:00:00"),
+        ("date_utc", 20261121),
+        ("mpi_library", ""),
+        ("mpi_library", 5),
+        ("version", 0.1),
+        ("version", " "),
+        ("method", {}),
+        ("method", "mine"),
+        ("sessions", []),
+        ("sessions", "20261121T090000Z-4711"),
+        ("sessions", [1]),
+        ("sessions", [""]),
+    ],
+)
+def test_provenance_says_something(path, key, value):
+    sidecar(path).write_text(json.dumps(origin(**{key: value})))
+    assert f"{sidecar(path)}: programs: mpicost: {key}: " in refusal(path)
+    with pytest.raises(ReferenceError, match=key):
+        reference_file.write(path, GOOD, origin(**{key: value}))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("machine", {}),
+        ("machine", ""),
+        ("machine", ["n1"]),
+        ("programs", {}),
+        ("programs", []),
+        ("programs", {"mpicost": "0.1.0"}),
+        ("programs", {"mpicost": None}),
+    ],
+)
+def test_provenance_says_something_of_machine_and_programs(path, key, value):
+    sidecar(path).write_text(json.dumps(ORIGIN | {key: value}))
+    assert f"{sidecar(path)}: {key}: " in refusal(path)
+    with pytest.raises(ReferenceError, match=key):
+        reference_file.write(path, GOOD, ORIGIN | {key: value})
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "row 1: is not JSON"),
+        (b"{\n\n  'a': 1}", "row 3: is not JSON"),
+        (b"[]", "is not a JSON object"),
+        (b"null", "is not a JSON object"),
+        (b'{"a": NaN}', "is not a finite number"),
+        (b'{"a": 1, "a": 2}', "the key is there twice"),
+        (b"\xff\xfe", "can't decode"),
+    ],
+)
+def test_provenance_is_a_json_object(path, content, said):
+    sidecar(path).write_bytes(content)
+    line = refusal(path)
+    assert line.startswith(f"{sidecar(path)}: ") and said in line
+
+
+def test_provenance_that_cannot_be_read_is_named(path):
+    sidecar(path).unlink()
+    sidecar(path).mkdir()
+    assert f"{sidecar(path)}: Is a directory" in refusal(path)
+
+
+def test_more_provenance_is_welcome(path):
+    reference_file.write(path, GOOD, ORIGIN | {"kernel": "Linux 6.1", "machine": "n1"})
+    assert reference_file.lint(path) == []
+
+
+# ---------------------------------------------------------------- writing
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"center": math.nan}, "center: 'nan'"),
+        ({"center": -1e-6}, "center: '-1e-06'"),
+        ({"center": 0.0}, "center: 0 is nothing to hold a value against"),
+        ({"center": math.inf}, "center: 'inf'"),
+        ({"spread": -0.1}, "spread: '-0.1'"),
+        ({"spread": math.nan}, "spread: 'nan'"),
+        ({"launches": 0}, "launches: '0'"),
+        ({"launches": 1}, "spread: one launch has none"),
+        ({"unit": "us"}, "unit: 'us' is wrong; write s or MB/s"),
+        ({"case": replace(case("bcast"), cache="cold")}, "cache: 'cold'"),
+    ],
+)
+def test_nothing_is_written_that_would_not_load(path, changes, said):
+    before = path.read_bytes()
+    with pytest.raises(ReferenceError) as caught:
+        reference_file.write(path, [GOOD[0], replace(GOOD[1], **changes), *GOOD[2:]], ORIGIN)
+    assert str(caught.value).startswith(f"{path}: row ") and said in str(caught.value)
+    assert path.read_bytes() == before
+
+
+def test_a_duplicate_is_not_written(path):
+    before = path.read_bytes()
+    with pytest.raises(ReferenceError, match="row 3: is the same case as row 2"):
+        reference_file.write(path, [GOOD[0], replace(GOOD[0], center=1.0)], ORIGIN)
+    assert path.read_bytes() == before
+
+
+def test_no_reference_is_no_file(tmp_path):
+    path = reference_file.location(tmp_path, *PLACE)
+    with pytest.raises(ReferenceError, match="row 2: there is none"):
+        reference_file.write(path, [], ORIGIN)
+    assert not path.exists()
+
+
+def test_one_file_is_of_one_environment(tmp_path):
+    other = replace(GOOD[1], case=replace(case("scan_sum"), environment="openmpi-4.1.4"))
+    with pytest.raises(ReferenceError, match="the cases are of 2 environments"):
+        reference_file.write(reference_file.location(tmp_path, *PLACE), [GOOD[0], other], ORIGIN)
+
+
+@pytest.mark.parametrize("value", [math.nan, {"a": math.inf}, {1, 2}])
+def test_provenance_is_written_as_json_or_not_at_all(path, value):
+    before = sidecar(path).read_bytes()
+    with pytest.raises(ReferenceError, match="correct it"):
+        reference_file.write(path, GOOD, ORIGIN | {"extra": value})
+    assert sidecar(path).read_bytes() == before
+
+
+def test_writing_replaces_earlier_references_and_leaves_nothing_else(path):
+    reference_file.write(path, GOOD[:2], origin(version="0.2.0"))
+    assert len(reference_file.load(path, *PLACE)) == 2
+    assert sorted(entry.name for entry in path.parent.iterdir()) == [
+        "mpich-5.0.2.provenance.json",
+        "mpich-5.0.2.tsv",
+    ]
+
+
+FULL_DISK = """
+import resource, sys
+from pathlib import Path
+from postprocess.references import reference_file as references
+path = Path(sys.argv[1])
+loaded = references.load(path, "laptop", "cpu", "mpich-5.0.2")
+origin = __import__("json").loads(Path(sys.argv[2]).read_text())
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), int(sys.argv[3])))
+try:
+    references.write(path, loaded.values(), origin | {"suite_version": "9"})
+except references.ReferenceError as error:
+    print(error)
+    sys.exit(2)
+"""
+
+
+@pytest.mark.parametrize("too_long", ["the provenance", "the references"])
+def test_a_full_disk_leaves_the_earlier_references(path, too_long):
+    """One of the two files does not fit; neither may change."""
+    if too_long == "the references":
+        reference_file.write(path, [*GOOD, Reference(case("scan_sum"), 1.0, 0.5, 3)], ORIGIN)
+    sizes = path.stat().st_size, sidecar(path).stat().st_size
+    limit = max(sizes) - 1 if too_long == "the references" else min(sizes) // 2
+    before = {entry.name: entry.read_bytes() for entry in path.parent.iterdir()}
+    command = [sys.executable, "-c", FULL_DISK, str(path), str(sidecar(path)), str(limit)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 2, done.stderr
+    assert done.stdout.startswith(f"{path}: cannot be written: File too large")
+    assert {entry.name: entry.read_bytes() for entry in path.parent.iterdir()} == before
+    assert sizes[0] > sizes[1], "the references are the longer file here"
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "laptop").write_text("a file")
+    path = reference_file.location(tmp_path, *PLACE)
+    with pytest.raises(ReferenceError, match="cannot be written: "):
+        reference_file.write(path, GOOD, ORIGIN)
+
+
+# ---------------------------------------------------------------- finding
+
+
+def test_the_first_root_wins(tmp_path):
+    reviewed, provisional = tmp_path / "reviewed", tmp_path / "provisional"
+    roots = [reviewed, provisional]
+    assert reference_file.find(roots, *PLACE) is None
+    reference_file.write(reference_file.location(provisional, *PLACE), GOOD, ORIGIN)
+    assert reference_file.find(roots, *PLACE) == reference_file.location(provisional, *PLACE)
+    reference_file.write(reference_file.location(reviewed, *PLACE), GOOD, ORIGIN)
+    assert reference_file.find(roots, *PLACE) == reference_file.location(reviewed, *PLACE)
+    assert reference_file.find(roots, "laptop", "cpu", "mpich-5.0.3") is None
+    assert reference_file.find([], *PLACE) is None
+
+
+def test_a_broken_file_is_found_and_not_passed_over(path, tmp_path):
+    reviewed = reference_file.location(tmp_path / "reviewed", *PLACE)
+    reviewed.parent.mkdir(parents=True)
+    reviewed.symlink_to(tmp_path / "gone")
+    assert reference_file.find([tmp_path / "reviewed", tmp_path], *PLACE) == reviewed
+    assert "No such file" in refusal(reviewed)
+
+
+def test_a_root_that_cannot_be_searched_is_an_error(path, tmp_path):
+    with pytest.raises(ReferenceError, match="File name too long"):
+        reference_file.find([tmp_path], "laptop", "cpu", "x" * 300)
+
+
+# ---------------------------------------------------------------- a whole tree
+
+
+def test_lint_of_a_tree(path, tmp_path):
+    assert reference_file.lint_root(tmp_path) == []
+    historical = tmp_path / "historical" / "luecke2001"
+    historical.mkdir(parents=True)
+    (historical / "table1.tsv").write_text("anything")
+    assert reference_file.lint_root(tmp_path) == []
+    stray = tmp_path / "laptop" / "mpich-5.0.2.tsv"
+    stray.write_bytes(path.read_bytes())
+    orphan = path.with_name("gone.provenance.json")
+    orphan.write_text("{}")
+    broken = path.with_name("openmpi-4.1.4.tsv")
+    broken.write_text("x\n")
+    faults = reference_file.lint_root(tmp_path)
+    assert [fault.split(": ")[0] for fault in faults] == [
+        str(orphan),
+        str(broken),
+        str(broken).replace(".tsv", ".provenance.json"),
+        str(stray),
+    ]
+    assert reference_file.lint_root(tmp_path / "none") == []

@@ -1,0 +1,124 @@
+"""A night measures with as many trials as its references were measured with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from reframe.core.runtime import temp_runtime
+
+from postprocess.base.workdir import WorkDirectory
+from postprocess.cli import request
+from postprocess.main import build_parser
+from postprocess.model.reference import Reference
+from postprocess.model.session import AS_REFERENCES, Selection, as_references
+from postprocess.references import provenance, reference_file
+from postprocess.references.trial_count import trials_of, unusual
+from site_configs.schema.variables import CHOICE
+from tests.support.factories.launch import CASES, PLACE, origin_of, planned
+from tests.support.paths import ROOT
+
+
+def write(root: Path, environment: str = PLACE[2], **method) -> Path:
+    """A reference file that was measured by this method."""
+    path = reference_file.location(root, *PLACE[:2], environment)
+    known = [Reference(each, 1e-6, 0.02, 20) for each in CASES]
+    reference_file.write(path, known, origin_of(method={"suite_version": "0.1.0", **method}))
+    return path
+
+
+def test_what_the_first_root_with_a_file_tells(tmp_path: Path):
+    roots = [tmp_path / "first", tmp_path / "second"]
+    assert trials_of(roots, *PLACE) is None
+    write(roots[1], trials=21)
+    assert trials_of(roots, *PLACE) == 21
+    write(roots[0], trials=101)
+    assert trials_of(roots, *PLACE) == 101
+
+
+@pytest.mark.parametrize("trials", [None, "21", 2.5, 1, True])
+def test_what_is_no_number_of_trials_tells_nothing(tmp_path: Path, trials):
+    write(tmp_path, trials=trials)
+    assert trials_of([tmp_path], *PLACE) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"programs": 3}', '{"programs": {"mpicost": 1}}']
+)
+def test_a_damaged_file_tells_nothing_here(tmp_path: Path, text: str):
+    provenance.beside(write(tmp_path, trials=21)).write_text(text)
+    assert trials_of([tmp_path], *PLACE) is None
+
+
+def test_references_of_other_programs_tell_nothing(tmp_path: Path):
+    path = write(tmp_path, trials=21)
+    origin = json.loads(provenance.beside(path).read_text())
+    origin["programs"]["osu"] = origin["programs"].pop("mpicost")
+    provenance.beside(path).write_text(json.dumps(origin))
+    assert trials_of([tmp_path], *PLACE) is None
+
+
+def trials_in(root: Path, choice: dict, patch: pytest.MonkeyPatch, defaults: dict | None = None):
+    """The trials that a check plans."""
+    patch.setenv(CHOICE, json.dumps(choice))
+    patch.setenv("PLUMBLINE_ONLY_LOOKING", "1")
+    check = SimpleNamespace(
+        trials=51,
+        reference_roots=[str(root)],
+        current_system=SimpleNamespace(name=PLACE[0]),
+        current_partition=SimpleNamespace(name=PLACE[1], extras={"defaults": defaults or {}}),
+        current_environ=SimpleNamespace(name=PLACE[2]),
+    )
+    with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
+        from reframe_checks.common.mpicost import MpicostCheck
+
+        return MpicostCheck.trials_here(check)
+
+
+def test_a_night_takes_the_trials_of_its_references_and_a_calibration_does_not(
+    tmp_path, monkeypatch
+):
+    assert trials_in(tmp_path, {AS_REFERENCES: True}, monkeypatch) == 51
+    write(tmp_path, trials=21)
+    assert trials_in(tmp_path, {AS_REFERENCES: True}, monkeypatch) == 21
+    assert trials_in(tmp_path, {}, monkeypatch) == 51
+
+
+def test_user_and_site_have_precedence(tmp_path, monkeypatch):
+    write(tmp_path, trials=21)
+    both = {AS_REFERENCES: True, "trials": 51}
+    assert trials_in(tmp_path, both, monkeypatch) == 51
+    assert trials_in(tmp_path, {AS_REFERENCES: True}, monkeypatch, {"trials": 51}) == 51
+
+
+def test_a_number_that_the_user_gave_stays():
+    given = Selection(Path(), choice={"trials": 21})
+    assert as_references(given) is given
+    assert as_references(Selection(Path())).choice == {AS_REFERENCES: True}
+
+
+@pytest.mark.parametrize(
+    ("words", "as_measured"),
+    [
+        ("nightly", True),
+        ("run --routine bcast", True),
+        ("list", True),
+        ("selftest", True),
+        ("nightly --trials 51", False),
+        ("calibrate", False),
+        ("agree", False),
+        ("links", False),
+    ],
+)
+def test_sessions_that_are_held_against_references(tmp_path: Path, words: str, as_measured: bool):
+    arguments = build_parser().parse_args(words.split())
+    asked = request.request(WorkDirectory(tmp_path, ROOT), arguments)
+    assert (AS_REFERENCES in asked.selection.choice) is as_measured
+
+
+def test_another_number_than_the_papers_is_told():
+    launches = [planned(trials=51), planned(trials=21, environment="b"), planned(trials=21)]
+    assert unusual(launches) == ["21 trials of mpicost, not 51: b, mpich-5_0_2"]
+    assert unusual([planned(trials=51), planned(trials=21, cases=())]) == []

@@ -1,0 +1,106 @@
+"""What a reader wants to know first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postprocess.base.formats import plural
+from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.report import overview
+from postprocess.results.summary import parse_summary
+from tests.support.factories import report as samples
+from tests.support.factories import size as sizes
+
+NIGHT = samples.bad_night()
+SUMMARY = parse_summary(NIGHT.document())
+THREE = sizes.three_programs()
+
+
+def test_every_verdict_has_its_place_in_the_order():
+    assert sorted(overview.WORST_FIRST) == sorted(Verdict)
+
+
+def test_the_larger_ratio_comes_first_among_equals():
+    ordered = [r for r in overview.worst_first(SUMMARY.results) if r.verdict is Verdict.REGRESSED]
+    ratios = [r.value / r.reference for r in ordered]
+    assert len(ratios) == 3
+    assert ratios == sorted(ratios, reverse=True)
+
+
+def test_half_the_bandwidth_is_as_bad_as_twice_the_time():
+    slower, slow, halved = (
+        CaseResult(case, Verdict.REGRESSED, value=value, reference=1e-6, unit=unit)
+        for case, value, unit in (
+            (sizes.cases(sizes=(8,))[0], 3e-6, "s"),
+            (sizes.cases(sizes=(16,))[0], 1.9e-6, "s"),
+            (sizes.cases(sizes=(32,))[0], 0.5e-6, "MB/s"),
+        )
+    )
+    assert overview.worst_first([slow, halved, slower]) == [slower, halved, slow]
+
+
+def test_many_cases_of_one_kind_do_not_hide_the_others():
+    planned = sizes.cases()
+    crashed = [sizes.lost(case) for case in planned if case.program == "imb"]
+    slow = [sizes.measured(case, 3.0) for case in planned if case.program == "osu"]
+    chosen = overview.some_of_each([*crashed, *slow], 20)
+    assert [str(r.verdict) for r in chosen] == 10 * ["crashed"] + 10 * ["regressed"]
+    alone = overview.some_of_each([*crashed, slow[0]], 20)
+    assert [str(r.verdict) for r in alone] == 19 * ["crashed"] + ["regressed"]
+    other = [sizes.lost(case) for case in planned if case.program == "osu"][-1]
+    assert other in overview.some_of_each([*crashed, other], 2)
+
+
+@given(st.lists(st.sampled_from(THREE.results), unique_by=id), st.integers(0, 40))
+def test_of_each_kind_some_are_chosen_the_worst_first(results, most):
+    chosen = overview.some_of_each(results, most)
+    assert len(chosen) == min(most, len(results))
+    assert chosen == [r for r in overview.worst_first(results) if r in chosen]
+    kinds = {(r.verdict, r.case.program) for r in results}
+    assert len({(r.verdict, r.case.program) for r in chosen}) == min(most, len(kinds))
+
+
+def test_cases_of_a_lost_launch_are_one_trouble_and_measured_ones_each_their_own():
+    troubles = overview.troubles(SUMMARY.failed)
+    sizes = [(str(trouble.verdict), len(trouble.results)) for trouble in troubles]
+    assert sizes == [
+        ("incorrect", 1),
+        ("timeout", 6),
+        ("regressed", 1),
+        ("regressed", 1),
+        ("regressed", 1),
+    ]
+    assert sum(len(trouble.results) for trouble in troubles) == len(SUMMARY.failed)
+
+
+def test_reasons_are_counted():
+    assert overview.reasons(SUMMARY.results, Verdict.SKIPPED) == [("no Spack", 12)]
+
+
+@pytest.mark.parametrize(
+    ("reasons", "told"),
+    [
+        ({"no Spack; ./plumbline doctor says why": 1204}, "1,204 skipped: no Spack"),
+        ({"": 2}, "2 skipped: no reason given"),
+        ({"no Spack": 3, "2 processes only": 1}, "4 skipped: 3 no Spack; 1 2 processes only"),
+        (
+            {"a": 5, "b": 4, "c": 3, "d": 2, "e": 1},
+            "15 skipped: 5 a; 4 b; 3 c; 3 for 2 other reasons",
+        ),
+        ({"x" * 100: 1}, f"1 skipped: {'x' * 57}..."),
+    ],
+)
+def test_the_reasons_for_skipping_are_in_the_line_that_counts(reasons, told):
+    planned = iter(sizes.cases(routines=40))
+    results = [
+        CaseResult(next(planned), Verdict.SKIPPED, reason)
+        for reason, number in reasons.items()
+        for _ in range(number)
+    ]
+    assert overview.totals(results) == f"{plural(len(results), 'case')}: {told}"
+    line = overview.last_line(replace(SUMMARY, results=tuple(results), exit_status=1))
+    assert line.endswith(f" {told} (exit status 1)")

@@ -1,0 +1,196 @@
+"""What a night would miss, and what it would cost to see it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postprocess.base.units import MEGABYTES, SECONDS
+from postprocess.judging.rules import judge
+from postprocess.model.case import Case, LaunchPlace
+from postprocess.model.measurement import Measurement
+from postprocess.model.reference import Prior, Reference
+from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.report import sensitivity as view
+from postprocess.report import session_report, terminal
+from postprocess.report.sensitivity import (
+    CLASSES,
+    class_of,
+    judged,
+    misses,
+    offers,
+    row,
+    seconds_by_place,
+    sight,
+)
+from postprocess.results.summary import Launch, parse_summary
+from postprocess.stats.sample_size import (
+    PLANS,
+    TARGET,
+    Plan,
+    cheapest,
+    month,
+    seen_with,
+    steadiness,
+)
+from tests.support.factories import report as samples
+
+CASE = Case("local", "cpu", "mpich-5.0.2", "mpicost", "bcast", 0, "flush", "window", 2, 2, 8)
+TODAY = Plan(1, 1)  #: no further launch
+COARSE = {"center": 1e-6, "resolution": 1e-7}  #: the band is at least a fifth
+SECONDS_OF = {LaunchPlace.of(CASE): 10.0}
+
+
+def result(size: int = 8, unit: str = SECONDS, resolution: float = 0.0, **more) -> CaseResult:
+    case = replace(CASE, bytes=size)
+    facts = {"center": 1e-5, "spread": 0.03, "launches": 20, "prior": Prior(0.03, 6.0)} | more
+    reference = Reference(case, **facts, unit=unit)
+    value = reference.center
+    return judge(case, Measurement(value, unit, value), reference, resolution)
+
+
+@pytest.mark.parametrize("unit", [SECONDS, MEGABYTES])
+@pytest.mark.parametrize("more", [{}, {"spread": 0.001}, {"launches": 5}, COARSE])
+def test_without_a_further_launch_a_case_sees_what_it_sees(unit, more):
+    """From the result alone follows what its reference said, floors and all."""
+    known = result(unit=unit, **more)
+    assert seen_with(known, TODAY) == pytest.approx(known.detectable)
+
+
+def test_ten_launches_take_the_width_of_a_provisional_band():
+    few = result(launches=5, spread=0.015, prior=Prior(0.015, 6.0))
+    assert few.detectable > 3.0
+    assert seen_with(few, Plan(1, 10)) < TARGET
+    assert cheapest(few) == Plan(1, 10)
+
+
+def test_what_differs_too_much_needs_medians_and_what_is_coarse_nothing_helps():
+    assert cheapest(result()).median_of > 1
+    coarse = result(**COARSE)
+    assert all(seen_with(coarse, plan) > 0.2 for plan in PLANS)
+    assert cheapest(coarse) is None
+    assert cheapest(result(launches=1, spread=0.0)) is None
+
+
+@given(st.floats(0.002, 0.2), st.integers(2, 30))
+def test_the_cheapest_plan_is_the_cheapest_that_serves(spread: float, launches: int):
+    known = result(spread=spread, launches=launches, prior=Prior(spread, 6.0))
+    serving = [plan for plan in PLANS if seen_with(known, plan) <= TARGET]
+    best = cheapest(known)
+    assert (best is None) == (not serving)
+    if best:
+        assert seen_with(known, best) <= TARGET
+        assert month(best, launches) == min(month(plan, launches) for plan in serving)
+
+
+@given(st.floats(0.002, 0.2), st.sampled_from(PLANS))
+def test_more_launches_never_show_less(spread: float, plan: Plan):
+    known = result(spread=spread, prior=Prior(spread, 6.0))
+    here = seen_with(known, plan) * (1 + 1e-9)
+    assert seen_with(known, replace(plan, values=2 * plan.values)) <= here
+    assert seen_with(known, replace(plan, median_of=plan.median_of + 2)) <= here
+
+
+def test_a_median_narrows_band_and_margin_as_it_is_steadier():
+    known = result(spread=0.2, prior=None)  # no floor matters
+    times = math.log1p(seen_with(known, Plan(5, 20))) / math.log1p(known.detectable)
+    assert times == pytest.approx(steadiness(5))
+
+
+@pytest.mark.parametrize("median_of", [1, 3, 9])
+def test_medians_are_as_steady_as_said(median_of: int):
+    drawn = np.median(np.random.default_rng(1).normal(size=(40_000, median_of)), axis=1)
+    assert steadiness(median_of) == pytest.approx(drawn.std(), rel=0.02)
+
+
+def test_launches_that_are_there_are_not_paid_again():
+    assert (Plan(1, 20).once(5), Plan(1, 20).once(30), Plan(1, 20).nightly) == (15, 0, 0)
+    assert (Plan(3, 20).once(30), Plan(3, 20).nightly) == (60, 2)
+
+
+@pytest.mark.parametrize(
+    ("detectable", "name"),
+    [(0.01, "5%"), (0.05, "5%"), (0.051, "10%"), (0.1, "10%"), (1.0, "100%"), (1.1, "more")],
+)
+def test_a_bound_belongs_to_its_class(detectable: float, name: str):
+    assert CLASSES[class_of(detectable)] == name
+    assert CLASSES[class_of(None)] == "nothing"
+
+
+def test_a_row_counts_what_sees_nothing_as_the_worst():
+    some = [replace(result(8), detectable=each) for each in (0.04, 0.08, 0.3, None)]
+    found = row(("mpicost",), some)
+    assert (found.cases, found.seen, found.shares) == (4, 2, (1, 1, 0, 1, 0, 0, 1))
+    assert (found.median, found.most) == (0.08, None)
+    assert row((), some[:3]).most == 0.3
+
+
+def test_only_what_was_held_against_something_is_counted():
+    lost = CaseResult(CASE, Verdict.CRASHED, "signal 11")
+    blind = result(launches=1, spread=0.0)
+    old = replace(result(), detectable=None, spread=None, degrees=None)  # of an earlier Plumbline
+    assert judged([lost, blind, old, result(16)]) == [blind, result(16)]
+    assert sight([lost, old]) == ""
+    assert sight([blind, result(16, spread=0.001, prior=None)]) == (
+        "a 10% slowdown would be seen in 1 of 2 cases"
+    )
+
+
+def launch(number: int, seconds: float, start: str = "", directory: str = "stage") -> Launch:
+    rest = ("osu", start, 3, "mpich", "local:cpu", 2, 2)
+    return Launch(*rest, number, seconds, "ok", "", directory)
+
+
+def test_the_time_of_a_job_is_counted_once():
+    """Every start of a job tells the seconds of the whole job."""
+    place = LaunchPlace("local:cpu", "mpich", "osu", 2, 2)
+    starts = [launch(n, 10.0 * n, start) for n in (1, 2) for start in ("a", "b", "c")]
+    assert seconds_by_place(starts) == {place: 15.0}
+    two_jobs = [launch(1, 4.0, directory="a"), launch(1, 5.0, directory="b")]
+    assert seconds_by_place([*two_jobs, launch(2, 9.0)]) == {place: 9.0}
+
+
+def test_a_place_is_paid_once_for_all_its_cases():
+    some = [result(8 * n, launches=5, spread=0.01, prior=Prior(0.01, 6.0)) for n in range(4)]
+    today, ten = offers(some, SECONDS_OF)[:2]
+    assert (today.seen, today.once, today.nightly) == (0, 0, 0)
+    assert (ten.what, ten.seen, ten.once, ten.nightly) == ("calibrate with 10 launches", 4, 5, 0)
+    assert (ten.once_seconds, ten.nightly_seconds) == (50.0, 0.0)
+
+
+def test_the_report_and_the_terminal_tell():
+    night = samples.bad_night(samples.few_cases()[::5])
+    summary = parse_summary(night.document())
+    found = misses(summary)
+    assert sum(each.cases for each in found.programs) == sum(each.cases for each in found.rows)
+    assert found.line in terminal.render(summary, 200, False)
+    html, markdown = (
+        session_report.render_html(summary, night.frame()),
+        session_report.render_markdown(summary),
+    )
+    for page in (html, markdown):
+        assert "What this night would miss" in page
+        assert found.line[1:] in page
+        for offer in found.offers:
+            assert offer.what in page
+    assert html.count('class="sight-') > len(CLASSES)
+    old = replace(summary, results=())
+    assert misses(old) is None
+    assert "What this night would miss" not in session_report.render_markdown(old)
+
+
+def test_the_worst_come_first_with_what_would_help():
+    some = [result(8 * n, spread=0.02 + n / 100, prior=None) for n in range(30)]
+    some.append(result(8000, launches=1, spread=0.0))
+    first, second, *_ = shown = view.worst(some)
+    assert len(shown) == view.MOST_WORST
+    assert first.detectable is None
+    assert view.helping(first, {}).startswith("calibrate it: a single launch")
+    assert second.detectable == max(each.detectable or 0 for each in some)
+    assert math.isfinite(second.detectable)
+    assert "2 more a night (20 s)" in view.helping(result(spread=0.028), SECONDS_OF)

@@ -1,0 +1,441 @@
+"""The report: complete, one harmless file that needs nothing else, written whole or not at all."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import polars as pl
+import pytest
+from markdown_it import MarkdownIt
+
+from postprocess.base import files, formats
+from postprocess.base.errors import UsageError
+from postprocess.base.sanitize import one_line
+from postprocess.model.verdict import Verdict
+from postprocess.report import panels as series
+from postprocess.report import session_report, templating, trial_selection
+from postprocess.report import size_tables as sizes_view
+from postprocess.results.summary import parse_summary
+from tests.support.factories import report as samples
+from tests.support.factories import size as sizes
+
+VOID = {"meta", "br", "img", "link", "input", "hr"}
+MARKDOWN = MarkdownIt("gfm-like", {"linkify": False, "html": True})
+
+
+class Page(HTMLParser):
+    """Tags in order, attributes, text, and whether every tag was closed where it should be."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.open: list[str] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+        self.text = "".join(self.words)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    def values(self, name):
+        return [value for key, value in self.attributes if key == name]
+
+
+def html_of(night: samples.Night, frame: pl.DataFrame | None = None) -> str:
+    frame = night.frame() if frame is None else frame
+    return session_report.render_html(parse_summary(night.document()), frame)
+
+
+def markdown_of(night: samples.Night) -> str:
+    return session_report.render_markdown(parse_summary(night.document()))
+
+
+@pytest.fixture(scope="module")
+def bad() -> samples.Night:
+    return samples.bad_night(samples.few_cases())
+
+
+@pytest.fixture(scope="module")
+def page(bad) -> Page:
+    return Page(html_of(bad))
+
+
+@pytest.fixture(scope="module")
+def html(bad) -> str:
+    return html_of(bad)
+
+
+def test_both_reports_are_written_beside_the_summary(bad, tmp_path):
+    paths = session_report.build_report(bad.write(tmp_path / "s"), bad.frame())
+    assert paths == (tmp_path / "s" / "report.md", tmp_path / "s" / "report.html")
+    assert paths[0].read_text(encoding="utf-8") == markdown_of(bad)
+    assert paths[1].read_text(encoding="utf-8").endswith("</html>\n")
+    names = {path.name for path in (tmp_path / "s").iterdir()}
+    assert names == {"summary.json", "report.md", "report.html"}
+
+
+def test_a_report_that_cannot_be_written_changes_nothing(bad, tmp_path, monkeypatch):
+    directory, frame = bad.write(tmp_path), bad.frame()
+    for name in ("report.md", "report.html"):
+        (directory / name).write_text("earlier")
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device", str(directory / "report.html"))
+
+    monkeypatch.setattr(files.os, "fsync", full)
+    with pytest.raises(
+        UsageError, match=r"report\.html: cannot be written: No space left"
+    ) as error:
+        session_report.build_report(directory, frame)
+    assert str(error.value).isprintable()
+    assert {path.name for path in directory.iterdir()} == {
+        "summary.json",
+        "report.md",
+        "report.html",
+    }
+    assert (directory / "report.md").read_text() == "earlier"
+    assert (directory / "report.html").read_text() == "earlier"
+
+
+def test_the_page_is_well_formed(html, page):
+    assert html.startswith("<!DOCTYPE html>\n")
+    assert page.open == []
+    ids = Counter(page.values("id"))
+    assert [name for name, number in ids.items() if number > 1] == []
+    assert {target[1:] for target in page.values("href")} <= set(ids)
+
+
+def test_the_page_needs_nothing_from_outside(html, page):
+    assert not {"script", "link", "img", "iframe", "object", "embed", "base", "form"} & set(
+        page.tags
+    )
+    assert not {name for name, _ in page.attributes if name.startswith("on") or name == "src"}
+    assert all(target.startswith("#") for target in page.values("href"))
+    assert not re.search(r"https?:|@import|@font-face|javascript:|data:", html)
+    assert all(target.startswith("#") for target in re.findall(r"url\(([^)]*)\)", html))
+    assert "default-src 'none'" in html
+
+
+def test_the_page_follows_the_colour_scheme_and_prints(html):
+    assert "prefers-color-scheme: dark" in html
+    assert "@media print" in html
+    used = set(re.findall(r"var\((--[a-z0-9-]+)\)", html))
+    defined = set(re.findall(r"(--[a-z0-9-]+):", html))
+    assert used <= defined
+
+
+def test_the_verdict_comes_first(bad, page):
+    summary = parse_summary(bad.document())
+    sentence = f"✗ {len(summary.failed)} of {len(bad.results)} cases failed"
+    assert page.text.strip().startswith(sentence)
+    assert markdown_of(bad).startswith(f"# {sentence}\n")
+    assert page.text.index("What failed") < page.text.index("Overview")
+    good = Page(html_of(samples.healthy_night([c for c in samples.cases((2,)) if c.bytes == 8])))
+    assert re.search(r"✓ No failure in \d+ cases", good.text)
+    assert "What failed" not in good.text
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "sentence"),
+    [
+        ("pass pass pass", "✓ No failure in 3 cases"),
+        ("pass cleared fast", "✓ No failure in 3 cases"),
+        ("pass provisional skipped", "✓ No failure in 2 cases, 1 of them provisional, 1 skipped"),
+        ("provisional provisional", "✓ No gross change in 2 cases, all provisional"),
+        ("provisional skipped", "✓ No gross change in 1 case, all provisional, 1 skipped"),
+        ("skipped skipped", "✗ Nothing was measured: 2 skipped"),
+        ("pass no-reference", "✗ 1 of 2 cases failed"),
+        ("", "✗ Nothing was measured"),
+    ],
+)
+def test_the_headline_promises_no_more_than_was_asserted(verdicts, sentence):
+    planned = [c for c in samples.cases((2, 4)) if c.routine == "barrier"]
+    night = samples.Night()
+    for case, word in zip(planned, verdicts.split(), strict=False):
+        samples.without_value(Verdict(word), "")(night, case, None)
+    assert markdown_of(night).startswith(f"# {sentence}\n")
+
+
+def test_a_session_that_failed_otherwise_is_not_called_good():
+    night = samples.healthy_night([c for c in samples.cases((2,)) if c.routine == "barrier"])
+    night.more = {"exit_status": 1}
+    assert "✗ No case failed, but the session did" in markdown_of(night)
+    assert "✓" not in Page(html_of(night)).text.split("Overview")[0]
+
+
+def test_a_status_of_zero_that_the_cases_deny_is_named(bad):
+    night = replace(bad, more={"exit_status": 0})
+    for text in (Page(html_of(night, pl.DataFrame())).text, markdown_of(night)):
+        assert "Contradiction" in text
+        assert "✓" not in text[:40]
+
+
+def test_every_failed_case_is_named_with_its_command(bad, page):
+    text, commands = markdown_of(bad), page.text
+    failed = parse_summary(bad.document()).failed
+    assert len(failed) >= 5
+    for result in failed:
+        assert result.rerun in text.splitlines()
+        assert result.rerun in commands
+        assert result.reason in commands
+
+
+def test_every_failed_case_with_trials_has_its_picture(bad, page):
+    failed = [r for r in parse_summary(bad.document()).failed if r.value is not None]
+    assert [name for name in page.values("id") if name.startswith("trials-")] == [
+        f"trials-{n}" for n in range(1, len(failed) + 1)
+    ]
+    labels = page.values("aria-label")
+    for r in failed:
+        name = f"Trials of {r.case.label} {r.case.bytes} bytes, {r.case.environment}"
+        assert any(label.startswith(name) for label in labels if label)
+
+
+def test_what_ran_is_told(page, bad):
+    for text in (page.text, markdown_of(bad)):
+        assert "no Spack could be had" in text
+        assert "cmake (no Spack)" in text
+        assert "MPICH Release date: Mon Jun 1 2026" in text
+        assert "AMD EPYC 9354" in text
+        assert "2 min 11 s" in text
+        assert "the launch ran into its time limit of 300 s" in text
+        assert "9 cases: no Spack" in text
+
+
+def test_a_skipped_launch_has_not_failed():
+    """A night without Spack skips dozens of starts, among which one that failed must not drown."""
+    night = samples.healthy_night([c for c in samples.cases((2,)) if c.routine == "barrier"], 3)
+    [ran, *_] = night.document()["launches"]
+    skipped = ran | {"program": "osu", "start": "bcast", "outcome": "skipped", "reason": "no Spack"}
+    night.more["launches"] = [skipped, ran]
+    assert "Launches that failed" not in markdown_of(night)
+    assert "Launches: 2, 1 skipped" in Page(html_of(night)).text
+    night.more["launches"] += [ran | {"outcome": "crashed", "reason": "signal 11"}]
+    assert "Launches: 3, 1 failed, 1 skipped" in Page(html_of(night)).text
+    failed = markdown_of(night).split("## Launches that failed")[1].split("##")[0]
+    assert "signal 11" in failed
+    assert "no Spack" not in failed
+
+
+def test_every_case_is_in_the_table(bad, html):
+    keys = re.findall(r'<tr title="([^"]*)"', html)
+    assert keys == [result.case.key for result in bad.results]
+
+
+def test_each_routine_has_its_pictures(bad, page):
+    panels = [
+        panel
+        for chapter in series.chapters(bad.results, False)
+        for picture in chapter.pictures
+        for panel in picture.panels
+    ]
+    drawn = [label for label in page.values("aria-label") if label and ": time over " in label]
+    assert len(drawn) == len(panels)
+
+
+def test_without_a_store_there_are_no_trials_and_the_rest_is_there(bad):
+    page = Page(html_of(bad, pl.DataFrame()))
+    assert "Trial by trial" not in page.text
+    assert "What failed" in page.text
+
+
+def test_rows_of_another_session_are_not_shown(bad):
+    other = bad.frame().with_columns(session=pl.lit("another"))
+    assert "Trial by trial" not in Page(html_of(bad, other)).text
+
+
+def test_a_session_without_cases_has_a_report():
+    night = samples.Night()
+    assert "Nothing was measured" in Page(html_of(night, pl.DataFrame())).text
+    assert "Nothing was measured" in markdown_of(night)
+
+
+def test_strict_reports_count_provisional_as_failed():
+    night = samples.healthy_night([c for c in samples.cases((2,)) if c.routine == "barrier"], 3)
+    night.strict = True
+    text = Page(html_of(night)).text
+    assert "3 of 3 cases failed" in text
+    assert "strict" in text
+
+
+@pytest.fixture(scope="module")
+def hostile_and_plain(bad):
+    frame = bad.frame()
+    return [(samples.hostile(bad, text), frame, text) for text in (samples.HOSTILE, "x")]
+
+
+def test_hostile_text_adds_nothing_to_the_page(hostile_and_plain):
+    (hostile, frame, text), (plain, _, _) = hostile_and_plain
+    found, expected = Page(html_of(hostile, frame)), Page(html_of(plain, frame))
+    assert found.open == []
+    breaks = {"br"}  # between the lines of a library string
+    assert [t for t in found.tags if t not in breaks] == [
+        t for t in expected.tags if t not in breaks
+    ]
+    assert [name for name, _ in found.attributes] == [name for name, _ in expected.attributes]
+    assert found.text.count(one_line(text)) >= 20
+    assert found.text.replace("\n", "").isprintable()
+
+
+def test_hostile_text_adds_nothing_to_the_markdown(hostile_and_plain):
+    (hostile, _, _), (plain, _, _) = hostile_and_plain
+    found, expected = (MARKDOWN.parse(markdown_of(night)) for night in (hostile, plain))
+    assert [token.type for token in found] == [token.type for token in expected]
+    quiet = {"text", "text_special", "strong_open", "strong_close", "softbreak"}
+    for token in found:
+        assert {child.type for child in token.children or []} <= quiet
+    assert markdown_of(hostile).replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize("text", ["a\nb\r\nc|d\n\n# e", "```", "````\n# f", "    g", "1. h"])
+def test_no_text_breaks_out_of_its_place_in_the_markdown(bad, text):
+    night = samples.hostile(bad, text)
+    kinds = [token.type for token in MARKDOWN.parse(markdown_of(night))]
+    plain = [token.type for token in MARKDOWN.parse(markdown_of(samples.hostile(bad, "x")))]
+    assert kinds == plain
+
+
+def test_a_text_of_a_megabyte_is_cut(bad):
+    planned = [c for c in samples.cases((2,)) if c.routine == "barrier"]
+    night = samples.hostile(samples.healthy_night(planned), "y" * 1_000_000)
+    assert len(html_of(night)) < 1_000_000
+
+
+def test_a_very_bad_night_stays_small(tmp_path, monkeypatch):
+    monkeypatch.setattr(trial_selection, "MOST_FAILED", 5)
+    monkeypatch.setattr(series, "MOST_ON_PAGE", 30)
+    night = samples.Night()
+    planned = samples.cases()
+    random = samples.np.random.default_rng(3)
+    for case in planned:
+        samples.slow(2.5)(night, case, random)
+    text = html_of(night)
+    found = Page(text)
+    labels = [label for label in found.values("aria-label") if label]
+    assert sum(label.startswith("Trials of") for label in labels) == 5
+    assert sum(": time over " in label for label in labels) <= 35
+    assert f"{len(planned) - 5} more are not drawn" in found.text
+    assert len(text) < 5_000_000
+
+
+@pytest.fixture(scope="module")
+def three() -> samples.Night:
+    return sizes.three_programs()
+
+
+@pytest.fixture(scope="module")
+def three_html(three) -> str:
+    return html_of(three, pl.DataFrame())
+
+
+@pytest.fixture(scope="module")
+def three_page(three_html) -> Page:
+    return Page(three_html)
+
+
+def test_every_program_has_its_section(three_page):
+    assert three_page.open == []
+    heads = ["mpicost: time over processes and bytes", "imb: size by size", "osu: size by size"]
+    places = [three_page.text.index(head) for head in heads]
+    assert places == sorted(places)
+    assert {target[1:] for target in three_page.values("href")} <= set(three_page.values("id"))
+
+
+def test_every_value_of_osu_and_imb_stands_there_with_its_band(three, three_html):
+    tables = re.findall(r'<table class="sizes">.*?</table>', three_html, re.S)
+    cells = [re.findall(r"<td[^>]*>(.*?)</td>", table, re.S) for table in tables]
+    expected = Counter()
+    for r in three.results:
+        if r.case.program != "mpicost" and r.value is not None:
+            expected[formats.band(r.band, r.unit)] += 1
+    found = Counter(cell for row in cells for cell in row if " to " in cell)
+    assert found == expected
+    assert sum(cell.endswith("skipped") for row in cells for cell in row) == 241
+    assert sum(cell.endswith("crashed") for row in cells for cell in row) == 20
+
+
+def test_what_failed_or_lies_outside_comes_first(three_page):
+    text = three_page.text
+    imb, osu = text.index("imb: size by size"), text.index("osu: size by size")
+    assert imb < text.index("Failed, or outside a band") < text.index("The others") < osu
+    findings = text[text.index("Failed, or outside a band", osu) : text.index("The others", osu)]
+    assert "4 failed" in findings
+    assert "1 outside the band" in findings
+
+
+def test_bandwidth_is_told_as_bandwidth(three, three_page):
+    text = markdown_of(three)
+    slow = [r for r in three.results if r.unit == "MB/s" and r.verdict is Verdict.REGRESSED]
+    assert len(slow) == 4
+    for report_text in (text, three_page.text):
+        assert "2 times as slow as its reference" in report_text
+        for r in slow:
+            assert formats.quantity(r.value, "MB/s") in report_text
+    drawn = [label for label in three_page.values("aria-label") if label]
+    assert any(label.startswith("bw: bandwidth over bytes") for label in drawn)
+    assert any(label.startswith("allgather: time over bytes") for label in drawn)
+    assert any("MB/s" in line and " 2.00 " in line for line in text.splitlines())
+
+
+def test_figures_of_a_failed_case_are_told(three_page):
+    assert re.search(r"Iterations 1000, Min [\d.]+, Max [\d.]+", three_page.text)
+
+
+def test_how_a_program_was_built_is_told(three, three_page):
+    for text in (three_page.text, markdown_of(three)):
+        assert "gcc 12.2.0" in text
+        assert "-O2" in text
+
+
+def test_hostile_names_of_figures_are_shown_and_not_obeyed(three):
+    few = [r for r in three.results if r.case.routine == "bw" and r.case.bytes >= 2**16]
+    hostile = replace(three, results=[replace(r, figures={samples.HOSTILE: 1.0}) for r in few])
+    plain = replace(three, results=[replace(r, figures={"x": 1.0}) for r in few])
+    pages = [Page(html_of(night, pl.DataFrame())) for night in (hostile, plain)]
+    assert pages[0].tags == pages[1].tags
+
+
+def test_a_large_night_is_a_page_that_opens(monkeypatch):
+    """Thousands of cases: a page of few megabytes that says what it leaves out."""
+    monkeypatch.setattr(sizes_view, "MOST_PANELS", 12)
+    monkeypatch.setattr(session_report, "MOST_TROUBLES", 20)
+    planned = sizes.cases(routines=45)
+    night = sizes.three_programs(planned)
+    slow = {case: sizes.measured(case, 3.0) for case in planned[::50]}
+    night.results = list(({r.case: r for r in night.results} | slow).values())
+    assert len(night.results) > 5000
+    text = html_of(night, pl.DataFrame())
+    page = Page(text)
+    labels = [label for label in page.values("aria-label") if label]
+    assert sum(" over bytes for " in label for label in labels) - 4 * 7 <= 12
+    assert len(text) < 3_000_000
+    assert re.search(r"\d+ further diagrams not shown; every case is in summary.json", page.text)
+    summary = parse_summary(night.document())
+    named = page.text.count("./plumbline run ")
+    assert f"{len(summary.failed) - named} further failed cases not named here" in page.text
+    assert "imb: 2,700 cases" not in page.text  # its own line has the counts
+    assert "2,700 cases: " in page.text
+
+
+def test_templates_come_with_the_package():
+    names = {path.name for path in Path(templating.TEMPLATES).iterdir()}
+    assert {"macros.html.j2", "report.html.j2", "report.md.j2", "report.css"} <= names

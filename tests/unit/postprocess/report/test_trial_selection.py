@@ -1,0 +1,144 @@
+"""The trials behind a value: read from the store and sorted by what became of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from postprocess.base.errors import UsageError
+from postprocess.report import trial_selection
+from postprocess.report.trial_selection import Trials
+from postprocess.results.store import Row
+from postprocess.results.summary import parse_summary
+from postprocess.stats.headline import removed_by_filter
+from tests.support.factories import report as samples
+from tests.support.factories import size as sizes
+
+NIGHT = samples.bad_night(samples.few_cases())
+SUMMARY = parse_summary(NIGHT.document())
+
+
+def made(times, late=(), dropped=1):
+    flags = np.array(late or [False] * len(times))
+    return Trials(1, np.array(times, dtype=float), flags, dropped, 1.0, 1.0)
+
+
+def test_trials_come_back_for_every_case_that_has_them():
+    known = trial_selection.read(NIGHT.frame(), samples.SESSION)
+    assert set(known) == {r.case.key for r in NIGHT.results if r.value is not None}
+    row = next(row for row in NIGHT.rows if row.summary)
+    (launch,) = known[row.case.key]
+    assert launch.times.tolist() == list(row.t_max)
+    assert launch.headline == row.summary.headline
+
+
+def test_other_sessions_are_left_out():
+    assert trial_selection.read(NIGHT.frame(), "another") == {}
+
+
+def test_launches_come_in_order_and_the_latest_are_kept():
+    row = next(row for row in NIGHT.rows if row.summary)
+    rows = [replace(row, launch=n) for n in (3, 1, 2, 9, 8, 7, 6, 5, 4)]
+    (launches,) = trial_selection.read(samples.Night(rows=rows).frame(), samples.SESSION).values()
+    assert [launch.launch for launch in launches] == [4, 5, 6, 7, 8, 9]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"t_max": ()},
+        {"t_max": (1.0, float("nan"), 1.0)},
+        {"t_max": (1.0, 0.0, 1.0)},
+        {"t_max": (1.0, float("inf"), 1.0)},
+        {"t_max": (1.0, 2.0), "late": (False,)},
+        {"t_max": (1.0, 2.0), "late": (False, True)},
+        {"summary": None},
+    ],
+)
+def test_broken_trials_yield_no_picture_and_no_error(damage):
+    row = replace(next(row for row in NIGHT.rows if row.summary), **{"late": (), **damage})
+    assert trial_selection.read(samples.Night(rows=[row]).frame(), samples.SESSION) == {}
+
+
+def test_an_empty_store_yields_nothing():
+    assert trial_selection.read(pl.DataFrame(), samples.SESSION) == {}
+
+
+def test_a_missing_column_is_named():
+    with pytest.raises(UsageError, match="late"):
+        trial_selection.read(NIGHT.frame().drop("late"), samples.SESSION)
+
+
+def test_masks_tell_first_late_spike_and_kept_apart():
+    times = [9.0] + 18 * [1.0] + [7.0, 8.0, 5.0]
+    late = [False] + [True] + 20 * [False]
+    masks = made(times, late).masks()
+    assert {
+        name: np.flatnonzero(mask).tolist() for name, mask in masks.items() if name != "kept"
+    } == {
+        "first": [0],
+        "late": [1],
+        "spike": [19, 20],
+    }
+    assert sum(mask.astype(int) for mask in masks.values()).tolist() == [1] * len(times)
+
+
+def test_kept_are_exactly_those_in_the_headline():
+    for row in NIGHT.rows:
+        if row.summary:
+            launch = Trials(1, row.t_max, np.array(row.late), 1, 1.0, 1.0)
+            kept = row.t_max[launch.masks()["kept"]]
+            assert np.mean(kept) == pytest.approx(row.summary.headline, rel=1e-12)
+            assert (~removed_by_filter(row.t_max)).sum() == kept.size
+
+
+def test_every_failed_case_with_trials_is_chosen_the_worst_first():
+    known = trial_selection.read(NIGHT.frame(), samples.SESSION)
+    chosen, left_out = trial_selection.of_failed(SUMMARY, known)
+    assert left_out == 0
+    assert {c.result for c in chosen} == {r for r in SUMMARY.failed if r.value is not None}
+    ratios = [c.result.value / c.result.reference for c in chosen]
+    assert ratios == sorted(ratios, reverse=True)
+
+
+def test_more_failed_cases_than_the_page_bears_are_counted(monkeypatch):
+    monkeypatch.setattr(trial_selection, "MOST_FAILED", 1)
+    known = trial_selection.read(NIGHT.frame(), samples.SESSION)
+    chosen, left_out = trial_selection.of_failed(SUMMARY, known)
+    assert len(chosen) == 1
+    assert left_out == sum(r.value is not None for r in SUMMARY.failed) - 1
+
+
+def test_representatives_are_healthy_different_and_explained():
+    known = trial_selection.read(NIGHT.frame(), samples.SESSION)
+    chosen = trial_selection.representative(SUMMARY, known)
+    assert 3 <= len(chosen) <= 6
+    assert not {c.result for c in chosen} & set(SUMMARY.failed)
+    assert len({c.result.case for c in chosen}) == len({c.why for c in chosen}) == len(chosen)
+    assert all(c.result.summary.bimodal for c in chosen if c.why == "two modes")
+
+
+def test_programs_without_trials_are_left_out_by_that():
+    """Their rows have a value and no trials; no picture, and no place among what is worth a look."""
+    three = sizes.three_programs()
+    others = [r for r in three.results if r.case.program != "mpicost" and r.value is not None]
+    rows = [
+        Row(samples.SESSION, "", 1, r.case, r.verdict, r.reason, unit=r.unit, value=r.value)
+        for r in others[::20]
+    ]
+    frame = replace(three, rows=[*NIGHT.rows, *rows]).frame()
+    known = trial_selection.read(frame, samples.SESSION)
+    assert set(known) == set(trial_selection.read(NIGHT.frame(), samples.SESSION))
+    summary = parse_summary(three.document())
+    assert [c.result for c in trial_selection.representative(summary, known)] == [
+        c.result for c in trial_selection.representative(SUMMARY, known)
+    ]
+    assert {c.result.case.program for c in trial_selection.of_failed(summary, known)[0]} == {
+        "mpicost"
+    }
+    stray = {r.case.key: next(iter(known.values())) for r in others}
+    assert trial_selection.of_failed(summary, stray) == ([], 0)
+    assert trial_selection.representative(summary, stray) == []

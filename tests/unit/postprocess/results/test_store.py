@@ -1,0 +1,562 @@
+"""A session is stored whole and once, and nothing that happens later changes it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from postprocess.base import files
+from postprocess.base.errors import UsageError
+from postprocess.model.case import Case
+from postprocess.model.measurement import Summary
+from postprocess.model.verdict import Verdict
+from postprocess.parsers import mpicost
+from postprocess.results import schema, store
+from postprocess.results.store import Row, StoreError, read_sessions, write_session
+from postprocess.stats.headline import summarise
+from tests.support.factories import record as samples
+from tests.support.factories.store import write_version_1
+from tests.support.paths import ROOT
+
+SESSION = "20261121T090000Z-4711"
+CASE = Case("laptop", "cpu", "mpich-5.0.2", "mpicost", "bcast", 0, "flush", "window", 2, 2, 8)
+SUMMARY = Summary(1e-6, 1.1e-6, 0.9e-6, 2e-6, 3e-6, 2, 1, 0, True, False)
+ROW = Row(
+    session=SESSION,
+    started_utc="2026-11-21T09:00:00Z",
+    launch=1,
+    case=CASE,
+    verdict=Verdict.REGRESSED,
+    reason="slow",
+    reference=0.5e-6,
+    lower=0.4e-6,
+    upper=0.6e-6,
+    value=1e-6,
+    figures='{"Min Latency(us)": 0.5}',
+    summary=SUMMARY,
+    t_max=[9e-6, 1e-6, 1.2e-6],
+    t_min=[8e-6, 0.0, 1.1e-6],
+    t_global=[9.5e-6, 1.1e-6, 1.3e-6],
+    skew=[0.5e-6, 0.1e-6, 0.0],
+    late=[False, False, True],
+    dropped=1,
+    mpi_library='MPICH Version: 5.0.2\n"<b>\u2028',
+    suite_version="0.1.0",
+    source_hash="0123456789abcdef",
+    spec_hash="",
+    compiler="gcc 12.2.0",
+    flags="-O3",
+    hosts="n1,n2",
+    mode="nightly",
+    q=0.25,
+    detectable=0.08,
+    expected="known",
+    provenance='{"record": "run"}',
+)
+LOST = Row(SESSION, "2026-11-21T09:00:00Z", 2, CASE, Verdict.TIMEOUT, "no end after 60 s")
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    return tmp_path / "store" / f"{SESSION}.parquet"
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(os.listdir(folder))
+
+
+# ---------------------------------------------------------------- round trip
+
+
+def test_a_row_is_read_as_it_was_written(path):
+    write_session(path, [ROW, LOST])
+    frame = read_sessions(path.parent)
+    assert frame.schema == store.SCHEMA
+    first, second = frame.rows(named=True)
+    for field in fields(Case):
+        assert first[field.name] == second[field.name] == getattr(CASE, field.name)
+    for field in fields(Summary):
+        assert first[field.name] == getattr(SUMMARY, field.name)
+        assert second[field.name] is None
+    plain = [f.name for f in fields(Row) if f.name not in ("case", "summary", "verdict")]
+    for name in plain:
+        assert first[name] == getattr(ROW, name)
+        stored = getattr(LOST, name)
+        assert second[name] == (list(stored) if isinstance(stored, tuple) else stored)
+    assert (first["key"], first["verdict"]) == (CASE.key, "regressed")
+    assert second["verdict"] == "timeout"
+
+
+def test_the_columns_are_those_that_queries_name():
+    assert store.SCHEMA.names() == [
+        *["session", "started_utc", "launch", "system", "partition", "environment", "program"],
+        *["routine", "peer", "cache", "sync", "processes", "per_node", "bytes", "key"],
+        *["verdict", "reason", "reference", "lower", "upper"],
+        *["q", "detectable", "expected", "unit", "value", "figures"],
+        *["headline", "median", "minimum", "p90", "p99", "kept", "candidates", "removed"],
+        *["filter_saturated", "bimodal"],
+        *["t_max", "t_min", "t_global", "skew", "late", "dropped", "mpi_library"],
+        *["suite_version", "source_hash", "spec_hash"],
+        *["compiler", "flags", "hosts", "mode", "provenance"],
+    ]
+
+
+FINITE = st.floats(min_value=0, allow_infinity=False)
+MAYBE = st.none() | FINITE
+ROWS = st.builds(
+    replace,
+    st.sampled_from([ROW, LOST]),
+    launch=st.integers(min_value=0, max_value=2**62),
+    verdict=st.sampled_from(Verdict),
+    reason=st.text(),
+    reference=MAYBE,
+    lower=MAYBE,
+    upper=MAYBE,
+    unit=st.sampled_from(["s", "MB/s"]),
+    value=MAYBE,
+    t_max=st.lists(FINITE).map(np.array),
+    late=st.lists(st.booleans()),
+    provenance=st.text(),
+)
+
+
+@given(st.lists(ROWS, max_size=5))
+@settings(deadline=None)
+def test_any_row_survives(tmp_path_factory, rows):
+    path = tmp_path_factory.mktemp("any") / f"{SESSION}.parquet"
+    write_session(path, rows)
+    read = read_sessions(path.parent).rows(named=True)
+    for row, back in zip(rows, read, strict=True):
+        for name in ("launch", "reason", "reference", "lower", "upper", "provenance"):
+            assert back[name] == getattr(row, name)
+        assert back["t_max"] == list(row.t_max)
+        assert back["late"] == list(row.late)
+
+
+def test_the_trials_of_a_launch_can_all_be_found_again(path, tmp_path):
+    """Every published number can be recomputed from the store."""
+    launch = mpicost.read_launch(samples.write(tmp_path / "out.jsonl", samples.launch()))
+    rows = [
+        replace(
+            ROW,
+            case=launch.case(record, "laptop", "cpu", "mpich-5.0.2"),
+            summary=record.summary,
+            **{name: getattr(record, name) for name in ("t_max", "t_min", "t_global", "skew")},
+            late=record.late,
+            provenance=json.dumps(launch.run),
+        )
+        for record in launch.cases
+    ]
+    write_session(path, rows)
+    for record, back in zip(launch.cases, read_sessions(path.parent).rows(named=True), strict=True):
+        trials, late = np.array(back["t_max"]), np.array(back["late"])
+        assert summarise(trials, late, back["dropped"]) == record.summary
+        assert json.loads(back["provenance"]) == launch.run
+
+
+def test_text_that_utf8_cannot_hold_costs_nothing(path):
+    """A host name read with surrogate escapes must not lose the night's data."""
+    write_session(path, [replace(ROW, reason="host \udcff\x00 died")])
+    assert read_sessions(path.parent)["reason"].to_list() == ["host \\udcff\x00 died"]
+
+
+def test_numpy_numbers_are_numbers(path):
+    row = replace(ROW, launch=np.int64(3), reference=np.float64(1e-6), late=np.array([True]))
+    write_session(path, [row])
+    (back,) = read_sessions(path.parent).rows(named=True)
+    assert (back["launch"], back["reference"], back["late"]) == (3, 1e-6, [True])
+
+
+def test_a_session_without_rows_is_a_file(path):
+    write_session(path, [])
+    frame = read_sessions(path.parent)
+    assert frame.is_empty() and frame.schema == store.SCHEMA
+
+
+def test_any_reader_of_parquet_reads_it_in_place(path):
+    write_session(path, [ROW, LOST])
+    lazily = pl.scan_parquet(path.parent / "*.parquet").select("key", "headline").collect()
+    assert lazily.rows() == [(CASE.key, 1e-6), (CASE.key, None)]
+
+
+# ---------------------------------------------------------------- several sessions
+
+
+def write_some(folder: Path, *sessions: str) -> None:
+    for session in sessions:
+        write_session(folder / f"{session}.parquet", [replace(ROW, session=session)])
+
+
+def test_sessions_come_in_order_or_as_asked(tmp_path):
+    write_some(tmp_path, "b", "a", "c")
+    assert read_sessions(tmp_path)["session"].to_list() == ["a", "b", "c"]
+    assert read_sessions(tmp_path, ["c", "a"])["session"].to_list() == ["c", "a"]
+    assert read_sessions(tmp_path, []).is_empty()
+
+
+def test_a_session_that_is_not_there_is_named(tmp_path):
+    write_some(tmp_path, "a")
+    with pytest.raises(StoreError, match=r"b\.parquet: No such file") as caught:
+        read_sessions(tmp_path, ["a", "b"])
+    assert isinstance(caught.value, UsageError)
+
+
+def test_a_store_that_is_not_there_is_named(tmp_path):
+    assert read_sessions(tmp_path).is_empty()
+    with pytest.raises(StoreError, match="none: No such file or directory"):
+        read_sessions(tmp_path / "none")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="file: Not a directory"):
+        read_sessions(tmp_path / "file")
+
+
+def test_what_a_killed_run_left_is_passed_over(tmp_path):
+    write_some(tmp_path, "a")
+    (tmp_path / ".b.parquet.4711-0123abcd.tmp").write_bytes(b"PAR1 half a file")
+    (tmp_path / "notes.txt").write_text("hello")
+    assert read_sessions(tmp_path)["session"].to_list() == ["a"]
+
+
+# ---------------------------------------------------------------- damage
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"PAR1", b"not parquet at all", b"PAR1" + bytes(100) + b"PAR1"]
+)
+def test_an_unreadable_file_is_named(tmp_path, content):
+    write_some(tmp_path, "a", "c")
+    (tmp_path / "b.parquet").write_bytes(content)
+    with pytest.raises(StoreError) as caught:
+        read_sessions(tmp_path)
+    assert str(caught.value).startswith(f"{tmp_path / 'b.parquet'}: ")
+    assert "\n" not in str(caught.value)
+    assert read_sessions(tmp_path, ["a", "c"])["session"].to_list() == ["a", "c"]
+
+
+def test_a_folder_or_a_dead_link_of_that_name_is_named(tmp_path):
+    (tmp_path / "b.parquet").mkdir()
+    with pytest.raises(StoreError, match=r"b\.parquet: Is a directory"):
+        read_sessions(tmp_path)
+    (tmp_path / "b.parquet").rmdir()
+    (tmp_path / "b.parquet").symlink_to(tmp_path / "gone")
+    with pytest.raises(StoreError, match=r"b\.parquet: No such file"):
+        read_sessions(tmp_path)
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_a_file_cut_anywhere_is_named(tmp_path_factory, data):
+    folder = tmp_path_factory.mktemp("cut")
+    write_some(folder, "a")
+    path = folder / "a.parquet"
+    content = path.read_bytes()
+    path.write_bytes(content[: data.draw(st.integers(0, len(content) - 1))])
+    with pytest.raises(StoreError, match=r"a\.parquet: is damaged, its checksum is wrong"):
+        read_sessions(folder)
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_not_one_bit_changes_unseen(tmp_path_factory, data):
+    """A reader of Parquet might crash on such a file, or return other numbers."""
+    folder = tmp_path_factory.mktemp("bit")
+    write_some(folder, "a")
+    content = bytearray((folder / "a.parquet").read_bytes())
+    content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    (folder / "a.parquet").write_bytes(content)
+    with pytest.raises(StoreError, match=r"a\.parquet: is damaged, its checksum is wrong"):
+        read_sessions(folder)
+
+
+def test_a_mark_in_the_data_is_data(path):
+    row = replace(ROW, reason=files.PLACEHOLDER, provenance=files.PLACEHOLDER)
+    write_session(path, [row, replace(row, reason="z" * 10 + files.PLACEHOLDER)])
+    assert read_sessions(path.parent)["provenance"].to_list() == [files.PLACEHOLDER] * 2
+
+
+def test_what_is_whole_but_no_parquet_is_named(tmp_path):
+    (tmp_path / "b.parquet").write_bytes(files.seal(files.PLACEHOLDER.encode()))
+    with pytest.raises(StoreError, match=r"b\.parquet: is not a Parquet file"):
+        read_sessions(tmp_path)
+
+
+def test_a_file_without_a_place_for_the_seal_is_not_sealed():
+    with pytest.raises(ValueError, match="no placeholder"):
+        files.seal(b"PAR1")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda frame: frame.drop("late"),
+        lambda frame: frame.with_columns(extra=pl.lit(1)),
+        lambda frame: frame.with_columns(pl.col("launch").cast(pl.String)),
+        lambda frame: frame.select(reversed(frame.columns)),
+    ],
+)
+def test_other_columns_are_refused(path, change):
+    write_session(path, [ROW])
+    buffer = io.BytesIO()
+    told = {"schema": "2", "seal": files.PLACEHOLDER}
+    change(pl.read_parquet(path)).write_parquet(buffer, metadata=told)
+    path.write_bytes(files.seal(buffer.getvalue()))
+    with pytest.raises(StoreError, match="its columns are not those of its version"):
+        read_sessions(path.parent)
+    with pytest.raises(StoreError, match="its columns are not those of its version"):
+        store.read_session(path, ["key"])
+
+
+# ---------------------------------------------------------------- versions
+
+
+def sealed(path: Path, frame: pl.DataFrame, **told: str) -> None:
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, metadata=told | {"seal": files.PLACEHOLDER})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(files.seal(buffer.getvalue()))
+
+
+def test_a_file_tells_its_version(path):
+    write_session(path, [ROW])
+    assert pl.read_parquet_metadata(path)["schema"] == "2"
+
+
+@pytest.mark.parametrize("version", ["3", "10", "4294967296"])
+def test_a_file_of_a_newer_version_is_refused(path, version):
+    """Even if its columns look like ours: a newer version may mean other things by them."""
+    write_session(path, [ROW])
+    sealed(path, pl.read_parquet(path), schema=version)
+    with pytest.raises(StoreError) as caught:
+        read_sessions(path.parent)
+    said = f"{path}: is of version {version} of the store, and this Plumbline knows 2; "
+    assert str(caught.value) == f"{said}read it with a newer Plumbline"
+
+
+@pytest.mark.parametrize("version", ["", "two", "0", "-1", "2.0"])
+def test_a_file_whose_version_is_no_number_is_refused(path, version):
+    write_session(path, [ROW])
+    sealed(path, pl.read_parquet(path), schema=version)
+    with pytest.raises(StoreError, match="its columns are not those of its version"):
+        read_sessions(path.parent)
+
+
+def test_the_first_version_had_these_columns():
+    assert schema.columns_of(store.SCHEMA, 1).names() == [
+        *["session", "started_utc", "launch", "system", "partition", "environment", "program"],
+        *["routine", "peer", "cache", "sync", "processes", "per_node", "bytes", "key"],
+        *["verdict", "reason", "reference", "lower", "upper", "unit", "value", "figures"],
+        *["headline", "median", "minimum", "p90", "p99", "kept", "candidates", "removed"],
+        *["filter_saturated", "bimodal"],
+        *["t_max", "t_min", "t_global", "skew", "late", "dropped", "mpi_library"],
+        *["suite_version", "source_hash", "spec_hash", "provenance"],
+    ]
+
+
+OWN_RECORD = json.dumps({
+    "hosts": [{"name": "n2", "ranks": 1}, {"name": "n1", "ranks": 1}],
+    "compiler": "gcc 12.2.0",
+    "compiler_flags": "-O3",
+})  # fmt: skip
+OSU_RECORD = json.dumps({"method": {"compiler": "icx 2025", "flags": "-O2"}, "compiler": "other"})
+
+
+@pytest.mark.parametrize(
+    ("record", "compiler", "flags", "hosts"),
+    [
+        (OWN_RECORD, "gcc 12.2.0", "-O3", "n1,n2"),
+        (OSU_RECORD, "icx 2025", "-O2", ""),
+        ("{}", "unknown", "unknown", ""),
+        ("", "unknown", "unknown", ""),
+        ("no JSON", "unknown", "unknown", ""),
+        ("[1]", "unknown", "unknown", ""),
+    ],
+)
+def test_a_file_of_the_first_version_is_read_as_todays_and_stays(
+    path, record, compiler, flags, hosts
+):
+    write_session(path, [replace(ROW, provenance=record), replace(LOST, provenance=record)])
+    old = pl.read_parquet(path)
+    write_version_1(path, old)
+    before = path.read_bytes()
+    frame = read_sessions(path.parent)
+    assert path.read_bytes() == before
+    assert frame.schema == store.SCHEMA
+    held = schema.columns_of(store.SCHEMA, 1).names()
+    assert frame.select(held).equals(old.select(held))
+    for row in frame.rows(named=True):
+        assert (row["compiler"], row["flags"], row["hosts"]) == (compiler, flags, hosts)
+        assert (row["mode"], row["q"], row["detectable"], row["expected"]) == ("", None, None, "")
+    few = store.read_session(path, ["hosts", "key"])
+    assert few.columns == ["hosts", "key"] and few["hosts"].to_list() == [hosts, hosts]
+
+
+def test_an_old_file_without_rows_is_read_too(path):
+    write_version_1(path, store.SCHEMA.to_frame())
+    assert read_sessions(path.parent).equals(store.SCHEMA.to_frame())
+
+
+def test_old_and_new_files_are_read_together(tmp_path):
+    write_some(tmp_path, "a", "b")
+    write_version_1(tmp_path / "a.parquet", pl.read_parquet(tmp_path / "a.parquet"))
+    assert read_sessions(tmp_path)["session"].to_list() == ["a", "b"]
+
+
+def test_an_old_file_with_a_new_column_is_no_old_file(path):
+    write_session(path, [ROW])
+    sealed(path, pl.read_parquet(path))
+    with pytest.raises(StoreError, match="its columns are not those of its version"):
+        read_sessions(path.parent)
+
+
+def test_a_damaged_old_file_is_named(path):
+    write_session(path, [ROW])
+    write_version_1(path, pl.read_parquet(path))
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match="is damaged, its checksum is wrong"):
+        read_sessions(path.parent)
+
+
+def test_a_copy_under_another_name_would_count_twice(tmp_path):
+    write_some(tmp_path, "a")
+    (tmp_path / "b.parquet").write_bytes((tmp_path / "a.parquet").read_bytes())
+    with pytest.raises(StoreError, match=r"b\.parquet: holds another session"):
+        read_sessions(tmp_path)
+
+
+# ---------------------------------------------------------------- written once, or not at all
+
+
+def test_a_session_is_never_overwritten(path):
+    write_session(path, [ROW])
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="stored already and never overwritten"):
+        write_session(path, [LOST])
+    assert path.read_bytes() == before
+    assert names(path.parent) == [path.name]
+
+
+@pytest.mark.parametrize("name", ["other.parquet", SESSION, f"{SESSION}.csv"])
+def test_a_file_is_named_after_its_session(tmp_path, name):
+    with pytest.raises(StoreError, match="not named after its session"):
+        write_session(tmp_path / name, [ROW])
+    assert names(tmp_path) == []
+
+
+def test_a_row_of_another_session_is_refused(path):
+    with pytest.raises(StoreError, match="not named after its session"):
+        write_session(path, [ROW, replace(ROW, session="other")])
+    assert not path.exists()
+
+
+def run(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+
+
+WRITE = """
+import os, resource, signal, sys
+from pathlib import Path
+from postprocess.model.case import Case
+from postprocess.results.store import Row, StoreError, write_session
+from postprocess.model.verdict import Verdict
+path = Path(sys.argv[1])
+case = Case("laptop", "cpu", "mpich", "mpicost", "bcast", 0, "flush", "window", 2, 2, 8)
+times = [i * 1e-9 + 1e-6 for i in range(1000)]
+rows = [Row(path.stem, "", n, case, Verdict.PASS, t_max=times) for n in range(50)]
+"""
+
+FULL_DISK = (
+    WRITE
+    + """
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
+try:
+    write_session(path, rows)
+except StoreError as error:
+    print(error)
+    sys.exit(2)
+"""
+)
+
+
+@pytest.mark.parametrize("limit", [0, 100, 4096])
+def test_a_full_disk_leaves_earlier_sessions_and_nothing_else(tmp_path, limit):
+    write_some(tmp_path, "a")
+    before = (tmp_path / "a.parquet").read_bytes()
+    done = run(FULL_DISK, tmp_path / "b.parquet", limit)
+    assert done.returncode == 2, done.stderr
+    assert done.stdout.startswith(f"{tmp_path / 'b.parquet'}: cannot be written: File too large")
+    assert done.stdout.count("\n") == 1
+    assert names(tmp_path) == ["a.parquet"]
+    assert (tmp_path / "a.parquet").read_bytes() == before
+    write_some(tmp_path, "b")
+    assert read_sessions(tmp_path)["session"].to_list() == ["a", "b"]
+
+
+KILLED = (
+    WRITE
+    + """
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+setattr(os, sys.argv[2], die)
+write_session(path, rows)
+"""
+)
+
+
+@pytest.mark.parametrize("moment", ["fsync", "link"])
+def test_a_kill_leaves_earlier_sessions_and_the_next_run_works(tmp_path, moment):
+    write_some(tmp_path, "a")
+    before = (tmp_path / "a.parquet").read_bytes()
+    done = run(KILLED, tmp_path / "b.parquet", moment)
+    assert done.returncode == -signal.SIGKILL
+    assert len(names(tmp_path)) == 2, "the kill came while a temporary file was there"
+    assert not (tmp_path / "b.parquet").exists()
+    assert read_sessions(tmp_path)["session"].to_list() == ["a"]
+    write_some(tmp_path, "b")
+    assert read_sessions(tmp_path)["session"].to_list() == ["a", "b"]
+    assert (tmp_path / "a.parquet").read_bytes() == before
+
+
+RACE = (
+    WRITE
+    + """
+sys.stdin.readline()
+try:
+    write_session(path, rows)
+    print("stored")
+except StoreError:
+    print("refused")
+"""
+)
+
+
+def test_of_two_writers_of_one_session_one_is_refused(tmp_path):
+    command = [sys.executable, "-c", RACE, str(tmp_path / "a.parquet")]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
+    writers = [subprocess.Popen(command, **pipes) for _ in range(2)]
+    for writer in writers:
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    assert sorted(writer.communicate()[0] for writer in writers) == ["refused\n", "stored\n"]
+    assert names(tmp_path) == ["a.parquet"]
+    assert read_sessions(tmp_path).height == 50
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "store").write_text("a file")
+    with pytest.raises(StoreError, match="cannot be written: "):
+        write_session(tmp_path / "store" / f"{SESSION}.parquet", [ROW])

@@ -1,0 +1,124 @@
+"""How ReFrame is started: what it is told, and in which environment."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postprocess.model.session import Selection
+from postprocess.runner import reframe as reframe_driver
+from postprocess.runner.reframe import Reframe
+
+SHOW = """
+import json, os, sys
+print("a line")
+print("an error", file=sys.stderr)
+sys.stdout.buffer.write(b"no text: \\xff\\n")
+print(json.dumps({"words": sys.argv[1:], "environment": dict(os.environ)}))
+sys.exit(3)
+"""
+
+
+@pytest.fixture
+def reframe(tmp_path: Path) -> Reframe:
+    roots = [tmp_path / "reviewed", tmp_path / "provisional"]
+    return Reframe(tmp_path / "source", tmp_path / "work", tmp_path / "session", roots, None)
+
+
+@pytest.fixture
+def shown(reframe: Reframe, monkeypatch: pytest.MonkeyPatch):
+    """Start a program in the place of ReFrame that shows what it was given."""
+    reframe.source.mkdir()
+    (reframe.source / "show_all.py").write_text(SHOW)
+    monkeypatch.setattr(reframe_driver, "START", "show_all")
+
+    def start(selection: Selection, action: str = "--run") -> dict:
+        process = reframe.start(selection, action)
+        lines = list(reframe.lines(process))
+        assert process.returncode == 3
+        assert sorted(lines[:-1]) == ["a line", "an error", "no text: \N{REPLACEMENT CHARACTER}"]
+        return json.loads(lines[-1])
+
+    return start
+
+
+def test_nothing_of_the_users_reframe_settings_gets_through(shown, monkeypatch):
+    monkeypatch.setenv("RFM_SYSTEM", "other")
+    monkeypatch.setenv("RFM_CONFIG_FILES", "/other.py")
+    monkeypatch.setenv("RFM_DRY_RUN", "1")
+    monkeypatch.setenv("KEPT", "yes")
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")  # would hide the source from the checks
+    environment = shown(Selection(Path("site.py")))["environment"]
+    assert "PYTHONSAFEPATH" not in environment
+    assert [name for name in environment if name.startswith("RFM_")] == []
+    assert environment["KEPT"] == "yes"
+
+
+def test_reframe_is_told_the_session_and_the_choice(shown, reframe, monkeypatch):
+    choice = {"routines": ["bcast"], "sizes": [8], "processes": [2]}
+    set_env = {"mpich": {"NAME": "a 'value' with $everything"}}
+    selection = Selection(Path("site.py"), choice=choice, set_env=set_env, oversubscribe=True)
+    environment = shown(selection)["environment"]
+    assert environment["PLUMBLINE_SESSION"] == str(reframe.session)
+    assert environment["PLUMBLINE_HOME"] == str(reframe.work)
+    assert json.loads(environment["PLUMBLINE_CHOICE"]) == choice
+    assert json.loads(environment["PLUMBLINE_SET_ENV"]) == set_env
+    assert environment["PLUMBLINE_OVERSUBSCRIBE"] == "1"
+    assert environment["PLUMBLINE_ONLY_LOOKING"] == "0"
+    assert environment["PLUMBLINE_REFERENCES"] == ":".join(map(str, reframe.reference_roots))
+    assert environment["PATH"].split(":")[0] == str(Path(sys.executable).parent)
+
+
+def test_what_an_earlier_session_chose_does_not_stay(shown, monkeypatch):
+    for name in ("OVERSUBSCRIBE", "ONLY_LOOKING"):
+        monkeypatch.setenv(f"PLUMBLINE_{name}", "1")
+    for name in ("CHOICE", "SET_ENV"):
+        monkeypatch.setenv(f"PLUMBLINE_{name}", '{"routines": ["scan_sum"]}')
+    environment = shown(Selection(Path("site.py")))["environment"]
+    assert environment["PLUMBLINE_OVERSUBSCRIBE"] == "0"
+    assert environment["PLUMBLINE_ONLY_LOOKING"] == "0"
+    assert environment["PLUMBLINE_CHOICE"] == "{}"
+    assert environment["PLUMBLINE_SET_ENV"] == "{}"
+
+
+def test_everything_that_reframe_says_is_kept(shown, reframe):
+    shown(Selection(Path("site.py")))
+    shown(Selection(Path("site.py")))
+    assert reframe.log.read_text().count("a line\n") == 2
+
+
+def test_a_report_of_an_earlier_pass_is_not_taken_for_that_of_this_one(shown, reframe):
+    """A dry run writes a report too, in which every test passes."""
+    reframe.report.parent.mkdir(parents=True)
+    reframe.report.write_text("{}")
+    shown(Selection(Path("site.py")))
+    assert not reframe.report.exists()
+
+
+def test_the_command_line(reframe: Reframe):
+    words = reframe.command(Selection(Path("/my site.py"), launches=5), "--run")
+    assert words[:3] == [sys.executable, "-m", "postprocess.runner.reframe_main"]
+    assert words[-1] == "--run"
+    assert {"--warn-as-error", "--keep-stage-files", "--exec-policy=serial"} < set(words)
+    assert words[words.index("-C") + 1] == "/my site.py"
+    assert words[words.index("--report-file") + 1] == str(reframe.report)
+    assert "--repeat=5" in words
+    assert "-p" not in words
+
+
+NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_.+-]*", fullmatch=True)
+
+
+@given(st.lists(NAMES, min_size=1, max_size=3), NAMES)
+def test_exactly_the_environments_that_were_asked_for_are_selected(chosen, other):
+    reframe = Reframe(Path("s"), Path("w"), Path("x"), [], None)
+    words = reframe.command(Selection(Path("site.py"), environments=chosen), "--run")
+    pattern = words[words.index("-p") + 1]
+    for name in (*chosen, other):
+        assert bool(re.search(pattern, name)) == (name in chosen)

@@ -1,0 +1,300 @@
+"""One pass of ReFrame, played by a program that does what a test wants: nothing planned gets lost."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from postprocess.base.errors import UsageError
+from postprocess.base.processes import processes_of
+from postprocess.base.progress import Progress
+from postprocess.model.plan import places, write_launch
+from postprocess.model.session import Selection
+from postprocess.runner import reframe as reframe_driver
+from postprocess.runner.reframe import Reframe
+from postprocess.runner.reframe_pass import (
+    complaint,
+    look_at_plan,
+    make_plan,
+    run_plan,
+    short,
+    without_case,
+)
+from site_configs.schema.variables import SESSION
+from spack_envs.programs import Program, write_program
+from tests.support.factories import record
+from tests.support.factories.launch import CASES, PLACE, case, leave, planned
+from tests.support.paths import ROOT
+
+SITE = Selection(Path("site.py"))
+RUN = {
+    "system": "local",
+    "partition": "cpu",
+    "environ": "mpich-5_0_2",
+    "unique_name": "luecke_0",
+    "result": "pass",
+    "stagedir": "/stage",
+    "time_run": 2.5,
+    "perfvalues": {f"local:cpu:{each.variable}": [0, 0, None, 1, "s", "pass"] for each in CASES},
+    "dependencies_actual": [["build", "local:cpu", "mpich-5_0_2"]],
+}
+BUILD = RUN | {"unique_name": "build", "fixture": True, "time_compile": 4.0, "perfvalues": {}}
+
+
+@pytest.fixture
+def reframe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reframe:
+    """A session whose ReFrame is the program that :func:`play` writes."""
+    monkeypatch.setattr(reframe_driver, "START", "played")
+    (tmp_path / "source").mkdir()
+    return Reframe(tmp_path / "source", tmp_path / "work", tmp_path / "session", [], None)
+
+
+@pytest.fixture
+def progress() -> Progress:
+    return Progress(Console(file=io.StringIO(), width=1000))
+
+
+def play(reframe: Reframe, script: str = "", report: object = None) -> None:
+    """Let this script stand for ReFrame; the report is written before it begins."""
+    lines = ["import os, subprocess, sys", "from pathlib import Path"]
+    if report is not None:
+        text = json.dumps({"runs": [{"testcases": report}]})
+        lines += [f"Path({str(reframe.report)!r}).write_text({text!r})"]
+    (reframe.source / "played.py").write_text("\n".join([*lines, script]))
+
+
+# The plan.
+
+
+def test_what_the_checks_planned_is_the_plan(reframe: Reframe):
+    write_launch(reframe.session, planned())
+    play(reframe, "sys.exit(0 if sys.argv[-1] == '--dry-run' else 1)")
+    assert make_plan(reframe, SITE) == [planned()]
+
+
+@pytest.mark.parametrize("launches", [[], [planned(cases=())]])
+def test_a_selection_that_matches_nothing_is_refused(reframe: Reframe, launches):
+    for launch in launches:
+        write_launch(reframe.session, launch)
+    play(reframe)
+    with pytest.raises(UsageError) as refused:
+        make_plan(reframe, SITE)
+    assert str(refused.value) == (
+        "the selection matches no case: ./plumbline list shows environments, routines and counts"
+    )
+
+
+def test_a_selection_that_matches_nothing_is_named():
+    selection = Selection(Path(), environments=["typo"], choice={"processes": [2, 3]})
+    assert next(without_case(selection, [])) == "the selection (--environment typo --processes 2,3)"
+
+
+def test_a_check_that_does_not_load_is_refused_although_others_planned(reframe: Reframe):
+    write_launch(reframe.session, planned())
+    play(reframe, "print('x: WARNING: skipping check_y.py: no module z'); sys.exit(1)")
+    with pytest.raises(UsageError) as refused:
+        make_plan(reframe, SITE)
+    assert str(refused.value) == (
+        f"ReFrame refuses: skipping check_y.py: no module z (all of it: {reframe.log})"
+    )
+    assert "skipping check_y.py" in reframe.log.read_text()
+
+
+def test_a_test_that_plans_no_case_is_refused(reframe: Reframe):
+    """It could fail, and no verdict would tell."""
+    write_launch(reframe.session, planned())
+    write_launch(reframe.session, planned(test="empty", cases=()))
+    play(reframe, report=[BUILD, RUN])
+    assert planned() in make_plan(reframe, SITE)
+    for name in ("empty", "stranger"):
+        play(reframe, report=[BUILD, RUN, RUN | {"unique_name": name}])
+        with pytest.raises(UsageError, match=f"^{name} would run and plans no case, "):
+            make_plan(reframe, SITE)
+
+
+@pytest.mark.parametrize(
+    ("selection", "lost"),
+    [
+        (Selection(Path(), environments=["mpich-5_0_2"]), []),
+        (Selection(Path(), environments=["mpich-5_0_2", "typo"]), ["--environment typo"]),
+        (Selection(Path(), choice={"routines": ["bcast", "barrier"]}), []),
+        (Selection(Path(), choice={"routines": ["bcast", "typo"]}), ["--routine typo"]),
+        (Selection(Path(), choice={"processes": [2, 3]}), ["--processes 3"]),
+        (Selection(Path(), choice={"trials": 5, "sizes": [8]}), []),
+        (Selection(Path(), choice={"sizes": [8, 24]}), ["--bytes 24"]),
+        (Selection(Path(), choice={"sizes": [0]}), []),
+        (Selection(Path(), choice={"sizes": [12]}), ["--bytes 12"]),
+        (Selection(Path(), choice={"programs": ["mpicost"]}), []),
+        (Selection(Path(), choice={"programs": ["mpicost", "imb"]}), ["--program imb"]),
+        (Selection(Path(), set_env={"mpich-5_0_2": {"A": "b"}}), []),
+        (Selection(Path(), set_env={"typo": {"A": "b"}}), ["--set-env typo"]),
+    ],
+)
+def test_no_word_of_a_selection_is_lost(selection: Selection, lost: list[str]):
+    assert list(without_case(selection, [planned()])) == lost
+
+
+def test_looking_at_a_plan_leaves_no_session_unless_it_fails(reframe: Reframe):
+    write_launch(reframe.session, planned())
+    play(reframe)
+    assert look_at_plan(reframe, SITE) == [planned()]
+    assert not reframe.session.exists()
+    play(reframe, "sys.exit(1)")
+    with pytest.raises(UsageError):
+        look_at_plan(reframe, SITE)
+    assert reframe.log.exists()
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ([], "no output"),
+        (["", " "], "no output"),
+        (["one", "two", ""], "two"),
+        (["x", "ERROR: first", "ERROR: second", "y"], "first"),
+        (["site.py: WARNING: odd"], "odd"),
+        (["  * Reason: no launcher", "the end"], "no launcher"),
+    ],
+)
+def test_what_reframe_complains_of(output: list[str], expected: str):
+    assert complaint(output) == f"ReFrame refuses: {expected}"
+
+
+# The run.
+
+
+def test_a_launch_that_went_well_is_finished_with_all_there_is(reframe: Reframe, progress):
+    leave(reframe.session, planned(), record.launch())
+    write_program(reframe.work, Program("mpich-5_0_2", "mpicost", "/x", "mpicost@0.1.0/abc"))
+    play(reframe, report=[BUILD, RUN])
+    done = run_plan(reframe, SITE, [planned()], progress)
+    (each,) = done.finished
+    assert each.outcome.verdict is None
+    assert (each.seconds, each.directory, each.spec) == (2.5, "/stage", "mpicost@0.1.0/abc")
+    assert each.asserted == {case.variable: "pass" for case in CASES}
+    assert done.build_seconds == 4.0
+    assert progress.notes == []
+
+
+def test_what_reframe_does_not_report_is_incomplete(reframe: Reframe, progress):
+    launches = [planned(), planned(test="luecke_1"), planned(environment="openmpi-5_0_11")]
+    for launch in launches:
+        leave(reframe.session, launch, record.launch())
+    play(reframe, report=[RUN])
+    outcomes = [each.outcome for each in run_plan(reframe, SITE, launches, progress).finished]
+    assert [str(each.verdict or "") for each in outcomes] == ["", "incomplete", "incomplete"]
+    assert outcomes[1].reason == "planned, but ReFrame did not run it"
+
+
+@pytest.mark.parametrize(
+    "script", ["print('ERROR: out of memory'); sys.exit(1)", "os.kill(os.getpid(), 9)", ""]
+)
+def test_a_reframe_that_leaves_no_report_fails_every_launch(reframe: Reframe, progress, script):
+    leave(reframe.session, planned(), record.launch())
+    reframe.report.parent.mkdir(parents=True)
+    reframe.report.write_text(json.dumps({"runs": [{"testcases": [RUN]}]}))  # of the dry run
+    play(reframe, script)
+    (each,) = run_plan(reframe, SITE, [planned()], progress).finished
+    assert str(each.outcome.verdict) == "incomplete"
+    assert [note for note in progress.notes if note.startswith("ReFrame left no report: ")]
+
+
+def test_a_launch_whose_program_did_not_build_says_so_and_others_run(reframe: Reframe, progress):
+    name = "openmpi-5_0_11"
+    cases = tuple(case(each.routine, each.bytes, each.peer, environment=name) for each in CASES)
+    other = planned(environment=name, cases=cases, library="Open MPI v5.0.11")
+    leave(reframe.session, planned(), None, None)
+    leave(reframe.session, other, record.launch(mpi_library="Open MPI v5.0.11"))
+    failed = BUILD | {"result": "fail", "fail_phase": "compile", "fail_reason": "no compiler"}
+    deps = RUN | {"result": "fail_deps", "perfvalues": None}
+    there = {"environ": name, "dependencies_actual": [["build", "local:cpu", name]]}
+    play(reframe, report=[failed, deps, BUILD | there, RUN | there])
+    outcomes = [
+        each.outcome for each in run_plan(reframe, SITE, [planned(), other], progress).finished
+    ]
+    assert str(outcomes[0].verdict) == "incomplete"
+    assert outcomes[0].reason.startswith("the build failed: no compiler")
+    assert outcomes[1].verdict is None
+
+
+def test_a_process_that_was_left_behind_is_ended_and_noted(reframe: Reframe, progress):
+    quiet = "stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL"
+    play(reframe, f"subprocess.Popen(['sleep', '60'], start_new_session=True, {quiet})", report=[])
+    run_plan(reframe, SITE, [], progress)
+    assert "ended a process that was left behind: sleep" in progress.notes
+    assert processes_of(SESSION, str(reframe.session)) == {}
+
+
+def test_when_the_driver_is_told_to_end_reframe_and_its_jobs_end_too(reframe: Reframe, tmp_path):
+    """The driver is a process of its own here; it gets SIGTERM while a job runs."""
+    start = "subprocess.Popen(['sleep', '60']); print('[ RUN      ] x', flush=True)"
+    play(reframe, f"import signal; {start}; signal.pause()")
+    driver = f"""
+import signal, sys
+from pathlib import Path
+from postprocess.runner import reframe as reframe_driver
+from postprocess.runner.reframe_pass import run_plan
+from postprocess.base.progress import Progress
+from postprocess.runner.reframe import Reframe, Selection
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+reframe_driver.START = "played"
+class Told(Progress):
+    def now(self, text):
+        print("running", flush=True)
+run_plan(Reframe(*map(Path, {list(map(str, (reframe.source, reframe.work, reframe.session)))}), [], None),
+         Selection(Path("site.py")), [], Told())
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", driver],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "running\n"
+    assert len(processes_of(SESSION, str(reframe.session))) == 2
+    os.kill(process.pid, signal.SIGTERM)
+    process.communicate()
+    assert process.returncode == 143
+    assert processes_of(SESSION, str(reframe.session)) == {}
+
+
+# What is said meanwhile.
+
+
+def test_the_start_and_the_end_of_a_test_are_passed_on(reframe: Reframe, progress):
+    name = "luecke %layout=2x2 %.repeat_no=0 /6238cc7a @local:cpu+mpich-5_0_2"
+    lines = [f"[ RUN      ] {name}", f"[     FAIL ] ( 1/24) {name}", "noise", "[ READY    ] x"]
+    play(reframe, f"print({chr(10).join(lines)!r})", report=[RUN])
+    run_plan(reframe, SITE, [], progress)
+    shown = progress.console.file.getvalue().splitlines()
+    assert "  1/24 fail  mpich-5_0_2, luecke, 2x2 processes, launch 1" in shown
+    assert not any("noise" in line or "READY" in line for line in shown)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (
+            "luecke %layout=16x8 %.repeat_no=4 /6238cc7a @s:p+mpich-5_0_2",
+            "mpich-5_0_2, luecke, 16x8 processes, launch 5",
+        ),
+        ("build_mpicost ~local:cpu+mpich /12345678 @local:cpu+mpich", "mpich, build_mpicost"),
+        ("something else", "something else"),
+        ("", ""),
+    ],
+)
+def test_the_name_of_a_test_as_people_say_it(name: str, expected: str):
+    assert short(name) == expected
+
+
+def test_the_places_of_a_plan():
+    launches = [planned(), planned(number=2), planned(partition="local:gpu")]
+    assert places(launches) == {(":".join(PLACE[:2]), PLACE[2]), ("local:gpu", PLACE[2])}

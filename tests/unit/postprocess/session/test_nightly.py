@@ -1,0 +1,194 @@
+"""A night from its plan to what it keeps and logs, with stand-ins for all that is measured."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+
+from postprocess.base.progress import Progress
+from postprocess.model.plan import PlannedLaunch
+from postprocess.model.session import Selection
+from postprocess.model.verdict import CaseResult, Verdict, exit_status
+from postprocess.references import expected_failures
+from postprocess.runner.reframe_pass import Pass
+from postprocess.session import context as desk_module
+from postprocess.session import nightly as module
+from tests.support.factories.launch import CASES, PLACE, case, planned, write_references
+
+SLOW = CaseResult(case("scatter"), Verdict.REGRESSED, "slow", value=1.3, reference=1.0)
+PROGRESS = Progress(Console(quiet=True))
+SITE = Path("site_configs/local.py")
+
+
+@dataclass
+class Night:
+    """A night that measures nothing and finds one slow case, and what it keeps."""
+
+    root: Path
+    planned: list[PlannedLaunch] = field(default_factory=lambda: [planned(environment="other")])
+    kept: list[tuple[str, list[CaseResult]]] = field(default_factory=list)  #: mode and results
+
+    @property
+    def reviewed(self) -> Path:
+        return self.root / "reviewed"
+
+    @property
+    def unreviewed(self) -> Path:
+        return self.root / "unreviewed"
+
+    @property
+    def logged(self) -> list[str]:
+        log = self.root / module.alarms.FILE
+        return log.read_text().splitlines() if log.exists() else []
+
+    def session(self, mode: str):
+        names = {"name": mode, "started_utc": "2026-11-03T01:00:00Z", "site": "local"}
+        return SimpleNamespace(mode=mode, **names), None
+
+    def keep(self, _, session, __, results) -> int:
+        self.kept.append((session.mode, list(results)))
+        return exit_status(results, strict=False)
+
+    def begin(self, mode: str = "nightly", **choice) -> int:
+        work = SimpleNamespace(
+            held=nullcontext, provisional=self.unreviewed, store=self.root, root=self.root
+        )
+        request = SimpleNamespace(
+            mode=mode,
+            selection=Selection(SITE, choice=choice),
+            families=None,
+            strict=False,
+            site="local",
+            rerun_options=[],
+        )
+        desk = SimpleNamespace(
+            reference_roots=[self.reviewed, self.unreviewed],
+            open_session=self.session,
+            progress=PROGRESS,
+            work=work,
+            request=request,
+        )
+        module.open_desk = lambda *_: desk  # restored by the fixture
+        return module.night(work, request, PROGRESS)
+
+
+def end(*_):
+    raise SystemExit(143)
+
+
+@pytest.fixture
+def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Night:
+    made = Night(tmp_path)
+
+    stand_ins = {
+        "open_desk": end,
+        "make_plan": lambda *_: made.planned,
+        "say_plan": lambda *_: None,
+        "calibrate_unknown": lambda _, __, book: book,
+        "run_plan": lambda *_: Pass([], 0.0),
+        "verdicts": lambda *_: [SLOW],
+        "confirmed": lambda results, *_: results,
+        "keep": made.keep,
+    }
+    for name, stand_in in stand_ins.items():
+        monkeypatch.setattr(module, name, stand_in)
+    return made
+
+
+def test_what_was_measured_is_kept_and_what_looked_slow_stands(night: Night, monkeypatch):
+    monkeypatch.setattr(module, "confirmed", end)
+    with pytest.raises(SystemExit):
+        night.begin()
+    assert night.kept == [("nightly", [SLOW])]
+    assert PROGRESS.notes[-1].startswith("ended before what looked slow was measured again")
+    (line,) = night.logged
+    assert SLOW.case.key in line
+    with pytest.raises(SystemExit):
+        night.begin("run")
+    assert len(night.logged) == 1
+
+
+def test_a_night_logs_its_alarms_and_no_other_session(night: Night):
+    assert night.begin("run") == 1
+    assert night.logged == []
+    assert night.begin() == 1
+    (line,) = night.logged
+    assert SLOW.case.key in line
+    assert night.kept == [("run", [SLOW]), ("nightly", [SLOW])]
+
+
+@pytest.mark.parametrize("ends", [False, True])
+@pytest.mark.parametrize(
+    ("choice", "missed"),
+    [({}, CASES), ({"routines": ["bcast"]}, CASES[:2]), ({"cache": "warm"}, ())],
+)
+def test_what_has_references_and_is_gone_is_kept_as_incomplete(
+    night: Night, monkeypatch, choice, missed, ends: bool
+):
+    """An MPI was upgraded: the environment of its references is no more."""
+    write_references(night.reviewed)
+    if ends:
+        monkeypatch.setattr(module, "confirmed", end)
+    with pytest.raises(SystemExit) if ends else nullcontext():
+        night.begin(**choice)
+    ((_, results),) = night.kept
+    gone = [each for each in results if each != SLOW]
+    assert {each.case for each in gone} == {*missed}
+    assert {each.verdict for each in gone} <= {Verdict.INCOMPLETE}
+    assert results == sorted(results, key=module.by_case)
+
+
+def test_a_case_that_its_environment_does_not_plan_any_more_is_kept_as_incomplete(night: Night):
+    write_references(night.reviewed)
+    night.planned = [planned(cases=CASES[1:])]
+    night.begin()
+    ((_, results),) = night.kept
+    assert {r.case for r in results if r.verdict == Verdict.INCOMPLETE} == {CASES[0]}
+
+
+@pytest.mark.parametrize("root", ["reviewed", "unreviewed"])
+def test_only_a_reviewed_file_excuses(night: Night, root: str):
+    expires = str(expected_failures.utc_today() + timedelta(days=3))
+    row = dict.fromkeys(expected_failures.KEYS, "*") | {
+        "routine": SLOW.case.routine,
+        "factor": "1.5",
+    }
+    row |= {
+        "verdicts": "regressed",
+        "reason": "the switch is old",
+        "ticket": "",
+        "expires": expires,
+    }
+    path = night.root / root / PLACE.system / expected_failures.NAME
+    path.parent.mkdir(parents=True)
+    cells = "\t".join(row[column] for column in expected_failures.COLUMNS)
+    path.write_text("\t".join(expected_failures.COLUMNS) + f"\n{cells}\n")
+    night.begin()
+    ((_, (result,)),) = night.kept
+    assert bool(result.expected) == (root == "reviewed")
+
+
+def test_a_second_look_is_no_night(night: Night, monkeypatch):
+    """Drift, history and the log of alarms take what is stored as ``nightly`` for a healthy choice of cases."""
+    monkeypatch.setattr(desk_module, "measure_in", lambda *_: ([], Pass([], 0.0)))
+
+    def confirmed(results, _, __, selection, measure, *___):
+        assert measure(selection) == []
+        return results
+
+    monkeypatch.setattr(module, "confirmed", confirmed)
+    night.begin()
+    assert [mode for mode, _ in night.kept] == ["confirm", "nightly"]
+    assert len(night.logged) == 1
+
+
+def test_a_night_says_that_its_references_are_too_slow(night: Night, monkeypatch):
+    monkeypatch.setattr(module, "fast_notes", lambda results, _, site: [f"{len(results)}, {site}"])
+    night.begin()
+    assert PROGRESS.notes[-1] == "1, local"

@@ -1,0 +1,655 @@
+"""The self-test without a machine: what is planted when, what is kept, and how it is scored."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from postprocess.analyses.selftest import data as selftest_rows
+from postprocess.analyses.selftest import page as selftest_page
+from postprocess.analyses.selftest.data import Begun, CaseNight, NightDone
+from postprocess.analyses.selftest.injections import (
+    FUNCTIONS,
+    PLANTS,
+    Planting,
+    functions,
+    plantable,
+    unknown,
+)
+from postprocess.analyses.selftest.result import CHANCE, SURE, Scores, too_many
+from postprocess.analyses.selftest.schedule import schedule
+from postprocess.analyses.selftest.score import condemned, scores
+from postprocess.base.errors import UsageError
+from postprocess.base.progress import Progress
+from postprocess.calibration import update
+from postprocess.judging.common_shift import COMMON_CASES
+from postprocess.model.case import Case
+from postprocess.model.mpicost import CONTROLS
+from postprocess.model.plan import PlannedLaunch, places, read_plan
+from postprocess.model.session import Selection
+from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.references.catalog import open_book
+from postprocess.session import selftest_night
+from postprocess.session.selftest import (
+    QUICK,
+    Demand,
+    conclude,
+    enough,
+    go_on,
+    nights_of,
+    take_references,
+)
+from postprocess.session.selftest_night import Bench
+from postprocess.stats.band import LARGE_BYTES
+from tests.support.factories.launch import case as a_case
+from tests.support.factories.launch import planned
+from tests.support.factories.ledger import launch
+from tests.support.plumbline_runner import ROOT
+
+SIZES = {
+    "barrier": [0],
+    "bcast": [8, 10_000, 1_000_000],
+    "alltoall": [8, 1_000, 10_000, 100_000],
+    "allreduce_sum": [8, 1_000_000],
+    "pingpong": [8, 10_000, 1_000_000],
+}
+MPIS = ("a-1", "b-2", "c-3")
+CANNOT = {"tournament"}  # of ./plumbline links, which holds nothing against references
+
+
+def quick(environments: tuple[str, ...] = MPIS) -> list[Case]:
+    """The quick set."""
+    return sorted(
+        a_case(routine, size, int(routine == "pingpong"), environment=name)
+        for name in environments
+        for routine, sizes in SIZES.items()
+        for size in sizes
+    )
+
+
+# --- plants
+
+
+def test_every_routine_of_mpicost_can_be_delayed():
+    """A new routine must be entered, or nothing of it would be a target. Controls call no MPI."""
+    source = (ROOT / "suite" / "src" / "routines.c").read_text()
+    routines = re.findall(r'^    \{"(\w+)", ', source, re.M)
+    assert set(SIZES) == set(QUICK) < set(routines)
+    assert {name for name in routines if not functions(name)} == CANNOT | set(CONTROLS)
+    assert functions("allreduce_max") == functions("allreduce") == ("MPI_Allreduce",)
+
+
+def test_a_plant_slows_what_calls_the_same_function_with_messages_of_its_sizes():
+    everything = [*quick(), a_case("allreduce_max", 8, environment="a-1")]
+
+    def slowed(planting: Planting) -> set[tuple[str, str, int]]:
+        return {
+            (each.environment, each.routine, each.bytes)
+            for each in everything
+            if planting.slows(each)
+        }
+
+    assert slowed(Planting("a-1", "slower-5", "allreduce_sum")) == {
+        ("a-1", "allreduce_sum", 8),
+        ("a-1", "allreduce_sum", 1_000_000),
+        ("a-1", "allreduce_max", 8),
+    }
+    assert slowed(Planting("b-2", "large", "bcast")) == {
+        ("b-2", "bcast", 10_000),
+        ("b-2", "bcast", 1_000_000),
+    }
+    every = {(e.environment, e.routine, e.bytes) for e in everything if e.environment == "c-3"}
+    assert slowed(Planting("c-3", "everything", "")) == every
+    assert not Planting("a-1", "everything", "").slows(a_case("control_timer", environment="a-1"))
+    assert not Planting("a-1", "everything", "").slows(a_case(environment="a-1", program="osu"))
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_the_library_is_told_what_is_planted(name: str):
+    plant = PLANTS[name]
+    routine = "" if plant.everything else "bcast"
+    told = Planting("a-1", name, routine).variables(Path("/opt/mpicost"))
+    assert told.pop("LD_PRELOAD") == "/opt/mpicost/lib/libdelay.so"
+    assert float(told["PLUMBLINE_DELAY_FRACTION"]) == plant.fraction > 0
+    assert float(told["PLUMBLINE_DELAY_LAUNCHES"]) == plant.launches
+    assert float(told["PLUMBLINE_DELAY_CALLS"]) == plant.calls
+    assert told["PLUMBLINE_DELAY_ROUTINES"] == ("all" if plant.everything else "MPI_Bcast")
+    assert told.get("PLUMBLINE_DELAY_LEAST") == (str(LARGE_BYTES) if name == "large" else None)
+    assert told.get("PLUMBLINE_DELAY_RANK") == ("1" if name == "one-rank" else None)
+
+
+def test_of_a_ping_pong_one_rank_is_delayed():
+    told = Planting("a-1", "slower-5", "pingpong").variables(Path("/p"))
+    assert told["PLUMBLINE_DELAY_RANK"] == "0"
+    assert told["PLUMBLINE_DELAY_ROUTINES"] == "MPI_Recv,MPI_Send"
+
+
+def test_what_is_planted_in_which_words():
+    assert unknown(["spikes", "x", "slower-5"]) == ["x"]
+    assert PLANTS["spikes"].intended == pytest.approx(4 * 5 / 45)  # 10 of 50 trials, 5 removed
+    assert [name for name, plant in PLANTS.items() if not plant.must_show] == ["some-launches"]
+    assert plantable(quick(), LARGE_BYTES) == ["allreduce_sum", "alltoall", "bcast", "pingpong"]
+    assert "MPI_Barrier" in FUNCTIONS["barrier"]
+
+
+# --- the order of nights
+
+
+@pytest.mark.parametrize("environments", [MPIS[:1], MPIS[:2], MPIS, (*MPIS, "d-4")])
+@pytest.mark.parametrize("times", [1, 3, 10])
+def test_every_plant_comes_as_often_as_asked_and_over_all_mpis(environments, times: int):
+    nights = schedule(quick(environments), list(PLANTS.values()), times, 7, seed=1)
+    assert [night.number for night in nights] == list(range(1, len(nights) + 1))
+    assert sum(not night.plantings for night in nights) == 7
+    plantings = [each for night in nights for each in night.plantings]
+    come = Counter(each.plant for each in plantings)
+    assert come.keys() == PLANTS.keys()
+    assert all(number >= times for number in come.values())
+    assert all(come[name] == times for name in PLANTS if name != "everything")
+    for night in nights:
+        assert len({each.environment for each in night.plantings}) == len(night.plantings)
+        kinds = {each.plant for each in night.plantings}
+        assert "everything" not in kinds or kinds == {"everything"}
+    if times == 10:
+        where = Counter((each.plant, each.environment) for each in plantings)
+        assert min(where[plant, name] for plant in PLANTS for name in environments) >= 2
+        of = {(each.plant, each.routine) for each in plantings if each.plant == "slower-10"}
+        assert len(of) == len(SIZES)
+
+
+@pytest.mark.parametrize("environments", [MPIS[:2], MPIS, (*MPIS, "d-4")])
+@pytest.mark.parametrize("times", [1, 3, 10])
+def test_the_plantings_of_a_night_are_on_different_routines(environments, times: int):
+    """Each plant has as many routines as there are environments, or more."""
+    plants = [each for each in PLANTS.values() if not each.everything]
+    assert all(len(plantable(quick(MPIS[:1]), each.least)) >= len(environments) for each in plants)
+    for night in schedule(quick(environments), plants, times, 0, seed=1):
+        routines = [each.routine for each in night.plantings]
+        assert len(set(routines)) == len(routines)
+
+
+def test_where_routines_are_too_few_each_comes_as_often_as_the_others():
+    cases = [each for each in quick() if each.routine in ("bcast", "alltoall")]
+    nights = schedule(cases, [PLANTS["slower-10"]], 12, 0, seed=1)
+    for night in nights:
+        assert {each.routine for each in night.plantings} == {"bcast", "alltoall"}
+    come = Counter(each.routine for night in nights for each in night.plantings)
+    assert come == {"bcast": 6, "alltoall": 6}
+
+
+def test_all_plants_of_a_night_are_too_few_for_one_cause():
+    """Else none of a night's cases would be measured again, and the night would be another than at a site."""
+    cases = quick()
+    for night in schedule(cases, list(PLANTS.values()), 10, 0, seed=5):
+        if {each.plant for each in night.plantings} == {"everything"}:
+            continue
+        targets = [each for each in cases for planting in night.plantings if planting.slows(each)]
+        assert 0 < len(targets) < COMMON_CASES
+
+
+def test_the_order_follows_from_the_seed():
+    plants = list(PLANTS.values())
+    one, same, other = (schedule(quick(), plants, 2, 5, seed) for seed in (1, 1, 2))
+    assert one == same
+    assert one != other
+
+
+# --- the references and the plan
+
+
+PLAN = [planned()]
+
+
+def references_of(root: Path, launches: int, by_hand: dict[str, Any]) -> Path:
+    """A folder with references of so many launches with these options."""
+    days = range(1, launches + 1)
+    update.update(root, [launch(1.0, day, by_hand=by_hand) for day in days])
+    return root
+
+
+@pytest.mark.parametrize(
+    ("launches", "by_hand", "good"),
+    [
+        (10, {}, True),
+        (9, {}, False),
+        (10, {"oversubscribe": True}, False),
+        (10, {"set_env": {"A": "1"}}, False),
+    ],
+)
+def test_references_are_enough_if_they_are_of_many_launches_without_options_by_hand(
+    tmp_path: Path, launches: int, by_hand: dict[str, Any], good: bool
+):
+    root = references_of(tmp_path, launches, by_hand)
+    assert enough(open_book([root], places(PLAN)), PLAN, 10) is good
+    assert not enough(open_book([tmp_path / "none"], places(PLAN)), PLAN, 1)
+
+
+def test_references_with_options_by_hand_that_were_asked_for_are_refused(tmp_path: Path):
+    def took(by_hand: dict[str, Any]) -> str:
+        root = references_of(tmp_path / str(len(by_hand)), 10, by_hand)
+        request = SimpleNamespace(references=root)
+        desk = SimpleNamespace(reference_roots=[root], request=request, progress=None)
+        return take_references(Bench(desk, Selection(Path("site.py"))), PLAN, demand)
+
+    demand = Demand(tmp_path / "output", ("slower-5",), 1, 1, 20)
+    assert took({}) == "references of the site"
+    with pytest.raises(
+        UsageError, match="has not 10 launches of each case without options by hand; "
+    ):
+        took({"oversubscribe": True})
+
+
+def test_a_plan_that_is_known_tells_what_is_set_by_hand_in_this_night(tmp_path: Path, monkeypatch):
+    made: list[Selection] = []
+
+    def make_plan(_, selection: Selection) -> list[PlannedLaunch]:
+        made.append(selection)
+        return [planned(by_hand={"set_env": {"OF": "the first session"}})]
+
+    monkeypatch.setattr(selftest_night, "make_plan", make_plan)
+    plain = Selection(Path("site.py"))
+    bench = Bench(SimpleNamespace(), plain)
+    delayed = {"mpich-5_0_2": {"LD_PRELOAD": "libdelay.so"}}
+    for number, (selection, by_hand) in enumerate(
+        [
+            (plain, {}),
+            (replace(plain, set_env=delayed), {"set_env": delayed["mpich-5_0_2"]}),
+            (replace(plain, set_env={"another": {"A": "1"}}), {}),
+            (replace(plain, oversubscribe=True), {"oversubscribe": True}),
+        ]
+    ):
+        session = tmp_path / str(number)
+        (known,) = bench.planned(SimpleNamespace(session=session), selection)
+        assert known.by_hand == by_hand
+        assert read_plan(session) == [known]
+    assert made == [plain]
+
+
+def test_what_is_told_as_one_of_many_is_known_whatever_the_reason_says():
+    night = SimpleNamespace(plantings=())
+    alone = CaseResult(a_case(), Verdict.REGRESSED, "common cause: of another wording")
+    shared = replace(alone, reason="another sentence", cause="cpu: everything 7% slower")
+    rows = Bench(SimpleNamespace(), Selection(Path("site.py"))).rows
+    for result in (alone, shared):
+        (row,) = rows(night, [result], [result], [], [])
+        assert row.common is (result is shared)
+
+
+def test_references_of_another_shell_are_not_those_of_a_self_test(tmp_path: Path):
+    shell = {"shell": {"UCX_TLS": "tcp"}}
+    root = references_of(tmp_path, 10, shell)
+    for by_hand, good in ((shell, True), ({}, False)):
+        plan = [planned(by_hand=by_hand)]
+        assert enough(open_book([root], places(plan)), plan, 10) is good
+
+
+# --- the rows
+
+
+def row(**changes: Any) -> CaseNight:
+    """A case of a night in which all is well: a band of 10%, launches that differ by 1%."""
+    values: dict[str, Any] = {
+        "key": "k",
+        "environment": "a-1",
+        "routine": "bcast",
+        "plant": "",
+        "of": "",
+        "target": False,
+        "delayed": False,
+        "verdict": "pass",
+        "first": "pass",
+        "value": 1.0,
+        "median": 1.0,
+        "reference": 1.0,
+        "upper": 1.1,
+        "spread": 0.01,
+        "degrees": 19.0,
+        "launches": 20,
+        "again": (),
+    }
+    return CaseNight(**values | changes)
+
+
+def night(number: int, *rows: CaseNight) -> NightDone:
+    return NightDone(number, f"s{number}", 1.5, ("note",), rows)
+
+
+KEYS = tuple(each.key for each in quick())
+BEGUN = Begun("local", 7, 10, 40, ("slower-5",), KEYS, "references of the site")
+
+
+def test_what_is_written_is_read_again(tmp_path: Path):
+    path = tmp_path / "new" / selftest_rows.FILE
+    selftest_rows.begin(path, BEGUN)
+    nights = [night(1, row(again=(1.0, 2.0))), night(2, row(value=None), row(key="other"))]
+    for each in nights:
+        selftest_rows.add(path, each)
+    assert selftest_rows.read(path) == (BEGUN, nights)
+
+
+def test_a_night_that_was_interrupted_while_it_was_written_does_not_count(tmp_path: Path):
+    """Wherever it was cut off, what came before it stays, and the next night fits behind it."""
+    path = tmp_path / selftest_rows.FILE
+    selftest_rows.begin(path, BEGUN)
+    selftest_rows.add(path, night(1, row()))
+    before = path.read_bytes()
+    selftest_rows.add(path, night(2, row(), row(key="x")))
+    whole = path.read_bytes()
+    for length in range(len(before), len(whole), 7):
+        path.write_bytes(whole[:length])
+        assert selftest_rows.read(path) == (BEGUN, [night(1, row())])
+        begun, done = go_on(path, BEGUN)
+        assert (begun, [each.number for each in done]) == (BEGUN, [1])
+        assert path.read_bytes() == before
+    path.write_bytes(whole)
+    assert len(go_on(path, BEGUN)[1]) == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}\n", "x\n", "3\n", "[]\n", '{"record": "case"}\n', '{"record": "begun"}\n']
+)
+def test_a_damaged_file_is_refused_in_one_line(tmp_path: Path, text: str):
+    path = tmp_path / selftest_rows.FILE
+    path.write_text(text)
+    with pytest.raises(UsageError, match="is damaged"):
+        selftest_rows.read(path)
+    with pytest.raises(UsageError, match="No such file"):
+        selftest_rows.read(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"site": "x"},
+        {"times": 1},
+        {"unchanged": 1},
+        {"plants": ()},
+        {"keys": ()},
+        {"references": ""},
+    ],
+)
+def test_one_goes_on_with_the_same_self_test_only(tmp_path: Path, changes: dict[str, Any]):
+    path = tmp_path / selftest_rows.FILE
+    assert go_on(path, BEGUN) == (BEGUN, [])
+    assert go_on(path, replace(BEGUN, seed=8)) == (BEGUN, [])  # the seed is that of the beginning
+    with pytest.raises(UsageError, match="was begun with other"):
+        go_on(path, replace(BEGUN, **changes))
+
+
+# --- the score
+
+
+def planted(plant: str = "slower-50", by: float = 1.5, **changes: Any) -> CaseNight:
+    """A target that was delayed, caught unless something else is said."""
+    caught = {"verdict": "regressed", "first": "regressed", "again": (by,) * 5}
+    values = {"plant": plant, "of": "bcast", "target": True, "delayed": True, "value": by}
+    return row(**caught | values | {"median": by} | changes)
+
+
+def score(nights: list[NightDone]) -> Scores:
+    """Of a self-test that was begun with what is in these nights, and came to its end."""
+    names = {row.plant for night in nights for row in night.rows if row.plant}
+    return scores(nights, sorted(names), len(nights))
+
+
+MISSED = {"verdict": "pass", "first": "pass", "again": ()}
+
+
+def test_a_self_test_in_which_all_is_caught_has_no_fault():
+    nights = [night(1, row()), night(2, planted(), row(key="beside", plant="slower-50"))]
+    result = score(nights)
+    (plant,) = result.plants
+    assert result.faults == ()
+    assert (plant.name, plant.plantings, plant.environments) == ("slower-50", 1, ("a-1",))
+    assert (plant.targets, plant.screened, plant.caught, plant.common) == (1, 1, 1, 0)
+    assert (plant.cleared, plant.missed, plant.sure, plant.sure_missed) == (0, 0, 1, 0)
+    assert (plant.others, plant.accused) == (1, 0)
+    assert plant.realised == pytest.approx(0.5)
+    assert plant.worked and plant.drifted is None  # "beside" was in no unchanged night
+    assert plant.promised == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("verdict", ["pass", "cleared", "fast", "provisional"])
+def test_judgement_that_lets_everything_pass_is_a_fault(verdict: str):
+    """Whatever word it uses. One case that bands catch for certain is enough to be named, two to be a fault."""
+    lost = [planted(**MISSED | {"verdict": verdict}) for _ in range(2)]
+    result = score([night(1, row()), night(2, *lost)])
+    assert [plant.sure_missed for plant in result.plants] == [2]
+    assert "slower-50: 2 of 2 cases were missed" in result.faults[0]
+
+
+def test_bands_that_are_lost_prove_nothing():
+    blind = planted(**MISSED | {"upper": None, "reference": None})
+    assert "nothing is proven" in score([night(1, row()), night(2, blind)]).faults[-1]
+    assert "nothing is proven" in score([night(1, row())]).faults[0]
+    assert "nothing is proven" in score([]).faults[0]
+
+
+def test_what_bands_cannot_see_is_no_fault():
+    """A slowdown inside the band, and one of a machine whose launches differ by a half."""
+    sure = planted()
+    small = planted("slower-5", 1.05, **MISSED)
+    noisy = planted("slower-20", 1.2, **MISSED | {"spread": 0.5, "upper": 3.0})
+    result = score([night(1, row()), night(2, sure, small), night(3, noisy)])
+    assert result.faults == ()
+    assert [(plant.sure, plant.missed) for plant in result.plants] == [(0, 1), (0, 1), (1, 0)]
+
+
+def test_a_plant_that_did_not_work_promises_nothing_and_is_a_fault():
+    """Whatever the others prove: what slows nothing excuses everything that misses it."""
+    idle = [night(n, planted("slower-20", 1.01, **MISSED)) for n in range(2, 5)]
+    result = score([night(1, row()), *idle, night(5, planted())])
+    plant = result.plants[0]
+    assert not plant.worked
+    assert (plant.sure, plant.promised) == (0, pytest.approx(0, abs=1e-6))
+    assert result.faults == ("slower-20: did not work: +1.0% where +20.0% was intended",)
+    assert "intended: what it missed says little" in selftest_page.as_text(result)
+
+
+def test_a_plant_that_nothing_is_known_of_is_a_fault():
+    nights = [night(1, row()), night(2, planted())]
+    assert scores(nights, ("slower-50",), 2).faults == ()
+    assert scores(nights, ("slower-5", "slower-50"), 2).faults == (
+        "slower-5: nothing tells whether it worked: no night has it",
+    )
+    nights = [night(1, row(key="other")), night(2, planted())]
+    (fault,) = score(nights).faults
+    assert fault.startswith("slower-50: nothing tells whether it worked: no unchanged night")
+    assert scores(nights, ("slower-5", "slower-50"), 3).faults == ()  # it may come yet
+    assert not scores(nights, ("slower-5", "slower-50"), 3).passed
+
+
+@pytest.mark.parametrize("nights", [10, 30])
+def test_what_spares_launches_may_spare_a_few_but_not_all(nights: int):
+    """A quarter of the launches are delayed: of 10 launches none is in 6% of all self-tests, of 30 in 0.02%."""
+    spared = planted("some-launches", 1.0, **MISSED | {"delayed": False})
+    result = score(
+        [night(1, row()), night(2, planted()), *(night(n, spared) for n in range(3, nights + 3))]
+    )
+    assert bool(result.faults) is (nights == 30)
+
+
+@pytest.mark.parametrize("done", [0, 1, 2, 4])
+def test_a_self_test_that_is_not_at_its_end_has_not_passed(tmp_path: Path, capsys, done: int):
+    """It is no fault either: it goes on later. The nights are those of the schedule."""
+    begun = replace(BEGUN, times=3, unchanged=2, plants=("slower-50",), keys=KEYS[:1])
+    path = tmp_path / selftest_rows.FILE
+    selftest_rows.begin(path, begun)
+    for number in range(1, done + 1):
+        selftest_rows.add(path, night(number, planted() if number > 1 else row()))
+    assert conclude(tmp_path, Progress(Console(quiet=True))) == 1
+    shown = capsys.readouterr().out
+    assert f"UNFINISHED: only {done} of 5 nights are done\n" in shown
+    assert "FAULT" not in shown
+    assert (tmp_path / "selftest.md").read_text().startswith("# Self-test: unfinished\n")
+    selftest_rows.add(path, night(done or 1, row()))  # the same night again is none more
+    assert conclude(tmp_path, Progress(Console(quiet=True))) == 1
+    for number in range(1, 6):
+        selftest_rows.add(path, night(number, planted() if number > 1 else row()))
+    assert conclude(tmp_path, Progress(Console(quiet=True))) == 0
+
+
+def test_a_plant_that_slows_nothing_or_is_unknown_is_refused():
+    with pytest.raises(UsageError, match="large: slows no case of a-1"):
+        nights_of(replace(BEGUN, plants=("large",), keys=KEYS[:1]))
+    with pytest.raises(UsageError, match="slower-1: is no plant"):
+        nights_of(replace(BEGUN, plants=("slower-1",)))
+
+
+def test_a_machine_that_has_become_faster_promises_less():
+    """What is slower than today may still be inside the band of yesterday."""
+    quiet, lost = row(value=0.7), planted("slower-20", 0.84, **MISSED)
+    (plant,) = score([night(1, quiet), night(2, lost)]).plants
+    assert plant.realised == pytest.approx(0.2)
+    assert plant.sure == 0
+
+
+def test_what_spares_launches_is_held_against_those_that_it_delayed():
+    share = [
+        planted("some-launches", 1.5 if n == 2 else 1.0, **MISSED | {"delayed": n == 2})
+        for n in range(2, 6)
+    ]
+    nights = [night(n, each) for n, each in enumerate(share, start=2)]
+    (plant,) = score([night(1, row()), *nights]).plants
+    assert plant.realised == pytest.approx(0.5)
+    assert plant.sure == 0  # missing it is right: most of its launches are well
+    assert plant.promised < 0.1
+
+
+def test_a_false_alarm_of_an_unchanged_night_is_counted_against_the_prediction():
+    false = {"verdict": "regressed", "first": "regressed", "again": (1.2,) * 5, "value": 1.2}
+    quiet = [night(n, row(), row(key="l")) for n in range(1, 41)]
+    proof = night(99, planted())
+    assert score([*quiet, proof]).faults == ()
+    result = score([*quiet[:-1], night(40, row(**false), row(key="l")), proof])
+    unchanged = result.unchanged
+    assert (unchanged.nights, unchanged.cases, unchanged.regressed) == (40, 80, 1)
+    assert unchanged.regressed_predicted < 0.001
+    assert "unchanged nights: 1 case were" in result.faults[0] or "1 case" in result.faults[0]
+    assert unchanged.per_thousand(unchanged.regressed) == pytest.approx(1000 / 80)
+
+
+def test_screened_and_cleared_of_unchanged_nights_are_no_fault():
+    cleared = row(verdict="cleared", first="regressed", value=1.2, again=(1.0, 1.0))
+    result = score([night(1, cleared, row(key="l")), night(2, planted())])
+    assert result.faults == ()
+    assert (result.unchanged.screened, result.unchanged.cleared) == (1, 1)
+    wide = row(upper=math.exp(0.02), spread=0.01)
+    predicted = score([night(1, wide)]).unchanged
+    assert 0.02 < predicted.screened_predicted < 0.05  # two spreads of 20 launches
+    assert predicted.regressed_predicted < predicted.screened_predicted / 10
+
+
+def test_the_wrongly_accused_are_named_and_kept_apart():
+    wrong = row(
+        key="beside", plant="slower-50", verdict="regressed", first="regressed", again=(2.0,)
+    )
+    other = row(key="free", environment="b-2", verdict="regressed", common=True)
+    result = score([night(1, row()), night(2, planted(), wrong, other)])
+    (plant,) = result.plants
+    assert (plant.accused, plant.accused_keys, plant.caught) == (1, ("beside",), 1)
+    assert (result.beside.cases, result.beside.regressed, result.beside.common) == (2, 2, 1)
+    page = selftest_page.markdown(BEGUN, [night(2, planted(), wrong)], result)
+    assert "- beside" in page
+
+
+def test_what_is_told_as_one_cause_is_caught():
+    (plant,) = score([night(1, row()), night(2, planted(again=(), common=True))]).plants
+    assert (plant.caught, plant.common, plant.missed) == (1, 1, 0)
+
+
+def test_of_everything_that_is_told_as_slower_no_case_is_missed():
+    """Its most precise cases fail for all. Of one routine, or where nothing is told, each stands for itself."""
+
+    def found(name: str, common: bool) -> tuple[int, int, int]:
+        one = planted(name, 1.4, common=common)
+        lost = [planted(name, 1.4, key=str(n), **MISSED) for n in range(3)]
+        (plant,) = score([night(1, row()), night(2, one, *lost)]).plants
+        return plant.common, plant.caught, plant.missed
+
+    assert found("everything", True) == (1, 1, 0)
+    assert found("everything", False) == (0, 1, 3)
+    assert found("slower-50", True) == (1, 1, 3)
+
+
+@pytest.mark.parametrize("verdict", ["incorrect", "crashed", "incomplete", "not-comparable"])
+def test_what_was_not_measured_is_a_fault(verdict: str):
+    result = score([night(1, row()), night(2, planted(), row(key="x", verdict=verdict))])
+    assert result.faults == (f"1 result of a case in a night are none: x: {verdict}",)
+
+
+def test_what_the_machine_did_meanwhile_is_told_beside_what_was_planted():
+    others = [row(key=f"o{value}", value=value, plant="slower-50") for value in (1.1, 1.2, 1.3)]
+    usual = [row(), *(row(key=each.key) for each in others)]
+    result = score([night(1, *usual), night(2, planted(by=1.8), *others)])
+    assert result.plants[0].realised == pytest.approx(0.8)
+    assert result.plants[0].drifted == pytest.approx(0.2)
+    assert "+20.0%" in selftest_page.as_text(result)
+
+
+def test_flat_bands_are_held_against_the_same_launches():
+    values = [1.04, 1.06, 1.11]
+    targets = [planted(key=f"t{value}", by=value) for value in values]
+    others = [row(key=f"o{value}", value=value, plant="slower-50") for value in values]
+    result = score([night(1, *(row(value=value) for value in values)), night(2, *targets, *others)])
+    assert [(each.band, each.caught, each.false) for each in result.plants[0].flat] == [
+        (0.10, 1, 1),
+        (0.05, 2, 2),
+    ]
+    assert [each.false for each in result.unchanged.flat] == [1, 2]
+
+
+@given(sure=st.integers(0, 400), missed=st.integers(0, 400))
+def test_misses_are_too_many_where_chance_does_not_make_them(sure: int, missed: int):
+    if missed > sure:
+        return
+    assert not too_many(0, sure)
+    if too_many(missed, sure):
+        assert missed / sure > 1 - SURE
+        assert missed == sure or too_many(missed + 1, sure)
+        assert too_many(missed, sure - 1) or missed == sure
+    assert not too_many(1, 1)  # one of one: one in a hundred, and CHANCE is less
+    assert too_many(2, 2)
+    assert CHANCE < 1 - SURE
+
+
+def test_promises_follow_the_bands():
+    assert condemned(row(), math.log(1.5)) > 0.999
+    assert condemned(row(), 0.0) < 1e-6
+    assert 0.01 < condemned(row(), math.log(1.1)) < 0.5  # at the limit; and again and again
+    assert condemned(row(spread=0.0), math.log(1.2)) == 1.0
+
+
+def test_pages_show_every_plant_and_close_with_the_faults():
+    nights = [night(1, row())]
+    nights += [
+        night(n, planted(name, 1 + PLANTS[name].intended)) for n, name in enumerate(PLANTS, start=2)
+    ]
+    result = score(nights)
+    shown = selftest_page.as_text(result)
+    for name, plant in PLANTS.items():
+        assert name in shown
+        assert plant.words in shown
+        assert f"{plant.intended:+.1%}" in shown
+    assert shown.endswith("every plant that must be caught was\n")
+    assert "FAULT: " in selftest_page.as_text(score([]))
+
+
+def test_the_result_is_written_for_people_and_programs(tmp_path: Path):
+    nights = [night(1, row()), night(2, planted())]
+    page = selftest_page.write(tmp_path, BEGUN, nights, score(nights))
+    assert page.read_text().startswith("# Self-test: passed\n")
+    data = json.loads((tmp_path / selftest_page.JSON).read_text())
+    assert data["scores"]["plants"][0]["caught"] == 1
+    assert (data["seed"], data["nights"]) == (7, 2)

@@ -1,0 +1,313 @@
+"""The band holds a healthy launch with the probability that it states."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reframe.utility import sanity
+from scipy import stats
+
+from postprocess.base.units import MEGABYTES, slowdown
+from postprocess.model.case import Case
+from postprocess.model.reference import Reference
+from postprocess.stats.band import SLOW_ALPHA, Band, band, condemns, to_reframe
+from postprocess.stats.estimate import calibrate
+
+CENTERS = st.floats(min_value=1e-9, max_value=1e3)
+SPREADS = st.floats(min_value=0.0, max_value=3.0)
+LAUNCHES = st.integers(min_value=2, max_value=100)
+NARROW, WIDE = 0.001, 0.6  #: a spread below every floor, and one above
+
+
+def reference(center=1e-6, spread=WIDE, launches=20, size=8) -> Reference:
+    variant = ("flush", "dissemination")
+    case = Case("laptop", "cpu", "mpich", "mpicost", "bcast", 0, *variant, 2, 2, size)
+    return Reference(case, center, spread, launches)
+
+
+def factor_above(known: Reference, limits: Band) -> float:
+    """Distance of the upper limit from the center in spreads."""
+    return math.log(limits.upper / known.center) / known.spread
+
+
+def factor_below(known: Reference, limits: Band) -> float:
+    return math.log(known.center / limits.lower) / known.spread
+
+
+# Table of the prediction factors t(1 - alpha; n - 1) sqrt(1 + 1/n), to the two places given
+PERCENT = {10: 2.96, 20: 2.60, 30: 2.50}
+PER_MILLE = {5: 7.86, 10: 4.51, 20: 3.67, 30: 3.45}
+
+
+@pytest.mark.parametrize(("launches", "factor"), PERCENT.items())
+def test_the_slow_limit_at_one_percent_is_the_tabulated_one(launches, factor, monkeypatch):
+    monkeypatch.setattr("postprocess.stats.band.SLOW_ALPHA", 0.01)
+    known = reference(launches=launches)
+    assert factor_above(known, band(known)) == pytest.approx(factor, abs=0.0051)
+
+
+@pytest.mark.parametrize(("launches", "factor"), PER_MILLE.items())
+def test_the_fast_limit_is_the_one_per_mille_prediction_limit(launches, factor):
+    known = reference(launches=launches)
+    assert factor_below(known, band(known)) == pytest.approx(factor, abs=0.0051)
+
+
+def test_five_launches_at_one_percent(monkeypatch):
+    """4.11 for n = 5, which only shows if five launches were enough."""
+    monkeypatch.setattr("postprocess.stats.band.SLOW_ALPHA", 0.01)
+    monkeypatch.setattr("postprocess.model.reference.ENOUGH_LAUNCHES", 5)
+    known = reference(launches=5)
+    assert factor_above(known, band(known)) == pytest.approx(4.11, abs=0.01)
+
+
+@given(st.integers(min_value=10, max_value=200))
+def test_limits_agree_with_the_formula(launches):
+    known = reference(launches=launches)
+    root = math.sqrt(1 + 1 / launches)
+    slow = stats.t.ppf(1 - SLOW_ALPHA, launches - 1) * root
+    fast = stats.t.ppf(0.999, launches - 1) * root
+    assert factor_above(known, band(known)) == pytest.approx(slow, rel=1e-9)
+    assert factor_below(known, band(known)) == pytest.approx(fast, rel=1e-9)
+
+
+@given(CENTERS, SPREADS, st.integers(min_value=1, max_value=100))
+def test_the_center_lies_inside_finite_limits(center, spread, launches):
+    limits = band(reference(center, spread, launches))
+    assert 0 < limits.lower < center < limits.upper < math.inf
+    assert limits.provisional == (launches < 10)
+
+
+@given(CENTERS, SPREADS, LAUNCHES, st.floats(min_value=1.0, max_value=10.0))
+def test_wider_with_more_spread(center, spread, launches, more):
+    narrow = band(reference(center, spread, launches))
+    wide = band(reference(center, spread * more, launches))
+    assert wide.lower <= narrow.lower and wide.upper >= narrow.upper
+
+
+@given(CENTERS, SPREADS, LAUNCHES, st.integers(min_value=1, max_value=50))
+def test_narrower_with_more_launches(center, spread, launches, more):
+    few = band(reference(center, spread, launches))
+    many = band(reference(center, spread, launches + more))
+    assert few.lower <= many.lower and few.upper >= many.upper
+
+
+def test_strictly_so_where_no_floor_binds():
+    uppers = [band(reference(launches=launches)).upper for launches in range(2, 60)]
+    assert all(few > many for few, many in pairwise(uppers))
+    spreads = [band(reference(spread=spread)).upper for spread in np.linspace(0.1, 1.0, 20)]
+    assert all(narrow < wide for narrow, wide in pairwise(spreads))
+
+
+@given(CENTERS, SPREADS, CENTERS)
+def test_limits_scale_with_the_center(center, spread, other):
+    one, two = band(reference(center, spread)), band(reference(other, spread))
+    assert two.upper / other == pytest.approx(one.upper / center, rel=1e-9)
+    assert two.lower / other == pytest.approx(one.lower / center, rel=1e-9)
+
+
+# ---------------------------------------------------------------- floors
+
+
+@pytest.mark.parametrize(
+    ("size", "floor"), [(0, 0.05), (8, 0.05), (9_999, 0.05), (10_000, 0.045), (1_000_000, 0.045)]
+)
+@pytest.mark.parametrize("spread", [0.0, NARROW])
+def test_no_band_is_narrower_than_is_practical(size, floor, spread):
+    limits = band(reference(1e-6, spread, size=size))
+    assert limits.upper == pytest.approx(1e-6 * (1 + floor), rel=1e-9)
+    assert limits.lower == pytest.approx(1e-6 / (1 + floor), rel=1e-9)
+
+
+def test_no_band_is_narrower_than_two_ticks_of_the_timer():
+    limits = band(reference(1e-6, NARROW), resolution=1e-7)
+    assert limits.upper == pytest.approx(1.2e-6, rel=1e-9)
+    assert limits.lower == pytest.approx(1e-6 / 1.2, rel=1e-9)
+    assert band(reference(1e-6, NARROW), resolution=1e-9) == band(reference(1e-6, NARROW))
+    assert band(reference(1e-6, WIDE), resolution=1e-7) == band(reference(1e-6, WIDE))
+    assert band(reference(1e-6, NARROW, 5), resolution=1e-6).upper == pytest.approx(4e-6)
+
+
+# ---------------------------------------------------------------- provisional
+
+
+@pytest.mark.parametrize("launches", [1, 2, 5, 9])
+def test_few_launches_assert_a_factor_of_four_at_best(launches):
+    limits = band(reference(1e-6, 0.0, launches))
+    assert limits.provisional
+    assert limits.upper == pytest.approx(4e-6, rel=1e-9)
+    assert limits.lower == pytest.approx(0.25e-6, rel=1e-9)
+
+
+@pytest.mark.parametrize("launches", [2, 3, 5, 9])
+def test_few_launches_are_asserted_at_one_per_mille(launches):
+    known = reference(launches=launches)
+    limits = band(known)
+    factor = stats.t.ppf(0.999, launches - 1) * math.sqrt(1 + 1 / launches)
+    assert factor_above(known, limits) == pytest.approx(factor, rel=1e-9)
+    assert limits.lower * limits.upper == pytest.approx(known.center**2, rel=1e-9)
+
+
+@given(SPREADS)
+def test_provisional_is_wider(spread):
+    provisional, settled = (
+        band(reference(spread=spread, launches=9)),
+        band(reference(spread=spread)),
+    )
+    assert provisional.provisional and not settled.provisional
+    assert provisional.lower < settled.lower and provisional.upper > settled.upper
+
+
+def test_two_launches_that_differ_assert_next_to_nothing_but_stay_finite():
+    limits = band(reference(1e-6, 100.0, 2))
+    assert 1e100 < limits.upper < math.inf
+    assert 0 < limits.lower < 1e-100
+    assert slowdown(limits.lower, 100.0, MEGABYTES) < math.inf  # how slow a rate at its limit is
+
+
+# ---------------------------------------------------------------- coverage
+
+CALIBRATIONS = 20_000
+
+
+def share_outside(launches: int) -> tuple[float, float]:
+    """Share of fresh log-normal launches below and above bands calibrated from ``launches``."""
+    random = np.random.default_rng(20261121 + launches)
+    logs = random.normal(math.log(1e-5), WIDE, size=(CALIBRATIONS, launches + 1))
+    times = np.exp(logs)
+    below = above = 0
+    case = reference().case
+    for *sample, fresh in times:
+        (known,) = calibrate({case: sample})
+        limits = band(known)
+        below += fresh < limits.lower
+        above += fresh > limits.upper
+    return below / CALIBRATIONS, above / CALIBRATIONS
+
+
+def tolerance(probability: float) -> float:
+    """Four standard errors of a simulated share; the seed is fixed, so the test never wavers."""
+    return 4 * math.sqrt(probability * (1 - probability) / CALIBRATIONS)
+
+
+@pytest.mark.parametrize("launches", [10, 20])
+def test_a_healthy_launch_is_slow_three_times_in_a_hundred_and_fast_once_in_a_thousand(launches):
+    below, above = share_outside(launches)
+    assert above == pytest.approx(SLOW_ALPHA, abs=tolerance(SLOW_ALPHA))
+    assert below == pytest.approx(0.001, abs=tolerance(0.001))
+
+
+def test_a_provisional_band_is_left_at_most_once_in_a_thousand_on_each_side():
+    below, above = share_outside(5)
+    assert 0 < above <= 0.001 + tolerance(0.001)
+    assert 0 < below <= 0.001 + tolerance(0.001)
+
+
+def test_a_single_launch_condemns_nothing():
+    """It says nothing of how launches differ; two say a little."""
+    for launches in (1, 2, 9):
+        limits = band(reference(1e-6, 0.0, launches))
+        assert limits.too_slow(1.0)
+        assert condemns(limits, 1.0) == (launches > 1)
+        assert limits.blind == (launches == 1)
+
+
+# ---------------------------------------------------------------- ReFrame's form
+
+
+RATIOS = st.floats(min_value=1e-4, max_value=1e4)
+
+
+@given(CENTERS, SPREADS, LAUNCHES, RATIOS, RATIOS)
+def test_reframe_draws_the_same_line(center, spread, launches, ratio, fastest_ratio):
+    known = reference(center, spread, launches)
+    limits = band(known)
+    fastest = center * min(ratio, fastest_ratio)
+    wanted, lower, upper, unit = to_reframe(known, limits, fastest)
+    assert (wanted, lower, unit) == (center, None, "s")
+    assert (upper is None) == (limits.blind or (limits.provisional and fastest <= limits.upper))
+    assert upper is None or (math.isfinite(upper) and upper > 0)
+    value = center * ratio
+    if not math.isclose(value, limits.upper, rel_tol=1e-12):
+        assert reframe_passes(value, wanted, lower, upper) == (
+            value <= limits.upper or not condemns(limits, fastest)
+        )
+
+
+@given(CENTERS, SPREADS, LAUNCHES, RATIOS, RATIOS)
+def test_reframe_draws_the_same_line_under_a_rate(center, spread, launches, ratio, best_ratio):
+    known = rate(center, spread, launches)
+    limits = band(known)
+    best = center * max(ratio, best_ratio)
+    wanted, lower, upper, unit = to_reframe(known, limits, best)
+    assert (wanted, upper, unit) == (center, None, "MB/s")
+    assert (lower is None) == (limits.blind or (limits.provisional and best >= limits.lower))
+    assert lower is None or -1 <= lower < 0  # ReFrame refuses what is not
+    value = center * ratio
+    if not math.isclose(value, limits.lower, rel_tol=1e-12):
+        assert reframe_passes(value, wanted, lower, upper) == (
+            value >= limits.lower or not condemns(limits, best)
+        )
+
+
+def reframe_passes(value: float, wanted: float, lower: float | None, upper: float | None) -> bool:
+    """What ReFrame's own assertion says."""
+    try:
+        return bool(sanity.assert_reference(value, wanted, lower, upper).evaluate())
+    except sanity.SanityError:
+        return False
+
+
+@pytest.mark.parametrize(("known", "slow"), [(reference(), 1e3), (reference(launches=5), 1e3)])
+def test_reframe_is_given_no_limit_that_a_single_mean_could_not_break(known, slow):
+    """Else it would fail a case that Plumbline leaves provisional, and one of them would be wrong."""
+    limits = band(known)
+    _, lower, upper, _ = to_reframe(known, limits, None)
+    assert (lower, upper is None) == (None, limits.provisional)
+    assert condemns(limits, None) == (not limits.provisional)
+
+
+# ---------------------------------------------------------------- where higher is better
+
+
+def rate(center=1e3, spread=WIDE, launches=20, size=8) -> Reference:
+    known = reference(center, spread, launches, size)
+    return Reference(known.case, center, spread, launches, MEGABYTES)
+
+
+@given(CENTERS, SPREADS, st.integers(1, 100), st.sampled_from([0, 8, 10_000]))
+def test_the_band_of_a_rate_is_the_mirror_image_of_that_of_a_time(center, spread, launches, size):
+    """On the logarithm, value -> 1 / value: what was too slow above is too slow below."""
+    time = band(reference(center, spread, launches, size))
+    mirrored = band(rate(1 / center, spread, launches, size))
+    assert mirrored.lower == pytest.approx(1 / time.upper, rel=1e-9)
+    if time.lower > 1e-100:  # beyond, limits are cut where numbers end
+        assert mirrored.upper == pytest.approx(1 / time.lower, rel=1e-9)
+    assert (mirrored.provisional, mirrored.better) == (time.provisional, "higher")
+    assert time.better == "lower"
+
+
+@given(CENTERS, SPREADS, st.integers(1, 100), RATIOS)
+def test_a_rate_is_too_slow_where_its_time_is(center, spread, launches, ratio):
+    time, mirrored = (
+        band(reference(center, spread, launches)),
+        band(rate(1 / center, spread, launches)),
+    )
+    value = center * ratio
+    if any(math.isclose(value, limit, rel_tol=1e-9) for limit in (time.lower, time.upper)):
+        return
+    assert time.too_slow(value) == mirrored.too_slow(1 / value)
+    assert time.too_fast(value) == mirrored.too_fast(1 / value)
+    assert condemns(time, value) == condemns(mirrored, 1 / value)
+    assert not (time.too_slow(value) and time.too_fast(value))
+
+
+@pytest.mark.parametrize("known", [reference(), rate(), reference(launches=3), rate(launches=3)])
+def test_a_limit_is_inside_in_both_directions(known):
+    limits = band(known)
+    for value in (limits.lower, limits.upper, known.center):
+        assert not limits.too_slow(value) and not limits.too_fast(value)

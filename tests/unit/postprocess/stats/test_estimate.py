@@ -1,0 +1,122 @@
+"""From launches to references, and from there to a file that says the same."""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postprocess.judging.rules import judge
+from postprocess.model.case import Case
+from postprocess.model.measurement import Measurement
+from postprocess.model.reference import Reference
+from postprocess.model.verdict import Verdict
+from postprocess.references import reference_file
+from postprocess.stats.band import band, to_reframe
+from postprocess.stats.estimate import calibrate, calibrate_exactly
+from tests.support.factories.launch import origin_of
+
+PLACE = ("laptop", "cpu", "mpich")
+TIMES = st.floats(min_value=1e-9, max_value=1e3)
+
+
+def case(size: int = 8) -> Case:
+    return Case(*PLACE, "mpicost", "bcast", 0, "flush", "dissemination", 2, 2, size)
+
+
+@given(st.lists(TIMES, min_size=2, max_size=40))
+def test_center_and_spread_are_those_of_the_logarithm(times):
+    (reference,) = calibrate({case(): times})
+    logs = [math.log(time) for time in times]
+    assert reference.center == pytest.approx(statistics.geometric_mean(times), rel=1e-9)
+    assert reference.spread == pytest.approx(statistics.stdev(logs), rel=1e-9, abs=1e-12)
+    assert (reference.launches, reference.unit) == (len(times), "s")
+
+
+def test_a_worked_example():
+    (reference,) = calibrate({case(): [1e-6, 4e-6]})
+    assert reference.center == pytest.approx(2e-6)
+    assert reference.spread == pytest.approx(math.log(4) / math.sqrt(2))
+
+
+@given(st.lists(TIMES, min_size=2, max_size=40), st.floats(min_value=1e-3, max_value=1e3))
+def test_a_faster_machine_has_the_same_spread(times, factor):
+    (one,) = calibrate({case(): times})
+    (other,) = calibrate({case(): [factor * time for time in times]})
+    assert other.center == pytest.approx(factor * one.center, rel=1e-9)
+    assert other.spread == pytest.approx(one.spread, rel=1e-6, abs=1e-12)
+
+
+def test_one_launch_has_no_spread_and_is_provisional():
+    (reference,) = calibrate({case(): [2e-6]})
+    assert (reference.center, reference.spread) == (pytest.approx(2e-6), 0.0)
+    assert reference.launches == 1 and reference.provisional
+
+
+@pytest.mark.parametrize(("launches", "provisional"), [(9, True), (10, False)])
+def test_ten_launches_are_enough(launches, provisional):
+    (reference,) = calibrate({case(): [1e-6] * launches})
+    assert reference.provisional is provisional
+
+
+def test_cases_come_sorted():
+    made = calibrate({case(size): [1e-6] for size in (1_000_000, 8, 10_000)})
+    assert [reference.case.bytes for reference in made] == [8, 10_000, 1_000_000]
+    assert calibrate({}) == []
+
+
+def test_arrays_are_samples_too():
+    assert calibrate({case(): np.array([1e-6, 2e-6])}) == calibrate({case(): [1e-6, 2e-6]})
+
+
+@pytest.mark.parametrize("times", [[], [0.0], [1e-6, -1e-6], [math.nan], [1e-6, math.inf]])
+def test_what_is_no_time_is_refused_by_case(times):
+    with pytest.raises(ValueError, match=f"^{case().key}: "):
+        calibrate({case(): times})
+
+
+@given(st.lists(st.lists(TIMES, min_size=1, max_size=12), min_size=1, max_size=4))
+def test_a_calibration_can_be_written_and_read(tmp_path_factory, samples):
+    made = calibrate({case(8 * size): times for size, times in enumerate(samples)})
+    path = reference_file.location(tmp_path_factory.mktemp("made"), *PLACE)
+    reference_file.write(path, made, origin_of())
+    assert list(reference_file.load(path, *PLACE).values()) == made
+
+
+# Simulated time, which repeats.
+
+
+def test_simulated_launches_give_an_exact_reference(tmp_path):
+    (reference,) = calibrate_exactly({case(): [3.5e-6, 3.5e-6]})
+    assert reference == Reference(case(), 3.5e-6, 0.0, 2, exact=True)
+    assert not reference.provisional
+    path = reference_file.location(tmp_path, *PLACE)
+    reference_file.write(path, [reference], origin_of())
+    assert path.read_text().splitlines()[1].split("\t")[-3:] == ["3.5e-06", "exact", "2"]
+    assert reference_file.load(path, *PLACE) == {case(): reference}
+
+
+def test_time_that_does_not_repeat_is_not_exact():
+    with pytest.raises(ValueError, match="simulated time does not repeat"):
+        calibrate_exactly({case(): [3.5e-6, 3.6e-6]})
+
+
+@pytest.mark.parametrize(
+    ("value", "verdict"),
+    [
+        (1e-3, Verdict.PASS),
+        (1.000001e-3, Verdict.PASS),  # one nanosecond of a clock
+        (1.00001e-3, Verdict.REGRESSED),
+        (0.99999e-3, Verdict.FAST),
+    ],
+)
+def test_any_difference_from_an_exact_reference_is_seen(value, verdict):
+    (reference,) = calibrate_exactly({case(): [1e-3]})
+    assert judge(case(), Measurement(value), reference, resolution=1e-6).verdict == verdict
+    limits = band(reference)
+    _, _, upper, _ = to_reframe(reference, limits, best=value)
+    assert (value <= reference.center * (1 + upper)) == (verdict != Verdict.REGRESSED)

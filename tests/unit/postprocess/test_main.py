@@ -1,0 +1,463 @@
+"""The command line: whatever is typed wrong costs one line and exit status 2, never a traceback."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import re
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postprocess import main as command_line
+from postprocess.base.errors import UsageError
+from postprocess.cli.registry import Run
+from postprocess.commands import mirror, references, setup, site
+from postprocess.main import build_parser, main
+from tests.support.paths import ROOT
+
+#: What ``build_parser`` finds by name: the commands below others, and ``test``.
+BELOW = {
+    setup: ("test",),
+    mirror: ("create", "check"),
+    references: ("propose", "age", "budget"),
+    site: ("new", "check", "attempt"),
+}
+SELECTION = [
+    "--environment",
+    "--routine",
+    "--processes",
+    "--bytes",
+    "--program",
+    "--trials",
+    "--iterations",
+    "--cache",
+    "--sync",
+    "--time-limit",
+    "--oversubscribe",
+    "--set-env",
+    "--strict",
+    "--json",
+    "--references",
+    "--site",
+    "--mpis",
+    "--launches",
+    "--output",
+]
+
+
+@pytest.fixture(autouse=True)
+def handler() -> Iterator[None]:
+    """``main`` handles SIGTERM for its process, which here is that of the tests."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def called(does: Callable[[argparse.Namespace], int] = lambda _: 0) -> Iterator[list]:
+    """Every command does this, and is listed with what it was given."""
+    calls: list[tuple[str, argparse.Namespace]] = []
+
+    def instead(function: Run) -> Run:
+        def run(_, arguments: argparse.Namespace) -> int:
+            name = f"{function.__module__}.{function.__name__}"
+            calls.append((name.removeprefix("postprocess."), arguments))
+            return does(arguments)
+
+        return run
+
+    table = [
+        (name, add, function and instead(function), text)
+        for name, add, function, text in command_line.COMMANDS
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(command_line, "COMMANDS", table)
+        for module, names in BELOW.items():
+            for name in names:
+                patch.setattr(module, name, instead(getattr(module, name)))
+        yield calls
+
+
+def run(*words: str, work: str = "/nonexistent") -> tuple[int, str]:
+    """Exit status and what was written to standard error."""
+    errors = io.StringIO()
+    with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
+        try:
+            status = main(str(ROOT), work, words)
+        except SystemExit as end:
+            status = end.code
+    return status, errors.getvalue()
+
+
+def is_one_line(text: str) -> bool:
+    return bool(re.fullmatch(r"plumbline: .*\n", text)) and "\r" not in text
+
+
+WRONG = [
+    [],
+    ["frobnicate"],
+    ["--strict"],
+    ["night"],
+    ["nightly", "extra"],
+    ["nightly", "--colour", "red"],
+    ["nightly", "--launches", "3"],
+    ["nightly", "--json"],
+    ["run", "--bytes", "-8"],
+    ["run", "--bytes", "8,-12"],
+    ["run", "--bytes", "0.0"],
+    ["run", "--program", "mpicosts"],
+    ["run", "--program", "mpicost,OSU"],
+    ["run", "--program", ""],
+    ["run", "--iterations", "0"],
+    ["run", "--iterations", "-1"],
+    ["run", "--iterations", "many"],
+    ["links", "--program", "osu"],
+    ["links", "--iterations", "5"],
+    ["run", "--bytes", "8.0"],
+    ["run", "--bytes", "1e3"],
+    ["run", "--bytes", ""],
+    ["run", "--bytes", ","],
+    ["run", "--processes", "0"],
+    ["run", "--processes", "two"],
+    ["run", "--processes", "2,,x"],
+    ["run", "--trials", "0"],
+    ["run", "--trials", "1"],
+    ["run", "--trials", "1000001"],
+    ["run", "--bytes", "8" + "0" * 20],
+    ["run", "--time-limit", "9" * 20],
+    ["run", "--trials", "9" * 5000],
+    ["run", "--trials", "nan"],
+    ["run", "--routine", ""],
+    ["run", "--environment", ",,"],
+    ["run", "--mpis", ""],
+    ["run", "--cache", "cold"],
+    ["run", "--sync", "loop"],
+    ["run", "--sync", ""],
+    ["run", "--time-limit", "1h"],
+    ["run", "--set-env", "NAME=VALUE"],
+    ["alarms", "--since", "20261121"],
+    ["alarms", "--since", "yesterday"],
+    ["export", "--since", "2026-11-21 01:30"],
+    ["export", "--case"],
+    ["drift", "--case", ","],
+    ["load", "--dsn", "x"],
+    ["run", "--set-env", "mpich:NAME"],
+    ["run", "--set-env", "mpich:=x"],
+    ["run", "--set-env", ":NAME=x"],
+    ["run", "--set-env", "mpich:A B=x"],
+    ["run", "--set-env", "mpich:1A=x"],
+    ["calibrate", "--launches", "0"],
+    ["calibrate", "--strict"],
+    ["list", "--json", "x"],
+    ["setup", "--routine", "bcast"],
+    ["report", "one", "two"],
+    ["where"],
+    ["where", "mpicost"],
+    ["where", "emacs", "--environment", "x"],
+    ["where", "mpicc", "--environment"],
+    ["run", "a\nb"],
+    ["a\r\nb"],
+    ["run", "--cache", "\x1b[31m"],
+    ["\udcff"],
+]
+
+
+@pytest.mark.parametrize(
+    "words", WRONG, ids=lambda words: " ".join(words)[:40].encode("unicode_escape")
+)
+def test_wrong_use_is_one_line_and_status_2(words: list[str]):
+    with called() as calls:
+        status, errors = run(*words)
+    assert (status, calls) == (2, [])
+    assert is_one_line(errors)
+
+
+def parsers(
+    parser: argparse.ArgumentParser, *words: str
+) -> Iterator[tuple[tuple[str, ...], argparse.ArgumentParser]]:
+    """A parser and all below it, each with the words that choose it."""
+    yield words, parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, below in action.choices.items():
+                yield from parsers(below, *words, name)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [words for words, each in parsers(build_parser()) if "--json" in each._option_string_actions],
+    ids=" ".join,
+)
+def test_a_summary_that_cannot_be_written_is_known_before_a_command_begins(words):
+    with called() as calls:
+        status, errors = run(*words, "--json", "/dev/null/x.json")
+    assert (status, calls) == (2, [])
+    assert errors.startswith("plumbline: --json /dev/null/x.json: ")
+    assert is_one_line(errors)
+
+
+WORDS = st.one_of(
+    st.sampled_from(
+        ["nightly", "run", "calibrate", "list", "setup", "report", "lint", "where", "test"]
+    ),
+    st.sampled_from(SELECTION),
+    st.sampled_from(["bcast", "8", "2,4", "0", "mpich:A=b", "-", "--", "-x", "local", "mpicc"]),
+    st.text(st.characters(exclude_characters="\0"), max_size=12),
+)
+
+
+@given(st.lists(WORDS, max_size=6))
+def test_no_words_whatsoever_give_a_traceback(words: list[str]):
+    """Either a command runs, or help is shown, or there is one line and status 2."""
+    with called() as calls:
+        status, errors = run(*words)
+    if calls:
+        assert (status, errors) == (0, "")
+    elif status != 0:
+        assert status == 2
+        assert is_one_line(errors)
+    else:
+        assert any(word.startswith(("-h", "--h")) for word in words)
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["run", "--bytes", "8,x"], "argument --bytes: 'x' is not a whole number of one or more"),
+        (["run", "--program", "osu,x"], "argument --program: 'x' is none of mpicost, osu, imb"),
+        (["run", "--trials", "0"], "argument --trials: '0' is not a whole number of one or more"),
+        (["run", "--routine", ""], "argument --routine: names nothing; leave it out for all"),
+        (["run", "--set-env", "x"], "argument --set-env: 'x' is not ENVIRONMENT:NAME=VALUE"),
+        (["run", "--trils", "5"], "unrecognized arguments: --trils 5"),
+    ],
+)
+def test_the_line_says_what_is_wrong_and_where_help_is(words: list[str], part: str):
+    _, errors = run(*words)
+    assert part in errors
+    assert errors.endswith("--help)\n")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["where", "-h"]])
+def test_help_is_no_error(words: list[str]):
+    assert run(*words) == (0, "")
+
+
+def test_what_the_user_chose_reaches_the_command():
+    words = [
+        "run",
+        "--environment",
+        "a,b",
+        "--routine",
+        "bcast",
+        "--processes",
+        "2,4",
+        "--bytes",
+        "8,16",
+        "--program",
+        "osu,mpicost",
+        "--trials",
+        "5",
+        "--iterations",
+        "20",
+    ]
+    words += [
+        "--cache",
+        "warm",
+        "--sync",
+        "window",
+        "--time-limit",
+        "60",
+        "--oversubscribe",
+        "--strict",
+    ]
+    words += ["--set-env", "a:X=1=2", "--set-env", "b:Y=", "--set-env", "c:Z=l1\nl2"]
+    words += ["--json", "out.json", "--references", "refs"]
+    with called() as calls:
+        assert run(*words) == (0, "")
+    ((name, chosen),) = calls
+    assert (name, chosen.name) == ("commands.nightly", "run")
+    assert (chosen.environment, chosen.routine) == (["a", "b"], ["bcast"])
+    assert (chosen.processes, chosen.bytes, chosen.trials) == ([2, 4], [8, 16], 5)
+    assert (chosen.program, chosen.iterations) == (["osu", "mpicost"], 20)
+    assert (chosen.cache, chosen.sync, chosen.time_limit) == ("warm", "window", 60)
+    assert (chosen.oversubscribe, chosen.strict) == (True, True)
+    assert chosen.set_env == [("a", "X", "1=2"), ("b", "Y", ""), ("c", "Z", "l1\nl2")]
+    assert (chosen.json, chosen.references) == (Path("out.json"), Path("refs"))
+
+
+def test_what_is_named_twice_counts_once():
+    words = ["--routine", "bcast,scan_sum,bcast", "--processes", "2,2", "--bytes", "16,8,16"]
+    words += ["--program", "imb,imb"]
+    chosen = build_parser().parse_args(["run", *words])
+    assert (chosen.routine, chosen.program) == (["bcast", "scan_sum"], ["imb"])
+    assert (chosen.processes, chosen.bytes) == ([2], [16, 8])
+
+
+def test_a_size_may_be_none_and_any():
+    """Of OSU and IMB; that mpicost has no such size is seen in the plan."""
+    assert build_parser().parse_args(["run", "--bytes", "0,7,12"]).bytes == [0, 7, 12]
+
+
+@pytest.mark.parametrize("command", ["alarms", "drift", "export"])
+@pytest.mark.parametrize(
+    ("since", "chosen"),
+    [
+        ("2026-11-21", "2026-11-21"),
+        ("2026-1-5", "2026-01-05"),
+        ("2026-11-21T01:30:00Z", "2026-11-21T01:30:00Z"),
+        ("2026-11-21T00:00:00Z", "2026-11-21"),
+    ],
+)
+def test_since_a_day_or_a_time(command: str, since: str, chosen: str):
+    assert build_parser().parse_args([command, "--since", since]).since == chosen
+
+
+@pytest.mark.parametrize("command", ["drift", "export"])
+def test_cases_are_separated_by_blanks_or_commas(command: str):
+    words = [command, "--case", "a", "b,*:c:*", "--since", "2026-11-21", "--case", "d"]
+    assert build_parser().parse_args(words).case == ["a", "b", "*:c:*", "d"]
+
+
+def test_imb_has_a_state_of_the_caches_of_its_own():
+    assert build_parser().parse_args(["run", "--cache", "rotate"]).cache == "rotate"
+
+
+def test_links_are_measured_by_mpicost_alone():
+    chosen = build_parser().parse_args(["links"])
+    assert chosen.program == ["mpicost"] and not hasattr(chosen, "iterations")
+
+
+def test_each_command_has_its_function():
+    names = {
+        "nightly": "commands.nightly",
+        "run": "commands.nightly",
+        "calibrate": "commands.calibrate",
+        "links": "commands.links",
+        "agree": "commands.agree",
+        "drift": "drift_command.drift",
+        "selftest": "selftest_command.run",
+        "list": "commands.list_cases",
+        "setup": "commands.setup",
+        "doctor": "commands.doctor",
+        "mirror create x": "mirror_commands.create",
+        "mirror check x": "mirror_commands.check",
+        "report": "report_commands.report",
+        "export": "store_commands.run_export",
+        "load": "store_commands.run_load",
+        "papers": "report_commands.papers",
+        "references propose": "references_commands.propose",
+        "references age": "references_commands.age",
+        "references budget": "references_commands.budget",
+        "lint": "commands.lint",
+        "alarms": "alarms_command.run",
+        "site new": "site_commands.new",
+        "site check x": "site_commands.check",
+        "site try x": "site_commands.attempt",
+        "where mpicc --environment x": "commands.where",
+        "test": "commands.test",
+    }
+    with called() as calls:
+        for words in names:
+            assert run(*words.split()) == (0, "")
+    assert [name for name, _ in calls] == list(names.values())
+    known = dict.fromkeys(words.split()[0] for words in names)
+    assert list(build_parser()._subparsers._group_actions[0].choices) == list(known)
+
+
+def test_references_are_proposed_and_looked_at_for_their_age():
+    made = build_parser().parse_args(["references", "propose", "--output", "x"])
+    assert (made.run, made.output) == (references.propose, Path("x"))
+    made = build_parser().parse_args(["references", "age"])
+    assert (made.run, made.site) == (references.age, "local")
+
+
+def test_a_calibration_is_told_how_many_launches_there_shall_be():
+    made = build_parser().parse_args(["calibrate"])
+    assert (made.launches, made.at_most, made.afresh) == (None, None, False)
+    made = build_parser().parse_args(["calibrate", "--at-most", "5", "--afresh"])
+    assert (made.launches, made.at_most, made.afresh) == (None, 5, True)
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["-x"], ["-k", "one and two"], ["tests/a.py", "--lf"], ["--help"], ["-h"]]
+)
+def test_all_further_words_of_test_go_to_pytest(words: list[str]):
+    with called() as calls:
+        assert run("test", *words) == (0, "")
+    assert calls[0][1].words == words
+
+
+@pytest.mark.parametrize("status", [0, 1, 2])
+def test_the_status_of_the_command_is_the_status(status: int):
+    with called(lambda _: status):
+        assert run("nightly") == (status, "")
+
+
+def failing(error: BaseException) -> Callable[[argparse.Namespace], int]:
+    def fail(_: argparse.Namespace) -> int:
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "line"),
+    [
+        (UsageError("a.tsv: row 3: wrong"), 2, "plumbline: a.tsv: row 3: wrong\n"),
+        (UsageError("two\nlines"), 2, "plumbline: two\\nlines\n"),
+        (
+            OSError(28, "No space left on device", "/x/y"),
+            2,
+            "plumbline: /x/y: No space left on device\n",
+        ),
+        (
+            OSError(28, "No space left on device"),
+            2,
+            "plumbline: input or output: No space left on device\n",
+        ),
+        (OSError("odd"), 2, "plumbline: input or output: odd\n"),
+        (FileNotFoundError(2, "No such file", "a\nb"), 2, "plumbline: a\\nb: No such file\n"),
+    ],
+)
+def test_what_goes_wrong_in_a_command_is_one_line(error, status, line):
+    with called(failing(error)):
+        assert run("nightly") == (status, line)
+
+
+def test_an_interrupt_is_one_line_and_its_own_status():
+    with called(failing(KeyboardInterrupt())):
+        status, errors = run("nightly")
+    assert status == 130
+    assert is_one_line(errors)
+
+
+def test_a_reader_that_goes_away_is_no_reason_for_words():
+    with called(failing(BrokenPipeError())), contextlib.redirect_stderr(io.StringIO()):
+        assert main(str(ROOT), "/nonexistent", ["list"]) == 1
+
+
+def test_when_told_to_end_the_command_cleans_up_and_ends():
+    cleaned = []
+
+    def told(_: argparse.Namespace) -> int:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            signal.pause()
+        finally:
+            cleaned.append(True)
+
+    with called(told):
+        assert run("nightly") == (143, "")
+    assert cleaned == [True]
+
+
+def test_a_fault_of_our_own_is_not_hidden():
+    with called(failing(ZeroDivisionError())), pytest.raises(ZeroDivisionError):
+        run("nightly")

@@ -1,0 +1,115 @@
+"""What every check does with the starts that it plans."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from reframe.core.runtime import temp_runtime
+
+from postprocess.judging.retest import Look
+from postprocess.model.benchmark import Benchmark
+from postprocess.model.plan import PlannedLaunch, read_plan
+from site_configs.schedulers import pbs_launchers
+from site_configs.schedulers.slurm_backend import SCHEDULER as SLURM
+from tests.support.factories.launch import case, planned
+from tests.support.paths import ROOT
+
+
+class Check:
+    """What a check asks of itself to plan these starts."""
+
+    time_limit = "600"
+    stagedir = "/nowhere"
+
+    def __init__(self, launches: list[PlannedLaunch]) -> None:
+        self.planned = launches
+        self.skipped: tuple[bool, str] | None = None
+
+    def planned_launches(self) -> list[PlannedLaunch]:
+        return self.planned
+
+    def skip_if(self, condition: bool, reason: str) -> None:
+        self.skipped = (condition, reason)
+
+
+def plan(check: Check, session: Path, patch: pytest.MonkeyPatch) -> None:
+    patch.setenv("PLUMBLINE_SESSION", str(session))
+    patch.setenv("PLUMBLINE_ONLY_LOOKING", "1")
+    (session / "plan").mkdir(exist_ok=True)
+    with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
+        from reframe_checks.common.base import Measuring
+
+        Measuring.plan_launches(check)
+
+
+def test_every_start_is_written_down_with_the_limit_of_its_job(tmp_path: Path, monkeypatch):
+    check = Check([planned(), planned(start="second")])
+    plan(check, tmp_path, monkeypatch)
+    assert read_plan(tmp_path) == [replace(each, job_limit=600.0) for each in check.planned]
+    assert check.skipped == (False, "")
+
+
+def test_two_starts_of_one_name_are_refused(tmp_path: Path, monkeypatch):
+    """The second would overwrite the first, and nobody would miss what the first had measured."""
+    check = Check([planned(start="bcast"), planned(start="other"), planned(start="bcast")])
+    with pytest.raises(ValueError, match=r"two starts are called .*bcast.*, and one would hide"):
+        plan(check, tmp_path, monkeypatch)
+    assert list((tmp_path / "plan").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "nodes", "slow_on", "options", "anywhere"),
+    [
+        (SLURM, 4, ("n1",), ["--exclude=n1"], False),
+        (pbs_launchers.SCHEDULER, 4, ("n1",), [], True),
+        (pbs_launchers.TORQUE, 4, ("n1",), [], True),
+        (pbs_launchers.SCHEDULER, 1, ("n1",), [], False),  # there is no other node to be had
+        (pbs_launchers.SCHEDULER, 4, (), [], False),  # the night has only begun
+        ("local", 1, ("n1",), [], False),
+    ],
+)
+def test_where_no_other_nodes_can_be_asked_for_the_plan_says_so(
+    scheduler: str, nodes: int, slow_on: tuple[str, ...], options: list[str], anywhere: bool
+):
+    look = Look("mpicost", "cpu", "mpich", "2x2", "bcast", slow_on)
+    check = SimpleNamespace(
+        processes=2, num_tasks_per_node=2, job=SimpleNamespace(options=[]),
+        looks_here=lambda: [look] if slow_on else [], current_partition=SimpleNamespace(
+            extras={"nodes": nodes}, scheduler=SimpleNamespace(registered_name=scheduler)
+        ),
+    )  # fmt: skip
+    with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
+        from reframe_checks.common.base import Measuring
+
+        Measuring.avoid_nodes(check)
+    assert (check.job.options, check.anywhere) == (options, anywhere)
+
+
+def test_places_whose_words_run_together_keep_their_own_names():
+    one = planned(partition="s:cpu", environment="large-mpich")
+    other = planned(partition="s:cpu-large", environment="mpich")
+    assert one.name != other.name
+
+
+@pytest.mark.parametrize("no_program", ["another sentence", ""])
+def test_a_case_tells_whether_its_program_or_its_mpi_is_lacking(no_program: str):
+    """``list`` says of the first alone where to see what is lacking."""
+    line = Benchmark("osu_ibcast", "ibcast", "title", "Overall(us)")
+    check = SimpleNamespace(
+        iterations=100,
+        method=dict,
+        limit_of_start=lambda _: 60.0,
+        why_not=lambda _: "needs MPI 3.0",
+        cases_of=lambda *_: [case()],
+        planned_launch=lambda **told: planned(program="osu", **told),
+    )
+    with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
+        from reframe_checks.common.osu_imb import ReferenceBenchmarks, Start
+
+        start = Start("ibcast", [line], [8])
+        launch = ReferenceBenchmarks.planned_start(check, start, no_program)
+    (skip,) = launch.skips
+    assert (skip.unavailable, skip.no_program) == (True, bool(no_program))

@@ -1,0 +1,43 @@
+"""What an MPI can run of OSU and IMB: declared, and held against the data sheets."""
+
+from __future__ import annotations
+
+import pytest
+
+from reframe_checks.common.mpi_support import unsupported
+from tests.support.factories.sheet import checks
+
+SHEETS = {program: check.sheet for program, check in checks().items()}
+LINES = {line.name: line for sheet in SHEETS.values() for line in sheet}
+
+
+@pytest.mark.parametrize(
+    ("family", "version"),
+    [("mpich", "5.0.2"), ("openmpi", "5.0.11"), ("intel-mpi", "2021.19.0")],
+)
+def test_what_was_tried_is_supported(family: str, version: str):
+    assert [name for name in LINES if unsupported(family, version, LINES[name])] == []
+
+
+def test_every_line_that_is_non_blocking_or_one_sided_needs_mpi_3():
+    lacking = {name for name, line in LINES.items() if unsupported("mpich", "1.5", line)}
+    of_imb = {line.name for line in SHEETS["imb"] if line.executable != "IMB-MPI1"}
+    of_osu = {"iallreduce", "ialltoall", "ibcast", "put_latency", "get_latency", "put_bw", "get_bw"}
+    assert of_imb and lacking == of_imb | {f"osu_{name}" for name in of_osu}
+
+
+@pytest.mark.parametrize(
+    ("family", "version", "benchmark", "reason"),
+    [
+        ("openmpi", "1.6.5", "Iallreduce", "needs MPI 3.0, which openmpi has since 1.8"),
+        ("openmpi", "1.6.5", "Allreduce", ""),
+        ("openmpi", "1.10", "Iallreduce", ""),
+        ("mpich", "3.4a2", "Unidir_put", ""),
+        ("mpich", "1.5", "osu_put_latency", "needs MPI 3.0, which mpich has since 3.0"),
+        ("mpich", "1.5", "osu_init", ""),
+        ("intel-mpi", "2017.1", "osu_ibcast", ""),
+        ("unheard-of", "1.0", "osu_ibcast", ""),
+    ],
+)
+def test_an_mpi_that_is_too_old_is_told_with_the_standard(family, version, benchmark, reason):
+    assert unsupported(family, version, LINES[benchmark]) == reason

@@ -1,0 +1,85 @@
+"""What of a partition's layouts is measured, and what else the user may ask for."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reframe_checks.common.memory import shared_bytes
+from reframe_checks.common.user_options import chosen, chosen_layouts, fits
+from site_configs.common import partition
+from site_configs.schema.variables import CHOICE
+from site_configs.topology.layouts import Layout, Topology
+
+CLUSTER = Topology(cores_per_node=4, nodes=4)
+
+
+def choose(monkeypatch: pytest.MonkeyPatch, topology: Topology = CLUSTER, **choice: Any) -> str:
+    """The layouts that a choice leaves of a partition, or adds to it."""
+    monkeypatch.setenv(CHOICE, json.dumps(choice))
+    extras = partition("cpu", topology=topology, environments=[])["extras"]
+    return " ".join(map(str, chosen_layouts("cpu", extras)))
+
+
+def test_without_a_choice_a_default_holds(monkeypatch):
+    monkeypatch.delenv(CHOICE, raising=False)
+    assert chosen("trials", 51) == 51
+    monkeypatch.setenv(CHOICE, '{"trials": 5}')
+    assert chosen("trials", 51) == 5
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        ({}, "2x1 2x2 4x1 4x2 4x4 5x4 8x2 8x4 16x4"),
+        ({"partitions": ["cpu"]}, "2x1 2x2 4x1 4x2 4x4 5x4 8x2 8x4 16x4"),
+        ({"partitions": ["gpu"]}, ""),
+        ({"processes": [2, 5]}, "2x1 2x2 5x4"),
+        ({"per_node": [1]}, "2x1 4x1"),
+        ({"processes": [8], "per_node": [2]}, "8x2"),
+        ({"processes": [7]}, "7x4"),
+        ({"processes": [3], "per_node": [1, 2]}, "3x1 3x2"),
+        ({"processes": [8], "per_node": [2, 3]}, "8x2 8x3"),
+        ({"processes": [17]}, ""),
+        ({"processes": [8], "per_node": [1]}, ""),
+        ({"processes": [8], "per_node": [8]}, ""),
+        ({"processes": [2], "per_node": [4]}, ""),
+    ],
+)
+def test_layouts_of_a_choice(monkeypatch, choice, expected):
+    assert choose(monkeypatch, **choice) == expected
+
+
+def test_more_processes_than_cores_only_where_that_was_asked_for(monkeypatch):
+    one = Topology(2)
+    assert choose(monkeypatch, one, processes=[5]) == ""
+    monkeypatch.setenv("PLUMBLINE_OVERSUBSCRIBE", "1")
+    assert choose(monkeypatch, one, processes=[5]) == "5x5"
+    assert choose(monkeypatch, processes=[33]) == "33x9"
+    assert choose(monkeypatch, processes=[6], per_node=[6]) == "6x6"
+
+
+@given(st.integers(1, 100), st.integers(1, 100))
+def test_what_fits_has_its_nodes_and_its_cores(processes: int, per_node: int):
+    extras = partition("cpu", topology=CLUSTER, environments=[])["extras"]
+    expected = per_node <= min(processes, 4) and processes <= 16 and -(-processes // per_node) <= 4
+    assert fits(Layout(processes, per_node), extras) == expected
+
+
+@pytest.mark.parametrize(
+    ("routine", "blocks"),
+    [
+        ("bcast", 16),
+        ("scatter", 16),
+        ("gather", 16),
+        ("allgather", 72),
+        ("alltoall", 128),
+        ("scan_sum", 44),
+    ],
+)
+def test_memory_of_a_case(routine: str, blocks: int):
+    assert shared_bytes(routine, 8, 1000) == 1000 * blocks

@@ -1,0 +1,160 @@
+"""MPIs by what they say of themselves, and the names that they get."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postprocess.model.case import NAME
+from site_configs.mpi import family as mpis
+from site_configs.mpi.family import (
+    FAMILIES,
+    Mpi,
+    distinct_names,
+    environment_name,
+    family_env,
+    from_dict,
+    identify,
+    one_line,
+)
+
+LIBRARIES = [
+    ("Open MPI v5.0.11, package: Open MPI user@localhost, ident: 5.0.11", "openmpi", "5.0.11"),
+    ("Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4, May 26, 2022", "openmpi", "4.1.4"),
+    ("Open MPI v5.1.0a1, package: x", "openmpi", "5.1.0a1"),
+    ("MPICH Version:\t5.0.2\nMPICH Release date:\tFri Sep 25 2026\n", "mpich", "5.0.2"),
+    ("MPICH Version:      4.0.2\nMPICH ABI: 14:2:2\n", "mpich", "4.0.2"),
+    ("MPICH Version:      4.3.0rc1\nMPICH Device: ch4:ofi\n", "mpich", "4.3.0rc1"),
+    ("Intel(R) MPI Library 2021.19 for Linux* OS\n", "intel-mpi", "2021.19"),
+    ("Intel(R) MPI Library 2019 Update 9 for Linux* OS\n", "intel-mpi", "2019.9"),
+    ("MVAPICH Version      :\t4.0\nMVAPICH Release date : 2025\n", "mvapich", "4.0"),
+    ("MVAPICH2 Version      :\t2.3.7\nMVAPICH2 Device : ch3:mrail\n", "mvapich", "2.3.7"),
+    ("MVAPICH2-X Version    :\t2.3\nMVAPICH2-X Release date : 2019\n", "mvapich", "2.3"),
+    (
+        "MPI VERSION    : CRAY MPICH version 8.1.28.29 (ANL base 3.4a2)\nMPI BUILD INFO : x\n",
+        "cray-mpich",
+        "8.1.28.29",
+    ),
+    ("", "unknown", "0"),
+    ("HPE MPT 2.25", "unknown", "0"),
+    ("MPICH Version: unreleased development copy", "unknown", "0"),
+    ("compiled with Open MPI support", "unknown", "0"),
+]
+
+
+@pytest.mark.parametrize(("library", "family", "version"), LIBRARIES)
+def test_a_library_tells_its_family_and_version(library: str, family: str, version: str):
+    assert identify(library) == (family, version)
+    assert identify(one_line(library)) == (family, version)
+
+
+def test_a_library_derived_from_mpich_that_says_so_is_not_mpich():
+    both = "MPICH Version: 3.4a2"
+    assert identify(f"MVAPICH2 Version : 2.3.7 {both}")[0] == "mvapich"
+    assert identify(f"{both} Intel(R) MPI Library 2021.5 for Linux* OS")[0] == "intel-mpi"
+    assert identify(f"CRAY MPICH version 8.1.28 {both}")[0] == "cray-mpich"
+
+
+@given(st.text())
+def test_whatever_a_library_says_is_understood_or_unknown(library: str):
+    family, version = identify(library)
+    assert family in {name for name, _ in FAMILIES} | {"unknown"}
+    assert version
+
+
+@given(
+    st.sampled_from([name for name, _ in FAMILIES]),
+    st.from_regex(r"[0-9][\w.]{0,9}", fullmatch=True),
+)
+def test_a_name_is_fit_for_an_environment_and_for_a_case(family: str, version: str):
+    name = environment_name(family, version)
+    assert NAME.fullmatch(name)
+    assert "." not in name
+    assert name.startswith(f"{family}-")
+
+
+def test_known_names():
+    assert environment_name("mpich", "5.0.2") == "mpich-5_0_2"
+    assert environment_name("cray-mpich", "8.1.28.29") == "cray-mpich-8_1_28_29"
+
+
+def mpi(number: int, name: str = "", family: str = "mpich", version: str = "5.0.2") -> Mpi:
+    prefix = f"/opt/{number}"
+    return Mpi(name, family, version, "MPICH", "path", prefix, f"{prefix}/cc", f"{prefix}/exec")
+
+
+def names(found: list[Mpi]) -> list[str]:
+    return [each.name for each in distinct_names(found)]
+
+
+def test_two_mpis_of_one_version_have_different_names():
+    found = [mpi(1), mpi(2, version="4.3.0"), mpi(3), mpi(4)]
+    assert names(found) == ["mpich-5_0_2", "mpich-4_3_0", "mpich-5_0_2-2", "mpich-5_0_2-3"]
+
+
+def test_versions_that_look_alike_as_names_stay_apart():
+    assert names([mpi(1, version="5.0.2"), mpi(2, version="5.0_2")]) == [
+        "mpich-5_0_2",
+        "mpich-5_0_2-2",
+    ]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["", "mpich-1", "mpich-1-2", "mpich-1-3", "openmpi-1"]),
+            st.sampled_from(["mpich", "openmpi"]),
+            st.sampled_from(["1", "2"]),
+        )
+    )
+)
+def test_names_never_collide_whatever_they_were_before(kinds):
+    """MPIs that are remembered bring names from a time when others were there."""
+    found = [mpi(n, name, family, version) for n, (name, family, version) in enumerate(kinds)]
+    named = distinct_names(found)
+    assert len({each.name for each in named}) == len(found)
+    assert [each.prefix for each in named] == [each.prefix for each in found]
+    assert distinct_names(named) == named
+
+
+def test_an_mpi_is_stored_and_read_back():
+    found = mpi(1, "mpich-5_0_2")
+    assert from_dict(asdict(found)) == found
+    assert found.launcher == [found.mpiexec]
+
+
+@pytest.mark.parametrize("change", [{"colour": "red"}, {"name": None}])
+def test_an_mpi_of_another_version_of_plumbline_is_refused(change):
+    data = asdict(mpi(1)) | change
+    if None in change.values():
+        del data["name"]
+    with pytest.raises(TypeError):
+        from_dict(data)
+
+
+@pytest.mark.parametrize(("user", "allowed"), [(0, True), (1000, False)])
+def test_open_mpi_is_told_that_root_is_meant_and_nobody_else(monkeypatch, user, allowed):
+    monkeypatch.setattr(mpis.os, "geteuid", lambda: user)
+    assert ("OMPI_ALLOW_RUN_AS_ROOT" in family_env("openmpi", Path("/opt"))) == allowed
+    assert "OMPI_ALLOW_RUN_AS_ROOT" not in family_env("mpich", Path("/opt"))
+
+
+def test_more_processes_than_cores_are_allowed_only_if_asked_for():
+    for family in ("openmpi", "mpich"):
+        plain = family_env(family, Path("/opt"))
+        more = family_env(family, Path("/opt"), oversubscribed=True)
+        assert more.items() > plain.items()
+        assert not any("oversubscribe" in value for value in plain.values())
+
+
+def test_mpich_is_told_to_bind_as_the_others_do_by_themselves():
+    assert family_env("mpich", Path("/opt"))["HYDRA_BINDING"] == "core"
+    assert "HYDRA_BINDING" not in family_env("openmpi", Path("/opt"))
+
+
+def test_intel_mpi_is_told_where_it_is():
+    assert family_env("intel-mpi", Path("/opt/intel")) == {"I_MPI_ROOT": "/opt/intel"}

@@ -1,0 +1,315 @@
+"""The inventory: every MPI asked once, and again as soon as anything about it has changed."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from site_configs.mpi import inventory, wheels
+from site_configs.mpi.family import Mpi
+from site_configs.mpi.inventory import inventory_file, load, merged, state, take
+from site_configs.mpi.probe import Candidate
+from tests.support.fake_mpis import MPICH, OPENMPI, debian, install, says, script
+
+
+@pytest.fixture(autouse=True)
+def nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither this machine's MPIs, nor modules, nor wheels."""
+
+    def no_wheel(family: str, _: Path, _folder=None) -> Candidate:
+        raise wheels.WheelError(f"{family}: no index")
+
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(inventory, "from_modules", lambda: [])
+    monkeypatch.setattr(wheels, "install", no_wheel)
+
+
+@pytest.fixture
+def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Take the inventory with these directories on the path; it, and the wrappers that were asked."""
+
+    def look(*directories: Path, families: tuple[str, ...] = (), fresh: bool = False):
+        said: list[str] = []
+        monkeypatch.setenv("PATH", os.pathsep.join(map(str, directories)))
+        found = take(tmp_path / "work", families, said.append, fresh)
+        asked = [line.removeprefix("asking ") for line in said if line.startswith("asking ")]
+        return found, asked
+
+    return look
+
+
+def names(found: inventory.Inventory) -> list[str]:
+    return [each.name for each in found.mpis]
+
+
+def test_every_mpi_of_the_path_is_in_the_inventory(look, tmp_path: Path):
+    install(tmp_path / "a", MPICH)
+    install(tmp_path / "b", OPENMPI)
+    script(tmp_path / "c" / "bin" / "mpicc", "echo broken >&2; exit 1")
+    found, asked = look(*(tmp_path / name / "bin" for name in "abc"))
+    assert names(found) == ["mpich-5_0_2", "openmpi-4_1_4"]
+    assert len(asked) == 3
+    (broken,) = found.unusable
+    assert (broken.mpicc, broken.origin) == (f"{tmp_path}/c/bin/mpicc", "path")
+    assert broken.problem == "compiling failed with exit code 1: broken"
+
+
+def test_debians_two_mpis_are_two(look, tmp_path: Path):
+    found, _ = look(debian(tmp_path))
+    assert [(each.name, each.origin) for each in found.mpis] == [
+        ("mpich-5_0_2", "debian"),
+        ("openmpi-4_1_4", "debian"),
+    ]
+    assert found.mpis[1].mpiexec.endswith("/mpiexec.openmpi")
+
+
+def test_two_mpis_of_one_version_have_different_names(look, tmp_path: Path):
+    for name in "abc":
+        install(tmp_path / name)
+    found, _ = look(*(tmp_path / name / "bin" for name in "bac"))
+    assert [(each.name, each.prefix) for each in found.mpis] == [
+        ("mpich-5_0_2", f"{tmp_path}/b"),
+        ("mpich-5_0_2-2", f"{tmp_path}/a"),
+        ("mpich-5_0_2-3", f"{tmp_path}/c"),
+    ]
+
+
+def test_names_do_not_collide_when_mpis_come_and_go(look, tmp_path: Path):
+    for name in "abc":
+        install(tmp_path / name)
+    look(*(tmp_path / name / "bin" for name in "ab"))
+    for order in ("cab", "bac", "b", "bca"):
+        found, _ = look(*(tmp_path / name / "bin" for name in order))
+        assert len(set(names(found))) == len(order), order
+        assert names(found)[0] == "mpich-5_0_2"
+
+
+def test_one_installation_reached_in_two_ways_is_one(look, tmp_path: Path, monkeypatch):
+    mpicc = install(tmp_path / "a")
+    module = Candidate(mpicc, mpicc.with_name("mpiexec"), "module", module="mpich/5")
+    monkeypatch.setattr(inventory, "from_modules", lambda: [module])
+    found, asked = look(tmp_path / "a" / "bin")
+    assert [(each.origin, each.module) for each in found.mpis] == [("path", "")]
+    assert len(asked) == 2
+
+
+def test_one_wrapper_of_two_libraries_is_two():
+    """A wrapper that two modules turn into different MPIs."""
+    one = Mpi("a", "mpich", "1", "MPICH 1", "module", "/p", "/p/mpicc", "/p/mpiexec", "m/1")
+    assert merged([one, one, replace(one, library="MPICH 2", module="m/2")]) == [
+        one,
+        replace(one, library="MPICH 2", module="m/2"),
+    ]
+
+
+# What is remembered.
+
+
+def test_nothing_is_asked_twice_that_has_not_changed(look, tmp_path: Path):
+    mpicc = install(tmp_path / "a")
+    first, asked = look(mpicc.parent)
+    assert asked == [str(mpicc)]
+    second, asked = look(mpicc.parent)
+    assert (second, asked) == (first, [])
+
+
+def test_everything_is_asked_again_if_wanted(look, tmp_path: Path):
+    mpicc = install(tmp_path / "a")
+    look(mpicc.parent)
+    assert look(mpicc.parent, fresh=True)[1] == [str(mpicc)]
+
+
+def test_what_does_not_work_is_asked_every_time(look, tmp_path: Path):
+    mpicc = script(tmp_path / "bin" / "mpicc", "exit 1")
+    look(mpicc.parent)
+    assert look(mpicc.parent)[1] == [str(mpicc)]
+
+
+@pytest.mark.parametrize("program", ["mpicc", "mpiexec"])
+def test_a_wrapper_or_launcher_that_has_changed_is_asked_again(look, tmp_path: Path, program):
+    kept = install(tmp_path / "kept", OPENMPI)
+    mpicc = install(tmp_path / "a", MPICH)
+    look(mpicc.parent, kept.parent)
+    os.utime(mpicc.with_name(program))
+    assert look(mpicc.parent, kept.parent)[1] == [str(mpicc)]
+
+
+def test_an_mpi_that_was_brought_up_to_date_is_known_by_its_new_version(look, tmp_path: Path):
+    mpicc = install(tmp_path / "a")
+    look(mpicc.parent)
+    script(mpicc.with_name("mpiexec"), says("MPICH Version: 5.1.0"))
+    assert names(look(mpicc.parent)[0]) == ["mpich-5_1_0"]
+
+
+def test_a_wrapper_that_leads_elsewhere_now_is_asked_again(look, tmp_path: Path):
+    """As an administrator switches alternatives: both MPIs are older than the inventory."""
+    for name, library in (("a", MPICH), ("b", OPENMPI)):
+        install(tmp_path / name, library)
+    bin_ = tmp_path / "bin"
+    bin_.mkdir()
+
+    def switch(to: str) -> None:
+        for program in ("mpicc", "mpiexec"):
+            (bin_ / program).unlink(missing_ok=True)
+            (bin_ / program).symlink_to(tmp_path / to / "bin" / program)
+
+    switch("a")
+    assert names(look(bin_)[0]) == ["mpich-5_0_2"]
+    switch("b")
+    found, asked = look(bin_)
+    assert (names(found), asked) == (["openmpi-4_1_4"], [str(bin_ / "mpicc")])
+
+
+def test_two_files_that_changed_at_one_time_are_two(tmp_path: Path):
+    mpicc = install(tmp_path)
+    other = mpicc.with_name("other")
+    other.hardlink_to(mpicc)
+    mpi = Mpi("a", "mpich", "1", "MPICH 1", "path", "/p", str(mpicc), str(mpicc))
+    assert state(mpi) == state(mpi)
+    assert state(mpi) != state(replace(mpi, mpicc=str(other)))
+
+
+def test_a_wrapper_that_is_gone_is_forgotten(look, tmp_path: Path):
+    mpicc = install(tmp_path / "a")
+    look(mpicc.parent)
+    mpicc.unlink()
+    assert look(mpicc.parent) == (replace(look()[0]), [])
+    assert load(tmp_path / "work").mpis == ()
+
+
+def test_a_launcher_that_is_gone_makes_its_wrapper_unusable(look, tmp_path: Path):
+    mpicc = install(tmp_path / "a")
+    look(mpicc.parent)
+    mpicc.with_name("mpiexec").unlink()
+    found, _ = look(mpicc.parent)
+    assert found.mpis == ()
+    assert found.unusable[0].problem.startswith("starting: No such file")
+
+
+def test_the_same_wrapper_through_another_module_is_asked_again(look, tmp_path, monkeypatch):
+    mpicc = install(tmp_path / "a")
+    for module in ("mpich/1", "mpich/2"):
+        candidate = Candidate(mpicc, mpicc.with_name("mpiexec"), "module", module=module)
+        monkeypatch.setattr(inventory, "from_modules", lambda candidate=candidate: [candidate])
+        found, asked = look()
+        assert asked == [str(mpicc)]
+        assert found.mpis[0].module == module
+
+
+DAMAGE = [
+    "",
+    "{",
+    "[]",
+    "null",
+    "7",
+    "{}",
+    '{"schema": 0}',
+    '{"schema": 1, "mpis": [], "unusable": [], "files": {}}',
+    '{"schema": 2}',
+    '{"schema": 2, "mpis": 7, "unusable": [], "imb": [], "files": {}}',
+    '{"schema": 2, "mpis": [{"name": "x"}], "unusable": [], "imb": [], "files": {}}',
+    '{"schema": 2, "mpis": [], "unusable": [7], "imb": [], "files": {}}',
+    '{"schema": 2, "mpis": [], "unusable": [], "imb": [{"x": 1}], "files": {}}',
+    '{"schema": 2, "mpis": [], "unusable": [], "imb": [], "files": 7}',
+]
+
+
+@pytest.mark.parametrize("text", DAMAGE)
+def test_a_damaged_inventory_is_taken_again(look, tmp_path: Path, text: str):
+    mpicc = install(tmp_path / "a")
+    look(mpicc.parent)
+    inventory_file(tmp_path / "work").write_text(text)
+    with pytest.raises(LookupError, match=r"no inventory of this machine: run \./plumbline setup"):
+        load(tmp_path / "work")
+    found, asked = look(mpicc.parent)
+    assert (names(found), asked) == (["mpich-5_0_2"], [str(mpicc)])
+    assert load(tmp_path / "work").mpis == found.mpis
+
+
+def test_an_inventory_without_the_state_of_an_mpi_does_not_vouch_for_it(look, tmp_path: Path):
+    mpicc = install(tmp_path / "a")
+    look(mpicc.parent)
+    path = inventory_file(tmp_path / "work")
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"files": {"mpich-5_0_2": None}}))
+    assert look(mpicc.parent)[1] == [str(mpicc)]
+
+
+def test_what_was_taken_can_be_loaded(look, tmp_path: Path):
+    install(tmp_path / "a")
+    script(tmp_path / "c" / "bin" / "mpicc", "exit 1")
+    found, _ = look(tmp_path / "a" / "bin", tmp_path / "c" / "bin")
+    loaded = load(tmp_path / "work")
+    assert (loaded.mpis, loaded.unusable) == (found.mpis, found.unusable)
+    assert os.listdir(tmp_path / "work") == ["inventory.json"]
+
+
+def test_without_an_inventory_the_fix_is_named(tmp_path: Path):
+    with pytest.raises(LookupError) as refused:
+        load(tmp_path)
+    assert str(refused.value) == (
+        f"{tmp_path}/inventory.json: no inventory of this machine: run ./plumbline setup"
+    )
+
+
+# Wheels.
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Wheels of every family; those that were installed."""
+    installed: list[str] = []
+    libraries = {
+        "mpich": MPICH,
+        "openmpi": "Open MPI v5.0.11, package",
+        "intel-mpi": "Intel(R) MPI Library 2021.19 for Linux* OS",
+    }
+
+    def bring(family: str, root: Path, _folder=None) -> Candidate:
+        installed.append(family)
+        mpicc = root / family / "bin" / "mpicc"
+        if not mpicc.exists():
+            install(root / family, libraries[family])
+        return Candidate(mpicc, mpicc.with_name("mpiexec"), "wheel", prefix=root / family)
+
+    monkeypatch.setattr(wheels, "install", bring)
+    return installed
+
+
+def test_a_family_that_the_machine_lacks_comes_from_its_wheel(look, tmp_path: Path, index):
+    install(tmp_path / "a", OPENMPI)
+    found, _ = look(tmp_path / "a" / "bin", families=("mpich", "openmpi", "intel-mpi"))
+    assert [(each.name, each.origin) for each in found.mpis] == [
+        ("openmpi-4_1_4", "path"),
+        ("mpich-5_0_2", "wheel"),
+        ("intel-mpi-2021_19", "wheel"),
+    ]
+    assert index == ["mpich", "intel-mpi"]
+    assert found.mpis[2].env["I_MPI_ROOT"] == f"{tmp_path}/work/mpi/intel-mpi"
+
+
+def test_a_wheel_is_asked_once(look, tmp_path: Path, index):
+    assert len(look(families=("mpich",))[1]) == 1
+    assert look(families=("mpich",))[1] == []
+
+
+def test_a_wheel_that_cannot_be_had_is_not_usable_and_says_why(look):
+    found, _ = look(families=("mpich",))
+    assert [(each.mpicc, each.origin, each.problem) for each in found.unusable] == [
+        ("mpich", "wheel", "mpich: no index")
+    ]
+
+
+def test_a_family_without_a_wheel_is_not_usable_and_says_why(look):
+    (entry,) = look(families=("mvapich",))[0].unusable
+    assert entry.problem == "not on this machine, and the package index has no wheel of it"
+
+
+def test_a_broken_mpi_of_a_family_does_not_keep_its_wheel_away(look, tmp_path: Path, index):
+    script(tmp_path / "bin" / "mpicc", "exit 1")
+    found, _ = look(tmp_path / "bin", families=("mpich",))
+    assert names(found) == ["mpich-5_0_2"]
+    assert len(found.unusable) == 1

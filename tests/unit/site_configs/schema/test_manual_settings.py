@@ -1,0 +1,100 @@
+"""What a shell sets for an MPI is found, and what its surroundings set is not taken for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from site_configs.schema.manual_settings import (
+    by_hand,
+    gives_way,
+    includes,
+    shell_differences,
+    shell_settings,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("UCX_TLS", "tcp"),
+        ("OMPI_MCA_coll", "^tuned"),
+        ("OMPI_MCA_btl_tcp_if_include", "10.0.0.0/24"),
+        ("PRTE_MCA_rmaps_default_mapping_policy", "core"),
+        ("PMIX_MCA_gds", "hash"),
+        ("FI_PROVIDER", "cxi"),
+        ("I_MPI_FABRICS", "shm"),
+        ("MPICH_OFI_NIC_POLICY", "NUMA"),
+        ("MPIR_CVAR_BCAST_INTRA_ALGORITHM", "binomial"),
+        ("MV2_USE_SHMEM_COLL", "0"),
+        ("PSM2_MQ_EAGER_SDMA_SZ", "16384"),
+        ("PSM3_RV", ""),
+    ],
+)
+def test_what_steers_an_mpi_is_found(name: str, value: str):
+    assert shell_settings({"PATH": "/usr/bin", name: value}) == {name: value}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PATH", "/usr/bin"),
+        ("HOME_UCX_TLS", "tcp"),
+        ("OMPI_COMM_WORLD_RANK", "0"),
+        ("I_MPI_ROOT", "/opt/intel"),
+        ("FI_PROVIDER_PATH", ""),
+        ("UCX_MODULE_DIR", "/opt/ucx/lib"),
+        ("MPICH_DIR", "~/mpich"),
+        ("FI_HOOK", "lib:/opt/lib"),
+        ("I_MPI_HYDRA_BOOTSTRAP", "slurm"),
+        ("I_MPI_INFO_NUMA_NODE_NUM", "2"),
+        ("OMPI_MCA_orte_ess_num_procs", "4"),
+        ("OMPI_MCA_ess_base_vpid", "0"),
+        ("PRTE_MCA_ess_base_vpid", "0"),
+        ("OMPI_MCA_plm_slurm_args", "--external-launcher"),
+        ("PMIX_MCA_mca_base_component_show_load_errors", "0"),
+    ],
+)
+def test_paths_and_what_a_batch_system_or_an_outer_mpiexec_sets_are_not_by_hand(
+    name: str, value: str
+):
+    assert shell_settings({name: value}) == {}
+
+
+def test_it_is_told_only_where_there_is_some():
+    assert by_hand({}, False, "mpich", {}) == {}
+    shell = {"UCX_TLS": "tcp"}
+    assert by_hand({"mpich": {"A": "1"}}, True, "mpich", shell) == {
+        "oversubscribe": True,
+        "set_env": {"A": "1"},
+        "shell": shell,
+    }
+
+
+TCP, RC = {"shell": {"UCX_TLS": "tcp"}}, {"shell": {"UCX_TLS": "rc"}}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "same"),
+    [({}, {}, True), (TCP, TCP, True), (TCP, {}, False), ({}, TCP, False), (TCP, RC, False)],
+)
+def test_a_shell_compares_with_the_same_only(ours, theirs, same):
+    assert includes(ours, theirs) is same
+    assert includes({"oversubscribe": True, **ours}, theirs) is same
+    assert (shell_differences(ours, theirs) == {}) is same
+    assert not includes(ours, {"oversubscribe": True, **theirs})
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "way"),
+    [
+        (TCP, {}, True),
+        ({}, TCP, False),
+        (RC, TCP, False),
+        (TCP, TCP, False),
+        ({"oversubscribe": True, **TCP}, TCP, True),
+    ],
+)
+def test_an_automatic_reference_gives_way_to_a_plain_launch_and_not_to_a_forgotten_variable(
+    theirs, ours, way
+):
+    assert gives_way(theirs, ours) is way

@@ -1,0 +1,294 @@
+"""The pieces of a site file: what ReFrame and the checks are told of a machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import shlex
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reframe.core.backends import getlauncher
+
+from postprocess.model.session import Selection
+from postprocess.runner import reframe
+from site_configs.common import (
+    SIMULATED,
+    EnvironmentLauncher,
+    environment,
+    oversubscribing,
+    partition,
+    processor,
+    site,
+    work_directory,
+)
+from site_configs.mpi import inventory
+from site_configs.mpi.family import Mpi
+from site_configs.mpi.inventory import Inventory
+from site_configs.schema import variables as site_variables
+from site_configs.schema.variables import SESSION
+from site_configs.schema.waivers import accepted_here
+from site_configs.topology.layouts import Layout, Topology
+from site_configs.topology.machine import Machine
+from tests.support.paths import ROOT
+
+TOPOLOGY = Topology(8, sockets_per_node=2, nodes=2)
+
+
+@pytest.fixture(autouse=True)
+def unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Plumbline tells a site through the environment."""
+    for name in [name for name in os.environ if name.startswith("PLUMBLINE_")]:
+        monkeypatch.delenv(name)
+
+
+def mpich(**more) -> dict:
+    return environment(
+        "mpich-5", **{"family": "mpich", "library": "MPICH Version: 5", "launcher": "srun"} | more
+    )
+
+
+def variables(entry: dict) -> dict[str, str]:
+    return dict(map(tuple, entry["env_vars"]))
+
+
+def test_the_work_directory_is_in_the_clone_unless_said_otherwise(monkeypatch, tmp_path: Path):
+    assert work_directory() == ROOT / ".plumbline"
+    monkeypatch.setenv("PLUMBLINE_HOME", "")
+    assert work_directory() == ROOT / ".plumbline"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PLUMBLINE_HOME", "elsewhere")
+    assert work_directory() == tmp_path / "elsewhere"
+
+
+def test_the_launcher_of_an_environment_starts_so_many_processes():
+    launcher = getlauncher("mpiexec-of-environment")
+    assert launcher is EnvironmentLauncher
+    words = ["/opt/my mpi/bin/mpiexec", "--bind-to", "core"]
+    line = " ".join(launcher(words).command(SimpleNamespace(num_tasks=4)))
+    assert shlex.split(line) == [*words, "-n", "4"]
+
+
+def test_an_environment_tells_the_checks_what_they_may_know(monkeypatch, tmp_path: Path):
+    monkeypatch.setenv("PLUMBLINE_HOME", str(tmp_path))
+    entry = mpich(launcher=("mpirun", "-x"), mpicc="/opt/mpicc", modules=("mpich/5",))
+    assert (entry["name"], entry["modules"], entry["env_vars"]) == ("mpich-5", ["mpich/5"], [])
+    assert {"mpi", "mpich"} <= set(entry["features"])
+    assert entry["extras"] == {
+        "accept": {},
+        "by_hand": {},
+        "library": "MPICH Version: 5",
+        "family": "mpich",
+        "mpicc": "/opt/mpicc",
+        "prefix": "",
+        "launcher": ["mpirun", "-x"],
+        "spack_environment": str(tmp_path / "spack" / "environments" / "mpich-5"),
+        "programs": {},
+        "program_env": {},
+        "program_origin": {},
+        "lacking": {},
+    }
+    assert mpich()["extras"]["launcher"] == "srun"
+
+
+@pytest.mark.parametrize("library", ["", " ", "\n"])
+def test_an_environment_that_would_accept_every_mpi_is_refused(library: str):
+    with pytest.raises(ValueError, match=r"^environment 'mpich-5': library: is empty"):
+        mpich(library=library)
+
+
+def test_variables_are_set_for_the_environment_that_was_named(monkeypatch):
+    chosen = {"mpich-5": {"NAME": "1", "MINE": "2"}, "other": {"OTHER": "3"}}
+    monkeypatch.setenv("PLUMBLINE_SET_ENV", json.dumps(chosen))
+    entry = mpich(env_vars={"NAME": "0", "KEPT": "$HOME/x"})
+    assert variables(entry) == {"NAME": "1", "KEPT": "$HOME/x", "MINE": "2"}
+    assert entry["extras"]["by_hand"] == {"set_env": chosen["mpich-5"]}
+
+
+def test_what_the_shell_sets_for_an_mpi_is_told_but_in_simulated_time(monkeypatch):
+    """As Plumbline took it from the shell; where ReFrame is started by hand, as it is there."""
+    monkeypatch.setenv("UCX_TLS", "tcp")
+    assert mpich()["extras"]["by_hand"] == {"shell": {"UCX_TLS": "tcp"}}
+    monkeypatch.setenv("PLUMBLINE_SHELL", json.dumps({"FI_PROVIDER": "cxi"}))
+    assert mpich()["extras"]["by_hand"] == {"shell": {"FI_PROVIDER": "cxi"}}
+    assert mpich(family=SIMULATED)["extras"]["by_hand"] == {}
+    monkeypatch.setenv("PLUMBLINE_SHELL", "{}")
+    assert mpich()["extras"]["by_hand"] == {}
+
+
+@given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))
+def test_a_value_that_the_user_sets_reaches_the_program_as_it_was_typed(value: str):
+    """ReFrame writes ``export NAME=VALUE`` into a script as it is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLUMBLINE_SET_ENV", json.dumps({"mpich-5": {"NAME": value}}))
+        (text,) = variables(mpich()).values()
+    assert shlex.split(f"NAME={text}") == [f"NAME={value}"]
+
+
+@pytest.mark.parametrize(("value", "expected"), [("1", True), ("0", False), ("", False)])
+def test_more_processes_than_cores_only_if_asked_for(monkeypatch, value: str, expected: bool):
+    monkeypatch.setenv("PLUMBLINE_OVERSUBSCRIBE", value)
+    assert oversubscribing() == expected
+    most = partition("cpu", topology=TOPOLOGY, environments=[])["extras"]["most_processes"]
+    assert (most > TOPOLOGY.cores) == expected
+    assert bool(mpich()["env_vars"]) == expected
+
+
+def test_a_partition_tells_its_layouts_and_runs_one_job_at_a_time():
+    entry = partition("cpu", topology=TOPOLOGY, environments=("a", "b"))
+    assert entry["extras"] == {
+        "accept": {},
+        "layouts": [[2, 1], [2, 2], [4, 4], [5, 5], [8, 4], [8, 8], [9, 8], [16, 8]],
+        "most_processes": 16,
+        "cores_per_node": 8,
+        "nodes": 2,
+        "defaults": {},
+        "exact": False,
+        "shared_memory_bytes": 0,
+        "reference_days": 180,
+    }
+    assert (entry["max_jobs"], entry["environs"], entry["scheduler"]) == (1, ["a", "b"], "local")
+    assert entry["launcher"] == "local"
+
+
+def test_a_partition_says_what_it_measures_and_how():
+    entry = partition(
+        "cpu",
+        topology=TOPOLOGY,
+        environments=[],
+        layouts=[Layout(4, 2)],
+        defaults={"cache": "warm"},
+        exact=True,
+    )
+    extras = entry["extras"]
+    assert (extras["layouts"], extras["defaults"], extras["exact"]) == (
+        [[4, 2]],
+        {"cache": "warm"},
+        True,
+    )
+    with pytest.raises(ValueError, match="partition 'cpu': defaults: 'cach': choose from trials, "):
+        partition("cpu", topology=TOPOLOGY, environments=[], defaults={"cach": "warm"})
+
+
+def test_a_partition_may_have_any_key_of_reframes():
+    entry = partition(
+        "cpu",
+        topology=TOPOLOGY,
+        environments=[],
+        scheduler="slurm",
+        access=("--exclusive",),
+        max_jobs=3,
+        extras={"fabric": "x"},
+        time_limit="10m",
+    )
+    assert (entry["launcher"], entry["access"], entry["max_jobs"]) == ("srun", ["--exclusive"], 3)
+    assert entry["time_limit"] == "10m"
+    assert entry["extras"]["fabric"] == "x"
+    assert entry["extras"]["layouts"][-1] == [16, 8]
+    assert partition("cpu", topology=TOPOLOGY, environments=[], launcher="ssh")["launcher"] == "ssh"
+
+
+def test_a_node_in_reframes_terms():
+    assert processor(TOPOLOGY) == {
+        "num_cpus": 8,
+        "num_cpus_per_core": 1,
+        "num_cpus_per_socket": 4,
+        "num_sockets": 2,
+    }
+
+
+def a_site(**more) -> dict:
+    place = partition("cpu", topology=TOPOLOGY, environments=["mpich-5"])
+    return site(
+        "here",
+        description="A site",
+        partitions=[place],
+        environments=[mpich()],
+        **{"hostnames": ["login1"], "modules_system": "lmod"} | more,
+    )
+
+
+def system(configuration: dict) -> dict:
+    (only,) = configuration["systems"]
+    return only
+
+
+def test_a_site_is_a_whole_configuration(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("PLUMBLINE_HOME", str(tmp_path))
+    found = a_site()
+    assert system(found)["name"] == "here"
+    assert [entry["name"] for entry in system(found)["partitions"]] == ["cpu"]
+    assert [entry["name"] for entry in found["environments"]] == ["mpich-5"]
+    assert found["logging"][0]["perflog_multiline"]
+    assert found["logging"][0]["handlers"][1]["name"] == f"{tmp_path}/reframe.log"
+
+
+def test_by_hand_a_site_is_for_its_hosts_and_in_a_session_for_the_one_it_was_chosen_on(monkeypatch):
+    assert system(a_site())["hostnames"] == ["login1"]
+    monkeypatch.setenv("PLUMBLINE_SESSION", "/sessions/x")
+    assert system(a_site())["hostnames"] == [".*"]
+    assert a_site()["logging"][0]["handlers"][1]["name"] == "/sessions/x/reframe.log"
+
+
+@pytest.mark.parametrize(("value", "expected"), [(None, "lmod"), ("0", "lmod"), ("1", "nomod")])
+def test_to_look_at_a_site_its_modules_are_not_needed(monkeypatch, value, expected):
+    if value is not None:
+        monkeypatch.setenv("PLUMBLINE_ONLY_LOOKING", value)
+    assert system(a_site())["modules_system"] == expected
+    assert bool(mpich(modules=("mpich/5",))["modules"]) == (expected == "lmod")
+
+
+def test_the_local_site_is_what_the_inventory_says(monkeypatch, tmp_path: Path):
+    machine = Machine("n1", "a processor", "6.1", 4, 4, 2, 10**9, ())
+    mpi = Mpi(
+        "mpich-5_0_2",
+        "mpich",
+        "5.0.2",
+        "MPICH Version: 5.0.2 and more",
+        "module",
+        "/p",
+        "/p/mpicc",
+        "/p/mpiexec",
+        module="mpich/5",
+        env={"PATH": "/p/bin:/a b"},
+    )
+    monkeypatch.setattr(inventory, "load", lambda _: Inventory(machine, (mpi,), ()))
+    found = runpy.run_path(str(ROOT / "site_configs" / "local.py"))["site_configuration"]
+    (place,) = system(found)["partitions"]
+    assert (system(found)["name"], place["name"], place["environs"]) == (
+        "local",
+        "cpu",
+        ["mpich-5_0_2"],
+    )
+    assert place["extras"]["layouts"] == [[2, 2], [3, 3], [4, 4]]
+    (entry,) = found["environments"]
+    assert entry["extras"]["library"] == mpi.library
+    assert (entry["extras"]["mpicc"], entry["extras"]["launcher"]) == ("/p/mpicc", ["/p/mpiexec"])
+    assert entry["modules"] == ["mpich/5"]
+    assert shlex.split(variables(entry)["PATH"]) == ["/p/bin:/a b"]
+
+
+def test_plumbline_sets_every_variable_that_sites_and_checks_read():
+    """Else what the user happens to have in one would be a choice that nobody made."""
+    chosen = Selection(Path("site.py"))
+    told = reframe.Reframe(ROOT, ROOT, ROOT, [], None).environment(chosen)
+    names = {value for name, value in vars(site_variables).items() if name.isupper()}
+    assert SESSION in names <= told.keys()
+
+
+def test_what_a_site_accepts_each_partition_does_and_the_nearer_word_counts():
+    own = partition("gpu", topology=TOPOLOGY, environments=[], accept={"compiler": "of the gpus"})
+    other = partition("cpu", topology=TOPOLOGY, environments=[])
+    accept = {"compiler": "everywhere, it is", "binding": "another launcher"}
+    made = site("here", description="", partitions=[own, other], environments=[], accept=accept)
+    gpu, cpu = (each["extras"]["accept"] for each in made["systems"][0]["partitions"])
+    assert (gpu["compiler"], cpu["compiler"]) == ("of the gpus", "everywhere, it is")
+    assert gpu["binding"] == cpu["binding"] == "another launcher"
+    assert own["extras"]["accept"] == {"compiler": "of the gpus"}
+    environment = mpich(accept={"compiler": "of this mpi"})["extras"]
+    assert accepted_here({"accept": gpu}, environment)["compiler"] == "of this mpi"
+    assert accepted_here({"accept": gpu}, {}) == gpu

@@ -1,0 +1,79 @@
+"""The site files that come with Plumbline: each is well, and a night on it is as many cases as it says here."""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.commands.site import check
+from site_configs.common import work_directory
+from site_configs.mpi import inventory
+from site_configs.validation.catalog import site_names
+from tests.support.paths import ROOT
+
+#: Cases and launches of a night on a machine that is not this one.
+NIGHTS = {
+    "slurm_cluster": (7632, 34),
+    "pbs_cluster": (5796, 32),
+    "cray_cluster": (6930, 18),
+    "simulated": (3234, 78),
+}
+NIGHT = re.compile(r"a night is ([\d,]+) cases in ([\d,]+) launch")
+HOURS = re.compile(r"about .* and \d+\.\d\d node-hours")
+
+
+@pytest.fixture
+def progress() -> Progress:
+    return Progress(Console(file=io.StringIO(), width=10_000))
+
+
+def night(work: WorkDirectory, name: str, progress: Progress) -> tuple[int, int]:
+    """Cases and launches of a night on a site, which must be well."""
+    status = check.check(work, name, progress)
+    text = progress.console.file.getvalue()
+    assert status == 0, text
+    assert HOURS.search(text)
+    cases, launches = NIGHT.search(text).groups()
+    return int(cases.replace(",", "")), int(launches.replace(",", ""))
+
+
+@pytest.mark.parametrize("name", NIGHTS)
+def test_a_night_has_this_many_cases(name: str, tmp_path: Path, progress: Progress):
+    if name == "simulated" and not shutil.which("smpirun"):
+        pytest.skip("no SimGrid: smpirun is not installed (Debian: apt-get install libsimgrid-dev)")
+    work = WorkDirectory(tmp_path / "home", ROOT)
+    assert night(work, name, progress) == NIGHTS[name]
+    assert not any(work.sessions.iterdir())
+
+
+def test_a_night_on_this_machine_is_as_many_cases_with_every_mpi(
+    tmp_path: Path, progress: Progress
+):
+    found = inventory.load(work_directory())
+    work = WorkDirectory(tmp_path / "home", ROOT)
+    work.root.mkdir()
+    shutil.copy(inventory.inventory_file(work_directory()), work.root)
+    cases, launches = night(work, "local", progress)
+    number = len(found.mpis)  # each has mpicost; IMB is there for some, as a wheel
+    assert (cases - 48 * number, launches - number) >= (0, 0)
+    text = progress.console.file.getvalue()
+    assert "OSU and IMB that Spack builds" in text
+
+
+def test_no_site_that_comes_with_plumbline_is_left_out():
+    listed = subprocess.run(
+        ["git", "ls-files", "site_configs"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if listed.returncode != 0:
+        pytest.skip("no git here: which sites come with Plumbline is not known")
+    own = {Path(line).stem for line in listed.stdout.splitlines()} & set(site_names(ROOT))
+    assert own <= {*NIGHTS, "local"}
+    assert {*NIGHTS, "local"} <= set(site_names(ROOT))

@@ -1,0 +1,134 @@
+"""Process counts worth measuring: powers of two, and both sides of each boundary."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from site_configs.topology.layouts import Layout, Topology, layouts, process_ladder
+
+TOPOLOGIES = st.builds(
+    Topology,
+    cores_per_node=st.integers(1, 300),
+    sockets_per_node=st.integers(1, 8),
+    nodes=st.integers(1, 100),
+    nodes_per_switch=st.integers(0, 40),
+)
+
+
+@pytest.mark.parametrize(
+    ("topology", "expected"),
+    [
+        (Topology(1), []),
+        (Topology(2), [2]),
+        (Topology(4), [2, 4]),
+        (Topology(6), [2, 4, 6]),
+        (Topology(8, sockets_per_node=2), [2, 4, 5, 8]),
+        (Topology(3, sockets_per_node=2), [2, 3]),
+        (Topology(1, sockets_per_node=2), []),
+        (Topology(4, nodes=2), [2, 4, 5, 8]),
+        (Topology(4, nodes=3), [2, 4, 5, 8, 12]),
+        (Topology(1, nodes=4), [2, 4]),
+        (
+            Topology(64, sockets_per_node=2, nodes=4, nodes_per_switch=2),
+            [2, 4, 8, 16, 32, 33, 64, 65, 128, 129, 256],
+        ),
+    ],
+)
+def test_known_ladders(topology: Topology, expected: list[int]):
+    assert process_ladder(topology) == expected
+
+
+@given(TOPOLOGIES)
+def test_a_ladder_rises_from_two_to_all_cores(topology: Topology):
+    ladder = process_ladder(topology)
+    assert ladder == sorted(set(ladder))
+    assert all(2 <= count <= topology.cores for count in ladder)
+    assert (topology.cores in ladder) == (topology.cores >= 2)
+
+
+@given(TOPOLOGIES)
+def test_every_power_and_both_sides_of_every_boundary_are_on_the_ladder(topology: Topology):
+    node = topology.cores_per_node
+    boundaries = [node // topology.sockets_per_node, node, node * topology.nodes_per_switch]
+    wanted = {2**exponent for exponent in range(1, 20)}
+    wanted |= {count + more for count in boundaries for more in (0, 1)}
+    ladder = set(process_ladder(topology))
+    assert {count for count in wanted if 2 <= count <= topology.cores} <= ladder
+    assert ladder <= wanted | {topology.cores}
+
+
+@given(TOPOLOGIES, st.integers(1, 2000))
+def test_a_site_may_allow_more_or_fewer_than_its_cores(topology: Topology, most: int):
+    ladder = process_ladder(topology, most)
+    assert all(2 <= count <= most for count in ladder)
+    common = min(most, topology.cores)
+    assert {c for c in ladder if c <= common} == {
+        c for c in process_ladder(topology) if c <= common
+    }
+    assert (2 in ladder) == (most >= 2)
+
+
+@pytest.mark.parametrize(
+    ("counts", "line"),
+    [
+        ({"cores_per_node": 0}, "Topology: cores_per_node: write 1 or more"),
+        ({"cores_per_node": "8"}, "Topology: cores_per_node: '8': write a whole number"),
+        (
+            {"cores_per_node": 8, "sockets_per_node": 0},
+            "Topology: sockets_per_node: write 1 or more",
+        ),
+        ({"cores_per_node": 8, "nodes": -1}, "Topology: nodes: write 1 or more"),
+        (
+            {"cores_per_node": 8, "nodes_per_switch": -1},
+            "Topology: nodes_per_switch: write 0 or more",
+        ),
+    ],
+)
+def test_a_topology_that_cannot_be_is_refused_in_one_line(counts, line):
+    with pytest.raises(ValueError, match=f"^{line}$"):
+        Topology(**counts)
+
+
+# Layouts: how many of the processes share a node.
+
+
+@pytest.mark.parametrize(
+    ("topology", "expected"),
+    [
+        (Topology(1), ""),
+        (Topology(4), "2x2 4x4"),
+        (Topology(1, nodes=4), "2x1 4x1"),
+        (Topology(2, nodes=4), "2x1 2x2 3x2 4x1 4x2 8x2"),
+        (Topology(4, nodes=2), "2x1 2x2 4x2 4x4 5x4 8x4"),
+        (Topology(3, nodes=3), "2x1 2x2 3x1 3x3 4x3 8x3 9x3"),
+        (Topology(2, nodes=6, nodes_per_switch=3), "2x1 2x2 3x1 3x2 4x1 4x2 6x1 6x2 7x2 8x2 12x2"),
+    ],
+)
+def test_known_layouts(topology: Topology, expected: str):
+    assert " ".join(map(str, layouts(topology))) == expected
+
+
+@given(TOPOLOGIES)
+def test_layouts_fit_and_full_ones_are_the_ladder(topology: Topology):
+    found = layouts(topology)
+    assert found == sorted(set(found))
+    full = [each for each in found if each.per_node == min(each.processes, topology.cores_per_node)]
+    assert {each.processes for each in full} >= set(process_ladder(topology))
+    for each in found:
+        assert 1 <= each.per_node <= min(each.processes, topology.cores_per_node)
+        assert len(each.ranks_per_host) <= topology.nodes
+
+
+@given(TOPOLOGIES.filter(lambda each: each.nodes > 1 and each.cores_per_node > 1))
+def test_two_processes_share_a_node_and_are_apart(topology: Topology):
+    assert {Layout(2, 1), Layout(2, 2)} <= set(layouts(topology))
+
+
+@given(st.builds(Layout, st.integers(1, 5000), st.integers(1, 300)))
+def test_hosts_are_filled_one_after_the_other(layout: Layout):
+    ranks = layout.ranks_per_host
+    assert sum(ranks) == layout.processes
+    assert all(number == layout.per_node for number in ranks[:-1])
+    assert 1 <= ranks[-1] <= layout.per_node

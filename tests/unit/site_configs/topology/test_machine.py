@@ -1,0 +1,187 @@
+"""The machine as the kernel shows it, from made-up trees of /sys and /proc."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from site_configs.topology import machine
+from site_configs.topology.machine import (
+    Cache,
+    cache_bytes,
+    cpu_list,
+    cpu_model,
+    quota_cpus,
+    read_caches,
+    read_machine,
+    topology,
+)
+from tests.support.factories.processor import SAMPLES
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text + "\n")
+
+
+def add_cpu(root: Path, number: int, socket: int, siblings: str) -> None:
+    where = root / f"cpu{number}" / "topology"
+    write(where / "physical_package_id", str(socket))
+    write(where / "thread_siblings_list", siblings)
+
+
+def add_cache(cpu: Path, index: int, *facts: str) -> None:
+    """Level, type, size and CPUs that share it; fewer where the kernel tells less."""
+    names = ("level", "type", "size", "shared_cpu_list")
+    for name, fact in zip(names, facts, strict=False):
+        write(cpu / "cache" / f"index{index}" / name, fact)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("0", {0}), ("0-3,8\n", {0, 1, 2, 3, 8}), ("", set()), ("7,5", {5, 7}), ("10-11", {10, 11})],
+)
+def test_a_list_of_cpus(text: str, expected: set[int]):
+    assert cpu_list(text) == expected
+
+
+@given(st.sets(st.integers(0, 500)))
+def test_any_list_of_cpus_is_read(cpus: set[int]):
+    """Written as the kernel writes it: neighbours as ranges."""
+    parts, ordered = [], sorted(cpus)
+    while ordered:
+        length = next(
+            (n for n in range(1, len(ordered)) if ordered[n] != ordered[0] + n), len(ordered)
+        )
+        first, last = ordered[0], ordered[length - 1]
+        parts.append(str(first) if first == last else f"{first}-{last}")
+        ordered = ordered[length:]
+    assert cpu_list(",".join(parts) + "\n") == cpus
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("32K\n", 32768), ("1024K", 2**20), ("2M", 2**21), ("1G", 2**30), ("512", 512)],
+)
+def test_the_size_of_a_cache(text: str, expected: int):
+    assert cache_bytes(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "K", "12T", "large"])
+def test_what_is_no_size_is_refused(text: str):
+    with pytest.raises(ValueError, match="invalid literal"):
+        cache_bytes(text)
+
+
+def test_caches_as_one_cpu_sees_them(tmp_path: Path):
+    add_cache(tmp_path, 0, "1", "Data", "32K", "0,8")
+    add_cache(tmp_path, 1, "1", "Instruction", "32K", "0,8")
+    add_cache(tmp_path, 2, "2", "Unified", "1024K", "0,8")
+    add_cache(tmp_path, 3, "3", "Unified", "32M", "0-7,8-15")
+    assert read_caches(tmp_path) == (
+        Cache(1, "Data", 32768, 2),
+        Cache(2, "Unified", 2**20, 2),
+        Cache(3, "Unified", 2**25, 16),
+    )
+
+
+@pytest.mark.parametrize("known", [0, 1, 2, 3])
+def test_a_cache_of_which_the_kernel_tells_half_is_left_out(tmp_path: Path, known: int):
+    """Some ARM machines list caches without their sizes."""
+    add_cache(tmp_path, 0, *("1", "Data", "32K", "0")[:known])
+    (tmp_path / "cache" / "index0").mkdir(parents=True, exist_ok=True)
+    add_cache(tmp_path, 1, "2", "Unified", "1024K", "0")
+    assert read_caches(tmp_path) == (Cache(2, "Unified", 2**20, 1),)
+
+
+def test_a_cache_of_odd_size_is_left_out(tmp_path: Path):
+    add_cache(tmp_path, 0, "1", "Data", "", "0")
+    add_cache(tmp_path, 1, "1", "Data", "unknown", "0")
+    assert read_caches(tmp_path) == ()
+
+
+def test_where_the_kernel_shows_no_cache_there_is_none(tmp_path: Path):
+    assert read_caches(tmp_path / "cpu0") == ()
+
+
+def test_two_threads_are_one_core(tmp_path: Path):
+    for number in range(4):
+        add_cpu(tmp_path, number, number % 2, f"{number},{number + 4}")
+        add_cpu(tmp_path, number + 4, number % 2, f"{number},{number + 4}")
+    assert topology(set(range(8)), tmp_path) == (4, 2)
+    assert topology({0, 4}, tmp_path) == (1, 1)
+    assert topology({5}, tmp_path) == (1, 1)
+    assert topology({0, 2}, tmp_path) == (2, 1)
+
+
+def test_where_the_kernel_is_silent_every_cpu_is_a_core(tmp_path: Path):
+    assert topology({0, 1, 5}, tmp_path) == (3, 1)
+
+
+def test_an_unknown_package_is_one_socket(tmp_path: Path):
+    for number in range(2):
+        add_cpu(tmp_path, number, -1, str(number))
+    assert topology({0, 1}, tmp_path) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (None, None),
+        ("max 100000", None),
+        ("200000 100000", 2),
+        ("250000 100000", 2),
+        ("50000 100000", 1),
+        ("1600000 100000", 16),
+    ],
+)
+def test_the_quota_of_a_control_group(tmp_path: Path, text: str | None, expected: int | None):
+    if text is not None:
+        write(tmp_path / "cpu.max", text)
+    assert quota_cpus(tmp_path) == expected
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_the_name_of_the_processor(sample: str, tmp_path: Path):
+    """``test_mpicost_processor.py`` has the same samples."""
+    text, name = SAMPLES[sample]
+    path = tmp_path / "cpuinfo"
+    if text is not None:
+        path.write_text(text)
+    assert cpu_model(path) == name
+
+
+@pytest.mark.parametrize(("quota", "cores"), [(None, 2), (1, 1), (2, 2), (64, 2)])
+def test_cores_are_those_that_this_process_may_use(tmp_path, monkeypatch, quota, cores):
+    for number in range(8):
+        add_cpu(tmp_path, number, 0, f"{number % 4},{number % 4 + 4}")
+    add_cache(tmp_path / "cpu1", 0, "1", "Data", "48K", "1,5")
+    monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _: {1, 5, 6})
+    monkeypatch.setattr(machine, "CPUS", tmp_path)
+    monkeypatch.setattr(machine, "quota_cpus", lambda: quota)
+    monkeypatch.setattr(machine, "topology", lambda cpus: topology(cpus, tmp_path))
+    found = read_machine()
+    assert (found.cores, found.hardware_threads, found.sockets) == (cores, 3, 1)
+    assert found.caches == (Cache(1, "Data", 49152, 2),)
+
+
+def test_this_machine_can_be_read_and_written_down():
+    found = read_machine()
+    assert 1 <= found.cores <= found.hardware_threads <= os.cpu_count()
+    assert found.sockets >= 1
+    assert found.memory_bytes > 2**20
+    assert json.loads(json.dumps(found.as_dict()))["cores"] == found.cores
+
+
+def test_busy_share_is_what_was_not_idle(tmp_path: Path):
+    (tmp_path / "stat").write_text("cpu  100 0 50 800 50 0 0 0 0 0\ncpu0 1 2 3\n")
+    assert machine.cpu_times(tmp_path / "stat") == (850, 1000)
+    assert machine.busy_share((850, 1000), (925, 1100)) == pytest.approx(0.25)
+    assert machine.busy_share((850, 1000), (950, 1100)) == 0
+    assert machine.cpu_times(tmp_path / "none") == (0, 0)
+    assert machine.busy_share((0, 0), (0, 0)) == 0

@@ -1,0 +1,125 @@
+"""A site file is a program: it is read by a process of its own, and nothing that it starts stays."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from postprocess.base.errors import UsageError
+from postprocess.base.workdir import WorkDirectory
+from site_configs.validation import isolated_reader
+from site_configs.validation.isolated_reader import read_site
+from tests.support.factories.scheduler import CRAY
+from tests.support.factories.site import OPENMPI, slurm, text_of
+from tests.support.paths import ROOT
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> WorkDirectory:
+    return WorkDirectory(tmp_path / "home", ROOT)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A sound site file of a Cray."""
+    path = tmp_path / "mine.py"
+    path.write_text(text_of(slurm(CRAY, OPENMPI)))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("import os\nos._exit(3)\n", "ended the process that reads it: exit code 3; take out what"),
+        (
+            "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n",
+            "exit code -9; take out what",
+        ),
+        (
+            "import os, sys\nprint('no licence', file=sys.stderr, flush=True)\nos._exit(3)\n",
+            "ended the process that reads it: no licence; take out what ends it (an exit, a signal)",
+        ),
+        ("while True: pass\n", "does not end within 1 s when it is run; write down in it what"),
+    ],
+)
+def test_a_file_that_ends_its_reader_is_one_line(work, path, monkeypatch, text, complaint):
+    monkeypatch.setattr(isolated_reader, "READ_SECONDS", 1 if "while" in text else 60)
+    path.write_text(text)
+    with pytest.raises(UsageError) as refused:
+        read_site(work, path)
+    assert str(refused.value) == f"{path}: " + str(refused.value).partition(": ")[2]
+    assert complaint in str(refused.value)
+
+
+def test_a_site_is_read_as_it_is_and_in_no_session(work, path, monkeypatch):
+    """Within a session it would apply to every host, and only looked at it would have no modules."""
+    monkeypatch.setenv("PLUMBLINE_SESSION", str(work.root))
+    monkeypatch.setenv("PLUMBLINE_ONLY_LOOKING", "1")
+    system = read_site(work, path).configuration["systems"][0]
+    assert system["hostnames"] == ["login\\d+"] and system["modules_system"] == "lmod"
+
+
+def is_running(process: int) -> bool:
+    """Whether a process is there, and no zombie."""
+    try:
+        return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return False
+
+
+def ended(file: Path) -> bool:
+    """Whether the process of this number has ended; it may take a moment."""
+    process, deadline = int(file.read_text()), time.monotonic() + 10
+    while is_running(process) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not is_running(process)
+
+
+#: Starts a process and writes its number to a file. What is in the group is killed with it, whatever its
+#: environment; what has left the group is found by its environment.
+START = """
+import os, signal, subprocess
+child = subprocess.Popen(["sleep", "777"], {how})
+open({file!r}, "w").write(str(child.pid))
+"""
+OTHER_ENVIRONMENT = "env={'PATH': os.environ['PATH']}"
+
+
+@pytest.mark.parametrize("how", ["", "start_new_session=True", OTHER_ENVIRONMENT])
+def test_a_child_does_not_outlive_a_file_that_does_not_end(work, path, tmp_path, monkeypatch, how):
+    monkeypatch.setattr(isolated_reader, "READ_SECONDS", 4)
+    file = tmp_path / "child"
+    path.write_text(START.format(how=how, file=str(file)) + "while True: signal.pause()\n")
+    with pytest.raises(UsageError, match="does not end within 4 s when it is run"):
+        read_site(work, path)
+    assert ended(file)
+
+
+@pytest.mark.parametrize("how", ["", "start_new_session=True"])
+def test_a_file_that_leaves_a_process_is_told_so(work, path, tmp_path, how):
+    """ReFrame reads the file too, and would wait for it: it holds what ReFrame prints to."""
+    file = tmp_path / "child"
+    path.write_text(START.format(how=how, file=str(file)) + path.read_text())
+    with pytest.raises(UsageError, match=r"mine.py: leaves processes running \(sleep\); let them"):
+        read_site(work, path)
+    assert ended(file)
+
+
+def test_a_process_of_the_group_is_killed_whatever_its_environment(work, path, tmp_path):
+    file = tmp_path / "child"
+    path.write_text(START.format(how=OTHER_ENVIRONMENT, file=str(file)) + path.read_text())
+    read_site(work, path)
+    assert ended(file)
+
+
+def test_what_a_file_prints_is_no_part_of_it(work, path):
+    path.write_text("print('x' * 1_000_000)\n" + path.read_text())
+    assert read_site(work, path).faults == []
+
+
+@pytest.mark.parametrize("name", ["common", "reading", "simgrid"])
+def test_a_module_that_sites_use_is_no_site(work, name):
+    with pytest.raises(UsageError, match=r"is a module that sites use, and no site; .*simulated"):
+        read_site(work, ROOT / "site_configs" / f"{name}.py")

@@ -1,0 +1,309 @@
+"""All that is wrong with a site file is told at once: the line, the key and the fix."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from site_configs import common
+from site_configs.topology import layouts
+from site_configs.validation.reader import Fault, Reader, Reading
+from site_configs.validation.rules import faults, is_whole_version
+from tests.support.factories.scheduler import CRAY, GROWN
+from tests.support.factories.site import MPICH, OPENMPI, PLAIN, slurm, text_of
+
+SITE = text_of(slurm(CRAY, OPENMPI, MPICH))
+HEAD = """\
+from site_configs.common import environment, partition, site
+from site_configs.ladder import Topology
+"""
+
+
+def read(path: Path, text: str) -> Reading:
+    """What is found in a site file."""
+    path.write_text(text, errors="surrogateescape")
+    return Reader(path).read()
+
+
+@pytest.fixture
+def told(tmp_path: Path):
+    """The faults of a site file as lines of text."""
+
+    def of(text: str) -> list[str]:
+        return [f"{fault.line}: {fault.text}" for fault in faults(read(tmp_path / "mine.py", text))]
+
+    return of
+
+
+def line_of(text: str, part: str) -> int:
+    """The line that has this in it."""
+    return 1 + next(number for number, line in enumerate(text.splitlines()) if part in line)
+
+
+@pytest.mark.parametrize("text", [SITE, text_of(PLAIN), text_of(slurm(GROWN, MPICH))])
+def test_what_site_new_writes_is_well(told, text: str):
+    assert told(text) == []
+
+
+PART = "partition 'standard': "
+MPI = "environment 'mpich-5_0_2': "
+CORES = "cores_per_node=128"
+FAMILY = 'family="mpich"'
+LIBRARY = 'library="MPICH Version: 5.0.2"'
+LMOD = 'modules_system="lmod"'
+JOBS = "max_jobs=1,"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            CORES,
+            "cores_per_nod=128",
+            "Topology: cores_per_nod: is not known; did you mean cores_per_node?",
+        ),
+        (CORES, "cores_per_node=0", "Topology: cores_per_node: write 1 or more"),
+        (
+            CORES,
+            "cores_per_node=127",
+            PART
+            + "topology: cores_per_node=127 is not divisible by sockets; write a multiple of 2",
+        ),
+        ("access=", "acces=", PART + "acces: is not known; did you mean access?"),
+        ("access=[", "access='--exclusive' or [", PART + "access: write a list: ['--exclusive']"),
+        (FAMILY, 'famly="mpich"', MPI + "famly: is not known; did you mean family?"),
+        (FAMILY, 'family="openmpi"', MPI + "family: 'openmpi', but library="),
+        (LIBRARY, 'library=""', MPI + "library: is empty, and would accept every MPI"),
+        (LIBRARY + ",", "", MPI + "library: is missing"),
+        (
+            "=slurm.SCHEDULER",
+            "='slrum'",
+            PART + "scheduler: ReFrame knows no 'slrum'; did you mean slurm?",
+        ),
+        (
+            "=slurm.SRUN_PMI2",
+            "='srunn'",
+            MPI + "launcher: ReFrame knows no 'srunn'; did you mean srun?",
+        ),
+        (
+            'entry["name"] for entry in environments',
+            "'mpich-5_0'",
+            PART + "environments: 'mpich-5_0' is not declared; did you mean mpich-5_0_2?",
+        ),
+        ('"openmpi-5_0_3"', '"mpich-5_0_2"', MPI + "name: is there twice; give each its own"),
+        (
+            LMOD,
+            'modules_system="lmodd"',
+            "site 'mine': modules_system: 'lmodd': choose from envmod, lmod",
+        ),
+        (
+            LMOD,
+            'module_system="lmod"',
+            "site 'mine': module_system: is not known; did you mean modules_system?",
+        ),
+        (
+            JOBS,
+            "layouts=[[1024, 128]],",
+            PART + "layouts: [1024, 128] does not fit on 4 nodes of 128",
+        ),
+        (
+            JOBS,
+            "layouts=[[130, 129]],",
+            PART + "layouts: [130, 129] does not fit on 4 nodes of 128 cores",
+        ),
+        (
+            '"standard",',
+            '"stand ard",',
+            "partition 'stand ard': name: write letters, digits, _ and - only",
+        ),
+        (JOBS, 'defaults={"trails": 3},', PART + "defaults: 'trails': choose from"),
+        (JOBS, 'defaults={"trials": 1},', PART + "defaults: trials: 1: write a whole number"),
+        (
+            JOBS,
+            "layouts=[(2, 0)],",
+            PART + "layouts: [2, 0]: write [processes, processes_per_node]",
+        ),
+        (JOBS, 'extras={"nodes": "x"},', PART + "extras: 'nodes': follows from topology=; write"),
+        (CORES, "cores_per_node=True", "Topology: cores_per_node: True: write a whole number"),
+        (JOBS, "exact=True,", PART + "exact: times of 'openmpi-5_0_3' (openmpi) do not repeat"),
+        ('"login\\\\d+"', '"("', "site 'mine': hostnames: '(' is no pattern (missing ), untermin"),
+        (LIBRARY, "library=None", MPI + "library: None: write what MPI_Get_library_version says"),
+        ("=slurm.SRUN_PMI2", "=[]", MPI + "launcher: []: write a launcher of ReFrame's"),
+        (
+            'environments=[entry["name"] for entry in environments]',
+            "environments=[[]]",
+            PART + "environments: []: write a text, in quotes",
+        ),
+    ],
+)
+def test_each_fault_is_a_line_that_names_key_and_fix(told, old: str, new: str, said: str):
+    assert old in SITE
+    lines = told(SITE.replace(old, new))
+    assert any(line.partition(": ")[2].startswith(said) for line in lines), lines
+    assert all(int(line.partition(":")[0]) > 0 for line in lines)
+
+
+def test_all_faults_come_at_once_and_each_has_its_line(told):
+    text = (
+        SITE.replace("famil", "famly")
+        .replace("access=", "acces=")
+        .replace("sockets_per_node", "socket")
+    )
+    text = text.replace("nodes=4", "nodes=0")
+    lines = told(text)
+    where = [line_of(text, "environment("), line_of(text, "partition(")]
+    assert len(lines) == 5
+    for part, line in zip(("famlyy: ", "acces: "), where, strict=True):
+        assert any(each.startswith(f"{line}: ") and part in each for each in lines)
+
+
+def test_one_wrong_word_is_one_fault(told):
+    """No second one of what the call would have made."""
+    assert len(told(SITE.replace("cores_per_node=128", "cores_per_node=0"))) == 1
+    assert len(told(SITE.replace('family="mpich"', 'famly="mpich"'))) == 1
+
+
+def test_an_environment_that_no_partition_names_is_told(told):
+    text = SITE.replace('[entry["name"] for entry in environments]', '["mpich-5_0_2"]')
+    (line,) = told(text)
+    assert "environment 'openmpi-5_0_3': name: no partition names it" in line
+
+
+def test_a_local_partition_is_one_node(told):
+    text = text_of(PLAIN).replace("nodes=1", "nodes=2")
+    (line,) = told(text)
+    assert "nodes=2: scheduler 'local' has one node; write 1" in line
+
+
+def test_of_a_machine_of_ones_own_a_part_may_be_lent(told):
+    assert told(text_of(PLAIN).replace("cores_per_node=16", "cores_per_node=15")) == []
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "well"),
+    [
+        ("Open MPI v5.0", "Open MPI v5.0.3", False),
+        ("Open MPI v5.0", "Open MPI v5.0", False),
+        ("Open  MPI v5", "Open MPI v5.0.3", False),
+        ("Open MPI v5.0.3", "Open MPI v5.0.3", True),  # one release, built twice
+        ("Open MPI v5.0.3", "Open MPI v5.0.4", True),
+    ],
+)
+def test_libraries_that_would_pass_as_each_other(told, one: str, two: str, well: bool):
+    second = f'''
+environments.append(
+    environment("other", family="openmpi", library="{two}", modules=["other/5"], launcher=["mpirun"])
+)
+'''
+    text = SITE.replace("Open MPI v5.0.3", one).replace(
+        "\nsite_configuration", f"{second}\nsite_configuration"
+    )
+    lines = told(text)
+    assert (lines == []) == well, lines
+    assert well or "environment 'other': library: " in lines[0]
+
+
+def test_one_installation_may_be_two_environments_and_a_path_is_proof_enough(told):
+    for place in ('modules=["openmpi/5.0.3"]', 'mpicc="/a/mpicc"'):
+        text = SITE.replace("Open MPI v5.0.3", "Open MPI v5.0")
+        if "mpicc" in place:
+            text = text.replace(
+                'modules=["openmpi/5.0.3"],\n        mpicc="mpicc"', 'mpicc="/b/mpicc"'
+            )
+        same = f'family="openmpi", library="Open MPI v5.0", {place}, launcher=["mpirun"]'
+        more = f'environments.append(environment("b", {same}))\n'
+        assert told(text.replace("\nsite_configuration", f"{more}\nsite_configuration")) == []
+
+
+@pytest.mark.parametrize(
+    ("library", "whole"),
+    [
+        ("Open MPI v5.0.3", True),
+        ("Open MPI v5.0", False),
+        ("Intel(R) MPI Library 2021.9", True),
+        ("x", False),
+    ],
+)
+def test_whole_versions(library: str, whole: bool):
+    assert is_whole_version(library) == whole
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "0: site_configuration: is missing; set it to what site(...) returns"),
+        ("site_configuration = 7", "0: site_configuration: is missing"),
+        ('site_configuration = {"systems": []}', "0: site_configuration: is missing"),
+        ("x = (", "1: is no Python: '(' was never closed"),
+        ("\n1 / 0", "2: ZeroDivisionError: division by zero"),
+        ("import nothing_such", "1: ModuleNotFoundError: No module named 'nothing_such'"),
+        ("raise SystemExit(3)", "1: SystemExit: 3"),
+        ("def f():\n    raise KeyError('a')\n\nf()", "2: KeyError: 'a'"),
+        (HEAD + "site()", "3: site: name: is missing"),
+        (HEAD + 'site_configuration = site("a", description="b", partitions=[{"name": "x"}], environments=[])',
+         "3: site 'a': partitions: make each with partition(...)"),
+        (HEAD + 'site_configuration = site("a", description="b", partitions=7, environments=None)',
+         "3: site 'a': partitions: write a list: [7]"),
+        (HEAD + 'site_configuration = site("a", description="b", partitions=[], environments=[])',
+         "0: site: partitions: there is none; nothing could run"),
+        ("\udcff", "is no Python"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_no_site_is_a_fault(told, text: str, said: str):
+    assert any(line.startswith(said) or said in line for line in told(text)), told(text)
+
+
+CHANGED = "was changed after it was made; write it as an argument"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("systems[0]['partitions'][0]['extras']['nodes'] = 'x'", "systems[0].partitions[0].extras.nodes"),
+        ("systems[0]['partitions'][0]['extras'].pop('nodes')", "systems[0].partitions[0].extras.nodes"),
+        ("environments[0]['extras']['library'] = ''", "environments[0].extras.library"),
+        ("systems.append(dict(systems[0], name='other'))", "systems"),
+        ("systems[0]['descr'] = None", "systems[0].descr"),
+    ],
+)  # fmt: skip
+def test_what_is_changed_after_it_was_made_is_a_fault(told, change: str, said: str):
+    """No piece has looked at it: a library that is empty would accept every MPI."""
+    start = (
+        "systems, environments = (site_configuration[key] for key in ('systems', 'environments'))"
+    )
+    lines = told(f"{SITE}\n{start}\n{change}\n")
+    assert lines == [f"0: site_configuration: {said}: {CHANGED}"]
+
+
+def test_what_is_changed_before_the_site_is_made_is_a_fault(told):
+    change = "environments[0]['extras'].clear()"
+    lines = told(SITE.replace("\nsite_configuration", f"{change}\n\nsite_configuration"))
+    said = [line.partition(": ")[2] for line in lines]
+    assert f"environment 'openmpi-5_0_3': extras.library: {CHANGED}" in said
+
+
+def test_a_key_that_is_added_is_no_fault(told):
+    """A site may tell the checks more than the pieces do."""
+    change = "environments[0]['extras']['proof'] = 'x'"
+    assert told(SITE.replace("\nsite_configuration", f"{change}\n\nsite_configuration")) == []
+
+
+def test_simulated_time_is_exact(told):
+    text = SITE.replace(JOBS, "exact=True,")
+    text = text.replace('"openmpi"', '"simgrid"').replace('"mpich"', '"simgrid"')
+    assert not [line for line in told(text) if "exact" in line]
+
+
+def test_faults_are_in_the_order_of_the_file():
+    assert sorted([Fault(3, "b"), Fault(1, "z"), Fault(3, "a")]) == [
+        Fault(1, "z"),
+        Fault(3, "a"),
+        Fault(3, "b"),
+    ]
+
+
+def test_reading_leaves_the_pieces_as_they_were(told):
+    before = (common.environment, common.partition, common.site, layouts.Topology)
+    told("1 / 0")
+    assert (common.environment, common.partition, common.site, layouts.Topology) == before

@@ -1,0 +1,251 @@
+"""Making a mirror: resumed, never half, and honest about what it lacks. Without a network and without Spack."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from postprocess.base.errors import UsageError
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from spack_envs.mirror import create as mirror_create
+from spack_envs.mirror import manifest
+from spack_envs.mirror.create import check, create
+from spack_envs.mirror.manifest_schema import NAME, Missing
+from spack_envs.mirror.parts import Part
+from tests.support.factories.mirror import REPLACED, make_mirror, write
+from tests.support.paths import ROOT
+
+
+class Parts:
+    """Parts of a mirror that put small files into it, or do what a test wants."""
+
+    def __init__(self) -> None:
+        self.files = {"wheels": "a.whl", "releases": "spack.tar.gz", "sources": "source"}
+        self.results: dict[str, Part] = {}
+        self.does: dict[str, object] = {}
+        self.made: list[str] = []
+
+    def part(self, name: str):
+        def gather(making):
+            path = f"{name}/{self.files[name]}"
+            if act := self.does.get(name):
+                act(making)
+            if not making.intact(path):
+                self.made.append(name)
+                fresh = making.scratch / name
+                fresh.write_text(f"{name} of this call")
+                making.place(fresh, path)
+            return replace(self.results.get(name, Part()), paths=(path,))
+
+        return gather
+
+
+@pytest.fixture
+def parts(monkeypatch: pytest.MonkeyPatch) -> Parts:
+    played = Parts()
+    table = {name: played.part(name) for name in mirror_create.PARTS}
+    monkeypatch.setattr(mirror_create, "PARTS", table)
+    return played
+
+
+@pytest.fixture
+def screen() -> io.StringIO:
+    return io.StringIO()
+
+
+@pytest.fixture
+def make(tmp_path: Path, screen: io.StringIO):
+    """Make the mirror; the exit status."""
+    work = WorkDirectory(tmp_path / "work", ROOT)
+
+    def run(folder: Path = tmp_path / "mirror") -> int:
+        return create(work, folder, [], Progress(Console(file=screen, width=200)))
+
+    return run
+
+
+def everything(folder: Path) -> dict[str, str]:
+    return {path: (folder / path).read_text() for path in manifest.present(folder) if path != NAME}
+
+
+def test_a_mirror_is_made_and_verifies(tmp_path, parts, make, screen):
+    assert make() == 0
+    folder = tmp_path / "mirror"
+    contents = manifest.read(folder)
+    manifest.verify(folder, contents)
+    assert contents.missing == ()
+    assert everything(folder) == {
+        "releases/spack.tar.gz": "releases of this call",
+        "sources/source": "sources of this call",
+        "wheels/a.whl": "wheels of this call",
+    }
+    assert "3 files" in screen.getvalue()
+    assert check(folder, Progress(Console(file=screen, width=200))) == 0
+
+
+def test_what_is_there_and_right_is_kept_and_what_is_damaged_is_made_again(tmp_path, parts, make):
+    make()
+    parts.made.clear()
+    make()
+    assert parts.made == []
+    (tmp_path / "mirror" / "releases" / "spack.tar.gz").write_text("damaged")
+    (tmp_path / "mirror" / "sources" / "source").unlink()
+    make()
+    assert parts.made == ["releases", "sources"]
+    manifest.verify(tmp_path / "mirror", manifest.read(tmp_path / "mirror"))
+
+
+@pytest.mark.parametrize("where", ["wheels", "releases", "sources"])
+def test_a_call_that_is_ended_leaves_an_unfinished_mirror_that_the_next_one_completes(
+    tmp_path, parts, make, screen, where: str
+):
+    def interrupt(making) -> None:
+        (making.scratch / "half").write_text("half a file")
+        raise KeyboardInterrupt
+
+    parts.does = {where: interrupt}
+    with pytest.raises(KeyboardInterrupt):
+        make()
+    folder = tmp_path / "mirror"
+    contents = manifest.read(folder)
+    assert contents.missing == (mirror_create.UNFINISHED,)
+    manifest.verify(folder, contents)
+    assert check(folder, Progress(Console(file=screen, width=200))) == 1
+
+    done = [*parts.made]
+    parts.does = {}
+    assert make() == 0
+    assert sorted(parts.made) == ["releases", "sources", "wheels"]
+    assert parts.made[: len(done)] == done  # none of them twice
+    manifest.verify(folder, manifest.read(folder))
+
+
+def test_a_call_that_is_ended_loses_nothing_of_an_earlier_one(tmp_path, parts, make):
+    parts.results["sources"] = Part(replaced=(REPLACED,))
+    make()
+    before = manifest.read(tmp_path / "mirror")
+
+    def interrupt(_) -> None:
+        raise KeyboardInterrupt
+
+    parts.does = {"releases": interrupt}
+    with pytest.raises(KeyboardInterrupt):
+        make()
+    between = manifest.read(tmp_path / "mirror")
+    assert (between.files, between.replaced) == (before.files, before.replaced)
+    assert between.missing == (mirror_create.UNFINISHED,)
+
+
+def test_what_a_killed_process_left_goes(tmp_path, parts, make):
+    make()
+    left = tmp_path / "mirror" / ".incoming-x"
+    left.mkdir()
+    (left / "half").write_text("")
+    make()
+    assert not left.exists()
+
+
+def test_what_could_not_be_had_is_told_with_its_reason_and_fails(tmp_path, parts, make, screen):
+    parts.results["wheels"] = Part(missing=(Missing("wheel x 1", "no such wheel"),))
+    assert make() == 1
+    assert "missing: wheel x 1: no such wheel" in screen.getvalue()
+    assert manifest.read(tmp_path / "mirror").missing == (Missing("wheel x 1", "no such wheel"),)
+    assert check(tmp_path / "mirror", Progress(Console(file=screen, width=200))) == 1
+
+
+def test_what_no_longer_belongs_to_the_mirror_goes(tmp_path, parts, make):
+    make()
+    parts.files["wheels"] = "b.whl"
+    make()
+    assert sorted(everything(tmp_path / "mirror")) == [
+        "releases/spack.tar.gz",
+        "sources/source",
+        "wheels/b.whl",
+    ]
+
+
+def test_check_names_every_fault(tmp_path: Path, screen: io.StringIO):
+    make_mirror(tmp_path)
+    for name in ("wheels", "releases"):
+        shutil.rmtree(tmp_path / name)
+    (tmp_path / "foreign").write_text("")
+    assert check(tmp_path, Progress(Console(file=screen, width=200))) == 1
+    said = [line for line in screen.getvalue().splitlines() if line.startswith("wrong: ")]
+    assert [line.split(": ")[2].split(";")[0] for line in said] == [
+        "is missing",
+        "is missing",
+        "is missing",
+        "is not in mirror.json",
+    ]
+
+
+def test_a_replaced_source_is_told(tmp_path, parts, make, screen):
+    parts.results["sources"] = Part(replaced=(REPLACED,))
+    assert make() == 0
+    assert "osu-micro-benchmarks 7.4: a git copy (commit 0123), replaces the official one" in (
+        screen.getvalue()
+    )
+
+
+# What cannot become a mirror.
+
+
+def refused(make, folder: Path) -> str:
+    with pytest.raises(UsageError) as error:
+        make(folder)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_a_file_is_no_folder_for_a_mirror(tmp_path, make):
+    (tmp_path / "file").write_text("")
+    assert refused(make, tmp_path / "file").endswith("is a file; name a directory for the mirror")
+    assert "name another directory" in refused(make, tmp_path / "file" / "below")
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path, make):
+    (tmp_path / "thesis.tex").write_text("")
+    assert "is not empty and no mirror" in refused(make, tmp_path)
+    assert os.listdir(tmp_path) == ["thesis.tex"]
+
+
+def test_a_full_disk_is_told_before_anything_is_written(tmp_path, make, monkeypatch):
+    monkeypatch.setattr(mirror_create, "NEEDED_BYTES", 10**18)
+    assert "and a mirror needs up to" in refused(make, tmp_path / "mirror")
+    assert list((tmp_path / "mirror").iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path, make, monkeypatch):
+    def refuse(**_):
+        raise PermissionError(13, "Permission denied", "x")
+
+    monkeypatch.setattr(mirror_create.tempfile, "mkdtemp", refuse)
+    assert "Permission denied; name a directory that you may write" in refused(make, tmp_path / "m")
+
+
+def test_a_path_that_spack_would_change_is_refused(tmp_path, make):
+    assert "letters, digits" in refused(make, tmp_path / "a mirror")
+
+
+def test_a_mirror_for_another_python_is_not_mixed_with_this_one(tmp_path, make):
+    make_mirror(tmp_path)
+    write(tmp_path, (), releases=(), python="2.7")
+    assert "Python 2.7" in refused(make, tmp_path)
+
+
+def test_two_at_once_do_not_meet(tmp_path, parts, make):
+    (tmp_path / "mirror").mkdir()
+    descriptor = os.open(tmp_path / "mirror", os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        assert "another mirror create works on it" in refused(make, tmp_path / "mirror")
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,248 @@
+"""The manifest of a mirror: nothing that it does not vouch for passes."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from spack_envs.mirror import manifest
+from spack_envs.mirror.manifest import MirrorError
+from spack_envs.mirror.manifest_schema import (
+    NAME,
+    File,
+    Manifest,
+    Missing,
+    Release,
+    Replaced,
+    decoded,
+    encoded,
+)
+from tests.support.factories.mirror import REPLACED, make_mirror, write
+from tests.support.paths import ROOT
+
+WHEEL = "wheels/a-1-py3-none-any.whl"
+
+sums = st.text("0123456789abcdef", min_size=64, max_size=64)
+names = st.from_regex(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]{0,20}", fullmatch=True)
+paths = st.lists(names, min_size=1, max_size=4).map("/".join).filter(lambda path: path != NAME)
+texts = st.text(max_size=40)
+packages = st.from_regex(r"[a-z][a-z0-9]{0,5}(-[a-z0-9]{1,5}){0,2}", fullmatch=True)
+versions = st.from_regex(r"[0-9]{1,2}(\.[0-9]{1,2}){0,2}", fullmatch=True)
+
+
+@st.composite
+def manifests(draw) -> Manifest:
+    """Any manifest that can be."""
+    files = draw(
+        st.lists(st.builds(File, paths, st.integers(0, 10**12), sums), unique_by=lambda f: f.path)
+    )
+    places = [file.path for file in files]
+    kinds = ("spack", "spack-packages") if places else ()
+    return Manifest(
+        *draw(st.tuples(names, names)),
+        releases=tuple(
+            Release(kind, draw(texts), draw(texts), draw(st.sampled_from(places))) for kind in kinds
+        ),
+        replaced=tuple(draw(st.lists(st.builds(Replaced, packages, versions, texts, sums, sums)))),
+        missing=tuple(draw(st.lists(st.builds(Missing, texts, texts)))),
+        files=tuple(files),
+    )
+
+
+@given(manifests())
+def test_what_is_written_is_read(contents: Manifest):
+    assert decoded(encoded(contents)) == contents
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(manifests(), st.data())
+def test_any_field_that_is_something_else_is_refused_or_is_read_as_it_stands(contents, data):
+    """No manifest that was tampered with raises anything but ValueError, or is read as the old one."""
+    values = json.loads(encoded(contents))
+    key = data.draw(st.sampled_from(sorted(values)))
+    values[key] = data.draw(json_values)
+    try:
+        found = decoded(json.dumps(values).encode())
+    except ValueError as error:
+        assert "\n" not in str(error)
+    else:
+        assert json.loads(encoded(found)) == values
+
+
+@given(st.binary(max_size=200))
+@example(b"[" * 100_000)
+@example(b"\xff")
+@example(b'{"schema": 1, "schema": 1}')
+@example(b'{"schema": true}')
+@example(b"null")
+def test_no_bytes_raise_anything_but_value_error(data: bytes):
+    with pytest.raises(ValueError):
+        decoded(data)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        ".",
+        "..",
+        "/etc/passwd",
+        "../x",
+        "wheels/../../x",
+        "a//b",
+        "./a",
+        "a/",
+        "a\\b",
+        "a\nb",
+        "mirror.json",
+    ],
+)
+def test_a_path_that_leaves_the_mirror_is_refused(path: str):
+    contents = Manifest("3.11", "linux-x86_64", files=(File(path, 1, "0" * 64),))
+    with pytest.raises(ValueError, match=r"^files: "):
+        decoded(encoded(contents))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"files": (File("a", 1, "0" * 64), File("a", 1, "0" * 64))},
+        {"files": (File("a", -1, "0" * 64),)},
+        {"files": (File("a", 1, "0" * 63),)},
+        {"files": (File("a", 1, "G" * 64),)},
+        {"releases": (Release("spack", "v1", "c", "not-there"),)},
+        {"replaced": (dataclasses.replace(REPLACED, package='x"; import os'),)},
+        {"replaced": (dataclasses.replace(REPLACED, version="7'"),)},
+        {"replaced": (dataclasses.replace(REPLACED, sha256="7"),)},
+        {"python": ""},
+    ],
+)
+def test_what_cannot_be_is_refused(changes):
+    contents = dataclasses.replace(Manifest("3.11", "linux-x86_64"), **changes)
+    with pytest.raises(ValueError):
+        decoded(encoded(contents))
+
+
+def test_a_mirror_that_is_whole_verifies(tmp_path: Path):
+    contents = make_mirror(tmp_path)
+    manifest.verify(tmp_path, manifest.read(tmp_path))
+    assert manifest.read(tmp_path) == contents
+
+
+def swap(path: Path) -> None:
+    """Other bytes, as many."""
+    path.write_bytes(bytes(byte ^ 1 for byte in path.read_bytes()))
+
+
+def link_away(path: Path) -> None:
+    """The same bytes by a link, which may lead anywhere."""
+    copy = path.parent.parent.parent / "copy"
+    path.rename(copy)
+    path.symlink_to(copy)
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (swap, "is damaged: is not what mirror.json says"),
+        (lambda path: path.write_bytes(path.read_bytes() + b"x"), "is damaged: has 8 bytes, not 7"),
+        (lambda path: path.write_bytes(b""), "is damaged: has 0 bytes"),
+        (Path.unlink, "is missing"),
+        (link_away, "is not a plain file"),
+    ],
+)
+def test_damage_is_one_line_with_the_file_and_the_fix(tmp_path: Path, damage, words: str):
+    folder = tmp_path / "mirror"
+    contents = make_mirror(folder)
+    damage(folder / WHEEL)
+    with pytest.raises(MirrorError) as refused:
+        manifest.verify(folder, contents)
+    line = str(refused.value)
+    assert line.startswith(f"{folder / WHEEL}: {words}")
+    assert "./plumbline mirror create mends it" in line
+    assert "\n" not in line
+    manifest.verify(folder, contents, "sources/")  # of which nothing is damaged
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "link to a folder"])
+def test_what_the_manifest_does_not_name_is_foreign(tmp_path: Path, kind: str):
+    folder = tmp_path / "mirror"
+    contents = make_mirror(folder)
+    foreign = folder / "wheels" / "evil-1-py3-none-any.whl"
+    if kind == "file":
+        foreign.write_text("")
+    else:
+        foreign.symlink_to(tmp_path if kind == "link to a folder" else folder / WHEEL)
+    with pytest.raises(
+        MirrorError, match=r"evil-1-py3-none-any.whl: is not in mirror.json; remove"
+    ):
+        manifest.verify(folder, contents, "wheels/")
+
+
+def test_of_many_faults_one_is_named_and_the_others_counted(tmp_path: Path):
+    contents = make_mirror(tmp_path)
+    for file in contents.files:
+        (tmp_path / file.path).unlink()
+    with pytest.raises(MirrorError, match=r"\(and 3 more; ./plumbline mirror check\)$"):
+        manifest.verify(tmp_path, contents)
+
+
+def test_what_is_no_mirror_is_one_line(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    for folder, words in (
+        (tmp_path / "nowhere", "is no mirror (it has no mirror.json); ./plumbline mirror create"),
+        (tmp_path, "is no mirror"),
+        (tmp_path / "file", "is not a directory"),
+    ):
+        with pytest.raises(MirrorError) as refused:
+            manifest.read(folder)
+        assert str(refused.value).startswith(f"{folder}: {words}")
+
+
+def test_a_manifest_that_is_cut_off_is_one_line(tmp_path: Path):
+    make_mirror(tmp_path)
+    whole = (tmp_path / NAME).read_bytes()
+    for length in range(0, len(whole) - 2, 97):
+        (tmp_path / NAME).write_bytes(whole[:length])
+        with pytest.raises(MirrorError, match=r"mirror.json: .*makes it anew$"):
+            manifest.read(tmp_path)
+
+
+def test_a_manifest_of_another_schema_is_not_guessed_at(tmp_path: Path):
+    (tmp_path / NAME).write_text('{"schema": 2}')
+    with pytest.raises(MirrorError, match="schema: is 2, and this Plumbline knows 1"):
+        manifest.read(tmp_path)
+
+
+def test_wheels_for_another_python_are_refused(tmp_path: Path):
+    make_mirror(tmp_path)
+    contents = write(tmp_path, (WHEEL,), releases=(), python="3.99")
+    with pytest.raises(MirrorError, match=r"wheels are for Python 3\.99 on .*, and this is 3\.\d"):
+        manifest.check_python(tmp_path, contents)
+
+
+def test_the_front_door_can_read_it_before_any_package_is_installed():
+    program = "import spack_envs.mirror.manifest, spack_envs.mirror.location"
+    isolated = [
+        sys.executable,
+        "-S",
+        "-c",
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); {program}",
+    ]
+    subprocess.run(isolated, check=True, env={**os.environ, "PYTHONPATH": ""})

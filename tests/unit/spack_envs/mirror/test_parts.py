@@ -1,0 +1,391 @@
+"""The parts of a mirror: wheels with pip itself, and sources with repositories of a few bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import subprocess
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from postprocess.base.errors import UsageError
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from spack_envs.fetch import FetchError
+from spack_envs.mirror import manifest
+from spack_envs.mirror import spack_sources as spack_mirror
+from spack_envs.mirror import wheels as mirror_wheels
+from spack_envs.mirror.manifest_schema import Manifest
+from spack_envs.mirror.parts import Making, gather_releases, gather_sources, gather_wanted
+from spack_envs.mirror.spack_sources import (
+    Given,
+    Wanted,
+    archive_path,
+    detail,
+    head,
+    instead,
+    packed,
+    substitute,
+)
+from spack_envs.mirror.wheels import locked
+from tests.support.factories.mirror import archive
+from tests.support.paths import ROOT
+
+OSU = Wanted("osu-micro-benchmarks", "7.4", "1" * 64, "", "")
+
+
+def repository(folder: Path, *texts: str) -> list[str]:
+    """A repository with a commit for each text; the commits. The first has the tag v1."""
+    folder.mkdir()
+    identity = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
+
+    def git(*words: str) -> str:
+        command = ["git", *identity, *words]
+        done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    git("init", "-q")
+    commits = []
+    for text in texts:
+        (folder / "file").write_text(text)
+        git("add", "-A")
+        git("commit", "-qm", text)
+        commits.append(git("rev-parse", "HEAD"))
+        if text == texts[0]:
+            git("tag", "v1")
+    return commits
+
+
+@pytest.fixture
+def making(tmp_path: Path) -> Making:
+    for name in ("mirror", "scratch"):
+        (tmp_path / name).mkdir()
+    screen = Progress(Console(file=io.StringIO()))
+    work = WorkDirectory(tmp_path / "work", ROOT)
+    empty = Manifest(*manifest.this_python())
+    return Making(work, tmp_path / "mirror", tmp_path / "scratch", empty, {}, screen)
+
+
+# Wheels.
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True),
+            st.from_regex(r"[0-9]\.[0-9]", fullmatch=True),
+            st.sampled_from(["", " ; python_full_version < '3.11'", " ; sys_platform == 'win32'"]),
+            st.lists(st.text("0123456789abcdef", min_size=64, max_size=64), min_size=1, max_size=3),
+        ),
+        max_size=5,
+    )
+)
+def test_every_package_of_a_lock_file_is_read_with_all_its_hashes(packages):
+    text = "# a comment ==1\n"
+    for name, version, marker, hashes in packages:
+        lines = [f"{name}=={version}{marker}", *(f"--hash=sha256:{each}" for each in hashes)]
+        text += " \\\n    ".join(lines) + "\n    # via something==2\n"
+    found = list(locked(text))
+    assert [(each.name, each.version, each.hashes) for each in found] == [
+        (name, version, frozenset(hashes)) for name, version, _, hashes in packages
+    ]
+
+
+def test_every_package_of_our_lock_files_is_read():
+    folder = ROOT / "site_configs" / "wheels_lock"
+    for lock in (
+        ROOT / "requirements.lock",
+        ROOT / "requirements-test.lock",
+        *folder.glob("*.lock"),
+    ):
+        text = lock.read_text()
+        pins = [line for line in text.splitlines() if "==" in line and line[0].isalnum()]
+        found = list(locked(text))
+        assert len(found) == len(pins) > 0
+        assert sum(len(each.hashes) for each in found) == text.count("--hash=")
+
+
+class Index:
+    """The only place where pip looks."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+
+    def wheel(self, name: str) -> str:
+        """Put a wheel there; its line in a lock file."""
+        path = self.folder / f"{name}-1-py3-none-any.whl"
+        with zipfile.ZipFile(path, "w") as wheel:
+            about = f"{name}-1.dist-info"
+            wheel.writestr(
+                f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n"
+            )
+            wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+            wheel.writestr(f"{about}/RECORD", "")
+        return f"{name}==1 --hash=sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}\n"
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))
+    monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")
+    return Index(tmp_path / "index")
+
+
+def test_wheels_are_gathered_kept_and_what_cannot_be_had_is_named(tmp_path, index, monkeypatch):
+    """One that the index has not does not keep the others away; another call asks for it alone."""
+    other = index.wheel("elsewhere").replace("==1 ", "==1 ; sys_platform == 'nowhere' ")
+    lock = tmp_path / "a.lock"
+    lock.write_text(index.wheel("a") + other + f"absent==1 --hash=sha256:{'0' * 64}\n")
+    wheels, scratch = tmp_path / "wheels", tmp_path / "scratch"
+    scratch.mkdir()
+
+    def gather() -> tuple[set[str], list[str]]:
+        names, missing = mirror_wheels.gather([lock], wheels, scratch, lambda _: None)
+        return names, [f"{each.what}: {each.reason}" for each in missing]
+
+    names, missing = gather()
+    assert names == {"a-1-py3-none-any.whl"} == set(os.listdir(wheels))
+    assert len(missing) == 1
+    assert missing[0].startswith("wheel absent 1: No matching distribution found for absent==1")
+    assert os.listdir(scratch) == []
+
+    asked = []
+    download = mirror_wheels.download
+    monkeypatch.setattr(
+        mirror_wheels, "download", lambda pack, folder: asked.append(pack) or download(pack, folder)
+    )
+    assert gather()[0] == names
+    assert "a" not in {each.name for pack in asked for each in pack}
+
+
+def test_a_wheel_that_is_damaged_is_had_again(tmp_path, index):
+    lock = tmp_path / "a.lock"
+    lock.write_text(index.wheel("a"))
+    wheels, scratch = tmp_path / "wheels", tmp_path / "scratch"
+    scratch.mkdir()
+    mirror_wheels.gather([lock], wheels, scratch, lambda _: None)
+    path = wheels / "a-1-py3-none-any.whl"
+    whole = path.read_bytes()
+    path.write_bytes(b"damaged")
+    mirror_wheels.gather([lock], wheels, scratch, lambda _: None)
+    assert path.read_bytes() == whole
+
+
+# Spack and its recipes.
+
+
+@pytest.fixture
+def upstream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
+    """Repositories of both, and an empty cache of the user."""
+    names = {"spack": "SPACK", "spack-packages": "SPACK_PACKAGES"}
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    commits = {}
+    for name, variable in names.items():
+        commits[name] = repository(tmp_path / name, f"{name} 1", f"{name} 2")
+        monkeypatch.setenv(f"PLUMBLINE_{variable}_URL", f"file://{tmp_path / name}")
+        monkeypatch.setenv(f"PLUMBLINE_{variable}_RELEASE", "v1")
+    return commits
+
+
+def test_releases_are_archived_from_the_users_copy_and_kept(tmp_path, making, upstream):
+    part = gather_releases(making)
+    assert [(each.name, each.commit) for each in part.releases] == [
+        (name, commits[0]) for name, commits in upstream.items()
+    ]
+    files = tuple(manifest.described(making.folder, path) for path in part.paths)
+    before = replace(making.before, releases=part.releases, files=files)
+    for name in upstream:  # neither upstream nor a copy is needed any more
+        (tmp_path / name).rename(tmp_path / f"{name}-gone")
+        (tmp_path / "cache" / "plumbline" / name).rename(tmp_path / f"{name}-copy")
+    assert gather_releases(replace(making, before=before)).releases == part.releases
+    assert [each.what for each in gather_releases(making).missing] == [
+        "spack v1",
+        "spack-packages v1",
+    ]
+
+
+def test_a_copy_of_another_release_is_not_taken_for_this_one(tmp_path, making, upstream):
+    for name in upstream:
+        copy = tmp_path / "cache" / "plumbline" / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["git", "clone", "-q", str(tmp_path / name), str(copy)], check=True)
+    commits = {each.name: each.commit for each in gather_releases(making).releases}
+    assert commits == {name: found[0] for name, found in upstream.items()}
+
+
+def test_an_archive_is_the_same_each_time(tmp_path: Path):
+    (commit,) = repository(tmp_path / "r", "text")
+    assert packed(tmp_path / "r", commit, "p") == packed(tmp_path / "r", commit, "p")
+
+
+# Sources.
+
+
+class FakeCollector:
+    """In the place of Spack: has some sources, and not others."""
+
+    def __init__(self, has: dict[str, bytes], fails: dict[str, str] | None = None) -> None:
+        self.has, self.fails = has, fails or {}
+        self.left_out: list[str] = []
+        self.elsewhere: dict[str, Path] = {}
+        self.found: set[str] = set()
+
+    def gather(self, folder: Path, leave_out, elsewhere) -> dict[str, str]:
+        self.left_out, self.elsewhere = list(leave_out), dict(elsewhere)
+        self.found = set(manifest.present(folder))
+        for path, data in self.has.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(data)
+        return self.fails
+
+
+def kept(making: Making, part) -> Making:
+    """The next call, which finds what this one has made."""
+    files = tuple(manifest.described(making.folder, path) for path in part.paths)
+    before = replace(making.before, files=files, replaced=part.replaced)
+    for path in sorted(making.scratch.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    return replace(making, before=before, given={})
+
+
+def test_a_given_source_replaces_the_official_one_and_is_kept_by_the_next_call(tmp_path, making):
+    commits = repository(tmp_path / "osu", "official", "changed by somebody")
+    given = {OSU.package: Given(OSU.package, tmp_path / "osu", commits[0])}
+    spack = FakeCollector({})
+    part = gather_wanted(replace(making, given=given), spack, [OSU])
+    (replaced,) = part.replaced
+    assert (replaced.package, replaced.official) == (OSU.package, OSU.sha256)
+    assert replaced.origin == f"a git copy (commit {commits[0][:12]})"
+    assert part.paths == (f"sources/{archive_path(replaced.sha256)}",)
+    assert manifest.described(making.folder, part.paths[0]).sha256 == replaced.sha256
+    assert spack.left_out == [OSU.package]
+
+    again = gather_wanted(kept(making, part), FakeCollector({}), [OSU])
+    assert (again.replaced, again.paths) == (part.replaced, part.paths)
+
+
+def test_without_spack_nothing_is_lost_of_what_an_earlier_call_has_gathered(
+    tmp_path, making, monkeypatch
+):
+    repository(tmp_path / "osu", "text")
+    given = {OSU.package: Given(OSU.package, tmp_path / "osu")}
+    spack = FakeCollector({"a/right": b"1", "a/damaged": b"2"})
+    part = gather_wanted(replace(making, given=given), spack, [OSU])
+    later = kept(making, part)
+    (making.folder / "sources" / "a" / "damaged").write_bytes(b"3")
+    monkeypatch.setenv("PLUMBLINE_NO_SPACK", "1")
+    left = gather_sources(later)
+    assert set(part.paths) - set(left.paths) == {"sources/a/damaged"}
+    assert left.replaced == part.replaced
+    assert [each.reason for each in left.missing] == ["no Spack: PLUMBLINE_NO_SPACK is set"]
+
+
+def test_a_replacement_of_another_version_is_not_kept(tmp_path, making):
+    repository(tmp_path / "osu", "text")
+    given = {OSU.package: Given(OSU.package, tmp_path / "osu")}
+    part = gather_wanted(replace(making, given=given), FakeCollector({}), [OSU])
+    newer = replace(OSU, version="7.5", sha256="3" * 64)
+    spack = FakeCollector({}, {OSU.package: "no network"})
+    later = gather_wanted(kept(making, part), spack, [newer])
+    assert later.replaced == () and spack.left_out == []
+    assert [each.what for each in later.missing] == ["source of osu-micro-benchmarks 7.5"]
+
+
+def test_a_replacement_that_is_damaged_is_not_kept(tmp_path, making):
+    repository(tmp_path / "osu", "text")
+    given = {OSU.package: Given(OSU.package, tmp_path / "osu")}
+    part = gather_wanted(replace(making, given=given), FakeCollector({}), [OSU])
+    later = kept(making, part)
+    (making.folder / part.paths[0]).write_bytes(b"damaged")
+    spack = FakeCollector({}, {OSU.package: "no network"})
+    assert gather_wanted(later, spack, [OSU]).replaced == ()
+    assert spack.found == set()
+
+
+def test_a_given_file_that_is_the_official_one_replaces_nothing(tmp_path, making):
+    data = archive("osu", file="text")
+    (tmp_path / "osu.tar.gz").write_bytes(data)
+    official = replace(OSU, sha256=hashlib.sha256(data).hexdigest())
+    given = {OSU.package: Given(OSU.package, tmp_path / "osu.tar.gz")}
+    spack = FakeCollector({})
+    part = gather_wanted(replace(making, given=given), spack, [official])
+    assert part.replaced == () and spack.left_out == []
+    assert spack.found == {archive_path(official.sha256)}
+
+
+def test_what_is_there_and_right_is_handed_to_spack_again_and_what_is_not_is_not(making):
+    part = gather_wanted(making, FakeCollector({"a/right": b"1", "a/damaged": b"2"}), [])
+    later = kept(making, part)
+    (making.folder / "sources" / "a" / "damaged").write_bytes(b"3")
+    spack = FakeCollector({})
+    gather_wanted(later, spack, [])
+    assert spack.found == {"a/right"}
+
+
+def test_a_source_by_commit_comes_from_the_given_repository_and_replaces_nothing(tmp_path, making):
+    commits = repository(tmp_path / "imb", "text", "later")
+    imb = Wanted("imb", "1", "", commits[0], "https://example.org/imb.git")
+    given = {"imb": Given("imb", tmp_path / "imb")}
+    spack = FakeCollector({"git/x": b"1"})
+    part = gather_wanted(replace(making, given=given), spack, [imb])
+    assert part.replaced == () and spack.left_out == []
+    assert spack.elsewhere == {"https://example.org/imb.git": tmp_path / "imb"}
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted", "words"),
+    [
+        ("other", OSU, "nothing is built from it; choose from osu-micro-benchmarks"),
+        ("imb", Wanted("imb", "1", "", "f" * 40, "g"), "is no git repository with the commit ffff"),
+        (OSU.package, OSU, "is not a .tar.gz"),
+    ],
+)
+def test_a_given_source_that_cannot_be_used_is_one_line(tmp_path, making, given, wanted, words):
+    (tmp_path / "file").write_text("no archive")
+    sources = {given: Given(given, tmp_path / "file")}
+    with pytest.raises(UsageError, match=words):
+        gather_wanted(replace(making, given=sources), FakeCollector({}), [wanted])
+
+
+def test_a_revision_that_is_not_there_is_one_line(tmp_path: Path):
+    repository(tmp_path / "osu", "text")
+    with pytest.raises(FetchError, match="is no git repository with v9"):
+        substitute(Given(OSU.package, tmp_path / "osu", "v9"), OSU)
+    assert head(tmp_path / "osu", "v9") == ""
+
+
+def test_an_address_goes_to_a_repository_here(tmp_path: Path):
+    repository(tmp_path / "r", "text")
+    address = "https://example.org/nowhere.git"
+    command = ["git", "ls-remote", address, "HEAD"]
+    env = {**os.environ, **instead({address: tmp_path / "r"})}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.split()[0] == head(tmp_path / "r")
+
+
+def test_the_reason_is_what_spack_says_last():
+    said = (
+        "==> Warning: Error while fetching osu-micro-benchmarks@7.4\n"
+        "  All fetchers failed for spack-stage-x\n"
+        "        https://h/osu.tar.gz: errored with: Name or service not known\n"
+        "fatal: something of git\n"
+        "==> Warning: Error while fetching imb@1\n"
+        "  Cannot verify\n"
+    )
+    found = {match[1]: detail(match[2]) for match in spack_mirror.FAILED.finditer(said)}
+    assert found == {
+        "osu-micro-benchmarks": "https://h/osu.tar.gz: errored with: Name or service not known",
+        "imb": "Cannot verify",
+    }

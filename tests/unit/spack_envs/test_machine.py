@@ -1,0 +1,330 @@
+"""The environment of one MPI on this machine: what it says, and what touches it."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spack_envs import machine
+from spack_envs.errors import SpackEnvironmentError
+from spack_envs.machine import write_environment
+from spack_envs.products import PRODUCTS
+from spack_envs.provide import Spack
+from spack_envs.recipes import BUILT, EXTERNAL
+from spack_envs.toolchain import External
+from tests.support.paths import ROOT as SOURCE
+
+TOOLCHAIN = (
+    External("gcc", "gcc@12.2.0 languages='c'", "/usr", {"c": "/usr/bin/gcc"}),
+    External("cmake", "cmake@4.4.4", "/opt/venv"),
+    External("ninja", "ninja@1.13.2", "/opt/venv"),
+)
+
+
+@pytest.fixture
+def spack(tmp_path):
+    """A Spack whose recipes are empty."""
+    builtin = tmp_path / "spack-packages" / "repos" / "spack_repo" / "builtin"
+    for name in (*BUILT, *EXTERNAL, "hwloc"):
+        if name != "mpicost":
+            folder = builtin / "packages" / name.replace("-", "_")
+            folder.mkdir(parents=True)
+            (folder / "package.py").write_text('depends_on("hwloc")\n')
+    (builtin / "build_systems").mkdir()
+    (builtin / "repo.yaml").write_text("repo: {namespace: builtin}\n")
+    return Spack(tmp_path / "spack/bin/spack", tmp_path / "spack-packages", "1.1.0", "cache")
+
+
+@pytest.fixture
+def work(tmp_path):
+    """An empty work directory."""
+    return tmp_path / "work"
+
+
+def an_mpi(family: str = "mpich", version: str = "5.0.2", **other: Any) -> SimpleNamespace:
+    """An MPI with a prefix of its own."""
+    fields = {
+        "name": f"{family}-{version}",
+        "family": family,
+        "version": version,
+        "prefix": "/opt/mpi",
+        "mpicc": "/opt/mpi/bin/mpicc",
+        "mpiexec": "/opt/mpi/bin/mpiexec",
+        "origin": "wheel",
+        "modules": (),
+    }
+    return SimpleNamespace(**fields | other)
+
+
+def write(work, spack, mpi=None, source=SOURCE):
+    """The environment of an MPI with the toolchain of these tests."""
+    return write_environment(work, source, spack, mpi or an_mpi(), TOOLCHAIN)
+
+
+def settings(environment) -> dict:
+    """What machine.yaml says."""
+    return yaml.safe_load((environment.directory / "machine.yaml").read_text())
+
+
+def strings(value) -> list[str]:
+    """All strings in nested data."""
+    if isinstance(value, dict):
+        return [text for item in value.items() for part in item for text in strings(part)]
+    if isinstance(value, list):
+        return [text for part in value for text in strings(part)]
+    return [value] if isinstance(value, str) else []
+
+
+@pytest.mark.parametrize(
+    ("family", "version", "spec"),
+    [
+        ("mpich", "5.0.2", "mpich@=5.0.2~fortran"),
+        ("openmpi", "4.1.4", "openmpi@=4.1.4~fortran"),
+        (
+            "intel-mpi",
+            "2021.19.0",
+            "intel-oneapi-mpi@=2021.19.0+generic-names~classic-names~ilp64~external-libfabric~envmods",
+        ),
+    ],
+)
+def test_mpi_is_the_only_provider_and_never_built(work, spack, family, version, spec):
+    environment = write(work, spack, an_mpi(family, version))
+    package, _, _ = spec.partition("@")
+    sections = settings(environment)["packages"]
+    assert sections["mpi:"] == {"buildable": False, "require": [f"{package}@={version}"]}
+    assert sections[f"{package}:"]["buildable"] is False
+    assert sections[f"{package}:"]["externals"] == [
+        {"spec": spec, "prefix": str(environment.prefix)}
+    ]
+
+
+def test_only_the_suite_and_what_belongs_to_the_compiler_is_built(work, spack):
+    sections = settings(write(work, spack))["packages"]
+    built = {name for name, entry in sections.items() if entry.get("buildable")}
+    assert built == {f"{name}:" for name in BUILT}
+    assert sections["hwloc"] == {"buildable": False}
+    assert sections["gcc:"]["externals"][0]["extra_attributes"] == {
+        "compilers": {"c": "/usr/bin/gcc"}
+    }
+
+
+def test_recipes_of_ours_come_before_those_of_spack(work, spack):
+    assert list(settings(write(work, spack))["repos:"]) == ["plumbline", "builtin"]
+
+
+def test_missing_make_is_not_compiled(work, spack):
+    assert settings(write(work, spack))["packages"]["gmake"] == {"buildable": False}
+    there = (*TOOLCHAIN, External("gmake", "gmake@4.3", "/usr"))
+    sections = settings(write_environment(work, SOURCE, spack, an_mpi(), there))["packages"]
+    assert "gmake" not in sections
+    assert sections["gmake:"]["externals"] == [{"spec": "gmake@4.3", "prefix": "/usr"}]
+
+
+@pytest.mark.parametrize("family", ["mpich", "openmpi", "intel-mpi"])
+def test_every_mpi_builds_the_same_programs(family):
+    """Their versions stand in one place."""
+    ours = SOURCE / "spack_envs"
+    specs = yaml.safe_load((ours / family / "spack.yaml").read_text())["spack"]["specs"]
+    assert specs == ["$programs"]
+    (named,) = yaml.safe_load((ours / "common" / "definitions.yaml").read_text())["definitions"]
+    packages = [spec.partition("@")[0] for spec in named["programs"]]
+    assert packages == [product.package for product in PRODUCTS.values()]
+
+
+def test_code_is_for_the_family_of_cpus(work, spack):
+    assert settings(write(work, spack))["packages"]["all:"] == {
+        "require": [f"target={platform.machine()}"]
+    }
+
+
+def test_everything_is_written_below_the_work_directory(work, spack):
+    config = settings(write(work, spack))["config"]
+    assert len(config) >= 8
+    for text in strings(list(config.values())):
+        assert not text.startswith("/") or Path(text).is_relative_to(work / "spack")
+    assert Path(config["develop_stage_link"]).parent.is_dir()
+
+
+def test_copies_are_the_files_that_people_read(work, spack):
+    directory = write(work, spack).directory
+    assert directory == work / "spack" / "environments" / "mpich-5.0.2"
+    ours = SOURCE / "spack_envs"
+    assert (directory / "spack.yaml").read_text() == (ours / "mpich/spack.yaml").read_text()
+    copied = sorted(path.name for path in (directory.parent / "common").iterdir())
+    assert copied == sorted(path.name for path in (ours / "common").glob("*.yaml"))
+
+
+def test_develops_the_suite_in_place(work, spack):
+    develop = settings(write(work, spack))["develop"]["mpicost"]
+    assert develop == {"spec": "mpicost@main", "path": str(SOURCE / "suite")}
+
+
+def test_nothing_is_downloaded_but_from_the_mirror_of_the_site(work, spack, monkeypatch):
+    monkeypatch.delenv("PLUMBLINE_SPACK_MIRROR", raising=False)
+    assert settings(write(work, spack))["mirrors:"] == {}
+    monkeypatch.setenv("PLUMBLINE_SPACK_MIRROR", "file:///srv/mirror")
+    environment = write(work, spack)
+    assert environment.changed
+    assert settings(environment)["mirrors:"]["site"]["url"] == "file:///srv/mirror"
+
+
+def test_second_time_touches_nothing(work, spack):
+    environment = write(work, spack)
+    environment.lock.write_text("{}")
+    before = {path: path.lstat().st_mtime_ns for path in work.rglob("*")}
+    again = write(work, spack)
+    assert not again.changed
+    assert {path: path.lstat().st_mtime_ns for path in work.rglob("*")} == before
+
+
+def test_another_environment_changes_nothing_here(work, spack):
+    environment = write(work, spack)
+    environment.lock.write_text("{}")
+    write(work, spack, an_mpi("openmpi", "5.0.11"))
+    assert not write(work, spack).changed
+    assert environment.lock.exists()
+
+
+def changed_prefix(spack, source):
+    return spack, an_mpi(prefix="/opt/other", mpicc="/opt/other/bin/mpicc")
+
+
+def changed_spack(spack, source):
+    return replace(spack, version="1.0.2"), an_mpi()
+
+
+def changed_recipes(spack, source):
+    recipe = spack.packages / "repos/spack_repo/builtin/packages/gcc/package.py"
+    recipe.write_text(recipe.read_text() + "# changed\n")
+    return spack, an_mpi()
+
+
+def changed_recipe_of_ours(spack, source):
+    recipe = source / "spack_envs/spack_repo/plumbline/packages/mpicost/package.py"
+    recipe.write_text(recipe.read_text() + "# changed\n")
+    return spack, an_mpi()
+
+
+def changed_common(spack, source):
+    path = source / "spack_envs/common/concretizer.yaml"
+    path.write_text(path.read_text() + "# changed\n")
+    return spack, an_mpi()
+
+
+def changed_environment(spack, source):
+    path = source / "spack_envs/mpich/spack.yaml"
+    path.write_text(path.read_text() + "# changed\n")
+    return spack, an_mpi()
+
+
+@pytest.fixture
+def source(tmp_path):
+    """A copy of the sources that may be changed."""
+    for path in (SOURCE / "spack_envs").rglob("*"):
+        if path.suffix == ".yaml" or path.name == "package.py":
+            copy = tmp_path / "source" / path.relative_to(SOURCE)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_text(path.read_text())
+    return tmp_path / "source"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        changed_prefix,
+        changed_spack,
+        changed_recipes,
+        changed_recipe_of_ours,
+        changed_common,
+        changed_environment,
+    ],
+)
+def test_change_drops_the_old_solution_of_every_environment(work, spack, source, change):
+    """Spack never looks again at what a spack.lock was solved from."""
+    other = write(work, spack, an_mpi("openmpi", "5.0.11"), source)
+    environment = write(work, spack, source=source)
+    other.lock.write_text("{}")
+    environment.lock.write_text("{}")
+    spack, mpi = change(spack, source)
+    assert write(work, spack, mpi, source).changed
+    assert not environment.lock.exists()
+    if change in (changed_prefix, changed_environment):
+        assert other.lock.exists()
+    else:
+        assert write(work, spack, an_mpi("openmpi", "5.0.11"), source).changed
+        assert not other.lock.exists()
+
+
+def test_killed_while_writing_leaves_no_stale_solution(work, spack, monkeypatch):
+    environment = write(work, spack)
+    environment.lock.write_text("{}")
+
+    def killed(path, *_, **__):
+        if path.suffix == ".yaml":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(machine.files, "write_text", killed)
+    spack = replace(spack, version="1.0.2")
+    with pytest.raises(KeyboardInterrupt):
+        write(work, spack)
+    assert not environment.lock.exists()
+
+
+def test_nothing_is_written_to_the_sources(work, spack, source):
+    before = {path: path.lstat().st_mtime_ns for path in source.rglob("*")}
+    write(work, spack, source=source)
+    assert {path: path.lstat().st_mtime_ns for path in source.rglob("*")} == before
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"family": "cray-mpich"}, "no Spack environment for family 'cray-mpich'"),
+        ({"name": "../../etc"}, "not a name"),
+        ({"name": "common"}, "not a name"),
+        ({"name": "a b"}, "not a name"),
+        ({"name": ""}, "not a name"),
+        ({"name": "mpich", "version": "5 ^hdf5"}, "not a version"),
+        ({"name": "mpich", "version": ""}, "not a version"),
+        ({"prefix": "opt/mpi"}, "absolute path"),
+        ({"prefix": "/opt/my mpi"}, "absolute path"),
+        ({"prefix": "/opt/$HOME"}, "absolute path"),
+        ({"prefix": "/opt/mpi\n"}, "absolute path"),
+    ],
+)
+def test_what_spack_would_misread_is_refused(work, spack, fields, words):
+    with pytest.raises(SpackEnvironmentError, match=words) as caught:
+        write(work, spack, an_mpi(**fields))
+    assert "\n" not in str(caught.value)
+    assert not (work / "spack" / "environments").exists()
+
+
+def test_work_directory_with_spaces_is_refused(tmp_path, spack):
+    with pytest.raises(SpackEnvironmentError, match="absolute path"):
+        write(tmp_path / "my work", spack)
+
+
+def test_work_directory_that_cannot_be_made_is_named(tmp_path, spack):
+    (tmp_path / "work").write_text("a file")
+    with pytest.raises(SpackEnvironmentError, match="work/spack"):
+        write(tmp_path / "work", spack)
+
+
+@given(st.text(max_size=20), st.text(max_size=20), st.text(max_size=20))
+def test_no_accepted_text_can_change_the_meaning_of_a_file(name, version, prefix):
+    mpi = an_mpi(name=name, version=version, prefix=f"/{prefix}")
+    try:
+        machine.check(mpi, [Path(mpi.prefix)])
+    except SpackEnvironmentError as error:
+        assert "\n" not in str(error)
+    else:
+        for text in (name, version, prefix):
+            assert not set(text) & set(" \t\n'\"$~{}%^&*?;|<>:,=@")

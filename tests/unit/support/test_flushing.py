@@ -1,0 +1,74 @@
+"""No test flushes by the machine's cache without saying so: its duration would be the cache's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postprocess.base.errors import UsageError
+from postprocess.main import COMMANDS, build_parser
+from tests.support.mpi import of_family
+from tests.support.mpicost import TINY, Program
+from tests.support.plumbline_runner import FLUSHING, Workshop, unflushed
+
+WARM_ANYWAY = {"links"}
+STARTS_NOTHING = {"list"}
+ONE_CASE = ("--program", "mpicost", "--routine", "barrier", "--processes", "2", "--trials", "2")
+
+
+def has_states_of_the_caches(command: str) -> bool:
+    """Whether a command has the option ``--cache``."""
+    try:
+        build_parser().parse_args([command, "--cache", "warm"])
+    except UsageError:
+        return False
+    return True
+
+
+def test_every_command_that_may_flush_is_known() -> None:
+    found = {name for name, *_ in COMMANDS if has_states_of_the_caches(name)}
+    assert found == {*FLUSHING, *WARM_ANYWAY, *STARTS_NOTHING}
+
+
+@pytest.mark.parametrize("command", FLUSHING)
+def test_a_session_flushes_only_if_its_test_says_so(command: str, tmp_path: Path) -> None:
+    assert unflushed([command, "--strict"]) == [command, "--strict", "--cache", "warm"]
+    for told in (["--cache", "flush"], ["--cache=flush"], ["--cache", "rotate"]):
+        assert unflushed([command, *told]) == [command, *told]
+    assert Workshop(tmp_path).command(command)[-2:] == ["--cache", "warm"]
+
+
+def test_other_commands_stay_as_they_are() -> None:
+    assert unflushed(["doctor"]) == ["doctor"]
+
+
+@pytest.mark.parametrize("options", [(), ("--trials", "2"), ("--cache", "flush")])
+def test_a_launch_that_does_not_say_what_it_flushes_is_refused(options: tuple[str, ...]) -> None:
+    nothing = Program(None, Path("/nonexistent"))  # it is never started
+    with pytest.raises(AssertionError, match="add \\*TINY"):
+        nothing.run(2, *options)
+    with pytest.raises(AttributeError):  # past the refusal
+        nothing.run(2, *options, *TINY)
+
+
+def launches(workshop: Workshop) -> list[dict[str, Any]]:
+    """The run record of each launch of all sessions."""
+    files = workshop.home.glob("sessions/*/raw/*.jsonl")
+    return [json.loads(file.read_text().splitlines()[0]) for file in files]
+
+
+@pytest.mark.mpi
+def test_what_sessions_flush(tmp_path: Path) -> None:
+    """Nothing; and with ``--cache flush`` as much as the caches hold, which few trials show."""
+    workshop, name = Workshop(tmp_path / "home"), of_family("mpich").name
+    for words, cache in (((), "warm"), (("--cache", "flush"), "flush")):
+        ended = workshop.measure("--environment", name, *ONE_CASE, "--strict", *words)
+        (case,) = ended.summary["cases"]
+        assert (case["verdict"], case["variant"].partition("-")[0]) == ("no-reference", cache)
+    warm, flushed = sorted(launches(workshop), key=lambda run: run["flush_bytes"])
+    assert (warm["cache"], warm["flush_bytes"]) == ("warm", 0)
+    assert flushed["cache"] == "flush"
+    assert flushed["flush_bytes"] >= max(cache["bytes"] for cache in flushed["caches"])
