@@ -3,7 +3,8 @@
 A partition on which everything is 7% slower has one fault and not a hundred. It is looked for among the cases
 of a partition as a whole and of each environment, program, class of sizes and node set, and told of the part
 that it explains. It is found even where no case has left its own band. How likely it is without any change is
-in :mod:`postprocess.judging.common_shift`; what the controls say of it in :mod:`postprocess.judging.common_cause_text`.
+in :mod:`postprocess.judging.common_shift`; what the controls say of it in
+:mod:`postprocess.judging.common_cause_text`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from postprocess.references.catalog import ReferenceBook
 from postprocess.stats.shrinkage import kin
 
 #: Probability that a healthy night shows a cause in its own launches, by all ways of looking together, if what
-#: launches have in common is normal; of heavy tails it is a few times that (``tests/statistical/simulated_causes.py``).
+#: launches have in common is normal; of heavy tails it is a few times that
+#: (``tests/statistical/simulated_causes.py``).
 ALPHA = 0.001
 WITNESSES = 10  #: cases that are measured again, for all that have the cause in common
 MOST_CAUSES = 3  #: of a partition; who sees more sees noise

@@ -20,8 +20,8 @@ def judge(
     """Hold the headline of one launch against the band of its reference.
 
     ``resolution`` (of the timer, or of what is printed) is in the unit of the value; how far it widens the
-    band has a bound (:data:`postprocess.stats.band.COARSEST_CLOCK`). A limit itself is inside the band. The caller
-    adds the command that reruns the case.
+    band has a bound (:data:`postprocess.stats.band.COARSEST_CLOCK`). A limit itself is inside the band. The
+    caller adds the command that reruns the case.
     """
     value, unit = measured.value, measured.unit
     result = CaseResult(

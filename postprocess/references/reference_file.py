@@ -31,7 +31,8 @@ WORDS = {  #: that a cell may hold
     "unit": tuple(UNITS),
 }
 HEADER = "\t".join(COLUMNS)
-EXPECTED = "expected.tsv"  #: of a system: what fails as known, see :mod:`postprocess.references.expected_failures`
+#: Of a system: known failures, see :mod:`postprocess.references.expected_failures`
+EXPECTED = "expected.tsv"
 EXACT = "exact"  #: in the column ``spread``
 INTEGER = re.compile(r"0|[1-9][0-9]{0,17}")
 NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")

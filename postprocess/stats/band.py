@@ -18,7 +18,8 @@ from postprocess.base.units import SECONDS, better, slowdown
 from postprocess.model.case import Case
 from postprocess.model.reference import Reference
 
-#: Probability that a healthy launch lies above the band. Fresh launches clear it (:mod:`postprocess.stats.confirmation_rule`).
+#: Probability that a healthy launch lies above the band. Fresh launches clear it
+#: (:mod:`postprocess.stats.confirmation_rule`).
 SLOW_ALPHA = 0.03
 FAST_ALPHA = 0.001  #: that it lies below it; also on both sides of a provisional reference
 LARGE_BYTES = 10_000

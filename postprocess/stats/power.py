@@ -3,8 +3,8 @@
 On y = ln headline, its sign such that more is worse, launches scatter about mu with sigma. Of n calibration
 launches with mean m, spread s and d degrees of freedom follows where mu and sigma may be: mu - m is normal with
 sigma / sqrt(n), and d s^2 / sigma^2 is chi-squared of d: the pivots behind the prediction limit
-(:mod:`postprocess.stats.band`). Given both, launches are independent. A case is called regressed if its launch lies
-beyond the limit, and then enough fresh ones do (:mod:`postprocess.stats.confirmation_rule`).
+(:mod:`postprocess.stats.band`). Given both, launches are independent. A case is called regressed if its launch
+lies beyond the limit, and then enough fresh ones do (:mod:`postprocess.stats.confirmation_rule`).
 """
 
 from __future__ import annotations

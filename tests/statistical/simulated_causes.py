@@ -1,4 +1,6 @@
-"""False and true findings of a common cause, by simulation: ``python -m tests.statistical.simulated_causes [NIGHTS]``.
+"""False and true findings of a common cause, by simulation.
+
+Usage: ``python -m tests.statistical.simulated_causes [NIGHTS]``.
 
 Nights of 126 cases and their controls with three MPIs, after a calibration of as many nights as launches. What
 a night and a launch have in common, and the case's own noise, are normal or of heavy tails (t4). Fresh launches
@@ -17,7 +19,6 @@ from postprocess.judging.common_cause_retest import Doubt
 from postprocess.model.verdict import CaseResult
 from tests.support.factories.common import CENTER, Noise, Slower, calibrated, cases, judged
 
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 NOISES = {

@@ -1,4 +1,6 @@
-"""False alarms and power of the nightly verdict, by simulation: ``python -m tests.statistical.simulated_nights [NIGHTS]``.
+"""False alarms and power of the nightly verdict, by simulation.
+
+Usage: ``python -m tests.statistical.simulated_nights [NIGHTS]``.
 
 1,000 cases whose spreads between launches have a median of 2% (0.5 on the logarithm of the spread), and an
 effect of each night of 1%, common to all of its launches, fresh ones too. Prior, limits and votes are the

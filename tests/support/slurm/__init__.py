@@ -1,4 +1,4 @@
-"""A Slurm cluster on one machine, for tests: see ``cluster.py``. ``python -m tests.support.slurm`` for people."""
+"""A Slurm cluster on one machine, for tests: see ``cluster.py``; by hand ``python -m tests.support.slurm``."""
 
 from .availability import Unavailable, reason_not_here
 from .cluster import Cluster

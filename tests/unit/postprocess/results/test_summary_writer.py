@@ -18,16 +18,13 @@ from postprocess.model.verdict import Verdict, exit_status
 from postprocess.references.catalog import ReferenceBook
 from postprocess.results.summary import load_summary, parse_summary
 from postprocess.results.summary_writer import document, environments, programs
-from postprocess.setup.prepare import Prepared
 from site_configs.mpi.family import Mpi
-from site_configs.mpi.inventory import Inventory
 from site_configs.topology.machine import Machine
 from spack_envs.programs import Program
 from tests.support.factories.launch import CASES, book_of, finished
 
 MACHINE = Machine("n1", "a processor", "6.1", 2, 2, 1, 8 * 10**9, ())
 MPICH = Mpi("mpich-5_0_2", "mpich", "5.0.2", "MPICH", "wheel", "/p", "/p/mpicc", "/p/mpiexec")
-PREPARED = Prepared(Inventory(MACHINE, (MPICH,), ()), None)
 CRASH = Outcome(None, Verdict.CRASHED, "the program ended with exit code 139, SIGSEGV")
 HOSTILE = '"q" <b> \n\r\x00\x1b[31m \u2028 \ud800 \U0001f600'
 
@@ -43,7 +40,8 @@ def written(
     results = verdicts(launches, book, "local")
     data = document(
         session(directory, **changes),
-        PREPARED,
+        "CMake (no Spack)",
+        (MPICH,),
         launches,
         results,
         exit_status(results, strict=False),
@@ -82,7 +80,16 @@ def test_the_verdicts_are_the_same_before_and_after_the_file_is_written(tmp_path
     """They are shown before, so that a full disk cannot hide them."""
     done = finished(tmp_path)
     results = verdicts([done], book_of(done), "local")
-    data = document(session(tmp_path), PREPARED, [done], results, 0, ["a note"], {"running": 1.0})
+    data = document(
+        session(tmp_path),
+        "CMake (no Spack)",
+        (MPICH,),
+        [done],
+        results,
+        0,
+        ["a note"],
+        {"running": 1.0},
+    )
     write_summary(tmp_path / "summary.json", data)
     assert parse_summary(data) == load_summary(tmp_path / "summary.json")
 
@@ -165,7 +172,7 @@ def test_sources_that_are_not_the_official_ones_are_told_beside_the_spec(tmp_pat
 
 
 def test_an_environment_that_a_site_declares_is_described_by_what_ran(tmp_path: Path):
-    (entry,) = environments(Prepared(None, None), [finished(tmp_path)])
+    (entry,) = environments((), [finished(tmp_path)])
     assert (entry["name"], entry["origin"], entry["mpicc"]) == ("mpich-5_0_2", "site", "")
     assert (entry["family"], entry["version"]) == ("mpich", "5.0.2")
     assert entry["library"].startswith("MPICH Version: 5.0.2")

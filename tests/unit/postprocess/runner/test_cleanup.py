@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from postprocess.base import processes
 from postprocess.base.processes import end_processes, processes_of
-from postprocess.runner import cleanup
 
 SESSION = "PLUMBLINE_SESSION"
 WAIT = "import signal, sys; {first}; print('ready', flush=True); signal.pause()"
@@ -77,7 +77,7 @@ def test_a_process_of_the_session_is_ended_and_named(begin, value, first):
 
 
 def test_a_process_that_ignores_the_polite_request_is_ended_all_the_same(begin, value, monkeypatch):
-    monkeypatch.setattr(cleanup, "GRACE", 0.2)
+    monkeypatch.setattr(processes, "GRACE", 0.2)
     stubborn, willing = begin(value, STUBBORN), begin(value)
     assert len(end_processes(SESSION, value)) == 2
     assert stubborn.wait(timeout=60) == -signal.SIGKILL

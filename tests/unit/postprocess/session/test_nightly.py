@@ -44,7 +44,7 @@ class Night:
 
     @property
     def logged(self) -> list[str]:
-        log = self.root / module.alarms.FILE
+        log = self.root / module.log.FILE
         return log.read_text().splitlines() if log.exists() else []
 
     def session(self, mode: str):

@@ -14,6 +14,7 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.setup import prepare as preparation
 from postprocess.setup.prepare import Prepared, note_own_sites, prepare
+from site_configs.mpi import inventory
 from site_configs.mpi.family import Mpi, Unusable
 from site_configs.mpi.inventory import Inventory
 from site_configs.topology.machine import Machine
@@ -54,7 +55,7 @@ def machine(monkeypatch: pytest.MonkeyPatch):
             asked.append((root, tuple(wanted), fresh))
             return Inventory(MACHINE, tuple(mpi(family) for family in families), unusable)
 
-        monkeypatch.setattr(preparation.inventory, "take", take)
+        monkeypatch.setattr(inventory, "take", take)
         answer = spack or NoSpack("this is a test")
         monkeypatch.setattr(preparation, "provide", lambda *_: answer)
         return asked

@@ -262,7 +262,7 @@ def test_now_is_the_level_of_the_last_nights():
 
 @pytest.mark.parametrize("noise_name", ["normal", "t4"])
 def test_false_alarms_and_power_are_those_that_are_stated(noise_name):
-    """As method and README have them; ``python -m tests.statistical.simulated_drift`` prints the whole table."""
+    """As the method has them; ``python -m tests.statistical.simulated_drift`` prints the whole table."""
     source = NOISES[noise_name]
     assert shares(source, 500).either <= 0.002
     assert shares(source, 300, 0.05, 10).either > 0.95
