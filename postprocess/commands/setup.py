@@ -143,10 +143,10 @@ def where(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     return 0
 
 
-#: All tests: those of functions beside each other on all cores, those that start MPI programs or Spack alone.
+ALONE = "mpi or spack or simgrid"  #: tests that start such programs run one after the other
 ALL_TESTS = (
-    ("-n", "auto", "-m", "not mpi and not spack"),
-    ("-m", "mpi or spack"),
+    ("-n", "auto", "-m", f"not ({ALONE})"),
+    ("-m", ALONE),
 )
 
 

@@ -10,7 +10,6 @@ are of the same night. ``all`` is slower everywhere, ``one`` with one MPI of thr
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import numpy as np
 
@@ -18,8 +17,6 @@ from postprocess.judging.common_cause import common_causes
 from postprocess.judging.common_cause_retest import Doubt
 from postprocess.model.verdict import CaseResult
 from tests.support.factories.common import CENTER, Noise, Slower, calibrated, cases, judged
-
-
 
 NOISES = {
     "launch and night": Noise(),

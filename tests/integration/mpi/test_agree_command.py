@@ -10,7 +10,6 @@ import pytest
 from site_configs.mpi.inventory import Inventory, load
 from tests.support.plumbline_runner import Ended, Workshop
 
-pytestmark = pytest.mark.mpi
 FEW = ("--routine", "bcast,barrier", "--bytes", "8,1024", "--processes", "2", "--launches", "3")
 #: IMB, but for a number that is wrong by far: too much for any noise of the machine.
 LIAR = r"""#!/bin/bash

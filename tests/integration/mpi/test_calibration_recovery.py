@@ -16,7 +16,6 @@ from tests.support.plumbline_runner import Workshop
 LAUNCHES = 24  #: more than can end between the first and the news of it
 
 
-@pytest.mark.mpi
 def test_a_killed_calibration_is_completed_by_the_same_command(tmp_path: Path) -> None:
     mpich = next((each for each in mpi_installations() if each.family == "mpich"), None)
     if mpich is None:

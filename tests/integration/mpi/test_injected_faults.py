@@ -23,7 +23,6 @@ from site_configs.schema.variables import SESSION
 from tests.support.mpi import Installation, fault_library, of_family
 from tests.support.plumbline_runner import Ended, Workshop
 
-pytestmark = pytest.mark.mpi
 FEW = ("--program", "mpicost", "--routine", "bcast,reduce_sum", "--trials", "5")
 SHORT = ("--program", "mpicost", "--routine", "bcast", "--bytes", "8", "--trials", "5")
 CENTER = 1e-3  #: seconds; of references that say what no noise of a shared machine contradicts,

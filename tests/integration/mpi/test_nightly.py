@@ -12,7 +12,6 @@ from postprocess.references import provenance
 from postprocess.references.catalog import read_origin
 from postprocess.references.reference_file import load, location
 from spack_envs.programs import read_program
-from spack_envs.provide import NoSpack, provide
 from tests.support.mpi import mpi_installations
 from tests.support.plumbline_runner import ROOT, Ended, Workshop
 
@@ -47,7 +46,6 @@ def first(workshop: Workshop) -> Ended:
     return night(workshop)
 
 
-@pytest.mark.mpi
 def test_first_night_calibrates_and_says_so(workshop: Workshop, first: Ended) -> None:
     names = {mpi.name for mpi in mpi_installations()}
     assert {case["environment"] for case in first.summary["cases"]} == names
@@ -62,7 +60,6 @@ def test_first_night_calibrates_and_says_so(workshop: Workshop, first: Ended) ->
         assert len(known) == CASES
 
 
-@pytest.mark.mpi
 def test_no_launch_begins_on_processors_that_were_idle(workshop: Workshop, first: Ended) -> None:
     """And the references tell so: launches that do not settle compare with nothing of these."""
     for name in {mpi.name for mpi in mpi_installations()}:
@@ -71,7 +68,6 @@ def test_no_launch_begins_on_processors_that_were_idle(workshop: Workshop, first
         assert {each["method"]["settle"] for each in told} == {0.5}
 
 
-@pytest.mark.mpi
 def test_summary_has_the_key_and_its_parts(first: Ended) -> None:
     case = next(case for case in first.summary["cases"] if case["routine"] == "pingpong")
     parts = (case["system"], case["partition"], case["environment"], case["program"])
@@ -83,7 +79,6 @@ def test_summary_has_the_key_and_its_parts(first: Ended) -> None:
     assert case["band"][0] < case["reference"] < case["band"][1]
 
 
-@pytest.mark.mpi
 def test_report_is_one_page_that_needs_nothing_else(workshop: Workshop, first: Ended) -> None:
     directory = workshop.home / "sessions" / first.summary["session"]
     page = (directory / "report.html").read_text()
@@ -92,7 +87,6 @@ def test_report_is_one_page_that_needs_nothing_else(workshop: Workshop, first: E
     assert "provisional" in (directory / "report.md").read_text()
 
 
-@pytest.mark.mpi
 def test_second_night_finds_everything_done(workshop: Workshop, first: Ended) -> None:
     built = programs(workshop)
     again = night(workshop)
@@ -102,7 +96,6 @@ def test_second_night_finds_everything_done(workshop: Workshop, first: Ended) ->
     assert not written_to_sources()
 
 
-@pytest.mark.mpi
 def test_commands_that_look_at_what_there_is(workshop: Workshop, first: Ended) -> None:
     mpi = mpi_installations()[0]
     assert workshop.run("where", "mpicc", "--environment", mpi.name).output.strip() == str(
@@ -123,22 +116,3 @@ def written_to_sources() -> list[Path]:
     traces = ("build-*", "spack-build*", "spack.lock", ".spack-env", "CMakeCache.txt")
     folders = (ROOT / "suite", ROOT / "spack_envs")
     return [path for folder in folders for trace in traces for path in folder.rglob(trace)]
-
-
-@pytest.mark.mpi
-@pytest.mark.spack
-def test_night_with_spack(tmp_path: Path) -> None:
-    answer = provide(tmp_path / "probe", print)
-    if isinstance(answer, NoSpack):
-        pytest.skip(f"no Spack: {answer.reason}")
-    workshop = Workshop(tmp_path / "home", spack=True)
-    ended = night(workshop)
-    assert ended.summary["built_with"] == f"Spack {answer.version}"
-    built = programs(workshop)
-    assert all("/spack/installed/" in path for path, _ in built.values())
-    assert all(launch["spec"].startswith("mpicost/") for launch in ended.summary["launches"])
-    session = workshop.home / "sessions" / ended.summary["session"]
-    assert {lock.stem for lock in (session / "spack").glob("*.lock")} == set(built)
-    night(workshop)
-    assert programs(workshop) == built
-    assert not written_to_sources()

@@ -15,7 +15,6 @@ from postprocess.model.fault_injection import TOLD
 from tests.support.mpi import of_family
 from tests.support.plumbline_runner import ROOT, Ended, Workshop, unflushed
 
-pytestmark = pytest.mark.mpi
 #: A plant that even a busy machine shows, so that no verdict of this test hangs on how busy it is.
 HUGE = """
 import sys

@@ -11,7 +11,6 @@ import pytest
 from tests.support.mpi import FAULTS, Installation, of_family
 from tests.support.plumbline_runner import Ended, Workshop
 
-pytestmark = pytest.mark.mpi
 SHORT = ("--program", "mpicost", "--routine", "bcast,barrier", "--trials", "5")
 
 

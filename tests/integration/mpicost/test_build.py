@@ -12,7 +12,6 @@ import pytest
 from tests.support.mpi import environment_with, of_family
 from tests.support.mpicost import FAMILIES, SUITE, TINY, Program, build, read
 
-pytestmark = pytest.mark.mpi
 COMPILERS = [
     "gcc",
     pytest.param(

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from tests.support.mpicost import FAMILIES, TINY, Ended, Records, library, preload, program, read
 
-pytestmark = pytest.mark.mpi
 AHEAD = 1000.0  #: seconds by which the second host's clock is ahead
 
 

@@ -14,7 +14,6 @@ from tests.support.factories.launch import case
 from tests.support.mpi import of_family
 from tests.support.mpicost import FAMILIES, TINY, build, library, preload, program, read
 
-pytestmark = pytest.mark.mpi
 CASES = {(name, size) for name, sizes in CONTROLS.items() for size in sizes}
 STEPS = 65_536  #: of control_compute
 #: No processor multiplies faster: two cycles at 10 GHz. Two steps made one would be.

@@ -9,7 +9,6 @@ import pytest
 
 from tests.support.mpicost import FAMILIES, TINY, Ended, library, lines, preload, program, read
 
-pytestmark = pytest.mark.mpi
 TRIALS = 5
 ROUTINES = ("--routine", "pingpong,bcast,allgather,allreduce_max")
 #: fault: (routine that suffers, rank that notices, element it names among 10 of 80 bytes)

@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 
 from tests.support.mpicost import program, refuse
 
-pytestmark = pytest.mark.mpi
-
 
 @pytest.fixture(scope="module")
 def driver() -> Path:

@@ -6,8 +6,6 @@ import pytest
 
 from tests.support.mpicost import FAMILIES, program
 
-pytestmark = pytest.mark.mpi
-
 THREE = (8, 10_000, 1_000_000)
 TWO = (8, 1_000_000)
 LUECKE = {

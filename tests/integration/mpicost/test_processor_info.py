@@ -12,8 +12,6 @@ from tests.support.mpicost import FAMILIES, TINY, Record, library, lines, progra
 from tests.support.witness import executable, watch
 from tests.support.witness import library as witness_library
 
-pytestmark = pytest.mark.mpi
-
 
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_the_name_is_the_one_that_the_site_finds(sample: str, tmp_path: Path) -> None:

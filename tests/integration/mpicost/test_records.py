@@ -14,8 +14,6 @@ from postprocess.parsers.mpicost import read_launch
 from postprocess.stats.headline import summarise
 from tests.support.mpicost import FAMILIES, TINY, Record, Records, program
 
-pytestmark = pytest.mark.mpi
-
 RUN = {
     **dict.fromkeys(("record", "program", "suite_version", "source_hash", "mpi_library"), str),
     **dict.fromkeys(("mpi_standard", "compiler", "compiler_flags", "date_utc", "kernel"), str),

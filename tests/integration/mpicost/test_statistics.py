@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from postprocess.stats.headline import summarise
 from tests.support.mpicost import program
 
-pytestmark = pytest.mark.mpi
 FLOATS = ("headline", "median", "minimum", "p90", "p99", "standard_error")
 COUNTS = ("kept", "candidates", "removed")
 FLAGS = ("filter_saturated", "bimodal")

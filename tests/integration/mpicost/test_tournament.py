@@ -26,7 +26,6 @@ from tests.support.mpicost import (
 )
 from tests.support.simgrid import simulated
 
-pytestmark = pytest.mark.mpi
 TOURNAMENT = ("--routine", "tournament:8:80", "--trials", "3")
 
 

@@ -8,8 +8,6 @@ import pytest
 
 from tests.support.mpicost import FAMILIES, TINY, library, lines, preload, program
 
-pytestmark = pytest.mark.mpi
-
 WRONG = {
     "unknown option": (("--no-such-option",), "--no-such-option"),
     "stray word": (("bcast",), "bcast"),

@@ -19,7 +19,6 @@ from tests.support.mpicost import library as fault
 from tests.support.paths import DATA
 from tests.support.witness import FAMILIES, OTHER, SAYS, executable, family_here, library, watch
 
-pytestmark = pytest.mark.mpi
 COUNTS = re.compile(r"rank \d: (\d+) calls in MPI_Finalize, (\d+) communicators made, (\d+) freed")
 ENTRIES = {"MPI_Init", "MPI_Init_thread", "MPI_Finalize"}
 

@@ -68,18 +68,15 @@ def exactly(healthy: Times, times: Times) -> dict[str, str]:
     return verdicts(calibrate_exactly({case: [time] for case, time in healthy.items()}), times)
 
 
-@pytest.mark.mpi
 def test_the_same_machine_gives_the_same_times_to_the_last_digit(healthy: Times, tmp_path: Path):
     assert measure(tmp_path, TORUS) == healthy
 
 
-@pytest.mark.mpi
 def test_the_order_of_the_cases_is_no_difference(healthy: Times, tmp_path: Path):
     found = exactly(healthy, measure(tmp_path, TORUS, seed=7))
     assert of_verdict("pass", found) == SMALL | LARGE
 
 
-@pytest.mark.mpi
 def test_slower_links_slow_everything_down_and_small_messages_by_as_much(
     healthy: Times, slower: Times
 ):
@@ -89,7 +86,6 @@ def test_slower_links_slow_everything_down_and_small_messages_by_as_much(
         assert 1.18 < ratio < 1.2 if case.bytes <= 8 else 1 < ratio < 1.001
 
 
-@pytest.mark.mpi
 def test_narrower_links_slow_everything_down_and_large_messages_by_as_much(
     healthy: Times, narrower: Times
 ):
@@ -99,7 +95,6 @@ def test_narrower_links_slow_everything_down_and_large_messages_by_as_much(
         assert 1 < ratio < 1.02 if case.bytes <= 8 else 1.249 < ratio < 1.25
 
 
-@pytest.mark.mpi
 def test_one_bad_cable_slows_what_goes_over_it(tmp_path: Path):
     """It is that of rank 3. A ping-pong of rank 8 does not know of it."""
     base = measure(tmp_path / "healthy", switch(tmp_path))
@@ -110,14 +105,12 @@ def test_one_bad_cable_slows_what_goes_over_it(tmp_path: Path):
     assert untouched == {"pingpong 8 8", "pingpong 8 1000000"}
 
 
-@pytest.mark.mpi
 def test_another_place_that_is_as_good_is_no_difference(healthy: Times, tmp_path: Path):
     """The next plane of the torus, which looks the same from inside."""
     moved = measure(tmp_path, TORUS, hosts=[f"n{64 + rank}" for rank in range(PROCESSES)])
     assert of_verdict("pass", exactly(healthy, moved)) == SMALL | LARGE
 
 
-@pytest.mark.mpi
 def test_processes_strewn_over_the_torus_are_slow_with_small_messages(
     healthy: Times, tmp_path: Path
 ):
@@ -127,7 +120,6 @@ def test_processes_strewn_over_the_torus_are_slow_with_small_messages(
     assert of_verdict("fast", found) == {"allreduce_sum 1000000"}  # its messages meet no more
 
 
-@pytest.mark.mpi
 def test_another_selector_changes_collectives_and_no_ping_pong(healthy: Times, tmp_path: Path):
     found = exactly(healthy, measure(tmp_path, TORUS, name="mvapich2"))
     assert of_verdict("regressed", found) == {"alltoall 8", "allreduce_sum 8", "barrier"}
@@ -135,7 +127,6 @@ def test_another_selector_changes_collectives_and_no_ping_pong(healthy: Times, t
     assert of_verdict("pass", found) == PINGPONG | {"bcast 8"}
 
 
-@pytest.mark.mpi
 def test_one_more_barrier_in_a_routine_is_seen_in_that_routine(healthy: Times, tmp_path: Path):
     found = exactly(healthy, measure(tmp_path, TORUS, program=with_barrier_in_bcast(tmp_path)))
     assert of_verdict("regressed", found) == {"bcast 8", "bcast 1000000"}
@@ -178,18 +169,15 @@ def nights(healthy: Times, times: Times) -> list[dict[str, str]]:
     return found
 
 
-@pytest.mark.mpi
 def test_noise_alone_is_no_regression(healthy: Times):
     assert all(of_verdict("pass", night) == SMALL | LARGE for night in nights(healthy, healthy))
 
 
-@pytest.mark.mpi
 def test_a_tenth_slower_is_a_regression_in_spite_of_noise(healthy: Times):
     slow = {case: 1.1 * time for case, time in healthy.items()}
     assert all(of_verdict("regressed", night) == SMALL | LARGE for night in nights(healthy, slow))
 
 
-@pytest.mark.mpi
 def test_under_noise_latency_condemns_the_small_and_bandwidth_the_large(
     healthy: Times, slower: Times, narrower: Times
 ):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from postprocess.model.reference import Reference
 from postprocess.references import provenance
 from postprocess.references.reference_file import load, location, write
@@ -17,7 +15,6 @@ from tests.support.slurm import cluster_or_skip
 from tests.support.slurm.login import HeadNode
 from tests.support.slurm.site import write_site
 
-pytestmark = pytest.mark.mpi
 #: Of a reference that no shared machine contradicts, and a sick node does
 CENTER, SPREAD = (1e-3, 1.5)
 SICK_SECONDS = "0.5"

@@ -17,7 +17,6 @@ from tests.support.slurm import cluster_or_skip
 from tests.support.slurm.login import HeadNode
 from tests.support.slurm.site import write_site
 
-pytestmark = pytest.mark.mpi
 SICK, SECONDS = "n3", "0.02"
 
 

@@ -26,7 +26,6 @@ from tests.support.slurm.login import HeadNode, signal_program
 from tests.support.slurm.machines import wait_until
 from tests.support.slurm.site import write_site
 
-pytestmark = pytest.mark.mpi
 #: As small as a launch can be, on two nodes. Without references: ``no-reference`` is a case that was measured
 #: and is right.
 SHORT = ("--strict", "--program", "mpicost", "--routine", "bcast", "--bytes", "8", "--trials", "5")

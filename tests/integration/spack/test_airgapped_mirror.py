@@ -20,8 +20,6 @@ from spack_envs.mirror.wheels import locked
 from spack_envs.provide import Settings
 from tests.support.paths import ROOT
 
-pytestmark = [pytest.mark.spack, pytest.mark.mpi]
-
 #: A network namespace of its own, in which there is nothing but the loopback device.
 CUT_OFF = ["unshare", *([] if os.geteuid() == 0 else ["--map-root-user"]), "--net", "--"]
 SYSTEM = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LANG": "C.UTF-8"}

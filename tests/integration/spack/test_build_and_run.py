@@ -31,7 +31,7 @@ from spack_envs.provide import NoSpack, Spack, provide
 from tests.support.paths import ROOT as SOURCE
 
 #: OSU and IMB for every MPI take minutes, and longer where other work keeps the machine busy.
-pytestmark = [pytest.mark.spack, pytest.mark.mpi, pytest.mark.timeout(7200)]
+pytestmark = pytest.mark.timeout(7200)
 
 HOME = os.environ["HOME"]
 RUN_AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}

@@ -151,15 +151,3 @@ def test_a_site_leaves_out_what_takes_long(processes: int, small: bool, large: b
     assert within(limits, "alltoall", 8, processes) is small
     assert within(limits, "alltoall", 1000, processes) is large
     assert within(limits, "bcast", 1000, processes)
-
-
-@pytest.mark.mpi
-def test_what_takes_long_is_planned_where_it_is_asked_for_by_name(tmp_path: Path):
-    workshop = Workshop(tmp_path / "home")
-    choice = ("--site", "simulated", "--partition", "torus", "--processes", "128")
-    night = workshop.run("list", *choice)
-    asked = workshop.run("list", *choice, "--routine", "scan_sum,barrier")
-    assert night.status == asked.status == 0
-    assert "barrier" in night.output
-    assert "scan" not in night.output
-    assert "scan_sum" in asked.output

@@ -12,10 +12,6 @@ from postprocess.model.fault_injection import TOLD, misplanted, was_delayed
 from postprocess.model.verdict import Verdict
 from tests.support.factories import record
 from tests.support.factories.launch import leave, planned
-from tests.support.mpi import of_family
-from tests.support.plumbline_runner import Workshop
-
-SHORT = ("--program", "mpicost", "--routine", "barrier", "--trials", "5", "--processes", "2")
 
 
 @pytest.mark.parametrize(
@@ -48,26 +44,3 @@ def test_a_share_of_launches_is_spared():
     assert was_delayed({"environment": {TOLD: "1"}})
     assert not was_delayed({"environment": {TOLD: "0"}})
     assert not was_delayed({})
-
-
-@pytest.mark.mpi
-def test_the_library_in_a_night_or_a_calibration_is_incorrect(tmp_path: Path):
-    """Whoever preloads it by hand gets no verdict on speed, and no reference."""
-    name = of_family("mpich").name
-    workshop = Workshop(tmp_path / "home")
-    assert workshop.run("run", "--environment", name, *SHORT).status in (0, 1)
-    library = next((tmp_path / "home").glob("**/installed/lib/libdelay.so"))
-    delay = {
-        "LD_PRELOAD": library,
-        "PLUMBLINE_DELAY_FRACTION": "0.5",
-        "PLUMBLINE_DELAY_ROUTINES": "all",
-    }
-    words = [f"--set-env={name}:{key}={value}" for key, value in delay.items()]
-    ended = workshop.measure("--environment", name, *SHORT, *words)
-    assert (ended.status, set(ended.verdicts().values())) == (1, {"incorrect"})
-    assert "delays are planted into it" in next(iter(ended.reasons()))
-    references = tmp_path / "references"
-    workshop.run(
-        "calibrate", "--environment", name, *SHORT, *words, "--launches=1", f"--output={references}"
-    )
-    assert not list(references.glob("**/*.tsv"))

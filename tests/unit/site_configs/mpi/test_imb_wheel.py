@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from site_configs.common import work_directory
 from site_configs.mpi import imb_wheel, inventory
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.imb_wheel import LIBRARY, sources, told, try_imb
@@ -199,32 +198,3 @@ def test_imb_that_did_not_run_is_tried_every_time(look, folder: Path, mpi: Mpi):
     )
     assert look()[1]
     assert look()[1]
-
-
-# Real MPIs.
-
-
-@pytest.mark.mpi
-@pytest.mark.parametrize("mpi", load(work_directory()).mpis, ids=lambda mpi: mpi.name)
-def test_it_fits_just_the_mpis_of_its_binary_interface(mpi: Mpi):
-    found = try_imb(
-        mpi, folders := sources(load(work_directory()).mpis, work_directory() / "mpi"), print
-    )
-    if not folders:
-        pytest.skip("no Intel MPI is here to bring IMB")
-    assert bool(found.folder) == (mpi.family != "openmpi"), found.problem
-
-
-@pytest.mark.mpi
-def test_a_library_path_of_another_mpi_is_seen(tmp_path: Path):
-    """What is found is the MPI that answers, not the one that was meant."""
-    mpis = load(work_directory()).mpis
-    folders = sources(mpis, work_directory() / "mpi")
-    by_family = {mpi.family: mpi for mpi in mpis if mpi.origin == "wheel"}
-    if not folders or not {"mpich", "intel-mpi"} <= set(by_family):
-        pytest.skip("not the two MPIs from wheels that can be taken for each other")
-    mpich, intel = by_family["mpich"], by_family["intel-mpi"]
-    (tmp_path / "lib").symlink_to(Path(intel.prefix, "lib"))
-    (tmp_path / "bin").symlink_to(Path(mpich.prefix, "bin"))
-    crossed = replace(mpich, prefix=str(tmp_path))
-    assert "another MPI than this: Intel(R)" in try_imb(crossed, folders, print).problem

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from site_configs.mpi import login_node, wheels
-from site_configs.mpi.family import Mpi, Unusable
+from site_configs.mpi.family import Unusable
 from site_configs.mpi.identify import identified, telling_text
 from site_configs.mpi.login_node import cray, cray_modules, find, newest
 from site_configs.mpi.probe import Candidate
@@ -142,12 +142,3 @@ def test_crays_wrapper_is_an_mpi_wrapper(tmp_path: Path):
 )
 def test_what_tells_an_mpi_is_its_name_and_version(library: str, text: str):
     assert telling_text(library) == text
-
-
-@pytest.mark.mpi
-def test_real_wheels_tell_what_they_are_without_being_started():
-    from tests.support.mpi import mpi_installations
-
-    for each in mpi_installations():
-        answer = identified(Candidate(Path(each.mpicc), Path("/nonexistent"), "wheel"))
-        assert isinstance(answer, Mpi) and answer.name == each.name

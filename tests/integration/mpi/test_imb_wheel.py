@@ -1,0 +1,68 @@
+"""IMB of Intel MPI's wheel on real MPIs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from site_configs.common import work_directory
+from site_configs.mpi.family import Mpi
+from site_configs.mpi.imb_wheel import LIBRARY, sources, try_imb
+from site_configs.mpi.inventory import load
+from tests.support.fake_mpis import install, script
+
+ENDED = "# All processes entering MPI_Finalize"
+SAYS = "MPICH Version: 5.0.2 MPICH Release date: today"
+
+
+def ran(
+    library: str = "MPICH Version:\\t5.0.2\\nMPICH Release date:\\ttoday", world: int = 2
+) -> str:
+    """The body of a launcher under which IMB ends like this."""
+    return f"printf '{ENDED}\\nplumbline: a world of {world} of\\n{library}\\nplumbline: end\\n'"
+
+
+@pytest.fixture
+def mpi(tmp_path: Path) -> Mpi:
+    """An MPI of the common binary interface."""
+    mpicc = install(tmp_path / "mpich", starts=ran())
+    script(tmp_path / "mpich" / "lib" / LIBRARY, "")
+    return Mpi(
+        "a",
+        "mpich",
+        "5.0.2",
+        SAYS,
+        "path",
+        str(tmp_path / "mpich"),
+        str(mpicc),
+        str(mpicc.with_name("mpiexec")),
+    )
+
+
+# Real MPIs.
+
+
+@pytest.mark.parametrize("mpi", load(work_directory()).mpis, ids=lambda mpi: mpi.name)
+def test_it_fits_just_the_mpis_of_its_binary_interface(mpi: Mpi):
+    found = try_imb(
+        mpi, folders := sources(load(work_directory()).mpis, work_directory() / "mpi"), print
+    )
+    if not folders:
+        pytest.skip("no Intel MPI is here to bring IMB")
+    assert bool(found.folder) == (mpi.family != "openmpi"), found.problem
+
+
+def test_a_library_path_of_another_mpi_is_seen(tmp_path: Path):
+    """What is found is the MPI that answers, not the one that was meant."""
+    mpis = load(work_directory()).mpis
+    folders = sources(mpis, work_directory() / "mpi")
+    by_family = {mpi.family: mpi for mpi in mpis if mpi.origin == "wheel"}
+    if not folders or not {"mpich", "intel-mpi"} <= set(by_family):
+        pytest.skip("not the two MPIs from wheels that can be taken for each other")
+    mpich, intel = by_family["mpich"], by_family["intel-mpi"]
+    (tmp_path / "lib").symlink_to(Path(intel.prefix, "lib"))
+    (tmp_path / "bin").symlink_to(Path(mpich.prefix, "bin"))
+    crossed = replace(mpich, prefix=str(tmp_path))
+    assert "another MPI than this: Intel(R)" in try_imb(crossed, folders, print).problem

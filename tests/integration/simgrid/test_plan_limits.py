@@ -1,0 +1,18 @@
+"""What takes long in simulated time is planned on request only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.plumbline_runner import Workshop
+
+
+def test_what_takes_long_is_planned_where_it_is_asked_for_by_name(tmp_path: Path):
+    workshop = Workshop(tmp_path / "home")
+    choice = ("--site", "simulated", "--partition", "torus", "--processes", "128")
+    night = workshop.run("list", *choice)
+    asked = workshop.run("list", *choice, "--routine", "scan_sum,barrier")
+    assert night.status == asked.status == 0
+    assert "barrier" in night.output
+    assert "scan" not in night.output
+    assert "scan_sum" in asked.output
