@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
-from site_configs import accepted, arguments, common, pbs, simgrid, slurm
-from site_configs.installed import Installed
-from site_configs.ladder import Layout, Topology
+from site_configs import common, pbs, simgrid, slurm
+from site_configs.programs.installed import Installed
+from site_configs.schema import fields as schema
+from site_configs.schema.waivers import DIFFERENCES
+from site_configs.topology.layouts import Layout, Topology
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "site_configuration.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "site_configuration.md"
 DESCRIBED = {
     "`site()`": common.site,
     "`partition()`": common.partition,
@@ -80,8 +82,8 @@ def test_page_has_each_key_with_type_and_default(section: str) -> None:
 @pytest.mark.parametrize(
     ("section", "column", "known"),
     [
-        ("Defaults of a partition", "variable", arguments.DEFAULTS),
-        ("Waivers", "fact", accepted.DIFFERENCES),
+        ("Defaults of a partition", "variable", schema.DEFAULTS),
+        ("Waivers", "fact", DIFFERENCES),
     ],
 )
 def test_page_has_each_word_of_a_closed_list(section: str, column: str, known: Any) -> None:
@@ -101,6 +103,6 @@ def test_page_has_each_scheduler_and_launcher_with_its_name() -> None:
 
 def test_page_names_the_module_systems() -> None:
     (row,) = [row for row in table_of("`site()`") if row["key"] == "`modules_system`"]
-    assert {f"`{name}`" for name in arguments.MODULES_SYSTEMS} <= set(
+    assert {f"`{name}`" for name in schema.MODULES_SYSTEMS} <= set(
         re.findall(r"`\w+`", row["meaning"])
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("", "docs", "suite", "spack_envs", "reference_data", "reference_data/historical")
 PAGES = sorted(page for folder in FOLDERS for page in (ROOT / folder).glob("*.md"))
 WRITTEN_LATER = {"commands.md"}  #: from the parser of the command line
