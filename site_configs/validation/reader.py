@@ -26,8 +26,7 @@ from typing import Any
 import reframe
 from reframe.core import backends
 
-from site_configs import common
-from site_configs.topology import layouts
+from site_configs import common, ladder
 from site_configs.validation.change_tracking import changes, plain
 
 #: Arguments that are lists: of a text given in the place of one, every letter would count.
@@ -35,13 +34,14 @@ LISTS = ("access", "environments", "hostnames", "modules", "partitions")
 
 SET_PARENT_DEATH_SIGNAL = 1  #: PR_SET_PDEATHSIG of prctl(2)
 
-TOPOLOGY = layouts.Topology
+TOPOLOGY = ladder.Topology
 #: What a site file is made of.
 PIECES = (
     (common, "environment"),
     (common, "partition"),
     (common, "site"),
-    (layouts, "Topology"),
+    (common, "Topology"),
+    (ladder, "Topology"),
 )
 
 

@@ -36,12 +36,14 @@ class Clone:
 
     def __init__(self, directory: Path) -> None:
         self.root, self.home, self.index = (directory / name for name in ("clone", "home", "index"))
-        (self.root / "postprocess").mkdir(parents=True)
         self.index.mkdir()
         shutil.copy(ROOT / "plumbline", self.root)
-        for name in ("errors", "manifest", "manifest_format", "mirror_named"):
-            shutil.copy(ROOT / "postprocess" / f"{name}.py", self.root / "postprocess")
-        (self.root / "postprocess" / "command_line.py").write_text(COMMAND_LINE)
+        (self.root / "postprocess" / "base").mkdir(parents=True)
+        (self.root / "spack_envs" / "mirror").mkdir(parents=True)
+        for name in ("manifest", "manifest_schema", "location"):
+            shutil.copy(ROOT / f"spack_envs/mirror/{name}.py", self.root / "spack_envs/mirror")
+        shutil.copy(ROOT / "postprocess/base/errors.py", self.root / "postprocess/base")
+        (self.root / "postprocess" / "main.py").write_text(COMMAND_LINE)
         self.lock("requirements.lock", "sample_a")
         self.lock("requirements-test.lock", "sample_b")
 

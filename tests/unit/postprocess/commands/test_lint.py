@@ -209,8 +209,8 @@ def test_a_site_is_checked_as_site_check_does(work, progress, monkeypatch):
             "launcher: ReFrame knows no 'mprun'",
         ),
         (
-            "import environment, partition, site",
-            "import environment, partition",
+            "import Topology, environment, partition, site",
+            "import Topology, environment, partition",
             "site(",
             "name 'site'",
         ),

@@ -53,7 +53,8 @@ def session(work: WorkDirectory, name: str, seconds: float, **launch) -> Path:
     results = verdicts([done], book_of(done), "local")
     data = document(
         Session(directory, "nightly", "local", [], False),
-        Prepared(None, None),
+        "CMake (no Spack)",
+        (),
         [done],
         results,
         0,

@@ -264,7 +264,7 @@ def stored(work: WorkDirectory, factor: float = 1.0) -> Path:
     results = verdicts([done], book_of(done, factor), "local")
     session = Session(directory, "nightly", "local", ["./plumbline", "nightly"], False)
     status = exit_status(results, strict=False)
-    data = document(session, Prepared(None, None), [done], results, status, [], {})
+    data = document(session, "CMake (no Spack)", (), [done], results, status, [], {})
     write_summary(directory / "summary.json", data)
     return directory
 

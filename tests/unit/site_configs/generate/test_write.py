@@ -222,6 +222,10 @@ def test_module_systems(environment, name, known):
 # The command.
 
 
+def no_mirror() -> None:
+    """Wheels come from the package index."""
+
+
 @pytest.fixture
 def work(tmp_path: Path) -> WorkDirectory:
     (tmp_path / "source" / "site_configs").mkdir(parents=True)
@@ -243,7 +247,7 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list:
 
 def test_a_site_is_written_among_the_others_and_its_marks_are_told(work, progress, monkeypatch):
     monkeypatch.setattr(survey, "look", lambda *_: pbs(PBS, OPENMPI))
-    assert write.new(work, "mine", None, None, None, progress) == 0
+    assert write.new(work, "mine", None, None, None, no_mirror, progress) == 0
     path = work.source / "site_configs" / "mine.py"
     first, *marked, last = progress.console.file.getvalue().splitlines()
     assert first == f"wrote {path}"
@@ -254,7 +258,7 @@ def test_a_site_is_written_among_the_others_and_its_marks_are_told(work, progres
 
 
 def test_without_a_name_the_host_gives_it(work, progress, looked):
-    assert write.new(work, None, None, None, None, progress) == 0
+    assert write.new(work, None, None, None, None, no_mirror, progress) == 0
     assert (work.source / "site_configs" / "login03.py").exists()
 
 
@@ -266,13 +270,13 @@ def test_nothing_is_ever_overwritten(work, progress, looked, make: str, named: b
         make
     ]()
     with pytest.raises(UsageError, match="is there already and is not overwritten; choose another"):
-        write.new(work, "login03" if named else None, None, None, None, progress)
+        write.new(work, "login03" if named else None, None, None, None, no_mirror, progress)
     assert looked == ([] if named else [1])  # what is known before is said before a long look
 
 
 def test_a_file_elsewhere_is_named_by_its_path(work, progress, looked, tmp_path: Path):
     path = tmp_path / "site.py"
-    write.new(work, None, path, None, None, progress)
+    write.new(work, None, path, None, None, no_mirror, progress)
     assert f"./plumbline site try {path} " in path.read_text()
     assert progress.console.file.getvalue().strip().endswith(f"./plumbline site check {path}")
 
@@ -280,12 +284,12 @@ def test_a_file_elsewhere_is_named_by_its_path(work, progress, looked, tmp_path:
 @pytest.mark.parametrize("name", ["9x", "a b", "../x", "é"])
 def test_a_name_that_no_site_can_have(work, progress, looked, name: str):
     with pytest.raises(UsageError, match="write letters, digits, _ and - only"):
-        write.new(work, name, None, None, None, progress)
+        write.new(work, name, None, None, None, no_mirror, progress)
 
 
 def test_a_place_that_cannot_be_written_to(work, progress, looked, tmp_path: Path):
     with pytest.raises(UsageError, match="choose another place with --output"):
-        write.new(work, None, tmp_path / "none" / "site.py", None, None, progress)
+        write.new(work, None, tmp_path / "none" / "site.py", None, None, no_mirror, progress)
 
 
 def test_a_scheduler_that_does_not_answer_is_said(work, progress, monkeypatch):
@@ -296,10 +300,10 @@ def test_a_scheduler_that_does_not_answer_is_said(work, progress, monkeypatch):
     with pytest.raises(
         UsageError, match="no controller; ask again when it answers, or --scheduler none"
     ):
-        write.new(work, "mine", None, None, None, progress)
+        write.new(work, "mine", None, None, None, no_mirror, progress)
 
 
 def test_a_family_of_which_there_is_no_wheel(work, progress, monkeypatch):
     monkeypatch.setattr(detect, "look", lambda: SLURM)
     with pytest.raises(UsageError, match="--mpis: the package index has no 'mpic'"):
-        write.new(work, "mine", None, None, ["mpic"], progress)
+        write.new(work, "mine", None, None, ["mpic"], no_mirror, progress)

@@ -119,7 +119,7 @@ def test_what_a_file_prints_is_no_part_of_it(work, path):
     assert read_site(work, path).faults == []
 
 
-@pytest.mark.parametrize("name", ["common", "reading", "simgrid"])
+@pytest.mark.parametrize("name", ["common", "ladder", "simgrid"])
 def test_a_module_that_sites_use_is_no_site(work, name):
     with pytest.raises(UsageError, match=r"is a module that sites use, and no site; .*simulated"):
         read_site(work, ROOT / "site_configs" / f"{name}.py")

@@ -11,6 +11,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from postprocess.analyses.papers import page as papers
+from postprocess.analyses.papers import printed
 from postprocess.analyses.papers.page import as_text, parts, write
 from postprocess.base.errors import UsageError
 from postprocess.base.text_table import Sheet, text
@@ -212,6 +213,6 @@ def test_each_line_of_the_page_has_the_sign_of_its_key(summary, tmp_path):
 
 
 def test_printed_figures_that_cannot_be_read_are_one_line(tmp_path, summary, monkeypatch):
-    monkeypatch.setattr(papers.papers_printed.load, "__defaults__", (tmp_path,))
+    monkeypatch.setattr(printed.load, "__defaults__", (tmp_path,))
     with pytest.raises(UsageError, match=r"luecke2001_ratios\.csv: No such file"):
         parts(summary)
