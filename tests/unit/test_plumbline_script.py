@@ -37,8 +37,8 @@ class Clone:
     def __init__(self, directory: Path) -> None:
         self.root, self.home, self.index = (directory / name for name in ("clone", "home", "index"))
         self.index.mkdir()
-        shutil.copy(ROOT / "plumbline", self.root)
         (self.root / "postprocess" / "base").mkdir(parents=True)
+        shutil.copy(ROOT / "plumbline", self.root)
         (self.root / "spack_envs" / "mirror").mkdir(parents=True)
         for name in ("manifest", "manifest_schema", "location"):
             shutil.copy(ROOT / f"spack_envs/mirror/{name}.py", self.root / "spack_envs/mirror")
