@@ -9,7 +9,7 @@ import reframe as rfm
 from reframe.core.builtins import run_after
 from reframe.core.runtime import runtime
 
-from postprocess.model.mpicost import WARM
+from postprocess.model.mpicost import PINGPONG, TOURNAMENT, WARM
 from reframe_checks.common.mpicost import MpicostCheck
 from reframe_checks.common.user_options import chosen, chosen_layouts
 
@@ -25,7 +25,7 @@ class links(MpicostCheck):
     """All pairs of nodes, one process on each node."""
 
     descr = "Ping-pong over all pairs of nodes"
-    table = {"pingpong": LATENCY_AND_BANDWIDTH, "tournament": LATENCY_AND_BANDWIDTH}
+    table = {PINGPONG: LATENCY_AND_BANDWIDTH, TOURNAMENT: LATENCY_AND_BANDWIDTH}
     tags = {"links"}
 
     cache = chosen("cache", WARM)  # it is about the network
@@ -54,7 +54,7 @@ class links(MpicostCheck):
     def partners(self, routine: str) -> list[int]:
         """Partners of the first node, or rounds of the tournament."""
         rounds = self.processes - 1 + self.processes % 2
-        last = rounds if routine == "tournament" else self.processes - 1
+        last = rounds if routine == TOURNAMENT else self.processes - 1
         return list(range(1, last + 1))
 
 

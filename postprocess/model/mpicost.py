@@ -1,6 +1,11 @@
-"""Names and defaults of mpicost, Plumbline's own benchmark program."""
+"""Names and defaults of mpicost, Plumbline's own benchmark program, and what is known of its routines."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
 
 from postprocess.model.case import Case
 
@@ -9,6 +14,8 @@ PAPERS = 51  #: trials of each case in the papers
 CACHES = ("flush", "warm")
 
 SYNCHRONISERS = ("dissemination", "barrier", "window")
+
+PINGPONG = "pingpong"  #: the routine that rank 0 plays with one other rank, a partner a case
 
 TOURNAMENT = "tournament"  #: the routine whose ranks all play in pairs, a round a case
 
@@ -23,8 +30,113 @@ COMPARED = "compared"  #: in the method of a start of OSU or IMB: its sizes that
 AUTOMATIC_LAUNCHES = {"mpicost": 5, "osu": 1, "imb": 1}
 
 
-#: Sizes in bytes, by routine.
-CONTROLS = {"control_compute": [8], "control_memory": [1_000_000], "control_timer": [8]}
+class Scaling(str, Enum):
+    """How the time of a routine grows with the processes, by the models of Luecke et al. (2001)."""
+
+    NONE = "none"  #: no model
+    LOG2 = "log2"  #: log2(p)
+    LINEAR = "linear"  #: p - 1
+
+
+def count_two_each(processes: int) -> int:
+    """A block to send and one to receive on each process; of a root's blocks, one for each process."""
+    return 2 * processes
+
+
+def count_all_received(processes: int) -> int:
+    """A block to send on each process, and one from everybody to receive."""
+    return processes * (1 + processes)
+
+
+def count_all_exchanged(processes: int) -> int:
+    """A block for everybody and one from everybody on each process."""
+    return 2 * processes**2
+
+
+def count_with_messages(processes: int) -> int:
+    """As :func:`count_two_each`, and a message from each process to all higher ones at the same time.
+
+    SimGrid's scan does so: 2.1 GB were measured for 1 MB and 64 processes.
+    """
+    return 2 * processes + processes * (processes - 1) // 2
+
+
+@dataclass(frozen=True)
+class Routine:
+    """A routine of mpicost, as far as somebody outside the program must know it.
+
+    ``suite/src/routines.c`` has an entry of the same name; a test holds the two tables against each other.
+    """
+
+    name: str
+    calls: tuple[
+        str, ...
+    ] = ()  #: MPI functions that are timed, and can be delayed by the self-test
+    scaling: Scaling = Scaling.NONE
+    test: str = ""  #: its test in the papers; empty if it is in neither
+    rooted: bool = False  #: whether one rank has another part than all the others
+    in_pairs: bool = (
+        False  #: whether ranks play in pairs; then there is a case for each partner or round
+    )
+    #: blocks of ``bytes`` that all processes together hold, of the number of processes
+    count_blocks: Callable[[int], int] = count_two_each
+    quick: bool = False  #: whether a self-test measures it unless it is told otherwise
+    control_bytes: int = 0  #: of a control, the only size at which it is measured; 0 for all others
+
+
+def _with_operators(test: str, quick: str = "", **facts: Any) -> tuple[Routine, ...]:
+    """A reduction with each of its operators; ``quick`` is the one that a self-test measures."""
+    return tuple(
+        Routine(f"{test}_{operator}", test=test, quick=operator == quick, **facts)
+        for operator in ("sum", "min", "max")
+    )
+
+
+#: In the order of Luecke et al. (2001), and then what is in neither paper.
+ROUTINES = (
+    Routine(PINGPONG, ("MPI_Recv", "MPI_Send"), test="pingpong", in_pairs=True, quick=True),
+    Routine("rightshift", ("MPI_Sendrecv",), test="rightshift"),
+    Routine("barrier", ("MPI_Barrier",), test="barrier", quick=True),
+    Routine("bcast", ("MPI_Bcast",), Scaling.LOG2, "bcast", rooted=True, quick=True),
+    Routine("scatter", ("MPI_Scatter",), Scaling.LINEAR, "scatter", rooted=True),
+    Routine("gather", ("MPI_Gather",), Scaling.LINEAR, "gather", rooted=True),
+    Routine(
+        "allgather",
+        ("MPI_Allgather",),
+        Scaling.LINEAR,
+        "allgather",
+        count_blocks=count_all_received,
+    ),
+    Routine(
+        "alltoall",
+        ("MPI_Alltoall",),
+        Scaling.LINEAR,
+        "alltoall",
+        count_blocks=count_all_exchanged,
+        quick=True,
+    ),
+    *_with_operators("reduce", calls=("MPI_Reduce",), rooted=True),
+    *_with_operators("allreduce", calls=("MPI_Allreduce",), quick="sum"),
+    *_with_operators("scan", calls=("MPI_Scan",), count_blocks=count_with_messages),
+    Routine(TOURNAMENT, in_pairs=True),  # of no self-test: its cases are pairs of nodes
+    Routine("control_compute", control_bytes=8),
+    Routine("control_memory", control_bytes=1_000_000),
+    Routine("control_timer", control_bytes=8),
+)
+
+#: Sizes in bytes of what no MPI has a part in, by routine.
+CONTROLS = {each.name: [each.control_bytes] for each in ROUTINES if each.control_bytes}
+
+
+def find_routine(name: str) -> Routine:
+    """The routine of this name.
+
+    :raises ValueError: if mpicost has none.
+    """
+    for routine in ROUTINES:
+        if routine.name == name:
+            return routine
+    raise ValueError(f"{name}: no routine of mpicost; enter it in {__name__}.ROUTINES")
 
 
 def is_control(case: Case) -> bool:

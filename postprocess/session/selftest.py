@@ -27,6 +27,7 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import ledger, update
 from postprocess.model.case import Case
 from postprocess.model.fault_injection import LIBRARY
+from postprocess.model.mpicost import ROUTINES
 from postprocess.model.plan import PlannedLaunch, places, planned_cases
 from postprocess.model.reference import ENOUGH_LAUNCHES
 from postprocess.model.session import Request
@@ -35,7 +36,8 @@ from postprocess.runner.reframe_pass import look_at_plan
 from postprocess.session.context import Desk, open_desk
 from postprocess.session.selftest_night import MODE, Bench, prefix_of
 
-QUICK = ("barrier", "bcast", "alltoall", "allreduce_sum", "pingpong")
+#: Routines that are measured unless others are asked for.
+QUICK = tuple(each.name for each in ROUTINES if each.quick)
 FEWEST_PROCESSES = 2
 
 

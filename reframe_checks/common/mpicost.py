@@ -10,7 +10,7 @@ from reframe.core.builtins import run_after, run_before, variable
 from reframe.utility import typecheck as typ
 
 from postprocess.model.case import Case
-from postprocess.model.mpicost import CACHE, CACHES, CONTROLS, SYNC, TRIALS
+from postprocess.model.mpicost import CACHE, CACHES, CONTROLS, SYNC, TRIALS, find_routine
 from postprocess.model.plan import PlannedLaunch, Skip
 from postprocess.model.session import AS_REFERENCES
 from postprocess.references.trial_count import trials_of
@@ -92,6 +92,10 @@ class MpicostCheck(Measuring):
         """A routine without a size would be measured nowhere, and nobody would notice."""
         if not self.table or not all(self.table.values()):
             raise ValueError("table: give every routine of the family a size, [0] for no payload")
+        for routine in self.table:
+            find_routine(
+                routine
+            )  # one that is not known here would lack its place in every analysis
 
     def measures_on(self, part) -> bool:
         """Whether anything of the family was chosen, in a state of the caches that mpicost knows."""
@@ -173,8 +177,8 @@ class MpicostCheck(Measuring):
         return [peer for peer in self.peers if peer < self.processes]
 
     def partners(self, routine: str) -> list[int]:
-        """The partners with which a routine is measured: of ping-pong, other processes in turn."""
-        if routine != "pingpong":
+        """The partners with which a routine is measured: of one in pairs, other processes in turn."""
+        if not find_routine(routine).in_pairs:
             return [0]
         return list(range(1, self.processes)) if not self.peers else self.chosen_peers()
 

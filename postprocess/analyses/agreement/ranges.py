@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from postprocess.model.mpicost import ROUTINES
+
 SMALL = 8192  #: bytes up to which a message costs latency; OSU has other counts of calls above, too
 ANY = 2**62  #: bytes that nothing has
 MPICOST_AND_OTHER = (("mpicost", "osu"), ("mpicost", "imb"))
 OSU_AND_IMB = (("osu", "imb"),)
+IN_PAIRS = tuple(each.name for each in ROUTINES if each.in_pairs)
+ROOTED = tuple(each.name for each in ROUTINES if each.rooted)
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ class Rule:
 RULES = (
     Rule(
         MPICOST_AND_OTHER,
-        ("pingpong",),
+        IN_PAIRS,
         SMALL,
         Expected(
             0.6,
@@ -53,7 +57,7 @@ RULES = (
     ),
     Rule(
         MPICOST_AND_OTHER,
-        ("bcast", "scatter", "gather", "reduce_sum"),
+        ROOTED,
         SMALL,
         Expected(
             0.5,

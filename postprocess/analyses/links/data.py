@@ -23,10 +23,9 @@ from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.model.launch import Finished
 from postprocess.model.measurement import CaseRecord
-from postprocess.model.mpicost import TOURNAMENT
+from postprocess.model.mpicost import PINGPONG, TOURNAMENT
 from postprocess.results import store
 
-PINGPONG = "pingpong"
 STATISTICS = {"median": np.median, "mean": np.mean}
 SCHEMA = pl.Schema(
     {

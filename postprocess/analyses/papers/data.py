@@ -15,23 +15,12 @@ from functools import cached_property
 
 from postprocess.base.formats import size
 from postprocess.model.case import Case
-from postprocess.model.mpicost import OWN, is_control
+from postprocess.model.mpicost import OWN, ROUTINES, is_control
 from postprocess.model.verdict import CaseResult, Verdict, varying
 from postprocess.report.panels import most_per_node
 
-TESTS = (  #: of Luecke et al. (2001), in their order; a reduction has the name of its operator behind it
-    "pingpong",
-    "rightshift",
-    "barrier",
-    "bcast",
-    "scatter",
-    "gather",
-    "allgather",
-    "alltoall",
-    "reduce",
-    "allreduce",
-    "scan",
-)
+#: Of Luecke et al. (2001), in their order; a reduction has the name of its operator behind it.
+TESTS = tuple(dict.fromkeys(each.test for each in ROUTINES if each.test))
 CONDITIONS = ("cache", "sync")
 #: Verdicts under which a value, if there is one, is no time of the routine.
 UNUSABLE = frozenset({Verdict.INCORRECT, Verdict.INCOMPLETE, Verdict.CRASHED, Verdict.TIMEOUT})

@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from postprocess.analyses.papers.data import Cell, Measured, Operation
 from postprocess.base.formats import plural, ratio
 from postprocess.base.text_table import MISSING, Sheet
+from postprocess.model.mpicost import ROUTINES, Scaling
 from postprocess.model.verdict import CaseResult
 from postprocess.report.panels import MOST_PANELS, Chapter, Line, Panel, Picture, Point, thin
 
-LOGARITHMIC = ("bcast",)
-LINEAR = ("scatter", "gather", "allgather", "alltoall")
+#: The model of each routine that has one.
+MODELS = {each.name: each.scaling for each in ROUTINES if each.scaling is not Scaling.NONE}
 LEAST = 8  #: the paper finds bcast flat "except when p < 8"
 MOST_ON_PAGE = 120
 
@@ -29,16 +30,14 @@ def divisor(routine: str, processes: int) -> float:
     """
     if processes < 2:
         raise ValueError(f"{processes} processes: a model of messages needs two")
-    if routine in LOGARITHMIC:
-        return math.log2(processes)
-    if routine in LINEAR:
-        return processes - 1.0
-    raise ValueError(f"{routine}: no model")
+    if routine not in MODELS:
+        raise ValueError(f"{routine}: no model")
+    return math.log2(processes) if MODELS[routine] is Scaling.LOG2 else processes - 1.0
 
 
 def divisor_name(routine: str) -> str:
     """The divisor as people write it."""
-    return "log2 p" if routine in LOGARITHMIC else "p-1"
+    return "log2 p" if MODELS[routine] is Scaling.LOG2 else "p-1"
 
 
 def chapters(measured: Measured, strict: bool) -> list[Chapter]:
@@ -68,7 +67,7 @@ def ends(counts: Sequence[int]) -> tuple[int, int] | None:
 
 
 def _modelled(measured: Measured) -> list[Operation]:
-    return [each for each in measured.operations if each.routine in (*LOGARITHMIC, *LINEAR)]
+    return [each for each in measured.operations if each.routine in MODELS]
 
 
 def _counts(measured: Measured, machine: str, operation: Operation) -> list[int]:

@@ -8,22 +8,11 @@ from pathlib import Path
 
 from postprocess.model.case import Case
 from postprocess.model.fault_injection import LIBRARY, PREFIX
+from postprocess.model.mpicost import PINGPONG, ROUTINES
 from postprocess.stats.band import LARGE_BYTES
 
-#: What each routine of mpicost calls while it is timed, by the part of its name before an operation.
-FUNCTIONS = {
-    "barrier": ("MPI_Barrier",),
-    "bcast": ("MPI_Bcast",),
-    "scatter": ("MPI_Scatter",),
-    "gather": ("MPI_Gather",),
-    "allgather": ("MPI_Allgather",),
-    "alltoall": ("MPI_Alltoall",),
-    "reduce": ("MPI_Reduce",),
-    "allreduce": ("MPI_Allreduce",),
-    "scan": ("MPI_Scan",),
-    "rightshift": ("MPI_Sendrecv",),
-    "pingpong": ("MPI_Recv", "MPI_Send"),
-}
+#: What each routine of mpicost calls while it is timed.
+FUNCTIONS = {each.name: each.calls for each in ROUTINES}
 SPIKE = 4.0  #: a call in a spike takes five times as long
 SPIKES = 0.2  #: of all calls
 #: The filter of the papers takes out a tenth of the trials at most: 5 of 50, and 5 of 10 spikes stay.
@@ -125,7 +114,7 @@ class Planting:
             "CALLS": repr(kind.calls),
         }
         order |= {"LEAST": str(kind.least)} if kind.least else {}
-        if self.routine == "pingpong":
+        if self.routine == PINGPONG:
             order["RANK"] = "0"
         elif kind.one_rank:
             order["RANK"] = "1"
@@ -135,7 +124,7 @@ class Planting:
 
 def functions(routine: str) -> tuple[str, ...]:
     """The MPI functions that a routine of mpicost calls while it is timed; none of a control."""
-    return FUNCTIONS.get(routine, FUNCTIONS.get(routine.partition("_")[0], ()))
+    return FUNCTIONS.get(routine, ())
 
 
 def plantable(cases: Sequence[Case], least: int = 0) -> list[str]:

@@ -6,10 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from postprocess.analyses.papers.scalability import LINEAR
 from postprocess.model.case import Case
 from postprocess.model.verdict import CaseResult, Verdict
-from tests.support.factories.report import Night
+from tests.support.factories.report import LINEAR, Night
 
 LADDER = (2, 4, 8, 16, 32, 64, 96, 128)
 MACHINES = {  # alpha in seconds, beta in seconds per byte

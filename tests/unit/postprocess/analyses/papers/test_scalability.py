@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from postprocess.analyses.papers import scalability
 from postprocess.analyses.papers.data import arrange
 from postprocess.analyses.papers.scalability import (
-    LINEAR,
-    LOGARITHMIC,
+    MODELS,
     chapters,
     divisor,
     divisor_name,
@@ -22,6 +21,7 @@ from postprocess.analyses.papers.scalability import (
     growth,
 )
 from postprocess.base.text_table import MISSING
+from postprocess.model.mpicost import Scaling
 from postprocess.model.verdict import CaseResult, Verdict
 from tests.support.factories import papers as samples
 from tests.support.paths import SUITE
@@ -38,8 +38,9 @@ def test_divisors_are_those_of_mpicost():
     entries = dict(ENTRY.findall(ROUTINES.read_text()))
     assert len(entries) >= 17
     by_kind = {kind: {r for r, k in entries.items() if k == kind} for kind in set(entries.values())}
-    assert by_kind["SCALING_LOG2"] == set(LOGARITHMIC)
-    assert by_kind["SCALING_LINEAR"] == set(LINEAR)
+    for kind in (Scaling.LOG2, Scaling.LINEAR):
+        own = {routine for routine, model in MODELS.items() if model is kind}
+        assert own == by_kind[f"SCALING_{kind.name}"]
 
 
 def test_the_divisor_of_96_is_its_own_logarithm():
@@ -58,7 +59,7 @@ def test_what_has_no_model_has_no_divisor(routine, processes):
 
 @settings(max_examples=30, deadline=None)
 @given(
-    routine=st.sampled_from((*LOGARITHMIC, *LINEAR)),
+    routine=st.sampled_from(sorted(MODELS)),
     unit=st.floats(1e-9, 10),
     counts=st.sets(st.integers(2, 5000), min_size=2, max_size=9),
 )
@@ -118,7 +119,7 @@ def test_a_count_without_a_value_is_a_gap_and_not_a_point():
 def test_one_process_count_or_one_process_is_no_view():
     assert chapters(measured(samples.cases(counts=[8])), False) == []
     assert growth(measured(samples.cases(counts=[8]))) == []
-    of_one = [c for c in samples.cases(counts=[1, 8]) if c.routine in LINEAR + LOGARITHMIC]
+    of_one = [c for c in samples.cases(counts=[1, 8]) if c.routine in MODELS]
     assert chapters(measured(of_one, lambda case: 1.0), False) == []
 
 
