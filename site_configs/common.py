@@ -19,6 +19,7 @@ from reframe.core.launchers import JobLauncher
 from site_configs.mpi.family import OVERSUBSCRIBED
 from site_configs.programs import installed
 from site_configs.programs.installed import Installed
+from site_configs.schedulers.registry import find_scheduler
 from site_configs.schema import fields, waivers
 from site_configs.schema.manual_settings import by_hand, told_shell
 from site_configs.schema.variables import HOME, ONLY_LOOKING, OVERSUBSCRIBE, SESSION, SET_ENV
@@ -216,7 +217,7 @@ def partition(
     return {
         "name": name,
         "scheduler": scheduler,
-        "launcher": "local" if scheduler == "local" else "srun",
+        "launcher": "srun" if find_scheduler(scheduler).batch else "local",
         "environs": list(environments),
         "access": list(access),
         "max_jobs": max_jobs,

@@ -12,6 +12,7 @@ from typing import Any
 
 from postprocess.model.case import Case
 from postprocess.model.plan import PlannedLaunch
+from site_configs.schedulers.registry import SCHEDULERS
 
 
 @dataclass(frozen=True, order=True)
@@ -66,9 +67,10 @@ def to_avoid(looks: Iterable[Look], nodes: int, needed: int) -> list[str]:
 
 def anywhere(launches: Iterable[PlannedLaunch]) -> list[str]:
     """A line for each partition where a second look was taken on whatever nodes the scheduler chose."""
+    able = " and ".join(each.title for each in SCHEDULERS if each.exclude_option)
     return [
         f"{partition}: what looked slow was measured again wherever the scheduler put it, perhaps on the "
-        "same nodes: only Slurm can be asked for others"
+        f"same nodes: only {able} can be asked for others"
         for partition in sorted({each.partition for each in launches if each.anywhere})
     ]
 

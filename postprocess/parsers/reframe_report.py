@@ -8,19 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base.sanitize import one_line
-from site_configs.schedulers.slurm_jobs import Ended, Ending, read_ended
+from site_configs.schedulers.job_end import Ended, Ending, read_ended
+from site_configs.schedulers.registry import list_limit_words
 from spack_envs.installation import is_without_source
 
 INVISIBLE = " \t\r\v\f\0"  #: a line of nothing else says nothing
 JOB = ("run", "run_wait")  #: phases in which it is the job, not what it left, that fails
-#: Words of other programs that say that a job was ended at its time limit. They tell it by no code. What our
-#: own backend for Slurm ends tells it in a file (``slurm_jobs.ENDED``).
-LIMIT_WORDS = {
-    #: ReFrame's reason of a launch whose job its own backend for this machine has ended.
-    "reframe": "job timed out",
-    #: Of slurmstepd in the job's standard error: ``*** JOB 7 ON n1 CANCELLED AT ... DUE TO TIME LIMIT ***``.
-    "slurm": "DUE TO TIME LIMIT",
-}
+#: ReFrame's reason of a launch whose job its own backend for this machine has ended at its time limit; it
+#: tells that by no code. What our own backends end they tell in a file (``job_end.ENDED``).
+LIMIT_WORDS = "job timed out"
 
 
 @dataclass(frozen=True)
@@ -49,8 +45,8 @@ class Entry:
         """Whether ReFrame or the scheduler ended it at its limit."""
         return self.result == "fail" and (
             self.gave_up(Ending.TIMED_OUT)
-            or LIMIT_WORDS["reframe"] in self.reason
-            or any(LIMIT_WORDS["slurm"] in line for line in self.error_lines)
+            or LIMIT_WORDS in self.reason
+            or any(words in line for words in list_limit_words() for line in self.error_lines)
         )
 
     @property

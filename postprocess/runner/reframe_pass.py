@@ -18,7 +18,8 @@ from postprocess.model.session import AGAIN, Selection
 from postprocess.parsers import reframe_report
 from postprocess.runner.cleanup import end_jobs
 from postprocess.runner.reframe import Reframe, RefusedError
-from site_configs.schedulers.slurm_jobs import SlurmError
+from site_configs.schedulers.base import QueueError, Scheduler
+from site_configs.schedulers.registry import SCHEDULERS
 from site_configs.schema.variables import SESSION
 from spack_envs.programs import Program, read_program
 
@@ -141,11 +142,20 @@ def run_plan(
 
 def cancel_jobs(sessions: Iterable[Path], whose: str, progress: Progress) -> None:
     """Cancel the jobs that sessions left in a queue, and say so."""
+    homes = list(sessions)
+    for scheduler in SCHEDULERS:
+        cancel_jobs_of(scheduler, homes, whose, progress)
+
+
+def cancel_jobs_of(
+    scheduler: Scheduler, sessions: Sequence[Path], whose: str, progress: Progress
+) -> None:
+    """As :func:`cancel_jobs`, in the queue of one scheduler."""
     try:
-        for name in end_jobs(sessions):
+        for name in end_jobs(sessions, scheduler):
             progress.note(f"cancelled a job that {whose} left in the queue: {name}")
-    except (SlurmError, OSError) as error:  # everything is measured: nothing may lose it now
-        fix = "squeue --me shows them, and the next session cancels them"
+    except (QueueError, OSError) as error:  # everything is measured: nothing may lose it now
+        fix = f"{scheduler.shows_jobs} shows them, and the next session cancels them"
         progress.note(f"jobs of {whose} may still be in the queue ({error}): {fix}")
 
 

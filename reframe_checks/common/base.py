@@ -34,7 +34,7 @@ from postprocess.stats.band import band, to_reframe
 from reframe_checks.common.build import build_mpicost
 from reframe_checks.common.user_options import chosen, chosen_layouts
 from site_configs.common import EnvironmentLauncher
-from site_configs.schedulers.slurm_backend import SCHEDULER as SLURM
+from site_configs.schedulers.registry import find_scheduler
 from site_configs.schema.variables import REFERENCES, SESSION
 from site_configs.schema.waivers import accepted_here
 from site_configs.topology.layouts import Layout
@@ -139,10 +139,10 @@ class Measuring(rfm.RunOnlyRegressionTest):
         """A second look is taken on other nodes, if they are enough and the scheduler can be told so."""
         needed = len(Layout(self.processes, self.num_tasks_per_node).ranks_per_host)
         avoided = to_avoid(self.looks_here(), self.current_partition.extras["nodes"], needed)
-        can_be_told = self.current_partition.scheduler.registered_name == SLURM
-        self.anywhere = bool(avoided) and not can_be_told
-        if avoided and can_be_told:
-            self.job.options.append(f"--exclude={','.join(avoided)}")
+        backend = self.current_partition.scheduler.registered_name
+        options = find_scheduler(backend).exclude_nodes(avoided, backend) if avoided else []
+        self.anywhere = bool(avoided) and not options
+        self.job.options += options
 
     @run_after("setup")
     def take_defaults_of_partition(self):

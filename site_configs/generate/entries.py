@@ -11,7 +11,8 @@ from site_configs.generate.survey import Facts, usable_name
 from site_configs.mpi.family import PACKAGES, Mpi
 from site_configs.mpi.identify import telling_text
 from site_configs.schedulers.base import NodeKind, Queue, Scheduler, needed
-from site_configs.schedulers.launcher_choice import CRAY, pairing
+from site_configs.schedulers.launcher_choice import CRAY
+from site_configs.schedulers.local import LOCAL
 from site_configs.topology.machine import Machine
 
 
@@ -38,7 +39,7 @@ def environment_views(facts: Facts, work: Path) -> list[EnvironmentView]:
 
 def environment_view(facts: Facts, mpi: Mpi, work: Path) -> EnvironmentView:
     """One MPI as a site file has it."""
-    pair = pairing(facts.scheduler, mpi)
+    pair = (facts.scheduler or LOCAL).choose_launcher(mpi)
     modules = list(facts.cray_modules) if mpi.origin == CRAY else list(filter(None, [mpi.module]))
     words = pair.launcher if isinstance(pair.launcher, tuple) else (pair.launcher,)
     launcher = f"[{', '.join(below(word, work) for word in words)}]"
@@ -128,7 +129,7 @@ def machine_view(machine: Machine) -> PartitionView:
     return PartitionView(
         name=python("cpu"),
         remark="this machine itself; nothing stands between a launch and the next one",
-        scheduler=Told(python("local"), ""),
+        scheduler=Told(python(LOCAL.backend), ""),
         access=Told("[]", ""),
         cores=Told(str(machine.cores), f"physical cores {where}"),
         sockets=Told(str(machine.sockets), "/sys/devices/system/cpu"),
@@ -198,8 +199,8 @@ def cores(scheduler: Scheduler, kind: NodeKind) -> Told:
 
 
 def sockets(scheduler: Scheduler, kind: NodeKind) -> Told:
-    """Sockets of a node. Slurm counts every CPU as a socket where nobody told it better."""
-    if kind.sockets and kind.sockets == kind.hardware_threads and kind.sockets > 1:
+    """Sockets of a node."""
+    if not scheduler.sockets_are_known(kind):
         said = f"{scheduler.title} tells {kind.sockets} sockets of one core, its default; {LSCPU}"
         return Told("1", said, change=True)
     if not kind.sockets:
@@ -225,6 +226,6 @@ def switch(scheduler: Scheduler, kind: NodeKind) -> Told:
     if len(kind.hosts) == 1:
         return Told("0", "")
     if count := scheduler.nodes_per_switch(kind.hosts):
-        return Told(str(count), "nodes under one leaf switch (scontrol show topology)")
+        return Told(str(count), f"nodes under one leaf switch ({scheduler.switches_told_by})")
     said = f"nodes under one leaf switch; {scheduler.title} does not tell; 0 for not known"
     return Told("0", said, change=True)

@@ -8,18 +8,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from site_configs.schedulers import pbs_launchers, slurm_launchers
-
-#: Names that stand in a site file as what the module calls them that registers them with ReFrame.
-REGISTERED = {
-    pbs_launchers.SCHEDULER: "pbs.SCHEDULER",
-    pbs_launchers.TORQUE: "pbs.TORQUE",
-    pbs_launchers.PALS: "pbs.PALS",
-    slurm_launchers.SCHEDULER: "slurm.SCHEDULER",
-    slurm_launchers.SRUN: "slurm.SRUN",
-    slurm_launchers.SRUN_CRAY: "slurm.SRUN_CRAY",
-    slurm_launchers.SRUN_PMI2: "slurm.SRUN_PMI2",
-}
+from site_configs.schedulers.registry import list_site_names
 
 
 def python(value: Any) -> str:
@@ -29,7 +18,7 @@ def python(value: Any) -> str:
 
 def registered(name: str) -> str:
     """The name of a launcher or scheduler as Python."""
-    return REGISTERED.get(name, python(name))
+    return list_site_names().get(name, python(name))
 
 
 def assignments(variables: Mapping[str, str], work: Path) -> str:

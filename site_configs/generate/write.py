@@ -14,8 +14,8 @@ from postprocess.base.sanitize import one_line
 from postprocess.base.workdir import WorkDirectory
 from site_configs.generate import entries, python_source, survey
 from site_configs.generate.entries import partition_views
-from site_configs.generate.python_source import REGISTERED
 from site_configs.generate.survey import Facts
+from site_configs.schedulers.registry import list_site_names
 from site_configs.schema.fields import NAME
 
 TEMPLATES = Path(__file__).parent
@@ -79,7 +79,7 @@ def render(facts: Facts, name: str, path: str, work: Path) -> str:
     partitions = partition_views(facts)
     names = [each.launcher for each in environments]
     names += [each.scheduler.value for each in partitions]
-    registering = {name.partition(".")[0] for name in names if name in REGISTERED.values()}
+    registering = {name.partition(".")[0] for name in names if name in list_site_names().values()}
     return (
         jinja()
         .get_template(TEMPLATE)

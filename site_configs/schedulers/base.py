@@ -1,13 +1,21 @@
-"""What a batch scheduler tells of its machine: queues, nodes, limits. It is asked; nothing is submitted.
+"""What a batch scheduler is, and what it tells of its machine: queues, nodes, limits. Nothing is submitted.
 
-What it does not tell is zero or empty, so that a person is asked for it; nothing is guessed.
+What it does not tell is zero or empty, so that a person is asked for it; nothing is guessed. Each scheduler is
+a subclass of :class:`Scheduler` in a module of its name, entered in ``registry.SCHEDULERS``: everybody asks it,
+and nobody decides by a name.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from site_configs.mpi.family import Mpi
+from site_configs.schedulers.launcher_choice import Pairing, choose_own_launcher
 
 #: Standard output of a command. :raises ProbeError: if it fails.
 Ask = Callable[[Sequence[str]], str]
@@ -48,27 +56,102 @@ class Queue:
         return frozenset(host for kind in self.kinds for host in kind.hosts)
 
 
+class QueueError(Exception):
+    """One line: a scheduler does not tell which jobs it has, or does not cancel one."""
+
+
+class OwnJob(Protocol):
+    """A job of this user."""
+
+    number: str
+    state: str
+    directory: Path  #: from which it was submitted
+    active: bool  #: whether it is not over and not about to be
+
+
 @dataclass(frozen=True)
 class Scheduler:
-    """A batch scheduler as it answered."""
+    """A batch scheduler: what is the same of every one, and what that of this machine answered.
 
-    title: str  #: what people call it
-    backend: str  #: the name under which ReFrame knows how to talk to it
-    told_by: str  #: the commands that were asked
+    A subclass gives at least ``title``, ``backend``, ``backends``, ``command``, ``exclusive`` and ``read``.
+    What it leaves out is not known of it, and the rest of Plumbline does without.
+    """
+
+    title: str = ""  #: what people call it
+    backend: str = ""  #: the name under which ReFrame knows how to talk to it
     backends: tuple[str, ...] = ()  #: all names under which ReFrame knows how
+    #: names that are registered with ReFrame, as a site file writes them: ``("pals", "pbs.PALS")``
+    site_names: tuple[tuple[str, str], ...] = ()
+    command: str = ""  #: the program that gives it away on a machine
+    told_by: str = ""  #: the commands that are asked
+    switches_told_by: str = ""  #: the command that tells of switches
+    batch: bool = True  #: whether jobs wait in queues
     exclusive: tuple[
         str, ...
-    ] = ()  #: options of a job alone on nodes of a queue, whose name replaces {}
-    starts_processes: bool = False  #: whether it has a launcher of its own, which an MPI may need
-    tells_cores: bool = (
-        False  #: whether it tells physical cores, and not just how many CPUs it counts
-    )
+    ] = ()  #: options of a job alone on its nodes; a queue's name replaces {}
+    queue_option: str = r"-q\s*"  #: regular expression of what stands before a queue's name
+    #: option of a job that must not run on some nodes, whose names replace {}; empty if it has none
+    exclude_option: str = ""
+    tells_cores: bool = False  #: whether it tells physical cores, and not how many CPUs it counts
+    #: beginnings of variables with which a user chooses what its commands show
+    user_choices: tuple[str, ...] = ()
+    limit_words: str = ""  #: on standard error of a job that it ended at its time limit
+    mark: str = ""  #: file in a session's directory that tells that the session sent jobs to it
+    shows_jobs: str = ""  #: the command with which a user sees the own jobs
     cluster: str = ""
     queues: tuple[Queue, ...] = ()  #: all that take jobs
     switches: tuple[frozenset[str], ...] = ()  #: nodes under each leaf switch
     accounting: bool = True  #: whether it keeps account of jobs that are over
     mpi_types: tuple[str, ...] = ()  #: that the launcher of the scheduler can start
     notes: tuple[str, ...] = ()  #: what was not told or not understood, for people
+
+    def read(self, ask: Ask) -> Scheduler:
+        """This scheduler, with what that of this machine answers.
+
+        :raises ProbeError: if it does not answer.
+        :raises ValueError: if nothing of its answer is understood.
+        """
+        raise NotImplementedError(f"{self.title}: a scheduler that has a command must be read")
+
+    def choose_launcher(self, mpi: Mpi) -> Pairing:
+        """The launcher with which an MPI's processes find each other inside a job."""
+        return choose_own_launcher(mpi)
+
+    def find_backend_fault(self, backend: str) -> str:
+        """What is wrong with a backend for this scheduler, and what to write; empty if it will do."""
+        if backend in self.backends:
+            return ""
+        fix = f"this machine has {self.title}: write {self.backend!r}"
+        return f"{backend!r} is not {' or '.join(map(repr, self.backends))}; {fix}"
+
+    def sockets_are_known(self, kind: NodeKind) -> bool:
+        """Whether its number of sockets is one: where nobody told it better, it may count every CPU as one."""
+        return not (kind.sockets == kind.hardware_threads and kind.sockets > 1)
+
+    def exclude_nodes(self, hosts: Sequence[str], backend: str) -> list[str]:
+        """Options of a job that does not run on these nodes; none if the backend cannot be told so."""
+        if not self.exclude_option or backend != self.backend:
+            return []
+        return [self.exclude_option.format(",".join(hosts))]
+
+    def find_queue_name(self, options: Iterable[str]) -> str:
+        """The queue that options of a job name, the last one first; empty if none is named."""
+        found = (re.match(rf"(?:{self.queue_option})(?P<name>[^\s,]+)", each) for each in options)
+        return ([""] + [match["name"] for match in found if match])[-1]
+
+    def own_jobs(self) -> Sequence[OwnJob]:
+        """Every job of this user. Only a scheduler with a ``mark`` is asked.
+
+        :raises QueueError: if it does not tell.
+        """
+        raise NotImplementedError(f"{self.title}: a scheduler that leaves a mark must list jobs")
+
+    def cancel(self, numbers: Iterable[str]) -> None:
+        """Cancel jobs. One that is over already is no error. Only a scheduler with a ``mark`` is asked.
+
+        :raises QueueError: if it does not do it.
+        """
+        raise NotImplementedError(f"{self.title}: a scheduler that leaves a mark must cancel jobs")
 
     def nodes_per_switch(self, hosts: Sequence[str]) -> int:
         """Nodes that most leaf switches have of these; 0 where switches are not told."""

@@ -7,9 +7,8 @@ import shutil
 from collections.abc import Callable, Sequence
 
 from site_configs.mpi.probe import ProbeError, run
-from site_configs.schedulers import pbs_query, slurm_query
 from site_configs.schedulers.base import Ask, Scheduler
-from site_configs.schedulers.slurm_jobs import without_choices
+from site_configs.schedulers.registry import SCHEDULERS
 
 ASK_SECONDS = 30  #: for each command of a scheduler
 
@@ -18,34 +17,15 @@ class SchedulerError(Exception):
     """One line: a scheduler is here and does not answer, or what it says cannot be read."""
 
 
-LSF = Scheduler(
-    title="LSF",
-    backend="lsf",
-    told_by="bqueues",
-    backends=("lsf",),
-    exclusive=("-q {}", "-x"),
-    notes=(
-        "LSF is here: what it knows of queues and nodes is not read; bqueues and bhosts show it",
-    ),
-)
-
-
-def lsf(_: Ask) -> Scheduler:
-    """LSF is recognised, and its machine must be described by hand."""
-    return LSF
-
-
-#: By the command that gives a scheduler away. Slurm comes first: it has stand-ins for the commands of PBS.
-READERS = {"sinfo": slurm_query.read, "pbsnodes": pbs_query.read, "bqueues": lsf}
-
-
 def ask_command(words: Sequence[str]) -> str:
     """Standard output of a scheduler's command.
 
     :raises ProbeError: if it fails or does not end in time.
     """
     step = " ".join(word for word in words if not word.startswith("-"))
-    return run(list(words), without_choices(os.environ), step, ASK_SECONDS)
+    choices = tuple(choice for each in SCHEDULERS for choice in each.user_choices)
+    everything = {name: text for name, text in os.environ.items() if not name.startswith(choices)}
+    return run(list(words), everything, step, ASK_SECONDS)
 
 
 def look(
@@ -55,10 +35,10 @@ def look(
 
     :raises SchedulerError: if one is here and does not answer.
     """
-    for command, read in READERS.items():
-        if installed(command):
+    for scheduler in SCHEDULERS:
+        if scheduler.command and installed(scheduler.command):
             try:
-                return read(ask)
+                return scheduler.read(ask)
             except (ProbeError, ValueError) as error:
                 raise SchedulerError(str(error)) from None
     return None

@@ -13,9 +13,11 @@ from reframe.core.backends import register_launcher, register_scheduler
 from reframe.core.launchers import JobLauncher
 from reframe.core.schedulers.pbs import PbsJobScheduler, TorqueJobScheduler
 
-SCHEDULER = "pbs-blocks"  #: PBS Professional and OpenPBS
-TORQUE = "torque-blocks"
-PALS = "pals"  #: Cray's launcher
+from site_configs.schedulers.launcher_choice import PALS
+from site_configs.schedulers.pbs import SCHEDULER, TORQUE
+
+__all__ = ["PALS", "SCHEDULER", "TORQUE"]
+
 NODES = re.compile(r"(-l (?:select|nodes)=)\d+")
 
 

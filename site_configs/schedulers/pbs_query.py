@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 
-from site_configs.schedulers.base import Ask, NodeKind, Queue, Scheduler
-from site_configs.schedulers.pbs_launchers import SCHEDULER, TORQUE
+from site_configs.schedulers.base import Ask, NodeKind, Queue
 
 NODES = ("pbsnodes", "-a")
 QUEUES = ("qstat", "-Q", "-f")
@@ -22,20 +21,16 @@ CPUS_NOTE = (
 Stanza = tuple[str, dict[str, str]]
 
 
-#: What is the same of every PBS Professional or OpenPBS, and of every Torque.
-PBS = Scheduler(
-    title="PBS",
-    backend=SCHEDULER,
-    told_by="pbsnodes, qstat",
-    backends=(SCHEDULER, "pbs", "pbspro"),
-    exclusive=("-q {}", "-l place=scatter:excl"),
-)
-TORQUE_PBS = replace(
-    PBS, title="Torque", backend=TORQUE, backends=(TORQUE, "torque"), exclusive=("-q {}", "-n")
-)
+@dataclass(frozen=True)
+class Answer:
+    """What PBS or Torque answers."""
+
+    torque: bool
+    queues: tuple[Queue, ...]
+    notes: tuple[str, ...]
 
 
-def read(ask: Ask) -> Scheduler:
+def read(ask: Ask) -> Answer:
     """Ask PBS.
 
     :raises ProbeError: if it does not answer.
@@ -50,8 +45,7 @@ def read(ask: Ask) -> Scheduler:
     queues, notes = queues_of(parse_stanzas(ask(QUEUES)), nodes, told.get("default_queue", ""))
     if not queues:
         raise ValueError("qstat -Q -f tells of no queue that runs jobs")
-    kind = TORQUE_PBS if torque else PBS
-    return replace(kind, queues=tuple(queues), notes=(CPUS_NOTE, *notes))
+    return Answer(torque, tuple(queues), (CPUS_NOTE, *notes))
 
 
 def parse_stanzas(text: str) -> list[Stanza]:

@@ -24,11 +24,11 @@ from reframe.core.exceptions import (
 from reframe.core.schedulers.slurm import SlurmJobScheduler
 
 from site_configs.schedulers import slurm_jobs
+from site_configs.schedulers.job_end import Ended, Ending, write_ended
+from site_configs.schedulers.slurm import SCHEDULER
 from site_configs.schedulers.slurm_jobs import (
     OVER,
     WAITING,
-    Ended,
-    Ending,
     JobState,
     NoAnswer,
     SlurmError,
@@ -36,7 +36,6 @@ from site_configs.schedulers.slurm_jobs import (
 )
 from site_configs.schema.variables import SESSION
 
-SCHEDULER = "slurm-blocks"
 #: Seconds for which the controller may be away before a launch is given up.
 PATIENCE = "PLUMBLINE_SLURM_PATIENCE"
 PATIENCE_SECONDS = 600.0
@@ -264,14 +263,14 @@ class BlockSlurm(SlurmJobScheduler):
 def never_started(job: Any, why: str) -> str:
     """The reason of a job that did not run, which is kept for the session beside it."""
     reason = f"never started: {why}"
-    slurm_jobs.write_ended(Path(job.workdir), Ended(Ending.NEVER_STARTED, reason))
+    write_ended(Path(job.workdir), Ended(Ending.NEVER_STARTED, reason))
     return reason
 
 
 def timed_out(job: Any) -> str:
     """The reason of a job that came to its time limit, which is kept for the session beside it."""
     reason = "job timed out"
-    slurm_jobs.write_ended(Path(job.workdir), Ended(Ending.TIMED_OUT, reason))
+    write_ended(Path(job.workdir), Ended(Ending.TIMED_OUT, reason))
     return reason
 
 

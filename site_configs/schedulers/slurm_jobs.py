@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import asdict, dataclass
-from enum import Enum
+from dataclasses import dataclass
 from pathlib import Path
+
+from site_configs.schedulers.base import QueueError
 
 MARK = "slurm_jobs"  #: file in a session's directory that tells that it sent jobs to Slurm
 ASK_SECONDS = 60  #: after which a command that has not ended counts as no answer
@@ -34,9 +33,6 @@ OVER = frozenset(
     | {"PREEMPTED", "REVOKED", "TIMEOUT"}
 )
 NAMED = 4  #: nodes that a reason names before it only counts them
-ENDED = (
-    "slurm_ended.json"  #: in the directory of a job that was given up: how it ended, for programs
-)
 #: Variables with which a user chooses what Slurm's commands show, and of which cluster: here they would hide
 #: jobs, or invent some.
 CHOICES = ("SQUEUE_", "SINFO_", "SACCT_", "SCONTROL_", "SCANCEL_", "SLURM_CLUSTERS")
@@ -48,7 +44,7 @@ ACCOUNT = re.compile(r"([A-Z_]+)(?: by \S+)?\|(\d{1,3}):\d+\|([^|\n]*)")
 SHOWN = 80  #: characters of an odd answer that an error shows
 
 
-class SlurmError(Exception):
+class SlurmError(QueueError):
     """Slurm refuses. The text is one line: what it says."""
 
 
@@ -58,36 +54,6 @@ class NoAnswer(SlurmError):
 
 class UnknownJob(SlurmError):
     """Slurm does not know the job, or no more."""
-
-
-class Ending(str, Enum):
-    """How a job ended that did not end by itself, where that decides the verdict."""
-
-    NEVER_STARTED = "never-started"
-    TIMED_OUT = "timed-out"
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a job ended, for programs; and why, for people."""
-
-    how: Ending
-    reason: str = ""
-
-
-def write_ended(directory: Path, ended: Ended) -> None:
-    """Keep how a job of this directory ended. Where that cannot be written, its launch counts as crashed."""
-    with suppress(OSError):
-        (directory / ENDED).write_text(json.dumps(asdict(ended)))
-
-
-def read_ended(directory: Path) -> Ended | None:
-    """How the job of a directory ended; None if that is not told."""
-    try:
-        told = json.loads((directory / ENDED).read_text())
-        return Ended(Ending(told["how"]), str(told["reason"]))
-    except (OSError, ValueError, LookupError, TypeError):
-        return None
 
 
 @dataclass(frozen=True)

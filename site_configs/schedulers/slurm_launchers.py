@@ -13,16 +13,12 @@ from typing import Any
 from reframe.core.backends import register_launcher
 from reframe.core.launchers import JobLauncher
 
-from site_configs.schedulers.slurm_backend import SCHEDULER, patience
+from site_configs.schedulers.slurm import SCHEDULER, SRUN, SRUN_CRAY, SRUN_PMI2, SRUN_PMIX
+from site_configs.schedulers.slurm_backend import patience
 
 __all__ = ["SCHEDULER", "SRUN", "SRUN_CRAY", "SRUN_PMI2", "SRUN_PMIX"]
 
 patience()  # a mistake in it must be told with the site file, not in the middle of an outage
-SRUN = "srun-blocks"  #: with the kind of MPI that the site has chosen for all (MpiDefault)
-#: MPICH and what comes of it; Intel MPI where I_MPI_PMI_LIBRARY names libpmi2.so
-SRUN_PMI2 = "srun-pmi2"
-SRUN_PMIX = "srun-pmix"  #: Open MPI; its own mpirun was found to be safer
-SRUN_CRAY = "srun-cray_shasta"  #: Cray MPICH
 
 
 @register_launcher(SRUN)

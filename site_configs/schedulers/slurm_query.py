@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from site_configs.mpi.probe import ProbeError
-from site_configs.schedulers.base import Ask, NodeKind, Queue, Scheduler
+from site_configs.schedulers.base import Ask, NodeKind, Queue
 from site_configs.schedulers.hostlist import expand
-from site_configs.schedulers.slurm_launchers import SCHEDULER
 
 #: One line for each group of equal nodes in equal state: ``--exact`` keeps different ones apart.
 SINFO = (
@@ -44,20 +44,8 @@ class Row:
     features: frozenset[str]
 
 
-#: What is the same of every Slurm.
-SLURM = Scheduler(
-    title="Slurm",
-    backend=SCHEDULER,
-    told_by="sinfo, scontrol",
-    backends=(SCHEDULER, "slurm", "squeue"),
-    exclusive=("--partition={}", "--exclusive"),
-    starts_processes=True,
-    tells_cores=True,
-)
-
-
-def read(ask: Ask) -> Scheduler:
-    """Ask Slurm.
+def read(ask: Ask) -> dict[str, Any]:
+    """Ask Slurm: the fields of a :class:`Scheduler` that it answers.
 
     :raises ProbeError: if it does not answer.
     :raises ValueError: if nothing of its answer is understood.
@@ -68,8 +56,7 @@ def read(ask: Ask) -> Scheduler:
     config = parse_config(ask(CONFIG))
     accounting = config.get("AccountingStorageType", "")
     switches, problem = read_switches(ask)
-    return replace(
-        SLURM,
+    return dict(
         cluster=config.get("ClusterName", ""),
         queues=tuple(without_reserved(queue, ask) for queue in queues_of(rows)),
         switches=switches,

@@ -14,17 +14,16 @@ from typing import Any
 
 from site_configs.mpi.probe import ProbeError, run
 from site_configs.programs.installed import SITE, missing
-from site_configs.schedulers import detect, slurm_launchers
+from site_configs.schedulers import detect
 from site_configs.schedulers.base import Queue, Scheduler
 from site_configs.schedulers.detect import SchedulerError
 from site_configs.schedulers.module_systems import ModuleSystem, module_system
+from site_configs.schedulers.registry import find_scheduler
 from site_configs.topology.machine import read_machine
 from site_configs.validation.reader import Fault, Reading, suggestion
 from site_configs.validation.rules import Entry, entries, sound
 
 LOAD_SECONDS = 60  #: for loading modules and looking for a compiler wrapper
-#: Options that choose a queue: Slurm's, and those of the others.
-QUEUE = re.compile(r"(?:--partition(?:=|\s+)|-p\s*|-q\s*)(?P<name>[^\s,]+)")
 
 
 @dataclass(frozen=True)
@@ -59,8 +58,8 @@ def faults(reading: Reading, here: Here) -> list[Fault]:
     )
     found = list(modules(reading, here))
     for partition in partitions:
-        local = partition.data["scheduler"] == "local"
-        found += local_faults(partition, here) if local else batch_faults(partition, here)
+        batch = find_scheduler(partition.data["scheduler"]).batch
+        found += batch_faults(partition, here) if batch else local_faults(partition, here)
     if not found:  # else nothing could be loaded
         for environment in environments:
             found += [*wrapper(environment, reading), *prefix(environment)]
@@ -102,14 +101,7 @@ def batch_faults(partition: Entry, here: Here) -> Iterator[Fault]:
         yield partition.fault(
             "scheduler", f"{backend!r}: no scheduler is on this machine's search path"
         )
-    elif backend not in (choice := scheduler.backends):
-        fix = f"this machine has {scheduler.title}: write {scheduler.backend!r}"
-        yield partition.fault(
-            "scheduler", f"{backend!r} is not {' or '.join(map(repr, choice))}; {fix}"
-        )
-    elif backend == "slurm" and not scheduler.accounting:
-        fix = f"write {slurm_launchers.SCHEDULER!r} (slurm.SCHEDULER of site_configs), which does without"
-        said = f"'slurm' asks sacct, and accounting is off on this machine; {fix}"
+    elif said := scheduler.find_backend_fault(backend):
         yield partition.fault("scheduler", said)
     elif scheduler.queues:
         yield from queue_faults(partition, scheduler)
@@ -117,12 +109,12 @@ def batch_faults(partition: Entry, here: Here) -> Iterator[Fault]:
 
 def queue_faults(partition: Entry, scheduler: Scheduler) -> Iterator[Fault]:
     """The queue that the partition's options name, as the scheduler knows it."""
-    names = [match["name"] for word in partition.data["access"] if (match := QUEUE.match(word))]
-    queue = scheduler.queue(names[-1]) if names else default_queue(scheduler)
+    name = scheduler.find_queue_name(partition.data["access"])
+    queue = scheduler.queue(name) if name else default_queue(scheduler)
     if queue is None:
-        if names:
-            fix = suggestion(names[-1], [each.name for each in scheduler.queues])
-            what = f"{scheduler.title} has no partition {names[-1]!r} that is up; {fix}"
+        if name:
+            fix = suggestion(name, [each.name for each in scheduler.queues])
+            what = f"{scheduler.title} has no partition {name!r} that is up; {fix}"
             yield partition.fault("access", what)
         return
     yield from count_faults(partition, queue)
@@ -159,8 +151,8 @@ def longest(partition: Mapping[str, Any], scheduler: Scheduler | None) -> int:
     """Seconds of the longest job that a partition's queue takes; 0 for no limit, or none known."""
     if scheduler is None:
         return 0
-    names = [match["name"] for word in partition["access"] if (match := QUEUE.match(word))]
-    queue = scheduler.queue(names[-1]) if names else default_queue(scheduler)
+    name = scheduler.find_queue_name(partition["access"])
+    queue = scheduler.queue(name) if name else default_queue(scheduler)
     return queue.seconds if queue else 0
 
 

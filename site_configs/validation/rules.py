@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from site_configs.mpi.family import FAMILIES, identify
+from site_configs.schedulers.registry import find_scheduler
 from site_configs.validation.reader import Fault, Reading, suggestion
 
 SIMULATED = "simgrid"  #: the family whose time is simulated
@@ -118,7 +119,7 @@ def known(entry: Entry, key: str, name: str, reading: Reading) -> Iterator[Fault
 def topology(partition: Entry) -> Iterator[Fault]:
     """The counts of a partition must fit together."""
     cores, sockets = (partition.data["processor"][key] for key in ("num_cpus", "num_sockets"))
-    local = partition.data["scheduler"] == "local"
+    local = not find_scheduler(partition.data["scheduler"]).batch
     if cores % sockets and not local:  # of a machine of one's own a part may be lent
         fix = f"write a multiple of {sockets}, such as {cores - cores % sockets}"
         yield partition.fault(

@@ -21,7 +21,8 @@ from site_configs.generate.python_source import registered
 from site_configs.mpi.discover import companion
 from site_configs.mpi.family import Mpi
 from site_configs.schedulers.base import Scheduler
-from site_configs.schedulers.launcher_choice import pairing
+from site_configs.schedulers.local import LOCAL
+from site_configs.schedulers.registry import find_scheduler
 from site_configs.topology.layouts import Layout
 from site_configs.validation.catalog import site_file
 from site_configs.validation.isolated_reader import read_site
@@ -132,13 +133,13 @@ def advice(reading: Reading, environments: set[str], scheduler: Scheduler | None
     Nothing where it is not known what starts them: on simulated machines, and if a scheduler was not asked.
     """
     partitions = reading.configuration["systems"][0]["partitions"]
-    batch = any(part["scheduler"] != "local" for part in partitions)
+    batch = any(find_scheduler(part["scheduler"]).batch for part in partitions)
     if any(part["extras"]["exact"] for part in partitions) or (batch and scheduler is None):
         return []
     found = []
     for entry in reading.configuration["environments"]:
         if entry["name"] in environments:
-            pair = pairing(scheduler, as_mpi(entry))
+            pair = (scheduler or LOCAL).choose_launcher(as_mpi(entry))
             words = list(pair.launcher) if isinstance(pair.launcher, tuple) else pair.launcher
             if words != entry["extras"]["launcher"]:
                 python = registered(words) if isinstance(words, str) else repr(words)

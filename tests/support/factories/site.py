@@ -10,8 +10,9 @@ from site_configs.generate.survey import Facts
 from site_configs.generate.write import render
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.login_node import LoginMpis
-from site_configs.schedulers import pbs_query, slurm_query
 from site_configs.schedulers.module_systems import ModuleSystem
+from site_configs.schedulers.pbs import PBS as PBS_SCHEDULER
+from site_configs.schedulers.slurm import SLURM
 from site_configs.topology.machine import Machine
 from tests.support.factories.scheduler import answering
 
@@ -60,13 +61,13 @@ PLAIN = Facts(
 
 def slurm(outputs: dict[str, str], *mpis: Mpi, **changes: Any) -> Facts:
     """A machine on which Slurm's commands print this."""
-    found = slurm_query.read(answering(outputs))
+    found = SLURM.read(answering(outputs))
     return replace(PLAIN, scheduler=found, mpis=LoginMpis(mpis, ()), **changes)
 
 
 def pbs(outputs: dict[str, str], *mpis: Mpi, **changes: Any) -> Facts:
     """A machine on which PBS's commands print this."""
-    found = pbs_query.read(answering(outputs))
+    found = PBS_SCHEDULER.read(answering(outputs))
     return replace(PLAIN, scheduler=found, mpis=LoginMpis(mpis, ()), **changes)
 
 

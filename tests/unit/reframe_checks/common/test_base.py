@@ -13,7 +13,7 @@ from postprocess.judging.retest import Look
 from postprocess.model.benchmark import Benchmark
 from postprocess.model.plan import PlannedLaunch, read_plan
 from site_configs.schedulers import pbs_launchers
-from site_configs.schedulers.slurm_backend import SCHEDULER as SLURM
+from site_configs.schedulers.slurm import SCHEDULER as SLURM
 from tests.support.factories.launch import case, planned
 from tests.support.paths import ROOT
 

@@ -23,8 +23,9 @@ from site_configs.mpi.login_node import LoginMpis
 from site_configs.schedulers import detect
 from site_configs.schedulers.base import NodeKind, Queue
 from site_configs.schedulers.detect import SchedulerError
+from site_configs.schedulers.lsf import LSF
 from site_configs.schedulers.module_systems import module_system
-from site_configs.schedulers.slurm_query import SLURM
+from site_configs.schedulers.slurm import SLURM
 from tests.support.factories.scheduler import CRAY, GROWN, NODE, PBS, TORQUE
 from tests.support.factories.site import CRAY_MPICH, MPICH, OPENMPI, PLAIN, pbs, slurm, text_of
 
@@ -144,7 +145,7 @@ def test_a_partition_of_which_nothing_is_usable():
 
 
 def test_a_scheduler_of_which_nothing_is_read():
-    facts = replace(PLAIN, scheduler=replace(detect.LSF, notes=("not read",)))
+    facts = replace(PLAIN, scheduler=replace(LSF, notes=("not read",)))
     text = text_of(facts)
     ast.parse(text)
     keys = ("cores_per_node", "sockets_per_node", "nodes")

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from site_configs.mpi.family import Mpi
-from site_configs.schedulers import pbs_launchers, slurm_launchers, slurm_query
+from site_configs.schedulers import pbs_launchers, slurm, slurm_launchers
 from site_configs.schedulers.base import Scheduler
-from site_configs.schedulers.launcher_choice import pairing
-from site_configs.schedulers.pbs_query import PBS
+from site_configs.schedulers.local import LOCAL
+from site_configs.schedulers.pbs import PBS
 
-SLURM = replace(slurm_query.SLURM, mpi_types=("none", "cray_shasta", "pmi2"))
-PLAIN_SLURM = replace(slurm_query.SLURM, mpi_types=("none",))
+SLURM = replace(slurm.SLURM, mpi_types=("none", "cray_shasta", "pmi2"))
+PLAIN_SLURM = replace(slurm.SLURM, mpi_types=("none",))
 OWN = "/opt/mpi/bin/mpiexec"
 
 
@@ -35,21 +35,21 @@ def mpi(family: str, mpiexec: str = OWN, module: str = "") -> Mpi:
         (PLAIN_SLURM, "cray-mpich", slurm_launchers.SRUN),
         (PBS, "openmpi", (OWN,)),
         (PBS, "cray-mpich", pbs_launchers.PALS),
-        (None, "mpich", (OWN,)),
+        (LOCAL, "mpich", (OWN,)),
         (replace(SLURM, title="another name"), "mpich", slurm_launchers.SRUN_PMI2),
         (replace(PBS, title="Slurm"), "mpich", (OWN,)),
     ],
 )
-def test_pairings(scheduler: Scheduler | None, family: str, launcher: str | tuple[str, ...]):
-    pair = pairing(scheduler, mpi(family))
+def test_pairings(scheduler: Scheduler, family: str, launcher: str | tuple[str, ...]):
+    pair = scheduler.choose_launcher(mpi(family))
     assert pair.launcher == launcher and pair.why
 
 
 def test_the_launcher_of_a_module_is_found_once_it_is_loaded():
-    assert pairing(SLURM, mpi("openmpi", module="openmpi/5")).launcher == ("mpirun",)
-    assert pairing(PBS, mpi("mpich", module="mpich/4")).launcher == ("mpiexec",)
+    assert SLURM.choose_launcher(mpi("openmpi", module="openmpi/5")).launcher == ("mpirun",)
+    assert PBS.choose_launcher(mpi("mpich", module="mpich/4")).launcher == ("mpiexec",)
 
 
 def test_a_launcher_keeps_the_suffix_of_its_mpi():
     debian = mpi("openmpi", "/usr/bin/mpiexec.openmpi")
-    assert pairing(SLURM, debian).launcher == ("/usr/bin/mpirun.openmpi",)
+    assert SLURM.choose_launcher(debian).launcher == ("/usr/bin/mpirun.openmpi",)

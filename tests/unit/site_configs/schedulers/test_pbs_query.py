@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from site_configs.schedulers.pbs_query import clock, parse_stanzas, read
+from site_configs.schedulers import pbs
+from site_configs.schedulers.pbs_query import clock, parse_stanzas
 from tests.support.factories.scheduler import PBS, PBS_QUEUES, TORQUE, answering
 
 
 def test_a_machine_with_pbs():
-    found = read(answering(PBS))
+    found = pbs.PBS.read(answering(PBS))
     assert (found.title, found.backend) == ("PBS", "pbs-blocks")
     standard, large = found.queues  # a route queue runs nothing, and one is stopped
     assert (standard.name, standard.default, standard.seconds) == ("standard", True, 86400)
@@ -24,7 +25,7 @@ def test_a_machine_with_pbs():
 
 
 def test_torque_tells_sockets():
-    found = read(answering(TORQUE))
+    found = pbs.PBS.read(answering(TORQUE))
     assert (found.title, found.backend) == ("Torque", "torque-blocks")
     (node,) = found.queue("standard").kinds
     assert (node.cores, node.sockets, node.unusable) == (16, 2, 1)
@@ -33,7 +34,7 @@ def test_torque_tells_sockets():
 
 def test_nodes_that_name_no_queue_belong_to_all():
     nodes = PBS["pbsnodes"].replace("     resources_available.Qlist = standard,entry\n", "")
-    found = read(answering(PBS | {"pbsnodes": nodes}))
+    found = pbs.PBS.read(answering(PBS | {"pbsnodes": nodes}))
     assert len(found.queue("standard").hosts) == 96
     assert len(found.queue("large").hosts) == 4
 
@@ -51,14 +52,14 @@ def test_long_values_go_on_in_the_next_line():
     ],
 )
 def test_a_queue_that_is_not_understood_is_told_and_the_others_are_read(old, new, said):
-    found = read(answering(PBS | {"queues": PBS_QUEUES.replace(old, new)}))
+    found = pbs.PBS.read(answering(PBS | {"queues": PBS_QUEUES.replace(old, new)}))
     assert [queue.name for queue in found.queues] == ["large"]
     assert found.notes[1].startswith("queue standard: not understood") and said in found.notes[1]
 
 
 def test_a_size_that_is_not_understood_is_told():
     nodes = PBS["pbsnodes"].replace("394829824kb", "lots")
-    assert "'lots' is no size" in read(answering(PBS | {"pbsnodes": nodes})).notes[1]
+    assert "'lots' is no size" in pbs.PBS.read(answering(PBS | {"pbsnodes": nodes})).notes[1]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +69,7 @@ def test_a_size_that_is_not_understood_is_told():
 @pytest.mark.parametrize("text", ["", "pbsnodes: Server has no node list\n", "\x00\n\t = \n"])
 def test_output_without_anything_in_it_is_a_clear_line(part: str, said: str, text: str):
     with pytest.raises(ValueError, match=said):
-        read(answering(PBS | {part: text}))
+        pbs.PBS.read(answering(PBS | {part: text}))
 
 
 def test_clocks():
@@ -80,10 +81,10 @@ def test_no_output_ends_in_a_traceback(text: str):
     parse_stanzas(text)
     for part in ("pbsnodes", "queues", "server"):
         try:
-            read(answering(PBS | {part: text}))
+            pbs.PBS.read(answering(PBS | {part: text}))
         except ValueError as refused:
             assert str(refused)
     nodes = PBS["pbsnodes"].replace(
         "resources_available.ncpus = 96", f"resources_available.ncpus = {text}"
     )
-    read(answering(PBS | {"pbsnodes": nodes}))
+    pbs.PBS.read(answering(PBS | {"pbsnodes": nodes}))

@@ -14,7 +14,7 @@ from reframe.core.backends import getlauncher
 from reframe.core.exceptions import JobSchedulerError, SpawnedProcessError, SpawnedProcessTimeout
 from reframe.core.schedulers.slurm import SlurmJobScheduler
 
-from site_configs.schedulers import slurm_backend, slurm_jobs, slurm_launchers
+from site_configs.schedulers import job_end, slurm_backend, slurm_jobs, slurm_launchers
 from site_configs.schedulers.slurm_backend import (
     GRACE_SECONDS,
     PATIENCE,
@@ -240,8 +240,8 @@ def test_a_job_at_its_limit_timed_out_whatever_the_reason_says(
 
 @pytest.mark.parametrize("text", ["", "[]", '{"how": "x", "reason": ""}', '{"how": "timed-out"}'])
 def test_an_ending_that_cannot_be_read_is_none(tmp_path: Path, text: str):
-    (tmp_path / slurm_jobs.ENDED).write_text(text)
-    assert slurm_jobs.read_ended(tmp_path) is None
+    (tmp_path / job_end.ENDED).write_text(text)
+    assert job_end.read_ended(tmp_path) is None
 
 
 def test_job_is_sent_to_the_cluster_that_is_asked_for_it(monkeypatch: pytest.MonkeyPatch):

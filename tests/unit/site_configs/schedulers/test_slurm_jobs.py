@@ -14,6 +14,7 @@ from postprocess.base.progress import Progress
 from postprocess.runner.cleanup import end_jobs
 from postprocess.runner.reframe_pass import cancel_jobs
 from site_configs.schedulers import slurm_jobs
+from site_configs.schedulers.slurm import SLURM
 from site_configs.schedulers.slurm_jobs import (
     MARK,
     JobState,
@@ -239,9 +240,9 @@ def test_only_jobs_of_the_sessions_are_cancelled_and_only_once(
     lines += "".join(f"{n}|{state}|{mine}/stage\n" for n, state in enumerate(ENDED, 4))
     cancelled = fake_queue(tmp_path, monkeypatch, lines)
     (mine / MARK).touch()
-    assert end_jobs([mine, quiet]) == ["stage (1, PENDING)"]
+    assert end_jobs([mine, quiet], SLURM) == ["stage (1, PENDING)"]
     assert cancelled.read_text() == "1\n"
-    assert end_jobs([mine, quiet]) == []  # Slurm is not asked again
+    assert end_jobs([mine, quiet], SLURM) == []  # Slurm is not asked again
 
 
 def test_jobs_that_could_not_be_cancelled_are_looked_for_again(
@@ -250,5 +251,5 @@ def test_jobs_that_could_not_be_cancelled_are_looked_for_again(
     (tmp_path / MARK).touch()
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     with pytest.raises(SlurmError):
-        end_jobs([tmp_path])
+        end_jobs([tmp_path], SLURM)
     assert (tmp_path / MARK).exists()

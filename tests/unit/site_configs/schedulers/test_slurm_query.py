@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from site_configs.schedulers import slurm
 from site_configs.schedulers.base import NodeKind, Queue, needed
 from site_configs.schedulers.slurm_query import (
     parse_config,
     parse_mpi_types,
     parse_sinfo,
     parse_topology,
-    read,
     seconds,
 )
 from tests.support.factories.scheduler import CRAY, CRAY_SINFO, GROWN, NODE, answering
@@ -21,7 +21,7 @@ LINE = "work|up|infinite|1-infinite|idle|2|4|1|2000|n[1-4]|(null)"
 
 
 def test_a_large_cray():
-    found = read(answering(CRAY))
+    found = slurm.SLURM.read(answering(CRAY))
     assert (found.title, found.backend, found.cluster) == (
         "Slurm",
         "slurm-blocks",
@@ -42,7 +42,7 @@ def test_a_large_cray():
 
 
 def test_a_partition_of_many_kinds_has_what_selects_each():
-    found = read(answering(GROWN))
+    found = slurm.SLURM.read(answering(GROWN))
     kinds = found.queue("all").kinds
     assert [(len(kind.hosts), kind.cores, kind.option) for kind in kinds] == [
         (40, 48, "--constraint=skylake"),
@@ -55,7 +55,7 @@ def test_a_partition_of_many_kinds_has_what_selects_each():
 
 
 def test_cores_that_are_kept_for_the_system_are_no_cores_of_a_job():
-    found = read(answering(CRAY | {"node": NODE.format(host="nid001000")}))
+    found = slurm.SLURM.read(answering(CRAY | {"node": NODE.format(host="nid001000")}))
     kind = found.queue("standard").kinds[0]
     assert (kind.cores, kind.reserved_cores) == (120, 8)
 
@@ -66,10 +66,10 @@ def names(kept: list[tuple[Queue, NodeKind]]) -> list[tuple[str, int]]:
 
 
 def test_kinds_that_reach_every_node_once():
-    kept, left_out = needed(read(answering(CRAY)).queues)
+    kept, left_out = needed(slurm.SLURM.read(answering(CRAY)).queues)
     assert names(kept) == [("standard", 128)]
     assert left_out == dict.fromkeys(("highmem", "short"), "its nodes are also in standard")
-    kept, left_out = needed(read(answering(GROWN)).queues)
+    kept, left_out = needed(slurm.SLURM.read(answering(GROWN)).queues)
     assert names(kept) == [("all", 48), ("all", 8), ("new", 96)]
     assert left_out == {"debug": "its nodes are also in all"}
 
@@ -105,7 +105,7 @@ def test_of_queues_with_the_same_nodes_one_is_taken(one: dict, two: dict):
 @pytest.mark.parametrize("option", ["accounting_storage/none", "(null)", ""])
 def test_accounting_may_be_off(option: str):
     config = f"AccountingStorageType   = {option}\n"
-    assert not read(answering(CRAY | {"config": config})).accounting
+    assert not slurm.SLURM.read(answering(CRAY | {"config": config})).accounting
 
 
 @pytest.mark.parametrize(
@@ -161,14 +161,14 @@ def test_a_line_that_is_not_understood_is_told_and_the_others_are_read(old, new,
 )
 def test_sinfo_without_a_partition_is_a_clear_line(text: str):
     with pytest.raises(ValueError, match="sinfo tells of no partition"):
-        read(answering(CRAY | {"sinfo": text}))
+        slurm.SLURM.read(answering(CRAY | {"sinfo": text}))
 
 
 def test_topology_that_is_not_told_or_not_understood():
     without = {key: text for key, text in CRAY.items() if key not in ("topology", "mpi")}
-    found = read(answering(without))
+    found = slurm.SLURM.read(answering(without))
     assert (found.switches, found.mpi_types, found.notes) == ((), (), ())
-    found = read(answering(CRAY | {"topology": "SwitchName=s0 Level=0 Nodes=n[1-"}))
+    found = slurm.SLURM.read(answering(CRAY | {"topology": "SwitchName=s0 Level=0 Nodes=n[1-"}))
     assert found.switches == () and "scontrol show topology" in found.notes[0]
 
 
@@ -185,7 +185,7 @@ def test_no_output_ends_in_a_traceback(text: str):
     parse_config(text)
     parse_mpi_types(text)
     try:
-        read(
+        slurm.SLURM.read(
             answering({"sinfo": text, "config": text, "topology": text, "mpi": text, "node": text})
         )
     except ValueError as refused:

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from site_configs.schedulers import detect, pbs_query, slurm_query
+from site_configs.schedulers import detect
 from site_configs.schedulers.base import Scheduler
-from site_configs.schedulers.detect import LSF, SchedulerError
+from site_configs.schedulers.detect import SchedulerError
+from site_configs.schedulers.lsf import LSF
 from site_configs.schedulers.module_systems import ModuleSystem
+from site_configs.schedulers.pbs import PBS as PBS_SCHEDULER
+from site_configs.schedulers.slurm import SLURM
 from site_configs.validation import on_this_machine
 from site_configs.validation.on_this_machine import Here, faults, is_here, longest
 from site_configs.validation.reader import Reader, Reading
@@ -20,7 +23,7 @@ from tests.support.fake_mpis import script
 
 LMOD = ModuleSystem("lmod", "LMOD_CMD is set")
 NONE = ModuleSystem("nomod", "neither LMOD_CMD nor MODULES_CMD is set")
-CLUSTER = slurm_query.read(answering(CRAY))
+CLUSTER = SLURM.read(answering(CRAY))
 SITE = text_of(slurm(CRAY, OPENMPI))
 
 
@@ -53,10 +56,10 @@ def told(read, monkeypatch: pytest.MonkeyPatch):
     ("text", "scheduler"),
     [
         (SITE, CLUSTER),
-        (text_of(slurm(GROWN, MPICH)), slurm_query.read(answering(GROWN))),
+        (text_of(slurm(GROWN, MPICH)), SLURM.read(answering(GROWN))),
         (text_of(pbs(PBS, OPENMPI)).replace("sockets_per_node=0", "sockets_per_node=1"),
-         pbs_query.read(answering(PBS))),
-        (text_of(pbs(TORQUE, OPENMPI)), pbs_query.read(answering(TORQUE))),
+         PBS_SCHEDULER.read(answering(PBS))),
+        (text_of(pbs(TORQUE, OPENMPI)), PBS_SCHEDULER.read(answering(TORQUE))),
         (text_of(PLAIN), None),
         (text_of(PLAIN), CLUSTER),
     ],
@@ -85,7 +88,7 @@ def test_what_the_scheduler_says_otherwise(told, old: str, new: str, said: str |
 
 
 def test_a_queue_of_several_kinds_has_the_counts_of_the_one_that_is_chosen(told):
-    grown = slurm_query.read(answering(GROWN))
+    grown = SLURM.read(answering(GROWN))
     text = text_of(slurm(GROWN, OPENMPI)).replace("cores_per_node=48", "cores_per_node=96")
     (line,) = told(text, grown)
     assert "cores_per_node=96, and the nodes of all have 48" in line

@@ -20,7 +20,7 @@ from postprocess.model.mpicost import CONTROLS
 from postprocess.model.plan import PlannedLaunch
 from postprocess.runner.reframe_pass import NoCase
 from site_configs.mpi.login_node import LoginMpis
-from site_configs.schedulers import slurm_query
+from site_configs.schedulers.slurm import SLURM
 from site_configs.validation import on_this_machine
 from site_configs.validation.isolated_reader import read_site
 from site_configs.validation.on_this_machine import Here
@@ -31,7 +31,7 @@ from tests.support.factories.site import MPICH, OPENMPI, PLAIN, slurm, text_of
 from tests.support.paths import ROOT
 
 TEXT = text_of(slurm(CRAY, OPENMPI))
-HERE = Here(16, PLAIN.modules, slurm_query.read(answering(CRAY)))
+HERE = Here(16, PLAIN.modules, SLURM.read(answering(CRAY)))
 
 
 @pytest.fixture

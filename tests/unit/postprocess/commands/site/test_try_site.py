@@ -24,7 +24,8 @@ from postprocess.runner.reframe import Reframe, RefusedError
 from site_configs.common import work_directory
 from site_configs.mpi import inventory
 from site_configs.mpi.login_node import LoginMpis
-from site_configs.schedulers import pbs_query, slurm_query
+from site_configs.schedulers.pbs import PBS as PBS_SCHEDULER
+from site_configs.schedulers.slurm import SLURM
 from site_configs.validation.reader import Reader, Reading
 from tests.support.factories.launch import CASES, finished, headline
 from tests.support.factories.scheduler import CRAY, PBS, answering
@@ -33,7 +34,7 @@ from tests.support.paths import ROOT
 from tests.support.plumbline_runner import Workshop
 
 SITE = text_of(slurm(CRAY, OPENMPI, MPICH))
-CLUSTER = slurm_query.read(answering(CRAY))
+CLUSTER = SLURM.read(answering(CRAY))
 
 
 @pytest.fixture
@@ -128,7 +129,7 @@ def test_what_failed_is_told_the_launcher_that_is_known_to_work(read):
 def test_advice_for_cray_under_pbs(read):
     text = text_of(pbs(PBS, CRAY_MPICH)).replace("sockets_per_node=0", "sockets_per_node=1")
     wrong = text.replace("pbs.PALS", '["mpiexec"]')
-    found = advice(read(wrong), {"cray-mpich-8_1_28_15"}, pbs_query.read(answering(PBS)))
+    found = advice(read(wrong), {"cray-mpich-8_1_28_15"}, PBS_SCHEDULER.read(answering(PBS)))
     assert len(found) == 1 and "launcher=pbs.PALS" in found[0]
 
 

@@ -1,0 +1,30 @@
+"""Every scheduler that is known, and who is asked for one: a scheduler is added here and nowhere else."""
+
+from __future__ import annotations
+
+from site_configs.schedulers.base import Scheduler
+from site_configs.schedulers.local import LOCAL
+from site_configs.schedulers.lsf import LSF
+from site_configs.schedulers.pbs import PBS, TORQUE_PBS
+from site_configs.schedulers.slurm import SLURM
+
+#: In the order in which they are looked for: Slurm has stand-ins for the commands of PBS.
+SCHEDULERS: list[Scheduler] = [SLURM, PBS, TORQUE_PBS, LSF]
+
+
+def find_scheduler(backend: str) -> Scheduler:
+    """The scheduler of a backend of ReFrame's; of an unknown one, a scheduler of which nothing is known."""
+    for scheduler in (LOCAL, *SCHEDULERS):
+        if backend in scheduler.backends:
+            return scheduler
+    return Scheduler(title=backend, backend=backend, backends=(backend,))
+
+
+def list_site_names() -> dict[str, str]:
+    """Names that are registered with ReFrame, each as a site file writes it."""
+    return {name: python for each in SCHEDULERS for name, python in each.site_names}
+
+
+def list_limit_words() -> list[str]:
+    """What schedulers write to standard error of a job that they end at its time limit."""
+    return [each.limit_words for each in SCHEDULERS if each.limit_words]

@@ -1,0 +1,273 @@
+"""A scheduler is added in one place: everything else asks it, and decides by no name."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from reframe.core.runtime import temp_runtime
+
+from postprocess.base.progress import Progress
+from postprocess.judging.retest import Look, anywhere
+from postprocess.parsers.reframe_report import Entry
+from postprocess.runner.reframe_pass import cancel_jobs
+from site_configs.generate.python_source import registered
+from site_configs.mpi.family import Mpi
+from site_configs.schedulers import detect
+from site_configs.schedulers.base import Ask, NodeKind, Queue, QueueError, Scheduler
+from site_configs.schedulers.job_end import Ended, Ending, write_ended
+from site_configs.schedulers.launcher_choice import Pairing
+from site_configs.schedulers.registry import SCHEDULERS, find_scheduler
+from site_configs.schema.variables import ONLY_LOOKING
+from site_configs.validation import on_this_machine
+from site_configs.validation.on_this_machine import Here, batch_faults
+from site_configs.validation.rules import topology
+from tests.support.factories.launch import planned
+from tests.support.factories.site import MPICH, PLAIN, text_of
+from tests.support.fake_mpis import script
+from tests.support.paths import ROOT
+
+
+@dataclass(frozen=True)
+class MadeUp(Scheduler):
+    """A scheduler that nobody has."""
+
+    title: str = "Tilly"
+    backend: str = "tilly-blocks"
+    backends: tuple[str, ...] = ("tilly-blocks", "tilly")
+    site_names: tuple[tuple[str, str], ...] = (
+        ("tilly-blocks", "tilly.SCHEDULER"),
+        ("trun", "tilly.RUN"),
+    )
+    command: str = "tnodes"
+    told_by: str = "tnodes"
+    switches_told_by: str = "tnodes --tree"
+    exclusive: tuple[str, ...] = ("--queue={}", "--alone")
+    queue_option: str = "--queue="
+    exclude_option: str = "--not-on={}"
+    user_choices: tuple[str, ...] = ("TILLY_SHOWN",)
+    limit_words: str = "tilly: it took too long"
+    mark: str = "tilly_jobs"
+    shows_jobs: str = "tqueue"
+    jobs: tuple[SimpleNamespace, ...] = ()
+
+    def read(self, ask: Ask) -> Scheduler:
+        hosts = tuple(ask(["tnodes", "--all"]).split())
+        kind = NodeKind(hosts, sockets=2, cores=16, hardware_threads=16)
+        queue = Queue("big", (kind,), default=True)
+        return replace(self, queues=(queue,), switches=(frozenset(hosts),))
+
+    def choose_launcher(self, mpi: Mpi) -> Pairing:
+        return Pairing("trun", "Tilly starts the processes")
+
+    def own_jobs(self) -> tuple[SimpleNamespace, ...]:
+        if not self.jobs:
+            raise QueueError("tqueue does not answer")
+        return self.jobs
+
+    def cancel(self, numbers: Iterable[str]) -> None:
+        (Path(self.jobs[0].directory) / "cancelled").write_text(",".join(numbers))
+
+
+@pytest.fixture
+def tilly() -> Iterator[MadeUp]:
+    """The scheduler, entered in the registry and nowhere else."""
+    made = MadeUp()
+    SCHEDULERS.append(made)
+    yield made
+    SCHEDULERS.remove(made)
+
+
+@pytest.fixture
+def here(tilly: MadeUp) -> Scheduler:
+    """What it tells of a machine with four nodes."""
+    found = detect.look(lambda _: "n1 n2 n3 n4", "tnodes".__eq__)
+    assert found and found.queues[0].hosts == {"n1", "n2", "n3", "n4"}
+    return found
+
+
+def test_its_command_shows_everything(tilly: MadeUp, tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("TILLY_SHOWN_QUEUE", "mine")
+    path = script(tmp_path / "tnodes", 'echo "<$TILLY_SHOWN_QUEUE>"')
+    assert detect.ask_command([str(path)]).strip() == "<>"
+
+
+def test_a_new_site_has_its_options_and_its_launcher(here: Scheduler):
+    text = text_of(replace(PLAIN, scheduler=here))
+    ast.parse(text)
+    assert "from site_configs import tilly\n" in text
+    for words in (
+        "scheduler=tilly.SCHEDULER,",
+        'access=["--queue=big", "--alone"],',
+        "nodes_per_switch=4,  # nodes under one leaf switch (tnodes --tree)",
+        "launcher=tilly.RUN,",
+    ):
+        assert words in text
+    assert registered(here.choose_launcher(MPICH).launcher) == "tilly.RUN"
+
+
+@pytest.mark.parametrize(
+    ("backend", "queue", "nodes", "said"),
+    [
+        ("tilly", "big", 4, ""),
+        ("tilly-blocks", "big", 5, "topology: nodes=5, and a job in big gets at most 4"),
+        ("tilly-blocks", "small", 4, "access: Tilly has no partition 'small' that is up"),
+        ("pbs", "big", 4, "scheduler: 'pbs' is not 'tilly-blocks' or 'tilly'; this machine has Tilly"),
+    ],
+)  # fmt: skip
+def test_a_site_is_held_against_it(
+    here: Scheduler, backend: str, queue: str, nodes: int, said: str
+):
+    partition = on_this_machine.Entry(
+        "partition",
+        {
+            "name": "cpu",
+            "scheduler": backend,
+            "access": [f"--queue={queue}"],
+            "processor": {"num_cpus": 16, "num_sockets": 2},
+            "extras": {
+                "nodes": nodes,
+                "cores_per_node": 16,
+                "exact": False,
+                "most_processes": 99,
+                "layouts": [],
+            },
+        },
+        0,
+    )
+    machine = Here(16, PLAIN.modules, here)
+    assert list(topology(partition)) == []  # several nodes: it is not one machine alone
+    found = [fault.text for fault in batch_faults(partition, machine)]
+    assert len(found) == bool(said)
+    assert said in "".join(found)
+
+
+@pytest.mark.parametrize(("backend", "able"), [("tilly-blocks", True), ("tilly", False)])
+def test_a_second_look_is_taken_on_other_nodes(
+    tilly: MadeUp, backend: str, able: bool, monkeypatch
+):
+    monkeypatch.setenv(ONLY_LOOKING, "1")
+    look = Look("mpicost", "cpu", "mpich", "2x2", "bcast", ("n1", "n3"))
+    check = SimpleNamespace(
+        processes=2, num_tasks_per_node=2, job=SimpleNamespace(options=[]),
+        looks_here=lambda: [look], current_partition=SimpleNamespace(
+            extras={"nodes": 4}, scheduler=SimpleNamespace(registered_name=backend)
+        ),
+    )  # fmt: skip
+    with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
+        from reframe_checks.common.base import Measuring
+
+        Measuring.avoid_nodes(check)
+    assert check.job.options == (["--not-on=n1,n3"] if able else [])
+    assert check.anywhere == (not able)
+    (line,) = anywhere([planned(anywhere=True)])
+    assert line.endswith("only Slurm and Tilly can be asked for others")
+
+
+def test_jobs_that_a_session_left_are_cancelled(tilly: MadeUp, tmp_path: Path):
+    (tmp_path / "stage").mkdir()
+    (tmp_path / tilly.mark).touch()
+    progress = Progress()
+    cancel_jobs([tmp_path], "this session", progress)
+    assert "(tqueue does not answer): tqueue shows them" in progress.notes[0]
+    job = SimpleNamespace(number="7", state="waiting", directory=tmp_path / "stage", active=True)
+    over = SimpleNamespace(**vars(job) | {"number": "6", "active": False})
+    SCHEDULERS[-1] = replace(tilly, jobs=(job, over))
+    try:
+        cancel_jobs([tmp_path], "this session", progress)
+    finally:
+        SCHEDULERS[-1] = tilly
+    assert (tmp_path / "stage" / "cancelled").read_text() == "7"
+    assert progress.notes[1].endswith("left in the queue: stage (7, waiting)")
+    assert not (tmp_path / tilly.mark).exists()
+
+
+def test_how_a_job_ended_is_told_by_its_words_and_by_its_backend(tilly: MadeUp, tmp_path: Path):
+    entry = Entry("t", "s:p", "e", "fail", "run", "", str(tmp_path), "err", 1.0)
+    (tmp_path / "err").write_text("nothing\n")
+    assert not entry.timed_out and not entry.never_started
+    (tmp_path / "err").write_text("7: tilly: it took too long\n")
+    assert entry.timed_out
+    (tmp_path / "err").write_text("nothing\n")
+    write_ended(tmp_path, Ended(Ending.NEVER_STARTED, "no such queue"))
+    assert entry.never_started == "no such queue" and not entry.timed_out
+
+
+def test_of_an_unknown_backend_nothing_is_known():
+    found = find_scheduler("flux")
+    assert (found.backends, found.batch, found.mark) == (("flux",), True, "")
+    assert found.exclude_nodes(["n1"], "flux") == []
+    assert not find_scheduler("local").batch
+
+
+def test_backends_and_commands_are_of_one_scheduler_each():
+    backends = [name for each in SCHEDULERS for name in each.backends]
+    assert len(backends) == len(set(backends))
+    commands = [each.command for each in SCHEDULERS if each.command]
+    assert len(commands) == len(set(commands))
+    for each in SCHEDULERS:
+        assert each.title and each.backend in each.backends and each.exclusive
+
+
+# --- nobody decides by a name
+
+#: What others may import of this package: what is the same of every scheduler.
+FOR_ALL = {
+    "base",
+    "detect",
+    "hostlist",
+    "job_end",
+    "launcher_choice",
+    "local",
+    "module_systems",
+    "registry",
+}
+FACADES = {"slurm.py", "pbs.py"}  # of ``site_configs``, for site files
+NAMING = re.compile(r"title|backend|registered_name|scheduler")
+
+
+def product() -> list[Path]:
+    """The modules outside the package of the schedulers."""
+    folders = (ROOT / each for each in ("postprocess", "site_configs", "reframe_checks"))
+    files = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
+    own = ROOT / "site_configs" / "schedulers"
+    return [each for each in files if own not in each.parents]
+
+
+def decides_by_name(node: ast.AST) -> bool:
+    """Whether something compares what a scheduler is called with a text, or anything with a known backend."""
+    if not isinstance(node, ast.Compare):
+        return False
+    sides = [node.left, *node.comparators]
+    texts = {s.value for s in sides if isinstance(s, ast.Constant) and isinstance(s.value, str)}
+    others = " ".join(ast.unparse(s) for s in sides if not isinstance(s, ast.Constant))
+    known = {name for each in SCHEDULERS for name in (each.title, *each.backends)}
+    searches = any(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops)
+    return bool(texts & known) or bool(texts and not searches and NAMING.search(others))
+
+
+def imports_one(node: ast.AST) -> bool:
+    """Whether something imports what is of one scheduler."""
+    if not isinstance(node, ast.ImportFrom) or not node.module:
+        return False
+    package = "site_configs.schedulers"
+    if node.module == package:
+        return not {each.name for each in node.names} <= FOR_ALL
+    return node.module.startswith(f"{package}.") and node.module.rpartition(".")[2] not in FOR_ALL
+
+
+def test_nothing_else_decides_by_the_name_of_a_scheduler():
+    assert decides_by_name(ast.parse("scheduler.title == 'x'", mode="eval").body)
+    assert decides_by_name(ast.parse("part['scheduler'] != 'slurm'", mode="eval").body)
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in product()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if decides_by_name(node) or (imports_one(node) and path.name not in FACADES)
+    ]
+    assert found == []
