@@ -40,6 +40,7 @@ class agreement(ReferenceBenchmarks):
     descr = "The same by mpicost, OSU and IMB"
     program = "mpicost"  # the first; every start has its own
     tags = {"agree"}
+    sheet = ()  # it has those of the programs
     #: At which an MPI sends at once, buffers, and copies at one go.
     own_sizes = [8, 1024, 65536, 1048576]
 

@@ -56,12 +56,47 @@ def measured_layouts() -> list[str]:
     return [str(layout) for layout in found] or [nowhere]
 
 
+def defines(check: type, name: str) -> bool:
+    """Whether a class of ReFrame's that is being made has an attribute, or a variable with a value."""
+    for each in check.__mro__:
+        own = vars(each)
+        variables = own.get("_rfm_var_space", own.get("_rfm_local_var_space", {}))
+        if name in own or (name in variables and variables[name].is_defined()):
+            return True
+    return False
+
+
 class Measuring(rfm.RunOnlyRegressionTest):
     """The cases of one program in one job. A subclass says what it measures and how it is started.
 
     Each case is one performance variable, which ReFrame asserts against the reference of its machine.
     A result that is not whole and right fails before any speed is looked at.
+
+    What a subclass must define, and by when:
+
+    - Class: ``program``; ``of_site``, the variables of which a site may say the values on a partition
+      (``defaults``); ``measures_on(part)``, whether anything is measured on a partition, asked in the init phase;
+      ``planned_launches()``, the starts of a job, asked in the setup phase; and what ``must_define`` of its
+      family names besides.
+    - Run phase, before the job is written: ``executable``, ``executable_opts`` and the lines around them, so
+      that each start of ``started()`` leaves its ``records`` and its ``ending``.
+
+    What the class lacks is an error when it is made. A family, from which checks are derived and which is none
+    itself, says so: ``class MpicostCheck(Measuring, family=True)``.
+
+    :raises TypeError: for a class that is no family and lacks something.
     """
+
+    #: What every check has in the end, its own or its family's.
+    must_define = ("program", "of_site", "measures_on", "planned_launches")
+
+    @classmethod
+    def __init_subclass__(cls, *, family: bool = False, **kwargs):
+        super().__init_subclass__(**kwargs)
+        lacking = [] if family else [name for name in cls.must_define if not defines(cls, name)]
+        if lacking:
+            fix = "see the docstring of Measuring, or say family=True if it is no check itself"
+            raise TypeError(f"check {cls.__name__}: {', '.join(lacking)}: not defined; {fix}")
 
     #: Name of the program in every case: ``mpicost``.
     #:

@@ -22,10 +22,11 @@ from site_configs.topology.limits import within
 SECONDS_PER_TRIAL = 0.1  #: allowed, not expected: far more than flushing a large cache takes
 
 
-class MpicostCheck(Measuring):
+class MpicostCheck(Measuring, family=True):
     """A family of routines, each at its sizes, in one launch. A subclass names the family in ``table``."""
 
     program = "mpicost"
+    must_define = (*Measuring.must_define, "table")
     #: Variables of which a site may say the values on a partition (``defaults``). The last two are ReFrame's:
     #: how long a job may last, and how long wait, as ``10m``.
     of_site = (

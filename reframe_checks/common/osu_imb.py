@@ -39,8 +39,10 @@ class Start:
     sizes: list[int]
 
 
-class ReferenceBenchmarks(Measuring):
+class ReferenceBenchmarks(Measuring, family=True):
     """The benchmarks of a data sheet. A subclass has the sheet, and knows how its program is called."""
+
+    must_define = (*Measuring.must_define, "sheet", "own_sizes")
 
     #: Variables of which a site may say the values on a partition (``defaults``). ``max_pending_time`` is
     #: ReFrame's: how long a job may wait, as ``10m``.
@@ -49,7 +51,7 @@ class ReferenceBenchmarks(Measuring):
     #: What is measured, a line each. ``Benchmark`` explains its parts; ``support.py`` tells what needs MPI 3.
     #:
     #: :required: yes, by the program's check
-    sheet: tuple[Benchmark, ...] = ()
+    sheet: tuple[Benchmark, ...]
 
     #: The sizes in bytes of each line that has none of its own.
     #:

@@ -1,0 +1,85 @@
+"""What a check must define is asked for when its class is made, and not at night."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from reframe.core.runtime import temp_runtime
+
+from site_configs.schema.variables import ONLY_LOOKING
+from tests.support.paths import ROOT
+
+
+@pytest.fixture(autouse=True)
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A site: its layouts are parameters of the classes."""
+    monkeypatch.setenv(ONLY_LOOKING, "1")
+    with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
+        yield
+
+
+WHOLE = {
+    "program": "other",
+    "of_site": (),
+    "measures_on": lambda self, part: True,
+    "planned_launches": lambda self: [],
+}
+
+
+def check(base: type, body: dict, **more):
+    """A class as a ``class`` statement makes it."""
+    from reframe.core.meta import RegressionTestMeta
+
+    namespace = RegressionTestMeta.__prepare__("Mine", (base,), **more)
+    for name, value in {"__module__": __name__, **body}.items():
+        namespace[name] = value
+    return RegressionTestMeta("Mine", (base,), namespace, **more)
+
+
+def test_a_whole_check_can_be_made_and_derived_from():
+    from reframe_checks.common.base import Measuring
+
+    whole = check(Measuring, WHOLE)
+    assert check(whole, {}).program == "other"
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_what_every_check_must_define(name: str):
+    from reframe_checks.common.base import Measuring
+
+    assert name in Measuring.__doc__ and name in Measuring.must_define
+    body = {key: value for key, value in WHOLE.items() if key != name}
+    with pytest.raises(TypeError, match=rf"^check Mine: {name}: not defined; see the docstring"):
+        check(Measuring, body)
+    check(check(Measuring, body, family=True), {name: WHOLE[name]})
+
+
+@pytest.mark.parametrize(
+    ("family", "body", "lacking"),
+    [
+        ("mpicost", {}, "table"),
+        ("osu_imb", {"program": "osu"}, "sheet, own_sizes"),
+        ("osu_imb", {"sheet": (), "own_sizes": [8]}, "program"),
+        ("mpicost", {"table": {"bcast": [8]}}, ""),
+        ("osu_imb", {"program": "osu", "sheet": (), "own_sizes": [8]}, ""),
+    ],
+)
+def test_what_a_family_asks_for_besides(family: str, body: dict, lacking: str):
+    if family == "mpicost":
+        from reframe_checks.common.mpicost import MpicostCheck as Family
+    else:
+        from reframe_checks.common.osu_imb import ReferenceBenchmarks as Family
+    if not lacking:
+        check(Family, body)
+        return
+    with pytest.raises(TypeError, match=f"^check Mine: {lacking}: not defined"):
+        check(Family, body)
+
+
+def test_a_routine_that_is_in_no_table_is_refused_with_the_check():
+    from reframe_checks.common.mpicost import MpicostCheck
+
+    mine = check(MpicostCheck, {"table": {"bcst": [8]}})
+    with pytest.raises(ValueError, match="bcst: no routine of mpicost; enter it in"):
+        mine.look_at_table(mine)
