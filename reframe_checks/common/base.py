@@ -75,9 +75,9 @@ class Measuring(rfm.RunOnlyRegressionTest):
     What a subclass must define, and by when:
 
     - Class: ``program``; ``of_site``, the variables of which a site may say the values on a partition
-      (``defaults``); ``measures_on(part)``, whether anything is measured on a partition, asked in the init phase;
-      ``planned_launches()``, the starts of a job, asked in the setup phase; and what ``must_define`` of its
-      family names besides.
+      (``defaults``); ``measures_on(part)``, whether anything is measured on a partition, asked in the init
+      phase; ``planned_launches()``, the starts of a job, asked in the setup phase; and what ``must_define`` of
+      its family names besides.
     - Run phase, before the job is written: ``executable``, ``executable_opts`` and the lines around them, so
       that each start of ``started()`` leaves its ``records`` and its ``ending``.
 
