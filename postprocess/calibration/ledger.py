@@ -21,8 +21,6 @@ from postprocess.base.units import UNITS
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.launch import Finished
 from postprocess.model.plan import PlannedLaunch
-from postprocess.references.catalog import method_of
-from postprocess.references.comparability import circumstances_of
 from postprocess.references.provenance import DATE_FORMAT, TEXTS
 from site_configs.schema.manual_settings import by_hand
 from site_configs.topology.machine import read_machine
@@ -120,7 +118,7 @@ def entry(opened: Opened, directory: Path, finished: Finished, machine: Mapping[
     launch, run = finished.launch, finished.run
     found = {case: finished.measurements.get(case.variable) for case in launch.cases}
     seen = {case.key: each for case, each in found.items() if each and not each.unseen}
-    method = method_of(run, launch.exact)
+    method = dict(finished.conditions.method)
     return Taken(
         session=opened.session,
         ended_utc=ended(launch, directory),
@@ -137,7 +135,7 @@ def entry(opened: Opened, directory: Path, finished: Finished, machine: Mapping[
             "compiler": run.get("compiler") or method.get("compiler", ""),
             "method": method,
         },
-        circumstances={} if launch.exact else circumstances_of(run),
+        circumstances=dict(finished.conditions.circumstances),
         by_hand=opened.by_hand(launch.environment, launch.exact),
         kernel=run.get("kernel", ""),
         values={key: each.value for key, each in seen.items()},

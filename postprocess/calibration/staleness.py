@@ -19,9 +19,9 @@ from postprocess.base.formats import first_of, plural
 from postprocess.base.units import slowdown
 from postprocess.calibration.disturbance import MOST_NODES, minutes_together, same_nodes
 from postprocess.model.case import Case
+from postprocess.model.conditions import library_identity
 from postprocess.model.reference import ENOUGH_LAUNCHES, Reference
 from postprocess.references import provenance
-from postprocess.references.comparability import library_identity
 from postprocess.references.provenance import DATE_FORMAT
 
 PROVISIONAL_DAYS = 30  #: after which a reference should have launches enough

@@ -125,7 +125,7 @@ def case_verdict(case: Case, launches: Sequence[Finished], book: ReferenceBook) 
 def from_reference(finished: Finished, case: Case, shelf: Shelf) -> str:
     """In what a launch differs from the one behind a case's reference; empty if in nothing that counts."""
     launch = finished.launch
-    return shelf.difference(finished.run, launch.exact, case, launch.accepts, launch.by_hand)
+    return shelf.difference(finished.conditions, case, launch.accepts, launch.by_hand)
 
 
 def median_launch(measured: Sequence[tuple[Measurement, Finished]]) -> tuple[Measurement, Finished]:

@@ -30,9 +30,7 @@ def accepted_differences(
         for case in each.launch.cases if each.run and each.launch.accepts else ():
             shelf = book.shelf(case) if book.reference(case) else None
             accepts = each.launch.accepts
-            for found in (
-                shelf.accepted(each.run, each.launch.exact, case, accepts) if shelf else ()
-            ):
+            for found in shelf.accepted(each.conditions, case, accepts) if shelf else ():
                 place = f"{case.partition}, {case.environment}, {case.program}"
                 why = f"accepted by the site: {accepts[found.name]}"
                 yield f"{found} in its reference ({place}); {why}", case

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
+from postprocess.model.conditions import LaunchConditions, conditions_of
 from postprocess.model.measurement import CaseRecord, Measurement
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.verdict import Verdict
@@ -52,6 +53,11 @@ class Finished:
     def run(self) -> dict[str, Any]:
         """The run record; empty if the launch failed."""
         return self.outcome.records.run if self.outcome.records else {}
+
+    @cached_property
+    def conditions(self) -> LaunchConditions:
+        """How this launch measured, and on what; of one that failed nothing is known."""
+        return conditions_of(self.run, self.launch.exact)
 
     @property
     def hosts(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ not arrive whole is ``incomplete``; what arrives and cannot be true is ``incorre
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ class LaunchRecords(Ran):
     cases: list[CaseRecord]  #: in the order they were run
     end: dict[str, Any]
 
-    @property
+    @cached_property
     def measurements(self) -> dict[str, Measurement]:
         """What was measured of each case, by its variable."""
         return {record.variable: of_trials(record) for record in self.cases}

@@ -9,25 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.model.case import Case
+from postprocess.model.conditions import LaunchConditions
 from postprocess.model.reference import Reference
 from postprocess.references import provenance, reference_file
 from postprocess.references.comparability import (
     Difference,
     Nameless,
-    circumstances_of,
     differences,
-    nameless,
     untold,
 )
 from postprocess.stats.shrinkage import with_priors
-from site_configs.common import PLATFORM_HASH
 from site_configs.schema.manual_settings import includes, shell_differences
 from site_configs.schema.waivers import DIFFERENCES
-
-#: Facts of a launch that its reference must share, or the two are not comparable.
-SHARED_METHOD = ("suite_version", "trials", "dropped", "relative_error")
-METHOD = (*SHARED_METHOD, "settle", "cpu_model")
-EXACT_METHOD = (*SHARED_METHOD, "mpi_library", "platform")  #: simulated, on any machine
 
 
 class InShell(Difference):
@@ -64,20 +57,19 @@ class Shelf:
 
     def difference(
         self,
-        run: Mapping[str, Any],
-        exact: bool,
+        conditions: LaunchConditions,
         case: Case,
         accepts: Mapping[str, str],
         by_hand: Mapping[str, Any],
     ) -> str:
-        """How this run, ``exact`` if its time is simulated, was measured differently from a case's reference.
+        """How a launch under these conditions was measured differently from a case's reference.
 
         One line; empty if it was not, or in nothing but what the site accepts.
 
         :param accepts: by the name of a fact, why a difference in it is accepted.
         :param by_hand: what options and the shell set for the launch.
         """
-        wrong, found = self._compared(run, exact, case)
+        wrong, found = self._compared(conditions, case)
         found += self._options(case, by_hand)
         refused = [each for each in found if each.name not in accepts]
         if wrong or not refused:
@@ -91,10 +83,10 @@ class Shelf:
         return f"{refused[0]} in {self.path.name}{f'; so does {more}' if more else ''}; {fix}"
 
     def accepted(
-        self, run: Mapping[str, Any], exact: bool, case: Case, accepts: Mapping[str, str]
+        self, conditions: LaunchConditions, case: Case, accepts: Mapping[str, str]
     ) -> list[Difference]:
         """The differences that the site accepts."""
-        return [each for each in self._compared(run, exact, case)[1] if each.name in accepts]
+        return [each for each in self._compared(conditions, case)[1] if each.name in accepts]
 
     def _options(self, case: Case, by_hand: Mapping[str, Any]) -> list[Difference]:
         """Options that were set by hand for the references, and not for the launch; variables of the shell.
@@ -109,33 +101,30 @@ class Shelf:
             Difference("options", by_hand, options)
         ]
 
-    def _compared(
-        self, run: Mapping[str, Any], exact: bool, case: Case
-    ) -> tuple[str, list[Difference]]:
+    def _compared(self, ours: LaunchConditions, case: Case) -> tuple[str, list[Difference]]:
         """Why nothing can be compared, empty if it can; and every fact that differs."""
-        if exact != self.exact:
+        if ours.exact != self.exact:
             kinds = ("measured", "simulated")
             return (
-                f"time is {kinds[exact]}, and {kinds[self.exact]} in {self.path.name}; calibrate again",
+                f"time is {kinds[ours.exact]}, and {kinds[self.exact]} in {self.path.name}; calibrate again",
                 [],
             )
         told = self.told_of(case)
         if told is None:
             what = f"{self.path.name} does not tell how {case.program} was measured"
             return f"{what}; calibrate again", []
-        method, circumstances = method_of(run, exact), {} if exact else circumstances_of(run)
         known = told.get("circumstances", {})
-        if lacking := untold(method, told["method"]) or untold(circumstances, known):
+        if lacking := untold(ours.method, told["method"]) or untold(ours.circumstances, known):
             what = f"{self.path.name} does not tell the {lacking} it was measured with"
             return f"{what}; calibrate again", []
         found = [
             Difference(key, value, told["method"][key])
-            for key, value in method.items()
+            for key, value in ours.method.items()
             if value != told["method"][key]
         ]
-        found += differences(circumstances, known)
-        if not exact and nameless(run) and "cpu_model" not in {each.name for each in found}:
-            found.append(Nameless("cpu_model", run.get("cpu_model"), told["method"]["cpu_model"]))
+        found += differences(ours.circumstances, known)
+        if ours.nameless and "cpu_model" not in {each.name for each in found}:
+            found.append(Nameless("cpu_model", ours.cpu_model, told["method"]["cpu_model"]))
         return "", found
 
 
@@ -174,11 +163,3 @@ def open_book(roots: Sequence[Path], places: Iterable[tuple[str, str]]) -> Refer
 def read_origin(path: Path) -> dict[str, Any]:
     """The provenance of a reference file that was loaded, so that it is known to be sound."""
     return json.loads(provenance.beside(path).read_text())
-
-
-def method_of(run: dict[str, Any], exact: bool) -> dict[str, Any]:
-    """The facts of a launch that make it comparable with another; ``exact`` if its time is simulated."""
-    if "method" in run:  # of a reference benchmark
-        return {**run["method"], "version": run["version"], "cpu_model": run.get("cpu_model")}
-    known = {**run, "platform": run.get("environment", {}).get(PLATFORM_HASH)}
-    return {key: known.get(key) for key in (EXACT_METHOD if exact else METHOD)}

@@ -25,6 +25,7 @@ from reframe.utility import typecheck as typ
 from postprocess.judging.outcome import assess
 from postprocess.judging.retest import Look, taken, to_avoid
 from postprocess.model.case import Case
+from postprocess.model.conditions import conditions_of
 from postprocess.model.launch import Outcome
 from postprocess.model.plan import PlannedLaunch, write_launch
 from postprocess.model.session import AGAIN, PLANTED
@@ -274,9 +275,9 @@ class Measuring(rfm.RunOnlyRegressionTest):
         shelf = open_book([Path(root) for root in self.reference_roots], [place]).shelves.get(place)
         tuples = {}
         for launch, outcome in self.whole() if shelf else ():
+            conditions = conditions_of(outcome.records.run, launch.exact)
             for case in launch.cases:
-                run, accepts = outcome.records.run, launch.accepts
-                if shelf.difference(run, launch.exact, case, accepts, launch.by_hand):
+                if shelf.difference(conditions, case, launch.accepts, launch.by_hand):
                     continue
                 if reference := shelf.references.get(case):
                     measured = outcome.records.measurements[case.variable]

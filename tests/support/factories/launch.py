@@ -9,14 +9,14 @@ from typing import Any
 
 from postprocess.judging.outcome import assess
 from postprocess.model.case import Case, ReferencePlace
+from postprocess.model.conditions import circumstances_of, method_of
 from postprocess.model.launch import Finished, Outcome
 from postprocess.model.measurement import CaseRecord
 from postprocess.model.plan import PlannedLaunch, write_launch
 from postprocess.model.reference import Reference
 from postprocess.parsers.reframe_report import Entry
 from postprocess.references import reference_file
-from postprocess.references.catalog import ReferenceBook, Shelf, method_of
-from postprocess.references.comparability import circumstances_of
+from postprocess.references.catalog import ReferenceBook, Shelf
 from postprocess.stats.band import band
 from tests.support.factories import record as record_samples
 

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from postprocess.judging.evaluate import median_launch, rerun_command, verdicts
 from postprocess.main import build_parser
 from postprocess.model.benchmark import Benchmark
+from postprocess.model.conditions import circumstances_of, method_of
 from postprocess.model.launch import Finished, Outcome
 from postprocess.model.measurement import Measurement
 from postprocess.model.plan import Skip
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict, exit_status
-from postprocess.references.catalog import ReferenceBook, Shelf, method_of
-from postprocess.references.comparability import circumstances_of
+from postprocess.references.catalog import ReferenceBook, Shelf
 from postprocess.results.rows import rows
 from postprocess.results.store import read_sessions, write_session
 from spack_envs.programs import Program

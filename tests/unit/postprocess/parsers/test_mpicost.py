@@ -514,3 +514,8 @@ def test_an_error_can_cross_a_process_boundary():
 
 def test_the_sample_is_json_lines():
     assert [json.loads(line) for line in LINES] == GOOD
+
+
+def test_measurements_of_a_launch_are_made_once(tmp_path):
+    records = read_launch(samples.write(tmp_path / "a", GOOD))
+    assert records.measurements is records.measurements

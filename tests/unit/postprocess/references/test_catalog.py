@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from postprocess.model.conditions import METHOD, circumstances_of, conditions_of, method_of
 from postprocess.model.reference import Reference
 from postprocess.references import provenance
-from postprocess.references.catalog import METHOD, InShell, Shelf, method_of, open_book
-from postprocess.references.comparability import Difference, circumstances_of
+from postprocess.references.catalog import InShell, Shelf, open_book
+from postprocess.references.comparability import Difference
 from postprocess.references.reference_file import ReferenceError
 from site_configs.common import PLATFORM_HASH
 from site_configs.schema.waivers import DIFFERENCES
@@ -101,7 +102,9 @@ def differing(
     known: Shelf, run: dict[str, Any], exact: bool = False, accepts: Any = (), by_hand: Any = ()
 ) -> str:
     """What is said of a launch of a case of its program."""
-    return known.difference(run, exact, case(program=run["program"]), dict(accepts), dict(by_hand))
+    return known.difference(
+        conditions_of(run, exact), case(program=run["program"]), dict(accepts), dict(by_hand)
+    )
 
 
 def test_the_same_method_does_not_differ():
@@ -320,8 +323,10 @@ def test_what_the_site_accepts_is_compared_and_told(key, value, name):
     known = shelf(method=method_of(RUN, exact=False))
     accepts, run = {name: "looked at in May"}, RUN | {key: value}
     assert differing(known, run, accepts=accepts) == ""
-    assert [each.name for each in known.accepted(run, False, CASES[0], accepts)] == [name]
-    assert known.accepted(RUN, False, CASES[0], accepts) == []
+    assert [each.name for each in known.accepted(conditions_of(run, False), CASES[0], accepts)] == [
+        name
+    ]
+    assert known.accepted(conditions_of(RUN, False), CASES[0], accepts) == []
     assert "trials is 11" in differing(known, run | {"trials": 11}, accepts=accepts)
 
 
@@ -347,7 +352,7 @@ def test_processors_that_nothing_names_are_not_taken_for_the_same(program: str, 
     accepts = {"cpu_model": "all nodes are of one kind"}
     assert differing(known, run, accepts=accepts) == ""
     assert differing(known, run, accepts={"caches": "all nodes are of one kind"}) != ""
-    (found,) = known.accepted(run, False, case(program=program), accepts)
+    (found,) = known.accepted(conditions_of(run, False), case(program=program), accepts)
     assert (found.name, "any machine" in str(found)) == ("cpu_model", True)
 
 

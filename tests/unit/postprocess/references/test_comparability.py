@@ -1,35 +1,11 @@
-"""What is the same in two launches, and what only looks different."""
+"""Conditions of several launches that one calibration may have, and which it may not."""
 
 from __future__ import annotations
 
 import pytest
 
-from postprocess.references.comparability import (
-    binding_of,
-    circumstances_of,
-    cpus_of,
-    flags_of,
-    joint,
-    library_identity,
-)
-
-MPICH = """MPICH Version:      5.0.2
-MPICH Release date: Fri Sep 25 20:45:26 UTC 2026
-MPICH ABI:          18:2:6
-MPICH Device:       ch4:ucx
-MPICH configure:    --prefix={prefix} --with-device=ch4:ucx --with-ucx={ucx} '--libdir={prefix}/lib'
-MPICH CC:           {cc} -O2
-MPICH Custom Information:\thttps://pypi.org/p/mpich/5.0.2/
-"""
-OPEN_MPI = (
-    "Open MPI v5.0.11, package: Open MPI {who} Distribution, ident: 5.0.11, "
-    "repo rev: v5.0.11rc1, Sep 16, 2026"
-)
-HASH = "ob3s2vhfdd2y4mb6p6242hflnuqycyqd"
-
-
-def mpich(prefix: str = "/opt/mpich", ucx: str = "/usr/lib/ucx-1.17", cc: str = "/usr/bin/gcc"):
-    return MPICH.format(prefix=prefix, ucx=ucx, cc=cc)
+from postprocess.model.conditions import circumstances_of
+from postprocess.references.comparability import joint
 
 
 def run(*cpus: str, hosts: int = 1, **more):
@@ -39,88 +15,6 @@ def run(*cpus: str, hosts: int = 1, **more):
     ]
     found = {"processes": len(cpus), "per_node": len(cpus) // hosts, "ranks": ranks}
     return {"mpi_library": "MPICH Version: 5.0.2", "compiler": "gcc 12.2.0", **found, **more}
-
-
-def test_where_an_mpi_lies_does_not_matter():
-    same = library_identity(mpich())
-    assert library_identity(mpich(prefix="/home/me/mpi", cc="/opt/gcc/bin/gcc")) == same
-    assert "Version: 5.0.2" in same and "https://pypi.org/p/mpich/5.0.2/" in same
-    assert "\n" not in same and "/opt" not in same
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        mpich(ucx="/usr/lib/ucx-1.18"),
-        mpich(cc="/usr/bin/clang"),
-        mpich().replace("-O2", "-O0"),
-        mpich().replace("Device:       ch4:ucx", "Device:       ch4:ofi"),
-        mpich().replace("2026", "2025"),
-        mpich(ucx=f"/spack/linux/ucx-1.17-{HASH}"),
-        mpich(prefix=f"/spack/linux/mpich-5.0.2-{HASH}"),
-    ],
-)
-def test_another_build_of_an_mpi_is_another(other: str):
-    assert library_identity(other) != library_identity(mpich())
-
-
-def test_a_build_of_spack_is_known_by_its_hash_wherever_it_is():
-    one, other = (
-        library_identity(mpich(prefix=f"/{place}/mpich-5.0.2-{HASH}")) for place in ("a", "b/c")
-    )
-    assert one == other and HASH in one
-
-
-def test_who_built_an_open_mpi_does_not_matter():
-    names = (OPEN_MPI.format(who=who) for who in ("root@n1", "user@localhost"))
-    assert len({library_identity(name) for name in names}) == 1
-    assert library_identity(OPEN_MPI) != library_identity(OPEN_MPI.replace("11rc1", "12"))
-
-
-def test_flags_without_what_changes_no_instruction():
-    assert flags_of("-g -O3 -Wall -I/usr/include -isystem /opt/x -std=c11") == "-O3 -std=c11"
-    assert flags_of("-g3 -ggdb -gdwarf-4 -gsplit-dwarf -Wno-unused -Wl,-rpath,/opt/x") == ""
-    assert flags_of("-O3") != flags_of("-O2")
-    assert flags_of("-O2 -O3") != flags_of("-O3 -O2")
-
-
-@pytest.mark.parametrize(
-    "flag", ["-gpu=cc80", "-Wa,-mno-x", "-Wp,-DX", "-Wl,-O1", "-gcc-name=gcc-13", "-gline"]
-)
-def test_flags_that_change_code_are_kept_whatever_they_look_like(flag: str):
-    assert flags_of(f"-O3 {flag}") == f"-O3 {flag}"
-
-
-@pytest.mark.parametrize(
-    ("cpus", "shape"),
-    [
-        (("0", "1"), "2 ranks of 1 CPU"),
-        (("5", "0"), "2 ranks of 1 CPU"),
-        (("0-1", "0-1"), "2 ranks of 2 CPUs shared by 2"),
-        (("0-1", "2,3"), "2 ranks of 2 CPUs"),
-        (("0", "0"), "2 ranks of 1 CPU shared by 2"),
-        (("0", "1-3"), "1 rank of 1 CPU, 1 rank of 3 CPUs"),
-        (("", "unknown"), "2 ranks of unknown CPUs"),
-    ],
-)
-def test_the_shape_of_a_binding_and_not_its_cores(cpus, shape):
-    assert binding_of(run(*cpus)) == shape
-
-
-def test_cpus_of_one_number_on_two_hosts_are_two():
-    assert binding_of(run("0", "0", hosts=2)) == "2 ranks of 1 CPU"
-
-
-def test_a_list_of_cpus():
-    assert cpus_of("0-3,8") == {0, 1, 2, 3, 8}
-    assert cpus_of("") == cpus_of("a-b") == set()
-
-
-def test_what_is_cosmetic_is_no_condition():
-    one = circumstances_of(run("0", "1", kernel="6.1", command=["/a/mpicost"], date_utc="then"))
-    other = run("0", "1", kernel="6.2", command=["/b/mpicost"], date_utc="now")
-    other["ranks"] = [{**each, "host": "elsewhere"} for each in other["ranks"]]
-    assert circumstances_of(other) == one
 
 
 def test_a_calibration_has_the_bindings_of_all_its_layouts():
