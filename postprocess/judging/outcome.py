@@ -27,7 +27,7 @@ NO_RESULT = {
     3: "the program could not write its results",
     4: "every trial of a case missed its start window",
 }
-ALONE = re.compile(r'"processes":\s*1,')  #: in the run record of a world of one
+ALONE = re.compile(rb'"processes":\s*1,')  #: in the run record of a world of one
 KILLED = 137
 TIMED_OUT = (124, KILLED)  #: exit codes of ``timeout``, which ends a start among several of a job
 
@@ -38,13 +38,13 @@ def assess(launch: PlannedLaunch, session: Path) -> Outcome:
     Correctness comes first: wrong data is named even if the program also failed.
     """
     code = exit_code(launch.ending(session))
-    if alone := worlds_of_one(launch, session):
+    path = launch.witness(session) if launch.benchmarks else launch.records(session)
+    data = contents(path)
+    if alone := worlds_of_one(launch, data):
         return alone
     try:
         records = (
-            read_benchmarks(launch, session)
-            if launch.benchmarks
-            else read_launch(launch.records(session))
+            read_benchmarks(launch, session, data) if launch.benchmarks else read_launch(path, data)
         )
     except RecordError as error:
         if error.verdict == Verdict.INCORRECT or code == 0:
@@ -82,17 +82,20 @@ def ended_badly(code: int | None, launch: PlannedLaunch) -> Outcome:
     return failed(Verdict.CRASHED, f"the program ended with exit code {code}{name}")
 
 
-def worlds_of_one(launch: PlannedLaunch, session: Path) -> Outcome | None:
+def contents(path: Path) -> bytes | None:
+    """What a program wrote, read once for all who look at it; None if it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def worlds_of_one(launch: PlannedLaunch, data: bytes | None) -> Outcome | None:
     """Whether every process took itself for the only one, as with a launcher that is not the MPI's.
 
     All of them write to one file, which need not be whole then: a single run record in it is enough.
     """
-    written = launch.witness(session) if launch.benchmarks else launch.records(session)
-    try:
-        text = written.read_text(errors="replace")
-    except OSError:
-        return None
-    if launch.processes == 1 or not ALONE.search(text):
+    if launch.processes == 1 or not ALONE.search(data or b""):
         return None
     what = f"many worlds of 1 process ran, not one of {launch.processes}"
     cause = f"the launcher does not belong to the MPI of {launch.environment}"

@@ -11,13 +11,14 @@ from postprocess.base.strict_json import Entry
 from postprocess.model.verdict import RecordError, Verdict
 
 
-def feed(path: Path, take: Callable[[Entry], None]) -> None:
+def feed(path: Path, take: Callable[[Entry], None], data: bytes | None = None) -> None:
     """Give every record to ``take``, whose errors get the file and the line in front.
 
+    :param data: what is in the file, where it was read before.
     :raises RecordError: incomplete for a file or a line that is not whole; incorrect where ``take``
         raised ValueError; as ``take`` raised it otherwise.
     """
-    for where, line in lines(path):
+    for where, line in lines(path, data):
         try:
             take(parse(line))
         except RecordError as error:
@@ -26,10 +27,10 @@ def feed(path: Path, take: Callable[[Entry], None]) -> None:
             raise RecordError(Verdict.INCORRECT, f"{where}: {error}") from None
 
 
-def lines(path: Path) -> Iterator[tuple[str, bytes]]:
+def lines(path: Path, data: bytes | None = None) -> Iterator[tuple[str, bytes]]:
     """Each line after its place, ``out.jsonl: line 3``. RecordError if the last one is cut off."""
     try:
-        *whole, rest = path.read_bytes().split(b"\n")
+        *whole, rest = (path.read_bytes() if data is None else data).split(b"\n")
     except OSError as error:
         message = f"{path}: {error.strerror}; the program wrote no result"
         raise RecordError(Verdict.INCOMPLETE, message) from None

@@ -61,13 +61,15 @@ class LaunchRecords(Ran):
         )
 
 
-def read_launch(path: Path) -> LaunchRecords:
+def read_launch(path: Path, data: bytes | None = None) -> LaunchRecords:
     """The records of one launch, if all is there and true. Raises RecordError with its verdict.
 
     A wrong record is reported before a missing one: correctness comes first.
+
+    :param data: what is in the file, where it was read before.
     """
     reader = _Reader()
-    json_lines.feed(path, reader.take)
+    json_lines.feed(path, reader.take, data)
     return reader.finish(path)
 
 

@@ -42,9 +42,12 @@ class BenchmarkRecords(Ran):
         return PRINTED[unit]
 
 
-def read_benchmarks(launch: PlannedLaunch, session: Path) -> BenchmarkRecords:
+def read_benchmarks(
+    launch: PlannedLaunch, session: Path, testimony: bytes | None = None
+) -> BenchmarkRecords:
     """The values of a planned start. The output comes first: wrong data is named whatever else is wrong.
 
+    :param testimony: what is in the witness's file, where it was read before.
     :raises RecordError: with the verdict on all of its cases.
     """
     path = launch.output(session)
@@ -58,7 +61,7 @@ def read_benchmarks(launch: PlannedLaunch, session: Path) -> BenchmarkRecords:
         measurements = take(launch, output)
     except RecordError as error:
         raise RecordError(error.verdict, f"{path}: {error}") from None
-    witness = read_witness(launch.witness(session))
+    witness = read_witness(launch.witness(session), testimony)
     check_command(launch, witness)
     run = witness.run | {
         "program": launch.program,

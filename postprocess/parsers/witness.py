@@ -26,19 +26,20 @@ class Witness(Ran):
     end: dict[str, Any]  #: ``elapsed``: seconds from MPI_Init to MPI_Finalize, of the slowest rank
 
 
-def read_witness(path: Path) -> Witness:
+def read_witness(path: Path, data: bytes | None = None) -> Witness:
     """The testimony in a file, if it is whole and can be true.
 
+    :param data: what is in the file, where it was read before.
     :raises RecordError: incomplete if it is missing, empty, cut off or without its end; incorrect if it
         contradicts itself, or if several starts or worlds of processes wrote to the file.
     """
-    if not path.exists():
+    if data is None and not path.exists():
         message = (
             f"{path}: is not there; no MPI_Finalize of the MPI of this environment was reached"
         )
         raise RecordError(Verdict.INCOMPLETE, message)
     reader = _Reader()
-    json_lines.feed(path, reader.take)
+    json_lines.feed(path, reader.take, data)
     return reader.finish(path)
 
 

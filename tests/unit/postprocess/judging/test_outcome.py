@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from postprocess.model.case import NAMED
 from postprocess.model.plan import PlannedLaunch, Skip, read_plan, write_launch
 from postprocess.model.verdict import Verdict
 from postprocess.parsers.reframe_report import Blocked
-from tests.support.factories import record
+from tests.support.factories import benchmark, record
 from tests.support.factories.launch import CASES, LIBRARY, case, entry, leave, planned
 
 Records = list[dict[str, Any]]
@@ -242,6 +243,26 @@ def test_many_worlds_of_one_process_are_named_even_if_they_garbled_their_file(
         "many worlds of 1 process ran, not one of 2: the launcher does not belong to the MPI of "
         "mpich-5_0_2; see its launcher in the site file"
     )
+
+
+opened: list[str] = []
+sys.addaudithook(lambda event, words: opened.append(str(words[0])) if event == "open" else None)
+
+
+@pytest.mark.parametrize("program", ["mpicost", "osu"])
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_what_a_program_wrote_is_read_once(tmp_path: Path, program: str, is_whole: bool):
+    launch = planned() if program == "mpicost" else benchmark.start()
+    if program == "mpicost":
+        leave(tmp_path, launch, whole() if is_whole else whole()[:2])
+        written = launch.records(tmp_path)
+    else:
+        benchmark.leave(tmp_path, launch, benchmark.osu_text(), witness=None if is_whole else [])
+        written = launch.witness(tmp_path)
+    opened.clear()
+    found = assess(launch, tmp_path)
+    assert (found.verdict is None) == is_whole, found.reason
+    assert opened.count(str(written)) == 1
 
 
 def test_damaged_records_of_a_larger_world_are_not_taken_for_many_worlds(tmp_path: Path):
