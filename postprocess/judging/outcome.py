@@ -1,11 +1,14 @@
 """What became of a launch: its exit code, its records, the MPI it ran on, and what ReFrame says of it.
 
 Every way in which a launch can go wrong ends here in one verdict for all of its cases. The checks ask
-:func:`assess` while ReFrame runs; the session asks :func:`outcome` afterwards, with ReFrame's report.
+:func:`assess` while ReFrame runs; the session asks :func:`outcome` afterwards, with ReFrame's report. Both read the
+raw file, each once: ReFrame needs the numbers that it asserts, and the session needs every trial for the store.
+The session believes nothing that it did not read itself, and holds ReFrame's numbers against its own.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import signal
 from collections.abc import Sequence
@@ -14,7 +17,7 @@ from pathlib import Path
 
 from postprocess.model.case import named
 from postprocess.model.fault_injection import misplanted
-from postprocess.model.launch import Outcome, failed
+from postprocess.model.launch import Outcome, Records, failed
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.mpicost import LaunchRecords, read_launch
@@ -28,6 +31,7 @@ NO_RESULT = {
     4: "every trial of a case missed its start window",
 }
 ALONE = re.compile(rb'"processes":\s*1,')  #: in the run record of a world of one
+SAME = 1e-9  #: relative difference of one number in two processes
 KILLED = 137
 TIMED_OUT = (124, KILLED)  #: exit codes of ``timeout``, which ends a start among several of a job
 
@@ -163,9 +167,29 @@ def outcome(
     assessed = assess(launch, session)
     if assessed.verdict == Verdict.CRASHED:
         return failed(Verdict.CRASHED, assessed.reason + entry.cause)
-    if assessed.verdict is None and not entry.sane:
+    if assessed.records is None:
+        return assessed
+    if not entry.sane:
         return rejected(launch, entry)
-    return assessed
+    return wrong_transport(assessed.records, entry) or assessed
+
+
+def wrong_transport(records: Records, entry: Entry) -> Outcome | None:
+    """Transport check: ReFrame must have asserted the very numbers that the records hold, in their units.
+
+    Both processes compute a number by the same function from the same file. So this proves nothing of the
+    function: it proves that what ReFrame asserted is what this session is about to judge and to store.
+    """
+    for variable, measured in records.measurements.items():
+        value, unit = entry.values.get(variable, (None, ""))
+        same = type(value) in (int, float) and math.isclose(value, measured.value, rel_tol=SAME)
+        if not same or unit != measured.unit:
+            asserted = f"{value:.9g} {unit}" if type(value) in (int, float) else "no number"
+            what = (
+                f"ReFrame asserted {asserted}, the records say {measured.value:.9g} {measured.unit}"
+            )
+            return failed(Verdict.INCORRECT, f"{variable}: {what}: one of them is wrong")
+    return None
 
 
 def without_end(launch: PlannedLaunch, session: Path) -> Outcome | None:

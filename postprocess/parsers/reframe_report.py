@@ -34,6 +34,8 @@ class Entry:
     seconds: float  #: of the run, or of the build for a test that others build on
     #: ``pass``, ``fail``, ... per performance variable
     results: dict[str, str] = field(default_factory=dict)
+    #: Value and unit of each performance variable
+    values: dict[str, tuple[Any, str]] = field(default_factory=dict)
     fixture: bool = False
     needs: tuple[
         tuple[str, str, str], ...
@@ -116,7 +118,9 @@ def read_report(path: Path) -> list[Entry]:
 
 def entry(case: dict[str, Any]) -> Entry:
     """One test case from its place in the report."""
-    values = case.get("perfvalues") or {}
+    asserted = {
+        name.rpartition(":")[2]: result for name, result in (case.get("perfvalues") or {}).items()
+    }
     return Entry(
         test=case["unique_name"],
         partition=f"{case['system']}:{case['partition']}",
@@ -127,7 +131,8 @@ def entry(case: dict[str, Any]) -> Entry:
         directory=case.get("stagedir") or "",
         errors=(case.get("build_stderr") if case.get("fixture") else case.get("job_stderr")) or "",
         seconds=float(case.get("time_compile" if case.get("fixture") else "time_run") or 0.0),
-        results={name.rpartition(":")[2]: result[-1] for name, result in values.items()},
+        results={name: result[-1] for name, result in asserted.items()},
+        values={name: (result[0], result[-2]) for name, result in asserted.items()},
         fixture=bool(case.get("fixture")),
         needs=tuple(tuple(needed) for needed in case.get("dependencies_actual") or ()),
         tags=tuple(case.get("tags") or ()),

@@ -47,6 +47,17 @@ def case(routine: str = "bcast", size: int = 8, peer: int = 0, **changes: Any) -
 CASES = tuple(case(*each) for each in SIZES)
 
 
+#: Value and unit of each case of ``record_samples.launch()``.
+VALUES = {
+    variable: (headline, "s")
+    for variable, headline in zip(
+        (each.variable for each in CASES),
+        (each["headline"] for each in record_samples.launch()[1:-1]),
+        strict=True,
+    )
+}
+
+
 def planned(**changes: Any) -> PlannedLaunch:
     """The launch whose records ``record_samples.launch()`` makes."""
     values: dict[str, Any] = {
@@ -91,6 +102,7 @@ def entry(**changes: Any) -> Entry:
         "errors": "",
         "seconds": 1.5,
         "results": {each.variable: "pass" for each in CASES},
+        "values": VALUES,
     }
     return Entry(**values | changes)
 

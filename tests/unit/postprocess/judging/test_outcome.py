@@ -19,7 +19,7 @@ from postprocess.model.plan import PlannedLaunch, Skip, read_plan, write_launch
 from postprocess.model.verdict import Verdict
 from postprocess.parsers.reframe_report import Blocked
 from tests.support.factories import benchmark, record
-from tests.support.factories.launch import CASES, LIBRARY, case, entry, leave, planned
+from tests.support.factories.launch import CASES, LIBRARY, VALUES, case, entry, leave, planned
 
 Records = list[dict[str, Any]]
 
@@ -375,6 +375,53 @@ def test_reframe_has_a_say_in_a_launch_whose_files_are_well(
     found = outcome(planned(), tmp_path, said, blocked)
     assert (str(found.verdict or ""), found.reason) == (verdict, reason)
     assert (found.records is None) == bool(verdict)
+
+
+VARIABLE = CASES[0].variable
+VALUE = VALUES[VARIABLE][0]
+
+
+@pytest.mark.parametrize(
+    ("asserted", "said"),
+    [
+        ((1.01 * VALUE, "s"), f"{1.01 * VALUE:.9g} s"),
+        ((VALUE * (1 + 1e-8), "s"), f"{VALUE * (1 + 1e-8):.9g} s"),
+        ((VALUE, "MB/s"), f"{VALUE:.9g} MB/s"),
+        ((0, "s"), "0 s"),
+        ((float("nan"), "s"), "nan s"),
+        ((None, "s"), "no number"),
+        ((str(VALUE), "s"), "no number"),
+        ((True, "s"), "no number"),
+        (None, "no number"),
+    ],
+)
+@pytest.mark.parametrize("changes", [{}, {"result": "fail", "phase": "performance"}])
+def test_another_number_than_reframe_asserted_is_incorrect_and_both_are_named(
+    tmp_path: Path, asserted, said: str, changes
+):
+    leave(tmp_path, planned(), whole())
+    others = {name: value for name, value in VALUES.items() if name != VARIABLE}
+    values = others if asserted is None else others | {VARIABLE: asserted}
+    found = outcome(planned(), tmp_path, entry(values=values, **changes))
+    assert (found.verdict, found.records) == (Verdict.INCORRECT, None)
+    what = f"ReFrame asserted {said}, the records say {VALUE:.9g} s: one of them is wrong"
+    assert found.reason == f"{VARIABLE}: {what}"
+
+
+def test_the_number_that_reframe_asserted_may_differ_in_its_last_digits(tmp_path: Path):
+    leave(tmp_path, planned(), whole())
+    values = {name: (value * (1 + 1e-12), unit) for name, (value, unit) in VALUES.items()}
+    assert outcome(planned(), tmp_path, entry(values=values)).verdict is None
+
+
+def test_records_that_changed_after_reframe_read_them_are_incorrect(tmp_path: Path):
+    """Even if they are whole, and agree with themselves."""
+    records = whole()
+    case = records[1]
+    records[1] = record.case_record(case["routine"], case["bytes"], peer=case["peer"], scale=2e-6)
+    leave(tmp_path, planned(), records)
+    assert assess(planned(), tmp_path).verdict is None
+    assert outcome(planned(), tmp_path, entry()).verdict == Verdict.INCORRECT
 
 
 A_BENCHMARK = Benchmark("osu_bcast", "bcast", "title", "Avg Latency(us)")

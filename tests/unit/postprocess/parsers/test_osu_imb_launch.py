@@ -431,7 +431,10 @@ def test_a_whole_output_does_not_excuse_an_exit_code(tmp_path: Path, code, reaso
 
 def after(session: Path, launches: list[PlannedLaunch], **changes: Any) -> list[Outcome]:
     """What became of the starts of one job of which ReFrame says this."""
-    said = entry(test=launches[0].test, **changes)
+    whole = [found.records for each in launches if (found := assess(each, session)).records]
+    measured = {name: each for records in whole for name, each in records.measurements.items()}
+    values = {name: (each.value, each.unit) for name, each in measured.items()}
+    said = entry(test=launches[0].test, values=values, **changes)
     return [outcome(launch, session, said) for launch in launches]
 
 

@@ -61,6 +61,7 @@ def test_a_test_case_is_read_as_reframe_wrote_it(tmp_path: Path):
     build, run = entries
     assert (run.test, run.partition, run.environment) == ("luecke_0", "local:cpu", "mpich-5_0_2")
     assert run.results == {"bcast_8": "pass", "pingpong@1_8": "fail"}
+    assert run.values == {"bcast_8": (1e-6, "s"), "pingpong@1_8": (9e-6, "s")}
     assert (run.phase, run.reason, run.fixture) == ("", "", False)
     assert (run.seconds, build.seconds) == (2.5, 9.0)
     assert (run.errors, build.errors) == ("rfm_job.err", "rfm_build.err")

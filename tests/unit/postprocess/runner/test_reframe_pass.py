@@ -31,7 +31,7 @@ from postprocess.runner.reframe_pass import (
 from site_configs.schema.variables import SESSION
 from spack_envs.programs import Program, write_program
 from tests.support.factories import record
-from tests.support.factories.launch import CASES, PLACE, case, leave, planned
+from tests.support.factories.launch import CASES, PLACE, VALUES, case, leave, planned
 from tests.support.paths import ROOT
 
 SITE = Selection(Path("site.py"))
@@ -43,7 +43,9 @@ RUN = {
     "result": "pass",
     "stagedir": "/stage",
     "time_run": 2.5,
-    "perfvalues": {f"local:cpu:{each.variable}": [0, 0, None, 1, "s", "pass"] for each in CASES},
+    "perfvalues": {
+        f"local:cpu:{name}": [*said[:1], 0, None, 1, "s", "pass"] for name, said in VALUES.items()
+    },
     "dependencies_actual": [["build", "local:cpu", "mpich-5_0_2"]],
 }
 BUILD = RUN | {"unique_name": "build", "fixture": True, "time_compile": 4.0, "perfvalues": {}}
