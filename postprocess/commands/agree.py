@@ -77,11 +77,11 @@ def keep(desk: Desk, session: Session, finished: Sequence[Finished], opinions: O
     status = exit_status(results, strict=False)
     status = status if opinions.good and not failures else 1
     print(as_text(opinions, failures), end="", flush=True)
-    data = summed_up(desk, session, finished, results, status)
+    summary = summed_up(desk, session, finished, results, status)
     with desk.progress.phase("analysis"):
-        write_files(desk.work, session, finished, results, data)
+        write_files(desk.work, session, finished, summary)
         page = write_page(session, opinions, failures)
-    return end_session(desk, session, data, f"pictures, and why ratios are not 1: {page}")
+    return end_session(desk, session, summary, f"pictures, and why ratios are not 1: {page}")
 
 
 def as_text(opinions: Opinions, failures: Sequence[str]) -> str:

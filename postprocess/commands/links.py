@@ -169,11 +169,11 @@ def keep(
     for each in told:
         for text in [found.text for found in each.findings] + list(each.remarks):
             progress.say(f"{each.title}: {text}" if len(told) > 1 else text)
-    data = summed_up(desk, session, finished, results, status)
+    summary = summed_up(desk, session, finished, results, status)
     with progress.phase("analysis"):
-        write_files(desk.work, session, finished, results, data)
+        write_files(desk.work, session, finished, summary)
         page = write_page(session, told, failures, headline(named, failures))
-    return end_session(desk, session, data, f"heat maps: {page}; trials of every pair: {pairs}")
+    return end_session(desk, session, summary, f"heat maps: {page}; trials of every pair: {pairs}")
 
 
 def judged(finished: Sequence[Finished], told: Sequence[Told], again: str) -> list[CaseResult]:

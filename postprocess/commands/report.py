@@ -10,6 +10,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import count
+from postprocess.report import trial_selection
 from postprocess.report.session_report import build_report
 from postprocess.report.terminal import verdict_table
 from postprocess.results import summary as summaries
@@ -25,7 +26,8 @@ def report(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Write the report of a session again, and show its verdicts."""
     directory = finished_session(work, arguments.session)
     summary = summaries.load_summary(directory / "summary.json")
-    paths = build_report(directory, read_sessions(work.store, [directory.name]))
+    trials = trial_selection.read(read_sessions(work.store, [directory.name]), directory.name)
+    paths = build_report(directory, summary, trials)
     verdict_table(summary, Progress().console.width)
     for path in paths:
         print(path)

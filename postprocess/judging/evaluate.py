@@ -137,8 +137,8 @@ def median_launch(measured: Sequence[tuple[Measurement, Finished]]) -> tuple[Mea
 def agreeing(result: CaseResult, measured: Sequence[tuple[Measurement, Finished]]) -> CaseResult:
     """The same result if ReFrame's own assertion says the same; two judges who differ are a fault.
 
-    A transport check: both rest on the same band, so it proves that ReFrame was given the right one, and no more.
-    Of the number itself see :func:`postprocess.judging.outcome.wrong_transport`.
+    A transport check: both rest on the same band, so it proves that ReFrame was given the right one, and no
+    more. Of the number itself see :func:`postprocess.judging.outcome.wrong_transport`.
     """
     if len(measured) > 1:
         return result

@@ -1,9 +1,9 @@
 """What became of a launch: its exit code, its records, the MPI it ran on, and what ReFrame says of it.
 
 Every way in which a launch can go wrong ends here in one verdict for all of its cases. The checks ask
-:func:`assess` while ReFrame runs; the session asks :func:`outcome` afterwards, with ReFrame's report. Both read the
-raw file, each once: ReFrame needs the numbers that it asserts, and the session needs every trial for the store.
-The session believes nothing that it did not read itself, and holds ReFrame's numbers against its own.
+:func:`assess` while ReFrame runs; the session asks :func:`outcome` afterwards, with ReFrame's report. Both read
+the raw file, each once: ReFrame needs the numbers that it asserts, and the session needs every trial for the
+store. The session believes nothing that it did not read itself, and holds ReFrame's numbers against its own.
 """
 
 from __future__ import annotations

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-import polars as pl
 
 from postprocess.model.mpicost import OWN
 from postprocess.model.verdict import CaseResult, Verdict, count, varying
@@ -20,8 +18,9 @@ from postprocess.report import (
     trial_selection,
 )
 from postprocess.report.sensitivity import BOUNDS, CLASSES, misses
+from postprocess.report.trial_selection import Trials
 from postprocess.report.verdict_grid import grid
-from postprocess.results.summary import SessionSummary, load_summary
+from postprocess.results.summary import SessionSummary
 from postprocess.stats.sample_size import TARGET
 
 PLACES = ("system", "partition", "program")
@@ -35,20 +34,19 @@ MOST_CASES = 3000  #: in the table of all cases
 MOST_LAUNCHES = 400
 
 
-def build_report(session_dir: Path, frame: pl.DataFrame) -> tuple[Path, Path]:
+def build_report(
+    session_dir: Path, summary: SessionSummary, trials: Mapping[str, Sequence[Trials]]
+) -> tuple[Path, Path]:
     """Write the report of a session beside its ``summary.json``.
 
-    ``frame`` holds rows of the results store, of which only those of the session are used; without
-    any the report has no pictures of trials. Returns the paths of ``report.md`` and ``report.html``,
-    which appear whole or not at all.
+    ``trials`` are those of the session, by the key of their case; without any the report has no pictures of
+    trials. Returns the paths of ``report.md`` and ``report.html``, which appear whole or not at all.
 
     Raises:
-        SummaryError: the summary cannot be used.
-        UsageError: the store lacks a column, or a report cannot be written.
+        UsageError: a report cannot be written.
     """
-    summary = load_summary(session_dir / "summary.json")
     markdown, html = session_dir / "report.md", session_dir / "report.html"
-    templating.write({markdown: render_markdown(summary), html: render_html(summary, frame)})
+    templating.write({markdown: render_markdown(summary), html: render_html(summary, trials)})
     return markdown, html
 
 
@@ -57,10 +55,9 @@ def render_markdown(summary: SessionSummary) -> str:
     return templating.markdown("report.md.j2", _context(summary))
 
 
-def render_html(summary: SessionSummary, frame: pl.DataFrame) -> str:
+def render_html(summary: SessionSummary, trials: Mapping[str, Sequence[Trials]]) -> str:
     """The report as one page that needs nothing but itself."""
-    known = trial_selection.read(frame, summary.session)
-    failed, not_drawn = trial_selection.of_failed(summary, known)
+    failed, not_drawn = trial_selection.of_failed(summary, trials)
     own = [r for r in summary.results if r.case.program == OWN]
     names = panels.environments(summary.results)
     context = _context(summary) | {
@@ -73,7 +70,7 @@ def render_html(summary: SessionSummary, frame: pl.DataFrame) -> str:
         "keys": legend.keys(),
         "failed_trials": failed,
         "not_drawn": not_drawn,
-        "other_trials": trial_selection.representative(summary, known),
+        "other_trials": trial_selection.representative(summary, trials),
         "anchors": {shown.result.case.key: f"trials-{n}" for n, shown in enumerate(failed, 1)},
     }
     return templating.html("report.html.j2", context, panel=plots.lines, trials=plots.trials)

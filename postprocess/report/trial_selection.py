@@ -1,11 +1,11 @@
-"""The trials behind a value: read from the results store, and chosen for a picture.
+"""The trials behind a value: of a session's launches, or read from the results store; chosen for a picture.
 
 Programs that print one value for a case have none; their cases are left out here by that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from postprocess.base.errors import UsageError
+from postprocess.model.launch import Finished
 from postprocess.model.verdict import CaseResult
 from postprocess.report.overview import worst_first
 from postprocess.results.summary import SessionSummary
@@ -69,20 +70,43 @@ def read(frame: pl.DataFrame, session: str) -> dict[str, tuple[Trials, ...]]:
         trials = _trials(row)
         if trials:
             found.setdefault(row["key"], []).append(trials)
+    return _latest(found)
+
+
+def of_launches(finished: Sequence[Finished]) -> dict[str, tuple[Trials, ...]]:
+    """The same of the launches of a session, which the store will hold."""
+    found: dict[str, list[Trials]] = {}
+    for each in sorted(finished, key=lambda one: one.launch.number):
+        for case in each.launch.cases:
+            if record := each.records.get(case.variable):
+                dropped, told = each.run["dropped"], record.summary
+                trials = Trials(
+                    each.launch.number,
+                    record.t_max,
+                    record.late,
+                    dropped,
+                    told.headline,
+                    told.median,
+                )
+                found.setdefault(case.key, []).append(trials)
+    return _latest(found)
+
+
+def _latest(found: Mapping[str, Sequence[Trials]]) -> dict[str, tuple[Trials, ...]]:
     return {key: tuple(launches[-MOST_LAUNCHES:]) for key, launches in found.items()}
 
 
 def of_failed(
-    summary: SessionSummary, trials: dict[str, tuple[Trials, ...]]
+    summary: SessionSummary, trials: Mapping[str, Sequence[Trials]]
 ) -> tuple[list[TrialsOfCase], int]:
     """Failed cases that have trials, the worst first; and how many more are not drawn."""
     having = [r for r in worst_first(summary.failed) if _has_trials(r, trials)]
-    chosen = [TrialsOfCase(r, trials[r.case.key]) for r in having[:MOST_FAILED]]
+    chosen = [TrialsOfCase(r, tuple(trials[r.case.key])) for r in having[:MOST_FAILED]]
     return chosen, len(having) - len(chosen)
 
 
 def representative(
-    summary: SessionSummary, trials: dict[str, tuple[Trials, ...]]
+    summary: SessionSummary, trials: Mapping[str, Sequence[Trials]]
 ) -> list[TrialsOfCase]:
     """A few healthy cases, each with the reason why it is worth a look."""
     rest = [r for r in summary.results if r.healthy(summary.strict) and _has_trials(r, trials)]
@@ -91,11 +115,11 @@ def representative(
         candidates = [r for r in rest if r.case.key not in chosen and worth(r) > 0]
         if candidates:
             best = max(candidates, key=worth)
-            chosen[best.case.key] = TrialsOfCase(best, trials[best.case.key], why)
+            chosen[best.case.key] = TrialsOfCase(best, tuple(trials[best.case.key]), why)
     return list(chosen.values())
 
 
-def _has_trials(result: CaseResult, trials: dict[str, tuple[Trials, ...]]) -> bool:
+def _has_trials(result: CaseResult, trials: Mapping[str, Sequence[Trials]]) -> bool:
     """Whether a case can be drawn trial by trial: its statistics are of trials, and these were kept."""
     return result.summary is not None and result.case.key in trials
 

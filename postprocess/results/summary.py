@@ -1,19 +1,29 @@
-"""The summary of a session (``summary.json``) read back into typed objects."""
+"""The summary of a session: built once from what came of it, shown, and written as ``summary.json``.
+
+Only a later command reads it back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 from postprocess.base import strict_json, units
 from postprocess.base.errors import UsageError
+from postprocess.base.formats import utc_now
 from postprocess.base.strict_json import Entry
 from postprocess.model.case import Case
+from postprocess.model.launch import Finished
 from postprocess.model.measurement import Summary
+from postprocess.model.session import Session
 from postprocess.model.verdict import CaseResult, Verdict, count
+from site_configs.mpi.family import Mpi, identify
+from site_configs.topology.machine import Cache, Machine, read_machine
+from spack_envs.programs import Program
 
+PLUMBLINE = "0.1.0"
 SCHEMA = 3
 MPICOST_ONLY = 1  #: the schema of before there were other programs, which is still read
 WITHOUT_POWER = 2  #: that of before a case knew what it could detect, which is still read
@@ -33,28 +43,6 @@ _KINDS: dict[str, tuple[type, ...]] = {
 
 class SummaryError(UsageError):
     """The summary cannot be used. The text is one line: file, key, fix."""
-
-
-@dataclass(frozen=True)
-class Cache:
-    """One cache as a core sees it. Size in bytes."""
-
-    level: int
-    type: str
-    bytes: int
-    shared_by: int
-
-
-@dataclass(frozen=True)
-class Machine:
-    """The node that the session was started on."""
-
-    host: str
-    cpu_model: str
-    kernel: str
-    cores: int
-    sockets: int
-    caches: tuple[Cache, ...]
 
 
 @dataclass(frozen=True)
@@ -98,6 +86,7 @@ class Launch:
     outcome: str
     reason: str
     directory: str
+    spec: str = ""  #: Spack's spec of the program with its hash, or ``cmake``
 
     @property
     def name(self) -> str:
@@ -149,6 +138,109 @@ class SessionSummary:
         """Whether the session ended well: status 0, at least one case, and none failed."""
         return self.exit_status == 0 and bool(self.results) and not self.failed
 
+    def to_dict(self) -> dict[str, Any]:
+        """The summary as plain data, for the file; :func:`parse_summary` reads it back."""
+        of_session = [
+            each.name for each in fields(self) if each.name not in ("launches", "results")
+        ]
+        return {
+            "schema": SCHEMA,
+            **{name: getattr(self, name) for name in of_session},
+            "command": list(self.command),
+            "notes": list(self.notes),
+            "machine": self.machine.as_dict(),
+            "environments": [asdict(each) for each in self.environments],
+            "programs": [asdict(each) for each in self.programs],
+            "counts": count(self.results),
+            "launches": [asdict(each) for each in self.launches],
+            "cases": [result.entry() for result in self.results],
+        }
+
+
+def summarise_session(
+    session: Session,
+    built_with: str,
+    mpis: Sequence[Mpi],
+    finished: Sequence[Finished],
+    results: Sequence[CaseResult],
+    exit_status: int,
+    notes: Sequence[str],
+    phases: dict[str, float],
+) -> SessionSummary:
+    """The summary of a session that ends now, on this machine."""
+    return SessionSummary(
+        plumbline=PLUMBLINE,
+        session=session.name,
+        mode=session.mode,
+        site=session.site,
+        started_utc=session.started_utc,
+        ended_utc=utc_now(),
+        command=tuple(session.command),
+        strict=session.strict,
+        exit_status=exit_status,
+        built_with=built_with,
+        notes=tuple(notes),
+        phases={name: round(seconds, 3) for name, seconds in phases.items()},
+        machine=read_machine(),
+        environments=tuple(environments(mpis, finished)),
+        programs=tuple(programs(finished)),
+        launches=tuple(_launch(each) for each in finished),
+        results=tuple(results),
+    )
+
+
+def environments(mpis: Sequence[Mpi], finished: Sequence[Finished]) -> list[Environment]:
+    """Each environment of the session, with what its running program said of its MPI."""
+    said: dict[str, str] = {}
+    for each in finished:
+        said.setdefault(each.launch.environment, each.launch.library)
+        if each.run:
+            said[each.launch.environment] = each.run["mpi_library"]
+    known = {mpi.name: mpi for mpi in mpis}
+    found = []
+    for name in sorted(said):
+        if mpi := known.get(name):
+            build = (mpi.family, mpi.version, said[name], mpi.origin, mpi.mpicc, mpi.mpiexec)
+        else:
+            told = identify(said[name])
+            family, version = told if told[0] != "unknown" else ("", "")
+            build = (family, version, said[name], "site", "", "")
+        found.append(Environment(name, *build))
+    return found
+
+
+def programs(finished: Sequence[Finished]) -> list[Built]:
+    """Each program of each environment as it was built; what nobody knows of it is ``unknown``."""
+    found: dict[tuple[str, str], Built] = {}
+    for each in finished:
+        place = (each.launch.environment, each.launch.program)
+        if each.launch.cases and place not in found:
+            built = each.built or Program(*place, path="", spec=each.spec)
+            sources = "" if built.source == "official" else f", sources: {built.source}"
+            spec = built.spec + sources
+            found[place] = Built(*place, built.version, built.compiler, built.flags, spec)
+    return [found[place] for place in sorted(found)]
+
+
+def _launch(finished: Finished) -> Launch:
+    """One launch and how it ended."""
+    launch = finished.launch
+    return Launch(
+        program=launch.program,
+        start=launch.start,
+        cases=len(launch.cases),
+        environment=launch.environment,
+        partition=launch.partition,
+        processes=launch.processes,
+        per_node=launch.per_node,
+        launch=launch.number,
+        seconds=round(finished.seconds, 3),
+        outcome=str(finished.outcome.verdict or "ok"),
+        reason=finished.outcome.reason,
+        directory=finished.directory,
+        spec=finished.spec,
+    )
+
 
 def load_summary(path: Path) -> SessionSummary:
     """Read a summary file.
@@ -195,21 +287,31 @@ def _session(entry: Entry) -> SessionSummary:
     if counts != count(results):
         raise ValueError(f"counts: disagrees with the cases, of which there are {count(results)}")
     phases = Entry(entry.get("phases", dict))
-    machine = Entry(entry.get("machine", dict))
     return _record(
         SessionSummary,
         entry,
         command=tuple(map(str, entry.get("command", list))),
         notes=tuple(map(str, entry.get("notes", list))),
         phases={str(name): phases.number(name) for name in phases.fields},
-        machine=_record(
-            Machine, machine, caches=_objects(machine, "caches", lambda e: _record(Cache, e))
-        ),
+        machine=_machine(Entry(entry.get("machine", dict))),
         environments=_objects(entry, "environments", lambda e: _record(Environment, e)),
         programs=_objects(entry, "programs", lambda e: _record(Built, e)),
-        launches=_objects(entry, "launches", lambda e: _record(Launch, e)),
+        launches=_objects(entry, "launches", _read_launch),
         results=results,
     )
+
+
+#: Facts of the machine that summaries of before do not tell.
+LATER_FACTS = {"hardware_threads": 0, "memory_bytes": 0, "firmware": ""}
+
+
+def _machine(entry: Entry) -> Machine:
+    caches = _objects(entry, "caches", lambda each: _record(Cache, each))
+    return _record(Machine, Entry({**LATER_FACTS, **entry.fields}), caches=caches)
+
+
+def _read_launch(entry: Entry) -> Launch:
+    return _record(Launch, Entry({"spec": "", **entry.fields}))
 
 
 def _with_one_program(entry: Entry) -> dict[str, Any]:

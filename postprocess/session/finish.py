@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from postprocess.analyses.drift.text import drift_note
 from postprocess.base import files
 from postprocess.base.files import write_summary
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.launch import Finished
-from postprocess.model.plan import read_plan
 from postprocess.model.session import Session
 from postprocess.model.verdict import CaseResult, exit_status
+from postprocess.report import trial_selection
 from postprocess.report.session_report import build_report
 from postprocess.report.terminal import verdict_table
 from postprocess.results import store
 from postprocess.results.rows import rows
-from postprocess.results.store import read_sessions
-from postprocess.results.summary import parse_summary
-from postprocess.results.summary_writer import document
+from postprocess.results.summary import SessionSummary, summarise_session
 from postprocess.session.context import Desk
 from spack_envs.layout import Layout
 
@@ -32,13 +29,13 @@ def keep(
 
     The verdicts come first, so that a full disk cannot hide them.
     """
-    data = summed_up(desk, session, finished, results, exit_status(results, session.strict))
+    summary = summed_up(desk, session, finished, results, exit_status(results, session.strict))
     if is_shown(desk, session):
-        verdict_table(parse_summary(data), desk.progress.console.width)
+        verdict_table(summary, desk.progress.console.width)
     with desk.progress.phase("analysis"):
-        markdown, html = write_files(desk.work, session, finished, results, data)
+        markdown, html = write_files(desk.work, session, finished, summary)
     where = f"report: {html} and {markdown.name}; trials: {desk.work.store}"
-    return end_session(desk, session, data, where)
+    return end_session(desk, session, summary, where)
 
 
 def is_shown(desk: Desk, session: Session) -> bool:
@@ -52,42 +49,41 @@ def summed_up(
     finished: Sequence[Finished],
     results: Sequence[CaseResult],
     status: int,
-) -> dict[str, Any]:
+) -> SessionSummary:
     """The summary of a session that ends with this status, with all that was noted until now."""
     progress, prepared = desk.progress, desk.prepared
     mpis = prepared.inventory.mpis if prepared.inventory else ()
     told = progress.notes, progress.phases
-    return document(session, prepared.built_with, mpis, finished, results, status, *told)
+    return summarise_session(session, prepared.built_with, mpis, finished, results, status, *told)
 
 
-def end_session(desk: Desk, session: Session, data: dict[str, Any], where: str) -> int:
+def end_session(desk: Desk, session: Session, summary: SessionSummary, where: str) -> int:
     """Write the summary where it was asked for, and say where all is; the exit status."""
     progress, request = desk.progress, desk.request
     if is_shown(desk, session):
         if request.json_file:
-            write_summary(request.json_file, data)
+            write_summary(request.json_file, summary.to_dict())
         if session.mode == "nightly" and (line := drift_note(desk.work.store)):
             progress.say(line)
         progress.say(f"time: {progress.split()}")
         progress.say(where)
-    return data["exit_status"]
+    return summary.exit_status
 
 
 def write_files(
     work: WorkDirectory,
     session: Session,
     finished: Sequence[Finished],
-    results: Sequence[CaseResult],
-    data: dict[str, Any],
+    summary: SessionSummary,
 ) -> tuple[Path, Path]:
     """Everything that stays of a session; the report's two files.
 
     :raises UsageError: if something cannot be written. What is written by then is whole.
     """
-    store_trials(work, session, finished, results)
-    write_summary(session.directory / "summary.json", data)
-    keep_locks(work, session)
-    return build_report(session.directory, read_sessions(work.store, [session.name]))
+    store_trials(work, session, finished, summary.results)
+    write_summary(session.directory / "summary.json", summary.to_dict())
+    keep_locks(work, session, finished)
+    return build_report(session.directory, summary, trial_selection.of_launches(finished))
 
 
 def store_trials(
@@ -102,9 +98,9 @@ def store_trials(
     store.write_session(stored, kept)
 
 
-def keep_locks(work: WorkDirectory, session: Session) -> None:
+def keep_locks(work: WorkDirectory, session: Session, finished: Sequence[Finished]) -> None:
     """Keep with the session by what solution Spack built each environment of it."""
-    names = {launch.environment for launch in read_plan(session.directory)}
+    names = {each.launch.environment for each in finished}
     solutions = {name: Layout(work.root).environment(name) / "spack.lock" for name in sorted(names)}
     kept = {
         session.directory / "spack" / f"{name}.lock": path.read_bytes()

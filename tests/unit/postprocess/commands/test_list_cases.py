@@ -29,7 +29,7 @@ from postprocess.results.launch_costs import (
     jobs,
     known_seconds,
 )
-from postprocess.results.summary_writer import document
+from postprocess.results.summary import summarise_session
 from postprocess.session.context import Desk
 from postprocess.setup.prepare import Prepared
 from tests.support.factories.launch import CASES, book_of, case, finished, planned
@@ -51,17 +51,9 @@ def session(work: WorkDirectory, name: str, seconds: float, **launch) -> Path:
     directory = work.sessions / name
     done = replace(finished(directory, **launch), seconds=seconds)
     results = verdicts([done], book_of(done), "local")
-    data = document(
-        Session(directory, "nightly", "local", [], False),
-        "CMake (no Spack)",
-        (),
-        [done],
-        results,
-        0,
-        [],
-        {},
-    )
-    write_summary(directory / "summary.json", data)
+    opened = Session(directory, "nightly", "local", [], False)
+    summary = summarise_session(opened, "CMake (no Spack)", (), [done], results, 0, [], {})
+    write_summary(directory / "summary.json", summary.to_dict())
     return directory / "summary.json"
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from postprocess.base.errors import UsageError
@@ -22,7 +23,7 @@ from postprocess.judging.evaluate import verdicts
 from postprocess.main import build_parser, main
 from postprocess.model.session import AS_REFERENCES, Request, Session
 from postprocess.model.verdict import exit_status
-from postprocess.results.summary_writer import document
+from postprocess.results.summary import summarise_session
 from postprocess.setup.prepare import Prepared
 from site_configs.mpi import inventory
 from site_configs.mpi.family import Mpi
@@ -264,8 +265,8 @@ def stored(work: WorkDirectory, factor: float = 1.0) -> Path:
     results = verdicts([done], book_of(done, factor), "local")
     session = Session(directory, "nightly", "local", ["./plumbline", "nightly"], False)
     status = exit_status(results, strict=False)
-    data = document(session, "CMake (no Spack)", (), [done], results, status, [], {})
-    write_summary(directory / "summary.json", data)
+    summary = summarise_session(session, "CMake (no Spack)", (), [done], results, status, [], {})
+    write_summary(directory / "summary.json", summary.to_dict())
     return directory
 
 
@@ -274,12 +275,12 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Sessions of which a report was built."""
     sessions: list[Path] = []
 
-    def build(directory: Path, _: object) -> tuple[Path, Path]:
+    def build(directory: Path, *_: object) -> tuple[Path, Path]:
         sessions.append(directory)
         return directory / "report.md", directory / "report.html"
 
     monkeypatch.setattr(report, "build_report", build)
-    monkeypatch.setattr(report, "read_sessions", lambda *_: None)
+    monkeypatch.setattr(report, "read_sessions", lambda *_: pl.DataFrame())
     return sessions
 
 

@@ -170,7 +170,7 @@ def test_the_report_and_the_terminal_tell():
     assert sum(each.cases for each in found.programs) == sum(each.cases for each in found.rows)
     assert found.line in terminal.render(summary, 200, False)
     html, markdown = (
-        session_report.render_html(summary, night.frame()),
+        session_report.render_html(summary, {}),
         session_report.render_markdown(summary),
     )
     for page in (html, markdown):

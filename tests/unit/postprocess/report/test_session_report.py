@@ -62,7 +62,8 @@ class Page(HTMLParser):
 
 def html_of(night: samples.Night, frame: pl.DataFrame | None = None) -> str:
     frame = night.frame() if frame is None else frame
-    return session_report.render_html(parse_summary(night.document()), frame)
+    trials = trial_selection.read(frame, samples.SESSION)
+    return session_report.render_html(parse_summary(night.document()), trials)
 
 
 def markdown_of(night: samples.Night) -> str:
@@ -85,16 +86,17 @@ def html(bad) -> str:
 
 
 def test_both_reports_are_written_beside_the_summary(bad, tmp_path):
-    paths = session_report.build_report(bad.write(tmp_path / "s"), bad.frame())
+    (tmp_path / "s").mkdir()
+    paths = session_report.build_report(tmp_path / "s", parse_summary(bad.document()), {})
     assert paths == (tmp_path / "s" / "report.md", tmp_path / "s" / "report.html")
     assert paths[0].read_text(encoding="utf-8") == markdown_of(bad)
     assert paths[1].read_text(encoding="utf-8").endswith("</html>\n")
     names = {path.name for path in (tmp_path / "s").iterdir()}
-    assert names == {"summary.json", "report.md", "report.html"}
+    assert names == {"report.md", "report.html"}
 
 
 def test_a_report_that_cannot_be_written_changes_nothing(bad, tmp_path, monkeypatch):
-    directory, frame = bad.write(tmp_path), bad.frame()
+    directory, summary = bad.write(tmp_path), parse_summary(bad.document())
     for name in ("report.md", "report.html"):
         (directory / name).write_text("earlier")
 
@@ -105,7 +107,7 @@ def test_a_report_that_cannot_be_written_changes_nothing(bad, tmp_path, monkeypa
     with pytest.raises(
         UsageError, match=r"report\.html: cannot be written: No space left"
     ) as error:
-        session_report.build_report(directory, frame)
+        session_report.build_report(directory, summary, {})
     assert str(error.value).isprintable()
     assert {path.name for path in directory.iterdir()} == {
         "summary.json",

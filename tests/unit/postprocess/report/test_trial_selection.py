@@ -7,15 +7,22 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from numpy.testing import assert_array_equal
 
 from postprocess.base.errors import UsageError
+from postprocess.judging.evaluate import verdicts
+from postprocess.model.launch import Outcome
+from postprocess.model.verdict import Verdict
 from postprocess.report import trial_selection
 from postprocess.report.trial_selection import Trials
-from postprocess.results.store import Row
+from postprocess.results.rows import rows
+from postprocess.results.store import Row, read_sessions, write_session
 from postprocess.results.summary import parse_summary
 from postprocess.stats.headline import removed_by_filter
 from tests.support.factories import report as samples
 from tests.support.factories import size as sizes
+from tests.support.factories.benchmark import measured
+from tests.support.factories.launch import book_of, finished
 
 NIGHT = samples.bad_night(samples.few_cases())
 SUMMARY = parse_summary(NIGHT.document())
@@ -33,6 +40,26 @@ def test_trials_come_back_for_every_case_that_has_them():
     (launch,) = known[row.case.key]
     assert launch.times.tolist() == list(row.t_max)
     assert launch.headline == row.summary.headline
+
+
+def test_trials_of_launches_are_those_that_the_store_gives_back(tmp_path):
+    """A session draws its own before anybody reads its store; ``report`` draws the same from there."""
+    done = [finished(tmp_path / str(n), scale=n, number=n) for n in range(9, 0, -1)]
+    failed = finished(tmp_path / "bad", outcome=Outcome(None, Verdict.CRASHED, "SIGSEGV"), number=4)
+    benchmark = measured(tmp_path / "osu")
+    launches = [*done, failed, benchmark]
+    results = verdicts(launches, book_of(done[0]), "local")
+    write_session(tmp_path / "s.parquet", rows("s", "2026-11-21T09:00:00Z", launches, results))
+    stored = trial_selection.read(read_sessions(tmp_path, ["s"]), "s")
+    own = trial_selection.of_launches(launches)
+    assert own.keys() == stored.keys() == {case.key for case in done[0].launch.cases}
+    for key, trials in own.items():
+        assert [each.launch for each in trials] == [4, 5, 6, 7, 8, 9]
+        for one, other in zip(trials, stored[key], strict=True):
+            assert_array_equal(one.times, other.times)
+            assert_array_equal(one.late, other.late)
+            facts = ("launch", "dropped", "headline", "median")
+            assert [getattr(one, f) for f in facts] == [getattr(other, f) for f in facts]
 
 
 def test_other_sessions_are_left_out():

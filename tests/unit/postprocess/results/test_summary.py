@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from postprocess.base.errors import UsageError
-from postprocess.results.summary import load_summary, parse_summary
+from postprocess.base.files import write_summary
+from postprocess.judging.evaluate import verdicts
+from postprocess.model.launch import Finished, Outcome
+from postprocess.model.session import Session
+from postprocess.model.verdict import Verdict, exit_status
+from postprocess.references.catalog import ReferenceBook
+from postprocess.results.summary import (
+    Built,
+    environments,
+    load_summary,
+    parse_summary,
+    programs,
+    summarise_session,
+)
+from site_configs.mpi.family import Mpi
+from spack_envs.programs import Program
 from tests.support.factories import report as samples
 from tests.support.factories import size as sizes
+from tests.support.factories.launch import CASES, book_of, finished
 
 
 @pytest.fixture
@@ -185,3 +203,196 @@ def test_a_file_that_is_no_summary_is_named(tmp_path, content):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(UsageError, match=r"summary\.json: No such file"):
         load_summary(tmp_path / "summary.json")
+
+
+# How it is made.
+
+MPICH = Mpi("mpich-5_0_2", "mpich", "5.0.2", "MPICH", "wheel", "/p", "/p/mpicc", "/p/mpiexec")
+CRASH = Outcome(None, Verdict.CRASHED, "the program ended with exit code 139, SIGSEGV")
+HOSTILE = '"q" <b> \n\r\x00\x1b[31m \u2028 \ud800 \U0001f600'
+
+
+def session(directory: Path, **changes) -> Session:
+    values = {"mode": "nightly", "site": "local", "command": ["./plumbline", "nightly"]}
+    return Session(directory / "20261121T090000Z-1", **values | {"strict": False} | changes)
+
+
+def written(
+    directory: Path, launches: list[Finished], book: ReferenceBook, notes=(), **changes
+) -> Path:
+    results = verdicts(launches, book, "local")
+    status = exit_status(results, strict=False)
+    told = session(directory, **changes), "CMake (no Spack)", (MPICH,), launches, results, status
+    summary = summarise_session(*told, notes, {"set-up": 1.23456, "running": 2.0})
+    path = directory / "summary.json"
+    write_summary(path, summary.to_dict())
+    return path
+
+
+def test_a_summary_is_read_back_as_it_was_meant(tmp_path: Path):
+    done = finished(tmp_path)
+    book = book_of(done)
+    summary = load_summary(written(tmp_path, [done], book, ["a note"]))
+    assert summary.results == tuple(verdicts([done], book, "local"))
+    assert summary.good
+    assert (summary.session, summary.mode, summary.site) == (
+        "20261121T090000Z-1",
+        "nightly",
+        "local",
+    )
+    assert summary.built_with == "CMake (no Spack)"
+    assert summary.command == ("./plumbline", "nightly")
+    assert summary.notes == ("a note",)
+    assert summary.phases == {"set-up": 1.235, "running": 2.0}
+    (launch,) = summary.launches
+    assert (launch.environment, launch.partition, launch.launch) == ("mpich-5_0_2", "local:cpu", 1)
+    assert (launch.outcome, launch.reason, launch.seconds) == ("ok", "", 1.5)
+    (environment,) = summary.environments
+    assert (environment.mpicc, environment.mpiexec) == ("/p/mpicc", "/p/mpiexec")
+    assert environment.library == done.run["mpi_library"]
+
+
+def test_what_is_shown_is_what_is_read_back(tmp_path: Path):
+    """It is shown before it is written, so that a full disk cannot hide it."""
+    done, bad = finished(tmp_path / "a"), finished(tmp_path / "b", outcome=CRASH, number=2)
+    few = replace(done, launch=replace(done.launch, program="osu", cases=done.launch.cases[:1]))
+    results = verdicts([done], book_of(done), "local")
+    told = session(tmp_path), "CMake (no Spack)", (MPICH,), [done, bad, few], results, 1
+    summary = summarise_session(*told, ["a note"], {"running": 1.23456})
+    write_summary(tmp_path / "summary.json", summary.to_dict())
+    assert load_summary(tmp_path / "summary.json") == summary
+
+
+def test_the_keys_of_the_file_and_their_order(tmp_path: Path):
+    done = finished(tmp_path)
+    data = json.loads(written(tmp_path, [done], book_of(done)).read_text())
+    assert ", ".join(data) == (
+        "schema, plumbline, session, mode, site, started_utc, ended_utc, command, strict, exit_status, "
+        "built_with, notes, phases, machine, environments, programs, counts, launches, cases"
+    )
+    assert ", ".join(data["machine"]) == (
+        "host, cpu_model, kernel, cores, hardware_threads, sockets, memory_bytes, caches, firmware"
+    )
+    (environment,), (program,), (launch,) = (
+        map(", ".join, data[key]) for key in ("environments", "programs", "launches")
+    )
+    assert environment == "name, family, version, library, origin, mpicc, mpiexec"
+    assert program == "environment, program, version, compiler, flags, spec"
+    assert launch == (
+        "program, start, cases, environment, partition, processes, per_node, launch, seconds, outcome, "
+        "reason, directory, spec"
+    )
+    assert (data["schema"], data["plumbline"]) == (3, "0.1.0")
+    assert data["launches"][0]["spec"] == done.spec
+
+
+def test_a_night_on_which_everything_failed_is_read_back_too(tmp_path: Path):
+    bad = finished(tmp_path, outcome=CRASH)
+    summary = load_summary(written(tmp_path, [bad], ReferenceBook()))
+    assert {each.verdict for each in summary.results} == {Verdict.CRASHED}
+    assert len(summary.failed) == len(CASES)
+    assert not summary.good
+    assert summary.launches[0].outcome == "crashed"
+    assert summary.launches[0].reason == CRASH.reason
+    assert summary.environments[0].library == bad.launch.library
+
+
+def test_text_from_outside_does_not_break_the_file(tmp_path: Path):
+    done = finished(tmp_path, outcome=replace(CRASH, reason=HOSTILE))
+    path = written(tmp_path, [done], ReferenceBook(), [HOSTILE], command=["./plumbline", HOSTILE])
+    json.loads(path.read_bytes().decode("ascii"))
+    summary = load_summary(path)
+    assert summary.results[0].reason == HOSTILE
+    assert summary.command[1] == HOSTILE
+
+
+def test_each_case_has_its_key_its_parts_and_how_to_run_it_again(tmp_path: Path):
+    done = finished(tmp_path)
+    data = json.loads(written(tmp_path, [done], book_of(done)).read_text())
+    assert data["counts"] == {"pass": len(CASES)}
+    entry = next(each for each in data["cases"] if each["key"] == CASES[0].key)
+    parts = ("environment", "program", "routine", "processes", "bytes", "unit", "verdict")
+    assert [entry[part] for part in parts] == [
+        "mpich-5_0_2",
+        "mpicost",
+        "bcast",
+        2,
+        8,
+        "s",
+        "pass",
+    ]
+    assert entry["reference_launches"] == 20
+    assert entry["band"][0] < entry["value"] < entry["band"][1]
+    assert entry["rerun"].startswith("./plumbline run --environment mpich-5_0_2")
+
+
+def test_each_program_is_told_as_it_was_built(tmp_path: Path):
+    """The optimisation level with which a benchmark was built stands beside its numbers."""
+    done = finished(tmp_path)
+    osu = Program("mpich-5_0_2", "osu", "/p", "osu@8.0/abc", "8.0", "gcc 12.2.0", "-O2 -g")
+    benchmark = replace(done, launch=replace(done.launch, program="osu", start="bw"), built=osu)
+    skipped = replace(done, launch=replace(done.launch, program="imb", cases=()))
+    place, nobody_knows = "mpich-5_0_2", ["unknown"] * 3
+    assert programs([done, benchmark, benchmark, skipped]) == [
+        Built(place, "mpicost", *nobody_knows, done.spec),
+        Built(place, "osu", "8.0", "gcc 12.2.0", "-O2 -g", "osu@8.0/abc"),
+    ]
+    summary = load_summary(written(tmp_path, [replace(done, built=osu)], ReferenceBook()))
+    assert summary.programs[0].flags == "-O2 -g"
+    (launch,) = summary.launches
+    assert (launch.program, launch.start, launch.cases) == ("mpicost", "", len(CASES))
+
+
+def test_sources_that_are_not_the_official_ones_are_told_beside_the_spec(tmp_path: Path):
+    osu = Program("mpich-5_0_2", "osu", "/p", "osu@8.0/abc", source="copy.tar.gz")
+    assert programs([replace(finished(tmp_path), built=osu)])[0].spec == (
+        "osu@8.0/abc, sources: copy.tar.gz"
+    )
+
+
+def test_an_environment_that_a_site_declares_is_described_by_what_ran(tmp_path: Path):
+    (entry,) = environments((), [finished(tmp_path)])
+    assert (entry.name, entry.origin, entry.mpicc) == ("mpich-5_0_2", "site", "")
+    assert (entry.family, entry.version) == ("mpich", "5.0.2")
+    assert entry.library.startswith("MPICH Version: 5.0.2")
+
+
+def test_a_summary_replaces_an_earlier_one_whole(tmp_path: Path):
+    path = tmp_path / "summary.json"
+    path.write_text("x" * 100_000)
+    write_summary(path, {"schema": 1})
+    assert json.loads(path.read_text()) == {"schema": 1}
+    assert os.listdir(tmp_path) == ["summary.json"]
+
+
+@pytest.mark.parametrize("place", ["a-file/summary.json", "a-directory"])
+def test_a_summary_that_cannot_be_written_is_one_line(tmp_path: Path, place: str):
+    (tmp_path / "a-file").write_text("")
+    (tmp_path / "a-directory").mkdir()
+    with pytest.raises(UsageError) as refused:
+        write_summary(tmp_path / place, {})
+    assert str(refused.value).startswith(f"{tmp_path / place}: cannot be written: ")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_number_that_json_does_not_know_is_never_written(tmp_path: Path):
+    with pytest.raises(ValueError, match="JSON"):
+        write_summary(tmp_path / "summary.json", {"value": float("nan")})
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_device_is_written_to_and_stays_what_it_is(tmp_path: Path):
+    """As ``--json /dev/stdout``, which is a link: replacing it would break the machine for everyone."""
+    target, link, pipe = tmp_path / "target", tmp_path / "stdout", tmp_path / "pipe"
+    link.symlink_to(target)
+    write_summary(link, {"schema": 1})
+    assert link.is_symlink()
+    assert json.loads(target.read_text()) == {"schema": 1}
+    os.mkfifo(pipe)
+    end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_summary(pipe, {"schema": 1})
+        assert json.loads(os.read(end, 1000)) == {"schema": 1}
+    finally:
+        os.close(end)
+    assert pipe.is_fifo()
