@@ -13,7 +13,7 @@ from postprocess.base.processes import end_processes
 from postprocess.base.progress import Progress
 from postprocess.judging.outcome import outcome
 from postprocess.model.launch import Finished
-from postprocess.model.plan import PlannedLaunch, planned_cases, read_plan
+from postprocess.model.plan import PlannedLaunch, planned_cases, read_plan, write_launch
 from postprocess.model.session import AGAIN, Selection
 from postprocess.parsers import reframe_report
 from postprocess.runner.cleanup import end_jobs
@@ -120,7 +120,32 @@ def run_plan(
 ) -> Pass:
     """Run what was planned and find out what became of each launch. Nothing planned gets lost."""
     undisturbed = all(launch.exact for launch in planned)
-    process = reframe.start(replace(selection, side_by_side=undisturbed), "--run")
+    entries = run(reframe, replace(selection, side_by_side=undisturbed), progress)
+    return came_of(planned, reframe, entries)
+
+
+def run_again(
+    reframe: Reframe, selection: Selection, progress: Progress
+) -> tuple[list[PlannedLaunch], Pass]:
+    """Run a part of what is planned already. Its own plan is the one that the checks write while they run.
+
+    Where a test came to no plan, or ReFrame to no report, a dry run tells what was to come: nothing gets lost.
+    It has a place of its own, for what the run left in its stage directories is yet to be read.
+
+    :raises UsageError: as :func:`make_plan` does.
+    """
+    entries = run(reframe, selection, progress)
+    planned = read_plan(reframe.session)
+    if not entries or any(without_plan(entries, planned)):
+        planned = make_plan(replace(reframe, session=reframe.session / "planned"), selection)
+        for launch in planned:
+            write_launch(reframe.session, launch)
+    return planned, came_of(planned, reframe, entries)
+
+
+def run(reframe: Reframe, selection: Selection, progress: Progress) -> list[reframe_report.Entry]:
+    """Run the checks; what ReFrame reports of each test. Nothing of them runs on afterwards."""
+    process = reframe.start(selection, "--run")
     output = []
     try:
         for line in reframe.lines(process):
@@ -135,6 +160,13 @@ def run_plan(
     entries = reframe_report.read_report(reframe.report)
     if not entries:
         progress.note(f"ReFrame left no report: {complaint(output)}")
+    return entries
+
+
+def came_of(
+    planned: Sequence[PlannedLaunch], reframe: Reframe, entries: Sequence[reframe_report.Entry]
+) -> Pass:
+    """What became of each launch of a plan."""
     builds = sum(entry.seconds for entry in entries if entry.fixture)
     finished = [finish(launch, reframe, entries) for launch in planned]
     return Pass(finished, builds)

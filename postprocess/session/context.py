@@ -15,7 +15,7 @@ from postprocess.calibration.recovery import gather
 from postprocess.model.plan import PlannedLaunch, planned_cases
 from postprocess.model.session import Request, Selection, Session
 from postprocess.runner.reframe import Reframe
-from postprocess.runner.reframe_pass import Pass, cancel_jobs, make_plan, run_plan
+from postprocess.runner.reframe_pass import Pass, cancel_jobs, make_plan, run_again, run_plan
 from postprocess.setup.prepare import Prepared, prepare
 from site_configs.schema.variables import SESSION
 
@@ -71,9 +71,11 @@ def say_plan(planned: Sequence[PlannedLaunch], progress: Progress) -> None:
 def measure_apart(
     desk: Desk, mode: str, phase: str, selection: Selection
 ) -> tuple[Session, list[PlannedLaunch], Pass]:
-    """Plan and run a selection in a session of its own."""
+    """Run a part of what is planned already in a session of its own."""
     session, reframe = desk.open_session(mode)
-    planned, done = measure_in(desk, reframe, phase, selection)
+    with desk.progress.phase(phase):
+        planned, done = run_again(reframe, selection, desk.progress)
+    desk.progress.move(phase, "build", done.build_seconds)
     return session, planned, done
 
 

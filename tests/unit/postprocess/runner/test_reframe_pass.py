@@ -16,7 +16,7 @@ from rich.console import Console
 from postprocess.base.errors import UsageError
 from postprocess.base.processes import processes_of
 from postprocess.base.progress import Progress
-from postprocess.model.plan import places, write_launch
+from postprocess.model.plan import places, plan_file, read_plan, write_launch
 from postprocess.model.session import Selection
 from postprocess.runner import reframe as reframe_driver
 from postprocess.runner.reframe import Reframe
@@ -24,6 +24,7 @@ from postprocess.runner.reframe_pass import (
     complaint,
     look_at_plan,
     make_plan,
+    run_again,
     run_plan,
     short,
     without_case,
@@ -225,6 +226,76 @@ def test_a_launch_whose_program_did_not_build_says_so_and_others_run(reframe: Re
     assert str(outcomes[0].verdict) == "incomplete"
     assert outcomes[0].reason.startswith("the build failed: no compiler")
     assert outcomes[1].verdict is None
+
+
+def checks_plan(reframe: Reframe, *actions: str) -> str:
+    """A script for ReFrame whose checks plan a launch in the session they are told, by these actions alone."""
+    text = plan_file(reframe.session, planned()).read_text()
+    return f"""
+Path({str(reframe.work)!r}).mkdir(exist_ok=True)
+with Path({str(reframe.work)!r}, "actions").open("a") as log:
+    print(sys.argv[-1], file=log)
+path = Path(os.environ["{SESSION}"], "plan", "{planned().name}.json")
+path.unlink(missing_ok=True)
+if sys.argv[-1] in {actions!r}:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text({text!r})
+"""
+
+
+def actions(reframe: Reframe) -> list[str]:
+    """What ReFrame was started for."""
+    return (reframe.work / "actions").read_text().split()
+
+
+def test_what_runs_again_is_planned_by_the_run_itself(reframe: Reframe, progress):
+    leave(reframe.session, planned(), record.launch())
+    play(reframe, checks_plan(reframe, "--run"), report=[BUILD, RUN])
+    launches, done = run_again(reframe, SITE, progress)
+    assert launches == [planned()]
+    assert [each.outcome.verdict for each in done.finished] == [None]
+    assert done.build_seconds == 4.0
+    assert actions(reframe) == ["--run"]
+
+
+def test_what_came_to_no_plan_when_it_ran_again_is_planned_by_a_dry_run(reframe: Reframe, progress):
+    """As where its program was not built; of that, the run's own stage directory tells."""
+    leave(reframe.session, planned(), None, None)
+    failed = BUILD | {"result": "fail", "fail_phase": "compile", "fail_reason": "no compiler"}
+    deps = RUN | {"result": "fail_deps", "perfvalues": None}
+    there = str(reframe.session / "reframe" / "report.json")
+    dry = json.dumps({"runs": [{"testcases": [RUN]}]})
+    script = (
+        checks_plan(reframe, "--dry-run")
+        + f"""
+report = Path(sys.argv[sys.argv.index("--report-file") + 1])
+if sys.argv[-1] == "--dry-run":
+    assert str(report) != {there!r}
+    report.write_text({dry!r})
+"""
+    )
+    play(reframe, script, report=[failed, deps])
+    launches, done = run_again(reframe, SITE, progress)
+    assert launches == read_plan(reframe.session) == [planned()]
+    (each,) = done.finished
+    assert str(each.outcome.verdict) == "incomplete"
+    assert each.outcome.reason.startswith("the build failed: no compiler")
+    assert actions(reframe) == ["--run", "--dry-run"]
+
+
+def test_a_reframe_that_leaves_no_report_when_it_runs_again_fails_every_launch(reframe, progress):
+    leave(reframe.session, planned(), record.launch())
+    play(reframe, checks_plan(reframe, "--run", "--dry-run"))
+    launches, done = run_again(reframe, SITE, progress)
+    assert launches == [planned()]
+    assert [str(each.outcome.verdict) for each in done.finished] == ["incomplete"]
+    assert actions(reframe) == ["--run", "--dry-run"]
+
+
+def test_what_cannot_be_planned_again_is_an_error(reframe: Reframe, progress):
+    play(reframe, "print('ERROR: no such file'); sys.exit(1)")
+    with pytest.raises(UsageError, match="no such file"):
+        run_again(reframe, SITE, progress)
 
 
 def test_a_process_that_was_left_behind_is_ended_and_noted(reframe: Reframe, progress):

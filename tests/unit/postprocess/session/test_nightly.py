@@ -176,7 +176,7 @@ def test_only_a_reviewed_file_excuses(night: Night, root: str):
 
 def test_a_second_look_is_no_night(night: Night, monkeypatch):
     """Drift, history and the log of alarms take what is stored as ``nightly`` for a healthy choice of cases."""
-    monkeypatch.setattr(desk_module, "measure_in", lambda *_: ([], Pass([], 0.0)))
+    monkeypatch.setattr(desk_module, "run_again", lambda *_: ([], Pass([], 0.0)))
 
     def confirmed(results, _, __, selection, measure, *___):
         assert measure(selection) == []
