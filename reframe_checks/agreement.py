@@ -16,6 +16,7 @@ from reframe.core.builtins import fixture, run_before, variable
 
 from postprocess.model.benchmark import Benchmark
 from postprocess.model.mpicost import COMPARED
+from postprocess.model.options import ROUNDS
 from postprocess.model.plan import PlannedLaunch
 from reframe_checks.common.build import build_imb, build_osu
 from reframe_checks.common.osu_imb import ReferenceBenchmarks, Start
@@ -47,7 +48,7 @@ class agreement(ReferenceBenchmarks):
     #: Rounds in which all programs are started.
     #:
     #: :default: ``8``
-    rounds = variable(int, value=chosen("rounds", 8))
+    rounds = variable(int, value=chosen(ROUNDS, 8))
 
     #: Timed calls of each size, by each program.
     #:

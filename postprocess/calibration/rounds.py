@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from postprocess.model.case import Case
+from postprocess.model.options import BYTES, PARTITION, PEERS, PER_NODE, PROCESSES, PROGRAM, ROUTINE
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.session import Selection
 
@@ -48,15 +49,15 @@ class Round:
         """The selection, cut down to this part."""
         partition, environment, program = self.family
         choice = selection.choice | {
-            "programs": [program],
-            "partitions": [partition.partition(":")[2]],
-            "processes": self.processes,
+            PROGRAM.variable: [program],
+            PARTITION.variable: [partition.partition(":")[2]],
+            PROCESSES.variable: self.processes,
         }
-        choice |= {"routines": list(self.routines)} if self.routines else {}
-        for name, part in (("per_node", "per_node"), ("peers", "peer"), ("sizes", "bytes")):
-            if name in choice:  # ReFrame is asked for nothing that this part of the plan has not
-                here = {getattr(case, part) for case in self.cases}
-                choice[name] = [value for value in choice[name] if value in here]
+        choice |= {ROUTINE.variable: list(self.routines)} if self.routines else {}
+        for option in (PER_NODE, PEERS, BYTES):
+            if wanted := option.wanted(choice):  # of what this part of the plan has, and no more
+                here = {option.value_of(case) for case in self.cases}
+                choice[option.variable] = [value for value in wanted if value in here]
         return replace(selection, environments=[environment], choice=choice, launches=self.launches)
 
 

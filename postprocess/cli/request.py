@@ -8,17 +8,10 @@ import sys
 
 from postprocess.base.errors import UsageError
 from postprocess.base.workdir import WorkDirectory
-from postprocess.model.session import CHOICE, Request, Selection, as_references
+from postprocess.model.options import OPTIONS, TIME_LIMIT
+from postprocess.model.session import Request, Selection, as_references
 from site_configs.schema.manual_settings import shell_settings
 from site_configs.validation.catalog import site_file
-
-#: Options that some programs do not have, or not with this value, and the programs that do.
-OPTIONS_OF = {
-    ("trials", None): ("mpicost",),
-    ("iterations", None): ("osu", "imb"),
-    ("cache", "flush"): ("mpicost",),
-    ("cache", "rotate"): ("imb",),
-}
 
 #: Commands that measure as the references were measured.
 HELD_AGAINST = ("nightly", "run", "list", "selftest")
@@ -33,11 +26,13 @@ def refuse_without_effect(arguments: argparse.Namespace) -> None:
     :raises UsageError: naming the option.
     """
     given = vars(arguments)
-    for (name, only), programs in OPTIONS_OF.items():
-        value, chosen = given.get(name), given.get("program")
-        if value and only in (None, value) and chosen and not {*chosen} & {*programs}:
+    chosen = given.get("program")
+    for option in OPTIONS:
+        value = given.get(option.name)
+        programs = option.programs_with(value)
+        if value and chosen and not {*chosen} & {*programs}:
             raise UsageError(
-                f"--{name} {value}: is for {' and '.join(programs)} only, and --program "
+                f"{option.flag} {value}: is for {' and '.join(programs)} only, and --program "
                 f"{','.join(chosen)} chooses no such program; drop one of the two options"
             )
 
@@ -46,9 +41,9 @@ def selection(work: WorkDirectory, arguments: argparse.Namespace, launches: int 
     """The user's choice in terms of the checks."""
     refuse_without_effect(arguments)
     given = vars(arguments)
-    choice = {name: given[option] for option, name in CHOICE.items() if given.get(option)}
+    choice = {each.variable: given[each.name] for each in OPTIONS if given.get(each.name)}
     if arguments.time_limit:
-        choice["time_limit"] = f"{arguments.time_limit}s"
+        choice[TIME_LIMIT] = f"{arguments.time_limit}s"
     set_env: dict[str, dict[str, str]] = {}
     for environment, name, value in given.get("set_env", ()):
         if arguments.environment and environment not in arguments.environment:

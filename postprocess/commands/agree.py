@@ -19,6 +19,7 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.judging import evaluate
 from postprocess.model.case import Case
 from postprocess.model.launch import Finished
+from postprocess.model.options import BYTES, ROUNDS
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.session import Request, Session
 from postprocess.model.verdict import CaseResult, Verdict, exit_status
@@ -39,9 +40,9 @@ def agree(work: WorkDirectory, request: Request, launches: int, progress: Progre
         raise UsageError(
             f"--launches {launches}: there is no interval of fewer than {FEWEST_LAUNCHES}"
         )
-    if odd := [size for size in request.selection.choice.get("sizes", ()) if size % ELEMENT]:
+    if odd := [size for size in request.selection.choice.get(BYTES.variable, ()) if size % ELEMENT]:
         raise UsageError(f"--bytes {odd[0]}: mpicost measures multiples of {ELEMENT} only")
-    choice = {**request.selection.choice, "rounds": launches}
+    choice = {**request.selection.choice, ROUNDS: launches}
     selection = replace(request.selection, tag=TAG, choice=choice, launches=1)
     with work.held():
         desk = open_desk(work, request, progress)

@@ -21,7 +21,8 @@ from postprocess.judging.evaluate import case_verdict
 from postprocess.judging.retest import anywhere, looks
 from postprocess.model.case import Case, named
 from postprocess.model.launch import Finished
-from postprocess.model.session import AGAIN, Selection
+from postprocess.model.options import AGAIN
+from postprocess.model.session import Selection
 from postprocess.model.verdict import FAILED_LAUNCH, HEALTHY, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceBook
 from postprocess.stats import confirmation_rule

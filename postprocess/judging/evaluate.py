@@ -8,11 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from postprocess.judging.rules import judge
-from postprocess.model.benchmark import ITERATIONS
 from postprocess.model.case import Case
 from postprocess.model.launch import Finished
 from postprocess.model.measurement import Measurement
-from postprocess.model.mpicost import CACHE, SYNC, TRIALS, WARM
+from postprocess.model.options import BYTES, CHOOSING, OPTIONS, PARTITION, PEERS, PER_NODE
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceBook, Shelf
@@ -23,16 +22,16 @@ def rerun_command(launch: PlannedLaunch, case: Case, site: str, options: Sequenc
     """The command that measures just this case again, under the further options it was measured under."""
     words = ["./plumbline", "run"]
     if site != "local":
-        words += ["--site", site, "--partition", case.partition]
-    words += ["--environment", case.environment, "--program", case.program]
-    words += ["--routine", case.routine]
-    words += ["--processes", str(case.processes)]
-    words += ["--per-node", str(case.per_node)] if case.per_node != case.processes else []
-    words += ["--peers", str(case.peer)] if case.peer else []
+        words += ["--site", site, PARTITION.flag, case.partition]
+    words += ["--environment", case.environment]
     sized = any(each.sizes is None for each in launch.benchmarks if each.routine == case.routine)
-    words += ["--bytes", str(case.bytes)] if case.bytes or sized else []
-    for option, (value, usual) in conditions(launch, case).items():
-        words += [option, value] if site != "local" or value != usual else []
+    told = {PARTITION: case.partition}  # or is what a run without the option has
+    told |= {PER_NODE: case.processes, PEERS: 0, BYTES: None if sized else 0}
+    for option in CHOOSING:
+        value = option.value_of(case)
+        words += [option.flag, str(value)] if option.several and value != told.get(option) else []
+    for flag, (value, usual) in conditions(launch, case).items():
+        words += [flag, value] if site != "local" or value != usual else []
     others = [word for word in options if word.startswith("--set-env=")]
     own = [word for word in others if word.startswith(f"--set-env={case.environment}:")]
     return shlex.join([*words, *(word for word in options if word not in others), *own])
@@ -40,13 +39,13 @@ def rerun_command(launch: PlannedLaunch, case: Case, site: str, options: Sequenc
 
 def conditions(launch: PlannedLaunch, case: Case) -> dict[str, tuple[str, str]]:
     """The options under which a case ran, each with its default. A site may have defaults of its own."""
-    if launch.benchmarks:
-        iterations = str(launch.trials)
-        return {"--cache": (case.cache, WARM), "--iterations": (iterations, str(ITERATIONS))}
     return {
-        "--cache": (case.cache, CACHE),
-        "--sync": (case.sync, SYNC),
-        "--trials": (str(launch.trials), str(TRIALS)),
+        option.flag: (
+            str(option.value_of(case) if option.part else launch.trials),
+            str(option.usual[case.program]),
+        )
+        for option in OPTIONS
+        if case.program in option.usual
     }
 
 

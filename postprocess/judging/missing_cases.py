@@ -12,6 +12,7 @@ from pathlib import Path
 
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.mpicost import is_control
+from postprocess.model.options import BYTES, CHOOSING, PARTITION, PEERS
 from postprocess.model.plan import PlannedLaunch, places, planned_cases
 from postprocess.model.reference import Reference
 from postprocess.model.session import Selection
@@ -19,20 +20,12 @@ from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references import reference_file
 from postprocess.references.catalog import ReferenceBook, Shelf
 
-#: Variables with the values that are measured, and the part of a case that they choose.
-PARTS = {
-    "programs": "program",
-    "routines": "routine",
-    "partitions": "partition",
-    "processes": "processes",
-    "per_node": "per_node",
-}
-CHOOSING = (*PARTS, "sizes", "peers", "cache", "sync")  #: variables that make a night partial
-
 
 def is_whole(selection: Selection) -> bool:
     """Whether everything of the site was asked for."""
-    return not selection.environments and not any(name in selection.choice for name in CHOOSING)
+    return not selection.environments and not any(
+        option.variable in selection.choice for option in CHOOSING
+    )
 
 
 @dataclass(frozen=True)
@@ -44,7 +37,8 @@ class Asked:
 
     def covers_place(self, place: ReferencePlace) -> bool:
         """Whether anything at a place would have been measured if it were planned."""
-        names, partitions = self.selection.environments, self.selection.choice.get("partitions")
+        names = self.selection.environments
+        partitions = PARTITION.wanted(self.selection.choice)
         families = self.families or ()
         return (
             (not names or place.environment in names)
@@ -67,17 +61,13 @@ class Asked:
         :param sized: whether the routine has a payload: the size of one without is not chosen
         """
         choice = self.selection.choice
-        for name, part in PARTS.items():
-            if choice.get(name) and getattr(case, part) not in choice[name]:
-                return False
-        for name in ("cache", "sync"):
-            if choice.get(name, getattr(case, name)) != getattr(case, name):
-                return False
-        sized = sized and not is_control(case)
-        if sized and choice.get("sizes") and case.bytes not in choice["sizes"]:
-            return False
-        peerless = case.program == "mpicost" and not case.peer
-        return peerless or not choice.get("peers") or case.peer in choice["peers"]
+        free = () if sized and not is_control(case) else (BYTES,)
+        free += (PEERS,) if case.program == "mpicost" and not case.peer else ()
+        return all(
+            option in free or option.value_of(case) in wanted
+            for option in CHOOSING
+            if (wanted := option.wanted(choice))
+        )
 
 
 def absent(

@@ -8,29 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base.formats import utc_now
-
-AGAIN = "again"  #: name of the choice
-
-PLANTED = "planted"  #: name of the choice: environments whose launches are delayed
-
-#: In a choice: trials as the references of each environment have them
-AS_REFERENCES = "as_references"
-
-#: Options that choose what is measured, and what the checks call them. No command has all.
-CHOICE = {
-    "program": "programs",
-    "routine": "routines",
-    "bytes": "sizes",
-    "partition": "partitions",
-    "processes": "processes",
-    "per_node": "per_node",
-    "peers": "peers",
-    "trials": "trials",
-    "iterations": "iterations",
-    "cache": "cache",
-    "sync": "sync",
-    "strict": "strict",
-}
+from postprocess.model.options import AS_REFERENCES, TRIAL_COUNT
 
 
 @dataclass(frozen=True)
@@ -86,6 +64,6 @@ class Session:
 
 def as_references(selection: Selection) -> Selection:
     """The selection of a session that is held against references; a number that the user gave stays."""
-    if "trials" in selection.choice:
+    if TRIAL_COUNT.variable in selection.choice:
         return selection
     return replace(selection, choice={**selection.choice, AS_REFERENCES: True})

@@ -13,8 +13,9 @@ from postprocess.base.processes import end_processes
 from postprocess.base.progress import Progress
 from postprocess.judging.outcome import outcome
 from postprocess.model.launch import Finished
+from postprocess.model.options import AGAIN, CHOOSING
 from postprocess.model.plan import PlannedLaunch, planned_cases, read_plan, write_launch
-from postprocess.model.session import AGAIN, Selection
+from postprocess.model.session import Selection
 from postprocess.parsers import reframe_report
 from postprocess.runner.cleanup import end_jobs
 from postprocess.runner.reframe import Reframe, RefusedError
@@ -80,17 +81,13 @@ def without_case(selection: Selection, launches: Sequence[PlannedLaunch]) -> Ite
     if AGAIN in choice and cases:
         return  # a second look is at some of what was selected; who takes it misses what does not come
     environments = {case.environment for case in cases}
-    sought = [
-        ("--environment", selection.environments, environments),
-        ("--program", choice.get("programs", ()), {case.program for case in cases}),
-        ("--routine", choice.get("routines", ()), {case.routine for case in cases}),
-        ("--partition", choice.get("partitions", ()), {case.partition for case in cases}),
-        ("--processes", choice.get("processes", ()), {case.processes for case in cases}),
-        ("--per-node", choice.get("per_node", ()), {case.per_node for case in cases}),
-        ("--peers", choice.get("peers", ()), {case.peer for case in cases}),
-        ("--bytes", choice.get("sizes", ()), {case.bytes for case in cases}),
-        ("--set-env", () if selection.environments else selection.set_env, environments),
+    sought = [("--environment", selection.environments, environments)]
+    sought += [
+        (option.flag, option.wanted(choice), {option.value_of(case) for case in cases})
+        for option in CHOOSING
+        if option.several
     ]
+    sought += [("--set-env", () if selection.environments else selection.set_env, environments)]
     if not cases:
         words = [f"{option} {','.join(map(str, wanted))}" for option, wanted, _ in sought if wanted]
         yield f"the selection ({' '.join(words)})" if words else "the selection"

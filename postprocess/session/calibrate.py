@@ -22,6 +22,7 @@ from postprocess.calibration.schedule import Done, calibrate_all, family
 from postprocess.judging.evaluate import verdicts
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.mpicost import AUTOMATIC_LAUNCHES
+from postprocess.model.options import PROCESSES, PROGRAM
 from postprocess.model.plan import PlannedLaunch, places, planned_cases
 from postprocess.model.session import Request, Selection
 from postprocess.model.verdict import CaseResult
@@ -156,7 +157,7 @@ def calibrate_some(
     )
     chosen = desk.request.selection
     counts = sorted({launch.processes for launch in unknown})
-    choice = {**chosen.choice, "processes": counts, "programs": programs}
+    choice = {**chosen.choice, PROCESSES.variable: counts, PROGRAM.variable: programs}
     selection = replace(chosen, environments=environments, choice=choice, launches=launches)
     calibrate(desk, desk.work.provisional, missing, selection)
 

@@ -28,6 +28,7 @@ from postprocess.calibration import ledger, update
 from postprocess.model.case import Case
 from postprocess.model.fault_injection import LIBRARY
 from postprocess.model.mpicost import ROUTINES
+from postprocess.model.options import PER_NODE, PROCESSES
 from postprocess.model.plan import PlannedLaunch, places, planned_cases
 from postprocess.model.reference import ENOUGH_LAUNCHES
 from postprocess.model.session import Request
@@ -86,7 +87,7 @@ def set_up(desk: Desk) -> tuple[Bench, list[PlannedLaunch]]:
         if not processes:
             raise UsageError("nothing is measured at two processes or more: ./plumbline list")
         selection = desk.request.selection
-        choice = selection.choice | {"processes": [processes], "per_node": [-densest]}
+        choice = selection.choice | {PROCESSES.variable: [processes], PER_NODE.variable: [-densest]}
         bench = Bench(desk, replace(selection, choice=choice, launches=1))
         progress.say("building, and launching each MPI once")
         quiet = replace(desk, progress=Progress(Console(quiet=True)))

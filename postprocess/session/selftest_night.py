@@ -22,8 +22,9 @@ from postprocess.judging.confirmation import confirmed
 from postprocess.judging.evaluate import verdicts
 from postprocess.model.fault_injection import was_delayed
 from postprocess.model.launch import Finished
+from postprocess.model.options import PLANTED
 from postprocess.model.plan import PlannedLaunch, write_launch
-from postprocess.model.session import PLANTED, Selection, Session
+from postprocess.model.session import Selection, Session
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references.catalog import ReferenceBook
 from postprocess.runner.reframe import Reframe

@@ -27,8 +27,8 @@ from postprocess.judging.retest import Look, taken, to_avoid
 from postprocess.model.case import Case
 from postprocess.model.conditions import conditions_of
 from postprocess.model.launch import Outcome
+from postprocess.model.options import AGAIN, PLANTED, PROGRAM, STRICT, TIME_LIMIT
 from postprocess.model.plan import PlannedLaunch, write_launch
-from postprocess.model.session import AGAIN, PLANTED
 from postprocess.model.verdict import Verdict
 from postprocess.references.catalog import open_book
 from postprocess.stats.band import band, to_reframe
@@ -107,7 +107,7 @@ class Measuring(rfm.RunOnlyRegressionTest):
     #: Fail a case that has no reference, instead of leaving it unasserted.
     #:
     #: :default: ``False``
-    strict = variable(bool, value=chosen("strict", False))
+    strict = variable(bool, value=chosen(STRICT.variable, False))
 
     #: Directories in which references are looked for, the first one first: ``["mine", "reference_data"]``.
     #:
@@ -132,7 +132,7 @@ class Measuring(rfm.RunOnlyRegressionTest):
         """Run where the layout is measured. A check of which nothing was chosen runs nowhere."""
         self.processes, self.num_tasks_per_node = map(int, self.layout.split("x"))
         self.num_tasks = self.processes
-        programs = chosen("programs", [])
+        programs = chosen(PROGRAM.variable, [])
         wanted = not programs or self.program in programs
         if chosen(AGAIN, None) is not None:
             looks = self.looks()
@@ -191,7 +191,7 @@ class Measuring(rfm.RunOnlyRegressionTest):
     def plan_launches(self):
         """Write down what this job will measure: what is planned and does not come is seen."""
         self.session = Path(os.environ.get(SESSION, self.stagedir))
-        self.time_limit = chosen("time_limit", self.time_limit)
+        self.time_limit = chosen(TIME_LIMIT, self.time_limit)
         planned = self.planned_launches()
         limit = float(self.time_limit)
         self.launches = [replace(launch, job_limit=limit) for launch in planned]

@@ -11,8 +11,8 @@ from reframe.utility import typecheck as typ
 
 from postprocess.model.case import Case
 from postprocess.model.mpicost import CACHE, CACHES, CONTROLS, SYNC, TRIALS, find_routine
+from postprocess.model.options import AS_REFERENCES
 from postprocess.model.plan import PlannedLaunch, Skip
-from postprocess.model.session import AS_REFERENCES
 from postprocess.references.trial_count import trials_of
 from reframe_checks.common.base import SECONDS_TO_START, Measuring
 from reframe_checks.common.memory import shared_bytes

@@ -13,6 +13,7 @@ from postprocess.base.formats import aligned, microseconds
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.commands.site.check import file_problems, removed_on_failure
+from postprocess.model import options
 from postprocess.model.launch import Finished
 from postprocess.model.session import Request, Selection
 from postprocess.runner.reframe_pass import make_plan, run_plan
@@ -89,13 +90,13 @@ def smallest(reading: Reading, path: Path, environments: Sequence[str]) -> Selec
     per_node = [1] if any(part["nodes"] > 1 for part in parts) else []
     per_node += [2] if any(part["cores_per_node"] > 1 for part in parts) else []
     choice = {
-        "routines": ["bcast"],
-        "sizes": [8],
-        "processes": [2],
-        "per_node": per_node,
-        "trials": TRIALS,
-        "cache": "warm",
-        "time_limit": f"{SECONDS}s",
+        options.ROUTINE.variable: ["bcast"],
+        options.BYTES.variable: [8],
+        options.PROCESSES.variable: [2],
+        options.PER_NODE.variable: per_node,
+        options.TRIAL_COUNT.variable: TRIALS,
+        options.CACHE_STATE.variable: "warm",
+        options.TIME_LIMIT: f"{SECONDS}s",
     }
     return Selection(path, environments, choice, checks=CHECK, tag="")
 

@@ -21,7 +21,8 @@ from postprocess.cli import request as asking
 from postprocess.commands import report, setup
 from postprocess.judging.evaluate import verdicts
 from postprocess.main import build_parser, main
-from postprocess.model.session import AS_REFERENCES, Request, Session
+from postprocess.model.options import AS_REFERENCES
+from postprocess.model.session import Request, Session
 from postprocess.model.verdict import exit_status
 from postprocess.results.summary import summarise_session
 from postprocess.setup.prepare import Prepared

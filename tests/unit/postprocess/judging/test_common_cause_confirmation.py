@@ -19,7 +19,8 @@ from postprocess.judging.common_cause_onset import since, since_in
 from postprocess.judging.confirmation import Measure, confirmed
 from postprocess.model.case import Case
 from postprocess.model.launch import Finished, Outcome
-from postprocess.model.session import AGAIN, Selection
+from postprocess.model.options import AGAIN
+from postprocess.model.session import Selection
 from postprocess.model.verdict import FAILED_LAUNCH, JUDGED, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceBook
 from postprocess.report import overview

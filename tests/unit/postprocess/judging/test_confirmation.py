@@ -21,8 +21,9 @@ from postprocess.judging.retest import Look
 from postprocess.judging.rules import judge
 from postprocess.model.launch import Finished, Outcome
 from postprocess.model.measurement import Measurement
+from postprocess.model.options import AGAIN
 from postprocess.model.reference import Reference
-from postprocess.model.session import AGAIN, Selection
+from postprocess.model.session import Selection
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceBook
 from postprocess.stats.confirmation_rule import CLEAR

@@ -12,8 +12,9 @@ from reframe.core.runtime import temp_runtime
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli import request
 from postprocess.main import build_parser
+from postprocess.model.options import AS_REFERENCES
 from postprocess.model.reference import Reference
-from postprocess.model.session import AS_REFERENCES, Selection, as_references
+from postprocess.model.session import Selection, as_references
 from postprocess.references import provenance, reference_file
 from postprocess.references.trial_count import trials_of, unusual
 from site_configs.schema.variables import CHOICE

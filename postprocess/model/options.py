@@ -1,0 +1,96 @@
+"""What a user chooses to be measured, and how: each option once, with what the checks call it.
+
+Parsing, "matches no case", the cases that a session misses and the command that measures a case again follow from
+:data:`OPTIONS`. What the user calls ``--bytes``, checks call ``sizes`` and a case ``bytes``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from postprocess.model.benchmark import ITERATIONS, ROTATE
+from postprocess.model.case import Case
+from postprocess.model.mpicost import CACHE, PROGRAMS, SYNC, TRIALS, WARM
+
+
+@dataclass(frozen=True, eq=False)
+class SelectionOption:
+    """An option of the commands that measure. No command has all of them."""
+
+    flag: str
+    variable: str  #: of the checks: its key in ``Selection.choice``
+    part: str | None = None  #: of a case, by which it chooses cases; None if it chooses none
+    several: bool = False  #: whether it takes several values
+    kind: type = str  #: of a value
+    programs: tuple[str, ...] = PROGRAMS  #: that have it
+    of_value: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  #: where not all of these do
+    #: Value without the option, by program. A case that has another one is only measured with the option.
+    usual: Mapping[str, str | int] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """What the parser of the command line calls it."""
+        return self.flag.removeprefix("--").replace("-", "_")
+
+    def programs_with(self, value: Any) -> tuple[str, ...]:
+        """The programs that have the option, and can be told this value."""
+        return self.programs if self.several else self.of_value.get(value, self.programs)
+
+    def wanted(self, choice: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The values that were chosen; empty if none was, which leaves all of them."""
+        value = choice.get(self.variable)
+        if self.several:
+            return tuple(value or ())
+        return () if value is None else (value,)
+
+    def value_of(self, case: Case) -> Any:
+        """The value that chooses a case."""
+        return getattr(case, self.part or "")
+
+
+PROGRAM = SelectionOption("--program", "programs", "program", several=True)
+ROUTINE = SelectionOption("--routine", "routines", "routine", several=True)
+PARTITION = SelectionOption("--partition", "partitions", "partition", several=True)
+PROCESSES = SelectionOption("--processes", "processes", "processes", several=True, kind=int)
+PER_NODE = SelectionOption("--per-node", "per_node", "per_node", several=True, kind=int)
+PEERS = SelectionOption("--peers", "peers", "peer", several=True, kind=int)
+BYTES = SelectionOption("--bytes", "sizes", "bytes", several=True, kind=int)
+CACHE_STATE = SelectionOption(
+    "--cache",
+    "cache",
+    "cache",
+    of_value={"flush": ("mpicost",), ROTATE: ("imb",)},
+    usual={"mpicost": CACHE, "osu": WARM, "imb": WARM},
+)
+SYNCHRONISER = SelectionOption("--sync", "sync", "sync", usual={"mpicost": SYNC})
+TRIAL_COUNT = SelectionOption(
+    "--trials", "trials", kind=int, programs=("mpicost",), usual={"mpicost": TRIALS}
+)
+ITERATION_COUNT = SelectionOption(
+    "--iterations",
+    "iterations",
+    kind=int,
+    programs=("osu", "imb"),
+    usual={"osu": ITERATIONS, "imb": ITERATIONS},
+)
+STRICT = SelectionOption("--strict", "strict", kind=bool)
+
+OPTIONS = (
+    *(PROGRAM, ROUTINE, PARTITION, PROCESSES, PER_NODE, PEERS, BYTES),
+    *(CACHE_STATE, SYNCHRONISER, TRIAL_COUNT, ITERATION_COUNT, STRICT),
+)
+
+#: Those that choose cases: a night with one of them is a part of a night.
+CHOOSING = tuple(option for option in OPTIONS if option.part)
+
+# What else a choice may hold.
+
+AGAIN = "again"  #: what a second look is taken at
+PLANTED = "planted"  #: environments whose launches are delayed
+AS_REFERENCES = "as_references"  #: trials as the references of each environment have them
+TIME_LIMIT = "time_limit"  #: of a launch, as ``60s``
+ROUNDS = "rounds"  #: in which programs are compared
