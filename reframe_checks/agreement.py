@@ -6,7 +6,6 @@ one program then slows all. Every other round goes backwards, so that a slow dri
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from shlex import quote
@@ -25,7 +24,7 @@ from reframe_checks.imb import MPI1, imb, imb_options, write_sizes
 from reframe_checks.luecke import luecke
 from reframe_checks.osu import doubling, osu, osu_options
 from site_configs.programs.installed import why_no_program
-from site_configs.schema.variables import SPACK_COMMAND
+from site_configs.schema.reframe_request import asked
 from site_configs.topology.limits import within
 
 SHEETS = {"osu": osu, "imb": imb}
@@ -157,9 +156,7 @@ class agreement(ReferenceBenchmarks):
 
     def start_of(self, program: str, start: Start) -> PlannedLaunch:
         """The plan of a start of OSU or IMB. Sizes that only warm up are not among those compared."""
-        reason = why_no_program(
-            program, self.current_environ.extras, os.environ.get(SPACK_COMMAND, "")
-        )
+        reason = why_no_program(program, self.current_environ.extras, asked().spack)
         planned = self.planned_start(start, reason)
         sizes = {size for each in start.benchmarks for size in self.compared()[each.routine]}
         return replace(

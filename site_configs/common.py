@@ -6,7 +6,6 @@ environment is built and launched. Nothing else of a machine is visible to a che
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -22,7 +21,8 @@ from site_configs.programs.installed import Installed
 from site_configs.schedulers.registry import find_scheduler
 from site_configs.schema import fields, waivers
 from site_configs.schema.manual_settings import by_hand, told_shell
-from site_configs.schema.variables import HOME, ONLY_LOOKING, OVERSUBSCRIBE, SESSION, SET_ENV
+from site_configs.schema.reframe_request import asked
+from site_configs.schema.variables import HOME, SESSION
 from site_configs.topology.layouts import Layout, Topology
 from site_configs.topology.layouts import layouts as layouts_of
 
@@ -105,7 +105,7 @@ def environment(
     variables = dict(variables)
     if oversubscribing():
         variables |= OVERSUBSCRIBED.get(family, {})
-    set_env = json.loads(os.environ.get(SET_ENV, "{}"))
+    set_env = asked().set_env
     shell = {} if family == SIMULATED else told_shell(os.environ)
     variables |= {key: quote(value) for key, value in set_env.get(name, {}).items()}
     extras = {
@@ -142,12 +142,12 @@ def refuse(title: str, wrong: Iterable[str]) -> None:
 
 def only_looking() -> bool:
     """Whether nothing of the site is going to run."""
-    return os.environ.get(ONLY_LOOKING) == "1"
+    return asked().only_looking
 
 
 def oversubscribing() -> bool:
     """Whether more processes than cores were asked for."""
-    return os.environ.get(OVERSUBSCRIBE) == "1"
+    return asked().oversubscribe
 
 
 def partition(

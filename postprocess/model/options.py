@@ -1,7 +1,7 @@
 """What a user chooses to be measured, and how: each option once, with what the checks call it.
 
-Parsing, "matches no case", the cases that a session misses and the command that measures a case again follow from
-:data:`OPTIONS`. What the user calls ``--bytes``, checks call ``sizes`` and a case ``bytes``.
+Parsing, "matches no case", the cases that a session misses and the command that measures a case again follow
+from :data:`OPTIONS`. What the user calls ``--bytes``, checks call ``sizes`` and a case ``bytes``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from postprocess.base.strict_json import shown
 from postprocess.model.benchmark import ITERATIONS, ROTATE
 from postprocess.model.case import Case
 from postprocess.model.mpicost import CACHE, PROGRAMS, SYNC, TRIALS, WARM
@@ -94,3 +95,28 @@ PLANTED = "planted"  #: environments whose launches are delayed
 AS_REFERENCES = "as_references"  #: trials as the references of each environment have them
 TIME_LIMIT = "time_limit"  #: of a launch, as ``60s``
 ROUNDS = "rounds"  #: in which programs are compared
+
+#: All that a choice may hold: the type of each value, and whether it is a list of such.
+KINDS: dict[str, tuple[type, bool]] = {
+    **{option.variable: (option.kind, option.several) for option in OPTIONS},
+    AGAIN: (dict, True),
+    PLANTED: (str, True),
+    AS_REFERENCES: (bool, False),
+    TIME_LIMIT: (str, False),
+    ROUNDS: (int, False),
+}
+
+
+def check_choice(choice: Mapping[str, Any]) -> None:
+    """A choice as it comes out of a file holds what checks can be told, and values of the right type.
+
+    :raises ValueError: ``choice.KEY: what is wrong with it``.
+    """
+    for name, value in choice.items():
+        if name not in KINDS:
+            raise ValueError(f"choice.{name}: is nothing that a check can be told")
+        kind, several = KINDS[name]
+        values = value if several and type(value) is list else [value]
+        if (several and type(value) is not list) or any(type(each) is not kind for each in values):
+            what = f"a list of {kind.__name__}" if several else kind.__name__
+            raise ValueError(f"choice.{name}: {shown(value)} is not {what}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -13,17 +12,8 @@ from pathlib import Path
 
 from postprocess.base.errors import UsageError
 from postprocess.model.session import Selection
-from site_configs.schema.variables import (
-    CHOICE,
-    HOME,
-    ONLY_LOOKING,
-    OVERSUBSCRIBE,
-    REFERENCES,
-    SESSION,
-    SET_ENV,
-    SHELL,
-    SPACK_COMMAND,
-)
+from site_configs.schema.reframe_request import ReframeRequest, write_request
+from site_configs.schema.variables import HOME, SESSION
 
 START = "postprocess.runner.reframe_main"
 
@@ -74,7 +64,7 @@ class Reframe:
             words += ["-p", f"^({'|'.join(map(re.escape, selection.environments))})$"]
         return [*words, action]
 
-    def environment(self, selection: Selection) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
         """The environment ReFrame starts in. The home directory's ReFrame files play no part."""
         variables = dict(os.environ)
         for name in [name for name in variables if name.startswith("RFM_")]:
@@ -85,15 +75,20 @@ class Reframe:
             "PATH": os.pathsep.join([bin_directory, variables.get("PATH", os.defpath)]),
             HOME: str(self.work),
             SESSION: str(self.session),
-            REFERENCES: os.pathsep.join(map(str, self.reference_roots)),
-            CHOICE: json.dumps(selection.choice),
-            SET_ENV: json.dumps(selection.set_env),
-            SHELL: json.dumps(selection.shell),
-            OVERSUBSCRIBE: "1" if selection.oversubscribe else "0",
-            ONLY_LOOKING: "1" if selection.only_looking else "0",
-            SPACK_COMMAND: str(self.spack or ""),
         }
         return variables
+
+    def request(self, selection: Selection) -> ReframeRequest:
+        """What is asked of sites and checks."""
+        return ReframeRequest(
+            choice=selection.choice,
+            set_env=selection.set_env,
+            shell=selection.shell,
+            oversubscribe=selection.oversubscribe,
+            only_looking=selection.only_looking,
+            references=[str(root) for root in self.reference_roots],
+            spack=str(self.spack or ""),
+        )
 
     def start(self, selection: Selection, action: str) -> subprocess.Popen[str]:
         """Start ReFrame; it is told to end (and ends its jobs) when this process dies, however it dies.
@@ -102,10 +97,11 @@ class Reframe:
         """
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.report.unlink(missing_ok=True)
+        write_request(self.session, self.request(selection))
         return subprocess.Popen(
             self.command(selection, action),
             cwd=self.source,
-            env=self.environment(selection),
+            env=self.environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

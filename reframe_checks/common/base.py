@@ -36,7 +36,8 @@ from reframe_checks.common.build import build_mpicost
 from reframe_checks.common.user_options import chosen, chosen_layouts
 from site_configs.common import EnvironmentLauncher
 from site_configs.schedulers.registry import find_scheduler
-from site_configs.schema.variables import REFERENCES, SESSION
+from site_configs.schema.reframe_request import asked
+from site_configs.schema.variables import SESSION
 from site_configs.schema.waivers import accepted_here
 from site_configs.topology.layouts import Layout
 
@@ -111,10 +112,10 @@ class Measuring(rfm.RunOnlyRegressionTest):
 
     #: Directories in which references are looked for, the first one first: ``["mine", "reference_data"]``.
     #:
-    #: :default: those in ``PLUMBLINE_REFERENCES``, else ``reference_data``
+    #: :default: those of the session's request, else ``reference_data``
     reference_roots = variable(
         typ.List[str],
-        value=os.environ.get(REFERENCES, "reference_data").split(os.pathsep),
+        value=asked().references,
     )
 
     #: Processes of the launch and processes per node, as ``4x2``.

@@ -15,7 +15,8 @@ from reframe.core.exceptions import SanityError
 from site_configs.common import work_directory
 from site_configs.programs.installed import CMAKE, SPACK, TELLING, find_executable, source_of
 from site_configs.programs.program_facts import read_facts
-from site_configs.schema.variables import SESSION, SPACK_COMMAND
+from site_configs.schema.reframe_request import asked
+from site_configs.schema.variables import SESSION
 from spack_envs.installation import Installation
 from spack_envs.products import PRODUCTS
 from spack_envs.programs import Program, keep_installed, write_program
@@ -44,8 +45,8 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
 
     #: Spack's executable; empty where there is none.
     #:
-    #: :default: the variable ``PLUMBLINE_SPACK``, which Plumbline sets when it has found a Spack
-    spack = variable(str, value=os.environ.get(SPACK_COMMAND, ""))
+    #: :default: the one that Plumbline has found, if it has
+    spack = variable(str, value=asked().spack)
 
     #: With the executables, or with folders of them; known after the build.
     folder: Path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +21,7 @@ from reframe_checks.common.mpi_support import unsupported
 from reframe_checks.common.user_options import chosen
 from site_configs.mpi.family import identify
 from site_configs.programs.installed import find_executable, why_no_program
-from site_configs.schema.variables import SPACK_COMMAND
+from site_configs.schema.reframe_request import asked
 from site_configs.topology.limits import within
 
 POWERS_OF_TWO = [2**power for power in range(21)]  #: up to a mebibyte, as both programs go
@@ -97,7 +96,7 @@ class ReferenceBenchmarks(Measuring, family=True):
     def planned_launches(self) -> list[PlannedLaunch]:
         """Every start of the job, each with its own end."""
         extras = self.current_environ.extras
-        reason = why_no_program(self.program, extras, os.environ.get(SPACK_COMMAND, ""))
+        reason = why_no_program(self.program, extras, asked().spack)
         starts = [
             self.planned_start(start, reason)
             for start in self.starts()

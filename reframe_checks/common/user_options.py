@@ -6,18 +6,39 @@ included, that does not have the variable.
 
 from __future__ import annotations
 
-import json
+import functools
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from site_configs.schema.variables import CHOICE
+from postprocess.model.options import KINDS, check_choice
+from site_configs.schema.reframe_request import FILE, asked
+from site_configs.schema.variables import SESSION
 from site_configs.topology.layouts import Layout
 
 
 def chosen(name: str, default: Any) -> Any:
-    """The user's choice for a variable, or the default where none was made."""
-    return json.loads(os.environ.get(CHOICE, "{}")).get(name, default)
+    """The user's choice for a variable, or the default where none was made.
+
+    :raises ValueError: if the session's request cannot be read, or holds what no check knows.
+    """
+    if name not in KINDS:
+        raise ValueError(
+            f"{name}: nothing of this name can be chosen; add it to the table of options"
+        )
+    return _choice(os.environ.get(SESSION, "")).get(name, default)
+
+
+@functools.cache
+def _choice(session: str) -> Mapping[str, Any]:
+    """The choice of a session, checked once."""
+    choice = asked().choice
+    try:
+        check_choice(choice)
+    except ValueError as error:
+        raise ValueError(f"{Path(session, FILE)}: {error}; run the session again") from None
+    return choice
 
 
 def chosen_layouts(partition: str, extras: Mapping[str, Any]) -> list[Layout]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
-from site_configs.schema.variables import SHELL
+from site_configs.schema.reframe_request import asked
 
 #: Prefixes of variables that change what an MPI does: of Open MPI, UCX, libfabric, Intel MPI, MPICH and others.
 STEERING = (
@@ -35,8 +34,8 @@ def shell_settings(environ: Mapping[str, str]) -> dict[str, str]:
 
 def told_shell(environ: Mapping[str, str]) -> dict[str, str]:
     """The same of the user's shell: as Plumbline tells it, or this one's where ReFrame is started by hand."""
-    told = environ.get(SHELL)
-    return shell_settings(environ) if told is None else json.loads(told)
+    told = asked().shell
+    return shell_settings(environ) if told is None else told
 
 
 def by_hand(

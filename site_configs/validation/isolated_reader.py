@@ -14,7 +14,7 @@ from pathlib import Path
 from postprocess.base.errors import UsageError
 from postprocess.base.processes import end_processes
 from postprocess.base.workdir import WorkDirectory
-from site_configs.schema.variables import HOME, ONLY_LOOKING, SESSION
+from site_configs.schema.variables import HOME, SESSION
 from site_configs.validation.catalog import is_site, site_names
 from site_configs.validation.reader import Reading, from_json
 
@@ -34,7 +34,7 @@ def read_site(work: WorkDirectory, path: Path) -> Reading:
     with tempfile.TemporaryDirectory(prefix="plumbline-site-") as scratch:
         result, errors = Path(scratch, "reading.json"), Path(scratch, "errors.txt")
         variables = {name: value for name, value in os.environ.items() if name != SESSION}
-        variables |= {HOME: str(work.root), ONLY_LOOKING: "0", MARK: scratch}
+        variables |= {HOME: str(work.root), MARK: scratch}
         command = [sys.executable, "-m", "site_configs.validation.reader", str(path), str(result)]
         code, left = run_alone(command, work.source, variables, errors)
         if code is None:

@@ -10,12 +10,13 @@ from reframe.core.runtime import temp_runtime
 
 from postprocess.model.benchmark import Benchmark
 from tests.support.paths import ROOT
+from tests.support.request import ask
 
 
 def checks() -> dict[str, type]:
     """The check of each program."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PLUMBLINE_ONLY_LOOKING", "1")
+        ask(patch, only_looking=True)
         with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
             from reframe_checks.imb import imb
             from reframe_checks.osu import osu

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import runpy
 import shlex
+from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -30,11 +30,13 @@ from site_configs.mpi import inventory
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.inventory import Inventory
 from site_configs.schema import variables as site_variables
+from site_configs.schema.reframe_request import ReframeRequest
 from site_configs.schema.variables import SESSION
 from site_configs.schema.waivers import accepted_here
 from site_configs.topology.layouts import Layout, Topology
 from site_configs.topology.machine import Machine
 from tests.support.paths import ROOT
+from tests.support.request import ask
 
 TOPOLOGY = Topology(8, sockets_per_node=2, nodes=2)
 
@@ -103,7 +105,7 @@ def test_an_environment_that_would_accept_every_mpi_is_refused(library: str):
 
 def test_variables_are_set_for_the_environment_that_was_named(monkeypatch):
     chosen = {"mpich-5": {"NAME": "1", "MINE": "2"}, "other": {"OTHER": "3"}}
-    monkeypatch.setenv("PLUMBLINE_SET_ENV", json.dumps(chosen))
+    ask(monkeypatch, set_env=chosen)
     entry = mpich(env_vars={"NAME": "0", "KEPT": "$HOME/x"})
     assert variables(entry) == {"NAME": "1", "KEPT": "$HOME/x", "MINE": "2"}
     assert entry["extras"]["by_hand"] == {"set_env": chosen["mpich-5"]}
@@ -113,10 +115,10 @@ def test_what_the_shell_sets_for_an_mpi_is_told_but_in_simulated_time(monkeypatc
     """As Plumbline took it from the shell; where ReFrame is started by hand, as it is there."""
     monkeypatch.setenv("UCX_TLS", "tcp")
     assert mpich()["extras"]["by_hand"] == {"shell": {"UCX_TLS": "tcp"}}
-    monkeypatch.setenv("PLUMBLINE_SHELL", json.dumps({"FI_PROVIDER": "cxi"}))
+    ask(monkeypatch, shell={"FI_PROVIDER": "cxi"})
     assert mpich()["extras"]["by_hand"] == {"shell": {"FI_PROVIDER": "cxi"}}
     assert mpich(family=SIMULATED)["extras"]["by_hand"] == {}
-    monkeypatch.setenv("PLUMBLINE_SHELL", "{}")
+    ask(monkeypatch, shell={})
     assert mpich()["extras"]["by_hand"] == {}
 
 
@@ -124,14 +126,14 @@ def test_what_the_shell_sets_for_an_mpi_is_told_but_in_simulated_time(monkeypatc
 def test_a_value_that_the_user_sets_reaches_the_program_as_it_was_typed(value: str):
     """ReFrame writes ``export NAME=VALUE`` into a script as it is."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PLUMBLINE_SET_ENV", json.dumps({"mpich-5": {"NAME": value}}))
+        ask(patch, set_env={"mpich-5": {"NAME": value}})
         (text,) = variables(mpich()).values()
     assert shlex.split(f"NAME={text}") == [f"NAME={value}"]
 
 
-@pytest.mark.parametrize(("value", "expected"), [("1", True), ("0", False), ("", False)])
-def test_more_processes_than_cores_only_if_asked_for(monkeypatch, value: str, expected: bool):
-    monkeypatch.setenv("PLUMBLINE_OVERSUBSCRIBE", value)
+@pytest.mark.parametrize("expected", [True, False])
+def test_more_processes_than_cores_only_if_asked_for(monkeypatch, expected: bool):
+    ask(monkeypatch, oversubscribe=expected)
     assert oversubscribing() == expected
     most = partition("cpu", topology=TOPOLOGY, environments=[])["extras"]["most_processes"]
     assert (most > TOPOLOGY.cores) == expected
@@ -229,15 +231,17 @@ def test_a_site_is_a_whole_configuration(tmp_path: Path, monkeypatch):
 
 def test_by_hand_a_site_is_for_its_hosts_and_in_a_session_for_the_one_it_was_chosen_on(monkeypatch):
     assert system(a_site())["hostnames"] == ["login1"]
-    monkeypatch.setenv("PLUMBLINE_SESSION", "/sessions/x")
+    session = ask(monkeypatch)
     assert system(a_site())["hostnames"] == [".*"]
-    assert a_site()["logging"][0]["handlers"][1]["name"] == "/sessions/x/reframe.log"
+    assert a_site()["logging"][0]["handlers"][1]["name"] == f"{session}/reframe.log"
 
 
-@pytest.mark.parametrize(("value", "expected"), [(None, "lmod"), ("0", "lmod"), ("1", "nomod")])
-def test_to_look_at_a_site_its_modules_are_not_needed(monkeypatch, value, expected):
-    if value is not None:
-        monkeypatch.setenv("PLUMBLINE_ONLY_LOOKING", value)
+@pytest.mark.parametrize(
+    ("looking", "expected"), [(None, "lmod"), (False, "lmod"), (True, "nomod")]
+)
+def test_to_look_at_a_site_its_modules_are_not_needed(monkeypatch, looking, expected):
+    if looking is not None:
+        ask(monkeypatch, only_looking=looking)
     assert system(a_site())["modules_system"] == expected
     assert bool(mpich(modules=("mpich/5",))["modules"]) == (expected == "lmod")
 
@@ -274,10 +278,12 @@ def test_the_local_site_is_what_the_inventory_says(monkeypatch, tmp_path: Path):
 
 def test_plumbline_sets_every_variable_that_sites_and_checks_read():
     """Else what the user happens to have in one would be a choice that nobody made."""
-    chosen = Selection(Path("site.py"))
-    told = reframe.Reframe(ROOT, ROOT, ROOT, [], None).environment(chosen)
+    driver = reframe.Reframe(ROOT, ROOT, ROOT, [], None)
+    told = driver.environment()
     names = {value for name, value in vars(site_variables).items() if name.isupper()}
     assert SESSION in names <= told.keys()
+    for each in fields(ReframeRequest):  # the shell's by hand are no default of a session
+        assert getattr(driver.request(Selection(Path("site.py"))), each.name) is not None
 
 
 def test_what_a_site_accepts_each_partition_does_and_the_nearer_word_counts():

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from site_configs import simgrid
+from site_configs.schema.variables import SESSION
 from site_configs.simgrid import (
     MEMORY,
     MEMORY_DEFAULT,
@@ -28,6 +29,7 @@ from site_configs.simgrid import (
 from site_configs.topology.layouts import Layout
 from site_configs.topology.limits import within
 from tests.support.plumbline_runner import ROOT, Workshop
+from tests.support.request import ask
 
 SITE = ROOT / "site_configs" / "simulated.py"
 
@@ -40,7 +42,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def partitions(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict]:
     """Of the site, as on a machine where it is only looked at."""
-    monkeypatch.setenv("PLUMBLINE_ONLY_LOOKING", "1")
+    ask(monkeypatch, only_looking=True)
     monkeypatch.delenv(MEMORY, raising=False)
     configuration = runpy.run_path(str(SITE))["site_configuration"]
     return {entry["name"]: entry for entry in configuration["systems"][0]["partitions"]}
@@ -75,14 +77,14 @@ def test_a_selector_proves_itself_and_tells_which_routines_are_not_its_own(insta
 
 @pytest.mark.parametrize("missing", simgrid.NEEDED)
 def test_what_is_not_installed_is_named_with_the_fix(missing: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delenv("PLUMBLINE_ONLY_LOOKING", raising=False)
+    monkeypatch.delenv(SESSION, raising=False)
     monkeypatch.setattr(simgrid.shutil, "which", lambda name: None if name == missing else name)
     with pytest.raises(ValueError, match=rf"{missing} is not on the PATH: install SimGrid"):
         version()
 
 
 def test_another_smpirun_is_refused(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delenv("PLUMBLINE_ONLY_LOOKING", raising=False)
+    monkeypatch.delenv(SESSION, raising=False)
     monkeypatch.setattr(simgrid.shutil, "which", lambda name: name)
     said = SimpleNamespace(stdout="something else\n")
     monkeypatch.setattr(simgrid.subprocess, "run", lambda *words, **more: said)

@@ -17,9 +17,9 @@ from postprocess.model.reference import Reference
 from postprocess.model.session import Selection, as_references
 from postprocess.references import provenance, reference_file
 from postprocess.references.trial_count import trials_of, unusual
-from site_configs.schema.variables import CHOICE
 from tests.support.factories.launch import CASES, PLACE, origin_of, planned
 from tests.support.paths import ROOT
+from tests.support.request import ask
 
 
 def write(root: Path, environment: str = PLACE[2], **method) -> Path:
@@ -63,8 +63,7 @@ def test_references_of_other_programs_tell_nothing(tmp_path: Path):
 
 def trials_in(root: Path, choice: dict, patch: pytest.MonkeyPatch, defaults: dict | None = None):
     """The trials that a check plans."""
-    patch.setenv(CHOICE, json.dumps(choice))
-    patch.setenv("PLUMBLINE_ONLY_LOOKING", "1")
+    ask(patch, choice=choice, only_looking=True)
     check = SimpleNamespace(
         trials=51,
         reference_roots=[str(root)],

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from postprocess.model.session import Selection
 from postprocess.runner import reframe as reframe_driver
 from postprocess.runner.reframe import Reframe
+from site_configs.schema.reframe_request import ReframeRequest, read_request
+from tests.support.request import ask
 
 SHOW = """
 import json, os, sys
@@ -63,28 +65,33 @@ def test_nothing_of_the_users_reframe_settings_gets_through(shown, monkeypatch):
 def test_reframe_is_told_the_session_and_the_choice(shown, reframe, monkeypatch):
     choice = {"routines": ["bcast"], "sizes": [8], "processes": [2]}
     set_env = {"mpich": {"NAME": "a 'value' with $everything"}}
-    selection = Selection(Path("site.py"), choice=choice, set_env=set_env, oversubscribe=True)
+    shell = {"UCX_TLS": "tcp"}
+    selection = Selection(
+        Path("site.py"), choice=choice, set_env=set_env, oversubscribe=True, shell=shell
+    )
     environment = shown(selection)["environment"]
     assert environment["PLUMBLINE_SESSION"] == str(reframe.session)
     assert environment["PLUMBLINE_HOME"] == str(reframe.work)
-    assert json.loads(environment["PLUMBLINE_CHOICE"]) == choice
-    assert json.loads(environment["PLUMBLINE_SET_ENV"]) == set_env
-    assert environment["PLUMBLINE_OVERSUBSCRIBE"] == "1"
-    assert environment["PLUMBLINE_ONLY_LOOKING"] == "0"
-    assert environment["PLUMBLINE_REFERENCES"] == ":".join(map(str, reframe.reference_roots))
+    assert json.loads((reframe.session / "request.json").read_text()) == {
+        "choice": choice,
+        "set_env": set_env,
+        "shell": {"UCX_TLS": "tcp"},
+        "oversubscribe": True,
+        "only_looking": False,
+        "references": [str(root) for root in reframe.reference_roots],
+        "spack": "",
+    }
     assert environment["PATH"].split(":")[0] == str(Path(sys.executable).parent)
 
 
-def test_what_an_earlier_session_chose_does_not_stay(shown, monkeypatch):
-    for name in ("OVERSUBSCRIBE", "ONLY_LOOKING"):
-        monkeypatch.setenv(f"PLUMBLINE_{name}", "1")
-    for name in ("CHOICE", "SET_ENV"):
-        monkeypatch.setenv(f"PLUMBLINE_{name}", '{"routines": ["scan_sum"]}')
+def test_what_an_earlier_pass_or_session_chose_does_not_stay(shown, reframe, monkeypatch):
+    ask(monkeypatch, oversubscribe=True, only_looking=True, choice={"routines": ["scan_sum"]})
+    shown(Selection(Path("site.py"), choice={"routines": ["bcast"]}, oversubscribe=True))
     environment = shown(Selection(Path("site.py")))["environment"]
-    assert environment["PLUMBLINE_OVERSUBSCRIBE"] == "0"
-    assert environment["PLUMBLINE_ONLY_LOOKING"] == "0"
-    assert environment["PLUMBLINE_CHOICE"] == "{}"
-    assert environment["PLUMBLINE_SET_ENV"] == "{}"
+    assert environment["PLUMBLINE_SESSION"] == str(reframe.session)
+    references = [str(root) for root in reframe.reference_roots]
+    nothing = ReframeRequest(shell={}, references=references)
+    assert read_request(reframe.session) == nothing
 
 
 def test_everything_that_reframe_says_is_kept(shown, reframe):

@@ -16,6 +16,7 @@ from site_configs.schedulers import pbs_launchers
 from site_configs.schedulers.slurm import SCHEDULER as SLURM
 from tests.support.factories.launch import case, planned
 from tests.support.paths import ROOT
+from tests.support.request import ask
 
 
 class Check:
@@ -36,8 +37,7 @@ class Check:
 
 
 def plan(check: Check, session: Path, patch: pytest.MonkeyPatch) -> None:
-    patch.setenv("PLUMBLINE_SESSION", str(session))
-    patch.setenv("PLUMBLINE_ONLY_LOOKING", "1")
+    ask(patch, session, only_looking=True)
     (session / "plan").mkdir(exist_ok=True)
     with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
         from reframe_checks.common.base import Measuring

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -12,24 +11,56 @@ from hypothesis import strategies as st
 from reframe_checks.common.memory import shared_bytes
 from reframe_checks.common.user_options import chosen, chosen_layouts, fits
 from site_configs.common import partition
-from site_configs.schema.variables import CHOICE
+from site_configs.schema.variables import SESSION
 from site_configs.topology.layouts import Layout, Topology
+from tests.support.request import ask
 
 CLUSTER = Topology(cores_per_node=4, nodes=4)
 
 
-def choose(monkeypatch: pytest.MonkeyPatch, topology: Topology = CLUSTER, **choice: Any) -> str:
+def choose(
+    monkeypatch: pytest.MonkeyPatch,
+    topology: Topology = CLUSTER,
+    oversubscribe: bool = False,
+    **choice: Any,
+) -> str:
     """The layouts that a choice leaves of a partition, or adds to it."""
-    monkeypatch.setenv(CHOICE, json.dumps(choice))
+    ask(monkeypatch, choice=choice, oversubscribe=oversubscribe)
     extras = partition("cpu", topology=topology, environments=[])["extras"]
     return " ".join(map(str, chosen_layouts("cpu", extras)))
 
 
 def test_without_a_choice_a_default_holds(monkeypatch):
-    monkeypatch.delenv(CHOICE, raising=False)
+    monkeypatch.delenv(SESSION, raising=False)
     assert chosen("trials", 51) == 51
-    monkeypatch.setenv(CHOICE, '{"trials": 5}')
+    ask(monkeypatch)
+    assert chosen("trials", 51) == 51
+    ask(monkeypatch, choice={"trials": 5})
     assert chosen("trials", 51) == 5
+
+
+@pytest.mark.parametrize(
+    ("choice", "complaint"),
+    [
+        ({"trial": 5}, "choice.trial: is nothing that a check can be told"),
+        ({"trials": "5"}, "choice.trials: '5' is not int"),
+        ({"trials": True}, "choice.trials: True is not int"),
+        ({"sizes": 8}, "choice.sizes: 8 is not a list of int"),
+        ({"sizes": [8, 2.5]}, r"choice.sizes: \[8, 2.5\] is not a list of int"),
+        ({"strict": 1}, "choice.strict: 1 is not bool"),
+        ({"again": ["bcast"]}, r"choice.again: \['bcast'\] is not a list of dict"),
+    ],
+)
+def test_what_no_check_knows_is_refused_with_file_and_key(monkeypatch, choice, complaint):
+    """A misspelt key would be obeyed by nobody, and its silence be taken for a result."""
+    session = ask(monkeypatch, choice=choice)
+    with pytest.raises(ValueError, match=f"^{session}/request.json: {complaint}"):
+        chosen("cache", "flush")
+
+
+def test_a_check_asks_for_nothing_that_cannot_be_chosen():
+    with pytest.raises(ValueError, match=r"^typo: nothing of this name"):
+        chosen("typo", 1)
 
 
 @pytest.mark.parametrize(
@@ -57,10 +88,9 @@ def test_layouts_of_a_choice(monkeypatch, choice, expected):
 def test_more_processes_than_cores_only_where_that_was_asked_for(monkeypatch):
     one = Topology(2)
     assert choose(monkeypatch, one, processes=[5]) == ""
-    monkeypatch.setenv("PLUMBLINE_OVERSUBSCRIBE", "1")
-    assert choose(monkeypatch, one, processes=[5]) == "5x5"
-    assert choose(monkeypatch, processes=[33]) == "33x9"
-    assert choose(monkeypatch, processes=[6], per_node=[6]) == "6x6"
+    assert choose(monkeypatch, one, True, processes=[5]) == "5x5"
+    assert choose(monkeypatch, CLUSTER, True, processes=[33]) == "33x9"
+    assert choose(monkeypatch, CLUSTER, True, processes=[6], per_node=[6]) == "6x6"
 
 
 @given(st.integers(1, 100), st.integers(1, 100))

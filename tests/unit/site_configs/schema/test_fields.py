@@ -15,6 +15,7 @@ from site_configs.common import environment, partition, site
 from site_configs.schema import fields
 from site_configs.schema.fields import MOST_TRIALS, duration_fault
 from site_configs.topology.layouts import Layout, Topology
+from tests.support.request import ask
 
 TOPOLOGY = Topology(4, nodes=2)
 #: Anything that a site file may hold in the place of what is asked for.
@@ -205,5 +206,5 @@ def test_a_count_of_a_topology_is_a_whole_number(value):
 
 
 def test_of_a_site_that_is_only_looked_at_no_version_is_asked(monkeypatch):
-    monkeypatch.setenv("PLUMBLINE_ONLY_LOOKING", "1")
+    ask(monkeypatch, only_looking=True)
     assert an_environment(library="SMPI Version ")["extras"]["library"] == "SMPI Version "

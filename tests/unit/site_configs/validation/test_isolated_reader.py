@@ -14,6 +14,7 @@ from site_configs.validation.isolated_reader import read_site
 from tests.support.factories.scheduler import CRAY
 from tests.support.factories.site import OPENMPI, slurm, text_of
 from tests.support.paths import ROOT
+from tests.support.request import ask
 
 
 @pytest.fixture
@@ -55,8 +56,7 @@ def test_a_file_that_ends_its_reader_is_one_line(work, path, monkeypatch, text, 
 
 def test_a_site_is_read_as_it_is_and_in_no_session(work, path, monkeypatch):
     """Within a session it would apply to every host, and only looked at it would have no modules."""
-    monkeypatch.setenv("PLUMBLINE_SESSION", str(work.root))
-    monkeypatch.setenv("PLUMBLINE_ONLY_LOOKING", "1")
+    ask(monkeypatch, only_looking=True)
     system = read_site(work, path).configuration["systems"][0]
     assert system["hostnames"] == ["login\\d+"] and system["modules_system"] == "lmod"
 

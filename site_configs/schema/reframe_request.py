@@ -1,0 +1,100 @@
+"""What a session asks of ReFrame, its site and its checks: ``request.json`` in the session's folder.
+
+The variable ``PLUMBLINE_SESSION`` names the folder. The file stays there, as evidence of what was asked.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from postprocess.base import files, strict_json
+from site_configs.schema.variables import SESSION
+
+FILE = "request.json"
+
+
+@dataclass(frozen=True)
+class ReframeRequest:
+    """What is asked for. The defaults hold where ReFrame is started by hand, without Plumbline."""
+
+    #: What the user chose: ``{variable of a check: value}``.
+    choice: dict[str, Any] = field(default_factory=dict)
+    #: Variables set for the launches of one environment: ``{environment: {name: value}}``.
+    set_env: dict[str, dict[str, str]] = field(default_factory=dict)
+    #: Variables of the user's shell that steer an MPI; None by hand: those of the shell that ReFrame is in.
+    shell: dict[str, str] | None = None
+    #: Whether more processes than cores are allowed (for trying things out; such times mean little).
+    oversubscribe: bool = False
+    #: Whether a site is only looked at, perhaps on a machine without its modules.
+    only_looking: bool = False
+    #: Directories with references, the first one first.
+    references: list[str] = field(default_factory=lambda: ["reference_data"])
+    #: Spack's executable; empty where there is none.
+    spack: str = ""
+
+
+def write_request(session: Path, request: ReframeRequest) -> None:
+    """Write the request of a session, in place of an earlier one. OSError as met."""
+    text = json.dumps(asdict(request), indent=1, allow_nan=False) + "\n"
+    files.write_text(session / FILE, text)
+
+
+def asked() -> ReframeRequest:
+    """What is asked of this process; read once.
+
+    :raises ValueError: if the session's file is missing or wrong, naming the file and the key.
+    """
+    session = os.environ.get(SESSION)
+    return read_request(Path(session)) if session else ReframeRequest()
+
+
+@functools.cache
+def read_request(session: Path) -> ReframeRequest:
+    """The request of a session; read once in each process.
+
+    :raises ValueError: if the file is missing or wrong, naming it and the key.
+    """
+    path = session / FILE
+    try:
+        return _parse(strict_json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) else error
+        raise ValueError(
+            f"{path}: {said}; let ./plumbline start ReFrame, or start it without {SESSION}"
+        ) from None
+
+
+def _parse(data: Any) -> ReframeRequest:
+    if type(data) is not dict:
+        raise ValueError(f"{strict_json.shown(data)} is not an object")
+    if unknown := sorted(data.keys() - {each.name for each in fields(ReframeRequest)}):
+        raise ValueError(f"{unknown[0]}: is not a key of a request")
+    entry = strict_json.Entry(data)
+    set_env = entry.object("set_env")
+    return ReframeRequest(
+        choice=entry.get("choice", dict),
+        set_env={name: _texts(set_env, name) for name in set_env.fields},
+        shell=_texts(entry, "shell"),
+        oversubscribe=entry.flag("oversubscribe"),
+        only_looking=entry.flag("only_looking"),
+        references=_strings(entry, "references"),
+        spack=entry.get("spack", str),
+    )
+
+
+def _texts(entry: strict_json.Entry, key: str) -> dict[str, str]:
+    """An object whose values are strings."""
+    inner = entry.object(key)
+    return {name: inner.get(name, str) for name in inner.fields}
+
+
+def _strings(entry: strict_json.Entry, key: str) -> list[str]:
+    values = entry.get(key, list)
+    if any(type(value) is not str for value in values):
+        raise ValueError(f"{entry.within}{key}: {strict_json.shown(values)} is not a list of str")
+    return values

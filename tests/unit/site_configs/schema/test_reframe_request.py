@@ -1,0 +1,101 @@
+"""What a session asks of ReFrame is one file, written once and taken on trust by nobody."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from site_configs.schema.reframe_request import (
+    FILE,
+    ReframeRequest,
+    asked,
+    read_request,
+    write_request,
+)
+from site_configs.schema.variables import SESSION
+from tests.support.request import ask
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+WHOLE = ReframeRequest(shell={})
+
+
+@given(
+    asked_for=st.builds(
+        ReframeRequest,
+        choice=st.dictionaries(TEXT, st.integers(-9, 9) | st.lists(TEXT) | st.booleans()),
+        set_env=st.dictionaries(TEXT, st.dictionaries(TEXT, TEXT)),
+        shell=st.dictionaries(TEXT, TEXT),
+        oversubscribe=st.booleans(),
+        only_looking=st.booleans(),
+        references=st.lists(TEXT),
+        spack=TEXT,
+    )
+)
+def test_what_is_written_is_read(asked_for: ReframeRequest):
+    with tempfile.TemporaryDirectory() as folder:
+        write_request(Path(folder), asked_for)
+        assert read_request(Path(folder)) == asked_for
+
+
+def test_without_a_session_the_defaults_hold(monkeypatch):
+    monkeypatch.delenv(SESSION, raising=False)
+    assert asked() == ReframeRequest()
+    assert asked().shell is None  # that of the process itself
+
+
+def test_a_session_without_a_request_is_refused(monkeypatch, tmp_path: Path):
+    """Else everything would be measured in the place of what was chosen."""
+    monkeypatch.setenv(SESSION, str(tmp_path))
+    with pytest.raises(ValueError, match=rf"^{tmp_path}/request.json: No such file.*; let ./plumb"):
+        asked()
+
+
+def test_the_file_is_read_once(monkeypatch, tmp_path: Path):
+    ask(monkeypatch, tmp_path, oversubscribe=True)
+    assert asked().oversubscribe
+    (tmp_path / FILE).unlink()
+    assert asked() is asked()
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"sped": 1}, "sped: is not a key of a request"),
+        ({"choice": []}, "choice: [] is not of type dict"),
+        ({"set_env": {"mpich": "A=1"}}, "set_env.mpich: 'A=1' is not of type dict"),
+        ({"set_env": {"mpich": {"A": 1}}}, "set_env.mpich.A: 1 is not of type str"),
+        ({"shell": None}, "shell: None is not of type dict"),
+        ({"shell": {"UCX_TLS": ["tcp"]}}, "shell.UCX_TLS: ['tcp'] is not of type str"),
+        ({"oversubscribe": 1}, "oversubscribe: 1 is not of type bool"),
+        ({"only_looking": "0"}, "only_looking: '0' is not of type bool"),
+        ({"references": "a:b"}, "references: 'a:b' is not of type list"),
+        ({"references": [1]}, "references: [1] is not a list of str"),
+        ({"spack": None}, "spack: None is not of type str"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_name_and_the_key(tmp_path: Path, change, complaint):
+    (tmp_path / FILE).write_text(json.dumps({**asdict(WHOLE), **change}))
+    with pytest.raises(ValueError, match=re.escape(f"{tmp_path}/request.json: {complaint}; ")):
+        read_request(tmp_path)
+
+
+@pytest.mark.parametrize("key", list(asdict(WHOLE)))
+def test_a_key_that_is_missing_is_named(tmp_path: Path, key: str):
+    data = {name: value for name, value in asdict(WHOLE).items() if name != key}
+    (tmp_path / FILE).write_text(json.dumps(data))
+    with pytest.raises(ValueError, match=f"request.json: {key}: is missing; "):
+        read_request(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"choice": {}, "choice": {}}'])
+def test_what_is_no_object_is_refused(tmp_path: Path, text: str):
+    (tmp_path / FILE).write_text(text)
+    with pytest.raises(ValueError, match=r"request\.json: .*; let ./plumbline start ReFrame"):
+        read_request(tmp_path)
