@@ -11,7 +11,7 @@ from reframe.core.runtime import runtime
 
 from postprocess.model.mpicost import PINGPONG, TOURNAMENT, WARM
 from reframe_checks.common.mpicost import MpicostCheck
-from reframe_checks.common.user_options import chosen, chosen_layouts
+from reframe_checks.common.user_options import chosen, chosen_layouts, resolve
 
 LATENCY_AND_BANDWIDTH = [8, 1_000_000]
 #: Trials that each node plays with all its partners together: at a tenth of a millisecond they last about
@@ -45,7 +45,7 @@ class links(MpicostCheck):
     def choose_trials(self):
         """Enough for a node, whatever the number of its partners; the site and the user have precedence."""
         each = min(max(TRIALS_OF_A_NODE // self.processes, FEWEST_TRIALS), MOST_TRIALS)
-        self.trials = chosen("trials", each)
+        self.trials = resolve(each, outside=self.outside("trials"), user=chosen("trials"))
 
     def chosen_peers(self) -> list[int]:
         """All of them, whatever choice a site makes for other checks."""

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import reframe as rfm
 import reframe.utility.sanity as sn
@@ -33,7 +34,7 @@ from postprocess.model.verdict import Verdict
 from postprocess.references.catalog import open_book
 from postprocess.stats.band import band, to_reframe
 from reframe_checks.common.build import build_mpicost
-from reframe_checks.common.user_options import chosen, chosen_layouts
+from reframe_checks.common.user_options import chosen, chosen_layouts, resolve
 from site_configs.common import EnvironmentLauncher
 from site_configs.schedulers.registry import find_scheduler
 from site_configs.schema.reframe_request import asked
@@ -124,6 +125,7 @@ class Measuring(rfm.RunOnlyRegressionTest):
     layout = parameter(measured_layouts())
 
     mpicost = fixture(build_mpicost, scope="environment")
+    set_outside = frozenset()  #: variables that ``--setvar`` of ReFrame's command line has set
     valid_prog_environs = ["+mpi"]
     maintainers = ["plumbline"]
     tags = {"nightly"}
@@ -181,18 +183,39 @@ class Measuring(rfm.RunOnlyRegressionTest):
         self.anywhere = bool(avoided) and not options
         self.job.options += options
 
+    @classmethod
+    def setvar(cls, name: str, value: Any) -> bool:
+        """Set a variable as ReFrame does at ``--setvar``, and know that it was set so."""
+        done = type(cls).setvar(cls, name, value)
+        if done:
+            cls.set_outside |= {name}
+        return done
+
+    def outside(self, name: str) -> Any:
+        """The value that a variable got from outside; None if it got none."""
+        return getattr(self, name) if name in self.set_outside else None
+
+    def of_references(self, name: str) -> Any:
+        """The value that references were measured with; None if they have no say in this variable."""
+
     @run_after("setup")
-    def take_defaults_of_partition(self):
-        """What the site says of a variable of this check holds unless the user says otherwise."""
-        for name, value in self.current_partition.extras["defaults"].items():
-            if name in self.of_site:
-                setattr(self, name, chosen(name, value))
+    def take_values_of_place(self):
+        """What may be said in several places of a variable of this check is settled here, for good."""
+        defaults = self.current_partition.extras["defaults"]
+        for name in (*self.of_site, TIME_LIMIT):
+            value = resolve(
+                getattr(self, name),
+                outside=self.outside(name),
+                user=chosen(name),
+                site=defaults.get(name) if name in self.of_site else None,
+                references=self.of_references(name),
+            )
+            setattr(self, name, value)
 
     @run_after("setup")
     def plan_launches(self):
         """Write down what this job will measure: what is planned and does not come is seen."""
         self.session = Path(os.environ.get(SESSION, self.stagedir))
-        self.time_limit = chosen(TIME_LIMIT, self.time_limit)
         planned = self.planned_launches()
         limit = float(self.time_limit)
         self.launches = [replace(launch, job_limit=limit) for launch in planned]

@@ -11,7 +11,7 @@ from reframe.utility import typecheck as typ
 
 from postprocess.model.case import Case
 from postprocess.model.mpicost import CACHE, CACHES, CONTROLS, SYNC, TRIALS, find_routine
-from postprocess.model.options import AS_REFERENCES
+from postprocess.model.options import AS_REFERENCES, TRIAL_COUNT
 from postprocess.model.plan import PlannedLaunch, Skip
 from postprocess.references.trial_count import trials_of
 from reframe_checks.common.base import SECONDS_TO_START, Measuring
@@ -100,7 +100,7 @@ class MpicostCheck(Measuring, family=True):
 
     def measures_on(self, part) -> bool:
         """Whether anything of the family was chosen, in a state of the caches that mpicost knows."""
-        return chosen("cache", CACHE) in CACHES and any(
+        return self.cache in CACHES and any(
             self.partners(routine) and self.chosen_sizes(routine)
             for routine in self.chosen_routines()
             if not (part.extras["exact"] and routine in CONTROLS)
@@ -108,7 +108,6 @@ class MpicostCheck(Measuring, family=True):
 
     def planned_launches(self) -> list[PlannedLaunch]:
         """The one start of this job. It has an end, if only one that nobody gave."""
-        self.trials = self.trials_here()
         cases = list(self.all_cases())
         if self.time_limit is None:
             seconds = SECONDS_TO_START + int(len(cases) * self.trials * SECONDS_PER_TRIAL)
@@ -123,13 +122,12 @@ class MpicostCheck(Measuring, family=True):
         )
         return [launch]
 
-    def trials_here(self) -> int:
-        """Those of the references in a session that is held against them, unless user or site tell a number."""
-        told = chosen("trials", None) or "trials" in self.current_partition.extras["defaults"]
-        if told or not chosen(AS_REFERENCES, False):
-            return self.trials
+    def of_references(self, name: str) -> int | None:
+        """The trials of the references, in a session that is held against them."""
+        if name != TRIAL_COUNT.variable or not chosen(AS_REFERENCES, False):
+            return None
         place = (self.current_system.name, self.current_partition.name, self.current_environ.name)
-        return trials_of([Path(root) for root in self.reference_roots], *place) or self.trials
+        return trials_of([Path(root) for root in self.reference_roots], *place)
 
     @property
     def launch(self) -> PlannedLaunch:

@@ -1,7 +1,7 @@
-"""What the user of ``./plumbline`` chose, as defaults of the checks' variables.
+"""What the user of ``./plumbline`` chose, and who has the last word on a variable of a check.
 
-ReFrame's ``--setvar`` still wins. It alone would not do: it complains of every test, build fixtures
-included, that does not have the variable.
+ReFrame's own ``--setvar`` has it. That alone would not do: it complains of every test, build fixtures included,
+that does not have the variable.
 """
 
 from __future__ import annotations
@@ -12,22 +12,38 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from postprocess.model.options import KINDS, check_choice
+from postprocess.model.options import check_choice
 from site_configs.schema.reframe_request import FILE, asked
 from site_configs.schema.variables import SESSION
 from site_configs.topology.layouts import Layout
 
 
-def chosen(name: str, default: Any) -> Any:
+def resolve(
+    default: Any,
+    *,
+    outside: Any = None,
+    user: Any = None,
+    site: Any = None,
+    references: Any = None,
+) -> Any:
+    """The value of a variable: of those who say one (None: says nothing) the first in this order.
+
+    :param default: that of the check, if nobody says anything.
+    :param outside: that of ``--setvar`` on ReFrame's command line.
+    :param user: the choice of ``./plumbline``'s user.
+    :param site: that of the partition (``defaults``).
+    :param references: that with which the references were measured.
+    """
+    told = (outside, user, site, references)
+    return next((each for each in told if each is not None), default)
+
+
+def chosen(name: str, default: Any = None) -> Any:
     """The user's choice for a variable, or the default where none was made.
 
     :raises ValueError: if the session's request cannot be read, or holds what no check knows.
     """
-    if name not in KINDS:
-        raise ValueError(
-            f"{name}: nothing of this name can be chosen; add it to the table of options"
-        )
-    return _choice(os.environ.get(SESSION, "")).get(name, default)
+    return resolve(default, user=_choice(os.environ.get(SESSION, "")).get(name))
 
 
 @functools.cache

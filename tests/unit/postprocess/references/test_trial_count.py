@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -66,7 +67,10 @@ def trials_in(root: Path, choice: dict, patch: pytest.MonkeyPatch, defaults: dic
     ask(patch, choice=choice, only_looking=True)
     check = SimpleNamespace(
         trials=51,
+        time_limit=None,
+        of_site=("trials",),
         reference_roots=[str(root)],
+        outside=lambda name: None,
         current_system=SimpleNamespace(name=PLACE[0]),
         current_partition=SimpleNamespace(name=PLACE[1], extras={"defaults": defaults or {}}),
         current_environ=SimpleNamespace(name=PLACE[2]),
@@ -74,7 +78,9 @@ def trials_in(root: Path, choice: dict, patch: pytest.MonkeyPatch, defaults: dic
     with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
         from reframe_checks.common.mpicost import MpicostCheck
 
-        return MpicostCheck.trials_here(check)
+        check.of_references = partial(MpicostCheck.of_references, check)
+        MpicostCheck.take_values_of_place(check)
+    return check.trials
 
 
 def test_a_night_takes_the_trials_of_its_references_and_a_calibration_does_not(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reframe_checks.common.memory import shared_bytes
-from reframe_checks.common.user_options import chosen, chosen_layouts, fits
+from reframe_checks.common.user_options import chosen, chosen_layouts, fits, resolve
 from site_configs.common import partition
 from site_configs.schema.variables import SESSION
 from site_configs.topology.layouts import Layout, Topology
@@ -58,9 +58,31 @@ def test_what_no_check_knows_is_refused_with_file_and_key(monkeypatch, choice, c
         chosen("cache", "flush")
 
 
-def test_a_check_asks_for_nothing_that_cannot_be_chosen():
-    with pytest.raises(ValueError, match=r"^typo: nothing of this name"):
-        chosen("typo", 1)
+TOLD = {"outside": 1, "user": 2, "site": 3, "references": 4}
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ((), 0),
+        (("references",), 4),
+        (("site", "references"), 3),
+        (("user", "references"), 2),
+        (("user", "site"), 2),
+        (("user", "site", "references"), 2),
+        (("outside", "references"), 1),
+        (("outside", "site"), 1),
+        (("outside", "user"), 1),
+        (("outside", "user", "site", "references"), 1),
+    ],
+)
+def test_who_has_the_last_word(told: tuple[str, ...], expected: int):
+    assert resolve(0, **{name: TOLD[name] for name in told}) == expected
+
+
+@pytest.mark.parametrize("nothing", [0, "", [], {}, False])
+def test_an_empty_value_is_a_value(nothing):
+    assert resolve(1, user=nothing, site=2) == nothing
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,133 @@
+"""Who has the last word on a variable of a check, as ReFrame itself plans it: dry runs, without an MPI."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from postprocess.model.options import AS_REFERENCES
+from postprocess.model.plan import PlannedLaunch, read_plan
+from postprocess.model.reference import Reference
+from postprocess.model.session import Selection
+from postprocess.references import reference_file
+from postprocess.runner.reframe import Reframe
+from site_configs.schema.reframe_request import write_request
+from tests.support.factories.launch import CASES, PLACE, origin_of
+from tests.support.paths import ROOT
+
+SITE = """
+from site_configs.common import environment, partition, site
+from site_configs.topology.layouts import Layout, Topology
+
+site_configuration = site(
+    "local",
+    description="two nodes",
+    partitions=[
+        partition(
+            "cpu",
+            topology=Topology(cores_per_node=1, nodes=2),
+            layouts=[Layout(2, 1)],
+            environments=["mpich-5_0_2"],
+            defaults={defaults},
+        )
+    ],
+    environments=[
+        environment("mpich-5_0_2", family="mpich", library="MPICH Version: 5.0.2", launcher="srun")
+    ],
+)
+"""
+
+
+def planned(
+    folder: Path,
+    *words: str,
+    choice: dict | None = None,
+    defaults: dict | None = None,
+    references: int | None = None,
+    tag: str = "nightly",
+) -> PlannedLaunch:
+    """The launch of mpicost that ReFrame plans.
+
+    :param words: further ones of ReFrame's command line
+    :param references: trials that the references tell
+    """
+    site = folder / "site.py"
+    site.write_text(SITE.replace("{defaults}", repr(defaults or {})))
+    roots = [folder / "references"]
+    if references:
+        known = [Reference(each, 1e-6, 0.02, 20) for each in CASES]
+        told = origin_of(method={"suite_version": "0.1.0", "trials": references})
+        reference_file.write(reference_file.location(roots[0], *PLACE), known, told)
+    own = {"programs": ["mpicost"], "routines": ["pingpong"], **(choice or {})}
+    selection = Selection(site, choice=own, tag=tag, only_looking=True)
+    reframe = Reframe(ROOT, folder / "home", folder / "session", roots, None)
+    write_request(reframe.session, reframe.request(selection))
+    done = subprocess.run(
+        [*reframe.command(selection, "--dry-run"), *words],
+        cwd=ROOT,
+        env=reframe.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    (launch,) = read_plan(reframe.session)
+    return launch
+
+
+NIGHT = {AS_REFERENCES: True}
+
+
+def test_what_the_site_says_of_a_partition_holds_before_references_and_default(tmp_path: Path):
+    assert planned(tmp_path, choice=NIGHT, references=21).trials == 21
+    launch = planned(
+        tmp_path,
+        choice=NIGHT,
+        references=21,
+        defaults={"trials": 31, "time_limit": "77s", "cache": "warm"},
+    )
+    assert (launch.trials, launch.job_limit) == (31, 77.0)
+    assert {case.cache for case in launch.cases} == {"warm"}
+
+
+def test_the_user_has_the_word_before_the_site(tmp_path: Path):
+    launch = planned(
+        tmp_path,
+        choice={"trials": 41, "cache": "flush", "time_limit": "88s"},
+        defaults={"trials": 31, "cache": "warm", "time_limit": "77s"},
+        references=21,
+    )
+    assert (launch.trials, launch.job_limit) == (41, 88.0)
+    assert {case.cache for case in launch.cases} == {"flush"}
+
+
+def test_setvar_of_reframes_command_line_has_the_last_word(tmp_path: Path):
+    """Even with the value of the default, which else could not be told from nothing."""
+    words = ("trials=51", "cache=warm", "time_limit=99s")
+    launch = planned(
+        tmp_path,
+        *(f"--setvar=luecke.{word}" for word in words),
+        choice={"trials": 41, "cache": "flush", "time_limit": "88s"},
+        defaults={"trials": 31, "cache": "flush", "time_limit": "77s"},
+        references=21,
+    )
+    assert (launch.trials, launch.job_limit) == (51, 99.0)
+    assert {case.cache for case in launch.cases} == {"warm"}
+
+
+@pytest.mark.parametrize(
+    ("words", "choice", "defaults", "trials"),
+    [
+        ((), {}, {}, 1000),  # as many as two nodes need
+        ((), {}, {"trials": 31}, 31),
+        ((), {"trials": 41}, {"trials": 31}, 41),
+        (("--setvar=links.trials=51",), {"trials": 41}, {"trials": 31}, 51),
+    ],
+)
+def test_the_trials_of_links_follow_the_same_order(
+    tmp_path: Path, words: tuple[str, ...], choice: dict, defaults: dict, trials: int
+):
+    launch = planned(tmp_path, *words, choice=choice, defaults=defaults, tag="links")
+    assert launch.trials == trials
