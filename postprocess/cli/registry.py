@@ -1,31 +1,42 @@
-"""The commands below a parser: each has a name, a line of help, what it accepts, and what does it."""
+"""The commands of a parser: one module each, with its texts, its options and what it does."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Mapping
+from types import ModuleType
 
-from postprocess.base.workdir import WorkDirectory
-
-Add = Callable[[argparse.ArgumentParser], object]  #: gives a parser what a command accepts
-Run = Callable[[WorkDirectory, argparse.Namespace], int]  #: returns the exit status
+from postprocess.cli.parser import Parser
 
 
-def commands_below(
-    parser: argparse.ArgumentParser, dest: str
-) -> Callable[..., argparse.ArgumentParser]:
-    """What adds a command below a parser, and returns the parser of that.
+def add_commands(parser: Parser, dest: str, commands: Mapping[str, ModuleType]) -> None:
+    """Add commands to a parser, by name, in this order.
 
-    :param dest: where the name of the chosen one goes
+    A module has ``HELP``, one line; ``EXAMPLE``, a command line; ``FAILS``, the meaning of exit status 1 or
+    ``""``; ``add_arguments(parser)``; and ``run(work, arguments)``, which returns the exit status.
+    A module with ``COMMANDS``, of this form, in place of the last two leaves the work to the commands below it.
+    ``PARSER``, where it has one, holds further parameters of the parser.
+
+    :param dest: attribute of the parsed arguments that gets the name of the chosen command
     """
-    found = parser.add_subparsers(
-        dest=dest, required=True, metavar="COMMAND", parser_class=type(parser)
-    )
+    found = parser.add_subparsers(dest=dest, required=True, metavar="COMMAND", title="commands")
+    for name, module in commands.items():
+        made = found.add_parser(
+            name,
+            help=module.HELP,
+            description=module.HELP,
+            example=module.EXAMPLE,
+            fails=module.FAILS,
+            **getattr(module, "PARSER", {}),
+        )
+        if hasattr(module, "COMMANDS"):
+            add_commands(made, f"{name}_command", module.COMMANDS)
+        else:
+            module.add_arguments(made)
+            made.set_defaults(run=module.run)
 
-    def command(name: str, text: str, run: Run | None, **how: Any) -> argparse.ArgumentParser:
-        made = found.add_parser(name, help=text, description=text, epilog=parser.epilog, **how)
-        made.set_defaults(run=run)
-        return made
 
-    return command
+def subcommands(parser: argparse.ArgumentParser) -> Mapping[str, Parser]:
+    """Return the parsers of the commands below a parser, by name."""
+    actions = (each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
+    return {name: below for each in actions for name, below in each.choices.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,6 +17,10 @@ from postprocess.base.formats import plural
 from postprocess.base.progress import Progress
 from postprocess.base.text_table import text
 from postprocess.base.workdir import WorkDirectory
+from postprocess.cli.option_types import count
+from postprocess.cli.options import add_bytes, add_json, add_places, add_surroundings
+from postprocess.cli.parser import HOW, Parser
+from postprocess.cli.request import request
 from postprocess.judging import evaluate
 from postprocess.model.case import Case
 from postprocess.model.launch import Finished
@@ -30,8 +35,32 @@ from postprocess.session.finish import end_session, summed_up, write_files
 TAG = "agree"
 ELEMENT = 8  #: bytes; the payload of mpicost is made of 8-byte numbers
 
+HELP = "Compare mpicost, OSU and IMB with each other; name the program that differs."
+EXAMPLE = "./plumbline agree --routine bcast --bytes 8,65536"
+FAILS = "programs disagree, or a case could not be compared"
 
-def agree(work: WorkDirectory, request: Request, launches: int, progress: Progress) -> int:
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options that say what is compared, and in how many rounds."""
+    add_places(parser)
+    add_bytes(parser, ", multiples of 8 (default: 8,1024,65536,1048576)")
+    parser.group(HOW).add_argument(
+        "--launches",
+        type=count,
+        default=8,
+        metavar="N",
+        help="number of rounds; each program runs once per round (default: %(default)s)",
+    )
+    add_surroundings(parser)
+    add_json(parser)
+
+
+def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Compare mpicost, OSU and IMB with each other. Returns the exit status."""
+    return agree(work, request(work, arguments), arguments.launches, Progress())
+
+
+def agree(work: WorkDirectory, asked: Request, launches: int, progress: Progress) -> int:
     """Compare the programs with each other, in so many rounds. Returns the exit status.
 
     :raises UsageError: for anything that is the user's to mend.
@@ -40,23 +69,23 @@ def agree(work: WorkDirectory, request: Request, launches: int, progress: Progre
         raise UsageError(
             f"--launches {launches}: there is no interval of fewer than {FEWEST_LAUNCHES}"
         )
-    if odd := [size for size in request.selection.choice.get(BYTES.variable, ()) if size % ELEMENT]:
+    if odd := [size for size in asked.selection.choice.get(BYTES.variable, ()) if size % ELEMENT]:
         raise UsageError(f"--bytes {odd[0]}: mpicost measures multiples of {ELEMENT} only")
-    choice = {**request.selection.choice, ROUNDS: launches}
-    selection = replace(request.selection, tag=TAG, choice=choice, launches=1)
+    choice = {**asked.selection.choice, ROUNDS: launches}
+    selection = replace(asked.selection, tag=TAG, choice=choice, launches=1)
     with work.held():
-        desk = open_desk(work, request, progress)
-        session, reframe = desk.open_session(request.mode)
+        desk = open_desk(work, asked, progress)
+        session, reframe = desk.open_session(asked.mode)
         with progress.phase("set-up"):
             planned = make_plan(reframe, selection)
-            asked = topics(planned)
+            wanted = topics(planned)
         say_plan(planned, progress)
         say_rounds(planned, launches, progress)
         with progress.phase("running"):
             done = run_plan(reframe, selection, planned, progress)
         progress.move("running", "build", done.build_seconds)
         with progress.phase("analysis"):
-            opinions = form(samples(done.finished), asked)
+            opinions = form(samples(done.finished), wanted)
         return keep(desk, session, done.finished, opinions)
 
 

@@ -20,19 +20,29 @@ from postprocess.base.formats import factor, plural, whole
 from postprocess.base.sanitize import one_line
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.options import add_json, add_since
+from postprocess.cli.parser import Parser
 
 MOST_ALARMS = 20  #: that are listed, the last ones
 WIDTH = 1000  #: of a table in a pipe: no line is folded
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """What the command accepts."""
+HELP = "Compare the number of past alarms with the number expected by chance; classify alarms."
+EXAMPLE = "./plumbline alarms --since 2026-11-01"
+FAILS = ""
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options that choose nights, and those that classify alarms."""
     add_since(parser)
-    add_json(parser)
+    mark = parser.group("what to record")
     for word, text in ((REAL, "the machine had become slower"), (FALSE, "nothing was wrong")):
-        parser.add_argument(
-            f"--{word}", nargs=2, metavar=("CASE", "SESSION"), help=f"note of an alarm: {text}"
+        mark.add_argument(
+            f"--{word}",
+            nargs=2,
+            metavar=("CASE", "SESSION"),
+            help=f"mark an alarm as {word}: {text}",
         )
+    add_json(parser)
 
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:

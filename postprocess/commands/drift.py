@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 from postprocess.analyses.drift import text as words
 from postprocess.analyses.drift.clusters import clusters
@@ -16,29 +15,30 @@ from postprocess.base.files import write_summary
 from postprocess.base.progress import Progress
 from postprocess.base.text_table import text
 from postprocess.base.workdir import WorkDirectory
-from postprocess.cli.options import add_case, add_json, add_since
+from postprocess.cli.options import add_case, add_directory, add_json, add_since
+from postprocess.cli.parser import READ, Parser
 from postprocess.model.case import fits
 
 DAYS = 365  #: that are looked at unless told otherwise
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+HELP = "Find steps and slow trends over many nightly runs."
+EXAMPLE = "./plumbline drift --since 2026-09-01 --case '*:allreduce*:*'"
+FAILS = "a case became slower and still is"
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options that choose nights and cases, and where the page goes."""
     add_since(parser, default="a year ago")
     add_case(parser)
-    parser.add_argument(
-        "--site", help="only this site's cases (default: all that were measured here)"
+    parser.group(READ).add_argument(
+        "--site", metavar="NAME", help="only cases of this site (default: all in the results store)"
     )
     add_json(parser)
-    parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="DIR",
-        help="where the page goes (default: the work directory)",
-    )
+    add_directory(parser, "--output", "write the page to DIR (default: the work directory)")
 
 
-def drift(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Look for what became slower over the nights. Returns 1 if something did and still is.
 
     :raises UsageError: for anything that is the user's to mend, and if nothing can be said of any case.

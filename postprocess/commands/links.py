@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,10 +25,21 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
+from postprocess.cli.option_types import count
+from postprocess.cli.options import (
+    add_environment,
+    add_json,
+    add_launching,
+    add_partition,
+    add_site,
+    add_trials,
+)
+from postprocess.cli.parser import HOW, OUTPUT, WHAT, Parser
+from postprocess.cli.request import request
 from postprocess.judging import evaluate
 from postprocess.model.case import Case
 from postprocess.model.launch import Finished, failed
-from postprocess.model.mpicost import TOURNAMENT
+from postprocess.model.mpicost import TOURNAMENT, WARM
 from postprocess.model.plan import PlannedLaunch, places
 from postprocess.model.session import Request, Selection, Session
 from postprocess.model.verdict import CaseResult, Verdict, exit_status
@@ -39,6 +51,56 @@ from postprocess.session.finish import end_session, summed_up, write_files
 TAG = "links"
 MEASURES = 2 * len(STATISTICS)  #: two sizes, by each statistic
 
+HELP = "Measure all pairs of nodes; name slow nodes and slow links."
+EXAMPLE = "./plumbline links --site mycluster --nodes 16"
+FAILS = "a node or a link is slow, or pairs could not be measured"
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options of the comparison of all pairs of nodes, which has a check and sizes of its own."""
+    parser.group(WHAT).add_argument(
+        "--nodes",
+        type=lambda text: [count(text)],
+        default=[],
+        dest="processes",
+        metavar="N",
+        help="number of nodes (default: as many as the site measures)",
+    )
+    add_site(parser)
+    add_partition(parser)
+    add_environment(parser, default="the first of each partition")
+    how = parser.group(HOW)
+    how.add_argument(
+        "--launches",
+        type=count,
+        metavar="N",
+        help="number of launches (default: as many as it takes to find a bad link)",
+    )
+    add_trials(parser, "trials of each pair per launch")
+    add_launching(parser, cache=WARM)
+    how.add_argument(
+        "--nodes-per-switch",
+        type=count,
+        metavar="N",
+        help="compare pairs on one switch with each other; N nodes in order of name share a switch",
+    )
+    parser.group(OUTPUT).add_argument(
+        "--least",
+        type=count,
+        default=10,
+        metavar="PERCENT",
+        help="report only nodes and links slower by at least PERCENT (default: %(default)s)",
+    )
+    add_json(parser)
+    parser.set_defaults(per_node=[1], program=["mpicost"])
+
+
+def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Compare all pairs of nodes with each other. Returns the exit status."""
+    least, per_switch = arguments.least / 100, arguments.nodes_per_switch or 0
+    demand = Demand(least, arguments.launches, per_switch)
+    return links(work, request(work, arguments), demand, Progress())
+
 
 @dataclass(frozen=True)
 class Demand:
@@ -49,17 +111,17 @@ class Demand:
     per_switch: int = 0  #: nodes of a switch, in the order of their names; 0 where it is not known
 
 
-def links(work: WorkDirectory, request: Request, demand: Demand, progress: Progress) -> int:
+def links(work: WorkDirectory, asked: Request, demand: Demand, progress: Progress) -> int:
     """Compare all pairs of nodes with each other. Returns the exit status.
 
     :raises UsageError: for anything that is the user's to mend.
     """
-    request = replace(request, selection=replace(request.selection, tag=TAG))
+    asked = replace(asked, selection=replace(asked.selection, tag=TAG))
     with work.held():
-        desk = open_desk(work, request, progress)
-        session, reframe = desk.open_session(request.mode)
+        desk = open_desk(work, asked, progress)
+        session, reframe = desk.open_session(asked.mode)
         with progress.phase("set-up"):
-            selection, planned = plan(reframe, request.selection, demand, progress)
+            selection, planned = plan(reframe, asked.selection, demand, progress)
         say_plan(planned, progress)
         with progress.phase("running"):
             done = run_plan(reframe, selection, planned, progress)

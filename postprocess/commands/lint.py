@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
+from postprocess.cli.parser import Parser
 from postprocess.commands.site import check
 from postprocess.model.plan import planned_cases
 from postprocess.model.session import Selection
@@ -17,7 +19,27 @@ from postprocess.runner.reframe import Reframe
 from postprocess.runner.reframe_pass import look_at_plan
 from site_configs.validation.catalog import is_site, site_names
 
-EXAMPLE = "slurm_cluster.py"  #: the site on which a check is tried: it has partitions of many nodes
+SITE = "slurm_cluster.py"  #: the site on which a check is tried: it has partitions of many nodes
+
+HELP = "Check site files, reference files and check files."
+EXAMPLE = "./plumbline lint site_configs/mycluster.py reference_data"
+FAILS = "a file has an error"
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the files."""
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        type=Path,
+        metavar="PATH",
+        help="files or directories (default: all sites and references)",
+    )
+
+
+def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Check the files that people write. Returns the exit status."""
+    return lint(work, arguments.paths, Progress())
 
 
 def lint(work: WorkDirectory, paths: Sequence[Path], progress: Progress) -> int:
@@ -55,7 +77,7 @@ def lint_path(work: WorkDirectory, path: Path, progress: Progress) -> list[str]:
     if path.suffix == ".py" and is_site(path):
         return check.problems(work, path, progress)
     if path.suffix == ".py":
-        example = work.source / "site_configs" / EXAMPLE
+        example = work.source / "site_configs" / SITE
         selection = Selection(example, checks=path, tag="", only_looking=True)
         return dry_run(work, path, selection, progress)
     return [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -9,6 +10,8 @@ from dataclasses import replace
 from postprocess.base.formats import duration, plural, size
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
+from postprocess.cli.options import add_selection
+from postprocess.cli.request import request
 from postprocess.model.mpicost import PROGRAMS, program_order
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.session import Request
@@ -19,13 +22,24 @@ from postprocess.session.context import open_desk
 LEAST_WIDTH = 16  #: of the column of routines
 MOST_SIZES = 8  #: of a routine that are named one by one
 
+HELP = "List the cases that would run, with an estimate of the time."
+EXAMPLE = "./plumbline list --site mycluster --routine bcast"
+FAILS = ""
 
-def list_cases(work: WorkDirectory, request: Request, progress: Progress) -> int:
+add_arguments = add_selection
+
+
+def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """List the cases that would run. Returns 0."""
+    return list_cases(work, request(work, arguments), Progress())
+
+
+def list_cases(work: WorkDirectory, asked: Request, progress: Progress) -> int:
     """Print every case that would run, then how many and about how long. Measures nothing."""
     with work.held():
-        desk = open_desk(work, request, progress)
+        desk = open_desk(work, asked, progress)
         _, reframe = desk.open_session("list")
-        planned = look_at_plan(reframe, replace(request.selection, only_looking=True))
+        planned = look_at_plan(reframe, replace(asked.selection, only_looking=True))
     for line in (*in_full(planned), *left_out(planned), *totals(planned, known_seconds(work))):
         print(line)
     return 0

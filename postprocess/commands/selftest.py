@@ -10,83 +10,110 @@ from postprocess.analyses.selftest.injections import PLANTS, unknown
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.rounds import LAUNCHES
-from postprocess.cli.option_types import comma_list, count, trials
-from postprocess.cli.options import add_json, add_site
+from postprocess.cli.option_types import comma_list, count
+from postprocess.cli.options import (
+    add_directory,
+    add_environment,
+    add_json,
+    add_partition,
+    add_site,
+    add_time_limit,
+    add_trials,
+)
+from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import request
 from postprocess.model.mpicost import CACHE, CACHES, TRIALS
 from postprocess.session.selftest import QUICK, Demand, conclude, selftest
 
+HELP = "Plant slowdowns into nightly runs; report detection rates and false alarms."
+EXAMPLE = "./plumbline selftest --nights 10 --unchanged 40"
+FAILS = "a plant was missed too often, or there were too many false alarms"
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
 
-    def plants(text: str) -> list[str]:
-        words = comma_list(text)
-        if wrong := unknown(words):
-            raise argparse.ArgumentTypeError(f"{wrong[0]!r} is none of {', '.join(PLANTS)}")
-        return words
-
-    def whole(text: str) -> int:
-        return 0 if text == "0" else count(text)
-
-    add_site(parser)
-    parser.add_argument(
-        "--environment", type=comma_list, default=[], help="only these environments"
-    )
-    parser.add_argument(
-        "--partition", type=comma_list, default=[], help="only these partitions of the site"
-    )
-    parser.add_argument(
-        "--routine",
-        type=comma_list,
-        default=list(QUICK),
-        help=f"these routines (default: {','.join(QUICK)})",
-    )
-    parser.add_argument("--trials", type=trials, help=f"of mpicost, per case (default: {TRIALS})")
-    parser.add_argument(
-        "--cache", choices=CACHES, help=f"before each trial (default: {CACHE}); warm is less noisy"
-    )
-    parser.add_argument(
+def add_arguments(parser: Parser) -> None:
+    """Add the options that say what is planted, how often, and what is measured."""
+    what = parser.group(WHAT)
+    what.add_argument(
         "--plants",
         type=plants,
         default=list(PLANTS),
+        metavar="NAME,...",
         help=f"only these plants (default: all {len(PLANTS)}: {', '.join(PLANTS)})",
     )
-    parser.add_argument(
-        "--nights", type=count, default=10, help="of each plant (default: %(default)s)"
+    what.add_argument(
+        "--nights",
+        type=count,
+        default=10,
+        metavar="N",
+        help="nights with each plant (default: %(default)s)",
     )
-    parser.add_argument(
+    what.add_argument(
         "--unchanged",
         type=whole,
         default=10,
+        metavar="N",
         help="nights with nothing planted (default: %(default)s)",
     )
-    parser.add_argument(
+    what.add_argument(
+        "--routine",
+        type=comma_list,
+        default=list(QUICK),
+        metavar="NAME,...",
+        help=f"only these routines (default: {','.join(QUICK)})",
+    )
+    what.add_argument(
+        "--again", type=Path, metavar="DIR", help="score the nights in DIR again; run nothing"
+    )
+    add_site(parser)
+    add_partition(parser)
+    add_environment(parser)
+    add_method(parser)
+    add_directory(
+        parser,
+        "--output",
+        "write the result to DIR; continue an interrupted self-test that is there",
+        dest="directory",
+    )
+    add_json(parser)
+    parser.set_defaults(program=["mpicost"])
+
+
+def add_method(parser: Parser) -> None:
+    """Add the options that say how a night is measured and judged."""
+    how = parser.group(HOW)
+    add_trials(parser, f"trials of mpicost per case (default: {TRIALS})")
+    how.add_argument(
+        "--cache",
+        choices=CACHES,
+        help=f"state of the caches before each trial (default: {CACHE}); warm is less noisy",
+    )
+    how.add_argument(
         "--launches",
         type=count,
         default=LAUNCHES,
-        help="of its own calibration, where the site has no references (default: %(default)s)",
+        metavar="N",
+        help="launches of its own calibration, where the site has no references (default: %(default)s)",
     )
-    parser.add_argument(
-        "--references",
-        type=Path,
-        metavar="DIR",
-        help="hold against the references here and no others",
+    how.add_argument(
+        "--references", type=Path, metavar="DIR", help="use the references in DIR and no others"
     )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        dest="directory",
-        metavar="DIR",
-        help="for the result; one that is there goes on where it was interrupted",
+    how.add_argument(
+        "--seed", type=whole, metavar="N", help="seed of the order of nights (default: random)"
     )
-    parser.add_argument("--seed", type=whole, help="of the order of nights (default: random)")
-    add_json(parser)
-    parser.add_argument(
-        "--again", type=Path, metavar="DIR", help="score the nights of a folder again; run nothing"
-    )
-    parser.add_argument("--time-limit", type=count, help="seconds after which a launch is ended")
-    parser.set_defaults(program=["mpicost"])
+    add_time_limit(parser)
+
+
+def plants(text: str) -> list[str]:
+    """Names of plants, separated by commas."""
+    words = comma_list(text)
+    if wrong := unknown(words):
+        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is none of {', '.join(PLANTS)}")
+    return words
+
+
+def whole(text: str) -> int:
+    """A whole number of zero or more."""
+    return 0 if text == "0" else count(text)
 
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import staleness
 from postprocess.calibration.staleness import Finding, Nights
+from postprocess.cli.options import add_json
+from postprocess.cli.parser import WHERE, Parser
 from postprocess.model.case import Case
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import JUDGED
@@ -43,6 +46,10 @@ COLUMNS = (
     "source_hash",
 )
 
+HELP = "List the references that are stale, and why."
+EXAMPLE = "./plumbline references age --site mycluster"
+FAILS = "a reference is stale"
+
 
 @dataclass(frozen=True)
 class Partition:
@@ -50,6 +57,22 @@ class Partition:
 
     days: int = REFERENCE_DAYS  #: after which a reference is old
     nodes: int = 0  #: 0 if that is not known
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the site."""
+    parser.group(WHERE).add_argument(
+        "--site",
+        default="local",
+        metavar="NAME",
+        help="site file, by name or path (default: local, this machine)",
+    )
+    add_json(parser)
+
+
+def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """List what is stale. Returns 1 if something is."""
+    return age(work, arguments.site, arguments.json, Progress())
 
 
 def age(work: WorkDirectory, site: str, report: Path | None, progress: Progress) -> int:

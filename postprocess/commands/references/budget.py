@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -18,8 +19,11 @@ from postprocess.calibration.noise_sources import LEAST_LAUNCHES, known_of
 from postprocess.calibration.recovery import gather
 from postprocess.calibration.rounds import LAUNCHES
 from postprocess.calibration.samples import Sample, samples
+from postprocess.cli.option_types import count
+from postprocess.cli.options import add_json, add_system
+from postprocess.cli.parser import HOW, Parser
 from postprocess.model.case import Case, LaunchPlace, named
-from postprocess.model.mpicost import PAPERS, program_order
+from postprocess.model.mpicost import PAPERS, TRIALS, program_order
 from postprocess.model.reference import ENOUGH_LAUNCHES
 from postprocess.results.launch_costs import costs_of
 from postprocess.results.summary import load_summary
@@ -33,6 +37,35 @@ from postprocess.stats.trial_allocation import (
 )
 
 SUMMARY = 1  #: version of the budget for programs
+
+HELP = "Plan a calibration: trials per launch and number of launches for a given time."
+EXAMPLE = "./plumbline references budget --seconds 3600"
+FAILS = ""
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the time, or the slowdown that shall be seen."""
+    add_system(parser)
+    wanted = parser.group(HOW).add_mutually_exclusive_group()
+    wanted.add_argument(
+        "--seconds",
+        type=count,
+        metavar="SECONDS",
+        help=f"time for the calibration of a program (default: that of {LAUNCHES} launches of {TRIALS} trials)",
+    )
+    wanted.add_argument(
+        "--see",
+        type=count,
+        metavar="PERCENT",
+        help="find the time after which half of the cases detect a slowdown of PERCENT",
+    )
+    add_json(parser)
+
+
+def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Plan how to spend some seconds on a calibration. Returns 0."""
+    see = arguments.see / 100 if arguments.see else None
+    return budget(work, arguments.site, arguments.seconds, see, arguments.json, Progress())
 
 
 def budget(

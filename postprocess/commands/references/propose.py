@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import shlex
 import shutil
 from collections.abc import Mapping
@@ -17,12 +18,34 @@ from postprocess.calibration.proposal import Proposal, propose
 from postprocess.calibration.recovery import gather
 from postprocess.calibration.samples import Sample, passed, samples
 from postprocess.calibration.update import among
+from postprocess.cli.options import add_directory, add_json, add_system
+from postprocess.cli.parser import Parser
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.references import reference_file
 
 MOST_ROWS = 40  #: of a table; the summary for programs has all
 MOST_LINES = 60  #: of a difference that is printed whole
 SUMMARY = 1  #: version of the summary for programs
+
+HELP = "Write the reference files that follow from the calibrations, and show what they change."
+EXAMPLE = "./plumbline references propose --site mycluster"
+FAILS = ""
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options that choose calibrations, and where the files go."""
+    add_system(parser)
+    add_directory(
+        parser,
+        "--output",
+        "write reference files to DIR (default: proposal/ of the work directory)",
+    )
+    add_json(parser)
+
+
+def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Show what the calibrations would make of the references. Returns 0."""
+    return propose_all(work, arguments.site, arguments.output, arguments.json, Progress())
 
 
 def propose_all(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import shutil
@@ -14,6 +15,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration, plural, size
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
+from postprocess.cli.parser import Parser
 from postprocess.commands.site.costs import show_costs
 from postprocess.model.case import named
 from postprocess.model.plan import PlannedLaunch, places, planned_cases, read_plan
@@ -28,6 +30,21 @@ from site_configs.validation import on_this_machine, rules
 from site_configs.validation.catalog import site_file
 from site_configs.validation.isolated_reader import read_site
 from site_configs.validation.reader import Fault, Reading, suggestion
+
+HELP = "List every error of a site file, and the cost of a nightly run."
+EXAMPLE = "./plumbline site check mycluster"
+FAILS = "the site file has an error"
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the site."""
+    parser.add_argument("site", metavar="NAME", help="site file, by name or path")
+
+
+def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Check a site file. Returns 1 if something is wrong."""
+    with work.held():
+        return check(work, arguments.site, Progress())
 
 
 def check(work: WorkDirectory, site: str, progress: Progress) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,9 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import aligned, microseconds
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
+from postprocess.cli.options import add_environment
+from postprocess.cli.parser import Parser
+from postprocess.commands.site import check
 from postprocess.commands.site.check import file_problems, removed_on_failure
 from postprocess.model import options
 from postprocess.model.launch import Finished
@@ -34,6 +38,10 @@ TRIALS = 5
 SECONDS = 120  #: that a launch may take; a healthy one takes a few
 HEAD = ("partition", "environment", "on its nodes", "result")
 
+HELP = "Launch two processes on every partition with every MPI, and report what works."
+EXAMPLE = "./plumbline site try mycluster"
+FAILS = "a launch does not work"
+
 
 @dataclass(frozen=True, order=True)
 class Row:
@@ -41,6 +49,17 @@ class Row:
 
     cells: tuple[str, ...]  #: in the order of ``HEAD``
     works: bool
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the site, and the option that chooses environments."""
+    check.add_arguments(parser)
+    add_environment(parser)
+
+
+def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Launch two processes on every partition with every MPI. Returns the exit status."""
+    return attempt(work, arguments.site, arguments.environment, Progress())
 
 
 def attempt(work: WorkDirectory, site: str, environments: Sequence[str], progress: Progress) -> int:

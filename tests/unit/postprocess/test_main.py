@@ -7,28 +7,23 @@ import contextlib
 import io
 import os
 import re
+import shlex
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postprocess import main as command_line
 from postprocess.base.errors import UsageError
-from postprocess.cli.registry import Run
-from postprocess.commands import mirror, references, setup, site
-from postprocess.main import build_parser, main
+from postprocess.cli.parser import Parser
+from postprocess.cli.registry import subcommands
+from postprocess.commands import references
+from postprocess.main import COMMANDS, build_parser, main
 from tests.support.paths import ROOT
 
-#: What ``build_parser`` finds by name: the commands below others, and ``test``.
-BELOW = {
-    setup: ("test",),
-    mirror: ("create", "check"),
-    references: ("propose", "age", "budget"),
-    site: ("new", "check", "attempt"),
-}
 SELECTION = [
     "--environment",
     "--routine",
@@ -60,28 +55,30 @@ def handler() -> Iterator[None]:
     signal.signal(signal.SIGTERM, before)
 
 
+def modules(commands: Mapping[str, ModuleType]) -> Iterator[ModuleType]:
+    """Every module with a command that does something."""
+    for module in commands.values():
+        if hasattr(module, "COMMANDS"):
+            yield from modules(module.COMMANDS)
+        else:
+            yield module
+
+
 @contextlib.contextmanager
 def called(does: Callable[[argparse.Namespace], int] = lambda _: 0) -> Iterator[list]:
     """Every command does this, and is listed with what it was given."""
     calls: list[tuple[str, argparse.Namespace]] = []
 
-    def instead(function: Run) -> Run:
+    def instead(module: ModuleType) -> Callable[[object, argparse.Namespace], int]:
         def run(_, arguments: argparse.Namespace) -> int:
-            name = f"{function.__module__}.{function.__name__}"
-            calls.append((name.removeprefix("postprocess."), arguments))
+            calls.append((module.__name__.removeprefix("postprocess.commands."), arguments))
             return does(arguments)
 
         return run
 
-    table = [
-        (name, add, function and instead(function), text)
-        for name, add, function, text in command_line.COMMANDS
-    ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(command_line, "COMMANDS", table)
-        for module, names in BELOW.items():
-            for name in names:
-                patch.setattr(module, name, instead(getattr(module, name)))
+        for module in modules(COMMANDS):
+            patch.setattr(module, "run", instead(module))
         yield calls
 
 
@@ -184,10 +181,8 @@ def parsers(
 ) -> Iterator[tuple[tuple[str, ...], argparse.ArgumentParser]]:
     """A parser and all below it, each with the words that choose it."""
     yield words, parser
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for name, below in action.choices.items():
-                yield from parsers(below, *words, name)
+    for name, below in subcommands(parser).items():
+        yield from parsers(below, *words, name)
 
 
 @pytest.mark.parametrize(
@@ -282,7 +277,7 @@ def test_what_the_user_chose_reaches_the_command():
     with called() as calls:
         assert run(*words) == (0, "")
     ((name, chosen),) = calls
-    assert (name, chosen.name) == ("commands.nightly", "run")
+    assert (name, chosen.name) == ("run", "run")
     assert (chosen.environment, chosen.routine) == (["a", "b"], ["bcast"])
     assert (chosen.processes, chosen.bytes, chosen.trials) == ([2, 4], [8, 16], 5)
     assert (chosen.program, chosen.iterations) == (["osu", "mpicost"], 20)
@@ -334,48 +329,80 @@ def test_links_are_measured_by_mpicost_alone():
     assert chosen.program == ["mpicost"] and not hasattr(chosen, "iterations")
 
 
-def test_each_command_has_its_function():
+def test_each_command_has_its_module():
     names = {
-        "nightly": "commands.nightly",
-        "run": "commands.nightly",
-        "calibrate": "commands.calibrate",
-        "links": "commands.links",
-        "agree": "commands.agree",
-        "drift": "drift_command.drift",
-        "selftest": "selftest_command.run",
-        "list": "commands.list_cases",
-        "setup": "commands.setup",
-        "doctor": "commands.doctor",
-        "mirror create x": "mirror_commands.create",
-        "mirror check x": "mirror_commands.check",
-        "report": "report_commands.report",
-        "export": "store_commands.run_export",
-        "load": "store_commands.run_load",
-        "papers": "report_commands.papers",
-        "references propose": "references_commands.propose",
-        "references age": "references_commands.age",
-        "references budget": "references_commands.budget",
-        "lint": "commands.lint",
-        "alarms": "alarms_command.run",
-        "site new": "site_commands.new",
-        "site check x": "site_commands.check",
-        "site try x": "site_commands.attempt",
-        "where mpicc --environment x": "commands.where",
-        "test": "commands.test",
+        "nightly": "nightly",
+        "run": "run",
+        "calibrate": "calibrate",
+        "links": "links",
+        "agree": "agree",
+        "drift": "drift",
+        "selftest": "selftest",
+        "list": "list_cases",
+        "setup": "setup",
+        "doctor": "doctor",
+        "mirror create x": "mirror.create",
+        "mirror check x": "mirror.check",
+        "report": "report",
+        "export": "export",
+        "load": "load",
+        "papers": "papers",
+        "references propose": "references.propose",
+        "references age": "references.age",
+        "references budget": "references.budget",
+        "lint": "lint",
+        "alarms": "alarms",
+        "site new": "site.new",
+        "site check x": "site.check",
+        "site try x": "site.try_site",
+        "where mpicc --environment x": "where",
+        "test": "tests",
     }
     with called() as calls:
         for words in names:
             assert run(*words.split()) == (0, "")
     assert [name for name, _ in calls] == list(names.values())
     known = dict.fromkeys(words.split()[0] for words in names)
-    assert list(build_parser()._subparsers._group_actions[0].choices) == list(known)
+    assert list(subcommands(build_parser())) == list(known)
+
+
+COMMAND_PARSERS = [each for each in parsers(build_parser()) if each[0]]
+WORDS_OF = [" ".join(words) for words, _ in COMMAND_PARSERS]
+
+
+@pytest.mark.parametrize(("words", "parser"), COMMAND_PARSERS, ids=WORDS_OF)
+def test_the_help_of_a_command_has_one_line_an_example_and_the_exit_status(words, parser: Parser):
+    text = parser.format_help()
+    assert re.fullmatch(r"[A-Z][^\n]{10,99}\.", parser.description)
+    assert f"\n\n{parser.description}\n\n" in text
+    assert f"\nexample:\n  {parser.example}\n" in text
+    assert "\n  2  usage or configuration error\n" in text
+
+
+@pytest.mark.parametrize(("words", "parser"), COMMAND_PARSERS, ids=WORDS_OF)
+def test_the_example_of_a_command_is_one_of_this_command(words, parser: Parser):
+    program, *given = shlex.split(parser.example)
+    assert program == "./plumbline"
+    assert tuple(given[: len(words)]) == words
+    assert callable(build_parser().parse_args(given).run)
+
+
+@pytest.mark.parametrize(("words", "parser"), COMMAND_PARSERS, ids=WORDS_OF)
+def test_every_option_is_in_a_group_and_has_a_help_text_and_a_name_for_its_value(words, parser):
+    grouped = {action for group in parser.groups.values() for action in group._group_actions}
+    for action in parser._actions:
+        if isinstance(action, argparse._HelpAction | argparse._SubParsersAction):
+            continue
+        assert action.help and not action.help.endswith(".")
+        assert action.nargs == 0 or action.metavar or action.choices
+        assert not action.option_strings or action in grouped
 
 
 def test_references_are_proposed_and_looked_at_for_their_age():
     made = build_parser().parse_args(["references", "propose", "--output", "x"])
-    assert (made.run, made.output) == (references.propose, Path("x"))
+    assert (made.run, made.output) == (references.propose.run, Path("x"))
     made = build_parser().parse_args(["references", "age"])
-    assert (made.run, made.site) == (references.age, "local")
+    assert (made.run, made.site) == (references.age.run, "local")
 
 
 def test_a_calibration_is_told_how_many_launches_there_shall_be():

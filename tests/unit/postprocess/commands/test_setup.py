@@ -18,7 +18,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli import request as asking
-from postprocess.commands import report, setup
+from postprocess.commands import calibrate, list_cases, nightly, report, setup, tests
 from postprocess.judging.evaluate import verdicts
 from postprocess.main import build_parser, main
 from postprocess.model.options import AS_REFERENCES
@@ -81,9 +81,9 @@ def unprepared(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.fail("began although it was to be refused")
 
     monkeypatch.setattr(setup, "prepare", fail)
-    monkeypatch.setattr(setup.night, "night", fail)
-    monkeypatch.setattr(setup, "calibration", fail)
-    monkeypatch.setattr(setup.listing, "list_cases", fail)
+    monkeypatch.setattr(nightly.nightly, "night", fail)
+    monkeypatch.setattr(calibrate, "calibration", fail)
+    monkeypatch.setattr(list_cases, "list_cases", fail)
 
 
 @pytest.mark.usefixtures("unprepared")
@@ -135,7 +135,7 @@ def test_a_work_directory_that_cannot_be_is_one_line(words, tmp_path: Path, caps
 
 
 def test_looking_before_measuring_leaves_no_file(command, tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(setup.night, "night", lambda *_: 0)
+    monkeypatch.setattr(nightly.nightly, "night", lambda *_: 0)
     path, link = tmp_path / "summary.json", tmp_path / "link"
     link.symlink_to(path)
     for each in (path, link):
@@ -352,8 +352,8 @@ def test_the_tests_run_in_the_work_directory_that_was_set_up(command, work, monk
         calls.append((words, cwd, env))
         return Ended
 
-    monkeypatch.setattr(setup, "prepare", lambda *_: None)
-    monkeypatch.setattr(setup.subprocess, "run", run)
+    monkeypatch.setattr(tests, "prepare", lambda *_: None)
+    monkeypatch.setattr(tests.subprocess, "run", run)
     assert command("test", "-k", "one and two")[0] == 5
     ((words, where, environment),) = calls
     assert words == [sys.executable, "-m", "pytest", "-k", "one and two"]

@@ -12,7 +12,7 @@ from rich.console import Console
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.commands.site import mirrored_wheels
+from postprocess.commands.site.new import mirrored_wheels
 from site_configs.generate import survey
 from site_configs.mpi.inventory import Inventory
 from site_configs.topology.machine import read_machine

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 from dataclasses import replace
@@ -25,6 +24,7 @@ from postprocess.analyses.alarms.tally import (
 )
 from postprocess.base.errors import UsageError
 from postprocess.base.workdir import WorkDirectory
+from postprocess.cli.parser import Parser
 from postprocess.commands import alarms as alarms_command
 from postprocess.judging.rules import judge
 from postprocess.model.case import Case
@@ -295,8 +295,8 @@ def test_only_hosts_that_come_back_are_behind_what_is_cleared_again_and_again(ho
 
 
 def told(work: Path, capsys, *words: str) -> str:
-    parser = argparse.ArgumentParser()
-    alarms_command.add(parser)
+    parser = Parser()
+    alarms_command.add_arguments(parser)
     arguments = parser.parse_args(words)
     assert alarms_command.run(WorkDirectory(work, work), arguments) == 0
     return capsys.readouterr().out

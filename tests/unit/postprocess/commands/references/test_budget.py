@@ -258,6 +258,6 @@ def test_the_better_way_sees_more_and_with_the_same_sight_is_cheaper_each_night(
 
 def test_the_command_line():
     made = build_parser().parse_args(["references", "budget", "--seconds", "60", "--site", "x"])
-    assert (made.run, made.seconds, made.see) == (references.budget, 60, None)
+    assert (made.run, made.seconds, made.see) == (references.budget.run, 60, None)
     with pytest.raises(UsageError, match="not allowed with"):
         build_parser().parse_args(["references", "budget", "--seconds", "60", "--see", "10"])

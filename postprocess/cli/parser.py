@@ -1,0 +1,53 @@
+"""The parser of a command: options in groups, one example, the exit statuses, and errors of one line."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, NoReturn
+
+from postprocess.base.errors import UsageError
+
+#: Titles of groups of options.
+WHAT, READ, WHERE, HOW, OUTPUT = (
+    "what to measure",
+    "what to read",
+    "where",
+    "how",
+    "output",
+)
+
+
+def exit_statuses(fails: str) -> list[tuple[int, str]]:
+    """Each exit status of a command with its meaning.
+
+    :param fails: the meaning of 1; empty if the command never ends with it
+    """
+    one = [(1, fails)] if fails else []
+    return [(0, "success"), *one, (2, "usage or configuration error")]
+
+
+class Parser(argparse.ArgumentParser):
+    """Parse the words of one command."""
+
+    def __init__(self, *words: Any, example: str = "", fails: str = "", **how: Any) -> None:
+        """Create a parser; further parameters are those of :mod:`argparse`.
+
+        :param example: a command line, without an indent
+        :param fails: see :func:`exit_statuses`
+        """
+        how.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(*words, **how)
+        self.example, self.fails = example, fails
+        self.groups: dict[str, argparse._ArgumentGroup] = {}
+        statuses = "\n".join(f"  {number}  {meaning}" for number, meaning in exit_statuses(fails))
+        self.epilog = f"example:\n  {example}\n\nexit status:\n{statuses}"
+
+    def group(self, title: str) -> argparse._ArgumentGroup:
+        """Return the group of options of this title; create it when it is first asked for."""
+        if title not in self.groups:
+            self.groups[title] = self.add_argument_group(title)
+        return self.groups[title]
+
+    def error(self, message: str) -> NoReturn:
+        """Raise a usage error of one line."""
+        raise UsageError(f"{message} ({self.prog} --help)")

@@ -1,0 +1,78 @@
+"""The command ``calibrate``: measure references."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.calibration.rounds import LAUNCHES, Demand
+from postprocess.cli.option_types import count
+from postprocess.cli.options import add_directory, add_selection
+from postprocess.cli.parser import HOW, Parser
+from postprocess.cli.request import request
+from postprocess.session.calibrate import calibration
+
+HELP = "Measure references; run the launches that are missing."
+EXAMPLE = "./plumbline calibrate --launches 20 --at-most 5"
+FAILS = "a case could not be calibrated, or its reference would absorb a slowdown"
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options that say what is calibrated, with how many launches, and where references go."""
+    add_selection(parser)
+    how = parser.group(HOW)
+    number = how.add_mutually_exclusive_group()
+    number.add_argument(
+        "--launches",
+        type=count,
+        metavar="N",
+        help=f"launches per case, earlier ones included (default: {LAUNCHES})",
+    )
+    number.add_argument(
+        "--seconds",
+        type=count,
+        metavar="SECONDS",
+        help="run as many launches as fit into this time",
+    )
+    how.add_argument(
+        "--at-most",
+        type=count,
+        metavar="N",
+        help="run at most N launches in this call; repeat on other days to reach --launches",
+    )
+    how.add_argument(
+        "--afresh",
+        action="store_true",
+        help="discard earlier calibration launches of these cases (implies --take)",
+    )
+    how.add_argument(
+        "--take",
+        action="store_true",
+        help="replace references even if this absorbs a slowdown (default: keep them; exit status 1)",
+    )
+    how.add_argument(
+        "--beside-others",
+        action="store_true",
+        help="measure while other processes use this machine (default: wait a minute, then refuse)",
+    )
+    add_directory(
+        parser,
+        "--output",
+        "write references to DIR (default: the work directory; reviewed ones are in reference_data)",
+    )
+
+
+def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Measure references. Returns the exit status."""
+    demand = Demand(
+        arguments.launches,
+        arguments.at_most,
+        arguments.afresh,
+        take=arguments.take,
+        seconds=arguments.seconds,
+    )
+    asked = request(work, arguments)
+    one = replace(asked, selection=replace(asked.selection, launches=1))
+    return calibration(work, one, Progress(), demand)

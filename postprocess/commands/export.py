@@ -1,0 +1,43 @@
+"""The command ``export``: the results store as CSV."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from postprocess.base.formats import plural
+from postprocess.base.workdir import WorkDirectory
+from postprocess.cli.options import add_case, add_since
+from postprocess.cli.parser import OUTPUT, READ, Parser
+from postprocess.results.csv_export import Wanted, export, output
+
+HELP = "Write the results store as CSV."
+EXAMPLE = "./plumbline export --since 2026-11-01 --case '*:bcast:*' --output bcast.csv"
+FAILS = ""
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options that choose rows, and the file."""
+    add_since(parser)
+    add_case(parser)
+    parser.group(READ).add_argument(
+        "--trials", action="store_true", help="write every trial and the run records too"
+    )
+    parser.group(OUTPUT).add_argument(
+        "--output", type=Path, metavar="FILE", help="write to FILE (default: the standard output)"
+    )
+
+
+def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Write the store as CSV. Returns 0."""
+    wanted = Wanted(arguments.since, arguments.case, arguments.trials)
+    with output(arguments.output) as sink:
+        rows = export(work.store, wanted, sink, say)
+    say(f"exported {plural(rows, 'row')}")
+    return 0
+
+
+def say(text: str) -> None:
+    """Print one line beside the data, which has the standard output."""
+    print(text, file=sys.stderr, flush=True)

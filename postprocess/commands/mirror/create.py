@@ -1,0 +1,48 @@
+"""The command ``mirror create``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.cli.parser import WHERE, Parser
+from spack_envs.mirror.create import create
+from spack_envs.mirror.spack_sources import Given
+
+HELP = "Gather everything that a machine without a network needs; keep what is there."
+EXAMPLE = "./plumbline mirror create /shared/mirror"
+FAILS = "something could not be fetched"
+
+
+def source(text: str) -> Given:
+    """PACKAGE=PLACE, or PACKAGE=PLACE#REVISION of a git repository."""
+    package, _, place = text.partition("=")
+    where, _, revision = place.partition("#")
+    if not package or not where:
+        raise argparse.ArgumentTypeError(f"{text!r} is not PACKAGE=PLACE")
+    path = Path(where).absolute()
+    if not path.exists():
+        raise argparse.ArgumentTypeError(f"{package}: {path} is not there")
+    return Given(package, path, revision or "HEAD")
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the directory, and sources from elsewhere."""
+    parser.add_argument("folder", type=Path, metavar="DIR", help="directory of the mirror")
+    parser.group(WHERE).add_argument(
+        "--source",
+        type=source,
+        action="append",
+        default=[],
+        metavar="PACKAGE=PLACE[#REVISION]",
+        help="take a source from a .tar.gz or a git repository here instead of from its upstream; may be "
+        "repeated",
+    )
+
+
+def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Gather everything that a machine without a network needs. Returns the exit status."""
+    with work.held():
+        return create(work, arguments.folder, arguments.source, Progress())

@@ -1,0 +1,44 @@
+"""The command ``where``: the path of a program of an environment, for scripts."""
+
+from __future__ import annotations
+
+import argparse
+
+from postprocess.base.errors import UsageError
+from postprocess.base.workdir import WorkDirectory
+from postprocess.cli.parser import WHERE, Parser
+from site_configs.mpi import inventory
+from spack_envs.programs import read_program
+
+HELP = "Print the absolute path of a program of an environment."
+EXAMPLE = "./plumbline where mpicc --environment mpich-5_0_2"
+FAILS = ""
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the program and its environment."""
+    parser.add_argument("program", choices=("mpicost", "mpicc", "mpiexec"), help="the program")
+    parser.group(WHERE).add_argument(
+        "--environment",
+        required=True,
+        metavar="NAME",
+        help="environment, as in mpich-5_0_2 (see ./plumbline list)",
+    )
+
+
+def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Print the absolute path of a program of an environment. Returns 0.
+
+    :raises UsageError: if the environment is unknown, or the program is not built
+    """
+    if arguments.program == "mpicost":
+        print(read_program(work.root, arguments.environment, "mpicost").path)
+        return 0
+    try:
+        mpis = {mpi.name: mpi for mpi in inventory.load(work.root).mpis}
+    except LookupError as error:
+        raise UsageError(str(error)) from None
+    if arguments.environment not in mpis:
+        raise UsageError(f"--environment {arguments.environment}: not among {', '.join(mpis)}")
+    print(getattr(mpis[arguments.environment], arguments.program))
+    return 0
