@@ -40,7 +40,7 @@ from postprocess.commands import (
 
 DESCRIPTION = "MPI performance regression tests: build, run, judge against references, report."
 EXAMPLE = "./plumbline nightly"
-FAILS = "a case, a file or a machine is not as it should be; see the command"
+FAILS = "a case, a file or a machine is not as it should be (see the command)"
 INTERRUPTED = 130
 STANDARD_ERROR = 2  #: as a descriptor: a signal may come in the middle of a print
 

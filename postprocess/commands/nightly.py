@@ -13,7 +13,7 @@ from postprocess.session import nightly
 HELP = "Build, run and judge all cases; calibrate first where references are missing."
 EXAMPLE = "./plumbline nightly --site mycluster --json summary.json"
 FAILS = (
-    "a case regressed, failed or has no usable reference; with --strict also provisional or skipped"
+    "a case regressed, failed or has no usable reference (--strict: or is provisional or skipped)"
 )
 
 add_arguments = add_session
