@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import platform
 import re
 from functools import partial
 
-import pytest
-from rich.console import Console
-
-from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.commands.site import check
 from site_configs.common import work_directory
@@ -21,11 +16,6 @@ from tests.support.factories.scheduler import PBS, answering
 from tests.support.paths import ROOT
 
 MARKED = "sockets_per_node=0,"
-
-
-@pytest.fixture
-def progress() -> Progress:
-    return Progress(Console(file=io.StringIO(), width=10_000))
 
 
 def test_a_cluster_with_pbs_from_its_commands_to_a_dry_run(progress, tmp_path, monkeypatch):

@@ -47,12 +47,7 @@ SELECTION = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def handler() -> Iterator[None]:
-    """``main`` handles SIGTERM for its process, which here is that of the tests."""
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, before)
+pytestmark = pytest.mark.usefixtures("sigterm_handler")
 
 
 def modules(commands: Mapping[str, ModuleType]) -> Iterator[ModuleType]:

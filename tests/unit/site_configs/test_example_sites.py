@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
@@ -28,11 +26,6 @@ NIGHTS = {
 }
 NIGHT = re.compile(r"a night is ([\d,]+) cases in ([\d,]+) launch")
 HOURS = re.compile(r"about .* and \d+\.\d\d node-hours")
-
-
-@pytest.fixture
-def progress() -> Progress:
-    return Progress(Console(file=io.StringIO(), width=10_000))
 
 
 def night(work: WorkDirectory, name: str, progress: Progress) -> tuple[int, int]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import re
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
@@ -33,16 +31,6 @@ STRANGER = CHECK + (
     "    valid_systems = valid_prog_environs = ['*']\n    executable = 'false'\n"
     "    @rfm.core.builtins.sanity_function\n    def well(self):\n        return True\n"
 )
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> WorkDirectory:
-    return WorkDirectory(tmp_path / "home", ROOT)
-
-
-@pytest.fixture
-def progress() -> Progress:
-    return Progress(Console(file=io.StringIO(), width=10_000))
 
 
 def said(progress: Progress) -> str:

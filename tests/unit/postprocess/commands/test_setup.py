@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,17 +35,7 @@ from tests.support.paths import ROOT
 MPICH = Mpi("mpich-5_0_2", "mpich", "5.0.2", "MPICH", "wheel", "/p", "/p/mpicc", "/p/mpiexec")
 
 
-@pytest.fixture(autouse=True)
-def handler() -> Iterator[None]:
-    """``main`` handles SIGTERM for its process, which here is that of the tests."""
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, before)
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> WorkDirectory:
-    return WorkDirectory(tmp_path / "home", ROOT)
+pytestmark = pytest.mark.usefixtures("sigterm_handler")
 
 
 @pytest.fixture

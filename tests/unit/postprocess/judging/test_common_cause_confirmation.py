@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from rich.console import Console
 
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
@@ -32,11 +31,6 @@ from tests.support.factories.launch import planned
 SITE = Selection(Path("site_configs/local.py"))
 WRONG = (Verdict.INCORRECT, "wrong data")
 QUIET = Noise(night=0.003, launch=0.003, own=0.02)
-
-
-@pytest.fixture
-def progress() -> Progress:
-    return Progress(Console(quiet=True))
 
 
 def slower_night(by: float = 0.07) -> tuple[list[CaseResult], ReferenceBook]:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
@@ -55,11 +54,6 @@ class Machine:
             )
         done = finished(session, scale, number=number + 1)
         return replace(done, asserted=reframe_says(done, self.book))
-
-
-@pytest.fixture
-def progress() -> Progress:
-    return Progress(Console(quiet=True))
 
 
 def looked_at(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
@@ -11,11 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from postprocess.base.errors import UsageError
 from postprocess.base.processes import processes_of
-from postprocess.base.progress import Progress
 from postprocess.model.plan import places, plan_file, read_plan, write_launch
 from postprocess.model.session import Selection
 from postprocess.runner import reframe as reframe_driver
@@ -58,11 +55,6 @@ def reframe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reframe:
     monkeypatch.setattr(reframe_driver, "START", "played")
     (tmp_path / "source").mkdir()
     return Reframe(tmp_path / "source", tmp_path / "work", tmp_path / "session", [], None)
-
-
-@pytest.fixture
-def progress() -> Progress:
-    return Progress(Console(file=io.StringIO(), width=1000))
 
 
 def play(reframe: Reframe, script: str = "", report: object = None) -> None:

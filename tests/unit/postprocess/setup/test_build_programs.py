@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
@@ -35,11 +33,6 @@ MPIS = tuple(
 FOUND = Inventory(MACHINE, MPIS, ())
 BOTH = Prepared(FOUND, SPACK, by_spack=("mpich-1", "mpich-2"))
 TOLD = {"version": "7.4", "compiler": "gcc 12.2.0", "flags": "-O2"}
-
-
-@pytest.fixture
-def progress() -> Progress:
-    return Progress(Console(file=io.StringIO(), width=500))
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import pytest
 from rich.console import Console
 
 from postprocess.base.progress import Progress
-from postprocess.base.workdir import WorkDirectory
 from postprocess.setup import prepare as preparation
 from postprocess.setup.declared_mpis import DeclaredMpi, Unfit, declared_mpi, declared_mpis
 from postprocess.setup.prepare import prepare
@@ -22,7 +21,6 @@ from spack_envs.toolchain import External
 from tests.support.factories.scheduler import CRAY
 from tests.support.factories.site import CRAY_MPICH, OPENMPI, PLAIN, slurm, text_of
 from tests.support.fake_mpis import install, script
-from tests.support.paths import ROOT
 
 SPACK = Spack(Path("/bin/spack"), Path("/packages"), "1.1.0", "PATH")
 
@@ -120,11 +118,6 @@ def test_spack_loads_the_modules_of_an_mpi():
 
 
 # Whole sites.
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> WorkDirectory:
-    return WorkDirectory(tmp_path / "home", ROOT)
 
 
 def site_of(tmp_path: Path, text: str) -> str:

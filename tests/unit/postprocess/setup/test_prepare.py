@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import platform
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
@@ -30,11 +28,6 @@ SPACK = Spack(Path("/bin/spack"), Path("/packages"), "1.1.0", "PATH", ("an old o
 
 def mpi(family: str) -> Mpi:
     return Mpi(f"{family}-1", family, "1", "library", "path", "/p", "/p/mpicc", "/p/mpiexec")
-
-
-@pytest.fixture
-def progress() -> Progress:
-    return Progress(Console(file=io.StringIO(), width=200))
 
 
 @pytest.fixture

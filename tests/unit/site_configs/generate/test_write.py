@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import io
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
 from postprocess.base.errors import UsageError
-from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from site_configs.generate import survey, write
 from site_configs.generate.survey import host_pattern, site_name, usable_name
@@ -231,11 +228,6 @@ def no_mirror() -> None:
 def work(tmp_path: Path) -> WorkDirectory:
     (tmp_path / "source" / "site_configs").mkdir(parents=True)
     return WorkDirectory(tmp_path / "home", tmp_path / "source")
-
-
-@pytest.fixture
-def progress() -> Progress:
-    return Progress(Console(file=io.StringIO(), width=10_000))
 
 
 @pytest.fixture

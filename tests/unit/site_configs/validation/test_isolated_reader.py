@@ -8,18 +8,12 @@ from pathlib import Path
 import pytest
 
 from postprocess.base.errors import UsageError
-from postprocess.base.workdir import WorkDirectory
 from site_configs.validation import isolated_reader
 from site_configs.validation.isolated_reader import read_site
 from tests.support.factories.scheduler import CRAY
 from tests.support.factories.site import OPENMPI, slurm, text_of
 from tests.support.paths import ROOT
 from tests.support.request import ask
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> WorkDirectory:
-    return WorkDirectory(tmp_path / "home", ROOT)
 
 
 @pytest.fixture

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import shutil
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from postprocess.base.errors import UsageError
-from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.commands.site.new import mirrored_wheels
 from site_configs.generate import survey
@@ -46,11 +43,6 @@ def work(tmp_path: Path) -> Path:
 def mirror(tmp_path: Path) -> Path:
     make_mirror(tmp_path / "mirror")
     return tmp_path / "mirror"
-
-
-@pytest.fixture
-def progress() -> Progress:
-    return Progress(Console(file=io.StringIO(), width=200))
 
 
 @pytest.mark.parametrize(

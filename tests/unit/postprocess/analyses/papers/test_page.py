@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -123,15 +121,7 @@ def test_text_is_aligned_and_harmless():
 
 
 @pytest.fixture
-def handler() -> Iterator[None]:
-    """``main`` handles SIGTERM for its process, which here is that of the tests."""
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, before)
-
-
-@pytest.fixture
-def command(tmp_path, night, handler, capsys):
+def command(tmp_path, night, sigterm_handler, capsys):
     """Run ``papers`` on the made-up session; its exit status, its output and its errors."""
     night.write(tmp_path / "sessions" / SESSION)
 
@@ -174,7 +164,7 @@ def test_what_is_not_there_is_one_line_and_writes_nothing(command, tmp_path, wor
     assert not list(tmp_path.rglob("papers.*"))
 
 
-def test_a_session_with_nothing_to_compare_is_one_line(tmp_path, handler, capsys):
+def test_a_session_with_nothing_to_compare_is_one_line(tmp_path, sigterm_handler, capsys):
     alone = samples.session(samples.cases(["torus"], ["simgrid-mpich"], [8]))
     alone.write(tmp_path / "sessions" / SESSION)
     assert main(str(ROOT), str(tmp_path), ("papers",)) == 2

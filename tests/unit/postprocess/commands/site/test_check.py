@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration, size
 from postprocess.base.progress import Progress
-from postprocess.base.workdir import WorkDirectory
 from postprocess.commands.site import check
 from postprocess.commands.site.check import LOG, Trial, left_out, measured, too_long
 from postprocess.commands.site.costs import Cost, cost, how_estimated
@@ -28,20 +25,9 @@ from site_configs.validation.reader import Reading
 from tests.support.factories.launch import CASES, case, planned, write_references
 from tests.support.factories.scheduler import CRAY, answering
 from tests.support.factories.site import MPICH, OPENMPI, PLAIN, slurm, text_of
-from tests.support.paths import ROOT
 
 TEXT = text_of(slurm(CRAY, OPENMPI))
 HERE = Here(16, PLAIN.modules, SLURM.read(answering(CRAY)))
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> WorkDirectory:
-    return WorkDirectory(tmp_path / "home", ROOT)
-
-
-@pytest.fixture
-def progress() -> Progress:
-    return Progress(Console(file=io.StringIO(), width=10_000))
 
 
 @pytest.fixture
