@@ -48,11 +48,6 @@ site_configuration = site(
 
 
 @pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    return Workshop(tmp_path_factory.mktemp("agree") / "home")
-
-
-@pytest.fixture(scope="module")
 def there(workshop: Workshop) -> Inventory:
     """The MPIs, of which some have IMB; else the test is skipped and counted."""
     assert workshop.run("doctor").status == 0

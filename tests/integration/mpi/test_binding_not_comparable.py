@@ -18,11 +18,6 @@ REASON = "the nodes were rewired in May"
 
 
 @pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    return Workshop(tmp_path_factory.mktemp("comparability") / "home")
-
-
-@pytest.fixture(scope="module")
 def rewired(workshop: Workshop) -> Path:
     """References of this machine and a moment ago, but for the binding that they tell."""
     name, root = of_family("mpich").name, workshop.home / "calibrated"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import signal
 import subprocess
@@ -16,7 +15,7 @@ import pytest
 
 from postprocess.base.processes import processes_of
 from postprocess.model.reference import Reference
-from postprocess.references import provenance
+from postprocess.references.catalog import read_origin
 from postprocess.references.reference_file import load, location, write
 from postprocess.stats.band import band
 from site_configs.schema.variables import SESSION
@@ -30,18 +29,8 @@ SPREAD = 2.2  #: with this spread on the logarithm: the band ends at about 0.3 s
 
 
 @pytest.fixture(scope="module")
-def mpich() -> Installation:
-    return of_family("mpich")
-
-
-@pytest.fixture(scope="module")
 def openmpi() -> Installation:
     return of_family("openmpi")
-
-
-@pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    return Workshop(tmp_path_factory.mktemp("faults") / "home")
 
 
 @pytest.fixture(scope="module")
@@ -57,12 +46,8 @@ def reviewed(workshop: Workshop, mpich: Installation, openmpi: Installation) -> 
         path = location(root, "local", "cpu", name)
         measured = load(path, "local", "cpu", name).values()
         wide = [Reference(each.case, CENTER, SPREAD, 20) for each in measured]
-        write(path, wide, origin_of(path))
+        write(path, wide, read_origin(path))
     return root
-
-
-def origin_of(path: Path) -> dict:
-    return json.loads(provenance.beside(path).read_text())
 
 
 @pytest.fixture(scope="module")

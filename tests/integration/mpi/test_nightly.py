@@ -37,11 +37,6 @@ def programs(workshop: Workshop) -> dict[str, tuple[str, int]]:
 
 
 @pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    return Workshop(tmp_path_factory.mktemp("nights") / "home")
-
-
-@pytest.fixture(scope="module")
 def first(workshop: Workshop) -> Ended:
     return night(workshop)
 

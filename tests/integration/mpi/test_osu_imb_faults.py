@@ -91,11 +91,6 @@ def imb_folder(folder: Path) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    return Workshop(tmp_path_factory.mktemp("standins") / "home")
-
-
 def site_file(workshop: Workshop, name: str, programs: dict[str, Path]) -> str:
     """A site with one environment, MPICH's, that declares these folders."""
     path = workshop.home / f"{name}.py"

@@ -31,11 +31,6 @@ NEVER = {SECONDS: 1e-9, MEGABYTES: 1e9}
 
 
 @pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    return Workshop(tmp_path_factory.mktemp("opinions") / "home")
-
-
-@pytest.fixture(scope="module")
 def environments() -> list[str]:
     """MPICH, whose IMB is Intel's by its binary interface, and Intel MPI itself."""
     return [of_family(family_here(family)).name for family in ("mpich", "intel-mpi")]

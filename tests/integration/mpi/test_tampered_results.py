@@ -15,11 +15,6 @@ SHORT = ("--program", "mpicost", "--routine", "bcast,barrier", "--trials", "5")
 
 
 @pytest.fixture(scope="module")
-def mpich() -> Installation:
-    return of_family("mpich")
-
-
-@pytest.fixture(scope="module")
 def workshop(mpich: Installation, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
     """A machine whose MPICH has a launcher that changes the results afterwards, if told to."""
     directory = tmp_path_factory.mktemp("tampered")
