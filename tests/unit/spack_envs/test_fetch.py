@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import threading
 from pathlib import Path
 
 import pytest
 
 from spack_envs import fetch as module
 from spack_envs.fetch import FetchError, complaint, fetch
+from tests.support.threads import at_once
 
 
 @pytest.fixture
@@ -80,20 +80,11 @@ def test_git_is_needed(tmp_path, monkeypatch):
 
 
 def test_several_at_once(tmp_path, upstream):
-    start = threading.Barrier(4)
-    ended: list[str] = []
-
-    def run():
-        start.wait()
+    def run() -> str:
         fetch(upstream, "v1", tmp_path / "cache" / "copy")
-        ended.append((tmp_path / "cache" / "copy" / "file").read_text())
+        return (tmp_path / "cache" / "copy" / "file").read_text()
 
-    threads = [threading.Thread(target=run) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert ended == ["released"] * 4
+    assert at_once(run) == ["released"] * 4
     assert os.listdir(tmp_path / "cache") == ["copy"]
 
 

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from spack_envs.installation import DIGEST, FAILURE, RECORD, Installation, is_wi
 from spack_envs.products import PRODUCTS
 from spack_envs.spack_repo.plumbline.source_digest import source_digest
 from tests.support.paths import ROOT as SOURCE
+from tests.support.threads import at_once
 
 #: Stands for Spack: solves unless a spec is unsolvable, installs what is not broken, and keeps a log.
 SPACK = f"""#!{sys.executable}
@@ -277,18 +277,7 @@ def test_repository_is_asked_only_where_a_program_comes_from_one(monkeypatch):
 
 
 def test_several_at_once_build_once(place):
-    start = threading.Barrier(4)
-    done = []
-
-    def run():
-        start.wait()
-        done.append(place.install("osu"))
-
-    threads = [threading.Thread(target=run) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    done = at_once(lambda: place.install("osu"))
     assert len(done) == 4
     assert len(set(done)) == 1
     assert [call.split()[0] for call in place.calls()] == ["concretize", "install", "location"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import pytest
 
 from spack_envs.errors import SpackEnvironmentError
 from spack_envs.recipes import BUILT, EXTERNAL, close_world
+from tests.support.threads import at_once
 
 TEXTS = {
     "gcc": 'depends_on("gmp@4.3.2:")\n',
@@ -118,18 +118,7 @@ def test_leaves_no_trace_in_the_sources(tmp_path, packages, ours):
 
 
 def test_two_at_once(tmp_path, packages, ours):
-    worlds = []
-    start = threading.Barrier(4)
-
-    def make():
-        start.wait()
-        worlds.append(close_world(tmp_path / "worlds", packages, ours))
-
-    threads = [threading.Thread(target=make) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    worlds = at_once(lambda: close_world(tmp_path / "worlds", packages, ours))
     assert len(worlds) == 4
     assert len(set(worlds)) == 1
     assert [path.name for path in (tmp_path / "worlds").iterdir()] == [worlds[0].root.name]
