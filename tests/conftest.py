@@ -1,4 +1,4 @@
-"""What all tests share: fixtures, marks by folder; skipped tests are counted with the reason in the last lines."""
+"""What all tests share: fixtures, marks by folder; skipped tests are counted with their reason at the end."""
 
 from __future__ import annotations
 

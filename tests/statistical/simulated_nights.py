@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from postprocess.stats import confirmation_rule
 from postprocess.stats.band import LARGE_FLOOR, SLOW_ALPHA, SMALL_FLOOR, prediction
 from postprocess.stats.shrinkage import fitted
+from tests.statistical.simulated_drift import Noise, heavy, normal
 from tests.support.paths import DATA
 
 CASES, MEDIAN, SCATTER, NIGHT_EFFECT = 1_000, 0.02, 0.5, 0.01
@@ -30,17 +31,6 @@ Numbers = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
 #: What a rule says of the cases of a night: which are regressed, and how many fresh launches it took of each.
 Verdicts = tuple[Booleans, NDArray[np.int64]]
-Noise = Callable[[np.random.Generator, tuple[int, int]], Numbers]
-
-
-def normal(random: np.random.Generator, shape: tuple[int, int]) -> Numbers:
-    """Of unit variance, by case and launch."""
-    return random.normal(size=shape)
-
-
-def heavy(random: np.random.Generator, shape: tuple[int, int]) -> Numbers:
-    """Student's t of four degrees of freedom, scaled to unit variance."""
-    return random.standard_t(4, size=shape) / math.sqrt(2)
 
 
 def skewed(random: np.random.Generator, shape: tuple[int, int]) -> Numbers:

@@ -111,7 +111,7 @@ SHARE = st.floats(min_value=-1, max_value=1)  #: of the bound on an error
 
 @given(LARGE, DRIFT, ERROR, SHARE, ERROR, SHARE, TIME, TIME)
 @example(0, -0.0005838, 0, 0, 9109, -1, 3426, 10**9)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_rate_is_at_most_twice_the_true_one(
     start: int,
     drift: float,

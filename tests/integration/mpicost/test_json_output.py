@@ -51,19 +51,19 @@ def test_bytes_that_are_no_utf8_are_replaced(driver: Path, damaged: bytes) -> No
     assert "\ufffd" in text
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(text=st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))
 def test_any_text_comes_back(driver: Path, text: str) -> None:
     assert written(driver, text.encode())[0] == text
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(text=st.binary())
 def test_any_bytes_give_valid_json(driver: Path, text: bytes) -> None:
     assert isinstance(written(driver, text)[0], str)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(number=st.floats(allow_nan=False, allow_infinity=False))
 def test_number_comes_back_exactly(driver: Path, number: float) -> None:
     assert written(driver, b"", number)[1] == number

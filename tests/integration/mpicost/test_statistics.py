@@ -105,7 +105,7 @@ def test_gap_within_two_ticks_is_not_bimodal(driver: Path) -> None:
 times = st.floats(1e-9, 1e3).map(lambda value: float(f"{value:.3g}"))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     rows=st.lists(st.tuples(times, st.booleans()), min_size=1, max_size=70),
     dropped=st.integers(0, 2),

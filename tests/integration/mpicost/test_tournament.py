@@ -53,7 +53,7 @@ def games(row: Sequence[int]) -> list[tuple[int, int]]:
 
 
 @given(st.integers(min_value=2, max_value=200))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_pair_meets_exactly_once(processes: int) -> None:
     table = partners(processes)
     assert len(table) == rounds(processes)

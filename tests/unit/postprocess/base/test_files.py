@@ -23,7 +23,15 @@ def test_a_new_file_in_a_new_folder(tmp_path):
     assert names(path.parent) == ["file"]
 
 
-def test_create_never_replaces(tmp_path):
+def without_links(*_):
+    raise PermissionError(errno.EPERM, "Operation not permitted")
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_create_never_replaces(tmp_path, monkeypatch, links):
+    """On a file system without hard links too."""
+    if not links:
+        monkeypatch.setattr(os, "link", without_links)
     path = tmp_path / "file"
     files.create(path, b"first")
     with pytest.raises(FileExistsError):
@@ -37,25 +45,6 @@ def test_create_does_not_fill_a_dangling_link(tmp_path):
     path.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(FileExistsError):
         files.create(path, b"data")
-    assert names(tmp_path) == ["file"]
-
-
-@pytest.fixture
-def no_links(monkeypatch):
-    """A file system without hard links."""
-
-    def refuse(*_):
-        raise PermissionError(errno.EPERM, "Operation not permitted")
-
-    monkeypatch.setattr(os, "link", refuse)
-
-
-def test_without_hard_links_too(tmp_path, no_links):
-    path = tmp_path / "file"
-    files.create(path, b"first")
-    with pytest.raises(FileExistsError):
-        files.create(path, b"second")
-    assert path.read_bytes() == b"first"
     assert names(tmp_path) == ["file"]
 
 

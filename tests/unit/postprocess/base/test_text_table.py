@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess.base.units import MEGABYTES, SECONDS
@@ -125,7 +125,6 @@ SIZES = st.lists(st.integers(0, 2**20), min_size=1, max_size=12, unique=True)
 
 
 @given(SIZES.map(sorted))
-@settings(deadline=None)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_so_it_is_with_any_sizes(program: str, sizes: list[int]):
     lines = CHECKS[program].sheet
@@ -140,7 +139,6 @@ def test_so_it_is_with_any_sizes(program: str, sizes: list[int]):
 
 
 @given(SIZES.map(sorted))
-@settings(deadline=None)
 def test_benchmarks_of_one_start_of_imb_have_the_same_sizes(sizes: list[int]):
     """IMB measures all of them at the sizes of one file, and rounds those of a reduction up."""
     for start in starts(CHECKS["imb"], CHECKS["imb"].sheet, sizes):
@@ -150,7 +148,6 @@ def test_benchmarks_of_one_start_of_imb_have_the_same_sizes(sizes: list[int]):
 
 
 @given(SIZES.map(sorted))
-@settings(deadline=None)
 def test_a_start_of_osu_is_one_program_at_sizes_that_double(sizes: list[int]):
     for start in starts(CHECKS["osu"], CHECKS["osu"].sheet, sizes):
         assert len({(line.name, line.options) for line in start.benchmarks}) == 1

@@ -18,6 +18,7 @@ from postprocess.model.launch import Finished, Outcome
 from postprocess.model.session import Session
 from postprocess.model.verdict import Verdict
 from postprocess.references import provenance, reference_file
+from postprocess.references.catalog import read_origin
 from tests.support.factories.benchmark import BUILD, METHOD, measured
 from tests.support.factories.launch import CASES, PLACE, finished, headline
 from tests.support.factories.ledger import launch, launches_behind
@@ -47,18 +48,14 @@ def stored(path: Path) -> dict:
     return reference_file.load(path, *PLACE)
 
 
-def origin(path: Path) -> dict[str, Any]:
-    return json.loads(provenance.beside(path).read_text())
-
-
 def told(path: Path, program: str = "mpicost") -> dict[str, Any]:
     """What the provenance tells of the last calibration of a program."""
-    return provenance.calibrations(origin(path)["programs"][program])[-1]
+    return provenance.calibrations(read_origin(path)["programs"][program])[-1]
 
 
 def headlines(path: Path, program: str = "mpicost") -> dict[str, list[float]]:
     """All values behind the references of a program."""
-    some = provenance.calibrations(origin(path)["programs"][program])
+    some = provenance.calibrations(read_origin(path)["programs"][program])
     return {key: values for each in some for key, values in provenance.headlines(each).items()}
 
 
@@ -79,7 +76,7 @@ def test_a_calibration_makes_one_reference_of_each_case(tmp_path: Path):
 def test_the_provenance_tells_what_ran_and_every_value(tmp_path: Path):
     done = launches(tmp_path, 1.0, 1.1)
     (path,) = update(tmp_path / "references", session(), done, only=None)
-    assert list(origin(path)["programs"]) == ["mpicost"]
+    assert list(read_origin(path)["programs"]) == ["mpicost"]
     found = told(path)
     assert found["mpi_library"] == done[0].run["mpi_library"]
     assert (found["version"], found["source_hash"]) == ("0.1.0", "0123456789abcdef")
@@ -124,7 +121,7 @@ def test_rows_that_were_not_measured_stay(tmp_path: Path):
     assert set(after) == set(CASES)
     assert {case: after[case] for case in CASES[:2]} == before
     assert set(headlines(path)) == {case.key for case in CASES}
-    entry = origin(path)["programs"]["mpicost"]
+    entry = read_origin(path)["programs"]["mpicost"]
     for case in CASES:
         by = "a" if case in CASES[:2] else "b"
         assert provenance.calibration_of(entry, case.key)["sessions"] == [by]
@@ -210,7 +207,7 @@ def test_an_automatic_calibration_replaces_what_was_made_with_options_by_hand(
     references_update.update(tmp_path, many(20, 2.0, by_hand=by_hand))
     path = automatic(tmp_path, many(5, 1.0, 21))
     assert {(each.launches, each.center) for each in stored(path).values()} == {(5, 1.0)}
-    some = provenance.calibrations(origin(path)["programs"]["mpicost"])
+    some = provenance.calibrations(read_origin(path)["programs"]["mpicost"])
     assert [each.get("options") for each in some] == [None]
 
 
@@ -276,7 +273,7 @@ def test_a_file_that_tells_no_method_cannot_be_added_to(tmp_path: Path):
     root = tmp_path / "references"
     (path,) = update(root, session("a"), launches(tmp_path / "a", 1.0), only=set(CASES[:2]))
     sidecar = provenance.beside(path)
-    known = origin(path)
+    known = read_origin(path)
     del known["programs"]["mpicost"]["calibrations"][0]["method"]
     sidecar.write_text(json.dumps(known))
     with pytest.raises(UsageError, match="programs: mpicost: calibration 1: method: is missing"):
@@ -316,7 +313,7 @@ def test_a_simulated_reference_tells_nothing_of_the_machine_that_simulated(tmp_p
     (path,) = update(tmp_path / "references", session(), done, only=None)
     assert {each.exact for each in reference_file.load(path, *PLACE).values()} == {True}
     assert "cpu_model" not in told(path)["method"]
-    assert set(origin(path)["machine"]) == {"simulated"}
+    assert set(read_origin(path)["machine"]) == {"simulated"}
 
 
 # Several programs in one file.
@@ -328,7 +325,7 @@ def test_two_programs_stand_in_one_file_and_each_is_told_of(tmp_path: Path):
     osu = done[1].launch.cases
     assert set(stored(path)) == {*CASES, *osu}
     assert reference_file.lint(path) == []
-    assert list(origin(path)["programs"]) == ["mpicost", "osu"]
+    assert list(read_origin(path)["programs"]) == ["mpicost", "osu"]
     found = told(path, "osu")
     assert found["method"] == METHOD | BUILD | {"version": "7.4", "cpu_model": "a processor"}
     assert (found["version"], found["spec"]) == ("7.4", "osu-micro-benchmarks@7.4/abcdef")
@@ -405,7 +402,7 @@ def test_a_program_of_which_the_file_tells_nothing_stops_a_calibration(tmp_path:
     root = tmp_path / "references"
     done = [finished(tmp_path / "a"), measured(tmp_path / "b")]
     (path,) = update(root, session("a"), done, only=None)
-    known = origin(path)
+    known = read_origin(path)
     del known["programs"]["osu"]
     provenance.beside(path).write_text(json.dumps(known))
     with pytest.raises(UsageError, match="programs: says nothing of osu"):

@@ -73,7 +73,7 @@ def read(name: str) -> Output:
 
 
 @given(imb_outputs())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_what_a_writer_prints_a_reader_returns(sample: tuple[str, Output]) -> None:
     text, expected = sample
     assert parse_imb(text) == expected
@@ -342,7 +342,7 @@ def test_a_cut_off_output_is_refused(path: Path) -> None:
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_two_outputs_mixed_line_by_line_are_refused(data: st.DataObject) -> None:
     first = data.draw(st.sampled_from(IMB)).read_text()
     second = data.draw(st.sampled_from(IMB + OSU)).read_text()
@@ -358,7 +358,7 @@ def test_two_outputs_mixed_line_by_line_are_refused(data: st.DataObject) -> None
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_damage_raises_nothing_else(data: st.DataObject) -> None:
     text = data.draw(st.sampled_from(OSU + IMB)).read_text()
     start = data.draw(st.integers(0, len(text)))
@@ -367,7 +367,6 @@ def test_damage_raises_nothing_else(data: st.DataObject) -> None:
 
 
 @given(st.text() | st.lists(st.sampled_from(WHOLE.splitlines())))
-@settings(deadline=None)
 def test_any_text_raises_nothing_else(text: str | list[str]) -> None:
     outcome(parse_imb, text if isinstance(text, str) else "\n".join([*text, ""]))
 

@@ -153,7 +153,7 @@ def test_statistics_may_differ_by_rounding_only(tmp_path, refused):
 
 
 @given(st.integers(min_value=0, max_value=len(GOOD_TEXT) - 1))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_a_file_cut_anywhere_is_incomplete(tmp_path_factory, length):
     path = tmp_path_factory.mktemp("cut") / "out.jsonl"
     path.write_bytes(GOOD_TEXT[:length])
@@ -282,7 +282,6 @@ def test_a_flag_is_the_one_of_the_trials(refused, key, value):
 
 
 @given(st.integers(min_value=2, max_value=51), st.floats(min_value=0.5, max_value=0.999))
-@settings(deadline=None)
 def test_a_trial_cannot_be_exchanged_after_the_fact(tmp_path_factory, trial, factor):
     """Any trial that entered the headline is tied to it."""
     records = copy.deepcopy(GOOD)
@@ -488,7 +487,7 @@ def test_records_come_in_their_order(refused, lines, said):
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_no_damage_escapes_as_another_error(tmp_path_factory, data):
     """Bytes overwritten anywhere: the file is refused, or the damage is not in what is judged."""
     content = bytearray(GOOD_TEXT)

@@ -42,7 +42,7 @@ def read(name: str) -> Output:
 
 
 @given(osu_outputs() | window_outputs())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_what_a_writer_prints_a_reader_returns(sample: tuple[str, Output]) -> None:
     text, expected = sample
     assert parse_osu(text) == expected
@@ -327,7 +327,7 @@ def test_a_cut_off_output_is_refused_or_visibly_shorter(path: Path) -> None:
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_two_outputs_mixed_line_by_line_are_refused(data: st.DataObject) -> None:
     """Also two of the same program: the second title, header or row shows it."""
     first, second = (data.draw(st.sampled_from(OSU)).read_text() for _ in range(2))
@@ -340,7 +340,7 @@ def test_two_outputs_mixed_line_by_line_are_refused(data: st.DataObject) -> None
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_damage_raises_nothing_else(data: st.DataObject) -> None:
     text = data.draw(st.sampled_from(OSU + IMB)).read_text()
     start = data.draw(st.integers(0, len(text)))
@@ -349,7 +349,6 @@ def test_damage_raises_nothing_else(data: st.DataObject) -> None:
 
 
 @given(st.text() | st.lists(st.sampled_from([*ALLREDUCE.splitlines(), *BARRIER.splitlines()])))
-@settings(deadline=None)
 def test_any_text_raises_nothing_else(text: str | list[str]) -> None:
     outcome(parse_osu, text if isinstance(text, str) else "\n".join([*text, ""]))
 

@@ -141,7 +141,7 @@ def test_a_file_cut_off_anywhere_is_incomplete(tmp_path: Path) -> None:
 PIECES = st.lists(st.tuples(st.integers(0, 1), st.integers(1, 500)), max_size=8)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pieces=PIECES)
 def test_worlds_that_write_into_each_other_never_pass(
     pieces: list[tuple[int, int]], tmp_path: Path
@@ -154,7 +154,7 @@ def test_worlds_that_write_into_each_other_never_pass(
     refusal(tmp_path / "w.jsonl", content)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(max_size=300))
 def test_no_bytes_make_it_raise_anything_else(content: bytes, tmp_path: Path) -> None:
     refusal(tmp_path / "w.jsonl", content)

@@ -57,9 +57,7 @@ def faults_of(path: Path, text: str, told: str | None = None) -> list[str]:
         sidecar.write_text(before[1])
 
 
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_every_change_of_one_cell_is_found(sound: Path, data: st.DataObject):
     rows = [line.split("\t") for line in sound.read_text().splitlines()]
@@ -82,9 +80,7 @@ def same(one: str, other: str) -> bool:
         return one == other
 
 
-@settings(
-    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_every_change_of_one_headline_is_found(sound: Path, data: st.DataObject):
     origin = json.loads(provenance.beside(sound).read_text())

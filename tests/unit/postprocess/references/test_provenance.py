@@ -9,6 +9,7 @@ import pytest
 from postprocess.calibration.update import update
 from postprocess.model.reference import Reference
 from postprocess.references import provenance, reference_file
+from postprocess.references.catalog import read_origin
 from tests.support.factories.launch import CASES, origin_of
 from tests.support.factories.ledger import METHOD, launch, launches_behind
 
@@ -25,17 +26,13 @@ def written(tmp_path):
     return path
 
 
-def origin(path):
-    return json.loads(provenance.beside(path).read_text())
-
-
 def save(path, known) -> list[str]:
     provenance.beside(path).write_bytes(provenance.encoded(known))
     return reference_file.lint(path)
 
 
 def test_each_row_keeps_its_own_provenance(written):
-    entry = origin(written)["programs"]["mpicost"]
+    entry = read_origin(written)["programs"]["mpicost"]
     first, last = (provenance.calibration_of(entry, key) for key in (KEYS[0], KEYS[-1]))
     assert (first["mpi_library"], first["compiler"]) == ("MPICH Version: 5.0.2", "gcc 12.2.0")
     assert (last["mpi_library"], last["compiler"]) == ("MPICH Version: 5.1", "gcc 13.1.0")
@@ -50,7 +47,7 @@ def test_each_row_keeps_its_own_provenance(written):
 
 def test_a_row_that_is_measured_again_leaves_its_earlier_calibration(written):
     update(written.parents[2], [launch(5.0, 12, cases=CASES[1:])])
-    entry = origin(written)["programs"]["mpicost"]
+    entry = read_origin(written)["programs"]["mpicost"]
     assert [len(provenance.keys_of(each)) for each in entry["calibrations"]] == [1, len(CASES) - 1]
     assert provenance.calibration_of(entry, KEYS[0])["date_utc"][:10] == "2026-11-02"
 
@@ -61,7 +58,7 @@ def test_a_file_in_the_form_of_old_is_read_and_joined(tmp_path):
     old = origin_of(method=METHOD, headlines=values, mpi_library="of old")
     reference_file.write(path, [Reference(case, 1.0, 0.0, 2) for case in CASES], old)
     update(tmp_path, [launch(2.0, 5, cases=CASES[1:])])
-    entry = origin(path)["programs"]["mpicost"]
+    entry = read_origin(path)["programs"]["mpicost"]
     kept = provenance.calibration_of(entry, KEYS[0])
     assert (kept["mpi_library"], kept["machine"]) == ("of old", {"host": "n1"})
     assert kept["headlines"] == {KEYS[0]: [1.0, 1.0]}
@@ -71,16 +68,16 @@ def test_a_file_in_the_form_of_old_is_read_and_joined(tmp_path):
 
 def test_simulated_rows_that_stay_keep_theirs(tmp_path):
     (path,) = update(tmp_path, [launch(1e-6, 1, exact=True, circumstances={})])
-    assert "series" not in origin(path)["programs"]["mpicost"]["calibrations"][0]
+    assert "series" not in read_origin(path)["programs"]["mpicost"]["calibrations"][0]
     update(tmp_path, [launch(2e-6, 2, cases=CASES[:1], exact=True, circumstances={})])
-    entry = origin(path)["programs"]["mpicost"]
+    entry = read_origin(path)["programs"]["mpicost"]
     days = [provenance.calibration_of(entry, key)["date_utc"][8:10] for key in KEYS]
     assert days == ["02"] + ["01"] * (len(CASES) - 1)
     assert reference_file.lint(path) == []
 
 
 def test_lint_finds_a_row_without_provenance(written):
-    known = origin(written)
+    known = read_origin(written)
     series = known["programs"]["mpicost"]["calibrations"][0]["series"]
     del series[0]["headlines"][KEYS[0]]
     (fault,) = save(written, known)
@@ -88,7 +85,7 @@ def test_lint_finds_a_row_without_provenance(written):
 
 
 def test_lint_finds_a_row_of_two_calibrations(written):
-    known = origin(written)
+    known = read_origin(written)
     some = known["programs"]["mpicost"]["calibrations"]
     some[1]["series"][0]["headlines"][KEYS[0]] = [1.0]
     (fault,) = save(written, known)
@@ -96,14 +93,14 @@ def test_lint_finds_a_row_of_two_calibrations(written):
 
 
 def test_lint_finds_two_calibrations_of_all_others(written):
-    known = origin(written)
+    known = read_origin(written)
     for each in known["programs"]["mpicost"]["calibrations"]:
         del each["series"]
     assert "two calibrations tell of all other cases" in save(written, known)[0]
 
 
 def test_lint_finds_calibrations_of_two_methods(written):
-    known = origin(written)
+    known = read_origin(written)
     known["programs"]["mpicost"]["calibrations"][1]["method"]["trials"] = 7
     assert "made by different methods" in save(written, known)[0]
 
@@ -120,14 +117,14 @@ def test_lint_finds_calibrations_of_two_methods(written):
     ],
 )
 def test_lint_finds_what_a_calibration_lacks(written, change, said: str):
-    known = origin(written)
+    known = read_origin(written)
     change(known["programs"]["mpicost"]["calibrations"][0])
     assert any(said in fault for fault in save(written, known))
 
 
 @pytest.mark.parametrize("wrong", [[], {}, "x", [1]])
 def test_lint_finds_calibrations_that_are_none(written, wrong):
-    known = origin(written)
+    known = read_origin(written)
     known["programs"]["mpicost"]["calibrations"] = wrong
     assert "calibrations: is not a list of objects" in save(written, known)[0]
 
@@ -135,4 +132,4 @@ def test_lint_finds_calibrations_that_are_none(written, wrong):
 def test_a_case_and_its_values_stand_in_one_line(written):
     lines = provenance.beside(written).read_text().splitlines()
     assert any(KEYS[0] in line and "[1.0, 2.0]" in line for line in lines)
-    assert json.loads(provenance.encoded(origin(written))) == origin(written)
+    assert json.loads(provenance.encoded(read_origin(written))) == read_origin(written)

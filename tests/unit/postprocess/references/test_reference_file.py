@@ -109,7 +109,6 @@ def any_reference(draw) -> Reference:
 
 
 @given(st.lists(any_reference(), min_size=1, unique_by=lambda reference: reference.case))
-@settings(deadline=None)
 def test_what_is_written_is_read_again(tmp_path_factory, drawn):
     path = reference_file.location(tmp_path_factory.mktemp("trip"), *PLACE)
     programs = {reference.case.program: TOLD for reference in drawn}
@@ -185,7 +184,7 @@ def test_every_column_has_its_damage():
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_a_cell_is_refused_or_read_as_it_stands(tmp_path_factory, data):
     """Whatever a cell is replaced by, it is either named, or its text is what was loaded."""
     path = reference_file.location(tmp_path_factory.mktemp("cell"), *PLACE)
@@ -304,7 +303,6 @@ def test_a_blank_line_is_not_a_row(path):
 
 
 @given(st.data())
-@settings(deadline=None)
 def test_a_file_cut_inside_a_row_is_refused(tmp_path_factory, data):
     """Else 20 launches would read as 2."""
     path = reference_file.location(tmp_path_factory.mktemp("cut"), *PLACE)

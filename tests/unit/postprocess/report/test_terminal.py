@@ -224,7 +224,7 @@ def test_hostile_text_is_shown_and_not_obeyed(terminal):
     assert r"\n# l\r\n- m\t\x1b[31mn\x07\x00\u202eo\u2028p" in rest
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.text(min_size=1))
 def test_no_text_breaks_the_lines_of_a_pipe(text):
     planned = samples.few_cases()[:2]

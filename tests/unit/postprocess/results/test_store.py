@@ -133,7 +133,6 @@ ROWS = st.builds(
 
 
 @given(st.lists(ROWS, max_size=5))
-@settings(deadline=None)
 def test_any_row_survives(tmp_path_factory, rows):
     path = tmp_path_factory.mktemp("any") / f"{SESSION}.parquet"
     write_session(path, rows)
@@ -256,7 +255,7 @@ def test_a_folder_or_a_dead_link_of_that_name_is_named(tmp_path):
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_file_cut_anywhere_is_named(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("cut")
     write_some(folder, "a")
@@ -268,7 +267,7 @@ def test_a_file_cut_anywhere_is_named(tmp_path_factory, data):
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_not_one_bit_changes_unseen(tmp_path_factory, data):
     """A reader of Parquet might crash on such a file, or return other numbers."""
     folder = tmp_path_factory.mktemp("bit")

@@ -33,7 +33,7 @@ times = some.lists(some.floats(1e-7, 1e-3), min_size=1, max_size=60)
 
 
 @given(times, some.integers(0, 2**32 - 1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_many_headlines_at_once_are_those_of_the_statistic(values, seed):
     samples = np.random.default_rng(seed).choice(values, size=(5, len(values)))
     samples[0, 0] *= 50  # a spike that the filter may take out
@@ -102,7 +102,7 @@ def test_trials_of_a_launch(noise: Noise, cost: Cost, trials: int):
 @given(
     some.floats(1e-6, 1.0), some.floats(1e-6, 1.0), some.floats(0.0, 100.0), some.floats(1e-4, 1.0)
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_no_other_number_of_trials_knows_the_mean_better_for_its_seconds(b, v, start, trial):
     noise, cost = Noise(b, v), Cost(start, trial)
 

@@ -190,7 +190,7 @@ def test_interval_is_that_of_the_sign_test():
     assert interval(values[:5]) == (0.0, 4.0)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.floats(-5, 5) | st.just(math.nan), min_size=1, max_size=12), st.floats(0, 1))
 def test_quantiles_leave_out_what_is_missing(values, share):
     ours = levels.quantile(np.array(values), share)
@@ -201,7 +201,7 @@ def test_quantiles_leave_out_what_is_missing(values, share):
         assert math.isnan(ours)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.permutations(range(8)), st.floats(1e-7, 1e3))
 def test_names_and_units_do_not_matter(order, unit):
     machine = Machine(nodes=8, launches=4, slow_nodes={1: 2.0}, slow_pairs={(4, 6): 3.0})

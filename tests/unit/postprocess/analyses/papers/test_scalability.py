@@ -57,7 +57,7 @@ def test_what_has_no_model_has_no_divisor(routine, processes):
         divisor(routine, processes)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     routine=st.sampled_from(sorted(MODELS)),
     unit=st.floats(1e-9, 10),
