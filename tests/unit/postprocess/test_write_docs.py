@@ -23,18 +23,11 @@ ZSH = DOCS / "completion" / "_plumbline"
 
 #: Variables that Plumbline sets for programs that it starts.
 INTERNAL = {
-    "CHOICE",
     "FAULT_AFTER",
     "FAULT_BEFORE",
-    "ONLY_LOOKING",
-    "OVERSUBSCRIBE",
     "READING",
-    "REFERENCES",
     "SESSION",
-    "SET_ENV",
     "SET_UP_SECONDS",
-    "SHELL",
-    "SPACK",
     "WITNESS",
 }
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import pytest
 from reframe.core.runtime import temp_runtime
 
-from site_configs.schema.variables import ONLY_LOOKING
 from tests.support.paths import ROOT
+from tests.support.request import ask
 
 
 @pytest.fixture(autouse=True)
 def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A site: its layouts are parameters of the classes."""
-    monkeypatch.setenv(ONLY_LOOKING, "1")
+    ask(monkeypatch, only_looking=True)
     with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
         yield
 

@@ -23,7 +23,6 @@ from site_configs.schedulers.base import Ask, NodeKind, Queue, QueueError, Sched
 from site_configs.schedulers.job_end import Ended, Ending, write_ended
 from site_configs.schedulers.launcher_choice import Pairing
 from site_configs.schedulers.registry import SCHEDULERS, find_scheduler
-from site_configs.schema.variables import ONLY_LOOKING
 from site_configs.validation import on_this_machine
 from site_configs.validation.on_this_machine import Here, batch_faults
 from site_configs.validation.rules import topology
@@ -31,6 +30,7 @@ from tests.support.factories.launch import planned
 from tests.support.factories.site import MPICH, PLAIN, text_of
 from tests.support.fake_mpis import script
 from tests.support.paths import ROOT
+from tests.support.request import ask
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def test_a_site_is_held_against_it(
 def test_a_second_look_is_taken_on_other_nodes(
     tilly: MadeUp, backend: str, able: bool, monkeypatch
 ):
-    monkeypatch.setenv(ONLY_LOOKING, "1")
+    ask(monkeypatch, only_looking=True)
     look = Look("mpicost", "cpu", "mpich", "2x2", "bcast", ("n1", "n3"))
     check = SimpleNamespace(
         processes=2, num_tasks_per_node=2, job=SimpleNamespace(options=[]),
