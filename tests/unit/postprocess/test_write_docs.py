@@ -23,8 +23,6 @@ ZSH = DOCS / "completion" / "_plumbline"
 
 #: Variables that Plumbline sets for programs that it starts.
 INTERNAL = {
-    "FAULT_AFTER",
-    "FAULT_BEFORE",
     "READING",
     "SESSION",
     "SET_UP_SECONDS",
