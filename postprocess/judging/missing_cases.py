@@ -78,7 +78,7 @@ def absent(
     Of a partition without any planned launch, provisional references that nobody has reviewed say nothing.
 
     :param provisional: where references are that nobody has reviewed
-    :raises postprocess.references.reference_file.ReferenceError: for a reference file with a fault.
+    :raises postprocess.references.reference_file.ReferenceFileError: for a reference file with a fault.
     """
     fix = "bring it back, or remove the file if it is gone for good"
     partitions = {launch.partition for launch in planned}

@@ -147,7 +147,7 @@ class ReferenceBook:
 def open_book(roots: Sequence[Path], places: Iterable[tuple[str, str]]) -> ReferenceBook:
     """Load the references of these (``system:partition``, environment) pairs.
 
-    :raises postprocess.references.reference_file.ReferenceError: for the first file with a fault.
+    :raises postprocess.references.reference_file.ReferenceFileError: for the first file with a fault.
     """
     shelves = {}
     for place in sorted(set(places)):

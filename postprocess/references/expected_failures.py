@@ -21,7 +21,7 @@ from postprocess.model.case import Case
 from postprocess.model.verdict import HEALTHY, CaseResult, Verdict
 from postprocess.references import tsv
 from postprocess.references.reference_file import EXPECTED as NAME
-from postprocess.references.reference_file import ReferenceError
+from postprocess.references.reference_file import ReferenceFileError
 from site_configs.schema.waivers import LEAST_REASON
 
 KEYS = tuple(field.name for field in fields(Case) if field.name != "system")
@@ -82,7 +82,7 @@ class Expectation:
 def load(roots: Sequence[Path], systems: Iterable[str]) -> dict[str, list[Expectation]]:
     """The expectations of each system, from the first root that has a file of it.
 
-    :raises ReferenceError: for the first fault. What has expired is none here: it only has no effect.
+    :raises ReferenceFileError: for the first fault. What has expired is none here: it only has no effect.
     """
     found = {}
     for system in sorted(set(systems)):
@@ -91,7 +91,7 @@ def load(roots: Sequence[Path], systems: Iterable[str]) -> dict[str, list[Expect
         if path:
             found[system], problems = parse(path)
             if problems:
-                raise ReferenceError(problems[0])
+                raise ReferenceFileError(problems[0])
     return found
 
 

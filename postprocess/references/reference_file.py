@@ -38,7 +38,7 @@ INTEGER = re.compile(r"0|[1-9][0-9]{0,17}")
 NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
-class ReferenceError(UsageError):
+class ReferenceFileError(UsageError):
     """A reference file that cannot be used: one line with file, row and fix."""
 
 
@@ -50,7 +50,7 @@ def location(root: Path, system: str, partition: str, environment: str) -> Path:
 def find(roots: Sequence[Path], system: str, partition: str, environment: str) -> Path | None:
     """The reference file of an environment in the first root that has one, else None.
 
-    Raises ReferenceError where the answer cannot be known, as below a folder closed to the user.
+    Raises ReferenceFileError where the answer cannot be known, as below a folder closed to the user.
     """
     for root in roots:
         path = location(root, system, partition, environment)
@@ -59,16 +59,18 @@ def find(roots: Sequence[Path], system: str, partition: str, environment: str) -
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
-            raise ReferenceError(f"{path}: {error.strerror}; make the folder readable") from None
+            raise ReferenceFileError(
+                f"{path}: {error.strerror}; make the folder readable"
+            ) from None
         return path
     return None
 
 
 def load(path: Path, system: str, partition: str, environment: str) -> dict[Case, Reference]:
-    """The references of one environment by case. Raises ReferenceError with the first fault."""
+    """The references of one environment by case. Raises ReferenceFileError with the first fault."""
     references, problems = _examine(path, system, partition, environment)
     if problems:
-        raise ReferenceError(problems[0])
+        raise ReferenceFileError(problems[0])
     return {reference.case: reference for reference in references}
 
 
@@ -102,27 +104,29 @@ def write(path: Path, references: Iterable[Reference], origin: Mapping[str, Any]
     """Write the references of one environment with their provenance, replacing earlier ones.
 
     ``origin`` is the provenance. Both files change, each at once, or on an error none.
-    Raises ReferenceError, before anything is written, for what :func:`load` would refuse.
+    Raises ReferenceFileError, before anything is written, for what :func:`load` would refuse.
     """
     ordered = sorted(references, key=lambda reference: reference.case)
     text = "".join(f"{line}\n" for line in (HEADER, *map(_line, ordered)))
     places = {ReferencePlace.of(reference.case) for reference in ordered}
     if len(places) > 1:
-        raise ReferenceError(f"{path}: the cases are of {len(places)} environments; write one each")
+        raise ReferenceFileError(
+            f"{path}: the cases are of {len(places)} environments; write one each"
+        )
     place = next(iter(places), ReferencePlace("", "", ""))
     _, problems = _parse(str(path), text, *place)
     faults = provenance.faults(origin, [reference.case for reference in ordered])
     problems += [f"{provenance.beside(path)}: {fault}" for fault in faults]
     if problems:
-        raise ReferenceError(problems[0])
+        raise ReferenceFileError(problems[0])
     try:
         sidecar = provenance.encoded(origin)
         files.replace({provenance.beside(path): sidecar, path: text.encode()})
     except ValueError as error:
-        raise ReferenceError(f"{provenance.beside(path)}: {error}; correct it") from None
+        raise ReferenceFileError(f"{provenance.beside(path)}: {error}; correct it") from None
     except OSError as error:
         message = f"{path}: cannot be written: {error.strerror}; make room or choose another folder"
-        raise ReferenceError(message) from None
+        raise ReferenceFileError(message) from None
 
 
 def _line(reference: Reference) -> str:

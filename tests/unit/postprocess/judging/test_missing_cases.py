@@ -179,5 +179,5 @@ def test_a_damaged_file_of_what_was_not_asked_for_disturbs_nobody(tmp_path: Path
     write_references(tmp_path).write_text("x")
     here = [planned(environment="other")]
     assert absent([tmp_path], here, UNREVIEWED, asked(environments=["other"])) == []
-    with pytest.raises(reference_file.ReferenceError):
+    with pytest.raises(reference_file.ReferenceFileError):
         absent([tmp_path], here, UNREVIEWED, EVERYTHING)

@@ -14,7 +14,7 @@ from postprocess.model.reference import Reference
 from postprocess.references import provenance
 from postprocess.references.catalog import InShell, Shelf, open_book
 from postprocess.references.comparability import Difference
-from postprocess.references.reference_file import ReferenceError
+from postprocess.references.reference_file import ReferenceFileError
 from site_configs.common import PLATFORM_HASH
 from site_configs.schema.waivers import DIFFERENCES
 from tests.support.factories.launch import CASES, PLACE, case, origin_of, write_references
@@ -80,7 +80,7 @@ def test_the_first_root_that_has_the_file_wins(tmp_path: Path):
 def test_a_file_with_a_fault_stops_the_session_in_one_line(tmp_path: Path, damage):
     path = write_references(tmp_path)
     damage(path)
-    with pytest.raises(ReferenceError) as refused:
+    with pytest.raises(ReferenceFileError) as refused:
         open_book([tmp_path], [WHERE])
     assert str(path.with_suffix("")) in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -90,7 +90,7 @@ def test_a_fault_in_the_first_root_does_not_make_the_second_count(tmp_path: Path
     reviewed, provisional = tmp_path / "reviewed", tmp_path / "provisional"
     write_references(provisional)
     write_references(reviewed).write_text("")
-    with pytest.raises(ReferenceError):
+    with pytest.raises(ReferenceFileError):
         open_book([reviewed, provisional], [WHERE])
 
 

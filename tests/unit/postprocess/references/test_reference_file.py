@@ -17,7 +17,7 @@ from postprocess.base.errors import UsageError
 from postprocess.model.case import Case
 from postprocess.model.reference import Reference
 from postprocess.references import reference_file
-from postprocess.references.reference_file import COLUMNS, HEADER, ReferenceError
+from postprocess.references.reference_file import COLUMNS, HEADER, ReferenceFileError
 from tests.support.paths import ROOT
 
 PLACE = ("laptop", "cpu", "mpich-5.0.2")
@@ -65,7 +65,7 @@ def sidecar(path: Path) -> Path:
 
 def refusal(path: Path) -> str:
     """The line with which loading refuses the file, which lint also finds."""
-    with pytest.raises(ReferenceError) as caught:
+    with pytest.raises(ReferenceFileError) as caught:
         reference_file.load(path, *PLACE)
     assert isinstance(caught.value, UsageError)
     line = str(caught.value)
@@ -196,7 +196,7 @@ def test_a_cell_is_refused_or_read_as_it_stands(tmp_path_factory, data):
     path.write_bytes("".join("\t".join(cells) + "\n" for cells in rows).encode())
     try:
         loaded = reference_file.load(path, *PLACE)
-    except ReferenceError as error:
+    except ReferenceFileError as error:
         stranger = f"{sidecar(path)}: programs: says nothing of {rows[row][column]}; "
         known = COLUMNS[column] == "program" and str(error).startswith(stranger)
         assert known or str(error).startswith(f"{path}: row ")
@@ -361,14 +361,14 @@ def test_provenance_has_every_key_of_a_program(path, key):
     sidecar(path).write_text(json.dumps(origin(**{key: None})))
     said = f"{sidecar(path)}: programs: mpicost: {key}: is missing; correct it"
     assert said in refusal(path)
-    with pytest.raises(ReferenceError, match=f"mpicost: {key}: is missing"):
+    with pytest.raises(ReferenceFileError, match=f"mpicost: {key}: is missing"):
         reference_file.write(path, GOOD, origin(**{key: None}))
 
 
 def test_provenance_tells_of_every_program(path):
     """A case of a program of which nothing is told would be held against values of unknown making."""
     row = Reference(replace(GOOD[1].case, program="osu", cache="warm", sync="loop"), 1.0, 0.1, 20)
-    with pytest.raises(ReferenceError, match="programs: says nothing of osu; calibrate again"):
+    with pytest.raises(ReferenceFileError, match="programs: says nothing of osu; calibrate again"):
         reference_file.write(path, [*GOOD, row], ORIGIN)
     both = {**ORIGIN, "programs": {"mpicost": TOLD, "osu": TOLD | {"version": "7.4"}}}
     reference_file.write(path, [*GOOD, row], both)
@@ -412,7 +412,7 @@ def test_what_provenance_was_before_programs_is_refused(path):
 def test_provenance_says_something(path, key, value):
     sidecar(path).write_text(json.dumps(origin(**{key: value})))
     assert f"{sidecar(path)}: programs: mpicost: {key}: " in refusal(path)
-    with pytest.raises(ReferenceError, match=key):
+    with pytest.raises(ReferenceFileError, match=key):
         reference_file.write(path, GOOD, origin(**{key: value}))
 
 
@@ -431,7 +431,7 @@ def test_provenance_says_something(path, key, value):
 def test_provenance_says_something_of_machine_and_programs(path, key, value):
     sidecar(path).write_text(json.dumps(ORIGIN | {key: value}))
     assert f"{sidecar(path)}: {key}: " in refusal(path)
-    with pytest.raises(ReferenceError, match=key):
+    with pytest.raises(ReferenceFileError, match=key):
         reference_file.write(path, GOOD, ORIGIN | {key: value})
 
 
@@ -484,7 +484,7 @@ def test_more_provenance_is_welcome(path):
 )
 def test_nothing_is_written_that_would_not_load(path, changes, said):
     before = path.read_bytes()
-    with pytest.raises(ReferenceError) as caught:
+    with pytest.raises(ReferenceFileError) as caught:
         reference_file.write(path, [GOOD[0], replace(GOOD[1], **changes), *GOOD[2:]], ORIGIN)
     assert str(caught.value).startswith(f"{path}: row ") and said in str(caught.value)
     assert path.read_bytes() == before
@@ -492,28 +492,28 @@ def test_nothing_is_written_that_would_not_load(path, changes, said):
 
 def test_a_duplicate_is_not_written(path):
     before = path.read_bytes()
-    with pytest.raises(ReferenceError, match="row 3: is the same case as row 2"):
+    with pytest.raises(ReferenceFileError, match="row 3: is the same case as row 2"):
         reference_file.write(path, [GOOD[0], replace(GOOD[0], center=1.0)], ORIGIN)
     assert path.read_bytes() == before
 
 
 def test_no_reference_is_no_file(tmp_path):
     path = reference_file.location(tmp_path, *PLACE)
-    with pytest.raises(ReferenceError, match="row 2: there is none"):
+    with pytest.raises(ReferenceFileError, match="row 2: there is none"):
         reference_file.write(path, [], ORIGIN)
     assert not path.exists()
 
 
 def test_one_file_is_of_one_environment(tmp_path):
     other = replace(GOOD[1], case=replace(case("scan_sum"), environment="openmpi-4.1.4"))
-    with pytest.raises(ReferenceError, match="the cases are of 2 environments"):
+    with pytest.raises(ReferenceFileError, match="the cases are of 2 environments"):
         reference_file.write(reference_file.location(tmp_path, *PLACE), [GOOD[0], other], ORIGIN)
 
 
 @pytest.mark.parametrize("value", [math.nan, {"a": math.inf}, {1, 2}])
 def test_provenance_is_written_as_json_or_not_at_all(path, value):
     before = sidecar(path).read_bytes()
-    with pytest.raises(ReferenceError, match="correct it"):
+    with pytest.raises(ReferenceFileError, match="correct it"):
         reference_file.write(path, GOOD, ORIGIN | {"extra": value})
     assert sidecar(path).read_bytes() == before
 
@@ -537,7 +537,7 @@ origin = __import__("json").loads(Path(sys.argv[2]).read_text())
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), int(sys.argv[3])))
 try:
     references.write(path, loaded.values(), origin | {"suite_version": "9"})
-except references.ReferenceError as error:
+except references.ReferenceFileError as error:
     print(error)
     sys.exit(2)
 """
@@ -562,7 +562,7 @@ def test_a_full_disk_leaves_the_earlier_references(path, too_long):
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "laptop").write_text("a file")
     path = reference_file.location(tmp_path, *PLACE)
-    with pytest.raises(ReferenceError, match="cannot be written: "):
+    with pytest.raises(ReferenceFileError, match="cannot be written: "):
         reference_file.write(path, GOOD, ORIGIN)
 
 
@@ -590,7 +590,7 @@ def test_a_broken_file_is_found_and_not_passed_over(path, tmp_path):
 
 
 def test_a_root_that_cannot_be_searched_is_an_error(path, tmp_path):
-    with pytest.raises(ReferenceError, match="File name too long"):
+    with pytest.raises(ReferenceFileError, match="File name too long"):
         reference_file.find([tmp_path], "laptop", "cpu", "x" * 300)
 
 
