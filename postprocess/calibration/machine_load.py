@@ -1,4 +1,4 @@
-"""Whether others use this machine: what is measured beside them is theirs, and no yardstick."""
+"""Measure CPU load of other processes; calibrations need an idle machine."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def note_other_work(progress: Progress) -> None:
     share = share_of_others()
     if share > BUSY_SHARE:
         progress.note(
-            f"other work keeps this machine {share:.0%} busy: do not trust these times, and calibrate "
-            "again when it is quiet (./plumbline calibrate)"
+            f"machine is {share:.0%} busy with other processes: these times are unreliable; run "
+            "./plumbline calibrate on the idle machine"
         )
 
 
@@ -76,7 +76,9 @@ def kept_busy(progress: Progress) -> float:
     deadline = time.monotonic() + WAIT_SECONDS
     with progress.phase("waiting"):
         while share > BUSY_SHARE and time.monotonic() < deadline:
-            progress.now(f"other work keeps this machine {share:.0%} busy: waiting for its end")
+            progress.now(
+                f"machine is {share:.0%} busy with other processes; waiting until it is idle"
+            )
             time.sleep(PAUSE_SECONDS)
             share = share_of_others()
     return share if share > BUSY_SHARE else 0.0

@@ -1,4 +1,4 @@
-"""What would bless a slowdown: a new reference that the band of the old one condemns."""
+"""Detect references that would absorb a regression: the new center lies outside the old band."""
 
 from __future__ import annotations
 

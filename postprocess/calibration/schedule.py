@@ -69,7 +69,7 @@ class Tally:
             self.vain[part.family] = self.vain.get(part.family, 0) + 1
 
     def careful(self, part: Round) -> Round:
-        """After a pass in vain, a single launch tells whether more would be."""
+        """Limit a part to one launch after a pass without progress."""
         return replace(part, launches=1) if part.family in self.doubted else part
 
 

@@ -47,7 +47,7 @@ def refuse_mixed(launches: Sequence[Taken]) -> None:
 
 
 def silent(line: str) -> None:
-    """Where nobody is told."""
+    """Ignore a message."""
 
 
 def update(

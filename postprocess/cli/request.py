@@ -21,7 +21,7 @@ OF_A_RUN = ("references", "set_env", "oversubscribe")
 
 
 def refuse_without_effect(arguments: argparse.Namespace) -> None:
-    """An option that no chosen program has is a mistake, and its silence would be taken for a result.
+    """Refuse an option that none of the chosen programs has.
 
     :raises UsageError: naming the option.
     """

@@ -1,4 +1,4 @@
-"""From what came out of the launches to one verdict per planned case, and the rows that are stored."""
+"""Evaluate launch results: one verdict per planned case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells what was compared although it differs from its reference: a site's leave is never silent."""
+"""Report every waived difference between a launch and its reference."""
 
 from __future__ import annotations
 

@@ -101,8 +101,9 @@ def worlds_of_one(launch: PlannedLaunch, data: bytes | None) -> Outcome | None:
     """
     if launch.processes == 1 or not ALONE.search(data or b""):
         return None
-    what = f"many worlds of 1 process ran, not one of {launch.processes}"
-    cause = f"the launcher does not belong to the MPI of {launch.environment}"
+    number = launch.processes
+    what = f"started {number} singleton processes instead of one MPI_COMM_WORLD of {number}"
+    cause = f"the launcher does not match the MPI of {launch.environment}"
     return failed(Verdict.INCORRECT, f"{what}: {cause}; see its launcher in the site file")
 
 
@@ -123,7 +124,7 @@ def wrong_world(launch: PlannedLaunch, records: LaunchRecords | BenchmarkRecords
         return failed(Verdict.INCORRECT, f"ran {there} processes on its hosts, not {asked}")
     blocks = [host for host, _ in groupby(rank["host"] for rank in records.run["ranks"])]
     if len(blocks) != len(on_hosts):
-        what = "neighbouring ranks are strewn over hosts, not node after node"
+        what = "ranks are distributed cyclically over nodes; block distribution is required"
         return failed(Verdict.INCORRECT, f"{what}; see the launcher in the site file")
     return None
 
@@ -202,7 +203,7 @@ def without_end(launch: PlannedLaunch, session: Path) -> Outcome | None:
 
 
 def rejected(launch: PlannedLaunch, entry: Entry) -> Outcome:
-    """The outcome of a launch with whole results that ReFrame does not accept: one judge makes no verdict."""
+    """Return the outcome of a complete launch that ReFrame rejected: both checks must agree."""
     if not entry.timed_out:
         return failed(Verdict.INCORRECT, f"ReFrame rejects it: {entry.reason}")
     limit = f"its job ran into its limit of {launch.job_limit:.0f} s"

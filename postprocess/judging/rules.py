@@ -36,7 +36,7 @@ def judge(
         return result
     result = replace(result, value=value, launches=1)
     if reference is None:
-        reason = f"nothing to hold {quantity(value, unit)} against; calibrate this machine"
+        reason = f"no reference for this case (measured {quantity(value, unit)}); run ./plumbline calibrate"
         return replace(result, verdict=Verdict.NO_REFERENCE, reason=reason)
     if difference := _difference(case, unit, reference):
         return replace(result, verdict=Verdict.NOT_COMPARABLE, reason=difference)
@@ -95,6 +95,9 @@ def _doubt(measured: Measurement, limits: Band) -> str:
     if limits.blind:
         return "but a single launch says nothing of how much launches differ"
     if measured.best is None:
-        return "but a single mean, which one bad moment moves, is too little to go by with so few launches"
+        return (
+            "not counted as a regression: the program reports only a mean, and the reference has too few "
+            "launches"
+        )
     best = quantity(measured.best, measured.unit)
     return f"but the best it shows, {best}, is not: too little to go by with so few launches"

@@ -1,7 +1,7 @@
 """What must be the same for two values to be compared: the facts of a launch, without their cosmetics.
 
 A difference that cannot change a time must not break a comparison, or people learn to accept everything:
-host names, paths, the kernel (of which the age of a reference tells), who built an MPI, warnings and debug
+host names, paths, the kernel (checked by ``references age``), who built an MPI, warnings and debug
 symbols, and which very cores are used. Everything else counts, until the site accepts it: whoever upgrades a
 compiler wants to see that first. Spack's hash of a program is none of the facts, since the paths of the
 checkout and of what the site has installed are in it; what it stands for (sources, compiler, flags, the MPI's

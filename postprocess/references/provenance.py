@@ -94,7 +94,7 @@ def _faults_of_calibration(told: Mapping[str, Any]) -> list[str]:
 
 
 def _homeless(told: Mapping[str, Any], keys: Sequence[str]) -> Iterator[str]:
-    """The cases of a file that no calibration tells of, or two; and calibrations that cannot stand together."""
+    """Yield cases covered by no calibration or by several, and calibrations with conflicting methods."""
     some = calibrations(told)
     methods = [each["method"] for each in some]
     if any(method != methods[0] for method in methods):

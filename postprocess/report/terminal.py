@@ -201,7 +201,7 @@ def _print_last_lines(console: Console, summary: SessionSummary, counts: Grid) -
     if contradiction:
         _print(console, Text(f"error: {contradiction}", style="bold red"))
     if seen := sight(summary.results):
-        _print(console, Text(f"{seen}; what it would miss: report.html", style="cyan"))
+        _print(console, Text(f"{seen}; detection limits: report.html", style="cyan"))
     for section in counts.sections if len(counts.sections) > 1 else ():
         _print(console, Text(one_line(f"{section.program}: {section.counts}")))
     style = "bold green" if summary.good else "bold red"

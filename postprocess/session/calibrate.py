@@ -59,14 +59,14 @@ def calibration(work: WorkDirectory, request: Request, progress: Progress, deman
 
 
 def refuse_busy(desk: Desk, planned: Sequence[PlannedLaunch]) -> None:
-    """Do not measure a yardstick beside other work.
+    """Refuse to calibrate on a machine that other processes use.
 
-    :raises UsageError: if others use this machine, and go on for a minute
+    :raises UsageError: if they are still busy after a minute
     """
     if share := 0.0 if desk.request.beside_others else others(desk, planned):
         raise UsageError(
-            f"other work keeps this machine {share:.0%} busy, and what is measured beside it is no yardstick; "
-            "calibrate when it is quiet, or with --beside-others"
+            f"machine is {share:.0%} busy with other processes; calibrate on an idle machine, or pass "
+            "--beside-others"
         )
 
 
@@ -112,8 +112,8 @@ def calibrate_unknown(
     if unknown and (share := others(desk, unknown)):
         unknown = [launch for launch in unknown if launch.exact]
         desk.progress.note(
-            f"other work keeps this machine {share:.0%} busy: what has no reference is not calibrated, for "
-            "what is measured now is no yardstick; ./plumbline calibrate when it is quiet"
+            f"machine is {share:.0%} busy with other processes: cases without a reference are not "
+            "calibrated; run ./plumbline calibrate on the idle machine"
         )
     if not unknown:
         return book
@@ -142,18 +142,19 @@ def calibrate_some(
 ) -> None:
     """Calibrate the cases of these launches that have no reference, or one with other options by hand."""
     worth = (
-        "simulated time repeats"
+        "Simulated time repeats exactly"
         if all(launch.exact for launch in unknown)
-        else "such references are provisional and assert gross changes only (./plumbline calibrate "
-        "measures better ones)"
+        else "These references are provisional: only large changes are detected; run ./plumbline calibrate "
+        "for better ones"
     )
     programs = sorted({launch.program for launch in unknown})
     environments = sorted({launch.environment for launch in unknown})
     missing = {case for each in unknown for case in each.all_cases if is_unknown(book, each, case)}
-    others = " but such with other options by hand" if any(map(book.reference, missing)) else ""
+    some = any(map(book.reference, missing))
+    others = " (existing ones were measured with other settings)" if some else ""
     desk.progress.note(
-        f"no references yet of {', '.join(programs)} for {', '.join(environments)}{others}: "
-        f"calibrating with {plural(launches, 'launch', 'es')} each; {worth}"
+        f"no usable references for {', '.join(programs)} on {', '.join(environments)}{others}; "
+        f"calibrating with {plural(launches, 'launch', 'es')}. {worth}"
     )
     chosen = desk.request.selection
     counts = sorted({launch.processes for launch in unknown})

@@ -1,4 +1,4 @@
-"""What every step of a session works with: what was asked for, and the machine as it was prepared for it."""
+"""Session context: request, work directory, prepared environments, progress."""
 
 from __future__ import annotations
 

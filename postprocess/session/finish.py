@@ -1,4 +1,4 @@
-"""What stays of a session: verdicts on the screen, trials in the store, summary, report, solutions of Spack."""
+"""Finalise a session: print verdicts, store trials, write summary and report, keep Spack lock files."""
 
 from __future__ import annotations
 

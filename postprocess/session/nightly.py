@@ -100,7 +100,7 @@ def excused(
     known: dict[str, list[Expectation]],
     whole: bool,
 ) -> list[CaseResult]:
-    """The results, with what fails as a reviewed file expects; what is wrong with that file is noted."""
+    """Mark expected failures (see ``expected.tsv``) and report stale or invalid entries of that file."""
     today = expected_failures.utc_today()
     for line in expected_failures.notes(results, known, today, whole):
         desk.progress.note(line)

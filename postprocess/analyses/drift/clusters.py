@@ -1,4 +1,4 @@
-"""What many cases did at once is told once: a step of a whole partition has one cause, and not 118."""
+"""Group simultaneous changes: report one finding per common step instead of one per case."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def changed(workshop: Workshop, environment: str, variable: str, value: str) -> 
         ("better_headline", "incorrect", "headline"),
         ("fewer_trials", "incorrect", "trials"),
         ("other_mpi", "incorrect", "Some MPI"),
-        ("smaller_world", "incorrect", "many worlds of 1 process"),
+        ("smaller_world", "incorrect", "singleton processes instead of one MPI_COMM_WORLD"),
         ("no_end", "incomplete", "end"),
         ("truncated", "incomplete", ""),
         ("empty", "incomplete", ""),

@@ -50,5 +50,5 @@ def test_a_simulated_machine_without_references_is_calibrated_with_one_launch(
     few = ("--partition", "ethernet", "--processes", "2", "--per-node", "1", "--routine", "barrier")
     ended = workshop.measure("--site", str(site), *few)
     assert ended.status == 0, ended.output + ended.errors
-    assert "calibrating with 1 launch each; simulated time repeats" in ended.output
+    assert "calibrating with 1 launch. Simulated time repeats exactly" in ended.output
     assert [case["verdict"] for case in ended.summary["cases"]] == ["pass"]

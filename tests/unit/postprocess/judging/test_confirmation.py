@@ -241,8 +241,8 @@ def test_a_second_look_wherever_the_scheduler_put_it_is_told_once(
     looked_at(tmp_path / "here", progress, [SLOW, FINE, FINE, FINE, FINE], Anywhere)
     (note,) = progress.notes
     assert note == (
-        "local:cpu: what looked slow was measured again wherever the scheduler put it, perhaps on the same "
-        "nodes: only Slurm can be asked for others"
+        "local:cpu: confirmation runs may have used the same nodes: excluding nodes is supported on "
+        "Slurm only"
     )
 
 

@@ -240,8 +240,8 @@ def test_many_worlds_of_one_process_are_named_even_if_they_garbled_their_file(
     found = assess(launch, tmp_path)
     assert found.verdict == Verdict.INCORRECT
     assert found.reason == (
-        "many worlds of 1 process ran, not one of 2: the launcher does not belong to the MPI of "
-        "mpich-5_0_2; see its launcher in the site file"
+        "started 2 singleton processes instead of one MPI_COMM_WORLD of 2: the launcher does not match "
+        "the MPI of mpich-5_0_2; see its launcher in the site file"
     )
 
 
@@ -308,7 +308,7 @@ def test_ranks_that_are_strewn_over_hosts_are_incorrect(tmp_path: Path):
     said = whole(processes=4, per_node=2, hosts=hosts, ranks=ranks)
     verdict, reason = assessed(tmp_path, said, launch=launch)
     assert verdict == "incorrect"
-    assert reason.startswith("neighbouring ranks are strewn over hosts")
+    assert reason.startswith("ranks are distributed cyclically over nodes")
 
 
 def test_a_launch_of_which_every_case_is_skipped_did_not_fail(tmp_path: Path):

@@ -397,7 +397,7 @@ def test_worlds_of_one_are_named_whatever_they_printed(tmp_path: Path, text: str
     alone = witnessed(processes=1)
     verdict, reason = assessed(tmp_path, start(), text, witness=alone * 2)
     assert verdict == "incorrect"
-    assert reason.startswith("many worlds of 1 process ran, not one of 2: the launcher does not")
+    assert reason.startswith("started 2 singleton processes instead of one MPI_COMM_WORLD of 2: ")
 
 
 def test_two_starts_that_wrote_to_one_witness_are_incorrect(tmp_path: Path):

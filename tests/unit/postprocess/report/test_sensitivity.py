@@ -174,14 +174,14 @@ def test_the_report_and_the_terminal_tell():
         session_report.render_markdown(summary),
     )
     for page in (html, markdown):
-        assert "What this night would miss" in page
+        assert "Detection limits" in page
         assert found.line[1:] in page
         for offer in found.offers:
             assert offer.what in page
     assert html.count('class="sight-') > len(CLASSES)
     old = replace(summary, results=())
     assert misses(old) is None
-    assert "What this night would miss" not in session_report.render_markdown(old)
+    assert "Detection limits" not in session_report.render_markdown(old)
 
 
 def test_the_worst_come_first_with_what_would_help():

@@ -136,7 +136,8 @@ def test_references_made_with_options_by_hand_are_measured_again_without(
     assert night.begin() == {1.0}
     assert night.options == [None]
     assert (
-        "no references yet of mpicost for mpich-5_0_2 but such with other options" in night.notes[0]
+        "no usable references for mpicost on mpich-5_0_2 (existing ones were measured with"
+        in night.notes[0]
     )
     assert night.begin() == {1.0}
     assert night.measured == [set(CASES)]
@@ -150,7 +151,9 @@ def test_what_a_night_does_not_know_is_not_calibrated_beside_other_work(
     assert night.begin() == {2.0}
     assert night.measured == []
     (note,) = night.notes
-    assert note.startswith("other work keeps this machine 40% busy: what has no reference is not")
+    assert note.startswith(
+        "machine is 40% busy with other processes: cases without a reference are not"
+    )
     monkeypatch.setattr(calibration_pass, "kept_busy", lambda _: 0.0)
     assert night.begin() == {1.0}
 

@@ -221,7 +221,7 @@ def test_a_plain_machine_from_nothing_to_what_works_and_what_does_not(tmp_path: 
     assert tried.status == 1, tried.output + tried.errors
     rows = {line.split()[1]: line for line in tried.output.splitlines() if line.startswith("cpu ")}
     assert "works: " in rows[good.name]
-    assert "incorrect: many worlds of 1 process ran, not one of 2" in rows[bad.name]
+    assert "incorrect: started 2 singleton processes instead of one" in rows[bad.name]
     assert "1 of 2 work; files of the jobs: " in tried.output
     assert f"{bad.name}: known to work with openmpi: launcher=" in tried.output
     assert not any((tmp_path / "home" / "store").glob("*"))
