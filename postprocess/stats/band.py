@@ -93,14 +93,14 @@ def band(reference: Reference, resolution: float = 0.0) -> Band:
 
 
 def slow_distance(reference: Reference, limits: Band) -> float:
-    """Logarithm of how many times as slow as the center the slow limit is; infinite without a limit."""
+    """Return ln(slow limit / center), signed so that slower is positive; infinite without a limit."""
     if limits.slow_limit <= 0:
         return math.inf
     return math.log(slowdown(limits.slow_limit, reference.center, reference.unit))
 
 
 def condemns(limits: Band, best: float | None) -> bool:
-    """Whether a launch whose headline lies on the slow side of the band has regressed.
+    """Return whether a launch whose headline lies on the slow side of the band has regressed.
 
     The few launches behind a provisional reference know little of the machine's bad moments, and a
     mean is moved by a single one. A slower routine is slower in every trial: a provisional reference
@@ -115,7 +115,7 @@ def condemns(limits: Band, best: float | None) -> bool:
 def to_reframe(
     reference: Reference, limits: Band, best: float | None
 ) -> tuple[float, float | None, float | None, str]:
-    """The reference as ReFrame's tuple: center, lower and upper fraction, unit.
+    """Return the reference as ReFrame's tuple: center, lower and upper fraction, unit.
 
     The fraction of the fast side is None: a case that is too fast is listed, and never a failure. So
     is that of the slow side where the reference could not condemn whatever the headline is.
@@ -136,12 +136,12 @@ def _width(reference: Reference, alpha: float) -> float:
 
 
 def prediction(spread: Any, degrees: Any, launches: int, alpha: float) -> Any:
-    """Distance of the one-sided prediction limit from the mean of so many launches; numbers or arrays."""
+    """Compute the distance of the one-sided prediction limit from the mean of ``launches``; numbers or arrays."""
     return stdtrit(degrees, 1.0 - alpha) * spread * math.sqrt(1.0 + 1.0 / launches)
 
 
 def least_of(case: Case) -> float:
-    """No band of a case is narrower than this fraction of its center, however precise the launches."""
+    """Return the least half-width of any band of this case, as a fraction of its center."""
     return LARGE_FLOOR if case.bytes >= LARGE_BYTES else SMALL_FLOOR
 
 

@@ -1,4 +1,4 @@
-"""How many fresh launches decide about a case that looks slow, and how probable what they decide is.
+"""Sequential confirmation test: launches that confirm or clear a slow case, and its error probabilities.
 
 A curtailed test (Wald, Sequential Analysis, 1947): at most six launches, of which five must be slow, ended as
 soon as the outcome is certain. Most of what looks slow by chance is cleared by the first two, and so launches
@@ -21,17 +21,17 @@ PASSES = (CLEAR, CONDEMN - CLEAR, *(CLEAR - 1) * (1,))
 
 
 def cleared(fine: Any) -> Any:
-    """Whether so many launches that are not slow are enough; a number or an array, as all of these."""
+    """Return whether ``fine`` launches that are not slow clear the case; accepts numbers and arrays."""
     return fine >= CLEAR
 
 
 def decided(slow: Any, fine: Any) -> Any:
-    """Whether another launch could change nothing."""
+    """Return whether no further launch can change the decision."""
     return (slow >= CONDEMN) | cleared(fine)
 
 
 def repeated(chance: Any) -> Any:
-    """Probability that fresh launches condemn, each of which is slow with this chance.
+    """Compute the probability that fresh launches confirm, each of which is slow with this probability.
 
     CONDEMN of them are slow before CLEAR are not: of CONDEMN + CLEAR - 1 at least CONDEMN would be.
     """

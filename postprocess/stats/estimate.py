@@ -1,4 +1,4 @@
-"""From the launches of a healthy machine to its references."""
+"""Estimate references (center and spread of ln headline) from the launches of a calibration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from postprocess.stats.band import band
 
 
 def calibrate_exactly(samples: Mapping[Case, Sequence[float]]) -> list[Reference]:
-    """One exact reference per case, sorted, from headlines in simulated seconds.
+    """Return one exact reference per case, sorted, from headlines in simulated seconds.
 
     Raises ValueError for a case whose launches differ: then its time is not exact.
     """
@@ -29,7 +29,7 @@ def calibrate_exactly(samples: Mapping[Case, Sequence[float]]) -> list[Reference
 
 
 def calibrate(samples: Mapping[Case, Sequence[float]]) -> list[Reference]:
-    """One reference per case, sorted, from its headlines in seconds, one per launch.
+    """Return one reference per case, sorted, from its headlines in seconds, one per launch.
 
     Center and spread are taken on the logarithm. One launch has no spread: 0, and the reference is
     provisional. Raises ValueError for a case without a value or with one that is not a time.

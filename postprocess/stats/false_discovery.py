@@ -1,4 +1,4 @@
-"""How unlikely each value of a night is on a healthy machine, and what that means among so many values.
+"""False discovery rate: the p-value of each result of a session, and its q-value among all of them.
 
 p is the probability that a healthy launch is as slow or slower, by the prediction distribution behind the band;
 q the share of false alarms if all cases as unlikely, or more so, were alarms: Benjamini and Hochberg,
@@ -19,14 +19,14 @@ from postprocess.stats.power import Scatter
 
 
 def scatter(result: CaseResult) -> Scatter | None:
-    """What the calibration of a case knew of its scatter; None where that is nothing, or none was seen."""
+    """Return the scatter known from the calibration of a case; None if unknown or zero."""
     if not result.spread or result.degrees is None:
         return None
     return Scatter(result.spread, result.degrees, result.reference_launches)
 
 
 def distance_of(result: CaseResult) -> float:
-    """From the reference of a case to its slow limit, on the logarithm; 0 if it was not judged."""
+    """Compute ln(slow limit / reference) of a result; 0 if it was not judged."""
     if not result.band or not result.reference:
         return 0.0
     limit = result.band[1] if better(result.unit) == "lower" else result.band[0]
@@ -34,7 +34,7 @@ def distance_of(result: CaseResult) -> float:
 
 
 def probability(result: CaseResult) -> float | None:
-    """Probability that a healthy launch is as slow or slower. None where nothing is known of its scatter."""
+    """Compute the probability that a healthy launch is as slow or slower; None if the scatter is unknown."""
     known = scatter(result)
     if known is None or not result.value or not result.reference:
         return None
@@ -42,7 +42,7 @@ def probability(result: CaseResult) -> float | None:
 
 
 def with_q(results: Sequence[CaseResult]) -> list[CaseResult]:
-    """The same results, each that was judged with its q among all of them."""
+    """Return the results, with the q-value of each judged one among all of them."""
     known = [(n, p) for n, each in enumerate(results) if (p := probability(each)) is not None]
     told = list(results)
     if known:

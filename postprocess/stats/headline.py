@@ -25,7 +25,7 @@ def summarise(
     dropped: int = 1,
     resolution: float = 0.0,
 ) -> Summary:
-    """Headline and health of the trials of one case.
+    """Compute headline and health of the trials of one case.
 
     ``trials``: shape (n,), in the order they were run; ``late``: shape (n,), true where a trial
     missed its start window; ``dropped``: leading trials to leave out; ``resolution``: of the timer,
@@ -50,7 +50,7 @@ def summarise(
 
 
 def headlines(samples: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The headline of many samples at once, as :func:`summarise` has it of each.
+    """Compute the headline of many samples at once, as :func:`summarise` has it of each.
 
     ``samples``: shape (k, m), m trials each of which neither was dropped nor late. The result has shape (k,).
     """
@@ -64,7 +64,7 @@ def headlines(samples: NDArray[np.float64]) -> NDArray[np.float64]:
 def bounds_of_slowest_mean(
     t_max: NDArray[np.float64], t_min: NDArray[np.float64], ranks: int, dropped: int = 1
 ) -> tuple[float, float]:
-    """Between what the largest of the ranks' means lies, from the longest and shortest time of each trial.
+    """Bound the largest of the ranks' means, from the longest and shortest time of each trial.
 
     OSU and IMB average each rank's times over the trials, without a filter, and print the largest of these
     means. It is at most the mean of the maxima, and at least the mean of all ranks, which is at least
@@ -83,7 +83,7 @@ def bounds_of_slowest_mean(
 def removed_by_filter(
     trials: NDArray[np.float64], late: NDArray[np.bool_] | None = None, dropped: int = 1
 ) -> NDArray[np.bool_]:
-    """Which trials do not enter the headline: the dropped, the late and the removed spikes.
+    """Mark the trials that do not enter the headline: the dropped, the late and the removed spikes.
 
     Shapes and errors as in :func:`summarise`; the result has the shape of ``trials``.
     """
@@ -98,7 +98,7 @@ def removed_by_filter(
 def _entering(
     trials: NDArray[np.float64], late: NDArray[np.bool_] | None, dropped: int
 ) -> NDArray[np.bool_]:
-    """True for the m trials that the statistics are taken over."""
+    """Return a mask of the m trials that the statistics are taken over."""
     if trials.ndim != 1 or (late is not None and late.shape != trials.shape):
         raise ValueError("trials and late flags must be two lists of the same length")
     if dropped < 0:
@@ -113,13 +113,13 @@ def _entering(
 
 
 def _spikes(values: NDArray[np.float64], median: float) -> tuple[int, int]:
-    """Number of candidates above the threshold, and how many of them the filter removes."""
+    """Count the candidates above the threshold, and how many of them the filter removes."""
     candidates = int(np.count_nonzero(values > SPIKE_FACTOR * median))
     return candidates, min(candidates, values.size // CAP_DIVISOR)
 
 
 def _is_bimodal(ordered: NDArray[np.float64], median: float, resolution: float) -> bool:
-    """Whether some gap with a fifth of the data on each side is wider than 3 MAD and 2 ticks."""
+    """Return whether some gap with a fifth of the data on each side is wider than 3 MAD and 2 ticks."""
     side = -(-ordered.size // SIDE_DIVISOR)
     gaps = np.diff(ordered)[side - 1 : ordered.size - side]
     if not gaps.size:

@@ -1,4 +1,4 @@
-"""Detectability: the smallest slowdown that a night would catch, and how often it would be alarmed by nothing.
+"""Detection power of a nightly run: the smallest detectable slowdown, and the false alarm rate.
 
 On y = ln headline, its sign such that more is worse, launches scatter about mu with sigma. Of n calibration
 launches with mean m, spread s and d degrees of freedom follows where mu and sigma may be: mu - m is normal with
@@ -32,14 +32,14 @@ CENTERS, SPREADS = 25, 49  #: that stand for all; more change nothing that is sh
 
 @dataclass(frozen=True)
 class Scatter:
-    """What a calibration knows of how the launches of a case differ, on the logarithm."""
+    """Scatter of the launches of a case, as known from its calibration, on the logarithm."""
 
     spread: float  #: standard deviation between launches, shared with kin
     degrees: float  #: of freedom that it is worth
     launches: int  #: behind the center
 
     def screened(self, distance: float, shift: float = 0.0) -> float:
-        """Probability that one launch of a case that is slower by ``shift`` lies beyond the limit.
+        """Compute the probability that one launch of a case that is slower by ``shift`` lies beyond the limit.
 
         :param distance: of the limit from the center of the reference, on the logarithm
         """
@@ -49,20 +49,20 @@ class Scatter:
         return float(stdtr(self.degrees, (shift - distance) / standard))
 
     def condemned(self, distance: float, shift: float = 0.0) -> float:
-        """Probability that a night calls it regressed: it is screened, and fresh launches say the same."""
+        """Compute the probability of ``regressed``: screened, and confirmed by fresh launches."""
         if self.spread == 0:
             return float(shift > distance)
         return caught((shift - distance) / self.spread, self.launches, self.degrees)
 
     def smallest(self, distance: float) -> float:
-        """The shift that a night catches with probability :data:`CAUGHT`."""
+        """Return the shift that is detected with probability :data:`CAUGHT`."""
         return distance + (
             self.spread * margin(self.launches, self.degrees) if self.spread else 0.0
         )
 
 
 def detectable(reference: Reference, limits: Band, measured: Measurement) -> float | None:
-    """The smallest slowdown, as a fraction of the time, that a night would catch. None if it would catch none.
+    """Compute the smallest slowdown, as a fraction of the time, that a night detects; None if it detects none.
 
     A provisional reference condemns only where the best of a launch lies beyond the limit too: the best is
     taken to be as far below the headline as in this launch, to become slower by the same factor, and to scatter
@@ -82,7 +82,7 @@ def detectable(reference: Reference, limits: Band, measured: Measurement) -> flo
 
 
 def caught(beyond: float, launches: int, degrees: float) -> float:
-    """Probability that a night condemns a case whose launches lie that far beyond the limit.
+    """Compute the probability that a case whose launches lie that far beyond the limit is called regressed.
 
     :param beyond: from the limit to the center of the reference, shifted by the slowdown; in spreads
     """
@@ -93,7 +93,7 @@ def caught(beyond: float, launches: int, degrees: float) -> float:
 
 @lru_cache(maxsize=4096)
 def margin(launches: int, degrees: float) -> float:
-    """How far beyond the limit launches must lie to be caught with probability :data:`CAUGHT`, in spreads."""
+    """Compute how far beyond the limit, in spreads, launches are detected with probability :data:`CAUGHT`."""
     high = 4.0
     while caught(high, launches, degrees) < CAUGHT:
         high *= 2
@@ -102,7 +102,7 @@ def margin(launches: int, degrees: float) -> float:
 
 @lru_cache(maxsize=4096)
 def possible(launches: int, degrees: float) -> tuple[NDArray, NDArray, NDArray]:
-    """What mu and sigma may be after a calibration: (m - mu) / sigma, s / sigma, and the weight of each pair.
+    """Return the possible mu and sigma after a calibration: (m - mu) / sigma, s / sigma, and the weight of each pair.
 
     The trapezoidal rule on the normal and on the logarithm of chi-squared, whose densities fade at both ends.
     """

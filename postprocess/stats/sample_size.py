@@ -1,4 +1,4 @@
-"""What it would cost that a night sees a smaller slowdown: launches to calibrate with, launches of a night.
+"""Sample-size planning: launches of a calibration and of a night that detect a smaller slowdown.
 
 More calibration launches narrow the band, down to what launches differ by. Beyond that only a steadier value
 helps: the median of several launches, tonight and in the calibration alike.
@@ -48,7 +48,7 @@ PLANS = [Plan(median_of, values) for median_of in (1, 3, 5, 9, 15, 25) for value
 
 
 def seen_with(result: CaseResult, plan: Plan) -> float | None:
-    """The smallest slowdown that the case would see under a plan. None where its scatter is not known."""
+    """Compute the smallest slowdown detected under a plan; None if the scatter is unknown."""
     known = scatter(result)
     if known is None or not result.reference:
         return None
@@ -62,19 +62,19 @@ def seen_with(result: CaseResult, plan: Plan) -> float | None:
 
 
 def cheapest(result: CaseResult) -> Plan | None:
-    """The plan of fewest launches in a month under which the case sees ``TARGET``; None if none here does."""
+    """Choose the plan of fewest launches in a month that detects ``TARGET``; None if none does."""
     fit = [plan for plan in PLANS if (seen_with(result, plan) or math.inf) <= TARGET]
     return min(fit, key=lambda plan: month(plan, result.reference_launches), default=None)
 
 
 def month(plan: Plan, launches: int) -> int:
-    """Launches of a plan in its first month, beside those of today."""
+    """Count the launches of a plan in its first month, beyond those of today."""
     return plan.once(launches) + NIGHTS * plan.nightly
 
 
 @cache
 def steadiness(median_of: int) -> float:
-    """Standard deviation of the median of so many normal values, in that of one.
+    """Compute the standard deviation of the median of n normal values, relative to that of one.
 
     From the density of the middle order statistic (David and Nagaraja, Order Statistics, 2003, section 2.1).
     """
@@ -85,7 +85,7 @@ def steadiness(median_of: int) -> float:
 
 
 def seen(results: Sequence[CaseResult]) -> list[CaseResult]:
-    """Those that see a slowdown of ``TARGET`` as they are measured today."""
+    """Select the results that detect a slowdown of ``TARGET`` as measured today."""
     return [each for each in results if each.detectable is not None and each.detectable <= TARGET]
 
 
@@ -97,6 +97,6 @@ def _reference(result: CaseResult, spread: float, launches: int, kin: float) -> 
 
 
 def _floor_of_resolution(result: CaseResult, now: Reference) -> float:
-    """What the resolution of the value adds to the band, which no launch takes away; 0 if nothing."""
+    """Return the part of the band that stems from the resolution of the value; more launches do not reduce it."""
     distance = distance_of(result)
     return distance if distance > slow_distance(now, band(now)) * (1 + 1e-9) else 0.0

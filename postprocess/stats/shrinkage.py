@@ -1,4 +1,4 @@
-"""Spread shared among the cases of an environment: with few launches, a case's own says little.
+"""Empirical-Bayes shrinkage: pool the spread of similar cases where a case has few launches.
 
 Each case's variance between launches is drawn towards that of its kin, the more so the fewer launches it
 has and the more alike the kin are: moderated variance, Smyth, Linear models and empirical Bayes methods,
@@ -28,7 +28,7 @@ Kin = tuple[str, int]
 
 
 def with_priors(references: Mapping[Case, Reference]) -> dict[Case, Reference]:
-    """The same references, each with what its kin say of its spread, where they are enough."""
+    """Return the references with the prior of their group, where the group is large enough."""
     everybody = prior(list(references.values()))
     families: dict[Kin, list[Reference]] = {}
     for reference in references.values():
@@ -38,12 +38,12 @@ def with_priors(references: Mapping[Case, Reference]) -> dict[Case, Reference]:
 
 
 def kin(case: Case) -> Kin:
-    """The program and the class of sizes: what is alike in how it scatters."""
+    """Return the group of a case: its program and class of sizes."""
     return case.program, (case.bytes >= SMALL_BYTES) + (case.bytes >= LARGE_BYTES)
 
 
 def prior(references: Sequence[Reference]) -> Prior | None:
-    """Typical spread of these cases, and how many degrees of freedom it is worth; None if they are too few.
+    """Estimate the prior spread of these cases and its degrees of freedom; None if they are too few.
 
     A case that never differed between its launches was rounded to that, and is left out.
     """
@@ -55,7 +55,7 @@ def prior(references: Sequence[Reference]) -> Prior | None:
 
 
 def fitted(spreads: NDArray[np.float64], degrees: NDArray[np.float64]) -> Prior:
-    """The prior whose mean and variance of ln s^2 are those found (Smyth, section 6.2).
+    """Fit the prior to the mean and variance of ln s^2 (Smyth, section 6.2).
 
     :param spreads: s of each case, none of them 0
     :param degrees: d, degrees of freedom of each
@@ -70,7 +70,7 @@ def fitted(spreads: NDArray[np.float64], degrees: NDArray[np.float64]) -> Prior:
 
 
 def inverse_trigamma(value: float) -> float:
-    """The y with trigamma(y) = value > 0, by Newton's method (Smyth, appendix)."""
+    """Return the y with trigamma(y) = value > 0, by Newton's method (Smyth, appendix)."""
     y = 0.5 + 1.0 / value
     for _ in range(50):
         trigamma = float(polygamma(1, y))

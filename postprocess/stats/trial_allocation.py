@@ -1,4 +1,4 @@
-"""How many trials a launch should have, and what a calibration of so many seconds then sees.
+"""Optimal allocation (Kalibera and Jones): trials per launch, and the sensitivity for given seconds.
 
 The variance of ln headline has two parts: B between launches, and V / n within a launch of n trials that count.
 A launch costs its start, and a cost for each trial. The mean over launches is known best for its cost with
@@ -87,7 +87,7 @@ class Spending:
 def trial_variance(
     times: NDArray[np.float64], random: np.random.Generator, resamples: int = RESAMPLES
 ) -> float:
-    """Variance of ln headline that one trial brings in: that of the headline of m trials, times m.
+    """Estimate the variance of ln headline due to one trial: that of the headline of m trials, times m.
 
     By resampling the trials with replacement through the statistic itself (Efron and Tibshirani, An
     Introduction to the Bootstrap, 1993, chapter 6), whose variance falls short by (m - 1) / m as a mean's does.
@@ -106,7 +106,7 @@ def trial_variance(
 def noise_of(
     values: Sequence[float], trials: Sequence[float] = (), counted: Sequence[int] = ()
 ) -> Noise:
-    """Both parts of the variance, from headlines and from the trials of some of their launches.
+    """Estimate both parts of the variance, from headlines and from the trials of some of their launches.
 
     :param values: one headline a launch, two at least
     :param trials: :func:`trial_variance` of launches; none for a program without trials
@@ -120,7 +120,7 @@ def noise_of(
 
 
 def best_trials(noise: Noise, cost: Cost) -> int:
-    """Trials of a launch, the dropped ones included, by Kalibera and Jones; within ``LEAST`` and ``MOST``."""
+    """Choose the trials of a launch, the dropped ones included (Kalibera and Jones); ``LEAST`` to ``MOST``."""
     if noise.trial == 0:
         return LEAST
     if noise.between == 0 or cost.trial == 0:
@@ -131,17 +131,17 @@ def best_trials(noise: Noise, cost: Cost) -> int:
 
 
 def median_trials(known: Sequence[Known], costs: Mapping[LaunchPlace, Cost]) -> int:
-    """The median over cases of what is best for each."""
+    """Return the median over the cases of the best number of trials."""
     return round(float(np.median([best_trials(each.noise, costs[each.place]) for each in known])))
 
 
 def pass_seconds(places: set[LaunchPlace], costs: Mapping[LaunchPlace, Cost], trials: int) -> float:
-    """Seconds of one launch of each place."""
+    """Sum the seconds of one launch of each place."""
     return sum(costs[place].seconds(trials) for place in sorted(places))
 
 
 def sees(known: Known, trials: int, launches: int) -> float | None:
-    """The smallest slowdown that a night sees of a case calibrated so, as a fraction.
+    """Compute the smallest slowdown, as a fraction, that a night detects in a case calibrated so.
 
     None below ``ENOUGH_LAUNCHES``: such references are provisional, and assert gross changes only.
     """
@@ -152,7 +152,7 @@ def sees(known: Known, trials: int, launches: int) -> float | None:
 
 
 def median_sight(known: Sequence[Known], trials: int, launches: int) -> float | None:
-    """The slowdown that at least half of the cases see; None if fewer see any."""
+    """Compute the median detectable slowdown of the cases; None if fewer than half detect any."""
     each = [sees(case, trials, launches) for case in known]
     values = [math.inf if value is None else value for value in each]
     median = float(np.quantile(values, 0.5, method="inverted_cdf"))
@@ -162,21 +162,21 @@ def median_sight(known: Sequence[Known], trials: int, launches: int) -> float | 
 def spend(
     known: Sequence[Known], costs: Mapping[LaunchPlace, Cost], trials: int, seconds: float
 ) -> Spending:
-    """The launches that fit into so many seconds, and what follows."""
+    """Allocate so many seconds: the launches that fit, and the resulting sensitivity."""
     once = pass_seconds({each.place for each in known}, costs, trials)
     launches = fitting(seconds, once)
     return Spending(trials, launches, once, median_sight(known, trials, launches))
 
 
 def fitting(seconds: float, once: float) -> int:
-    """How many launches of ``once`` seconds fit into so many seconds."""
+    """Count the launches of ``once`` seconds that fit into ``seconds``."""
     return int(seconds / once * (1 + 1e-12))  # twenty of them fit into twenty times one
 
 
 def reach(
     known: Sequence[Known], costs: Mapping[LaunchPlace, Cost], trials: int, target: float
 ) -> Spending | None:
-    """The fewest launches with which half of the cases see ``target``; None if ``MOST_LAUNCHES`` do not."""
+    """Find the fewest launches with which half of the cases detect ``target``; None beyond ``MOST_LAUNCHES``."""
 
     def enough(launches: int) -> bool:
         seen = median_sight(known, trials, launches)

@@ -189,7 +189,7 @@ def test_a_calibration_beside_other_work_is_refused(
     if not refused:
         asked()
         return
-    with pytest.raises(UsageError, match=r"this machine 40% busy, .*; calibrate when .* --beside"):
+    with pytest.raises(UsageError, match=r"machine is 40% busy .*; calibrate on .* --beside"):
         asked()
 
 
