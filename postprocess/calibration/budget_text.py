@@ -1,4 +1,4 @@
-"""A budget as people read it: where the noise is from, what it costs, and what to do for some seconds."""
+"""Format a calibration budget: noise sources, cost, and advice for the given seconds."""
 
 from __future__ import annotations
 

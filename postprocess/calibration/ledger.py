@@ -1,4 +1,4 @@
-"""The launches of all calibrations, kept in the work directory: what references are made from.
+"""Ledger of all calibration launches in the work directory: the data behind references.
 
 One JSON file a session, ``<work>/calibrations/<session>.json``, holds every launch that ended well: its values,
 when and where it ran, and what it ran. A session that was interrupted wrote none; what its launches left is

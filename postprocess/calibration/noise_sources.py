@@ -1,4 +1,4 @@
-"""What calibrations tell of the noise of each case: launches from the ledger, their trials from the store."""
+"""Collect noise data for each case: launches from the ledger, their trials from the store."""
 
 from __future__ import annotations
 

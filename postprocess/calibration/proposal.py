@@ -1,4 +1,4 @@
-"""What would change if the calibrations of the work directory became the references; nothing is decided here.
+"""Compare calibrations with the stored references: the proposed changes. Nothing is decided here.
 
 Nothing is refused; what a person should see before committing is marked. A reference that moved to the slow
 side by more than its old band would bless a slowdown: whoever measured a broken machine would get it green.

@@ -1,4 +1,4 @@
-"""A proposal as people read it: what moved, the worst first, and what to think of before it is taken."""
+"""Format a proposal: changes by severity, and remarks to consider before it is accepted."""
 
 from __future__ import annotations
 

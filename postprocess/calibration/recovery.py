@@ -1,4 +1,4 @@
-"""What calibrations have left that were interrupted: their launches that ended go into the ledger."""
+"""Recover interrupted calibrations: enter their finished launches into the ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a calibration still has to launch, so that each case has as many launches as were asked for."""
+"""Plan calibration rounds: launches still missing until each case has as many as were asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which launches of the ledger stand behind one reference: those of the same method with the same programs.
+"""Select the ledger launches behind a reference: same method, same programs.
 
 Of each place and program that is what ran last; launches of another build, library or processor are another
 machine's, and stay in the ledger unused. So do those with options by hand, which no night has, wherever there

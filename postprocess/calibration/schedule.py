@@ -1,4 +1,4 @@
-"""A calibration from its first launch to its last: takes what is missing, and says what is still missing."""
+"""Run a calibration from first to last launch, and report what is still missing."""
 
 from __future__ import annotations
 

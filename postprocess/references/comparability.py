@@ -1,4 +1,4 @@
-"""What must be the same for two values to be compared: the facts of a launch, without their cosmetics.
+"""Conditions that must match for two values to be comparable: launch facts, normalised.
 
 A difference that cannot change a time must not break a comparison, or people learn to accept everything:
 host names, paths, the kernel (checked by ``references age``), who built an MPI, warnings and debug

@@ -1,4 +1,4 @@
-"""Where the numbers of a reference file come from: the JSON file beside it."""
+"""Provenance of a reference file: the JSON file beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a night would miss: how small a slowdown its cases see, the worst of them, and what more would cost."""
+"""Detection limits of a session: detectable slowdowns, the worst cases, and the cost of lower limits."""
 
 from __future__ import annotations
 

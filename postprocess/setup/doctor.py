@@ -1,4 +1,4 @@
-"""The doctor's page: what was found on this machine, and why something is not usable."""
+"""Doctor report: what was found on this machine, and why something is not usable."""
 
 from __future__ import annotations
 

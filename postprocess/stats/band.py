@@ -136,12 +136,12 @@ def _width(reference: Reference, alpha: float) -> float:
 
 
 def prediction(spread: Any, degrees: Any, launches: int, alpha: float) -> Any:
-    """Compute the distance of the one-sided prediction limit from the mean of ``launches``; numbers or arrays."""
+    """Compute the distance of the one-sided prediction limit from the mean of launches (array-aware)."""
     return stdtrit(degrees, 1.0 - alpha) * spread * math.sqrt(1.0 + 1.0 / launches)
 
 
 def least_of(case: Case) -> float:
-    """Return the least half-width of any band of this case, as a fraction of its center."""
+    """Return the least width of any band of this case, as a fraction of its center."""
     return LARGE_FLOOR if case.bytes >= LARGE_BYTES else SMALL_FLOOR
 
 

@@ -93,7 +93,7 @@ def caught(beyond: float, launches: int, degrees: float) -> float:
 
 @lru_cache(maxsize=4096)
 def margin(launches: int, degrees: float) -> float:
-    """Compute how far beyond the limit, in spreads, launches are detected with probability :data:`CAUGHT`."""
+    """Compute the excess over the limit, in spreads, that is detected with probability :data:`CAUGHT`."""
     high = 4.0
     while caught(high, launches, degrees) < CAUGHT:
         high *= 2
@@ -102,7 +102,7 @@ def margin(launches: int, degrees: float) -> float:
 
 @lru_cache(maxsize=4096)
 def possible(launches: int, degrees: float) -> tuple[NDArray, NDArray, NDArray]:
-    """Return the possible mu and sigma after a calibration: (m - mu) / sigma, s / sigma, and the weight of each pair.
+    """Return possible mu and sigma after calibration: (m - mu) / sigma, s / sigma, and the weight of each pair.
 
     The trapezoidal rule on the normal and on the logarithm of chi-squared, whose densities fade at both ends.
     """

@@ -97,6 +97,6 @@ def _reference(result: CaseResult, spread: float, launches: int, kin: float) -> 
 
 
 def _floor_of_resolution(result: CaseResult, now: Reference) -> float:
-    """Return the part of the band that stems from the resolution of the value; more launches do not reduce it."""
+    """Return the part of the band due to the resolution of the value; more launches do not reduce it."""
     distance = distance_of(result)
     return distance if distance > slow_distance(now, band(now)) * (1 + 1e-9) else 0.0

@@ -176,7 +176,7 @@ def fitting(seconds: float, once: float) -> int:
 def reach(
     known: Sequence[Known], costs: Mapping[LaunchPlace, Cost], trials: int, target: float
 ) -> Spending | None:
-    """Find the fewest launches with which half of the cases detect ``target``; None beyond ``MOST_LAUNCHES``."""
+    """Find the fewest launches for half of the cases to detect ``target``; None beyond ``MOST_LAUNCHES``."""
 
     def enough(launches: int) -> bool:
         seen = median_sight(known, trials, launches)

@@ -1,4 +1,4 @@
-"""From what came out of the launches to what the programs are compared by."""
+"""Convert launch results to the samples by which programs are compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of drift: a section for each change, a picture for each of its worst cases."""
+"""HTML page of drift: a section for each change, a plot for each of its worst cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of drift: a table for the terminal, captions of pictures, the last line, and JSON."""
+"""Format drift findings: terminal table, plot captions, last line, JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what the launches of a sweep wrote to one time per pair of nodes, launch and way of measuring.
+"""Convert the launches of a sweep to one time per pair of nodes, launch and measure.
 
 Every trial of every pair is kept beside the results store: ``<store>/pairs/<session>.parquet``.
 """

@@ -1,4 +1,4 @@
-"""Sick nodes and bad links, found by comparing the pairs of nodes of one machine with each other.
+"""Detect slow nodes and links by comparing all pairs of nodes with each other.
 
 Nothing is known of the network, so every comparison is with peers, on the logarithm of the time. A *node*
 is held against the ordinary partners of each of its partners; it is named if it is slow with nearly all of

@@ -1,4 +1,4 @@
-"""What a sweep found, in words: one line for each node, link or path, and what would have been seen."""
+"""Format sweep findings: one line for each node, link or path, and the detection limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The result of a self-test as tables for a terminal, as Markdown and as JSON."""
+"""Format the self-test result: tables for a terminal, Markdown, JSON."""
 
 from __future__ import annotations
 
