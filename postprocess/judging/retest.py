@@ -69,8 +69,8 @@ def anywhere(launches: Iterable[PlannedLaunch]) -> list[str]:
     """A line for each partition where a second look was taken on whatever nodes the scheduler chose."""
     able = " and ".join(each.title for each in SCHEDULERS if each.exclude_option)
     return [
-        f"{partition}: what looked slow was measured again wherever the scheduler put it, perhaps on the "
-        f"same nodes: only {able} can be asked for others"
+        f"{partition}: confirmation runs may have used the same nodes: excluding nodes is supported on "
+        f"{able} only"
         for partition in sorted({each.partition for each in launches if each.anywhere})
     ]
 

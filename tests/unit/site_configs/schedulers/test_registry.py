@@ -166,7 +166,7 @@ def test_a_second_look_is_taken_on_other_nodes(
     assert check.job.options == (["--not-on=n1,n3"] if able else [])
     assert check.anywhere == (not able)
     (line,) = anywhere([planned(anywhere=True)])
-    assert line.endswith("only Slurm and Tilly can be asked for others")
+    assert line.endswith("excluding nodes is supported on Slurm and Tilly only")
 
 
 def test_jobs_that_a_session_left_are_cancelled(tilly: MadeUp, tmp_path: Path):
