@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 from postprocess.base.errors import UsageError
-from postprocess.base.sanitize import one_line
+from postprocess.base.sanitize import sanitize_line
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import Parser
 from postprocess.cli.registry import add_commands
@@ -78,7 +78,7 @@ def build_parser() -> Parser:
     return parser
 
 
-def end(number: int, _: object) -> None:
+def exit_on_signal(number: int, _: object) -> None:
     """Come to an end in good order because of a signal."""
     text = "plumbline: terminated; what was measured so far is in the session's raw files\n"
     os.write(STANDARD_ERROR, text.encode())
@@ -87,12 +87,12 @@ def end(number: int, _: object) -> None:
 
 def main(source: str, work: str, words: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status. Errors of the user's are one line, never a traceback."""
-    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGTERM, exit_on_signal)
     try:
         arguments = build_parser().parse_args(words)
         return arguments.run(WorkDirectory(Path(work), Path(source)), arguments)
     except UsageError as error:
-        print(f"plumbline: {one_line(error)}", file=sys.stderr)
+        print(f"plumbline: {sanitize_line(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(
@@ -105,5 +105,5 @@ def main(source: str, work: str, words: Sequence[str] | None = None) -> int:
         return 1
     except OSError as error:
         what = f"{error.filename or 'input or output'}: {error.strerror or error}"
-        print(f"plumbline: {one_line(what)}", file=sys.stderr)
+        print(f"plumbline: {sanitize_line(what)}", file=sys.stderr)
         return 2

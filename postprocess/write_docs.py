@@ -43,4 +43,4 @@ def complete_paths(parser: Parser) -> None:
 
 
 if __name__ == "__main__":
-    files.replace({DOCS / name: text.encode() for name, text in documents().items()})
+    files.replace_files({DOCS / name: text.encode() for name, text in documents().items()})

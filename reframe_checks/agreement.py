@@ -19,13 +19,13 @@ from postprocess.model.options import ROUNDS
 from postprocess.model.plan import PlannedLaunch
 from reframe_checks.common.build import build_imb, build_osu
 from reframe_checks.common.osu_imb import ReferenceBenchmarks, Start
-from reframe_checks.common.user_options import chosen
-from reframe_checks.imb import MPI1, imb, imb_options, write_sizes
+from reframe_checks.common.user_options import read_choice
+from reframe_checks.imb import MPI1, build_imb_options, imb, write_sizes
 from reframe_checks.luecke import luecke
-from reframe_checks.osu import doubling, osu, osu_options
-from site_configs.programs.installed import why_no_program
+from reframe_checks.osu import build_osu_options, osu, split_into_chains
+from site_configs.programs.installed import explain_missing_program
 from site_configs.schema.reframe_request import asked
-from site_configs.topology.limits import within
+from site_configs.topology.limits import is_within_limits
 
 SHEETS = {"osu": osu, "imb": imb}
 LEAST = 4  #: bytes: one float
@@ -47,7 +47,7 @@ class agreement(ReferenceBenchmarks):
     #: Rounds in which all programs are started.
     #:
     #: :default: ``8``
-    rounds = variable(int, value=chosen(ROUNDS, 8))
+    rounds = variable(int, value=read_choice(ROUNDS, 8))
 
     #: Timed calls of each size, by each program.
     #:
@@ -88,7 +88,7 @@ class agreement(ReferenceBenchmarks):
         """The sizes at which a routine is compared; ``[0]`` where it has no payload."""
         sizes = [0] if routine == "barrier" else self.sizes or self.own_sizes
         limits = {} if self.routines else self.left_out_above
-        return [size for size in sizes if within(limits, routine, size, self.processes)]
+        return [size for size in sizes if is_within_limits(limits, routine, size, self.processes)]
 
     def planned_launches(self) -> list[PlannedLaunch]:
         """All starts of all rounds, in the order in which they run."""
@@ -156,7 +156,7 @@ class agreement(ReferenceBenchmarks):
 
     def start_of(self, program: str, start: Start) -> PlannedLaunch:
         """The plan of a start of OSU or IMB. Sizes that only warm up are not among those compared."""
-        reason = why_no_program(program, self.current_environ.extras, asked().spack)
+        reason = explain_missing_program(program, self.current_environ.extras, asked().spack)
         planned = self.planned_start(start, reason)
         sizes = {size for each in start.benchmarks for size in self.compared()[each.routine]}
         return replace(
@@ -188,8 +188,8 @@ class agreement(ReferenceBenchmarks):
     def options_of(self, start: PlannedLaunch) -> list[str]:
         """As the program's own check gives them; only IMB has several executables."""
         if start.benchmarks[0].executable:
-            return imb_options(start, self.session)
-        return osu_options(start, self.warmups)
+            return build_imb_options(start, self.session)
+        return build_osu_options(start, self.warmups)
 
     def command_of_mpicost(self, start: PlannedLaunch) -> list[str]:
         """As its own check calls it, back to back."""
@@ -228,4 +228,4 @@ def chains(sizes: list[int]) -> list[list[int]]:
     powers = {LEAST << power for power in range(60)}
     if sizes != [0] and powers.issuperset(sizes):
         return [sorted(size for size in powers if size <= max(sizes))]
-    return doubling(sizes)
+    return split_into_chains(sizes)

@@ -22,32 +22,32 @@ MPI1, NBC, RMA = "IMB-MPI1", "IMB-NBC", "IMB-RMA"
 FLOAT = 4  #: bytes; the least of a reduction
 
 
-def messages(name: str, routine: str, column: str = "t_max[usec]", **more) -> Benchmark:
+def declare_messages(name: str, routine: str, column: str = "t_max[usec]", **more) -> Benchmark:
     """A loop of messages without a barrier in it."""
     facts = {"ranks": "even", "least": 0, **more}
     return Benchmark(name, routine, name, column, sync=LOOP, executable=MPI1, **facts)
 
 
-def collective(name: str, routine: str = "", **more) -> Benchmark:
+def declare_collective(name: str, routine: str = "", **more) -> Benchmark:
     """A blocking collective, with a barrier after each call."""
     return Benchmark(name, routine or name.lower(), name, "t_max[usec]", executable=MPI1, **more)
 
 
-def non_blocking(name: str, routine: str = "", least: int = 1) -> Iterator[Benchmark]:
+def declare_non_blocking(name: str, routine: str = "", least: int = 1) -> Iterator[Benchmark]:
     """The whole of a non-blocking collective with computation beside it, and the communication alone."""
     routine, facts = routine or name.lower(), {"executable": NBC, "least": least}
     yield Benchmark(name, routine, name, "t_ovrl[usec]", **facts)
     yield Benchmark(name, f"{routine}.pure", name, "t_pure[usec]", **facts)
 
 
-def one_sided(name: str, column: str, **more) -> Benchmark:
+def declare_one_sided(name: str, column: str, **more) -> Benchmark:
     """A loop of accesses to windows, with a flush after each."""
     return Benchmark(name, name.lower(), name, column, sync=LOOP, executable=RMA, **more)
 
 
-def between_two(name: str) -> Benchmark:
+def declare_between_two(name: str) -> Benchmark:
     """The same, of one process to another; also printed in aggregate, with one flush after all."""
-    return one_sided(name, "t[usec]", ranks="two", mode="NON-AGGREGATE")
+    return declare_one_sided(name, "t[usec]", ranks="two", mode="NON-AGGREGATE")
 
 
 @rfm.simple_test
@@ -59,32 +59,32 @@ class imb(ReferenceBenchmarks):
     own_sizes = [0, *POWERS_OF_TWO]
     caches = ("warm", ROTATE)
     sheet = (
-        messages("PingPong", "pingpong", "t[usec]", ranks="two"),
-        messages("PingPing", "pingping", "t[usec]", ranks="two"),
-        messages("Sendrecv", "sendrecv"),
-        messages("Exchange", "exchange"),
-        messages("Uniband", "uniband", "Mbytes/sec", unit=MEGABYTES, least=1),
-        messages("Biband", "biband", "Mbytes/sec", unit=MEGABYTES, least=1),
-        collective("Barrier", sync=LOOP, sizes=(0,)),
-        collective("Bcast"),
-        collective("Scatter"),
-        collective("Scatterv"),
-        collective("Gather"),
-        collective("Gatherv"),
-        collective("Allgather"),
-        collective("Allgatherv"),
-        collective("Alltoall"),
-        collective("Alltoallv"),
-        collective("Reduce", "reduce_sum", least=FLOAT),
-        collective("Allreduce", "allreduce_sum", least=FLOAT),
+        declare_messages("PingPong", "pingpong", "t[usec]", ranks="two"),
+        declare_messages("PingPing", "pingping", "t[usec]", ranks="two"),
+        declare_messages("Sendrecv", "sendrecv"),
+        declare_messages("Exchange", "exchange"),
+        declare_messages("Uniband", "uniband", "Mbytes/sec", unit=MEGABYTES, least=1),
+        declare_messages("Biband", "biband", "Mbytes/sec", unit=MEGABYTES, least=1),
+        declare_collective("Barrier", sync=LOOP, sizes=(0,)),
+        declare_collective("Bcast"),
+        declare_collective("Scatter"),
+        declare_collective("Scatterv"),
+        declare_collective("Gather"),
+        declare_collective("Gatherv"),
+        declare_collective("Allgather"),
+        declare_collective("Allgatherv"),
+        declare_collective("Alltoall"),
+        declare_collective("Alltoallv"),
+        declare_collective("Reduce", "reduce_sum", least=FLOAT),
+        declare_collective("Allreduce", "allreduce_sum", least=FLOAT),
         # Bytes are those that each rank receives; of OSU's reduce_scatter_sum those of the whole vector.
-        collective("Reduce_scatter", "reduce_scatter_sum.block", least=FLOAT),
-        *non_blocking("Iallreduce", "iallreduce_sum", least=FLOAT),
-        *non_blocking("Ialltoall"),
-        *non_blocking("Ibcast"),
-        *map(between_two, ("Unidir_put", "Unidir_get", "Bidir_put", "Bidir_get")),
-        one_sided("All_put_all", "t_max[usec]"),
-        one_sided("All_get_all", "t_max[usec]"),
+        declare_collective("Reduce_scatter", "reduce_scatter_sum.block", least=FLOAT),
+        *declare_non_blocking("Iallreduce", "iallreduce_sum", least=FLOAT),
+        *declare_non_blocking("Ialltoall"),
+        *declare_non_blocking("Ibcast"),
+        *map(declare_between_two, ("Unidir_put", "Unidir_get", "Bidir_put", "Bidir_get")),
+        declare_one_sided("All_put_all", "t_max[usec]"),
+        declare_one_sided("All_get_all", "t_max[usec]"),
     )
 
     #: Megabytes through which buffers move with ``--cache rotate``: more than the last-level cache.
@@ -117,23 +117,23 @@ class imb(ReferenceBenchmarks):
     def options_of(self, start: PlannedLaunch) -> list[str]:
         """As of every start of IMB, and through how much memory buffers rotate."""
         rotated = ["-off_cache", str(self.rotated_megabytes)] if self.cache == ROTATE else []
-        return [*imb_options(start, self.session), *rotated]
+        return [*build_imb_options(start, self.session), *rotated]
 
 
-def imb_options(start: PlannedLaunch, session: Path) -> list[str]:
+def build_imb_options(start: PlannedLaunch, session: Path) -> list[str]:
     """The benchmarks of a start by name, then IMB's options."""
     names = dict.fromkeys(benchmark.name for benchmark in start.benchmarks)  # each once
     words = [*names, "-npmin", str(start.processes)]
     words += ["-iter", str(start.trials), "-iter_policy", "off"]
-    return [*words, "-msglen", str(sizes_file(start, session))]
+    return [*words, "-msglen", str(locate_sizes_file(start, session))]
 
 
 def write_sizes(start: PlannedLaunch, session: Path) -> None:
     """Write the sizes of a start, a line each."""
     sizes = sorted({case.bytes for case in start.all_cases})
-    sizes_file(start, session).write_text("".join(f"{size}\n" for size in sizes))
+    locate_sizes_file(start, session).write_text("".join(f"{size}\n" for size in sizes))
 
 
-def sizes_file(start: PlannedLaunch, session: Path) -> Path:
+def locate_sizes_file(start: PlannedLaunch, session: Path) -> Path:
     """The file with the sizes of a start."""
     return start.output(session).with_suffix(".sizes")

@@ -11,7 +11,7 @@ from reframe.core.runtime import runtime
 
 from postprocess.model.mpicost import PINGPONG, TOURNAMENT, WARM
 from reframe_checks.common.mpicost import MpicostCheck
-from reframe_checks.common.user_options import chosen, chosen_layouts, resolve
+from reframe_checks.common.user_options import read_choice, resolve, select_layouts
 
 LATENCY_AND_BANDWIDTH = [8, 1_000_000]
 #: Trials that each node plays with all its partners together: at a tenth of a millisecond they last about
@@ -28,7 +28,7 @@ class links(MpicostCheck):
     table = {PINGPONG: LATENCY_AND_BANDWIDTH, TOURNAMENT: LATENCY_AND_BANDWIDTH}
     tags = {"links"}
 
-    cache = chosen("cache", WARM)  # it is about the network
+    cache = read_choice("cache", WARM)  # it is about the network
 
     @run_after("init")
     def take_all_nodes(self):
@@ -38,14 +38,14 @@ class links(MpicostCheck):
             for part in runtime().system.partitions
             if part.fullname in self.valid_systems
             and self.num_tasks_per_node == 1
-            and self.processes == most_nodes(part)
+            and self.processes == find_most_nodes(part)
         ]
 
     @run_after("init")
     def choose_trials(self):
         """Enough for a node, whatever the number of its partners; the site and the user have precedence."""
         each = min(max(TRIALS_OF_A_NODE // self.processes, FEWEST_TRIALS), MOST_TRIALS)
-        self.trials = resolve(each, outside=self.outside("trials"), user=chosen("trials"))
+        self.trials = resolve(each, outside=self.outside("trials"), user=read_choice("trials"))
 
     def chosen_peers(self) -> list[int]:
         """All of them, whatever choice a site makes for other checks."""
@@ -58,7 +58,7 @@ class links(MpicostCheck):
         return list(range(1, last + 1))
 
 
-def most_nodes(part) -> int:
+def find_most_nodes(part) -> int:
     """The most nodes that a layout of one process per node has on a partition."""
-    layouts = chosen_layouts(part.name, part.extras)
+    layouts = select_layouts(part.name, part.extras)
     return max((layout.processes for layout in layouts if layout.per_node == 1), default=0)

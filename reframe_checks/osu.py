@@ -27,19 +27,19 @@ TAILS = "-z"  #: quantiles of the trials, of which the median is evidence beside
 P50 = "P50 Tail Lat(us)"
 
 
-def point_to_point(name: str, routine: str, title: str, **more) -> Benchmark:
+def declare_point_to_point(name: str, routine: str, title: str, **more) -> Benchmark:
     """A loop of messages without a barrier in it."""
     return Benchmark(f"osu_{name}", routine, title, sync=LOOP, least=4, **more)
 
 
-def collective(routine: str, title: str) -> Benchmark:
+def declare_osu_collective(routine: str, title: str) -> Benchmark:
     """A blocking collective, with a barrier after each call."""
     name = f"osu_{routine.removesuffix('_sum')}"
     column, options = "Max Latency(us)", ("-f", TAILS, *FLOATS)
     return Benchmark(name, routine, title, column, least=4, options=options, median=P50)
 
 
-def non_blocking(routine: str, title: str) -> Iterator[Benchmark]:
+def declare_osu_non_blocking(routine: str, title: str) -> Iterator[Benchmark]:
     """The whole of a non-blocking collective with computation beside it, and the communication alone.
 
     How much of it the computation hid, ``Overlap(%)``, stands beside both.
@@ -49,7 +49,7 @@ def non_blocking(routine: str, title: str) -> Iterator[Benchmark]:
     yield Benchmark(name, f"{routine}.pure", title, "Max Comm.(us)", least=4, options=options)
 
 
-def one_sided(routine: str, title: str, column: str, **more) -> Benchmark:
+def declare_osu_one_sided(routine: str, title: str, column: str, **more) -> Benchmark:
     """A loop of accesses to a window, each flushed. The program cannot validate them."""
     return Benchmark(f"osu_{routine}", routine, title, column, sync=LOOP, ranks="two", **more)
 
@@ -65,7 +65,7 @@ class osu(ReferenceBenchmarks):
     program = "osu"
     own_sizes = POWERS_OF_TWO
     sheet = (
-        point_to_point(
+        declare_point_to_point(
             "latency",
             "pingpong",
             "OSU MPI Latency Test",
@@ -74,10 +74,10 @@ class osu(ReferenceBenchmarks):
             options=(TAILS, *FLOATS),
             median=P50,
         ),
-        point_to_point(
+        declare_point_to_point(
             "bw", "bw", "OSU MPI Bandwidth Test", ranks="two", options=FLOATS, **BANDWIDTH
         ),
-        point_to_point(
+        declare_point_to_point(
             "bibw",
             "bibw",
             "OSU MPI Bi-Directional Bandwidth Test",
@@ -85,7 +85,7 @@ class osu(ReferenceBenchmarks):
             options=FLOATS,
             **BANDWIDTH,
         ),
-        point_to_point(
+        declare_point_to_point(
             "multi_lat",
             "multi_lat",
             "OSU MPI Multi Latency Test",
@@ -93,7 +93,7 @@ class osu(ReferenceBenchmarks):
             ranks="even",
             options=FLOATS,
         ),
-        point_to_point(
+        declare_point_to_point(
             "mbw_mr",
             "mbw_mr",
             "OSU MPI Multiple Bandwidth / Message Rate Test",
@@ -112,21 +112,21 @@ class osu(ReferenceBenchmarks):
             options=("-f", TAILS),
             median=P50,
         ),
-        collective("bcast", "OSU MPI Broadcast Latency Test"),
-        collective("scatter", "OSU MPI Scatter Latency Test"),
-        collective("gather", "OSU MPI Gather Latency Test"),
-        collective("allgather", "OSU MPI Allgather Latency Test"),
-        collective("alltoall", "OSU MPI All-to-All Personalized Exchange Latency Test"),
-        collective("reduce_sum", "OSU MPI Reduce Latency Test"),
-        collective("allreduce_sum", "OSU MPI Allreduce Latency Test"),
-        collective("reduce_scatter_sum", "OSU MPI Reduce_scatter Latency Test"),
-        *non_blocking("iallreduce_sum", "OSU MPI Non-blocking Allreduce Latency Test"),
-        *non_blocking("ialltoall", "OSU MPI Non-blocking All-to-All Latency Test"),
-        *non_blocking("ibcast", "OSU MPI Non-Blocking Broadcast Latency Test"),
-        one_sided("put_latency", "OSU MPI_Put Latency Test", "Latency (us)"),
-        one_sided("get_latency", "OSU MPI_Get latency Test", "Latency (us)"),
-        one_sided("put_bw", "OSU MPI_Put Bandwidth Test", **BANDWIDTH),
-        one_sided("get_bw", "OSU MPI_Get Bandwidth Test", **BANDWIDTH),
+        declare_osu_collective("bcast", "OSU MPI Broadcast Latency Test"),
+        declare_osu_collective("scatter", "OSU MPI Scatter Latency Test"),
+        declare_osu_collective("gather", "OSU MPI Gather Latency Test"),
+        declare_osu_collective("allgather", "OSU MPI Allgather Latency Test"),
+        declare_osu_collective("alltoall", "OSU MPI All-to-All Personalized Exchange Latency Test"),
+        declare_osu_collective("reduce_sum", "OSU MPI Reduce Latency Test"),
+        declare_osu_collective("allreduce_sum", "OSU MPI Allreduce Latency Test"),
+        declare_osu_collective("reduce_scatter_sum", "OSU MPI Reduce_scatter Latency Test"),
+        *declare_osu_non_blocking("iallreduce_sum", "OSU MPI Non-blocking Allreduce Latency Test"),
+        *declare_osu_non_blocking("ialltoall", "OSU MPI Non-blocking All-to-All Latency Test"),
+        *declare_osu_non_blocking("ibcast", "OSU MPI Non-Blocking Broadcast Latency Test"),
+        declare_osu_one_sided("put_latency", "OSU MPI_Put Latency Test", "Latency (us)"),
+        declare_osu_one_sided("get_latency", "OSU MPI_Get latency Test", "Latency (us)"),
+        declare_osu_one_sided("put_bw", "OSU MPI_Put Bandwidth Test", **BANDWIDTH),
+        declare_osu_one_sided("get_bw", "OSU MPI_Get Bandwidth Test", **BANDWIDTH),
         Benchmark("osu_init", "init", "OSU MPI Init Test", "max (ms)", sync=LOOP, sizes=(0,)),
     )
 
@@ -146,7 +146,9 @@ class osu(ReferenceBenchmarks):
         chosen = self.chosen_benchmarks()
         for name, group in groupby(chosen, key=lambda benchmark: benchmark.name):
             benchmarks = list(group)
-            chains = doubling(sorted({size for each in benchmarks for size in self.sizes_of(each)}))
+            chains = split_into_chains(
+                sorted({size for each in benchmarks for size in self.sizes_of(each)})
+            )
             for sizes in chains:
                 yield Start(name if len(chains) == 1 else f"{name}_{sizes[0]}", benchmarks, sizes)
 
@@ -157,10 +159,10 @@ class osu(ReferenceBenchmarks):
 
     def options_of(self, start: PlannedLaunch) -> list[str]:
         """As of every start of OSU."""
-        return osu_options(start, self.warmups)
+        return build_osu_options(start, self.warmups)
 
 
-def osu_options(start: PlannedLaunch, warmups: int) -> list[str]:
+def build_osu_options(start: PlannedLaunch, warmups: int) -> list[str]:
     """The benchmark's options and the sizes of the start."""
     benchmark = start.benchmarks[0]
     words = list(benchmark.options)
@@ -172,7 +174,7 @@ def osu_options(start: PlannedLaunch, warmups: int) -> list[str]:
     return words
 
 
-def doubling(sizes: list[int]) -> list[list[int]]:
+def split_into_chains(sizes: list[int]) -> list[list[int]]:
     """Sizes, ascending, as chains in which each is twice the one before."""
     chains: list[list[int]] = []
     for size in sorted(sizes):

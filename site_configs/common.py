@@ -17,10 +17,10 @@ from reframe.core.launchers import JobLauncher
 
 from site_configs.mpi.family import OVERSUBSCRIBED
 from site_configs.programs import installed
-from site_configs.programs.installed import Installed
+from site_configs.programs.installed import InstalledProgram
 from site_configs.schedulers.registry import find_scheduler
 from site_configs.schema import fields, waivers
-from site_configs.schema.manual_settings import by_hand, told_shell
+from site_configs.schema.manual_settings import collect_manual_settings, read_user_shell
 from site_configs.schema.reframe_request import asked
 from site_configs.schema.variables import HOME, SESSION
 from site_configs.topology.layouts import Layout, Topology
@@ -61,7 +61,7 @@ def environment(
     modules: Sequence[str] = (),
     env_vars: Mapping[str, str] | None = None,
     prefix: str = "",
-    programs: Mapping[str, str | Installed] | None = None,
+    programs: Mapping[str, str | InstalledProgram] | None = None,
     lacking: Mapping[str, str] | None = None,
     accept: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
@@ -85,10 +85,10 @@ def environment(
     accept = {} if accept is None else accept
     variables = {} if env_vars is None else env_vars
     programs = {} if programs is None else programs
-    refuse(title, fields.name(name))
+    refuse(title, fields.check_name(name))
     refuse(
         title,
-        fields.environment(
+        fields.check_environment(
             family=family,
             library=library,
             launcher=launcher,
@@ -99,14 +99,14 @@ def environment(
             programs=programs,
         ),
     )
-    refuse(title, waivers.faults(accept))
+    refuse(title, waivers.find_waiver_faults(accept))
     if not only_looking():  # what is not on this machine may not know its version
-        refuse(title, fields.names_a_version(library))
+        refuse(title, fields.check_library_text(library))
     variables = dict(variables)
     if oversubscribing():
         variables |= OVERSUBSCRIBED.get(family, {})
     set_env = asked().set_env
-    shell = {} if family == SIMULATED else told_shell(os.environ)
+    shell = {} if family == SIMULATED else read_user_shell(os.environ)
     variables |= {key: quote(value) for key, value in set_env.get(name, {}).items()}
     extras = {
         "library": library,
@@ -116,8 +116,8 @@ def environment(
         "launcher": launcher if isinstance(launcher, str) else list(launcher),
         "spack_environment": str(work_directory() / "spack" / "environments" / name),
         "accept": dict(accept),
-        "by_hand": by_hand(set_env, oversubscribing(), name, shell),
-    } | installed.extras_of(programs, lacking or {})
+        "by_hand": collect_manual_settings(set_env, oversubscribing(), name, shell),
+    } | installed.build_extras(programs, lacking or {})
     return {
         "name": name,
         "features": ["mpi", family],
@@ -182,10 +182,10 @@ def partition(
     """
     title, values = f"partition {name!r}", {} if defaults is None else defaults
     accept = {} if accept is None else accept
-    refuse(title, fields.name(name))
+    refuse(title, fields.check_name(name))
     refuse(
         title,
-        fields.partition(
+        fields.check_partition(
             topology=topology,
             environments=environments,
             scheduler=scheduler,
@@ -196,13 +196,13 @@ def partition(
             more=more,
         ),
     )
-    refuse(title, waivers.faults(accept))
-    refuse(title, fields.days("reference_days", reference_days))
+    refuse(title, waivers.find_waiver_faults(accept))
+    refuse(title, fields.check_days("reference_days", reference_days))
     if layouts is None:
         layouts = layouts_of(topology)
     else:
-        refuse(title, fields.layouts(layouts))
-    refuse(title, fields.defaults(values, layouts))
+        refuse(title, fields.check_layouts(layouts))
+    refuse(title, fields.check_defaults(values, layouts))
     extras = {
         "layouts": [list(layout) for layout in layouts],
         "most_processes": 1_000_000 if oversubscribing() else topology.cores,
@@ -254,13 +254,15 @@ def site(
         partition or an environment says of the same difference counts before it.
     """
     title = f"site {name!r}"
-    refuse(title, fields.name(name))
+    refuse(title, fields.check_name(name))
     refuse(
         title,
-        fields.site(description=description, hostnames=hostnames, modules_system=modules_system),
+        fields.check_site(
+            description=description, hostnames=hostnames, modules_system=modules_system
+        ),
     )
     accept = {} if accept is None else accept
-    refuse(title, waivers.faults(accept))
+    refuse(title, waivers.find_waiver_faults(accept))
     system = {
         "name": name,
         "descr": description,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from shlex import quote
 
 from site_configs.common import Topology, environment, partition, site, work_directory
-from site_configs.mpi.inventory import load
+from site_configs.mpi.inventory import load_inventory
 
-inventory = load(work_directory())
+inventory = load_inventory(work_directory())
 imb = {mpi.name: inventory.imb_of(mpi) for mpi in inventory.mpis}
 
 site_configuration = site(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spack_envs.errors import SpackEnvironmentError
-from spack_envs.layout import Layout
+from spack_envs.layout import SpackLayout
 
 PACKAGE = "mpicost"
 
@@ -25,13 +25,13 @@ def spack_environment_variables(
     return {
         "SPACK_PYTHON": sys.executable,
         "SPACK_DISABLE_LOCAL_CONFIG": "1",
-        "SPACK_USER_CACHE_PATH": str(Layout(work).user_cache),
+        "SPACK_USER_CACHE_PATH": str(SpackLayout(work).user_cache),
         "PATH": os.pathsep.join([str(executable.parent), environ.get("PATH", os.defpath)]),
     }
 
 
 @dataclass(frozen=True)
-class Commands:
+class SpackCommands:
     """Command lines for one environment. ``install`` also solves it if there is no solution yet."""
 
     directory: Path
@@ -68,7 +68,7 @@ class Commands:
         return [self.executable, "-e", str(self.directory), *arguments]
 
 
-def locked_hash(directory: Path, package: str = PACKAGE) -> str:
+def read_locked_hash(directory: Path, package: str = PACKAGE) -> str:
     """The hash of a package in an environment's solution; without starting Spack.
 
     :raises SpackEnvironmentError: if there is no solution, or none with the package.

@@ -22,7 +22,7 @@ LOG = re.compile(r"^\s+(/\S+/spack-build-out\.txt)\s*$")
 FIX = "./plumbline setup --mirror DIR takes it from a mirror"
 
 
-def complaint(output: str) -> SpackEnvironmentError:
+def extract_spack_error(output: str) -> SpackEnvironmentError:
     """The error that tells a failure: its reason, with the fix where it is known; never empty, and one line.
 
     :param output: all that Spack wrote.
@@ -34,11 +34,11 @@ def complaint(output: str) -> SpackEnvironmentError:
         said = [line.strip() for line in lines if line.strip()]
         return SpackEnvironmentError(said[-1] if said else "Spack ends without a word")
     if UNFETCHED in lines[place]:
-        return SourceError(unfetched(lines, place))
-    return SpackEnvironmentError(failed(lines, place))
+        return SourceError(describe_fetch_failure(lines, place))
+    return SpackEnvironmentError(describe_build_failure(lines, place))
 
 
-def failed(lines: list[str], place: int) -> str:
+def describe_build_failure(lines: list[str], place: int) -> str:
     """Why something cannot be solved or built, and where all of it is told.
 
     :param place: of the line with Spack's own reason
@@ -55,7 +55,7 @@ def failed(lines: list[str], place: int) -> str:
     return f"{reason.rstrip(':')}{detail}{log}"
 
 
-def unfetched(lines: list[str], place: int) -> str:
+def describe_fetch_failure(lines: list[str], place: int) -> str:
     """Why a source cannot be had: the last address that was tried, what it answers, and the fix."""
     after = "\n".join(lines[place + 1 :])
     addresses = ADDRESS.findall(after)

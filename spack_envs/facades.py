@@ -22,7 +22,7 @@ SHARED_PREFIXES = (Path("/"), Path("/usr"), Path("/usr/local"))
 INTEL_FOLDERS = ("bin", "lib", "include", "etc", "env", "opt", "share")
 
 
-class Mpi(Protocol):
+class FacadeMpi(Protocol):
     """What must be known of an MPI. Paths are absolute."""
 
     name: str  #: of the environment, such as ``mpich-5.0.2``
@@ -37,13 +37,13 @@ class Mpi(Protocol):
         """Without which it is not whole."""
 
 
-def prefix_for_spack(mpi: Mpi, facades: Path) -> Path:
+def prefix_for_spack(mpi: FacadeMpi, facades: Path) -> Path:
     """The prefix to give to Spack. If it is a facade, it is made below ``facades``, or found there.
 
     An MPI at another place has another facade: Spack tells installations apart by the prefix of their MPI.
     Raises OSError if it cannot be made.
     """
-    if mpi.family != "intel-mpi" and is_its_own(Path(mpi.prefix), Path(mpi.mpicc)):
+    if mpi.family != "intel-mpi" and is_own_prefix(Path(mpi.prefix), Path(mpi.mpicc)):
         return Path(mpi.prefix)
     place = "\0".join((mpi.prefix, mpi.mpicc, mpi.mpiexec))
     facade = facades / f"{mpi.name}-{hashlib.sha256(place.encode()).hexdigest()[:8]}"
@@ -54,7 +54,7 @@ def prefix_for_spack(mpi: Mpi, facades: Path) -> Path:
     return facade
 
 
-def is_its_own(prefix: Path, mpicc: Path) -> bool:
+def is_own_prefix(prefix: Path, mpicc: Path) -> bool:
     """Whether ``prefix`` belongs to this MPI alone and has wrapper and header where Spack looks."""
     whole = mpicc == prefix / "bin" / "mpicc" and (prefix / "include" / "mpi.h").exists()
     return whole and prefix not in SHARED_PREFIXES
@@ -62,13 +62,13 @@ def is_its_own(prefix: Path, mpicc: Path) -> bool:
 
 def make_intel_facade(prefix: Path, version: str, facade: Path) -> None:
     """``facade/mpi/VERSION/...`` with links to the folders of ``prefix``."""
-    component = facade / "mpi" / component_version(version)
+    component = facade / "mpi" / format_component_version(version)
     for name in INTEL_FOLDERS:
         if (prefix / name).is_dir():
-            files.link(component / name, prefix / name)
+            files.make_symlink(component / name, prefix / name)
 
 
-def component_version(version: str) -> str:
+def format_component_version(version: str) -> str:
     """The folder that oneAPI has for a version: two numbers from 2021.11 on, before that all."""
     year, _, rest = version.partition(".")
     release = re.match(r"\d+", rest)
@@ -85,14 +85,14 @@ def make_bin_facade(mpicc: Path, mpiexec: Path, facade: Path) -> None:
     targets = {tool: mpicc.with_name(tool + ending) for tool in TOOLS}
     targets = {tool: path for tool, path in targets.items() if path.exists()}
     targets |= {"mpicc": mpicc, "mpiexec": mpiexec}
-    if include := header_folder(mpicc):
-        files.link(facade / "include", include)
+    if include := find_header_folder(mpicc):
+        files.make_symlink(facade / "include", include)
     for tool, path in targets.items():
         script = f'#!/bin/sh\nexec {shlex.quote(str(path))} "$@"\n'
         files.write_text(facade / "bin" / tool, script, mode=0o755)
 
 
-def header_folder(mpicc: Path) -> Path | None:
+def find_header_folder(mpicc: Path) -> Path | None:
     """The folder with ``mpi.h`` among those that a wrapper compiles with."""
     try:
         done = subprocess.run(

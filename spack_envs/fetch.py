@@ -30,14 +30,14 @@ class FetchError(Exception):
     """A release cannot be had. The text is one line."""
 
 
-def fetch(address: str, tag: str, target: Path, patience: float = ANSWER_SECONDS) -> None:
+def fetch_release(address: str, tag: str, target: Path, patience: float = ANSWER_SECONDS) -> None:
     """Put the files of ``tag`` into ``target``, unless another process has done so meanwhile.
 
     :param patience: seconds that upstream has to give its first answer
     :raises FetchError: if git is missing, upstream silent or without the tag, or the disk full.
     """
     refs = [f"refs/tags/{tag}", f"refs/heads/{tag}"]
-    if not git(["ls-remote", "--", address, *refs], address, patience).strip():
+    if not run_git(["ls-remote", "--", address, *refs], address, patience).strip():
         raise FetchError(f"{address}: has no release {tag}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -47,14 +47,14 @@ def fetch(address: str, tag: str, target: Path, patience: float = ANSWER_SECONDS
         raise FetchError(f"{error.filename}: {error.strerror}") from None
     try:
         options = ["--quiet", "--depth=1", f"--branch={tag}"]
-        git(["clone", *options, "--", address, str(temporary)], address, FETCH_SECONDS)
+        run_git(["clone", *options, "--", address, str(temporary)], address, FETCH_SECONDS)
         temporary.chmod(0o755)
-        move(temporary, target)
+        move_into_place(temporary, target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def git(arguments: list[str], address: str, seconds: float) -> str:
+def run_git(arguments: list[str], address: str, seconds: float) -> str:
     """Standard output of a git command.
 
     :raises FetchError: if git is missing, fails or takes longer than ``seconds``. Its helpers are stopped too.
@@ -81,18 +81,18 @@ def git(arguments: list[str], address: str, seconds: float) -> str:
         os.killpg(process.pid, signal.SIGKILL)
         raise
     if process.returncode != 0:
-        raise FetchError(f"{address}: {complaint(errors)}")
+        raise FetchError(f"{address}: {extract_git_error(errors)}")
     return output
 
 
-def complaint(errors: str) -> str:
+def extract_git_error(errors: str) -> str:
     """What git says is wrong, without the address, which it repeats."""
     lines = [line for line in errors.splitlines() if line.startswith(("fatal:", "error:"))]
     text = lines[0].partition(": ")[2] if lines else "git failed"
     return re.sub(r"^unable to access '[^']*': ", "", text)
 
 
-def move(temporary: Path, target: Path) -> None:
+def move_into_place(temporary: Path, target: Path) -> None:
     """Give the copy its name; another process that was quicker has made an equal one."""
     try:
         temporary.rename(target)

@@ -20,20 +20,20 @@ from pathlib import Path
 import yaml
 
 from postprocess.base import files
-from spack_envs.build import Commands, locked_hash, spack_environment_variables
-from spack_envs.complaints import complaint
+from spack_envs.build import SpackCommands, read_locked_hash, spack_environment_variables
+from spack_envs.complaints import extract_spack_error
 from spack_envs.errors import SpackEnvironmentError
-from spack_envs.fetch import ANSWER_SECONDS, FetchError, git
+from spack_envs.fetch import ANSWER_SECONDS, FetchError, run_git
 from spack_envs.installation import (
     DIGEST,
     Installation,
-    is_there,
-    key_of,
+    compute_key,
+    is_present,
     read_stamp,
     write_failure,
     write_stamp,
 )
-from spack_envs.layout import Layout
+from spack_envs.layout import SpackLayout
 from spack_envs.products import PRODUCTS, Product
 from spack_envs.spack_repo.plumbline.source_digest import source_digest
 
@@ -63,15 +63,15 @@ class Builder:
         product = PRODUCTS[program]
         if found := self.unchanged(product):
             return found
-        with one_at_a_time(self.directory):
+        with hold_build_lock(self.directory):
             return self.unchanged(product) or self.build(product)
 
     def unchanged(self, product: Product) -> Installation | None:
         """What was installed, if that is what would be installed now."""
         for place in (self.directory, self.own_place(product)):
             found = read_stamp(place, product.name)
-            same = found and found.key == key_of(self.directory, place)
-            if same and is_there(found) and self.is_current(found):
+            same = found and found.key == compute_key(self.directory, place)
+            if same and is_present(found) and self.is_current(found):
                 return found
         return None
 
@@ -89,14 +89,14 @@ class Builder:
     def build(self, product: Product) -> Installation:
         """Solve where there is no solution, build, and keep a stamp."""
         place = self.solved(product)
-        commands = Commands(place)
-        self.call(commands.install_of(product.package), unanswered(product))
+        commands = SpackCommands(place)
+        self.call(commands.install_of(product.package), explain_no_answer(product))
         prefix = self.call(commands.location_of(product.package)).split()[-1]
-        spec = f"{product.package}/{locked_hash(place, product.package)}"
-        key = key_of(self.directory, place)
+        spec = f"{product.package}/{read_locked_hash(place, product.package)}"
+        key = compute_key(self.directory, place)
         done = Installation(product.name, prefix, spec, str(place), key)
-        if not is_there(done):
-            fix = f"remove {Layout(self.work).installed} and build again"
+        if not is_present(done):
+            fix = f"remove {SpackLayout(self.work).installed} and build again"
             raise SpackEnvironmentError(f"{prefix}: Spack has it, but it is not whole: {fix}")
         write_stamp(done)
         return done
@@ -109,13 +109,13 @@ class Builder:
         if (self.directory / "spack.lock").is_file():
             return self.directory
         try:
-            self.call(Commands(self.directory).concretize)
+            self.call(SpackCommands(self.directory).concretize)
             return self.directory
         except SpackEnvironmentError as error:
             self.say(f"{self.directory.name}: {error}; {product.name} is solved by itself")
         place = self.own_place(product)
-        write_own(self.directory, place, product)
-        self.call(Commands(place).concretize)
+        write_single_program(self.directory, place, product)
+        self.call(SpackCommands(place).concretize)
         return place
 
     def own_place(self, product: Product) -> Path:
@@ -145,22 +145,22 @@ class Builder:
                 said.append(line)
                 self.say(line.rstrip())
         if process.returncode != 0:
-            raise complaint("".join(said))
+            raise extract_spack_error("".join(said))
         return "".join(said)
 
 
-def unanswered(product: Product) -> str:
+def explain_no_answer(product: Product) -> str:
     """Why the repository of a program gives no answer; empty if it does, or if there is none to ask."""
     if product.git:
         try:
-            git(["ls-remote", "--", product.git, "HEAD"], product.git, ANSWER_SECONDS)
+            run_git(["ls-remote", "--", product.git, "HEAD"], product.git, ANSWER_SECONDS)
         except FetchError as error:
             return str(error).removeprefix(f"{product.git}: ")
     return ""
 
 
 @contextmanager
-def one_at_a_time(directory: Path) -> Iterator[None]:
+def hold_build_lock(directory: Path) -> Iterator[None]:
     """One process at a time: what the first one builds the others find."""
     try:
         with (directory / ".plumbline.lock").open("w") as lock:
@@ -170,7 +170,7 @@ def one_at_a_time(directory: Path) -> Iterator[None]:
         raise SpackEnvironmentError(f"{error.filename}: {error.strerror}") from None
 
 
-def write_own(directory: Path, place: Path, product: Product) -> None:
+def write_single_program(directory: Path, place: Path, product: Product) -> None:
     """The environment of all programs, cut down to one."""
     whole = yaml.safe_load((directory / "spack.yaml").read_text("utf-8"))["spack"]
     common = directory.parent / "common"

@@ -27,7 +27,7 @@ class Installation:
     prefix: str
     spec: str  #: package and hash
     place: str  #: folder of the environment whose solution it was built by
-    key: str  #: of all that it was built by; see :func:`key_of`
+    key: str  #: of all that it was built by; see :func:`compute_key`
 
     @property
     def folder(self) -> Path:
@@ -52,21 +52,21 @@ class Installation:
             raise SpackEnvironmentError(f"{path}: the installation is damaged") from None
 
 
-def stamp(place: Path, program: str) -> Path:
+def locate_stamp(place: Path, program: str) -> Path:
     """Where it is kept what was installed."""
     return place / ".plumbline" / f"{program}.json"
 
 
 def write_stamp(done: Installation) -> None:
     """Keep what was installed. Raises OSError if it cannot be written."""
-    path = stamp(Path(done.place), done.program)
+    path = locate_stamp(Path(done.place), done.program)
     files.write_text(path, json.dumps(asdict(done), indent=1))
 
 
 def read_stamp(place: Path, program: str) -> Installation | None:
     """What was installed; None if nothing, or nothing that can be read."""
     try:
-        return Installation(**json.loads(stamp(place, program).read_text("utf-8")))
+        return Installation(**json.loads(locate_stamp(place, program).read_text("utf-8")))
     except (OSError, ValueError, TypeError):
         return None
 
@@ -85,7 +85,7 @@ def is_without_source(folder: Path) -> bool:
         return False
 
 
-def key_of(directory: Path, place: Path) -> str:
+def compute_key(directory: Path, place: Path) -> str:
     """Changes with everything that Spack is told, and with its solution.
 
     ``machine.yaml`` names the MPI, the compiler, and the recipes by a digest of their contents.
@@ -98,6 +98,6 @@ def key_of(directory: Path, place: Path) -> str:
     return digest.hexdigest()
 
 
-def is_there(found: Installation) -> bool:
+def is_present(found: Installation) -> bool:
     """Whether an installation has not been removed."""
     return found.folder.is_dir() and (Path(found.prefix) / RECORD).is_file()

@@ -10,7 +10,7 @@ from spack_envs.recipes import Recipes
 
 
 @dataclass(frozen=True)
-class Layout:
+class SpackLayout:
     """Folders below ``<work>/spack``."""
 
     work: Path

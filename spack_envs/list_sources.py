@@ -7,7 +7,7 @@ import json
 import spack.environment
 
 
-def described(spec):
+def describe_source(spec):
     """Package and version, and by what the recipe tells the right source: a checksum or a commit."""
     about = spec.package.versions.get(spec.version, {})
     return {
@@ -24,4 +24,4 @@ specs = [
     for spec in spack.environment.active_environment().all_specs()
     if not spec.external and spec.package.has_code and "dev_path" not in spec.variants
 ]
-print(json.dumps([described(spec) for spec in specs]))
+print(json.dumps([describe_source(spec) for spec in specs]))

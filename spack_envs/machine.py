@@ -22,12 +22,12 @@ from postprocess.base import files
 from site_configs.mpi.family import PACKAGES
 from spack_envs import facades
 from spack_envs.errors import SpackEnvironmentError
-from spack_envs.facades import Mpi
-from spack_envs.layout import Layout
-from spack_envs.mirrored import Sources, write_repository
+from spack_envs.facades import FacadeMpi
+from spack_envs.layout import SpackLayout
+from spack_envs.mirrored import MirroredSources, write_repository
 from spack_envs.provide import Spack
 from spack_envs.recipes import BUILT, TOOLS, Recipes, close_world
-from spack_envs.toolchain import External, find_toolchain
+from spack_envs.toolchain import ExternalPackage, find_toolchain
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 VERSION = re.compile(r"[0-9][A-Za-z0-9_.-]*")
@@ -36,7 +36,7 @@ SAFE_PATH = re.compile(r"/[A-Za-z0-9_+./-]*")
 
 
 @dataclass(frozen=True)
-class Environment:
+class SpackEnvironment:
     """A Spack environment that is ready for ``spack -e DIRECTORY install``."""
 
     directory: Path
@@ -53,10 +53,10 @@ def write_environment(
     work: Path,
     source: Path,
     spack: Spack,
-    mpi: Mpi,
-    toolchain: Sequence[External] | None = None,
-    sources: Sources | None = None,
-) -> Environment:
+    mpi: FacadeMpi,
+    toolchain: Sequence[ExternalPackage] | None = None,
+    sources: MirroredSources | None = None,
+) -> SpackEnvironment:
     """Write, or bring up to date, the environment of one MPI.
 
     :param work: work directory; everything is below its folder ``spack``
@@ -64,22 +64,24 @@ def write_environment(
     :param sources: of a mirror, which Spack asks first
     :raises SpackEnvironmentError: if it cannot be made on this machine, in one line.
     """
-    layout = Layout(work)
-    check(mpi, (work, source, Path(mpi.prefix), *([sources.folder] if sources else [])))
+    layout = SpackLayout(work)
+    check_names(mpi, (work, source, Path(mpi.prefix), *([sources.folder] if sources else [])))
     try:
-        return assemble(layout, source, spack, mpi, toolchain or find_toolchain(), sources)
+        return assemble_environment(
+            layout, source, spack, mpi, toolchain or find_toolchain(), sources
+        )
     except OSError as error:
         raise SpackEnvironmentError(f"{error.filename}: {error.strerror}") from None
 
 
-def assemble(
-    layout: Layout,
+def assemble_environment(
+    layout: SpackLayout,
     source: Path,
     spack: Spack,
-    mpi: Mpi,
-    toolchain: Sequence[External],
-    sources: Sources | None,
-) -> Environment:
+    mpi: FacadeMpi,
+    toolchain: Sequence[ExternalPackage],
+    sources: MirroredSources | None,
+) -> SpackEnvironment:
     """The parts of an environment, one after the other."""
     layout.make_folders()
     ours = source / "spack_envs"
@@ -98,16 +100,16 @@ def assemble(
         "config": layout.config(recipes),
         "bootstrap": {"enable": False},
         "repos:": replaced | {"plumbline": str(recipes.plumbline), "builtin": str(recipes.builtin)},
-        "mirrors:": mirrors(sources, os.environ.get("PLUMBLINE_SPACK_MIRROR")),
+        "mirrors:": build_mirror_section(sources, os.environ.get("PLUMBLINE_SPACK_MIRROR")),
         "concretizer": {"static_analysis": True},
         "develop": {"mpicost": {"spec": "mpicost@main", "path": str(source / "suite")}},
-        "packages": packages(mpi, prefix, toolchain, recipes),
+        "packages": build_packages_section(mpi, prefix, toolchain, recipes),
     }
-    wanted[directory / "machine.yaml"] = render(mpi.name, inputs, settings)
-    return Environment(directory, prefix, update(directory, wanted))
+    wanted[directory / "machine.yaml"] = render_machine_yaml(mpi.name, inputs, settings)
+    return SpackEnvironment(directory, prefix, update_directory(directory, wanted))
 
 
-def check(mpi: Mpi, paths: Sequence[Path]) -> None:
+def check_names(mpi: FacadeMpi, paths: Sequence[Path]) -> None:
     """Refuse what Spack would misread.
 
     :raises SpackEnvironmentError: naming the value and the fix.
@@ -130,14 +132,14 @@ def check(mpi: Mpi, paths: Sequence[Path]) -> None:
             )
 
 
-def mirrors(sources: Sources | None, address: str | None) -> dict[str, Any]:
+def build_mirror_section(sources: MirroredSources | None, address: str | None) -> dict[str, Any]:
     """No mirror but ours, if there is one, and after it the site's own, if it has one."""
     site = {"site": {"url": address, "source": True, "binary": False}} if address else {}
     return ({"plumbline": sources.entry} if sources else {}) | site
 
 
-def packages(
-    mpi: Mpi, prefix: Path, toolchain: Sequence[External], recipes: Recipes
+def build_packages_section(
+    mpi: FacadeMpi, prefix: Path, toolchain: Sequence[ExternalPackage], recipes: Recipes
 ) -> dict[str, Any]:
     """The section ``packages``: this MPI and the toolchain as they are, and nothing compiled beside BUILT.
 
@@ -145,19 +147,19 @@ def packages(
     """
     name, variants = PACKAGES[mpi.family]
     spec = f"{name}@={mpi.version}{variants}"
-    own = External(name, spec, str(prefix), modules=tuple(mpi.modules))
+    own = ExternalPackage(name, spec, str(prefix), modules=tuple(mpi.modules))
     externals = [own, *toolchain]
     given = {external.package for external in externals}
     closed = {*recipes.closed, *TOOLS} - given
     section: dict[str, Any] = {package: {"buildable": False} for package in sorted(closed)}
     section |= {f"{package}:": {"buildable": True} for package in BUILT}
-    section |= {f"{external.package}:": external_entry(external) for external in externals}
+    section |= {f"{external.package}:": build_external_entry(external) for external in externals}
     section["mpi:"] = {"buildable": False, "require": [f"{name}@={mpi.version}"]}
     section["all:"] = {"require": [f"target={platform.machine()}"]}
     return section
 
 
-def external_entry(external: External) -> dict[str, Any]:
+def build_external_entry(external: ExternalPackage) -> dict[str, Any]:
     """One package that is used as it is."""
     entry: dict[str, Any] = {"spec": external.spec, "prefix": external.prefix}
     if external.compilers:
@@ -167,15 +169,15 @@ def external_entry(external: External) -> dict[str, Any]:
     return {"buildable": False, "externals": [entry]}
 
 
-def render(name: str, inputs: str, settings: dict[str, Any]) -> str:
+def render_machine_yaml(name: str, inputs: str, settings: dict[str, Any]) -> str:
     """The text of ``machine.yaml``. Of two repositories with the same package, the first named one counts."""
     head = f"# Written by Plumbline for {name}; changes are overwritten.\n# Other inputs: {inputs[:16]}\n"
     return head + yaml.safe_dump(settings, sort_keys=False, width=1000)
 
 
-def update(directory: Path, wanted: dict[Path, str]) -> bool:
+def update_directory(directory: Path, wanted: dict[Path, str]) -> bool:
     """Write what differs; the old solution goes first, so that being killed between leaves no stale one."""
-    changed = any(files.differs(path, text) for path, text in wanted.items())
+    changed = any(files.is_different(path, text) for path, text in wanted.items())
     if changed:
         (directory / "spack.lock").unlink(missing_ok=True)
     for path, text in wanted.items():

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from postprocess.base import files
 from spack_envs.errors import SpackEnvironmentError
-from spack_envs.recipes import attribute
+from spack_envs.recipes import build_attribute
 
 RECIPE = '''"""Written by Plumbline: this source is not the official one, and so has another checksum."""
 
@@ -39,7 +39,7 @@ class Substitute:
 
 
 @dataclass(frozen=True)
-class Sources:
+class MirroredSources:
     """The sources of a mirror, in Spack's layout of a source mirror."""
 
     folder: Path
@@ -51,7 +51,7 @@ class Sources:
         return {"url": f"file://{self.folder}", "source": True, "binary": False}
 
 
-def unpack(archive: Path, sha256: str, root: Path) -> Path:
+def unpack_release(archive: Path, sha256: str, root: Path) -> Path:
     """The folder with the contents of a release's archive, unpacked below ``root`` once.
 
     :raises SpackEnvironmentError: if the archive is not the one with this checksum or cannot be unpacked.
@@ -69,7 +69,7 @@ def unpack(archive: Path, sha256: str, root: Path) -> Path:
         root.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=".incoming-", dir=root))
         try:
-            untar(data, archive, temporary)
+            extract_archive(data, archive, temporary)
             temporary.chmod(0o755)
             temporary.rename(target)
         finally:
@@ -80,7 +80,7 @@ def unpack(archive: Path, sha256: str, root: Path) -> Path:
     return target
 
 
-def untar(data: bytes, archive: Path, folder: Path) -> None:
+def extract_archive(data: bytes, archive: Path, folder: Path) -> None:
     """Unpack what was verified, and not what the file may have become meanwhile."""
     command = ["tar", "-xzf", "-", "--strip-components=1", "--no-same-owner", "-C", str(folder)]
     done = subprocess.run(command, input=data, capture_output=True, check=False)
@@ -99,19 +99,21 @@ def write_repository(root: Path, ours: Path, substitutes: Sequence[Substitute]) 
     """
     if not substitutes:
         return {}
-    texts = {each.package: recipe(each, ours) for each in substitutes}
+    texts = {each.package: write_recipe(each, ours) for each in substitutes}
     digest = hashlib.sha256("\0".join(texts.values()).encode()).hexdigest()[:8]
     name = f"mirror_{digest}"  # Spack's index goes by the names of repositories
     repository = root / name / "spack_repo" / name
     files.write_text(repository / "repo.yaml", f"repo:\n  namespace: {name}\n  api: v2.0\n")
     for package, text in texts.items():
-        files.write_text(repository / "packages" / folder_of(package) / "package.py", text)
+        files.write_text(
+            repository / "packages" / find_package_folder(package) / "package.py", text
+        )
     return {name: str(repository)}
 
 
-def recipe(substitute: Substitute, ours: Path) -> str:
+def write_recipe(substitute: Substitute, ours: Path) -> str:
     """The recipe of a package whose source is replaced, with the recipe that counts otherwise as its parent."""
-    folder = folder_of(substitute.package)
+    folder = find_package_folder(substitute.package)
     has_own = (ours / "packages" / folder / "package.py").exists()
     return RECIPE.format(
         namespace="plumbline" if has_own else "builtin",
@@ -120,10 +122,10 @@ def recipe(substitute: Substitute, ours: Path) -> str:
         origin=substitute.origin,
         version=substitute.version,
         sha256=substitute.sha256,
-        inherited=attribute(ours, folder),
+        inherited=build_attribute(ours, folder),
     )
 
 
-def folder_of(package: str) -> str:
+def find_package_folder(package: str) -> str:
     """The folder of a package in a repository."""
     return package.replace("-", "_")

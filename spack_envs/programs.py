@@ -15,7 +15,7 @@ UNKNOWN = "unknown"  #: what a program does not tell of its build
 
 
 @dataclass(frozen=True)
-class Program:
+class BuiltBinary:
     """A benchmark program of one environment, and how it was compiled, as far as it tells."""
 
     environment: str
@@ -28,25 +28,25 @@ class Program:
     source: str = "official"  #: or what a mirror has in its place
 
 
-def program_file(work: Path, environment: str, name: str) -> Path:
+def locate_program_file(work: Path, environment: str, name: str) -> Path:
     """Where it is kept what was built for an environment."""
     return work / "programs" / environment / f"{name}.json"
 
 
-def write_program(work: Path, program: Program) -> None:
+def write_program(work: Path, program: BuiltBinary) -> None:
     """Keep where a program is."""
-    path = program_file(work, program.environment, program.name)
-    files.replace({path: json.dumps(asdict(program), indent=1).encode()})
+    path = locate_program_file(work, program.environment, program.name)
+    files.replace_files({path: json.dumps(asdict(program), indent=1).encode()})
 
 
-def read_program(work: Path, environment: str, name: str) -> Program:
+def read_program(work: Path, environment: str, name: str) -> BuiltBinary:
     """What was built for an environment.
 
     :raises UsageError: if nothing was built yet.
     """
-    path = program_file(work, environment, name)
+    path = locate_program_file(work, environment, name)
     try:
-        return Program(**json.loads(path.read_text()))
+        return BuiltBinary(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError):
         known = sorted(each.parent.name for each in work.glob(f"programs/*/{name}.json"))
         others = f" (built for {', '.join(known)})" if set(known) - {environment} else ""
@@ -54,7 +54,7 @@ def read_program(work: Path, environment: str, name: str) -> Program:
         raise UsageError(f"{path}: {name} is not built for {environment} yet: {fix}") from None
 
 
-def keep_installed(root: Path, environment: str, done: Installation) -> Program:
+def keep_installed(root: Path, environment: str, done: Installation) -> BuiltBinary:
     """Keep where a program is that Spack has built, how it was compiled, and Spack's whole solution.
 
     :param root: a work directory, or that of a session
@@ -64,8 +64,8 @@ def keep_installed(root: Path, environment: str, done: Installation) -> Program:
     path = done.folder / PRODUCTS[done.program].single
     facts = [told.get(key, "unknown") for key in ("version", "compiler", "flags")]
     source = told.get("source", "official")
-    program = Program(environment, done.program, str(path), done.spec, *facts, source)
-    lock = program_file(root, environment, done.program).with_suffix(".lock")
-    files.replace({lock: done.lock.read_bytes()})
+    program = BuiltBinary(environment, done.program, str(path), done.spec, *facts, source)
+    lock = locate_program_file(root, environment, done.program).with_suffix(".lock")
+    files.replace_files({lock: done.lock.read_bytes()})
     write_program(root, program)
     return program

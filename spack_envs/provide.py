@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spack_envs.fetch import FetchError, fetch
-from spack_envs.layout import Layout
+from spack_envs.fetch import FetchError, fetch_release
+from spack_envs.layout import SpackLayout
 
 OLDEST = (1, 0)
 VERSION = re.compile(r"(\d+)\.(\d+)\S*")
@@ -42,7 +42,7 @@ class NoSpack:
 
 
 @dataclass(frozen=True)
-class Release:
+class PinnedRelease:
     """A release of one repository, and where its copy is kept."""
 
     name: str
@@ -52,7 +52,7 @@ class Release:
 
 
 @dataclass(frozen=True)
-class Settings:
+class SpackSettings:
     """What the environment variables say, and where a mirror has been unpacked."""
 
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
@@ -66,26 +66,26 @@ class Settings:
         return Path(base, "plumbline")
 
     @property
-    def spack(self) -> Release:
+    def spack(self) -> PinnedRelease:
         """Spack itself."""
         address = self.environ.get("PLUMBLINE_SPACK_URL") or "https://github.com/spack/spack.git"
         tag = self.environ.get("PLUMBLINE_SPACK_RELEASE") or "v1.1.0"
-        return Release("spack", address, tag, self.copy("spack"))
+        return PinnedRelease("spack", address, tag, self.copy("spack"))
 
     @property
-    def packages(self) -> Release:
+    def packages(self) -> PinnedRelease:
         """The package recipes."""
         address = self.environ.get("PLUMBLINE_SPACK_PACKAGES_URL")
         address = address or "https://github.com/spack/spack-packages.git"
         tag = self.environ.get("PLUMBLINE_SPACK_PACKAGES_RELEASE") or "v2026.03.0"
-        return Release("spack-packages", address, tag, self.copy("spack-packages"))
+        return PinnedRelease("spack-packages", address, tag, self.copy("spack-packages"))
 
     def copy(self, name: str) -> Path:
         """Where the copy of a release is."""
         return self.cache / name if self.unpacked is None else self.unpacked[name]
 
 
-def provide(
+def provide_spack(
     work: Path,
     say: Callable[[str], None],
     environ: Mapping[str, str] | None = None,
@@ -97,24 +97,26 @@ def provide(
     :param environ: environment variables; those of this process by default
     :param unpacked: folders of releases by name, out of a mirror: these and no others are taken
     """
-    settings = Settings(os.environ if environ is None else environ, unpacked)
+    settings = SpackSettings(os.environ if environ is None else environ, unpacked)
     if settings.environ.get("PLUMBLINE_NO_SPACK") == "1":
         return NoSpack("PLUMBLINE_NO_SPACK is set")
     passed_over: list[str] = []
     try:
-        for origin, executable in candidates(settings, say):
-            version = version_of(executable, work, settings.environ)
-            if problem := why_not(version):
+        for origin, executable in iter_spack_candidates(settings, say):
+            version = read_spack_version(executable, work, settings.environ)
+            if problem := explain_rejected_spack(version):
                 passed_over.append(f"{executable} (from {origin}) {problem}")
                 continue
-            packages = obtain(settings.packages, say)
+            packages = obtain_release(settings.packages, say)
             return Spack(executable, packages, version, origin, tuple(passed_over))
     except FetchError as error:
         passed_over.append(str(error))
     return NoSpack("; ".join(passed_over))
 
 
-def candidates(settings: Settings, say: Callable[[str], None]) -> Iterator[tuple[str, Path]]:
+def iter_spack_candidates(
+    settings: SpackSettings, say: Callable[[str], None]
+) -> Iterator[tuple[str, Path]]:
     """Executables to try, each with its origin. Fetches only if nothing before was taken.
 
     :raises FetchError: if upstream cannot be had.
@@ -127,26 +129,26 @@ def candidates(settings: Settings, say: Callable[[str], None]) -> Iterator[tuple
     if found := shutil.which("spack", path=settings.environ.get("PATH", "")):
         yield "PATH", Path(found).absolute()
     origin = "cache" if settings.spack.copy.is_dir() else "fetched"
-    yield origin, obtain(settings.spack, say) / "bin" / "spack"
+    yield origin, obtain_release(settings.spack, say) / "bin" / "spack"
 
 
-def obtain(release: Release, say: Callable[[str], None]) -> Path:
+def obtain_release(release: PinnedRelease, say: Callable[[str], None]) -> Path:
     """The cached copy of a release, fetched if it is not there.
 
     :raises FetchError: in one line.
     """
     if not release.copy.is_dir():
         say(f"fetching {release.name} {release.tag} from {release.address}")
-        fetch(release.address, release.tag, release.copy)
+        fetch_release(release.address, release.tag, release.copy)
     return release.copy
 
 
-def version_of(executable: Path, work: Path, environ: Mapping[str, str]) -> str:
+def read_spack_version(executable: Path, work: Path, environ: Mapping[str, str]) -> str:
     """What ``spack --version`` prints; empty if it cannot be started or says nothing."""
     quiet = {
         "SPACK_PYTHON": sys.executable,
         "SPACK_DISABLE_LOCAL_CONFIG": "1",
-        "SPACK_USER_CACHE_PATH": str(Layout(work).user_cache),
+        "SPACK_USER_CACHE_PATH": str(SpackLayout(work).user_cache),
     }
     command = [str(executable), "--version"]
     try:
@@ -163,7 +165,7 @@ def version_of(executable: Path, work: Path, environ: Mapping[str, str]) -> str:
     return (done.stdout.split() or [""])[0]
 
 
-def why_not(version: str) -> str:
+def explain_rejected_spack(version: str) -> str:
     """Why a Spack of this version is not taken; empty if it is."""
     match = VERSION.fullmatch(version)
     if not match:

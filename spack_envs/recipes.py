@@ -63,9 +63,9 @@ def close_world(folder: Path, packages: Path, ours: Path) -> Recipes:
     builtin = packages / "repos" / "spack_repo" / "builtin"
     try:
         named = packages_named(builtin)
-        root = folder / fingerprint(builtin, named, ours)
+        root = folder / compute_fingerprint(builtin, named, ours)
         if not root.is_dir():
-            publish(root, builtin, named, ours)
+            publish_world(root, builtin, named, ours)
     except OSError as error:
         raise SpackEnvironmentError(f"{error.filename}: {error.strerror}") from None
     closed = {package_name(path.name) for path in named if not is_virtual(path)}
@@ -96,15 +96,15 @@ def is_virtual(package: Path) -> bool:
     return bool(VIRTUAL.search((package / "package.py").read_text("utf-8")))
 
 
-def fingerprint(builtin: Path, named: Iterable[Path], ours: Path) -> str:
+def compute_fingerprint(builtin: Path, named: Iterable[Path], ours: Path) -> str:
     """Sixteen hexadecimal digits that change with any recipe's text or place."""
-    digest = hashlib.sha256(str(builtin).encode() + attribute(ours, "*").encode())
+    digest = hashlib.sha256(str(builtin).encode() + build_attribute(ours, "*").encode())
     for path in sorted([*(package / "package.py" for package in named), ours / "repo.yaml"]):
         digest.update(str(path).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def attribute(ours: Path, folder: str) -> str:
+def build_attribute(ours: Path, folder: str) -> str:
     """A line for the end of a recipe's class that changes with all of ours that it may import or inherit.
 
     Spack's hash of a package sees no more than its own ``package.py``: without this line, programs would not be
@@ -118,7 +118,7 @@ def attribute(ours: Path, folder: str) -> str:
     return f"\n    recipes_of_plumbline = {digest.hexdigest()!r}\n"
 
 
-def publish(root: Path, builtin: Path, named: Iterable[Path], ours: Path) -> None:
+def publish_world(root: Path, builtin: Path, named: Iterable[Path], ours: Path) -> None:
     """Make the world beside its place and move it there, whole."""
     root.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=".incoming-", dir=root.parent))
@@ -133,7 +133,7 @@ def publish(root: Path, builtin: Path, named: Iterable[Path], ours: Path) -> Non
         shutil.copytree(ours, own, ignore=shutil.ignore_patterns("__*"))
         for recipe in own.glob("packages/*/package.py"):
             with recipe.open("a", encoding="utf-8") as file:
-                file.write(attribute(ours, recipe.parent.name))
+                file.write(build_attribute(ours, recipe.parent.name))
         temporary.chmod(0o755)
         temporary.rename(root)
     except OSError:

@@ -16,7 +16,7 @@ VERSION = re.compile(r"\d+(?:\.\d+)+")
 
 
 @dataclass(frozen=True)
-class External:
+class ExternalPackage:
     """A package that Spack takes as it is. ``compilers`` maps languages to executables."""
 
     package: str
@@ -26,27 +26,27 @@ class External:
     modules: tuple[str, ...] = ()  #: that Spack loads where it builds with it
 
 
-def find_toolchain(folders: Sequence[Path] | None = None) -> tuple[External, ...]:
+def find_toolchain(folders: Sequence[Path] | None = None) -> tuple[ExternalPackage, ...]:
     """GCC, CMake, Ninja and, if it is there, GNU Make, which mpicost does without.
 
     :param folders: where to look; by default beside this Python (the wheels), then PATH.
     :raises SpackEnvironmentError: naming the one that is missing.
     """
     if folders is None:
-        folders = [Path(sys.executable).parent, *search_path()]
+        folders = [Path(sys.executable).parent, *list_search_path()]
     tools = (find_tool("cmake", folders), find_tool("ninja", folders))
     return (find_gcc(folders), *tools, *find_make(folders))
 
 
-def search_path() -> list[Path]:
+def list_search_path() -> list[Path]:
     """The folders of PATH."""
     return [Path(entry) for entry in os.environ.get("PATH", "").split(os.pathsep) if entry]
 
 
-def find_gcc(folders: Sequence[Path]) -> External:
+def find_gcc(folders: Sequence[Path]) -> ExternalPackage:
     """The first GCC that answers, with C++ and Fortran where they stand beside it."""
-    for folder in candidates("gcc", folders):
-        version = answer([str(folder / "gcc"), "-dumpfullversion", "-dumpversion"])
+    for folder in list_tool_candidates("gcc", folders):
+        version = read_tool_version([str(folder / "gcc"), "-dumpfullversion", "-dumpversion"])
         if version:
             names = {"c": "gcc", "cxx": "g++", "fortran": "gfortran"}
             found = {
@@ -56,29 +56,29 @@ def find_gcc(folders: Sequence[Path]) -> External:
             }
             languages = ",".join({"cxx": "c++"}.get(language, language) for language in found)
             spec = f"gcc@{version} languages='{languages}'"
-            return External("gcc", spec, str(folder.parent), found)
+            return ExternalPackage("gcc", spec, str(folder.parent), found)
     raise SpackEnvironmentError("no gcc on PATH: Spack's environments are compiled with GCC")
 
 
-def find_tool(name: str, folders: Sequence[Path]) -> External:
+def find_tool(name: str, folders: Sequence[Path]) -> ExternalPackage:
     """The first ``name`` that answers with its version."""
-    for folder in candidates(name, folders):
-        if version := answer([str(folder / name), "--version"]):
-            return External(name, f"{name}@{version}", str(folder.parent))
+    for folder in list_tool_candidates(name, folders):
+        if version := read_tool_version([str(folder / name), "--version"]):
+            return ExternalPackage(name, f"{name}@{version}", str(folder.parent))
     raise SpackEnvironmentError(
         f"no {name} beside {sys.executable} nor on PATH: pip install {name}"
     )
 
 
-def find_make(folders: Sequence[Path]) -> Iterator[External]:
+def find_make(folders: Sequence[Path]) -> Iterator[ExternalPackage]:
     """The first ``make`` that is GNU Make, if there is one. Spack calls it by this name."""
-    for folder in candidates("make", folders):
-        if version := answer([str(folder / "make"), "--version"], "GNU Make"):
-            yield External("gmake", f"gmake@{version}", str(folder.parent))
+    for folder in list_tool_candidates("make", folders):
+        if version := read_tool_version([str(folder / "make"), "--version"], "GNU Make"):
+            yield ExternalPackage("gmake", f"gmake@{version}", str(folder.parent))
             return
 
 
-def candidates(name: str, folders: Sequence[Path]) -> Iterator[Path]:
+def list_tool_candidates(name: str, folders: Sequence[Path]) -> Iterator[Path]:
     """Folders that hold ``name`` where a Spack prefix has it, which is in ``bin``."""
     return (folder for folder in folders if folder.name == "bin" and is_executable(folder / name))
 
@@ -88,7 +88,7 @@ def is_executable(path: Path) -> bool:
     return path.is_file() and os.access(path, os.X_OK)
 
 
-def answer(command: list[str], words: str = "") -> str | None:
+def read_tool_version(command: list[str], words: str = "") -> str | None:
     """The version number after ``words`` in what a command prints, or None if it fails or prints none."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)

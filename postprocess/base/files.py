@@ -18,7 +18,7 @@ from typing import Any
 from postprocess.base.errors import UsageError
 
 
-def create(path: Path, data: bytes) -> None:
+def create_file(path: Path, data: bytes) -> None:
     """Write a file that is not there yet. Raises FileExistsError, and changes nothing, if it is."""
     temporary = _beside(path)
     try:
@@ -28,7 +28,7 @@ def create(path: Path, data: bytes) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def replace(files: Mapping[Path, bytes]) -> None:
+def replace_files(files: Mapping[Path, bytes]) -> None:
     """Write files that belong together, in place of earlier ones.
 
     None gets its name before all are on disk, so that a full disk changes none of them.
@@ -77,7 +77,7 @@ BLANK = b"0" * 64
 PLACEHOLDER = (MARK + BLANK).decode()  #: text that the file must hold once, last of all its marks
 
 
-def seal(data: bytes) -> bytes:
+def seal_data(data: bytes) -> bytes:
     """The file with its checksum in the last placeholder. Raises ValueError if there is none."""
     place = data.rfind(MARK + BLANK)
     if place < 0:
@@ -96,7 +96,7 @@ def is_intact(data: bytes) -> bool:
     return place >= 0 and hashlib.sha256(blank).hexdigest().encode() == stated
 
 
-def differs(path: Path, text: str) -> bool:
+def is_different(path: Path, text: str) -> bool:
     """Whether ``path`` is not a file with just this text."""
     try:
         return path.read_text(encoding="utf-8") != text
@@ -109,7 +109,7 @@ def write_text(path: Path, text: str, mode: int = 0o644) -> bool:
 
     Raises OSError if it cannot be written.
     """
-    if not differs(path, text):
+    if not is_different(path, text):
         return False
     temporary = _beside(path)
     try:
@@ -121,7 +121,7 @@ def write_text(path: Path, text: str, mode: int = 0o644) -> bool:
     return True
 
 
-def link(path: Path, target: Path) -> bool:
+def make_symlink(path: Path, target: Path) -> bool:
     """Make ``path`` a symbolic link to ``target``. Returns whether it changed.
 
     Raises OSError if it cannot be made.
@@ -147,7 +147,7 @@ def write_summary(path: Path, data: dict[str, Any]) -> None:
         if path.is_symlink() or (path.exists() and not path.is_file()):
             path.write_text(text)
         else:
-            replace({path: text.encode()})
+            replace_files({path: text.encode()})
     except OSError as error:
         raise UsageError(
             f"{path}: cannot be written: {error.strerror}; make room or choose another place"

@@ -34,7 +34,7 @@ def quantity(value: float | None, unit: str) -> str:
     return DASH if value is None else f"{number(value, unit)} {SHOWN[unit][1]}"
 
 
-def band(limits: tuple[float, float] | None, unit: str) -> str:
+def format_band(limits: tuple[float, float] | None, unit: str) -> str:
     """Write a band, its lower limit first whichever way is better: ``4.10 to 7.83``."""
     return f"{number(limits[0], unit)} to {number(limits[1], unit)}" if limits else DASH
 
@@ -46,13 +46,13 @@ def factor(times: float | None) -> str:
     return f"{times:.2f}" if times >= 0.1 else f"{times:.2g}"
 
 
-def compared(value: float, reference: float, unit: str) -> str:
+def format_comparison(value: float, reference: float, unit: str) -> str:
     """How a value stands to its reference, in words that hold for every unit: ``2.31 times as slow as``."""
-    times = units.slowdown(value, reference, unit)
+    times = units.compute_slowdown(value, reference, unit)
     return f"{times:.3g} times as slow as" if times >= 1 else f"{1 / times:.3g} times as fast as"
 
 
-def percent(fraction: float | None, nothing: str = DASH) -> str:
+def format_percent(fraction: float | None, nothing: str = DASH) -> str:
     """Write a fraction as per cent, up to ten times: ``7.3%``, ``35%``, ``more than 1000%``."""
     if fraction is None:
         return nothing
@@ -124,7 +124,7 @@ def first_of(names: Sequence[str], most: int | None) -> str:
     return ", ".join(shown) + (f" and {left} more" if left else "")
 
 
-def aligned(rows: Sequence[Sequence[str]], texts: int, between: str = "  ") -> list[str]:
+def align_rows(rows: Sequence[Sequence[str]], texts: int, between: str = "  ") -> list[str]:
     """Rows as lines with their columns under each other: the first ones are texts, the others numbers."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [

@@ -13,7 +13,7 @@ PROC = Path("/proc")
 GRACE = 3.0  #: seconds between asking a process to end and ending it
 
 
-def processes_of(variable: str, value: str, prefix: bool = False) -> dict[int, str]:
+def find_processes(variable: str, value: str, prefix: bool = False) -> dict[int, str]:
     """Process numbers and command names of the processes whose environment has this variable.
 
     :param prefix: whether a value that merely begins with ``value`` counts too.
@@ -34,12 +34,12 @@ def end_processes(variable: str, value: str, prefix: bool = False) -> list[str]:
     """End every such process and return their command names; empty if there were none."""
     ended: dict[int, str] = {}
     for number in (signal.SIGTERM, signal.SIGKILL):
-        left = processes_of(variable, value, prefix)
+        left = find_processes(variable, value, prefix)
         ended |= left
         for process in left:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, number)
         deadline = time.monotonic() + GRACE
-        while processes_of(variable, value, prefix) and time.monotonic() < deadline:
+        while find_processes(variable, value, prefix) and time.monotonic() < deadline:
             time.sleep(0.05)
     return sorted(ended.values())

@@ -13,10 +13,10 @@ from rich.status import Status
 from rich.text import Text
 
 from postprocess.base.formats import duration
-from postprocess.base.sanitize import one_line
+from postprocess.base.sanitize import sanitize_line
 
 
-def spent_before() -> dict[str, float]:
+def read_setup_seconds() -> dict[str, float]:
     """What making the virtual environment took, if this call did that; told by the front door.
 
     It is told once: no other Plumbline that is started from here (by a test) made it.
@@ -32,14 +32,14 @@ class Progress:
     console: Console = field(
         default_factory=lambda: Console(highlight=False, soft_wrap=True, emoji=False)
     )
-    phases: dict[str, float] = field(default_factory=spent_before)
+    phases: dict[str, float] = field(default_factory=read_setup_seconds)
     #: Said plainly, and repeated in summary and report.
     notes: list[str] = field(default_factory=list)
     status: Status | None = None
 
     def say(self, text: str) -> None:
         """One line."""
-        self.console.print(one_line(text), markup=False)
+        self.console.print(sanitize_line(text), markup=False)
 
     def note(self, text: str) -> None:
         """One line that the reader of the report must see too."""
@@ -49,7 +49,7 @@ class Progress:
     def now(self, text: str) -> None:
         """What goes on at the moment; shown only where the line can be taken back."""
         if self.status:
-            self.status.update(Text(one_line(text)))
+            self.status.update(Text(sanitize_line(text)))
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:

@@ -17,7 +17,7 @@ _BLOCK_START = re.compile(r"^(\d+)([.)])(?=\s|$)|^([-+=])(?=[-+=\s]|$)")
 _BACKTICKS = re.compile(r"`+")
 
 
-def one_line(text: object) -> str:
+def sanitize_line(text: object) -> str:
     """Return the text on one line, with control and invisible characters spelled out (``\\x1b``).
 
     What is left is printable Unicode: no line break, no terminal sequence, no change of the
@@ -31,22 +31,22 @@ def one_line(text: object) -> str:
     return "".join(char if char.isprintable() else _spelled_out(char) for char in plain)
 
 
-def lines(text: object) -> list[str]:
+def sanitize_lines(text: object) -> list[str]:
     """Split a text that may have several lines, such as a library string, into harmless ones."""
-    found = (one_line(" ".join(line.split())) for line in str(text)[: 2 * LIMIT].splitlines())
+    found = (sanitize_line(" ".join(line.split())) for line in str(text)[: 2 * LIMIT].splitlines())
     return [line for line in found if line]
 
 
-def markdown(text: object) -> str:
+def escape_markdown(text: object) -> str:
     """Return the text so that Markdown (CommonMark with tables) shows it and obeys none of it."""
-    plain = one_line(text).strip().translate(_ENTITIES)
+    plain = sanitize_line(text).strip().translate(_ENTITIES)
     plain = _ACTIVE.sub(r"\\\g<0>", plain)
     plain = _UNDERSCORE.sub(r"\\_", plain)
     plain = _BLOCK_START.sub(lambda m: f"{m[1]}\\{m[2]}" if m[1] else f"\\{m[3]}", plain)
     return plain.replace("://", "&#58;//").replace("www.", "www&#46;")
 
 
-def fence(text: str) -> str:
+def choose_fence(text: str) -> str:
     """Return the run of backticks that opens a code block which the text cannot close."""
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
     return "`" * max(3, longest + 1)

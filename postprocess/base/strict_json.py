@@ -18,7 +18,7 @@ INTEGER_LIMIT = 2**63
 SHOWN = 60  #: characters of a wrong value that an error line quotes
 
 
-def loads(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """The value that ``text`` holds by RFC 8259, with finite numbers and unique keys only.
 
     Raises json.JSONDecodeError where the text is not JSON, and plain ValueError where it is (or
@@ -40,14 +40,14 @@ def loads(text: str) -> Any:
         raise ValueError("lists or objects are nested too deep") from None
 
 
-def shown(value: object) -> str:
+def format_external(value: object) -> str:
     """A value from outside as part of an error line: escaped, and short."""
     text = repr(value)
     return text if len(text) <= SHOWN else text[:SHOWN] + "..."
 
 
 @dataclass(frozen=True)
-class Entry:
+class JsonObject:
     """One JSON object whose fields are asked for by type. Every wrong one is a ValueError.
 
     The text of the error is ``key: what is wrong with it``.
@@ -63,7 +63,7 @@ class Entry:
         value = self.fields[key]
         if type(value) not in kinds:
             names = " or ".join(kind.__name__ for kind in kinds)
-            raise ValueError(f"{self.within}{key}: {shown(value)} is not of type {names}")
+            raise ValueError(f"{self.within}{key}: {format_external(value)} is not of type {names}")
         return value
 
     def text(self, key: str) -> str:
@@ -77,7 +77,9 @@ class Entry:
         """A string from a closed list."""
         value = self.get(key, str)
         if value not in words:
-            raise ValueError(f"{self.within}{key}: {shown(value)} is not one of {', '.join(words)}")
+            raise ValueError(
+                f"{self.within}{key}: {format_external(value)} is not one of {', '.join(words)}"
+            )
         return value
 
     def integer(self, key: str, least: int = 0) -> int:
@@ -85,7 +87,7 @@ class Entry:
         value = self.get(key, int)
         if not least <= value < INTEGER_LIMIT:
             raise ValueError(
-                f"{self.within}{key}: {shown(value)} is not an integer of {least} or more"
+                f"{self.within}{key}: {format_external(value)} is not an integer of {least} or more"
             )
         return value
 
@@ -93,23 +95,23 @@ class Entry:
         """A number, ``least`` or more."""
         value = float(self.get(key, int, float))
         if not value >= least:
-            raise ValueError(f"{self.within}{key}: {shown(value)} is less than {least:g}")
+            raise ValueError(f"{self.within}{key}: {format_external(value)} is less than {least:g}")
         return value
 
     def flag(self, key: str) -> bool:
         """true or false, not a number or a string that stands for it."""
         return self.get(key, bool)
 
-    def object(self, key: str) -> Entry:
+    def object(self, key: str) -> JsonObject:
         """An object, whose faults are named ``key.inner``."""
-        return Entry(self.get(key, dict), f"{self.within}{key}.")
+        return JsonObject(self.get(key, dict), f"{self.within}{key}.")
 
-    def objects(self, key: str) -> list[Entry]:
+    def objects(self, key: str) -> list[JsonObject]:
         """A list of objects that is not empty."""
         values = self.get(key, list)
         if not values or any(type(value) is not dict for value in values):
             raise ValueError(f"{self.within}{key}: is not a list of objects")
-        return [Entry(value, f"{self.within}{key}.") for value in values]
+        return [JsonObject(value, f"{self.within}{key}.") for value in values]
 
     def series(self, key: str, length: int, zero: bool = True) -> NDArray[np.float64]:
         """``length`` numbers, none negative and, unless ``zero``, none zero."""
@@ -118,7 +120,7 @@ class Entry:
             if type(value) not in (int, float) or value < 0 or (value == 0 and not zero):
                 kind = "zero or more" if zero else "more than zero"
                 raise ValueError(
-                    f"{self.within}{key}: trial {number} is {shown(value)}, not {kind}"
+                    f"{self.within}{key}: trial {number} is {format_external(value)}, not {kind}"
                 )
         return np.array(values, dtype=np.float64)
 
@@ -128,7 +130,7 @@ class Entry:
         for number, value in enumerate(values, 1):
             if type(value) is not int or value not in (0, 1):
                 raise ValueError(
-                    f"{self.within}{key}: trial {number} is {shown(value)}, not 0 or 1"
+                    f"{self.within}{key}: trial {number} is {format_external(value)}, not 0 or 1"
                 )
         return np.array(values, dtype=bool)
 
@@ -146,12 +148,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(fields) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"{shown(twice)}: the key is there twice")
+        raise ValueError(f"{format_external(twice)}: the key is there twice")
     return fields
 
 
 def _not_finite(text: str) -> ValueError:
-    return ValueError(f"{shown(text[:12])} is not a finite number")
+    return ValueError(f"{format_external(text[:12])} is not a finite number")
 
 
 def _refuse(text: str) -> float:
@@ -167,5 +169,5 @@ def _finite(text: str) -> float:
 
 def _integer(text: str) -> int:
     if len(text.lstrip("-")) > INTEGER_DIGITS:
-        raise ValueError(f"{shown(text[:12])}... has more digits than any integer here")
+        raise ValueError(f"{format_external(text[:12])}... has more digits than any integer here")
     return int(text)

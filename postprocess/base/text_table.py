@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from postprocess.base import sanitize
-from postprocess.base.formats import aligned
-from postprocess.base.sanitize import one_line
+from postprocess.base.formats import align_rows
+from postprocess.base.sanitize import sanitize_line
 
 MISSING = "missing"  #: planned or expected, and not measured
 NOT_PRINTED = "-"  #: the papers print no such figure
 
 
 @dataclass(frozen=True)
-class Sheet:
+class TextTable:
     """Rows of text. The first cells of a row, one for each label, say what it is about."""
 
     title: str
@@ -23,22 +23,22 @@ class Sheet:
     notes: tuple[str, ...] = ()
 
 
-def text(sheet: Sheet) -> str:
+def render_text(sheet: TextTable) -> str:
     """The sheet as lines of aligned text, however long: ``grep`` and a pager see whole rows."""
     head = (*sheet.labels, *sheet.columns)
-    rows = [tuple(map(one_line, row)) for row in (head, *sheet.rows)]
-    lines = [one_line(sheet.title)]
-    lines += [f"  {line}" for line in aligned(rows, len(sheet.labels), between="   ")]
-    lines += [f"  {one_line(note)}" for note in sheet.notes]
+    rows = [tuple(map(sanitize_line, row)) for row in (head, *sheet.rows)]
+    lines = [sanitize_line(sheet.title)]
+    lines += [f"  {line}" for line in align_rows(rows, len(sheet.labels), between="   ")]
+    lines += [f"  {sanitize_line(note)}" for note in sheet.notes]
     return "".join(f"{line}\n" for line in lines)
 
 
-def markdown(sheet: Sheet) -> str:
+def render_markdown_table(sheet: TextTable) -> str:
     """The sheet as a table in Markdown without its title, and its notes below."""
     rule = ["---"] * len(sheet.labels) + ["---:"] * len(sheet.columns)
     head, *rows = (
-        f"| {' | '.join(map(sanitize.markdown, row))} |"
+        f"| {' | '.join(map(sanitize.escape_markdown, row))} |"
         for row in ((*sheet.labels, *sheet.columns), *sheet.rows)
     )
-    notes = [f"{sanitize.markdown(note)}\n" for note in sheet.notes]
+    notes = [f"{sanitize.escape_markdown(note)}\n" for note in sheet.notes]
     return "\n".join([head, f"|{'|'.join(rule)}|", *rows, "", *notes])

@@ -7,7 +7,7 @@ MEGABYTES = "MB/s"  #: 10**6 bytes per second, as OSU and IMB count
 UNITS = {SECONDS: "lower", MEGABYTES: "higher"}  #: unit -> the better direction
 
 
-def better(unit: str) -> str:
+def find_better_direction(unit: str) -> str:
     """``lower`` or ``higher``.
 
     :raises ValueError: if the unit is none of :data:`UNITS`.
@@ -17,9 +17,9 @@ def better(unit: str) -> str:
     return UNITS[unit]
 
 
-def slowdown(value: float, reference: float, unit: str) -> float:
+def compute_slowdown(value: float, reference: float, unit: str) -> float:
     """How many times as slow as its reference a value is: above 1 is worse, whatever the direction.
 
     Both are positive and in ``unit``.
     """
-    return value / reference if better(unit) == "lower" else reference / value
+    return value / reference if find_better_direction(unit) == "lower" else reference / value

@@ -8,12 +8,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from postprocess.base.formats import DASH, duration, percent, plural
+from postprocess.base.formats import DASH, duration, format_percent, plural
 from postprocess.model.case import LaunchPlace
-from postprocess.model.mpicost import PAPERS, program_order
+from postprocess.model.mpicost import PAPERS, program_sort_key
 from postprocess.model.reference import ENOUGH_LAUNCHES
-from postprocess.stats.shrinkage import SIZES, kin
-from postprocess.stats.trial_allocation import Cost, Known, Spending, median_trials
+from postprocess.stats.shrinkage import SIZES, group_of
+from postprocess.stats.trial_allocation import (
+    CalibrationSpending,
+    KnownCase,
+    LaunchCost,
+    choose_median_trials,
+)
 
 HEAD = (
     *("program", "environment", "what", "cases"),
@@ -23,7 +28,7 @@ ALL = "all"
 
 
 @dataclass(frozen=True)
-class Row:
+class BudgetRow:
     """Cases that are alike. Spreads are standard deviations of ln headline, the median over the cases."""
 
     program: str
@@ -32,7 +37,7 @@ class Row:
     cases: int
     between: float
     trial: float
-    cost: Cost | None  #: None for a part of what a launch measures
+    cost: LaunchCost | None  #: None for a part of what a launch measures
     best: int | None  #: None for a program without trials
 
     @property
@@ -44,8 +49,8 @@ class Row:
             self.environment,
             self.what,
             str(self.cases),
-            percent(self.between),
-            percent(self.trial) if has_trials else DASH,
+            format_percent(self.between),
+            format_percent(self.trial) if has_trials else DASH,
             duration(self.cost.start) if self.cost else DASH,
             f"{self.cost.trial * 1e3:.3g} ms" if self.cost and has_trials else DASH,
             str(self.best) if has_trials else DASH,
@@ -53,18 +58,20 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Advice:
+class BudgetAdvice:
     """What to do for one program: the better of the two ways to spend the seconds, and the other."""
 
     program: str
-    chosen: Spending
-    other: Spending | None  #: None for a program without trials
+    chosen: CalibrationSpending
+    other: CalibrationSpending | None  #: None for a program without trials
 
 
-def rows(known: Sequence[Known], costs: Mapping[LaunchPlace, Cost]) -> list[Row]:
+def build_budget_rows(
+    known: Sequence[KnownCase], costs: Mapping[LaunchPlace, LaunchCost]
+) -> list[BudgetRow]:
     """A row for each program and environment, then its layouts and its classes of sizes if they are several."""
     found = []
-    for program in sorted({each.case.program for each in known}, key=program_order):
+    for program in sorted({each.case.program for each in known}, key=program_sort_key):
         for environment in sorted({each.case.environment for each in known}):
             some = [
                 each
@@ -72,17 +79,21 @@ def rows(known: Sequence[Known], costs: Mapping[LaunchPlace, Cost]) -> list[Row]
                 if (each.case.program, each.case.environment) == (program, environment)
             ]
             if some:
-                found += parts(some, costs)
+                found += build_part_rows(some, costs)
     return found
 
 
-def parts(some: Sequence[Known], costs: Mapping[LaunchPlace, Cost]) -> list[Row]:
+def build_part_rows(
+    some: Sequence[KnownCase], costs: Mapping[LaunchPlace, LaunchCost]
+) -> list[BudgetRow]:
     """The rows of one program and environment."""
     places = sorted({each.place for each in some})
-    found = [row(ALL, some, costs, together([costs[place] for place in places]))]
+    found = [
+        build_budget_row(ALL, some, costs, sum_place_costs([costs[place] for place in places]))
+    ]
     if len(places) > 1:
         found += [
-            row(
+            build_budget_row(
                 f"{place.partition} {place.processes}x{place.per_node}",
                 [e for e in some if e.place == place],
                 costs,
@@ -90,34 +101,42 @@ def parts(some: Sequence[Known], costs: Mapping[LaunchPlace, Cost]) -> list[Row]
             )
             for place in places
         ]
-    classes = sorted({kin(each.case)[1] for each in some})
+    classes = sorted({group_of(each.case)[1] for each in some})
     if len(classes) > 1:
         found += [
-            row(SIZES[number], [each for each in some if kin(each.case)[1] == number], costs, None)
+            build_budget_row(
+                SIZES[number],
+                [each for each in some if group_of(each.case)[1] == number],
+                costs,
+                None,
+            )
             for number in classes
         ]
     return found
 
 
-def together(some: Sequence[Cost]) -> Cost:
+def sum_place_costs(some: Sequence[LaunchCost]) -> LaunchCost:
     """One launch of each place."""
-    return Cost(sum(each.start for each in some), sum(each.trial for each in some))
+    return LaunchCost(sum(each.start for each in some), sum(each.trial for each in some))
 
 
-def row(
-    what: str, some: Sequence[Known], costs: Mapping[LaunchPlace, Cost], cost: Cost | None
-) -> Row:
+def build_budget_row(
+    what: str,
+    some: Sequence[KnownCase],
+    costs: Mapping[LaunchPlace, LaunchCost],
+    cost: LaunchCost | None,
+) -> BudgetRow:
     """Of these cases, all of one program and environment."""
     case = some[0].case
     between, trial = (
         float(np.sqrt(np.median([getattr(each.noise, part) for each in some])))
         for part in ("between", "trial")
     )
-    best = median_trials(some, costs) if case.program == "mpicost" else None
-    return Row(case.program, case.environment, what, len(some), between, trial, cost, best)
+    best = choose_median_trials(some, costs) if case.program == "mpicost" else None
+    return BudgetRow(case.program, case.environment, what, len(some), between, trial, cost, best)
 
 
-def better(one: Spending, other: Spending) -> bool:
+def is_better_spending(one: CalibrationSpending, other: CalibrationSpending) -> bool:
     """Whether half of the cases see smaller slowdowns; with the same sight, what is cheaper every night.
 
     Never where half of the cases see nothing: then the count of the papers is as good as any.
@@ -128,10 +147,10 @@ def better(one: Spending, other: Spending) -> bool:
     return (round(one.sees, 3), one.night_seconds) < (round(theirs, 3), other.night_seconds)
 
 
-def described(each: Spending, has_trials: bool) -> str:
+def describe_spending(each: CalibrationSpending, has_trials: bool) -> str:
     """A way to spend the seconds, in words."""
     trials = f" of {each.trials} trials" if has_trials else ""
-    sight = f"half of the cases see a slowdown of {percent(each.sees)}"
+    sight = f"half of the cases see a slowdown of {format_percent(each.sees)}"
     if each.sees is None:
         sight = "too few to see more than gross changes in half of the cases"
     return (
@@ -140,12 +159,12 @@ def described(each: Spending, has_trials: bool) -> str:
     )
 
 
-def lines(advice: Advice, site: str) -> list[str]:
+def format_budget(advice: BudgetAdvice, site: str) -> list[str]:
     """Both ways, and the commands of the better one."""
     chosen, other = advice.chosen, advice.other
-    found = [f"{advice.program}: {described(chosen, other is not None)}"]
+    found = [f"{advice.program}: {describe_spending(chosen, other is not None)}"]
     if other and other.trials != chosen.trials:
-        found.append(f"{advice.program}: {described(other, True)}")
+        found.append(f"{advice.program}: {describe_spending(other, True)}")
         if chosen.trials == PAPERS and chosen.sees is not None:
             found.append(
                 f"{advice.program}: {other.trials} trials tell the mean of a calibration best for its seconds, "
@@ -154,10 +173,10 @@ def lines(advice: Advice, site: str) -> list[str]:
     if chosen.launches < ENOUGH_LAUNCHES:
         needed = duration(math.ceil(ENOUGH_LAUNCHES * chosen.night_seconds))
         return [*found, f"{advice.program}: spend more, {ENOUGH_LAUNCHES} launches take {needed}"]
-    return [*found, f"{advice.program}: {'; then '.join(commands(advice, site))}"]
+    return [*found, f"{advice.program}: {'; then '.join(format_commands(advice, site))}"]
 
 
-def commands(advice: Advice, site: str) -> list[str]:
+def format_commands(advice: BudgetAdvice, site: str) -> list[str]:
     """What to type."""
     where = "" if site == "local" else f" --site {site}"
     trials = f" --trials {advice.chosen.trials}" if advice.other is not None else ""

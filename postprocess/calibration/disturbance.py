@@ -11,9 +11,9 @@ from enum import Enum, auto
 from itertools import pairwise
 
 from postprocess.base.formats import first_of
-from postprocess.base.units import slowdown
+from postprocess.base.units import compute_slowdown
 from postprocess.calibration.machine_load import BUSY_SHARE
-from postprocess.calibration.samples import Sample
+from postprocess.calibration.samples import CaseSample
 from postprocess.model.reference import ENOUGH_LAUNCHES
 from postprocess.references.provenance import DATE_FORMAT
 
@@ -54,12 +54,12 @@ class Mark:
     text: str
 
 
-def disturbed(sample: Sample) -> list[Mark]:
+def find_disturbances(sample: CaseSample) -> list[Mark]:
     """Single launches far from the others, two groups with nothing between them, and other work beside them."""
     found = []
     values, middle = sample.values, statistics.median(sample.values)
     pairs = zip(values, sample.launches, strict=True)
-    times = [(slowdown(value, middle, sample.unit), launch) for value, launch in pairs]
+    times = [(compute_slowdown(value, middle, sample.unit), launch) for value, launch in pairs]
     odd = [pair for pair in times if abs(math.log(pair[0])) >= math.log(ODD_FACTOR)]
     if odd and len(values) > 2:
         factor, launch = max(odd, key=lambda pair: abs(math.log(pair[0])))
@@ -69,13 +69,13 @@ def disturbed(sample: Sample) -> list[Mark]:
             f"({launch.session} on {','.join(launch.hosts)})"
         )
         found.append(Mark(MarkKind.DISTURBED, told))
-    elif gap := two_modes(values):
+    elif gap := compute_mode_gap(values):
         told = f"disturbed: two groups of launches, {gap:.3g} times apart"
         found.append(Mark(MarkKind.DISTURBED, told))
-    return found + beside_others(sample)
+    return found + check_other_load(sample)
 
 
-def beside_others(sample: Sample) -> list[Mark]:
+def check_other_load(sample: CaseSample) -> list[Mark]:
     """That others used the machine while launches of this sample ran, if they did."""
     shares = [each.others for each in sample.launches if (each.others or 0.0) > BUSY_SHARE]
     if not shares:
@@ -87,7 +87,7 @@ def beside_others(sample: Sample) -> list[Mark]:
     return [Mark(MarkKind.OTHER_WORK, told)]
 
 
-def two_modes(values: Sequence[float]) -> float:
+def compute_mode_gap(values: Sequence[float]) -> float:
     """The factor between two groups of values with nothing between them; 0 if there are none.
 
     Each has three values at least, a gap of a fifth parts them, and no gap within them is a third as wide.
@@ -103,22 +103,22 @@ def two_modes(values: Sequence[float]) -> float:
     return math.exp(widest) if apart else 0.0
 
 
-def one_moment(sample: Sample) -> list[Mark]:
+def check_one_day(sample: CaseSample) -> list[Mark]:
     """That all launches are of one day, if they are."""
-    minutes = minutes_together([each.ended_utc for each in sample.launches])
+    minutes = count_minutes_together([each.ended_utc for each in sample.launches])
     told = f"all {len(sample.launches)} launches within {minutes} min: knows nothing of other days"
     return [Mark(MarkKind.ONE_DAY, told)] if minutes else []
 
 
-def one_node_set(sample: Sample) -> list[Mark]:
+def check_one_node_set(sample: CaseSample) -> list[Mark]:
     """That all launches ran on the same nodes, if they did: which nodes there are is not known here."""
-    same = same_nodes([each.hosts for each in sample.launches])
+    same = find_common_nodes([each.hosts for each in sample.launches])
     number = len(sample.launches)
     told = f"nodes: one node set in all {number} launches ({first_of(same, MOST_NODES)})"
     return [Mark(MarkKind.ONE_NODE_SET, f"{told}: knows nothing of others")] if same else []
 
 
-def same_nodes(hosts: Sequence[Sequence[str]], nodes: int = 0) -> Sequence[str]:
+def find_common_nodes(hosts: Sequence[Sequence[str]], nodes: int = 0) -> Sequence[str]:
     """The nodes on which all of several launches ran; none if they differ or could not.
 
     :param nodes: of the partition; 0 if that is not known: then many launches on several nodes are told
@@ -131,7 +131,7 @@ def same_nodes(hosts: Sequence[Sequence[str]], nodes: int = 0) -> Sequence[str]:
     return same if others else ()
 
 
-def minutes_together(moments: Sequence[str]) -> int:
+def count_minutes_together(moments: Sequence[str]) -> int:
     """In how many minutes several launches ended, if all are of one day; else 0."""
     parsed = [datetime.strptime(each, DATE_FORMAT) for each in moments]
     if len(parsed) < 2 or (lasted := max(parsed) - min(parsed)) >= SHORT:

@@ -16,13 +16,13 @@ from typing import Any
 
 from postprocess.base import files, strict_json
 from postprocess.base.errors import UsageError
-from postprocess.base.strict_json import Entry, shown
+from postprocess.base.strict_json import JsonObject, format_external
 from postprocess.base.units import UNITS
 from postprocess.model.case import Case, ReferencePlace
-from postprocess.model.launch import Finished
+from postprocess.model.launch import FinishedLaunch
 from postprocess.model.plan import PlannedLaunch
 from postprocess.references.provenance import DATE_FORMAT, TEXTS
-from site_configs.schema.manual_settings import by_hand
+from site_configs.schema.manual_settings import collect_manual_settings
 from site_configs.topology.machine import read_machine
 
 SCHEMA = 1
@@ -32,7 +32,7 @@ OPENED = "calibration.json"  #: in the directory of a session that calibrates, f
 
 
 @dataclass(frozen=True)
-class Opened:
+class CalibrationHeader:
     """What a calibration knows before its first launch."""
 
     session: str
@@ -44,11 +44,13 @@ class Opened:
 
     def by_hand(self, environment: str, exact: bool = False) -> dict[str, Any]:
         """What was set by hand for launches of an environment, ``exact`` if simulated; nothing, as a rule."""
-        return by_hand(self.set_env, self.oversubscribe, environment, {} if exact else self.shell)
+        return collect_manual_settings(
+            self.set_env, self.oversubscribe, environment, {} if exact else self.shell
+        )
 
 
 @dataclass(frozen=True)
-class Taken:
+class CalibrationLaunch:
     """One launch of a calibration that ended well."""
 
     session: str
@@ -83,7 +85,7 @@ class Taken:
         return self.circumstances.get("binding", {})
 
 
-def folder(work: Path) -> Path:
+def locate_ledger(work: Path) -> Path:
     """Where the ledger of a work directory is."""
     return work / "calibrations"
 
@@ -94,34 +96,39 @@ def open_calibration(
     oversubscribe: bool,
     afresh: bool,
     shell: Mapping[str, str],
-) -> Opened:
+) -> CalibrationHeader:
     """Mark a session as a calibration, before its first launch, so that an interrupted one is known as one."""
-    opened = Opened(directory.name, set_env, oversubscribe, afresh, shell)
-    files.replace({directory / OPENED: json.dumps(asdict(opened), indent=1).encode()})
+    opened = CalibrationHeader(directory.name, set_env, oversubscribe, afresh, shell)
+    files.replace_files({directory / OPENED: json.dumps(asdict(opened), indent=1).encode()})
     return opened
 
 
-def taken(
-    opened: Opened, directory: Path, finished: Iterable[Finished], others: float | None = None
-) -> list[Taken]:
+def collect_launches(
+    opened: CalibrationHeader,
+    directory: Path,
+    finished: Iterable[FinishedLaunch],
+    others: float | None = None,
+) -> list[CalibrationLaunch]:
     """What to keep of these launches. One that failed has nothing; a case that shows nothing is left out.
 
     :param others: share of this machine, from 0 to 1, that others used meanwhile; None where that is not known
     """
     machine = read_machine().as_dict()
-    new = [entry(opened, directory, each, machine) for each in finished if each.run]
+    new = [build_launch(opened, directory, each, machine) for each in finished if each.run]
     return [each if each.exact else replace(each, others=others) for each in new]
 
 
-def entry(opened: Opened, directory: Path, finished: Finished, machine: Mapping[str, Any]) -> Taken:
+def build_launch(
+    opened: CalibrationHeader, directory: Path, finished: FinishedLaunch, machine: Mapping[str, Any]
+) -> CalibrationLaunch:
     """One launch that ended well."""
     launch, run = finished.launch, finished.run
     found = {case: finished.measurements.get(case.variable) for case in launch.cases}
     seen = {case.key: each for case, each in found.items() if each and not each.unseen}
     method = dict(finished.conditions.method)
-    return Taken(
+    return CalibrationLaunch(
         session=opened.session,
-        ended_utc=ended(launch, directory),
+        ended_utc=read_end_time(launch, directory),
         hosts=finished.hosts,
         machine={"simulated": run["mpi_library"]} if launch.exact else machine,
         place=ReferencePlace.of(launch.cases[0]),
@@ -143,7 +150,7 @@ def entry(opened: Opened, directory: Path, finished: Finished, machine: Mapping[
     )
 
 
-def ended(launch: PlannedLaunch, directory: Path) -> str:
+def read_end_time(launch: PlannedLaunch, directory: Path) -> str:
     """When a launch ended: then its job script wrote the exit code."""
     try:
         moment = launch.ending(directory).stat().st_mtime
@@ -152,52 +159,56 @@ def ended(launch: PlannedLaunch, directory: Path) -> str:
     return datetime.fromtimestamp(moment, timezone.utc).strftime(DATE_FORMAT)
 
 
-def keep(work: Path, session: str, launches: Sequence[Taken], afresh: Iterable[Case] = ()) -> Path:
+def append_launches(
+    work: Path, session: str, launches: Sequence[CalibrationLaunch], afresh: Iterable[Case] = ()
+) -> Path:
     """Enter the launches of a session into the ledger.
 
     :param afresh: cases of which earlier sessions count no more, whether or not this one has measured them
     :raises UsageError: if they cannot be written.
     """
-    path = folder(work) / f"{session}.json"
+    path = locate_ledger(work) / f"{session}.json"
     data = {
         "schema": SCHEMA,
         "afresh": sorted(case.key for case in afresh),
         "launches": [asdict(each) for each in launches],
     }
     try:
-        files.replace({path: (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()})
+        files.replace_files({path: (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()})
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}; make room") from None
     return path
 
 
-def read(work: Path) -> list[Taken]:
+def read_ledger(work: Path) -> list[CalibrationLaunch]:
     """Every launch of the ledger that was not forgotten since, the earliest first.
 
     :raises UsageError: naming the first file that is damaged.
     """
-    found: list[Taken] = []
+    found: list[CalibrationLaunch] = []
     begun: dict[str, str] = {}
-    for path in sorted(folder(work).glob("*.json")):
-        launches, afresh = read_file(path)
+    for path in sorted(locate_ledger(work).glob("*.json")):
+        launches, afresh = read_ledger_file(path)
         found += launches
         begun |= dict.fromkeys(afresh, path.stem)
-    return sorted(remembered(found, begun), key=lambda each: (each.ended_utc, each.session))
+    return sorted(drop_forgotten(found, begun), key=lambda each: (each.ended_utc, each.session))
 
 
-def remembered(launches: Iterable[Taken], begun: Mapping[str, str]) -> list[Taken]:
+def drop_forgotten(
+    launches: Iterable[CalibrationLaunch], begun: Mapping[str, str]
+) -> list[CalibrationLaunch]:
     """The launches without what cases had before they were begun afresh.
 
     :param begun: the last session that began a case afresh, by key
     """
     cut = [
-        only(each, [key for key in each.values if each.session >= begun.get(key, "")])
+        restrict_launch(each, [key for key in each.values if each.session >= begun.get(key, "")])
         for each in launches
     ]
     return [each for each in cut if each.values]
 
 
-def only(launch: Taken, keys: Iterable[str]) -> Taken:
+def restrict_launch(launch: CalibrationLaunch, keys: Iterable[str]) -> CalibrationLaunch:
     """A launch without all other cases."""
     kept = set(keys) & launch.values.keys()
     values, units = (
@@ -207,14 +218,14 @@ def only(launch: Taken, keys: Iterable[str]) -> Taken:
     return replace(launch, values=values, units=units)
 
 
-def read_file(path: Path) -> tuple[list[Taken], list[str]]:
+def read_ledger_file(path: Path) -> tuple[list[CalibrationLaunch], list[str]]:
     """The launches of one session, and the keys of the cases that it began afresh.
 
     :raises UsageError: if the file is damaged or of another version.
     """
     fix = "move it away, and calibrate again"
     try:
-        data = Entry(strict_json.loads(path.read_text()))
+        data = JsonObject(strict_json.parse_json(path.read_text()))
         if data.integer("schema") != SCHEMA:
             raise ValueError(f"schema: is not {SCHEMA}")
         afresh = data.get("afresh", list) if "afresh" in data.fields else []
@@ -222,13 +233,13 @@ def read_file(path: Path) -> tuple[list[Taken], list[str]]:
         if any(type(each) is not dict for each in launches):
             raise ValueError("launches: is not a list of objects")
         keys = [Case.from_key(key).key for key in afresh]
-        return [from_stored(Entry(each)) for each in launches], keys
+        return [parse_launch(JsonObject(each)) for each in launches], keys
     except (OSError, ValueError, TypeError) as error:
         raise UsageError(f"{path}: {error}: is damaged; {fix}") from None
 
 
-def from_stored(told: Entry) -> Taken:
-    """A launch as :func:`keep` wrote it. Raises ValueError for anything else."""
+def parse_launch(told: JsonObject) -> CalibrationLaunch:
+    """A launch as :func:`append_launches` wrote it. Raises ValueError for anything else."""
     values = told.get("values", dict)
     units = told.get("units", dict)
     if units.keys() != values.keys():
@@ -240,9 +251,9 @@ def from_stored(told: Entry) -> Taken:
     ):
         raise ValueError("values: are of cases of another place or program")
     datetime.strptime(told.text("ended_utc"), DATE_FORMAT)
-    look_at_facts(told)
-    numbers = Entry(values, "values.")
-    return Taken(
+    check_stored_facts(told)
+    numbers = JsonObject(values, "values.")
+    return CalibrationLaunch(
         session=told.text("session"),
         ended_utc=told.text("ended_utc"),
         hosts=tuple(told.get("hosts", list)),
@@ -255,12 +266,12 @@ def from_stored(told: Entry) -> Taken:
         by_hand=told.get("by_hand", dict),
         kernel=told.get("kernel", str),
         values={key: numbers.number(key) for key in values},
-        units={key: Entry(units, "units.").text(key) for key in units},
+        units={key: JsonObject(units, "units.").text(key) for key in units},
         others=None if told.fields.get("others") is None else told.number("others"),
     )
 
 
-def look_at_facts(told: Entry) -> None:
+def check_stored_facts(told: JsonObject) -> None:
     """Raises ValueError where what is told of a launch has not the form in which it is compared."""
     facts = told.object("facts")
     facts.get("method", dict)
@@ -273,4 +284,4 @@ def look_at_facts(told: Entry) -> None:
         circumstances.get("binding", dict)
     for unit in told.get("units", dict).values():
         if unit not in UNITS:
-            raise ValueError(f"units: {shown(unit)} is not one of {', '.join(UNITS)}")
+            raise ValueError(f"units: {format_external(unit)} is not one of {', '.join(UNITS)}")

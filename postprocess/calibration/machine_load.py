@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 
 from postprocess.base.progress import Progress
-from site_configs.topology.machine import busy_share, cpu_times
+from site_configs.topology.machine import compute_busy_share, read_cpu_times
 
 LOOK_SECONDS = 0.5  #: for which the machine is watched
 WAIT_SECONDS = 60  #: for which a calibration waits that others leave it; a build has its stragglers
@@ -18,36 +18,36 @@ BUSY_SHARE = 0.15  #: of all CPUs; a quiet machine's daemons need far less
 BESIDE_OTHERS = "PLUMBLINE_BESIDE_OTHERS"
 
 
-def share_of_others() -> float:
+def measure_other_load() -> float:
     """Share of this machine, from 0 to 1, that is used now, while nothing of ours runs."""
-    before = cpu_times()
+    before = read_cpu_times()
     time.sleep(LOOK_SECONDS)
-    return busy_share(before, cpu_times())
+    return compute_busy_share(before, read_cpu_times())
 
 
 @dataclass(frozen=True)
-class Watch:
+class LoadMonitor:
     """What others use of this machine from a moment on."""
 
-    ticks: tuple[int, int]  #: of all CPUs, as :func:`cpu_times` has them
+    ticks: tuple[int, int]  #: of all CPUs, as :func:`read_cpu_times` has them
     own: float  #: CPU time of ours, in seconds
 
     def share(self) -> float | None:
         """Share of this machine, from 0 to 1, that others have used since; None where nothing tells."""
-        idle, total = (now - then for now, then in zip(cpu_times(), self.ticks, strict=True))
+        idle, total = (now - then for now, then in zip(read_cpu_times(), self.ticks, strict=True))
         if total <= 0:
             return None
         second = os.sysconf("SC_CLK_TCK")
-        others = (total - idle) / second - (own_seconds() - self.own)
+        others = (total - idle) / second - (read_own_cpu_seconds() - self.own)
         return min(max(others / (total / second), 0.0), 1.0)
 
 
-def watch() -> Watch:
+def start_load_monitor() -> LoadMonitor:
     """From now on."""
-    return Watch(cpu_times(), own_seconds())
+    return LoadMonitor(read_cpu_times(), read_own_cpu_seconds())
 
 
-def own_seconds() -> float:
+def read_own_cpu_seconds() -> float:
     """CPU time of this process and of all it has started that ended: launchers wait for their ranks."""
     used = [getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
@@ -55,7 +55,7 @@ def own_seconds() -> float:
 
 def note_other_work(progress: Progress) -> None:
     """Say so if others use this machine now."""
-    share = share_of_others()
+    share = measure_other_load()
     if share > BUSY_SHARE:
         progress.note(
             f"machine is {share:.0%} busy with other processes: these times are unreliable; run "
@@ -63,14 +63,14 @@ def note_other_work(progress: Progress) -> None:
         )
 
 
-def kept_busy(progress: Progress) -> float:
+def wait_for_idle(progress: Progress) -> float:
     """Wait until others leave the machine; the share that they use after a minute, 0 if they did leave.
 
     Who wants to measure beside them says so by ``PLUMBLINE_BESIDE_OTHERS=1``, and waits for nothing.
     """
     if os.environ.get(BESIDE_OTHERS) == "1":
         return 0.0
-    share = share_of_others()
+    share = measure_other_load()
     if share <= BUSY_SHARE:
         return 0.0
     deadline = time.monotonic() + WAIT_SECONDS
@@ -80,5 +80,5 @@ def kept_busy(progress: Progress) -> float:
                 f"machine is {share:.0%} busy with other processes; waiting until it is idle"
             )
             time.sleep(PAUSE_SECONDS)
-            share = share_of_others()
+            share = measure_other_load()
     return share if share > BUSY_SHARE else 0.0

@@ -10,13 +10,13 @@ import numpy as np
 import polars as pl
 
 from postprocess.base.progress import Progress
-from postprocess.calibration.samples import Sample
+from postprocess.calibration.samples import CaseSample
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.reference import Reference
 from postprocess.results.store import SUFFIX, read_session
-from postprocess.stats.estimate import calibrate
-from postprocess.stats.shrinkage import with_priors
-from postprocess.stats.trial_allocation import Known, noise_of, trial_variance
+from postprocess.stats.estimate import estimate_references
+from postprocess.stats.shrinkage import add_priors
+from postprocess.stats.trial_allocation import KnownCase, estimate_noise, estimate_trial_variance
 
 LEAST_LAUNCHES = 5  #: of a case; fewer say next to nothing of how launches differ
 MOST_RESAMPLED = 10  #: launches of a case; more would change nothing that is shown
@@ -26,47 +26,47 @@ Headline = tuple[str, str, float]  #: session, key of the case and value: one la
 
 
 @dataclass(frozen=True)
-class Within:
+class TrialNoise:
     """What the trials of a launch say."""
 
     variance: float  #: of ln headline, that one trial brings in
     counted: int  #: trials that count
 
 
-def known_of(
-    samples: Mapping[Case, Sample], store: Path, progress: Progress
-) -> tuple[list[Known], list[Case]]:
+def collect_known_noise(
+    samples: Mapping[Case, CaseSample], store: Path, progress: Progress
+) -> tuple[list[KnownCase], list[Case]]:
     """Every case whose noise is known; and those with enough launches of which the store has no trials."""
     enough = {case: each for case, each in samples.items() if len(each.values) >= LEAST_LAUNCHES}
     with progress.phase("resampling trials"):
-        within = resampled(enough.values(), store, progress)
+        within = resample_trials(enough.values(), store, progress)
     known, without = [], []
-    for case, reference in references_of(enough).items():
+    for case, reference in estimate_case_references(enough).items():
         some = within.get(case.key, [])
         if case.program == "mpicost" and not some:
             without.append(case)
             continue
         trials = [each.variance for each in some], [each.counted for each in some]
-        noise = noise_of(enough[case].values, *trials)
+        noise = estimate_noise(enough[case].values, *trials)
         kin = reference.prior.degrees if reference.prior else 0.0
-        known.append(Known(case, noise, reference.launches, kin, enough[case].unit))
+        known.append(KnownCase(case, noise, reference.launches, kin, enough[case].unit))
     return known, without
 
 
-def references_of(samples: Mapping[Case, Sample]) -> dict[Case, Reference]:
+def estimate_case_references(samples: Mapping[Case, CaseSample]) -> dict[Case, Reference]:
     """What calibrations make of these cases, each with what its kin of the same file say."""
     found: dict[Case, Reference] = {}
     for place in sorted({ReferencePlace.of(case) for case in samples}):
         own = {
             case: each.values for case, each in samples.items() if ReferencePlace.of(case) == place
         }
-        found |= with_priors({each.case: each for each in calibrate(own)})
+        found |= add_priors({each.case: each for each in estimate_references(own)})
     return found
 
 
-def resampled(
-    samples: Iterable[Sample], store: Path, progress: Progress
-) -> dict[str, list[Within]]:
+def resample_trials(
+    samples: Iterable[CaseSample], store: Path, progress: Progress
+) -> dict[str, list[TrialNoise]]:
     """What the trials of the last launches say of each case of mpicost, by key."""
     wanted = {
         (launch.session, each.case.key, launch.values[each.case.key])
@@ -75,16 +75,16 @@ def resampled(
         for launch in each.launches[-MOST_RESAMPLED:]
     }
     random = np.random.default_rng(SEED)
-    found: dict[str, list[Within]] = {}
+    found: dict[str, list[TrialNoise]] = {}
     for session in sorted({session for session, _, _ in wanted}):
         progress.now(f"resampling the trials of {session}")
-        for key, times in trials_of(store / f"{session}{SUFFIX}", wanted):
-            each = Within(trial_variance(times, random), times.size)
+        for key, times in read_counted_trials(store / f"{session}{SUFFIX}", wanted):
+            each = TrialNoise(estimate_trial_variance(times, random), times.size)
             found.setdefault(key, []).append(each)
     return found
 
 
-def trials_of(path: Path, wanted: set[Headline]) -> Iterator[tuple[str, np.ndarray]]:
+def read_counted_trials(path: Path, wanted: set[Headline]) -> Iterator[tuple[str, np.ndarray]]:
     """The trials that count, of the wanted launches of a session; of a session that was cut off there are none.
 
     :raises UsageError: if the file is damaged

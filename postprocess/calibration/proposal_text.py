@@ -6,38 +6,45 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from postprocess.base.formats import aligned, plural, quantity
+from postprocess.base.formats import align_rows, plural, quantity
 from postprocess.calibration.disturbance import MarkKind
-from postprocess.calibration.proposal import ABSORBS, SAME, UNMEASURED, VANISHES, Change, Proposal
-from postprocess.calibration.samples import Passed
+from postprocess.calibration.proposal import (
+    ABSORBS,
+    SAME,
+    UNMEASURED,
+    VANISHES,
+    Proposal,
+    ReferenceChange,
+)
+from postprocess.calibration.samples import ExcludedLaunches
 
 HEAD = ("change", "old", "new", "slower by", "old bands", "band", "launches", "case")
 
 
-def lines(proposal: Proposal, most: int) -> list[str]:
+def format_proposal(proposal: Proposal, most: int) -> list[str]:
     """The table of one place, with at most so many cases; and what is marked, each kind counted."""
     name = "/".join(proposal.place)
     against = str(proposal.stored) if proposal.stored else "none is stored"
     counts = Counter(change.kind for change in proposal.changes)
     found = [f"{name}: {plural(len(proposal.changes), 'case')} against {against}"]
     found.append("  " + ", ".join(f"{number} {kind}" for kind, number in sorted(counts.items())))
-    told = [each for each in proposal.changes if told_of(each)]
-    rows = [HEAD, *(row(each) for each in told[:most])]
-    found += [f"  {line}" for line in aligned(rows, texts=len(HEAD))] if told else []
+    told = [each for each in proposal.changes if is_listed(each)]
+    rows = [HEAD, *(format_change_row(each) for each in told[:most])]
+    found += [f"  {line}" for line in align_rows(rows, texts=len(HEAD))] if told else []
     for change in told[:most]:
         own = [mark.text for mark in change.marks if mark.kind.of_one]
         found += [f"  {change.case.key}: {text}" for text in own]
     if len(told) > most:
         found.append(f"  and {plural(len(told) - most, 'case')} more: --json FILE has all")
-    return found + [f"  {line}" for line in common_marks(proposal.changes)]
+    return found + [f"  {line}" for line in count_marks(proposal.changes)]
 
 
-def told_of(change: Change) -> bool:
+def is_listed(change: ReferenceChange) -> bool:
     """Whether a case needs a line of its own: not what is as it was."""
     return change.kind not in (SAME, UNMEASURED)
 
 
-def common_marks(changes: Sequence[Change]) -> list[str]:
+def count_marks(changes: Sequence[ReferenceChange]) -> list[str]:
     """Warnings, the gravest first, each with how many cases it is about."""
     found = []
     absorbing = sum(ABSORBS in each.marks for each in changes)
@@ -58,7 +65,7 @@ def common_marks(changes: Sequence[Change]) -> list[str]:
     return found
 
 
-def row(change: Change) -> tuple[str, ...]:
+def format_change_row(change: ReferenceChange) -> tuple[str, ...]:
     """The cells of a case."""
     old, new = change.old, change.new
     unit = (new or old).unit  # type: ignore[union-attr]
@@ -77,7 +84,7 @@ def row(change: Change) -> tuple[str, ...]:
     )
 
 
-def left_out(passed: Sequence[Passed]) -> list[str]:
+def describe_excluded(passed: Sequence[ExcludedLaunches]) -> list[str]:
     """The launches of the ledger that do not count, and why."""
     return [
         f"{'/'.join(each.place)}, {each.program}: {plural(each.launches, 'earlier launch', 'es')} left out: "

@@ -8,16 +8,23 @@ from pathlib import Path
 from postprocess.base import strict_json
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural
-from postprocess.base.strict_json import Entry
-from postprocess.calibration.ledger import OPENED, Opened, Taken, folder, keep, taken
-from postprocess.judging.outcome import assess
+from postprocess.base.strict_json import JsonObject
+from postprocess.calibration.ledger import (
+    OPENED,
+    CalibrationHeader,
+    CalibrationLaunch,
+    append_launches,
+    collect_launches,
+    locate_ledger,
+)
+from postprocess.judging.outcome import assess_launch
 from postprocess.model.case import Case
-from postprocess.model.launch import Finished
-from postprocess.model.plan import planned_cases, read_plan
-from postprocess.runner.reframe_pass import program_of
+from postprocess.model.launch import FinishedLaunch
+from postprocess.model.plan import list_planned_cases, read_plan
+from postprocess.runner.reframe_pass import find_program
 
 
-def gather(work: Path) -> list[str]:
+def recover_interrupted(work: Path) -> list[str]:
     """Enter what interrupted calibrations have left; a line for each that left something, or is damaged.
 
     To be called while no session runs, and before anything is built anew.
@@ -25,17 +32,17 @@ def gather(work: Path) -> list[str]:
     said = []
     for marker in sorted((work / "sessions").glob(f"*/{OPENED}")):
         directory = marker.parent
-        if (folder(work) / f"{directory.name}.json").exists():
+        if (locate_ledger(work) / f"{directory.name}.json").exists():
             continue
-        launches: list[Taken] = []
+        launches: list[CalibrationLaunch] = []
         afresh: list[Case] = []
         try:
-            opened = read_opened(marker)
-            afresh = planned_cases(read_plan(directory)) if opened.afresh else []
-            launches = taken(opened, directory, judged_alone(work, directory))
+            opened = read_calibration_header(marker)
+            afresh = list_planned_cases(read_plan(directory)) if opened.afresh else []
+            launches = collect_launches(opened, directory, assess_without_report(work, directory))
         except UsageError as error:  # one session of before must not stop all to come
             said.append(f"launches of an interrupted calibration are lost: {error}")
-        keep(work, directory.name, launches, afresh)
+        append_launches(work, directory.name, launches, afresh)
         if launches:
             count = plural(len(launches), "launch", "es")
             said.append(
@@ -44,7 +51,7 @@ def gather(work: Path) -> list[str]:
     return said
 
 
-def judged_alone(work: Path, directory: Path) -> Iterable[Finished]:
+def assess_without_report(work: Path, directory: Path) -> Iterable[FinishedLaunch]:
     """What became of the launches of a session that ReFrame did not report of, as their own files tell.
 
     Not in simulated time: whether it was simulated as asked, ReFrame alone looks at, and it costs no machine.
@@ -52,28 +59,28 @@ def judged_alone(work: Path, directory: Path) -> Iterable[Finished]:
     for launch in read_plan(directory):
         if not launch.cases or launch.exact:
             continue
-        built = program_of(work, launch)
+        built = find_program(work, launch)
         spec = built.spec if built else ""
-        yield Finished(launch, assess(launch, directory), 0.0, "", {}, spec, built)
+        yield FinishedLaunch(launch, assess_launch(launch, directory), 0.0, "", {}, spec, built)
 
 
-def read_opened(marker: Path) -> Opened:
+def read_calibration_header(marker: Path) -> CalibrationHeader:
     """What an interrupted calibration knew.
 
     :raises UsageError: if its file is damaged.
     """
     try:
-        told = Entry(strict_json.loads(marker.read_text()))
+        told = JsonObject(strict_json.parse_json(marker.read_text()))
         set_env = told.get("set_env", dict)
         for environment in set_env:
             own = told.object("set_env").object(environment)
             for name in own.fields:
                 own.get(name, str)
-        shell = told.object("shell") if "shell" in told.fields else Entry({})  # none, before
+        shell = told.object("shell") if "shell" in told.fields else JsonObject({})  # none, before
         for name in shell.fields:
             shell.get(name, str)
         flags = told.flag("oversubscribe"), told.flag("afresh")
-        return Opened(marker.parent.name, set_env, *flags, shell.fields)
+        return CalibrationHeader(marker.parent.name, set_env, *flags, shell.fields)
     except (OSError, ValueError, TypeError) as error:
         fix = "remove it, and its launches are not used"
         raise UsageError(f"{marker}: {error}: is damaged; {fix}") from None

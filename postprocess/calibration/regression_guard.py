@@ -6,41 +6,45 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from postprocess.base.formats import plural
-from postprocess.base.units import slowdown
+from postprocess.base.units import compute_slowdown
 from postprocess.model.case import Case
 from postprocess.model.reference import ENOUGH_LAUNCHES, Reference
-from postprocess.stats.band import band
-from postprocess.stats.shrinkage import with_priors
+from postprocess.stats.band import compute_band
+from postprocess.stats.shrinkage import add_priors
 
 #: How many times as slow the new reference of a case is as the old one
 Slower = Mapping[Case, float]
 
 
-def absorbs(before: Reference, after: Reference) -> bool:
+def is_absorbing(before: Reference, after: Reference) -> bool:
     """Whether the new center is slower than the band of the old reference allows."""
-    return before.unit == after.unit and band(as_if_enough(before)).too_slow(after.center)
+    return before.unit == after.unit and compute_band(assume_enough_launches(before)).too_slow(
+        after.center
+    )
 
 
-def as_if_enough(reference: Reference) -> Reference:
+def assume_enough_launches(reference: Reference) -> Reference:
     """With so many launches that its band is not that of a provisional one, which says next to nothing."""
     return replace(reference, launches=max(reference.launches, ENOUGH_LAUNCHES))
 
 
-def absorbing(old: Mapping[Case, Reference], new: Mapping[Case, Reference]) -> dict[Case, float]:
+def find_absorbed_regressions(
+    old: Mapping[Case, Reference], new: Mapping[Case, Reference]
+) -> dict[Case, float]:
     """The cases with a reference that condemns, of enough launches, which the new one would move so.
 
     :param old: all references of the file, from which the noise of each is moderated
     """
-    known = with_priors(old)
+    known = add_priors(old)
     found = {case: (known[case], after) for case, after in new.items() if case in known}
     return {
-        case: slowdown(after.center, before.center, after.unit)
+        case: compute_slowdown(after.center, before.center, after.unit)
         for case, (before, after) in found.items()
-        if before.launches >= ENOUGH_LAUNCHES and absorbs(before, after)
+        if before.launches >= ENOUGH_LAUNCHES and is_absorbing(before, after)
     }
 
 
-def told(found: Slower) -> str:
+def describe_absorbed(found: Slower) -> str:
     """That the old references of these cases stay, which is the worst, and how to take the new ones."""
     worst = max(found, key=lambda case: (found[case], case))
     return (

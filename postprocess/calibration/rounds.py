@@ -16,7 +16,7 @@ Family = tuple[str, str, str]  #: partition, environment and program
 
 
 @dataclass(frozen=True)
-class Demand:
+class LaunchTarget:
     """How many launches there shall be behind each case, and how many a call may take."""
 
     #: None for the usual number: simulated time repeats, and one is enough
@@ -32,7 +32,7 @@ class Demand:
 
 
 @dataclass(frozen=True)
-class Round:
+class CalibrationRound:
     """A pass over a part of the plan."""
 
     family: Family
@@ -66,18 +66,20 @@ def family_of(launch: PlannedLaunch) -> Family:
     return launch.partition, launch.environment, launch.program
 
 
-def missing(launch: PlannedLaunch, have: Mapping[Case, int], demand: Demand) -> int:
+def count_missing_launches(
+    launch: PlannedLaunch, have: Mapping[Case, int], demand: LaunchTarget
+) -> int:
     """Launches that the case of this launch lacks that has the fewest; 0 if none does."""
     fewest = min((have.get(case, 0) for case in launch.cases), default=0)
     return max(demand.wanted(launch) - fewest, 0)
 
 
-def rounds(
+def plan_rounds(
     planned: Iterable[PlannedLaunch],
     have: Mapping[Case, int],
-    demand: Demand,
+    demand: LaunchTarget,
     taken: Mapping[Family, int],
-) -> list[Round]:
+) -> list[CalibrationRound]:
     """What is to be launched next, one round for each part of the plan that lacks something.
 
     :param have: launches behind each case
@@ -86,22 +88,22 @@ def rounds(
     """
     some = sorted((each for each in planned if each.cases), key=family_of)
     found = [
-        a_round(family, list(members), have, demand, taken.get(family, 0))
+        plan_round(family, list(members), have, demand, taken.get(family, 0))
         for family, members in groupby(some, key=family_of)
     ]
     return [each for each in found if each is not None]
 
 
-def a_round(
+def plan_round(
     family: Family,
     launches: Sequence[PlannedLaunch],
     have: Mapping[Case, int],
-    demand: Demand,
+    demand: LaunchTarget,
     taken: int,
-) -> Round | None:
+) -> CalibrationRound | None:
     """What one part of the plan lacks; None if nothing, or no more may be taken."""
-    lacking = [each for each in launches if missing(each, have, demand)]
-    number = max((missing(each, have, demand) for each in lacking), default=0)
+    lacking = [each for each in launches if count_missing_launches(each, have, demand)]
+    number = max((count_missing_launches(each, have, demand) for each in lacking), default=0)
     if not lacking and not taken:
         lacking, number = list(launches), 1
     number = min(number, (demand.at_most or number) - taken if demand.at_most else number)
@@ -111,10 +113,12 @@ def a_round(
     # A launch of mpicost holds all routines: cut down, it would be another launch than the earlier ones.
     whole = len(lacking) == len(launches) or family[2] == "mpicost"
     parts = () if whole else tuple(sorted({case.routine for case in cases}))
-    return Round(family, cases, parts, number)
+    return CalibrationRound(family, cases, parts, number)
 
 
-def together(found: Sequence[Round], planned: Sequence[PlannedLaunch]) -> int:
+def count_joint_launches(
+    found: Sequence[CalibrationRound], planned: Sequence[PlannedLaunch]
+) -> int:
     """Launches of the one pass that takes all rounds; 0 where they are not all of the plan, and alike."""
     here = {case for each in found for case in each.cases}
     whole = here == {case for each in planned for case in each.cases}

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from postprocess.calibration.ledger import Taken
+from postprocess.calibration.ledger import CalibrationLaunch
 from postprocess.model.case import Case, ReferencePlace
 
 
 @dataclass(frozen=True)
-class Sample:
+class CaseSample:
     """The launches of one case, the earliest first."""
 
     case: Case
-    launches: tuple[Taken, ...]
+    launches: tuple[CalibrationLaunch, ...]
 
     @property
     def values(self) -> list[float]:
@@ -36,7 +36,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Passed:
+class ExcludedLaunches:
     """Launches that do not count, and the facts in which they differ from those that do."""
 
     place: ReferencePlace
@@ -45,49 +45,57 @@ class Passed:
     differing: str
 
 
-def by_program(launches: Iterable[Taken]) -> list[tuple[ReferencePlace, str, list[Taken]]]:
+def group_by_program(
+    launches: Iterable[CalibrationLaunch],
+) -> list[tuple[ReferencePlace, str, list[CalibrationLaunch]]]:
     """Launches of each place and program, the earliest first."""
 
-    def which(each: Taken) -> tuple[ReferencePlace, str]:
+    def which(each: CalibrationLaunch) -> tuple[ReferencePlace, str]:
         return each.place, each.program
 
     ordered = sorted(launches, key=lambda each: (*which(each), each.ended_utc, each.session))
     return [(*key, list(some)) for key, some in groupby(ordered, key=which)]
 
 
-def current(launches: Iterable[Taken]) -> list[Taken]:
+def select_current(launches: Iterable[CalibrationLaunch]) -> list[CalibrationLaunch]:
     """The launches that count: of each place and program those that are alike with the last one."""
     return [
-        each for _, _, some in by_program(launches) for each in some if not apart(each, plain(some))
+        each
+        for _, _, some in group_by_program(launches)
+        for each in some
+        if not find_excluding_facts(each, select_without_options(some))
     ]
 
 
-def passed(launches: Iterable[Taken]) -> list[Passed]:
+def list_excluded(launches: Iterable[CalibrationLaunch]) -> list[ExcludedLaunches]:
     """The launches that do not count, grouped by what they differ in."""
     found: Counter[tuple[ReferencePlace, str, str]] = Counter()
-    for place, program, some in by_program(launches):
+    for place, program, some in group_by_program(launches):
         for each in some:
-            if what := apart(each, plain(some)):
+            if what := find_excluding_facts(each, select_without_options(some)):
                 found[place, program, what] += 1
-    return [Passed(place, program, count, what) for (place, program, what), count in found.items()]
+    return [
+        ExcludedLaunches(place, program, count, what)
+        for (place, program, what), count in found.items()
+    ]
 
 
-def plain(launches: Sequence[Taken]) -> Sequence[Taken]:
+def select_without_options(launches: Sequence[CalibrationLaunch]) -> Sequence[CalibrationLaunch]:
     """Those without options by hand; all of them if each has some."""
     return [each for each in launches if not each.by_hand] or launches
 
 
-def apart(one: Taken, others: Sequence[Taken]) -> str:
+def find_excluding_facts(one: CalibrationLaunch, others: Sequence[CalibrationLaunch]) -> str:
     """The names of the facts for which a launch does not count beside others; empty if it does."""
-    return differing(one, others[-1]) or bound_otherwise(one, others)
+    return list_differing_facts(one, others[-1]) or is_bound_differently(one, others)
 
 
-def differing(one: Taken, other: Taken) -> str:
+def list_differing_facts(one: CalibrationLaunch, other: CalibrationLaunch) -> str:
     """The names of the facts in which two launches differ."""
-    return ", ".join(different(one.shared, other.shared))
+    return ", ".join(list_differing_keys(one.shared, other.shared))
 
 
-def bound_otherwise(one: Taken, others: Sequence[Taken]) -> str:
+def is_bound_differently(one: CalibrationLaunch, others: Sequence[CalibrationLaunch]) -> str:
     """Whether a launch is bound to CPUs in another way than the last one of its layout."""
     last = next(
         (each for each in reversed(others) if each.binding.keys() == one.binding.keys()), one
@@ -95,16 +103,16 @@ def bound_otherwise(one: Taken, others: Sequence[Taken]) -> str:
     return "binding" if last.binding != one.binding else ""
 
 
-def different(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+def list_differing_keys(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     """The keys that two dictionaries do not share with the same value."""
     return sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
 
 
-def samples(launches: Iterable[Taken]) -> dict[Case, Sample]:
+def collect_samples(launches: Iterable[CalibrationLaunch]) -> dict[Case, CaseSample]:
     """Every case with all launches that count, by case."""
-    found: dict[str, list[Taken]] = {}
-    for each in sorted(current(launches), key=lambda each: (each.ended_utc, each.session)):
+    found: dict[str, list[CalibrationLaunch]] = {}
+    for each in sorted(select_current(launches), key=lambda each: (each.ended_utc, each.session)):
         for key in each.values:
             found.setdefault(key, []).append(each)
     cases = {Case.from_key(key): some for key, some in found.items()}
-    return {case: Sample(case, tuple(some)) for case, some in sorted(cases.items())}
+    return {case: CaseSample(case, tuple(some)) for case, some in sorted(cases.items())}

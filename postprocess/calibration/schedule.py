@@ -7,39 +7,41 @@ from dataclasses import dataclass, field, replace
 
 from postprocess.base.formats import plural
 from postprocess.base.progress import Progress
-from postprocess.calibration.ledger import Taken
+from postprocess.calibration.ledger import CalibrationLaunch
 from postprocess.calibration.rounds import (
-    Demand,
+    CalibrationRound,
     Family,
-    Round,
+    LaunchTarget,
+    count_joint_launches,
+    count_missing_launches,
     family_of,
-    missing,
-    rounds,
-    together,
+    plan_rounds,
 )
-from postprocess.calibration.samples import samples
+from postprocess.calibration.samples import collect_samples
 from postprocess.model.case import Case
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.session import Selection
 
-VAIN_PASSES = 2  #: after so many a part of the plan is left with what it has
+MOST_FUTILE_PASSES = 2  #: after so many a part of the plan is left with what it has
 
 
 @dataclass(frozen=True)
-class Done:
+class PassResult:
     """What came of one pass: its launches that ended well, and the parts of the plan that are not all well."""
 
-    launches: Sequence[Taken]
+    launches: Sequence[CalibrationLaunch]
     unwell: Collection[Family] = ()
     held: Collection[Case] = ()  #: whose references stay, for new ones would absorb a slowdown
 
 
-Run = Callable[[Selection, bool], Done]  #: runs a selection; true: earlier launches count no more
-Read = Callable[[], Sequence[Taken]]  #: the ledger as it is now
+Run = Callable[
+    [Selection, bool], PassResult
+]  #: runs a selection; true: earlier launches count no more
+Read = Callable[[], Sequence[CalibrationLaunch]]  #: the ledger as it is now
 
 
 @dataclass
-class Tally:
+class CalibrationProgress:
     """What a call has done so far of each part of the plan."""
 
     taken: dict[Family, int] = field(default_factory=dict)
@@ -49,7 +51,11 @@ class Tally:
     doubted: set[Family] = field(default_factory=set)  #: whose last pass did so
 
     def count(
-        self, part: Round, done: Done, before: Mapping[Case, int], after: Mapping[Case, int]
+        self,
+        part: CalibrationRound,
+        done: PassResult,
+        before: Mapping[Case, int],
+        after: Mapping[Case, int],
     ) -> None:
         """Enter a pass; ``before`` and ``after`` are the launches behind each case.
 
@@ -60,33 +66,33 @@ class Tally:
         self.unwell.discard(part.family)
         self.unwell |= {part.family} & set(done.unwell)
         self.held.discard(part.family)
-        self.held |= {part.family} & {family(case) for case in done.held}
-        gained = counts(done.launches)
+        self.held |= {part.family} & {plan_part_of(case) for case in done.held}
+        gained = count_launches(done.launches)
         grown = (first or after.get(case, 0) > before.get(case, 0) for case in part.cases)
         self.doubted.discard(part.family)
         if not (all(gained.get(case, 0) for case in part.cases) and all(grown)):
             self.doubted.add(part.family)
             self.vain[part.family] = self.vain.get(part.family, 0) + 1
 
-    def careful(self, part: Round) -> Round:
+    def limit_after_failure(self, part: CalibrationRound) -> CalibrationRound:
         """Limit a part to one launch after a pass without progress."""
         return replace(part, launches=1) if part.family in self.doubted else part
 
 
-def family(case: Case) -> Family:
+def plan_part_of(case: Case) -> Family:
     """The part of the plan that a case belongs to."""
     return f"{case.system}:{case.partition}", case.environment, case.program
 
 
-def counts(launches: Iterable[Taken]) -> dict[Case, int]:
+def count_launches(launches: Iterable[CalibrationLaunch]) -> dict[Case, int]:
     """How many launches stand behind each case."""
-    return {case: len(sample.launches) for case, sample in samples(launches).items()}
+    return {case: len(sample.launches) for case, sample in collect_samples(launches).items()}
 
 
 def calibrate_all(
     planned: Sequence[PlannedLaunch],
     selection: Selection,
-    demand: Demand,
+    demand: LaunchTarget,
     read: Read,
     run: Run,
     progress: Progress,
@@ -95,15 +101,20 @@ def calibrate_all(
 
     What fails is tried once more. A case of which nothing comes then is left with what it has.
     """
-    tally = Tally()
+    tally = CalibrationProgress()
     while todo := [
-        tally.careful(part)
-        for part in rounds(active(planned, tally), known(read, demand, tally), demand, tally.taken)
+        tally.limit_after_failure(part)
+        for part in plan_rounds(
+            select_active(planned, tally),
+            count_known_launches(read, demand, tally),
+            demand,
+            tally.taken,
+        )
     ]:
-        have = known(read, demand, tally)
+        have = count_known_launches(read, demand, tally)
         for part in todo:
-            say(part, planned, have, demand, progress)
-        launches = together(todo, planned)
+            report_round(part, planned, have, demand, progress)
+        launches = count_joint_launches(todo, planned)
         passes = (
             [(replace(selection, launches=launches), todo)]
             if launches
@@ -111,37 +122,41 @@ def calibrate_all(
         )
         for chosen, parts in passes:
             done = run(chosen, demand.afresh and parts[0].family not in tally.taken)
-            now = counts(read())
+            now = count_launches(read())
             for part in parts:
                 tally.count(part, done, have, now)
-    lacking = tell_missing(planned, counts(read()), demand, progress)
+    lacking = report_missing(planned, count_launches(read()), demand, progress)
     return int(bool(tally.unwell or tally.held or (lacking and not demand.at_most)))
 
 
-def active(planned: Iterable[PlannedLaunch], tally: Tally) -> list[PlannedLaunch]:
+def select_active(
+    planned: Iterable[PlannedLaunch], tally: CalibrationProgress
+) -> list[PlannedLaunch]:
     """The part of the plan of which further launches may bring something."""
-    return [each for each in planned if tally.vain.get(family_of(each), 0) < VAIN_PASSES]
+    return [each for each in planned if tally.vain.get(family_of(each), 0) < MOST_FUTILE_PASSES]
 
 
-def known(read: Read, demand: Demand, tally: Tally) -> Mapping[Case, int]:
+def count_known_launches(
+    read: Read, demand: LaunchTarget, tally: CalibrationProgress
+) -> Mapping[Case, int]:
     """Launches behind each case; of what begins afresh none."""
-    found = counts(read())
+    found = count_launches(read())
     if not demand.afresh:
         return found
-    return {case: number for case, number in found.items() if family(case) in tally.taken}
+    return {case: number for case, number in found.items() if plan_part_of(case) in tally.taken}
 
 
-def say(
-    part: Round,
+def report_round(
+    part: CalibrationRound,
     planned: Iterable[PlannedLaunch],
     have: Mapping[Case, int],
-    demand: Demand,
+    demand: LaunchTarget,
     progress: Progress,
 ) -> None:
     """How far a part of the plan is, and what is launched next."""
     members = [each for each in planned if family_of(each) == part.family and each.cases]
     wanted = max(demand.wanted(each) for each in members)
-    there = min(wanted - missing(each, have, demand) for each in members)
+    there = min(wanted - count_missing_launches(each, have, demand) for each in members)
     partition, environment, program = part.family
     why = "taking" if there < wanted else "enough; to see that they still hold, taking"
     progress.say(
@@ -150,17 +165,17 @@ def say(
     )
 
 
-def tell_missing(
+def report_missing(
     planned: Iterable[PlannedLaunch],
     have: Mapping[Case, int],
-    demand: Demand,
+    demand: LaunchTarget,
     progress: Progress,
 ) -> bool:
     """Say what still lacks launches; whether something does."""
     lacking: dict[Family, list[int]] = {}
     wanted: dict[Family, int] = {}
     for each in planned:
-        if each.cases and (number := missing(each, have, demand)):
+        if each.cases and (number := count_missing_launches(each, have, demand)):
             lacking.setdefault(family_of(each), []).append(number)
             wanted[family_of(each)] = demand.wanted(each)
     for family, numbers in sorted(lacking.items()):

@@ -16,8 +16,12 @@ from typing import Any
 from scipy.stats import binomtest
 
 from postprocess.base.formats import first_of, plural
-from postprocess.base.units import slowdown
-from postprocess.calibration.disturbance import MOST_NODES, minutes_together, same_nodes
+from postprocess.base.units import compute_slowdown
+from postprocess.calibration.disturbance import (
+    MOST_NODES,
+    count_minutes_together,
+    find_common_nodes,
+)
 from postprocess.model.case import Case
 from postprocess.model.conditions import library_identity
 from postprocess.model.reference import ENOUGH_LAUNCHES, Reference
@@ -41,23 +45,23 @@ NIGHT = {  #: facts of the last night that are held against those of the calibra
 
 
 @dataclass(frozen=True)
-class Nights:
+class CaseNights:
     """What the store knows of a case since its calibration."""
 
     values: Sequence[float]  #: of each night, in the unit of the reference
     last: Mapping[str, str]  #: facts of the last night; see ``NIGHT``
 
 
-def findings(
+def find_stale(
     place: str,
     known: Mapping[Case, Reference],
     origin: Mapping[str, Any],
-    nights: Mapping[str, Nights],
+    nights: Mapping[str, CaseNights],
     machine: Mapping[str, Any],
     days: int,
     now: datetime,
     nodes: int = 0,
-) -> list[Finding]:
+) -> list[StaleFinding]:
     """All that is to be said of one reference file, what is stale first.
 
     :param nights: by key, of the cases that were measured since their calibration
@@ -65,60 +69,66 @@ def findings(
     :param days: after which a reference is old
     :param nodes: of the partition; 0 if that is not known
     """
-    found: list[Finding] = []
-    for group in groups(place, known, origin):
-        found += too_old(group, days, now)
-        found += changed_machine(group, machine)
-        found += changed_since(group, nights)
-        found += of_several_kernels(group)
-        found += long_provisional(group, known, now)
-        found += of_one_moment(group)
-        found += of_one_node_set(group, nodes)
-    found = merged(found)
-    found += one_sided(place, known, nights)
+    found: list[StaleFinding] = []
+    for group in group_calibrations(place, known, origin):
+        found += find_too_old(group, days, now)
+        found += find_machine_changes(group, machine)
+        found += find_software_changes(group, nights)
+        found += find_mixed_kernels(group)
+        found += find_long_provisional(group, known, now)
+        found += find_one_day_calibrations(group)
+        found += find_one_node_set_calibrations(group, nodes)
+    found = merge_findings(found)
+    found += find_one_sided(place, known, nights)
     return sorted(found, key=lambda each: (not each.stale, each.program, each.what, each.text))
 
 
-def too_old(group: Group, days: int, now: datetime) -> Iterator[Finding]:
+def find_too_old(group: CalibrationGroup, days: int, now: datetime) -> Iterator[StaleFinding]:
     """Whether the median launch is older than the site allows. Simulated time does not age."""
     if "simulated" in group.told.get("machine", {}):
         return
-    when = provenance.taken_utc(group.told, group.cases[0].key)
-    old = (now - moment(when)).days
+    when = provenance.find_calibration_date(group.told, group.cases[0].key)
+    old = (now - parse_time(when)).days
     if old > days:
         text = f"calibrated {old} days ago, on {when[:10]}; the limit is {days}"
         yield group.finding("old", True, text)
 
 
-def moment(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     """A time of a provenance."""
     return datetime.strptime(text, DATE_FORMAT).replace(tzinfo=timezone.utc)
 
 
-def long_provisional(
-    group: Group, known: Mapping[Case, Reference], now: datetime
-) -> Iterator[Finding]:
+def find_long_provisional(
+    group: CalibrationGroup, known: Mapping[Case, Reference], now: datetime
+) -> Iterator[StaleFinding]:
     """Which cases have had too few launches for long: they tell gross changes only."""
     cases = tuple(case for case in group.cases if known[case].provisional)
     first = min((each["ended_utc"] for each in group.launches), default=group.told["date_utc"])
-    since = (now - moment(first)).days
+    since = (now - parse_time(first)).days
     if cases and since > PROVISIONAL_DAYS:
         number = max(known[case].launches for case in cases)
         text = f"provisional for {since} days, with {plural(number, 'launch', 'es')} of {ENOUGH_LAUNCHES}"
         yield replace(group, cases=cases).finding("provisional", True, text)
 
 
-def changed_machine(group: Group, machine: Mapping[str, Any]) -> Iterator[Finding]:
+def find_machine_changes(
+    group: CalibrationGroup, machine: Mapping[str, Any]
+) -> Iterator[StaleFinding]:
     """Whether this machine, where it started the launches, is another today than for most of them."""
     host = machine.get("host")
     thens = [then for then in group.machines if host and then.get("host") == host]
     for fact, name in MACHINE.items():
         today = machine.get(fact)
-        if today and (before := mostly_other(fact, [then.get(fact) for then in thens], today)):
+        if today and (
+            before := describe_changed_fact(fact, [then.get(fact) for then in thens], today)
+        ):
             yield group.finding("changed", True, f"{name} of {host} was {before} and is {today}")
 
 
-def changed_since(group: Group, nights: Mapping[str, Nights]) -> Iterator[Finding]:
+def find_software_changes(
+    group: CalibrationGroup, nights: Mapping[str, CaseNights]
+) -> Iterator[StaleFinding]:
     """Whether the last night ran another library, benchmark or kernel than most launches, on whatever hosts."""
     for fact, name in NIGHT.items():
         befores = [group.told.get(fact)]
@@ -126,23 +136,23 @@ def changed_since(group: Group, nights: Mapping[str, Nights]) -> Iterator[Findin
             befores = [each.get(fact) for each in group.launches]
         lasts = {nights[c.key].last.get(fact) for c in group.cases if c.key in nights}
         for last in sorted(filter(None, lasts)):
-            if before := mostly_other(fact, befores, last):
+            if before := describe_changed_fact(fact, befores, last):
                 first = [" ".join(text.split())[:60] for text in (before, last)]
                 text = f"{name} was {first[0]!r} and is {first[1]!r} in the last night"
                 yield group.finding("changed", True, text)
                 break
 
 
-def mostly_other(fact: str, befores: Iterable[str | None], today: str) -> str:
+def describe_changed_fact(fact: str, befores: Iterable[str | None], today: str) -> str:
     """What most launches had of a fact, if most of those that tell it had another than today; else empty."""
     told = [each for each in befores if each]
-    others = [each for each in told if not same(fact, each, today)]
+    others = [each for each in told if not is_same_fact(fact, each, today)]
     if 2 * len(others) <= len(told):
         return ""
     return Counter(others).most_common(1)[0][0]
 
 
-def of_several_kernels(group: Group) -> Iterator[Finding]:
+def find_mixed_kernels(group: CalibrationGroup) -> Iterator[StaleFinding]:
     """Whether the launches of a calibration ran on different kernels."""
     counts = Counter(each["kernel"] for each in group.launches if each.get("kernel"))
     if len(counts) > 1:
@@ -150,33 +160,33 @@ def of_several_kernels(group: Group) -> Iterator[Finding]:
         yield group.finding("kernels", False, f"launches on {len(counts)} kernels: {told}")
 
 
-def same(fact: str, one: str, other: str) -> bool:
+def is_same_fact(fact: str, one: str, other: str) -> bool:
     """Whether two values of a fact mean the same: an MPI says where it is installed, too."""
     if fact == "mpi_library":
         return library_identity(one) == library_identity(other)
     return one == other
 
 
-def of_one_moment(group: Group) -> Iterator[Finding]:
+def find_one_day_calibrations(group: CalibrationGroup) -> Iterator[StaleFinding]:
     """Whether all launches of a calibration are of one day."""
-    if minutes := minutes_together([each["ended_utc"] for each in group.launches]):
+    if minutes := count_minutes_together([each["ended_utc"] for each in group.launches]):
         text = f"all launches within {minutes} min: they know nothing of other days"
         yield group.finding("one moment", False, text)
 
 
-def of_one_node_set(group: Group, nodes: int) -> Iterator[Finding]:
+def find_one_node_set_calibrations(group: CalibrationGroup, nodes: int) -> Iterator[StaleFinding]:
     """Whether all launches of a calibration ran on the same nodes, and others are there."""
     if "simulated" in group.told.get("machine", {}):
         return
-    if same := same_nodes([each["hosts"] for each in group.launches], nodes):
+    if same := find_common_nodes([each["hosts"] for each in group.launches], nodes):
         number = f" of {nodes}" if nodes else ""
         text = f"one node set in all launches, {len(same)}{number} nodes ({first_of(same, MOST_NODES)})"
         yield group.finding("one node set", False, f"{text}: they know nothing of others")
 
 
-def one_sided(
-    place: str, known: Mapping[Case, Reference], nights: Mapping[str, Nights]
-) -> Iterator[Finding]:
+def find_one_sided(
+    place: str, known: Mapping[Case, Reference], nights: Mapping[str, CaseNights]
+) -> Iterator[StaleFinding]:
     """The cases whose nights lie on one side of the center more often than chance has it.
 
     The sign test, two-sided, by Bonferroni for all cases of the file that have enough nights.
@@ -184,10 +194,11 @@ def one_sided(
     enough = {
         case: nights[case.key].values
         for case, reference in sorted(known.items())
-        if not reference.exact and len(nights.get(case.key, Nights((), {})).values) >= LEAST_NIGHTS
+        if not reference.exact
+        and len(nights.get(case.key, CaseNights((), {})).values) >= LEAST_NIGHTS
     }
     for case, values in enough.items():
-        shifts = [slowdown(value, known[case].center, known[case].unit) for value in values]
+        shifts = [compute_slowdown(value, known[case].center, known[case].unit) for value in values]
         slow = sum(shift > 1 for shift in shifts)
         decided = sum(shift != 1 for shift in shifts)
         shift = statistics.median(shifts)
@@ -199,11 +210,11 @@ def one_sided(
                 f"on the {side} side of the center in {number} of {len(values)} nights; the median night is "
                 f"{abs(shift - 1):.1%} {'slower' if shift > 1 else 'faster'}"
             )
-            yield Finding(place, case.program, "one-sided", True, text, (case.key,))
+            yield StaleFinding(place, case.program, "one-sided", True, text, (case.key,))
 
 
 @dataclass(frozen=True)
-class Finding:
+class StaleFinding:
     """Something that is to be said of the age of some references of one file."""
 
     place: str
@@ -228,7 +239,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Group:
+class CalibrationGroup:
     """The cases of one calibration that have the same launches behind them."""
 
     place: str
@@ -239,7 +250,7 @@ class Group:
     @property
     def launches(self) -> Sequence[Mapping[str, Any]]:
         """When and where each ran; none where a provenance does not tell."""
-        return provenance.launches_of(self.told, self.cases[0].key)
+        return provenance.list_case_launches(self.told, self.cases[0].key)
 
     @property
     def machines(self) -> list[Mapping[str, Any]]:
@@ -247,29 +258,33 @@ class Group:
         told = [each["machine"] for each in self.launches if "machine" in each]
         return told or [self.told.get("machine", {})]
 
-    def finding(self, what: str, stale: bool, text: str) -> Finding:
+    def finding(self, what: str, stale: bool, text: str) -> StaleFinding:
         """Something said of all of them."""
         keys = tuple(case.key for case in self.cases)
-        return Finding(self.place, self.program, what, stale, text, keys)
+        return StaleFinding(self.place, self.program, what, stale, text, keys)
 
 
-def merged(found: Iterable[Finding]) -> list[Finding]:
+def merge_findings(found: Iterable[StaleFinding]) -> list[StaleFinding]:
     """The same said of several groups in one finding."""
-    said: dict[Finding, list[str]] = {}
+    said: dict[StaleFinding, list[str]] = {}
     for each in found:
         said.setdefault(replace(each, cases=()), []).extend(each.cases)
     return [replace(each, cases=tuple(sorted(set(keys)))) for each, keys in said.items()]
 
 
-def groups(
+def group_calibrations(
     place: str, known: Mapping[Case, Reference], origin: Mapping[str, Any]
-) -> Iterator[Group]:
+) -> Iterator[CalibrationGroup]:
     """The cases of each calibration of a file, those of the same launches together."""
     for program, entry in sorted(origin["programs"].items()):
         cases = [case for case in sorted(known) if case.program == program]
-        for told in provenance.calibrations(entry):
+        for told in provenance.list_calibrations(entry):
             own: dict[int, list[Case]] = {}
             for case in cases:
-                if provenance.calibration_of(entry, case.key) is told:
-                    own.setdefault(id(provenance.launches_of(told, case.key)), []).append(case)
-            yield from (Group(place, program, told, tuple(some)) for some in own.values())
+                if provenance.find_case_calibration(entry, case.key) is told:
+                    own.setdefault(id(provenance.list_case_launches(told, case.key)), []).append(
+                        case
+                    )
+            yield from (
+                CalibrationGroup(place, program, told, tuple(some)) for some in own.values()
+            )

@@ -9,24 +9,24 @@ from typing import Any
 
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural
-from postprocess.calibration.ledger import Taken
-from postprocess.calibration.regression_guard import Slower, absorbing
+from postprocess.calibration.ledger import CalibrationLaunch
+from postprocess.calibration.regression_guard import Slower, find_absorbed_regressions
 from postprocess.calibration.samples import (
-    Sample,
-    bound_otherwise,
-    by_program,
-    different,
-    differing,
-    passed,
-    samples,
+    CaseSample,
+    collect_samples,
+    group_by_program,
+    is_bound_differently,
+    list_differing_facts,
+    list_differing_keys,
+    list_excluded,
 )
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.reference import ENOUGH_LAUNCHES, Reference
 from postprocess.references import provenance, reference_file
-from postprocess.references.catalog import read_origin
-from postprocess.references.comparability import joint
-from postprocess.stats.estimate import calibrate, calibrate_exactly
-from site_configs.schema.manual_settings import gives_way
+from postprocess.references.catalog import read_provenance
+from postprocess.references.comparability import join_conditions
+from postprocess.stats.estimate import estimate_exact_references, estimate_references
+from site_configs.schema.manual_settings import is_replaced_by
 
 #: Facts of the machine that started a launch by which references age.
 AGEING = ("host", "cpu_model", "kernel", "firmware")
@@ -34,28 +34,28 @@ Say = Callable[[str], None]
 Hold = Callable[[Slower], None]
 
 
-def refuse_mixed(launches: Sequence[Taken]) -> None:
+def refuse_mixed(launches: Sequence[CalibrationLaunch]) -> None:
     """Launches of one session that are of different machines or builds make no reference together.
 
     :raises UsageError: naming what they differ in.
     """
-    for place, _, some in by_program(launches):
+    for place, _, some in group_by_program(launches):
         for each in some:
-            if mixed := differing(some[0], each) or bound_otherwise(each, some):
+            if mixed := list_differing_facts(some[0], each) or is_bound_differently(each, some):
                 fix = "calibrate nodes of one kind at a time"
                 raise UsageError(f"{place.environment}: launches differ in {mixed}; {fix}")
 
 
-def silent(line: str) -> None:
+def ignore_message(line: str) -> None:
     """Ignore a message."""
 
 
-def update(
+def update_references(
     root: Path,
-    launches: Sequence[Taken],
+    launches: Sequence[CalibrationLaunch],
     cases: set[Case] | None = None,
     only_new: bool = False,
-    say: Say = silent,
+    say: Say = ignore_message,
     hold: Hold | None = None,
 ) -> list[Path]:
     """Write the references that follow from these launches below ``root``; return the files.
@@ -68,29 +68,33 @@ def update(
         they are taken, too
     :raises UsageError: if an existing file was measured by another method, is damaged or cannot be written.
     """
-    measured = samples(launches)
+    measured = collect_samples(launches)
     chosen = {case: each for case, each in measured.items() if cases is None or case in cases}
-    left_out = why_left_out(launches)
+    left_out = describe_left_out(launches)
     paths = []
     for place in sorted({ReferencePlace.of(case) for case in chosen}):
-        path, staying = write_place(root, place, among(chosen, place), only_new, hold)
+        path, staying = write_place(root, place, select_place(chosen, place), only_new, hold)
         paths.append(path)
         for program, why in sorted(staying.items()):
             say(f"{place.environment}, {program}: {left_out.get((place, program), '')}{why}")
     return paths
 
 
-def why_left_out(launches: Iterable[Taken]) -> dict[tuple[ReferencePlace, str], str]:
+def describe_left_out(
+    launches: Iterable[CalibrationLaunch],
+) -> dict[tuple[ReferencePlace, str], str]:
     """Of each place and program how many launches do not count, and why; ``; `` follows each."""
     found: dict[tuple[ReferencePlace, str], str] = {}
-    for each in passed(launches):
+    for each in list_excluded(launches):
         key = each.place, each.program
         count = plural(each.launches, "earlier launch", "es")
         found[key] = found.get(key, "") + f"{count} left out: another {each.differing}; "
     return found
 
 
-def among(measured: Mapping[Case, Sample], place: ReferencePlace) -> dict[Case, Sample]:
+def select_place(
+    measured: Mapping[Case, CaseSample], place: ReferencePlace
+) -> dict[Case, CaseSample]:
     """The cases of one place."""
     return {case: each for case, each in measured.items() if ReferencePlace.of(case) == place}
 
@@ -98,7 +102,7 @@ def among(measured: Mapping[Case, Sample], place: ReferencePlace) -> dict[Case, 
 def write_place(
     root: Path,
     place: ReferencePlace,
-    measured: dict[Case, Sample],
+    measured: dict[Case, CaseSample],
     only_new: bool,
     hold: Hold | None,
 ) -> tuple[Path, dict[str, str]]:
@@ -106,36 +110,39 @@ def write_place(
 
     :return: the file, and why rows of a program stay that were measured, by program
     """
-    path = reference_file.location(root, *place)
-    rows = reference_file.load(path, *place) if path.exists() else {}
-    old = read_origin(path) if rows else None
+    path = reference_file.locate_references(root, *place)
+    rows = reference_file.load_references(path, *place) if path.exists() else {}
+    old = read_provenance(path) if rows else None
     if only_new:
         measured = {
             case: each
             for case, each in measured.items()
-            if case not in rows or of_other_options(old, case, each)
+            if case not in rows or has_other_options(old, case, each)
         }
     if not measured:
         return path, {}
     for program, told in sorted((old or {}).get("programs", {}).items()):
-        refuse_method(path, told, of_program(measured, program))
+        check_method(path, told, select_program(measured, program))
     staying = {
         case: why
         for case, each in measured.items()
-        if case in rows and (why := why_stays(rows[case], options_behind(old, case), each))
+        if case in rows
+        and (why := explain_kept_reference(rows[case], find_calibration_options(old, case), each))
     }
     measured = {case: each for case, each in measured.items() if case not in staying}
-    new = rows_of(path, measured) if measured else {}
-    if hold and (slower := absorbing(rows, new)):
+    new = build_references(path, measured) if measured else {}
+    if hold and (slower := find_absorbed_regressions(rows, new)):
         hold(slower)
         measured = {case: each for case, each in measured.items() if case not in slower}
         new = {case: new[case] for case in measured}
     if measured:
-        reference_file.write(path, (rows | new).values(), origin_of(old, rows, measured))
+        reference_file.write_references(
+            path, (rows | new).values(), build_provenance(old, rows, measured)
+        )
     return path, {case.program: why for case, why in staying.items()}
 
 
-def why_stays(old: Reference, options: Mapping[str, Any], new: Sample) -> str:
+def explain_kept_reference(old: Reference, options: Mapping[str, Any], new: CaseSample) -> str:
     """Why a reference is not replaced by what was measured now; empty if it is.
 
     One odd launch shall not turn a reference of many into one that condemns nothing: the launches of a
@@ -152,29 +159,29 @@ def why_stays(old: Reference, options: Mapping[str, Any], new: Sample) -> str:
     return ""
 
 
-def of_other_options(origin: Mapping[str, Any] | None, case: Case, new: Sample) -> bool:
+def has_other_options(origin: Mapping[str, Any] | None, case: Case, new: CaseSample) -> bool:
     """Whether the launches behind a row had set by hand what the new ones lack, so that it gives way."""
-    return gives_way(options_behind(origin, case), new.launches[-1].by_hand)
+    return is_replaced_by(find_calibration_options(origin, case), new.launches[-1].by_hand)
 
 
-def options_behind(origin: Mapping[str, Any] | None, case: Case) -> Mapping[str, Any]:
+def find_calibration_options(origin: Mapping[str, Any] | None, case: Case) -> Mapping[str, Any]:
     """What was set by hand for the launches behind a row, as its provenance tells; nothing, as a rule."""
     told = (origin or {}).get("programs", {}).get(case.program)
-    return (provenance.calibration_of(told, case.key) or {}).get("options", {})
+    return (provenance.find_case_calibration(told, case.key) or {}).get("options", {})
 
 
-def of_program(measured: Mapping[Case, Sample], program: str) -> dict[Case, Sample]:
+def select_program(measured: Mapping[Case, CaseSample], program: str) -> dict[Case, CaseSample]:
     """The cases of one program."""
     return {case: each for case, each in measured.items() if case.program == program}
 
 
-def rows_of(path: Path, measured: Mapping[Case, Sample]) -> dict[Case, Reference]:
+def build_references(path: Path, measured: Mapping[Case, CaseSample]) -> dict[Case, Reference]:
     """The references that follow from the launches of one place.
 
     :raises UsageError: if simulated time does not repeat, or a value is no time.
     """
     exact = any(each.launches[-1].exact for each in measured.values())
-    to_references = calibrate_exactly if exact else calibrate
+    to_references = estimate_exact_references if exact else estimate_references
     try:
         found = to_references({case: each.values for case, each in measured.items()})
     except ValueError as error:
@@ -183,37 +190,43 @@ def rows_of(path: Path, measured: Mapping[Case, Sample]) -> dict[Case, Reference
     return {each.case: replace(each, unit=measured[each.case].unit) for each in found}
 
 
-def refuse_method(path: Path, told: Mapping[str, Any], measured: Mapping[Case, Sample]) -> None:
+def check_method(path: Path, told: Mapping[str, Any], measured: Mapping[Case, CaseSample]) -> None:
     """Values of two methods cannot stand in one file.
 
     :raises UsageError: naming what the methods differ in.
     """
     for sample in measured.values():
         method = sample.launches[-1].facts["method"]
-        for calibration in provenance.calibrations(told):
-            if changed := different(calibration["method"], method):
+        for calibration in provenance.list_calibrations(told):
+            if changed := list_differing_keys(calibration["method"], method):
                 fix = "move the file away, or choose another place with --output"
                 raise UsageError(
                     f"{path}: its references were measured with another {', '.join(changed)}; {fix}"
                 )
 
 
-def origin_of(
-    old: Mapping[str, Any] | None, rows: Mapping[Case, Reference], measured: Mapping[Case, Sample]
+def build_provenance(
+    old: Mapping[str, Any] | None,
+    rows: Mapping[Case, Reference],
+    measured: Mapping[Case, CaseSample],
 ) -> dict[str, Any]:
     """The provenance of a file with some of its rows measured anew: each row keeps its own."""
     programs = dict(old["programs"]) if old else {}
     for program in sorted({case.program for case in measured}):
-        new = of_program(measured, program)
+        new = select_program(measured, program)
         stay = [case.key for case in rows if case.program == program and case not in new]
-        earlier = provenance.cut(programs[program], stay, old["machine"]) if old and stay else []
-        told = calibration(new, alone=not earlier)
+        earlier = (
+            provenance.restrict_calibrations(programs[program], stay, old["machine"])
+            if old and stay
+            else []
+        )
+        told = build_calibration_record(new, alone=not earlier)
         programs[program] = {provenance.CALIBRATIONS: [*earlier, told]}
     last = max((each.launches[-1] for each in measured.values()), key=lambda each: each.ended_utc)
     return {"machine": dict(last.machine), "programs": programs}
 
 
-def calibration(measured: Mapping[Case, Sample], alone: bool) -> dict[str, Any]:
+def build_calibration_record(measured: Mapping[Case, CaseSample], alone: bool) -> dict[str, Any]:
     """What is told of the launches behind new references of one program: what ran, on what, when, every value.
 
     Simulated time is what its reference says it is: its values are not repeated, nor its cases where they are
@@ -229,27 +242,29 @@ def calibration(measured: Mapping[Case, Sample], alone: bool) -> dict[str, Any]:
     }
     told["circumstances"] = {}
     for each in launches.values():
-        told["circumstances"] = joint(told["circumstances"], each.circumstances)
+        told["circumstances"] = join_conditions(told["circumstances"], each.circumstances)
     if last.by_hand:
         told["options"] = dict(last.by_hand)
-    return told if last.exact and alone else told | {provenance.SERIES: series(measured)}
+    return (
+        told if last.exact and alone else told | {provenance.SERIES: build_series_record(measured)}
+    )
 
 
-def series(measured: Mapping[Case, Sample]) -> list[dict[str, Any]]:
+def build_series_record(measured: Mapping[Case, CaseSample]) -> list[dict[str, Any]]:
     """The values of the cases, those of the same launches together."""
-    families: dict[tuple[int, ...], list[Sample]] = {}
+    families: dict[tuple[int, ...], list[CaseSample]] = {}
     for _, sample in sorted(measured.items()):
         families.setdefault(tuple(map(id, sample.launches)), []).append(sample)
     return [
         {
-            "launches": [launch(each) for each in family[0].launches],
+            "launches": [build_launch_record(each) for each in family[0].launches],
             "headlines": {sample.case.key: sample.values for sample in family},
         }
         for family in families.values()
     ]
 
 
-def launch(one: Taken) -> dict[str, Any]:
+def build_launch_record(one: CalibrationLaunch) -> dict[str, Any]:
     """When and where a launch ran, and what may have changed since of the machine that started it."""
     told = {"session": one.session, "ended_utc": one.ended_utc, "hosts": list(one.hosts)}
     machine = {fact: one.machine[fact] for fact in AGEING if one.machine.get(fact)}

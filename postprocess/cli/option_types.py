@@ -9,14 +9,14 @@ from pathlib import Path
 
 from postprocess.base.errors import UsageError
 from postprocess.model.mpicost import PROGRAMS
-from postprocess.results.query import parsed
+from postprocess.results.query import parse_since
 
 LARGEST = 10**12  #: of any number; ReFrame and the store have no room for one of any size
 MOST_TRIALS = 1_000_000  #: as mpicost has it
 ASSIGNMENT = re.compile(r"(?P<environment>[^:]+):(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.S | re.A)
 
 
-def comma_list(text: str) -> list[str]:
+def parse_comma_list(text: str) -> list[str]:
     """The words of a comma-separated list, each once. An empty one is wrong: left out, it would mean all."""
     words = list(dict.fromkeys(word for word in text.split(",") if word))
     if not words:
@@ -24,7 +24,7 @@ def comma_list(text: str) -> list[str]:
     return words
 
 
-def count(text: str) -> int:
+def parse_count(text: str) -> int:
     """A whole number of one or more, and small enough for every place that it goes to."""
     try:
         number = int(text)
@@ -37,33 +37,33 @@ def count(text: str) -> int:
     return number
 
 
-def trials(text: str) -> int:
+def parse_trials(text: str) -> int:
     """A number of trials that mpicost takes: the first one is dropped."""
-    number = count(text)
+    number = parse_count(text)
     if not 2 <= number <= MOST_TRIALS:
         raise argparse.ArgumentTypeError(f"{text} is not from 2 to {MOST_TRIALS}")
     return number
 
 
-def counts(text: str) -> list[int]:
+def parse_counts(text: str) -> list[int]:
     """Whole numbers of one or more, separated by commas."""
-    return [count(word) for word in comma_list(text)]
+    return [parse_count(word) for word in parse_comma_list(text)]
 
 
-def sizes(text: str) -> list[int]:
+def parse_sizes(text: str) -> list[int]:
     """Message sizes in bytes, separated by commas; 0 is an empty message."""
-    return [0 if word == "0" else count(word) for word in comma_list(text)]
+    return [0 if word == "0" else parse_count(word) for word in parse_comma_list(text)]
 
 
-def programs(text: str) -> list[str]:
+def parse_programs(text: str) -> list[str]:
     """Names of benchmark programs, separated by commas."""
-    words = comma_list(text)
+    words = parse_comma_list(text)
     if unknown := [word for word in words if word not in PROGRAMS]:
         raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(PROGRAMS)}")
     return words
 
 
-class Gather(argparse.Action):
+class GatherLists(argparse.Action):
     """The words of several lists, and of the option given again, as one list."""
 
     def __call__(
@@ -77,16 +77,16 @@ class Gather(argparse.Action):
         setattr(namespace, self.dest, sum(values, getattr(namespace, self.dest)))
 
 
-def moment(text: str) -> str:
+def parse_moment(text: str) -> str:
     """A time of the form that sessions have, or a day, which is before all times of it."""
     try:
-        begin = parsed(text)
+        begin = parse_since(text)
     except UsageError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return f"{begin.isoformat()}Z".removesuffix("T00:00:00Z")
 
 
-def assignment(text: str) -> tuple[str, str, str]:
+def parse_assignment(text: str) -> tuple[str, str, str]:
     """ENVIRONMENT:NAME=VALUE as its three parts."""
     match = ASSIGNMENT.fullmatch(text)
     if not match:
@@ -94,7 +94,7 @@ def assignment(text: str) -> tuple[str, str, str]:
     return match["environment"], match["name"], match["value"]
 
 
-def json_file(text: str) -> Path:
+def parse_json_path(text: str) -> Path:
     """Where a summary goes: found out before anything is measured. A pipe waits for what is written at the end.
 
     :raises UsageError: if it cannot be written there.

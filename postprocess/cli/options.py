@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from postprocess.cli.option_types import (
-    Gather,
-    assignment,
-    comma_list,
-    count,
-    counts,
-    json_file,
-    moment,
-    programs,
-    sizes,
-    trials,
+    GatherLists,
+    parse_assignment,
+    parse_comma_list,
+    parse_count,
+    parse_counts,
+    parse_json_path,
+    parse_moment,
+    parse_programs,
+    parse_sizes,
+    parse_trials,
 )
 from postprocess.cli.parser import HOW, OUTPUT, READ, WHAT, WHERE, Parser
 from postprocess.model.benchmark import ITERATIONS, ROTATE
@@ -32,7 +32,7 @@ def add_site(parser: Parser) -> None:
     )
     where.add_argument(
         "--mpis",
-        type=comma_list,
+        type=parse_comma_list,
         metavar="FAMILY,...",
         help="MPI families to use on this machine (default: mpich,openmpi,intel-mpi)",
     )
@@ -42,7 +42,7 @@ def add_partition(parser: Parser) -> None:
     """Add the option that chooses partitions."""
     parser.group(WHERE).add_argument(
         "--partition",
-        type=comma_list,
+        type=parse_comma_list,
         default=[],
         metavar="NAME,...",
         help="only these partitions of the site (default: all)",
@@ -53,7 +53,7 @@ def add_environment(parser: Parser, default: str = "all") -> None:
     """Add the option that chooses environments."""
     parser.group(WHERE).add_argument(
         "--environment",
-        type=comma_list,
+        type=parse_comma_list,
         default=[],
         metavar="NAME,...",
         help=f"only these environments, as in mpich-5_0_2 (default: {default})",
@@ -65,21 +65,21 @@ def add_places(parser: Parser) -> None:
     what = parser.group(WHAT)
     what.add_argument(
         "--routine",
-        type=comma_list,
+        type=parse_comma_list,
         default=[],
         metavar="NAME,...",
         help="only these routines, as in bcast,reduce_sum (default: all)",
     )
     what.add_argument(
         "--processes",
-        type=counts,
+        type=parse_counts,
         default=[],
         metavar="N,...",
         help="numbers of processes (default: those of the site)",
     )
     what.add_argument(
         "--per-node",
-        type=counts,
+        type=parse_counts,
         default=[],
         metavar="N,...",
         help="only these numbers of processes per node (default: those of the site)",
@@ -92,13 +92,17 @@ def add_places(parser: Parser) -> None:
 def add_bytes(parser: Parser, text: str) -> None:
     """Add the option that chooses message sizes."""
     parser.group(WHAT).add_argument(
-        "--bytes", type=sizes, default=[], metavar="N,...", help=f"message sizes in bytes{text}"
+        "--bytes",
+        type=parse_sizes,
+        default=[],
+        metavar="N,...",
+        help=f"message sizes in bytes{text}",
     )
 
 
 def add_trials(parser: Parser, text: str) -> None:
     """Add the option for the number of trials of mpicost."""
-    parser.group(HOW).add_argument("--trials", type=trials, metavar="N", help=text)
+    parser.group(HOW).add_argument("--trials", type=parse_trials, metavar="N", help=text)
 
 
 def add_selection(parser: Parser) -> None:
@@ -106,7 +110,7 @@ def add_selection(parser: Parser) -> None:
     what = parser.group(WHAT)
     what.add_argument(
         "--program",
-        type=programs,
+        type=parse_programs,
         default=[],
         metavar="NAME,...",
         help="only these programs, of mpicost, osu and imb (default: all)",
@@ -114,7 +118,7 @@ def add_selection(parser: Parser) -> None:
     add_places(parser)
     what.add_argument(
         "--peers",
-        type=counts,
+        type=parse_counts,
         default=[],
         metavar="RANK,...",
         help="only these partners of rank 0 in ping-pong (default: those of the check)",
@@ -123,7 +127,7 @@ def add_selection(parser: Parser) -> None:
     add_trials(parser, f"trials of mpicost per case (default: {TRIALS})")
     parser.group(HOW).add_argument(
         "--iterations",
-        type=count,
+        type=parse_count,
         metavar="N",
         help=f"iterations of OSU and IMB per message size (default: {ITERATIONS})",
     )
@@ -150,7 +154,7 @@ def add_launching(parser: Parser, cache: str = CACHE) -> None:
 def add_time_limit(parser: Parser) -> None:
     """Add the option that bounds a launch."""
     parser.group(HOW).add_argument(
-        "--time-limit", type=count, metavar="SECONDS", help="end a launch after this time"
+        "--time-limit", type=parse_count, metavar="SECONDS", help="end a launch after this time"
     )
 
 
@@ -161,7 +165,7 @@ def add_surroundings(parser: Parser) -> None:
     how.add_argument("--oversubscribe", action="store_true", help="allow more processes than cores")
     how.add_argument(
         "--set-env",
-        type=assignment,
+        type=parse_assignment,
         action="append",
         default=[],
         metavar="ENVIRONMENT:NAME=VALUE",
@@ -173,7 +177,7 @@ def add_since(parser: Parser, default: str = "all") -> None:
     """Add the option that leaves out old sessions."""
     parser.group(READ).add_argument(
         "--since",
-        type=moment,
+        type=parse_moment,
         metavar="DATE",
         help="only sessions from this time on, UTC, as in 2026-11-21 or 2026-11-21T01:30:00Z "
         f"(default: {default})",
@@ -184,9 +188,9 @@ def add_case(parser: Parser) -> None:
     """Add the option that chooses cases of the results store."""
     parser.group(READ).add_argument(
         "--case",
-        type=comma_list,
+        type=parse_comma_list,
         nargs="+",
-        action=Gather,
+        action=GatherLists,
         default=[],
         metavar="KEY",
         help="only these cases, by key or pattern, as in '*:bcast:*' (default: all)",
@@ -203,7 +207,10 @@ def add_system(parser: Parser) -> None:
 def add_json(parser: Parser) -> None:
     """Add the option for results that programs read."""
     parser.group(OUTPUT).add_argument(
-        "--json", type=json_file, metavar="FILE", help="write machine-readable results to FILE"
+        "--json",
+        type=parse_json_path,
+        metavar="FILE",
+        help="write machine-readable results to FILE",
     )
 
 

@@ -9,9 +9,9 @@ import sys
 from postprocess.base.errors import UsageError
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.options import OPTIONS, TIME_LIMIT
-from postprocess.model.session import Request, Selection, as_references
-from site_configs.schema.manual_settings import shell_settings
-from site_configs.validation.catalog import site_file
+from postprocess.model.session import Request, Selection, use_reference_trials
+from site_configs.schema.manual_settings import select_shell_settings
+from site_configs.validation.catalog import locate_site_file
 
 #: Commands that measure as the references were measured.
 HELD_AGAINST = ("nightly", "run", "list", "selftest")
@@ -20,7 +20,7 @@ HELD_AGAINST = ("nightly", "run", "list", "selftest")
 OF_A_RUN = ("references", "set_env", "oversubscribe")
 
 
-def refuse_without_effect(arguments: argparse.Namespace) -> None:
+def check_options_take_effect(arguments: argparse.Namespace) -> None:
     """Refuse an option that none of the chosen programs has.
 
     :raises UsageError: naming the option.
@@ -37,9 +37,11 @@ def refuse_without_effect(arguments: argparse.Namespace) -> None:
             )
 
 
-def selection(work: WorkDirectory, arguments: argparse.Namespace, launches: int = 1) -> Selection:
+def build_selection(
+    work: WorkDirectory, arguments: argparse.Namespace, launches: int = 1
+) -> Selection:
     """The user's choice in terms of the checks."""
-    refuse_without_effect(arguments)
+    check_options_take_effect(arguments)
     given = vars(arguments)
     choice = {each.variable: given[each.name] for each in OPTIONS if given.get(each.name)}
     if arguments.time_limit:
@@ -50,46 +52,46 @@ def selection(work: WorkDirectory, arguments: argparse.Namespace, launches: int 
             raise UsageError(f"--set-env {environment}: is not among those of --environment")
         set_env.setdefault(environment, {})[name] = value
     return Selection(
-        site=site_file(work.source, arguments.site),
+        site=locate_site_file(work.source, arguments.site),
         environments=arguments.environment,
         choice=choice,
         launches=launches,
         set_env=set_env,
         oversubscribe=given.get("oversubscribe", False),
-        shell=shell_settings(os.environ),
+        shell=select_shell_settings(os.environ),
     )
 
 
-def request(work: WorkDirectory, arguments: argparse.Namespace) -> Request:
+def build_request(work: WorkDirectory, arguments: argparse.Namespace) -> Request:
     """The whole of what the user asks for."""
     given = vars(arguments)
     searched = given.get("references")
     if searched and not searched.is_dir():
         raise UsageError(f"--references {searched}: is not a directory; name one that is there")
     references = searched or given.get("output")
-    chosen = selection(work, arguments, given.get("launches") or 1)
+    chosen = build_selection(work, arguments, given.get("launches") or 1)
     return Request(
-        mode=mode_of(arguments),
+        mode=find_mode(arguments),
         command=["./plumbline", *sys.argv[1:]],
         site=arguments.site,
-        selection=as_references(chosen) if arguments.name in HELD_AGAINST else chosen,
+        selection=use_reference_trials(chosen) if arguments.name in HELD_AGAINST else chosen,
         families=arguments.mpis,
         strict=given.get("strict", False),
         json_file=given.get("json"),
         references=references and references.absolute(),  # ReFrame runs in another directory
-        rerun_options=rerun_options(arguments),
+        rerun_options=list_rerun_options(arguments),
         beside_others=given.get("beside_others", False),
     )
 
 
-def mode_of(arguments: argparse.Namespace) -> str:
+def find_mode(arguments: argparse.Namespace) -> str:
     """What a session is stored as: its command; a night that an option sets apart from others is a run."""
     given = vars(arguments)
     by_option = arguments.name == "nightly" and any(given.get(name) for name in OF_A_RUN)
     return "run" if by_option else arguments.name
 
 
-def rerun_options(arguments: argparse.Namespace) -> list[str]:
+def list_rerun_options(arguments: argparse.Namespace) -> list[str]:
     """The options under which a case was measured, beside those that choose it."""
     given = vars(arguments)
     words = ["--mpis", ",".join(arguments.mpis)] if arguments.mpis else []

@@ -8,28 +8,28 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from postprocess.analyses.agreement import text as words
-from postprocess.analyses.agreement.compare import Finding, Opinions, form
-from postprocess.analyses.agreement.data import samples, topic_of, topics
-from postprocess.analyses.agreement.page import write_page
+from postprocess.analyses.agreement.compare import AgreementResult, Disagreement, compare_programs
+from postprocess.analyses.agreement.data import extract_samples, list_topics, topic_of
+from postprocess.analyses.agreement.page import write_agreement_page
 from postprocess.analyses.agreement.ratio_tests import FEWEST_LAUNCHES
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural
 from postprocess.base.progress import Progress
-from postprocess.base.text_table import text
+from postprocess.base.text_table import render_text
 from postprocess.base.workdir import WorkDirectory
-from postprocess.cli.option_types import count
+from postprocess.cli.option_types import parse_count
 from postprocess.cli.options import add_bytes, add_json, add_places, add_surroundings
 from postprocess.cli.parser import HOW, Parser
-from postprocess.cli.request import request
+from postprocess.cli.request import build_request
 from postprocess.judging import evaluate
 from postprocess.model.case import Case
-from postprocess.model.launch import Finished
+from postprocess.model.launch import FinishedLaunch
 from postprocess.model.options import BYTES, ROUNDS
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.session import Request, Session
-from postprocess.model.verdict import CaseResult, Verdict, exit_status
+from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.runner.reframe_pass import make_plan, run_plan
-from postprocess.session.context import Desk, open_desk, say_plan
+from postprocess.session.context import SessionContext, open_session_context, report_plan
 from postprocess.session.finish import end_session, summed_up, write_files
 
 TAG = "agree"
@@ -46,7 +46,7 @@ def add_arguments(parser: Parser) -> None:
     add_bytes(parser, ", multiples of 8 (default: 8,1024,65536,1048576)")
     parser.group(HOW).add_argument(
         "--launches",
-        type=count,
+        type=parse_count,
         default=8,
         metavar="N",
         help="number of rounds; each program runs once per round (default: %(default)s)",
@@ -57,7 +57,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Compare mpicost, OSU and IMB with each other. Returns the exit status."""
-    return agree(work, request(work, arguments), arguments.launches, Progress())
+    return agree(work, build_request(work, arguments), arguments.launches, Progress())
 
 
 def agree(work: WorkDirectory, asked: Request, launches: int, progress: Progress) -> int:
@@ -74,22 +74,22 @@ def agree(work: WorkDirectory, asked: Request, launches: int, progress: Progress
     choice = {**asked.selection.choice, ROUNDS: launches}
     selection = replace(asked.selection, tag=TAG, choice=choice, launches=1)
     with work.held():
-        desk = open_desk(work, asked, progress)
+        desk = open_session_context(work, asked, progress)
         session, reframe = desk.open_session(asked.mode)
         with progress.phase("set-up"):
             planned = make_plan(reframe, selection)
-            wanted = topics(planned)
-        say_plan(planned, progress)
-        say_rounds(planned, launches, progress)
+            wanted = list_topics(planned)
+        report_plan(planned, progress)
+        report_rounds(planned, launches, progress)
         with progress.phase("running"):
             done = run_plan(reframe, selection, planned, progress)
         progress.move("running", "build", done.build_seconds)
         with progress.phase("analysis"):
-            opinions = form(samples(done.finished), wanted)
-        return keep(desk, session, done.finished, opinions)
+            opinions = compare_programs(extract_samples(done.finished), wanted)
+        return finish_agreement(desk, session, done.finished, opinions)
 
 
-def say_rounds(planned: Sequence[PlannedLaunch], launches: int, progress: Progress) -> None:
+def report_rounds(planned: Sequence[PlannedLaunch], launches: int, progress: Progress) -> None:
     """What a round is, and which program cannot be had."""
     programs = sorted({each.program for each in planned if each.cases})
     starts = sum(bool(each.cases) for each in planned)
@@ -100,57 +100,62 @@ def say_rounds(planned: Sequence[PlannedLaunch], launches: int, progress: Progre
         progress.note(f"{program} is not compared everywhere: {reason}")
 
 
-def keep(desk: Desk, session: Session, finished: Sequence[Finished], opinions: Opinions) -> int:
+def finish_agreement(
+    desk: SessionContext,
+    session: Session,
+    finished: Sequence[FinishedLaunch],
+    opinions: AgreementResult,
+) -> int:
     """Show what was found, then write store, summary, report and page; the exit status."""
-    results = judged(finished, opinions.findings, shlex.join(desk.request.command))
-    failures = failures_of(results)
-    status = exit_status(results, strict=False)
+    results = judge_agreement(finished, opinions.findings, shlex.join(desk.request.command))
+    failures = list_agreement_failures(results)
+    status = compute_exit_status(results, strict=False)
     status = status if opinions.good and not failures else 1
-    print(as_text(opinions, failures), end="", flush=True)
+    print(format_agreement(opinions, failures), end="", flush=True)
     summary = summed_up(desk, session, finished, results, status)
     with desk.progress.phase("analysis"):
         write_files(desk.work, session, finished, summary)
-        page = write_page(session, opinions, failures)
+        page = write_agreement_page(session, opinions, failures)
     return end_session(desk, session, summary, f"pictures, and why ratios are not 1: {page}")
 
 
-def as_text(opinions: Opinions, failures: Sequence[str]) -> str:
+def format_agreement(opinions: AgreementResult, failures: Sequence[str]) -> str:
     """The tables, what is not compared, what failed, the findings, and the sum of it all."""
-    tables = [text(sheet) for _, sheet, _ in words.sheets(opinions.comparisons)]
-    lines = [f"not compared: {line}" for line in words.gaps(opinions.gaps)]
+    tables = [render_text(sheet) for _, sheet, _ in words.build_ratio_tables(opinions.comparisons)]
+    lines = [f"not compared: {line}" for line in words.format_gaps(opinions.gaps)]
     lines += failures
-    lines += [words.finding(each) for each in opinions.findings]
-    lines.append(words.summary(opinions))
+    lines += [words.format_disagreement(each) for each in opinions.findings]
+    lines.append(words.summarise_agreement(opinions))
     return "\n".join([*tables, ""]) + "".join(f"{line}\n" for line in lines)
 
 
-def judged(
-    finished: Sequence[Finished], findings: Sequence[Finding], again: str
+def judge_agreement(
+    finished: Sequence[FinishedLaunch], findings: Sequence[Disagreement], again: str
 ) -> list[CaseResult]:
     """A verdict for each case: ``incorrect`` for those in a finding, as one of the programs is wrong.
 
     Of a program that stands alone the others' cases are well.
     """
     reasons = {
-        (found.topic, program): words.finding(found)
+        (found.topic, program): words.format_disagreement(found)
         for found in findings
-        for program in accused(found)
+        for program in find_suspect_program(found)
     }
 
     def reason_of(case: Case) -> str | None:
         return reasons.get((topic_of(case), case.program))
 
-    return evaluate.judged(finished, reason_of, Verdict.INCORRECT, again)
+    return evaluate.evaluate_flagged(finished, reason_of, Verdict.INCORRECT, again)
 
 
-def accused(found: Finding) -> set[str]:
+def find_suspect_program(found: Disagreement) -> set[str]:
     """The program that stands alone, or all that disagree where it cannot be told which is wrong."""
     if found.alone:
         return {found.alone}
     return {program for each in found.comparisons for program in (each.over, each.under)}
 
 
-def failures_of(results: Sequence[CaseResult]) -> list[str]:
+def list_agreement_failures(results: Sequence[CaseResult]) -> list[str]:
     """One line for each way in which launches failed."""
     ours = (Verdict.PASS, Verdict.SKIPPED)
     lines = {

@@ -12,12 +12,18 @@ from rich.console import Console
 from rich.table import Table
 
 from postprocess.analyses.alarms import log
-from postprocess.analyses.alarms.log import FALSE, REAL, Night
-from postprocess.analyses.alarms.tally import Month, Tally, months, often_cleared, slow_on
+from postprocess.analyses.alarms.log import FALSE, REAL, NightAlarms
+from postprocess.analyses.alarms.tally import (
+    AlarmCount,
+    AlarmMonth,
+    find_often_cleared,
+    find_slow_hosts,
+    tally_by_month,
+)
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.base.formats import factor, plural, whole
-from postprocess.base.sanitize import one_line
+from postprocess.base.sanitize import sanitize_line
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.options import add_json, add_since
 from postprocess.cli.parser import Parser
@@ -54,23 +60,23 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     marks = [(word, pair) for word in (REAL, FALSE) if (pair := getattr(arguments, word))]
     for word, (key, session) in marks:
         with work.held():
-            log.mark(path, session, key, word)
+            log.mark_alarm(path, session, key, word)
         print(f"{key} of {session}: noted as {word}")
     if marks:
         return 0
-    nights = [n for n in log.read(path) if n.started_utc >= (arguments.since or "")]
+    nights = [n for n in log.read_alarm_log(path) if n.started_utc >= (arguments.since or "")]
     if not nights:
         since = f" since {arguments.since}" if arguments.since else ""
         raise UsageError(f"{path}: holds no night{since}; ./plumbline nightly writes one each")
-    show(Console(width=None if Console().is_terminal else WIDTH, highlight=False), nights)
+    show_alarms(Console(width=None if Console().is_terminal else WIDTH, highlight=False), nights)
     if arguments.json:
-        write_summary(arguments.json, document(nights))
+        write_summary(arguments.json, alarms_as_data(nights))
     return 0
 
 
-def show(console: Console, nights: Sequence[Night]) -> None:
+def show_alarms(console: Console, nights: Sequence[NightAlarms]) -> None:
     """The table of months, what it means, and the cases to look at."""
-    found = months(nights)
+    found = tally_by_month(nights)
     sites = sorted({each.site for each in found})
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
     for name in ("site", "month", "nights", "cases", "looked slow", "predicted", "", "regressed"):
@@ -78,29 +84,31 @@ def show(console: Console, nights: Sequence[Night]) -> None:
     for name in ("predicted", "", "real", "false", "unmarked", "common"):
         table.add_column(name, justify="left" if name == "" else "right")
     for each in found:
-        table.add_row(each.site, each.name, whole(each.nights), whole(each.judged), *cells(each))
+        table.add_row(
+            each.site, each.name, whole(each.nights), whole(each.judged), *format_month_cells(each)
+        )
     console.print(table)
     for site in sites:
         total = [each for each in found if each.site == site][-1]
         own = [night for night in nights if night.site == site]
-        for line in words(total, own):
+        for line in describe_alarms(total, own):
             told = f"{site}: {line}" if len(sites) > 1 else line
-            console.print(one_line(told), soft_wrap=True, markup=False)
+            console.print(sanitize_line(told), soft_wrap=True, markup=False)
 
 
-def cells(each: Month) -> list[str]:
+def format_month_cells(each: AlarmMonth) -> list[str]:
     """A month's counts as written."""
     counts = [each.real, each.false, each.unmarked, each.common]
     return [*_cells(each.screened), *_cells(each.regressed), *map(whole, counts)]
 
 
-def _cells(tally: Tally) -> list[str]:
+def _cells(tally: AlarmCount) -> list[str]:
     low, high = tally.interval
     remark = f"{tally.verdict} ({factor(low)} to {factor(high)})"
     return [whole(tally.counted), factor(tally.predicted), remark]
 
 
-def words(total: Month, nights: Sequence[Night]) -> list[str]:
+def describe_alarms(total: AlarmMonth, nights: Sequence[NightAlarms]) -> list[str]:
     """What the numbers of a site do and do not say."""
     lines = [
         "predicted: by chance alone on a healthy machine. In brackets, with 95% confidence, what the nights "
@@ -122,8 +130,8 @@ def words(total: Month, nights: Sequence[Night]) -> list[str]:
         lines.append(
             f"regressed: {key} {night.session}: {times}, {night.said.get(key, 'not marked')}"
         )
-    for key, number in often_cleared(nights):
-        hosts, site = ", ".join(slow_on(nights, key)), total.site
+    for key, number in find_often_cleared(nights):
+        hosts, site = ", ".join(find_slow_hosts(nights, key)), total.site
         links = "./plumbline links" + (f" --site {site}" if site != "local" else "")
         advice = f"slow on {hosts} and on no other nodes: {links} finds sick nodes"
         lines.append(
@@ -132,7 +140,7 @@ def words(total: Month, nights: Sequence[Night]) -> list[str]:
     return lines
 
 
-def document(nights: Sequence[Night]) -> dict[str, Any]:
+def alarms_as_data(nights: Sequence[NightAlarms]) -> dict[str, Any]:
     """All of it as plain data."""
     return json.loads(
         json.dumps(
@@ -141,15 +149,17 @@ def document(nights: Sequence[Night]) -> dict[str, Any]:
                 "months": [
                     asdict(each)
                     | {name: _entry(getattr(each, name)) for name in ("screened", "regressed")}
-                    for each in months(nights)
+                    for each in tally_by_month(nights)
                 ],
-                "often_cleared": dict(often_cleared(nights)),
-                "slow_on": {key: slow_on(nights, key) for key, _ in often_cleared(nights)},
+                "often_cleared": dict(find_often_cleared(nights)),
+                "slow_on": {
+                    key: find_slow_hosts(nights, key) for key, _ in find_often_cleared(nights)
+                },
                 "nights": [asdict(night) for night in nights],
             }
         )
     )
 
 
-def _entry(tally: Tally) -> dict[str, Any]:
+def _entry(tally: AlarmCount) -> dict[str, Any]:
     return asdict(tally) | {"interval": list(tally.interval), "verdict": tally.verdict}

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.calibration.rounds import LAUNCHES, Demand
-from postprocess.cli.option_types import count
+from postprocess.calibration.rounds import LAUNCHES, LaunchTarget
+from postprocess.cli.option_types import parse_count
 from postprocess.cli.options import add_directory, add_selection
 from postprocess.cli.parser import HOW, Parser
-from postprocess.cli.request import request
-from postprocess.session.calibrate import calibration
+from postprocess.cli.request import build_request
+from postprocess.session.calibrate import run_calibration
 
 HELP = "Measure references; run the launches that are missing."
 EXAMPLE = "./plumbline calibrate --launches 20 --at-most 5"
@@ -26,19 +26,19 @@ def add_arguments(parser: Parser) -> None:
     number = how.add_mutually_exclusive_group()
     number.add_argument(
         "--launches",
-        type=count,
+        type=parse_count,
         metavar="N",
         help=f"launches per case, earlier ones included (default: {LAUNCHES})",
     )
     number.add_argument(
         "--seconds",
-        type=count,
+        type=parse_count,
         metavar="SECONDS",
         help="run as many launches as fit into this time",
     )
     how.add_argument(
         "--at-most",
-        type=count,
+        type=parse_count,
         metavar="N",
         help="run at most N launches in this call; repeat on other days to reach --launches",
     )
@@ -66,13 +66,13 @@ def add_arguments(parser: Parser) -> None:
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Measure references. Returns the exit status."""
-    demand = Demand(
+    demand = LaunchTarget(
         arguments.launches,
         arguments.at_most,
         arguments.afresh,
         take=arguments.take,
         seconds=arguments.seconds,
     )
-    asked = request(work, arguments)
+    asked = build_request(work, arguments)
     one = replace(asked, selection=replace(asked.selection, launches=1))
-    return calibration(work, one, Progress(), demand)
+    return run_calibration(work, one, Progress(), demand)

@@ -6,18 +6,18 @@ import argparse
 from collections.abc import Sequence
 
 from postprocess.analyses.drift import text as words
-from postprocess.analyses.drift.clusters import clusters
+from postprocess.analyses.drift.clusters import cluster_changes
 from postprocess.analyses.drift.data import day_before, read_nights
-from postprocess.analyses.drift.detect import Nights, examine
-from postprocess.analyses.drift.page import write_page
+from postprocess.analyses.drift.detect import NightSeries, detect_trends
+from postprocess.analyses.drift.page import write_drift_page
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.base.progress import Progress
-from postprocess.base.text_table import text
+from postprocess.base.text_table import render_text
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.options import add_case, add_directory, add_json, add_since
 from postprocess.cli.parser import READ, Parser
-from postprocess.model.case import fits
+from postprocess.model.case import matches_patterns
 
 DAYS = 365  #: that are looked at unless told otherwise
 
@@ -45,7 +45,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """
     progress = Progress()
     since = arguments.since or day_before(DAYS)
-    series = chosen(
+    series = select_series(
         read_nights(work.store, since, say=progress.say), arguments.case, arguments.site
     )
     if not series:
@@ -55,21 +55,23 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
             else f"no night since {since}"
         )
         raise UsageError(f"{when} in {work.store}; ./plumbline nightly makes one")
-    trends = examine(series)
+    trends = detect_trends(series)
     if not any(each.known for each in trends):
-        raise UsageError(f"nothing can be said of any case yet: {words.too_few()}")
-    found = clusters(trends)
+        raise UsageError(f"nothing can be said of any case yet: {words.explain_too_few_nights()}")
+    found = cluster_changes(trends)
     if found:
-        print(text(words.sheet(found)).lstrip("\n"))
-    page = write_page(arguments.output or work.root / "drift", trends, found, since)
+        print(render_text(words.build_drift_table(found)).lstrip("\n"))
+    page = write_drift_page(arguments.output or work.root / "drift", trends, found, since)
     if arguments.json:
-        write_summary(arguments.json, words.as_data(trends, found, since))
+        write_summary(arguments.json, words.drift_as_data(trends, found, since))
     progress.say(f"pictures: {page}")
-    progress.say(words.summary(trends, found))
+    progress.say(words.summarise_drift(trends, found))
     return 1 if any(each.slow for each in found) else 0
 
 
-def chosen(series: Sequence[Nights], patterns: Sequence[str], site: str | None) -> list[Nights]:
+def select_series(
+    series: Sequence[NightSeries], patterns: Sequence[str], site: str | None
+) -> list[NightSeries]:
     """The cases that the user asks for.
 
     :raises UsageError: naming what is not there.
@@ -81,7 +83,7 @@ def chosen(series: Sequence[Nights], patterns: Sequence[str], site: str | None) 
         )
     some = [each for each in series if site in (None, each.case.system)]
     for pattern in patterns:
-        if not any(fits(each.case.key, [pattern]) for each in some):
+        if not any(matches_patterns(each.case.key, [pattern]) for each in some):
             such = f", such as {some[0].case.key}" if some else ""
             raise UsageError(f"--case {pattern}: no night has one; name a key or a pattern{such}")
-    return [each for each in some if fits(each.case.key, patterns)]
+    return [each for each in some if matches_patterns(each.case.key, patterns)]

@@ -10,7 +10,7 @@ from postprocess.base.formats import plural
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.options import add_case, add_since
 from postprocess.cli.parser import OUTPUT, READ, Parser
-from postprocess.results.csv_export import Wanted, export, output
+from postprocess.results.csv_export import ExportFilter, export_csv, open_output
 
 HELP = "Write the results store as CSV."
 EXAMPLE = "./plumbline export --since 2026-11-01 --case '*:bcast:*' --output bcast.csv"
@@ -31,9 +31,9 @@ def add_arguments(parser: Parser) -> None:
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Write the store as CSV. Returns 0."""
-    wanted = Wanted(arguments.since, arguments.case, arguments.trials)
-    with output(arguments.output) as sink:
-        rows = export(work.store, wanted, sink, say)
+    wanted = ExportFilter(arguments.since, arguments.case, arguments.trials)
+    with open_output(arguments.output) as sink:
+        rows = export_csv(work.store, wanted, sink, say)
     say(f"exported {plural(rows, 'row')}")
     return 0
 

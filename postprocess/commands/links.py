@@ -9,23 +9,35 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from postprocess.analyses.links.data import STATISTICS, Sweep, hosts, sweeps, unplayed, write_pairs
-from postprocess.analyses.links.detect import FEWEST_NODES, Slow, analyse, enough_launches
-from postprocess.analyses.links.page import Told, write_page
+from postprocess.analyses.links.data import (
+    STATISTICS,
+    PairSweep,
+    build_sweeps,
+    find_unplayed_pairs,
+    list_rank_hosts,
+    write_pair_trials,
+)
+from postprocess.analyses.links.detect import (
+    FEWEST_NODES,
+    SlowItem,
+    analyse_sweep,
+    count_launches_needed,
+)
+from postprocess.analyses.links.page import SweepReport, write_links_page
 from postprocess.analyses.links.text import (
-    contention,
-    findings,
-    named_pairs,
-    nothing_else,
-    of_places,
-    suspicion,
-    would_have_been_seen,
+    describe_contention,
+    describe_coverage,
+    describe_detection_limits,
+    describe_findings,
+    describe_insignificant,
+    describe_placement,
+    format_pairs,
 )
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.cli.option_types import count
+from postprocess.cli.option_types import parse_count
 from postprocess.cli.options import (
     add_environment,
     add_json,
@@ -35,17 +47,17 @@ from postprocess.cli.options import (
     add_trials,
 )
 from postprocess.cli.parser import HOW, OUTPUT, WHAT, Parser
-from postprocess.cli.request import request
+from postprocess.cli.request import build_request
 from postprocess.judging import evaluate
 from postprocess.model.case import Case
-from postprocess.model.launch import Finished, failed
+from postprocess.model.launch import FinishedLaunch, fail_launch
 from postprocess.model.mpicost import TOURNAMENT, WARM
-from postprocess.model.plan import PlannedLaunch, places
+from postprocess.model.plan import PlannedLaunch, list_places
 from postprocess.model.session import Request, Selection, Session
-from postprocess.model.verdict import CaseResult, Verdict, exit_status
-from postprocess.runner.reframe import Reframe
-from postprocess.runner.reframe_pass import NoCase, make_plan, run_plan
-from postprocess.session.context import Desk, open_desk
+from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
+from postprocess.runner.reframe import ReframeDriver
+from postprocess.runner.reframe_pass import NoCaseSelected, make_plan, run_plan
+from postprocess.session.context import SessionContext, open_session_context
 from postprocess.session.finish import end_session, summed_up, write_files
 
 TAG = "links"
@@ -60,7 +72,7 @@ def add_arguments(parser: Parser) -> None:
     """Add the options of the comparison of all pairs of nodes, which has a check and sizes of its own."""
     parser.group(WHAT).add_argument(
         "--nodes",
-        type=lambda text: [count(text)],
+        type=lambda text: [parse_count(text)],
         default=[],
         dest="processes",
         metavar="N",
@@ -72,7 +84,7 @@ def add_arguments(parser: Parser) -> None:
     how = parser.group(HOW)
     how.add_argument(
         "--launches",
-        type=count,
+        type=parse_count,
         metavar="N",
         help="number of launches (default: as many as it takes to find a bad link)",
     )
@@ -80,13 +92,13 @@ def add_arguments(parser: Parser) -> None:
     add_launching(parser, cache=WARM)
     how.add_argument(
         "--nodes-per-switch",
-        type=count,
+        type=parse_count,
         metavar="N",
         help="compare pairs on one switch with each other; N nodes in order of name share a switch",
     )
     parser.group(OUTPUT).add_argument(
         "--least",
-        type=count,
+        type=parse_count,
         default=10,
         metavar="PERCENT",
         help="report only nodes and links slower by at least PERCENT (default: %(default)s)",
@@ -98,12 +110,12 @@ def add_arguments(parser: Parser) -> None:
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Compare all pairs of nodes with each other. Returns the exit status."""
     least, per_switch = arguments.least / 100, arguments.nodes_per_switch or 0
-    demand = Demand(least, arguments.launches, per_switch)
-    return links(work, request(work, arguments), demand, Progress())
+    demand = LinksDemand(least, arguments.launches, per_switch)
+    return links(work, build_request(work, arguments), demand, Progress())
 
 
 @dataclass(frozen=True)
-class Demand:
+class LinksDemand:
     """What the user asked for beyond a session's request."""
 
     least: float  #: share by which something must be slower to be named
@@ -111,32 +123,32 @@ class Demand:
     per_switch: int = 0  #: nodes of a switch, in the order of their names; 0 where it is not known
 
 
-def links(work: WorkDirectory, asked: Request, demand: Demand, progress: Progress) -> int:
+def links(work: WorkDirectory, asked: Request, demand: LinksDemand, progress: Progress) -> int:
     """Compare all pairs of nodes with each other. Returns the exit status.
 
     :raises UsageError: for anything that is the user's to mend.
     """
     asked = replace(asked, selection=replace(asked.selection, tag=TAG))
     with work.held():
-        desk = open_desk(work, asked, progress)
+        desk = open_session_context(work, asked, progress)
         session, reframe = desk.open_session(asked.mode)
         with progress.phase("set-up"):
-            selection, planned = plan(reframe, asked.selection, demand, progress)
-        say_plan(planned, progress)
+            selection, planned = plan_sweep(reframe, asked.selection, demand, progress)
+        report_sweep_plan(planned, progress)
         with progress.phase("running"):
             done = run_plan(reframe, selection, planned, progress)
         progress.move("running", "build", done.build_seconds)
-        finished = [checked(each) for each in done.finished]
+        finished = [check_launch(each) for each in done.finished]
         with progress.phase("analysis"):
-            pairs = write_pairs(
+            pairs = write_pair_trials(
                 work.store, session.name, finished
             )  # whatever comes of the analysis
-            told = tell(finished, demand)
-        return keep(desk, session, finished, told, pairs)
+            told = analyse_sweeps(finished, demand)
+        return finish_links(desk, session, finished, told, pairs)
 
 
-def plan(
-    reframe: Reframe, selection: Selection, demand: Demand, progress: Progress
+def plan_sweep(
+    reframe: ReframeDriver, selection: Selection, demand: LinksDemand, progress: Progress
 ) -> tuple[Selection, list[PlannedLaunch]]:
     """What is run: with one MPI for each partition, unless some are named, as often as is needed.
 
@@ -145,29 +157,31 @@ def plan(
     few_nodes = f"at least {FEWEST_NODES} nodes are needed to tell a sick node from a bad link"
     try:
         planned = make_plan(reframe, selection)
-    except NoCase as error:
+    except NoCaseSelected as error:
         raise UsageError(f"nothing can be told apart: {few_nodes}: {error}") from None
     if few := next((each for each in planned if each.processes < FEWEST_NODES), None):
         fix = f"{few_nodes}; choose other partitions by --partition"
         raise UsageError(f"{few.partition}: {plural(few.processes, 'node')}: {fix}")
     if not selection.environments:
         first = {
-            partition: min(env for place, env in places(planned) if place == partition)
-            for partition, _ in places(planned)
+            partition: min(env for place, env in list_places(planned) if place == partition)
+            for partition, _ in list_places(planned)
         }
         names = sorted(set(first.values()))
         progress.say(f"with {', '.join(names)} only (--environment chooses others)")
         selection = replace(selection, environments=names)
-    needed = [1 if each.exact else enough_launches(each.processes, MEASURES) for each in planned]
+    needed = [
+        1 if each.exact else count_launches_needed(each.processes, MEASURES) for each in planned
+    ]
     selection = replace(selection, launches=demand.launches or max(needed))
     for path in (reframe.session / "plan").glob("*.json"):
         path.unlink()  # the plan is made anew
     return selection, make_plan(reframe, selection)
 
 
-def say_plan(planned: Sequence[PlannedLaunch], progress: Progress) -> None:
+def report_sweep_plan(planned: Sequence[PlannedLaunch], progress: Progress) -> None:
     """What is going to run."""
-    for partition, environment in sorted(places(planned)):
+    for partition, environment in sorted(list_places(planned)):
         here = [e for e in planned if (e.partition, e.environment) == (partition, environment)]
         nodes, trials = here[0].processes, here[0].trials
         progress.say(
@@ -176,25 +190,25 @@ def say_plan(planned: Sequence[PlannedLaunch], progress: Progress) -> None:
         )
 
 
-def checked(finished: Finished) -> Finished:
+def check_launch(finished: FinishedLaunch) -> FinishedLaunch:
     """The launch, or its failure if nothing says on which node each rank ran, or cases were skipped."""
     if not finished.outcome.records:
         return finished
-    if problem := misplaced(finished.run):
-        return replace(finished, outcome=failed(Verdict.INCORRECT, problem))
+    if problem := describe_misplaced_ranks(finished.run):
+        return replace(finished, outcome=fail_launch(Verdict.INCORRECT, problem))
     if skips := finished.launch.skips:
         reason = f"{skips[0].reason}; choose fewer --nodes"
-        return replace(finished, outcome=failed(Verdict.INCOMPLETE, reason))
-    if missing := unplayed(finished):
-        reason = f"pairs missing in launch {finished.launch.number}: {named_pairs(missing)}"
-        return replace(finished, outcome=failed(Verdict.INCOMPLETE, reason))
+        return replace(finished, outcome=fail_launch(Verdict.INCOMPLETE, reason))
+    if missing := find_unplayed_pairs(finished):
+        reason = f"pairs missing in launch {finished.launch.number}: {format_pairs(missing)}"
+        return replace(finished, outcome=fail_launch(Verdict.INCOMPLETE, reason))
     return finished
 
 
-def misplaced(run: Mapping[str, Any]) -> str:
+def describe_misplaced_ranks(run: Mapping[str, Any]) -> str:
     """What is wrong with the ranks of a run record; empty if each has a node of its own."""
     try:
-        names = hosts(run)
+        names = list_rank_hosts(run)
     except (KeyError, TypeError) as error:
         return f"the run record does not say where each rank ran: ranks: {error}"
     if len(set(names)) < len(names) or len(names) != run["processes"]:
@@ -202,30 +216,38 @@ def misplaced(run: Mapping[str, Any]) -> str:
     return ""
 
 
-def tell(finished: Sequence[Finished], demand: Demand) -> list[Told]:
+def analyse_sweeps(finished: Sequence[FinishedLaunch], demand: LinksDemand) -> list[SweepReport]:
     """Analyse each sweep and put it into words."""
     told = []
-    for sweep in sweeps(finished, demand.per_switch):
-        analysis = analyse(sweep.measures, demand.least, sweep.exact)
-        remarks = [nothing_else(sweep, analysis), *would_have_been_seen(analysis)]
-        remarks += [suspicion(sweep, analysis), of_places(sweep, analysis), contention(sweep)]
-        named = findings(sweep, analysis)
-        told.append(Told(sweep, analysis, named, [text for text in remarks if text]))
+    for sweep in build_sweeps(finished, demand.per_switch):
+        analysis = analyse_sweep(sweep.measures, demand.least, sweep.exact)
+        remarks = [describe_coverage(sweep, analysis), *describe_detection_limits(analysis)]
+        remarks += [
+            describe_insignificant(sweep, analysis),
+            describe_placement(sweep, analysis),
+            describe_contention(sweep),
+        ]
+        named = describe_findings(sweep, analysis)
+        told.append(SweepReport(sweep, analysis, named, [text for text in remarks if text]))
     return told
 
 
-def keep(
-    desk: Desk, session: Session, finished: Sequence[Finished], told: Sequence[Told], pairs: Path
+def finish_links(
+    desk: SessionContext,
+    session: Session,
+    finished: Sequence[FinishedLaunch],
+    told: Sequence[SweepReport],
+    pairs: Path,
 ) -> int:
     """Show what was found, then write store, summary, report and page; the exit status.
 
     :param pairs: the file that has every trial of every pair.
     """
     progress = desk.progress
-    results = judged(finished, told, shlex.join(desk.request.command))
-    failures = failures_of(results, told)
+    results = judge_links(finished, told, shlex.join(desk.request.command))
+    failures = list_links_failures(results, told)
     named = sum(len(each.findings) for each in told)
-    status = 1 if failures or named or not told else exit_status(results, strict=False)
+    status = 1 if failures or named or not told else compute_exit_status(results, strict=False)
     for line in failures:
         progress.say(line)
     for each in told:
@@ -234,11 +256,13 @@ def keep(
     summary = summed_up(desk, session, finished, results, status)
     with progress.phase("analysis"):
         write_files(desk.work, session, finished, summary)
-        page = write_page(session, told, failures, headline(named, failures))
+        page = write_links_page(session, told, failures, format_links_headline(named, failures))
     return end_session(desk, session, summary, f"heat maps: {page}; trials of every pair: {pairs}")
 
 
-def judged(finished: Sequence[Finished], told: Sequence[Told], again: str) -> list[CaseResult]:
+def judge_links(
+    finished: Sequence[FinishedLaunch], told: Sequence[SweepReport], again: str
+) -> list[CaseResult]:
     """A verdict for each case: ``regressed`` where something that is named took part.
 
     A case has no reference here: its peers are what it is held against.
@@ -246,11 +270,17 @@ def judged(finished: Sequence[Finished], told: Sequence[Told], again: str) -> li
     reasons = {}
     for each in told:
         for slow in (*each.analysis.nodes, *each.analysis.pairs):
-            reasons.update(dict.fromkeys(touched(each, slow, finished), text_of(each, slow)))
-    return evaluate.judged(finished, reasons.get, Verdict.REGRESSED, again)
+            reasons.update(
+                dict.fromkeys(
+                    find_touched_rounds(each, slow, finished), find_finding_text(each, slow)
+                )
+            )
+    return evaluate.evaluate_flagged(finished, reasons.get, Verdict.REGRESSED, again)
 
 
-def touched(told: Told, slow: Slow, finished: Sequence[Finished]) -> set[Case]:
+def find_touched_rounds(
+    told: SweepReport, slow: SlowItem, finished: Sequence[FinishedLaunch]
+) -> set[Case]:
     """The rounds of the tournament in which a slow pair played, at the size at which it is slow."""
     found = set()
     names = {told.sweep.nodes[node] for node in slow.who}
@@ -258,7 +288,7 @@ def touched(told: Told, slow: Slow, finished: Sequence[Finished]) -> set[Case]:
         where = (each.launch.partition, each.launch.environment)
         if where != (told.sweep.partition, told.sweep.environment):
             continue
-        ranks = {rank for rank, host in enumerate(hosts(each.run)) if host in names}
+        ranks = {rank for rank, host in enumerate(list_rank_hosts(each.run)) if host in names}
         if len(ranks) < len(names):
             continue  # it ran on other nodes
         for case in each.launch.cases:
@@ -269,33 +299,33 @@ def touched(told: Told, slow: Slow, finished: Sequence[Finished]) -> set[Case]:
     return found
 
 
-def text_of(told: Told, slow: Slow) -> str:
+def find_finding_text(told: SweepReport, slow: SlowItem) -> str:
     """The line that names it."""
     return next(
         found.text for found in told.findings if any(set(slow.who) == set(who) for who in found.who)
     )
 
 
-def failures_of(results: Sequence[CaseResult], told: Sequence[Told]) -> list[str]:
+def list_links_failures(results: Sequence[CaseResult], told: Sequence[SweepReport]) -> list[str]:
     """One line for each way in which launches failed, and for each sweep that lacks pairs."""
     lines = set()
     for each in results:
         if each.verdict not in (Verdict.PASS, Verdict.REGRESSED):
             where = f"{each.case.system}:{each.case.partition} with {each.case.environment}"
             lines.add(f"{where}: {each.verdict}: {each.reason}")
-    return sorted(lines) + [text for each in told if (text := missed(each.sweep))]
+    return sorted(lines) + [text for each in told if (text := describe_missed_pairs(each.sweep))]
 
 
-def missed(sweep: Sweep) -> str:
+def describe_missed_pairs(sweep: PairSweep) -> str:
     """The pairs that not all launches measured; empty if all did."""
     if not sweep.missing:
         return ""
     why = "the launches ran on different nodes; take all of them, or a reservation"
     where = f"{sweep.partition} with {sweep.environment}"
-    return f"{where}: not measured in every launch: {named_pairs(sweep.missing)}: {why}"
+    return f"{where}: not measured in every launch: {format_pairs(sweep.missing)}: {why}"
 
 
-def headline(named: int, failures: Sequence[str]) -> str:
+def format_links_headline(named: int, failures: Sequence[str]) -> str:
     """The sweep in one line."""
     if failures:
         return "Not all pairs were measured"

@@ -11,13 +11,13 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import Parser
 from postprocess.commands.site import check
-from postprocess.model.plan import planned_cases
+from postprocess.model.plan import list_planned_cases
 from postprocess.model.session import Selection
 from postprocess.references import lint as reference_lint
 from postprocess.references.reference_file import EXPECTED
-from postprocess.runner.reframe import Reframe
-from postprocess.runner.reframe_pass import look_at_plan
-from site_configs.validation.catalog import is_site, site_names
+from postprocess.runner.reframe import ReframeDriver
+from postprocess.runner.reframe_pass import preview_plan
+from site_configs.validation.catalog import is_site, list_site_names
 
 SITE = "slurm_cluster.py"  #: the site on which a check is tried: it has partitions of many nodes
 
@@ -62,7 +62,7 @@ def default_paths(work: WorkDirectory) -> list[Path]:
     """Everything that can be checked: reviewed and provisional references, and every site with all checks."""
     roots = [root for root in work.reference_roots if root.is_dir()]
     return roots + [
-        work.source / "site_configs" / f"{name}.py" for name in sorted(site_names(work.source))
+        work.source / "site_configs" / f"{name}.py" for name in sorted(list_site_names(work.source))
     ]
 
 
@@ -73,13 +73,13 @@ def lint_path(work: WorkDirectory, path: Path, progress: Progress) -> list[str]:
     if path.name == EXPECTED:
         return reference_lint.lint_expected(path)
     if path.suffix == ".tsv":
-        return reference_lint.lint(path)
+        return reference_lint.lint_reference(path)
     if path.suffix == ".py" and is_site(path):
-        return check.problems(work, path, progress)
+        return check.find_problems(work, path, progress)
     if path.suffix == ".py":
         example = work.source / "site_configs" / SITE
         selection = Selection(example, checks=path, tag="", only_looking=True)
-        return dry_run(work, path, selection, progress)
+        return dry_run_check(work, path, selection, progress)
     return [
         f"{path}: neither a site or check (.py), nor a reference file (.tsv), nor a directory of them"
     ]
@@ -90,15 +90,17 @@ def lint_directory(work: WorkDirectory, path: Path) -> list[str]:
     known = [root.resolve() for root in work.reference_roots]
     if path not in known and not any(path.rglob("*.tsv")):
         return [f"{path}: has no reference file; name sites one by one"]
-    return reference_lint.lint_root(path)
+    return reference_lint.lint_references(path)
 
 
-def dry_run(work: WorkDirectory, path: Path, selection: Selection, progress: Progress) -> list[str]:
+def dry_run_check(
+    work: WorkDirectory, path: Path, selection: Selection, progress: Progress
+) -> list[str]:
     """What is wrong with a check on the example of a site."""
-    reframe = Reframe(work.source, work.root, work.new_session(), work.reference_roots, None)
+    reframe = ReframeDriver(work.source, work.root, work.new_session(), work.reference_roots, None)
     try:
-        planned = look_at_plan(reframe, selection)
+        planned = preview_plan(reframe, selection)
     except UsageError as error:
         return [f"{path}: {error}"]
-    progress.say(f"{path}: {len(planned_cases(planned))} cases in {len(planned)} launches")
+    progress.say(f"{path}: {len(list_planned_cases(planned))} cases in {len(planned)} launches")
     return []

@@ -11,13 +11,19 @@ from postprocess.base.formats import duration, plural, size
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.options import add_selection
-from postprocess.cli.request import request
-from postprocess.model.mpicost import PROGRAMS, program_order
+from postprocess.cli.request import build_request
+from postprocess.model.mpicost import PROGRAMS, program_sort_key
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.session import Request
-from postprocess.results.launch_costs import Job, Key, estimate, jobs, known_seconds
-from postprocess.runner.reframe_pass import look_at_plan
-from postprocess.session.context import open_desk
+from postprocess.results.launch_costs import (
+    Job,
+    Key,
+    estimate_job_seconds,
+    list_jobs,
+    read_job_seconds,
+)
+from postprocess.runner.reframe_pass import preview_plan
+from postprocess.session.context import open_session_context
 
 LEAST_WIDTH = 16  #: of the column of routines
 MOST_SIZES = 8  #: of a routine that are named one by one
@@ -31,33 +37,37 @@ add_arguments = add_selection
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """List the cases that would run. Returns 0."""
-    return list_cases(work, request(work, arguments), Progress())
+    return list_cases(work, build_request(work, arguments), Progress())
 
 
 def list_cases(work: WorkDirectory, asked: Request, progress: Progress) -> int:
     """Print every case that would run, then how many and about how long. Measures nothing."""
     with work.held():
-        desk = open_desk(work, asked, progress)
+        desk = open_session_context(work, asked, progress)
         _, reframe = desk.open_session("list")
-        planned = look_at_plan(reframe, replace(asked.selection, only_looking=True))
-    for line in (*in_full(planned), *left_out(planned), *totals(planned, known_seconds(work))):
+        planned = preview_plan(reframe, replace(asked.selection, only_looking=True))
+    for line in (
+        *print_full_list(planned),
+        *describe_left_out_launches(planned),
+        *describe_totals(planned, read_job_seconds(work)),
+    ):
         print(line)
     return 0
 
 
-def in_full(planned: Sequence[PlannedLaunch]) -> Iterator[str]:
+def print_full_list(planned: Sequence[PlannedLaunch]) -> Iterator[str]:
     """Every job with what it measures, at which sizes."""
-    for job in jobs(planned):
+    for job in list_jobs(planned):
         first = job.launches[0]
         layout = f"{plural(first.processes, 'process', 'es')}, {first.per_node} per node"
         yield f"{first.partition} {first.environment} {job.program}, {layout}"
-        found = by_routine(job)
+        found = group_sizes_by_routine(job)
         width = max(LEAST_WIDTH, *map(len, found))
         for label, sizes in found.items():
-            yield f"  {label:<{width}} {short(sizes)}"
+            yield f"  {label:<{width}} {format_sizes(sizes)}"
 
 
-def left_out(planned: Sequence[PlannedLaunch]) -> Iterator[str]:
+def describe_left_out_launches(planned: Sequence[PlannedLaunch]) -> Iterator[str]:
     """What would not run, why, and how to get it."""
     skips = {skip.case: skip for launch in planned for skip in launch.skips}
     programs: dict[tuple[str, bool], list[str]] = {}
@@ -73,17 +83,17 @@ def left_out(planned: Sequence[PlannedLaunch]) -> Iterator[str]:
         yield f"left out: {', '.join(missing)}: nothing of theirs was chosen ({choice})"
 
 
-def totals(planned: Sequence[PlannedLaunch], known: Mapping[Key, float]) -> Iterator[str]:
+def describe_totals(planned: Sequence[PlannedLaunch], known: Mapping[Key, float]) -> Iterator[str]:
     """How much it is and how long it takes: each program where there are several, and all of it."""
-    everything = jobs(planned)
-    programs = sorted({job.program for job in everything}, key=program_order)
+    everything = list_jobs(planned)
+    programs = sorted({job.program for job in everything}, key=program_sort_key)
     for program in programs if len(programs) > 1 else ():
         own = [job for job in everything if job.program == program]
-        yield f"{program}: {how_much(own)}: about {how_long(own, known)}"
-    yield f"{how_much(everything)}: about {how_long(everything, known)}"
+        yield f"{program}: {describe_amount(own)}: about {describe_duration(own, known)}"
+    yield f"{describe_amount(everything)}: about {describe_duration(everything, known)}"
 
 
-def how_much(chosen: Sequence[Job]) -> str:
+def describe_amount(chosen: Sequence[Job]) -> str:
     """Cases, starts and jobs."""
     cases = plural(
         len({case for job in chosen for each in job.launches for case in each.cases}), "case"
@@ -92,15 +102,15 @@ def how_much(chosen: Sequence[Job]) -> str:
     return f"{cases} in {starts}, {plural(len(chosen), 'job')}"
 
 
-def how_long(chosen: Sequence[Job], known: Mapping[Key, float]) -> str:
+def describe_duration(chosen: Sequence[Job], known: Mapping[Key, float]) -> str:
     """The time of some jobs, and whether it is more than a guess."""
-    total = duration(sum(estimate(job, known) for job in chosen))
+    total = duration(sum(estimate_job_seconds(job, known) for job in chosen))
     if all(job.key in known for job in chosen):
         return total
     return f"{total} (roughly: not all of it was measured here yet)"
 
 
-def by_routine(job: Job) -> dict[str, list[int]]:
+def group_sizes_by_routine(job: Job) -> dict[str, list[int]]:
     """The sizes of each routine of a job; ping-pong is one, however many its partners are."""
     peers: Counter[str] = Counter()
     found: dict[str, dict[int, None]] = {}
@@ -113,7 +123,7 @@ def by_routine(job: Job) -> dict[str, list[int]]:
     }
 
 
-def short(sizes: Sequence[int]) -> str:
+def format_sizes(sizes: Sequence[int]) -> str:
     """Sizes as people read them, from first to last where there are many."""
     if list(sizes) == [0]:
         return "no payload"

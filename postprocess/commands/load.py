@@ -31,7 +31,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         postgres,  # its driver takes time to import, and only this command needs it
     )
 
-    done = postgres.load(work.store, " ".join(arguments.words), say)
+    done = postgres.load_store(work.store, " ".join(arguments.words), say)
     print(f"loaded {plural(done.new, 'session')} with {plural(done.rows, 'row')}; "
           f"{done.known} there already")  # fmt: skip
     return 0

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 
-from postprocess.analyses.papers.page import as_text, parts, write
+from postprocess.analyses.papers.page import (
+    build_paper_views,
+    paper_views_as_text,
+    write_paper_views,
+)
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.cli.option_types import count
+from postprocess.cli.option_types import parse_count
 from postprocess.cli.parser import READ, Parser
 from postprocess.commands import report
 from postprocess.results import summary as summaries
@@ -30,7 +34,7 @@ def add_arguments(parser: Parser) -> None:
     )
     read.add_argument(
         "--processes",
-        type=count,
+        type=parse_count,
         metavar="N",
         help="number of processes at which machines are compared (default: 128, else the largest)",
     )
@@ -40,12 +44,12 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Show a session as the papers do, and write that with its pictures beside the report. Returns 0."""
     directory = report.finished_session(work, arguments.session)
     summary = summaries.load_summary(directory / "summary.json")
-    found = parts(summary, arguments.against, arguments.processes)
+    found = build_paper_views(summary, arguments.against, arguments.processes)
     if not found:
         missing = "several process counts or partitions of mpicost"
         raise UsageError(f"{directory}: nothing to compare; choose a session with {missing}")
-    print(as_text(found), flush=True)
+    print(paper_views_as_text(found), flush=True)
     Progress().say("drawing the pictures")
-    for path in write(directory, summary, found):
+    for path in write_paper_views(directory, summary, found):
         print(path)
     return 0

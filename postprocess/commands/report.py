@@ -11,7 +11,7 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import Parser
 from postprocess.report import trial_selection
 from postprocess.report.session_report import build_report
-from postprocess.report.terminal import verdict_table
+from postprocess.report.terminal import print_verdict_table
 from postprocess.results import summary as summaries
 from postprocess.results.store import read_sessions
 
@@ -31,9 +31,11 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Write the report of a session again, and print its verdicts. Returns the session's exit status."""
     directory = finished_session(work, arguments.session)
     summary = summaries.load_summary(directory / "summary.json")
-    trials = trial_selection.read(read_sessions(work.store, [directory.name]), directory.name)
+    trials = trial_selection.read_trials(
+        read_sessions(work.store, [directory.name]), directory.name
+    )
     paths = build_report(directory, summary, trials)
-    verdict_table(summary, Progress().console.width)
+    print_verdict_table(summary, Progress().console.width)
     for path in paths:
         print(path)
     return summary.exit_status

@@ -6,11 +6,11 @@ import argparse
 from datetime import datetime, timezone
 from pathlib import Path
 
-from postprocess.analyses.selftest.injections import PLANTS, unknown
+from postprocess.analyses.selftest.injections import INJECTION_KINDS, list_unknown_injections
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.rounds import LAUNCHES
-from postprocess.cli.option_types import comma_list, count
+from postprocess.cli.option_types import parse_comma_list, parse_count
 from postprocess.cli.options import (
     add_directory,
     add_environment,
@@ -21,9 +21,9 @@ from postprocess.cli.options import (
     add_trials,
 )
 from postprocess.cli.parser import HOW, WHAT, Parser
-from postprocess.cli.request import request
+from postprocess.cli.request import build_request
 from postprocess.model.mpicost import CACHE, CACHES, TRIALS
-from postprocess.session.selftest import QUICK, Demand, conclude, selftest
+from postprocess.session.selftest import QUICK, SelftestDemand, conclude_selftest, run_selftest
 
 HELP = "Plant slowdowns into nightly runs; report detection rates and false alarms."
 EXAMPLE = "./plumbline selftest --nights 10 --unchanged 40"
@@ -36,13 +36,13 @@ def add_arguments(parser: Parser) -> None:
     what.add_argument(
         "--plants",
         type=plants,
-        default=list(PLANTS),
+        default=list(INJECTION_KINDS),
         metavar="NAME,...",
-        help=f"only these plants (default: all {len(PLANTS)}: {', '.join(PLANTS)})",
+        help=f"only these plants (default: all {len(INJECTION_KINDS)}: {', '.join(INJECTION_KINDS)})",
     )
     what.add_argument(
         "--nights",
-        type=count,
+        type=parse_count,
         default=10,
         metavar="N",
         help="nights with each plant (default: %(default)s)",
@@ -56,7 +56,7 @@ def add_arguments(parser: Parser) -> None:
     )
     what.add_argument(
         "--routine",
-        type=comma_list,
+        type=parse_comma_list,
         default=list(QUICK),
         metavar="NAME,...",
         help=f"only these routines (default: {','.join(QUICK)})",
@@ -89,7 +89,7 @@ def add_method(parser: Parser) -> None:
     )
     how.add_argument(
         "--launches",
-        type=count,
+        type=parse_count,
         default=LAUNCHES,
         metavar="N",
         help="launches of its own calibration, where the site has no references (default: %(default)s)",
@@ -105,23 +105,23 @@ def add_method(parser: Parser) -> None:
 
 def plants(text: str) -> list[str]:
     """Names of plants, separated by commas."""
-    words = comma_list(text)
-    if wrong := unknown(words):
-        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is none of {', '.join(PLANTS)}")
+    words = parse_comma_list(text)
+    if wrong := list_unknown_injections(words):
+        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is none of {', '.join(INJECTION_KINDS)}")
     return words
 
 
 def whole(text: str) -> int:
     """A whole number of zero or more."""
-    return 0 if text == "0" else count(text)
+    return 0 if text == "0" else parse_count(text)
 
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Plant, measure, judge, score."""
     if arguments.again:
-        return conclude(arguments.again, Progress(), arguments.json)
+        return conclude_selftest(arguments.again, Progress(), arguments.json)
     stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
-    demand = Demand(
+    demand = SelftestDemand(
         directory=(arguments.directory or work.root / "selftest" / stamp).absolute(),
         plants=arguments.plants,
         times=arguments.nights,
@@ -129,4 +129,4 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         launches=arguments.launches,
         seed=arguments.seed,
     )
-    return selftest(work, request(work, arguments), demand, Progress())
+    return run_selftest(work, build_request(work, arguments), demand, Progress())

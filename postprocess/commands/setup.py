@@ -10,9 +10,9 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.options import add_site
 from postprocess.cli.parser import WHERE, Parser
 from postprocess.setup.build_programs import build_programs
-from postprocess.setup.doctor import show
-from postprocess.setup.prepare import Prepared, prepare
-from site_configs.validation.catalog import site_file
+from postprocess.setup.doctor import print_doctor_page
+from postprocess.setup.prepare import PreparedMachine, prepare_machine
+from site_configs.validation.catalog import locate_site_file
 
 HELP = "Find or install MPIs and Spack, and build all programs."
 EXAMPLE = "./plumbline setup --mpis mpich,openmpi"
@@ -37,17 +37,17 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 def set_up(
     work: WorkDirectory,
     arguments: argparse.Namespace,
-    build: Callable[[WorkDirectory, Prepared, Progress], int],
+    build: Callable[[WorkDirectory, PreparedMachine, Progress], int],
 ) -> int:
     """Find or install everything that a session needs; then build. Returns 1 if something does not build."""
-    site_file(work.source, arguments.site)
+    locate_site_file(work.source, arguments.site)
     progress = Progress()
     with work.held():
         with progress.phase("set-up"):
-            prepared = prepare(
+            prepared = prepare_machine(
                 work, arguments.site, arguments.mpis, progress, True, arguments.mirror
             )
-        show(work, prepared, progress)
+        print_doctor_page(work, prepared, progress)
         with progress.phase("build"):
             failures = build(work, prepared, progress)
     if failures:

@@ -11,7 +11,7 @@ from pathlib import Path
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import Parser
-from postprocess.setup.prepare import prepare
+from postprocess.setup.prepare import prepare_machine
 from site_configs.schema.variables import HOME
 
 HELP = "Run Plumbline's own tests; all further words go to pytest."
@@ -36,7 +36,7 @@ def add_arguments(parser: Parser) -> None:
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Run the tests of the package itself. Returns the largest exit status of pytest."""
     with work.held():
-        prepare(work, "local", None, Progress())
+        prepare_machine(work, "local", None, Progress())
     statuses = [
         subprocess.run(
             [sys.executable, "-m", "pytest", *words],

@@ -35,7 +35,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         print(read_program(work.root, arguments.environment, "mpicost").path)
         return 0
     try:
-        mpis = {mpi.name: mpi for mpi in inventory.load(work.root).mpis}
+        mpis = {mpi.name: mpi for mpi in inventory.load_inventory(work.root).mpis}
     except LookupError as error:
         raise UsageError(str(error)) from None
     if arguments.environment not in mpis:

@@ -16,31 +16,31 @@ from itertools import groupby
 
 import numpy as np
 
-from postprocess.base.units import slowdown
+from postprocess.base.units import compute_slowdown
 from postprocess.judging.common_shift import (
     COMMON_CASES,
-    Seen,
-    Shift,
-    seen,
-    shift_of,
-    without_controls,
+    CommonShift,
+    JudgedSlowdown,
+    collect_slowdowns,
+    estimate_shift,
+    exclude_controls,
 )
 from postprocess.model.case import Case
 from postprocess.model.mpicost import is_control
 from postprocess.model.verdict import CaseResult
-from postprocess.references.catalog import ReferenceBook
-from postprocess.stats.shrinkage import kin
+from postprocess.references.catalog import ReferenceCatalog
+from postprocess.stats.shrinkage import group_of
 
 #: Probability that a healthy night shows a cause in its own launches, by all ways of looking together, if what
 #: launches have in common is normal; of heavy tails it is a few times that
 #: (``tests/statistical/simulated_causes.py``).
 ALPHA = 0.001
-WITNESSES = 10  #: cases that are measured again, for all that have the cause in common
+PROBE_CASES = 10  #: cases that are measured again, for all that have the cause in common
 MOST_CAUSES = 3  #: of a partition; who sees more sees noise
-DIMENSIONS: Mapping[str, Callable[[Seen], Hashable]] = {
+DIMENSIONS: Mapping[str, Callable[[JudgedSlowdown], Hashable]] = {
     "environments": lambda each: each.case.environment,
     "programs": lambda each: each.case.program,
-    "sizes": lambda each: kin(each.case)[1],
+    "sizes": lambda each: group_of(each.case)[1],
     "nodes": lambda each: each.hosts,
 }
 
@@ -51,14 +51,16 @@ class CommonCause:
 
     partition: str
     shift: float  #: as a fraction: 0.07 is 7% slower
-    members: tuple[Seen, ...]  #: every judged case that it is about, slow by itself or not
-    controls: tuple[Seen, ...]  #: those that were judged at the same place
+    members: tuple[
+        JudgedSlowdown, ...
+    ]  #: every judged case that it is about, slow by itself or not
+    controls: tuple[JudgedSlowdown, ...]  #: those that were judged at the same place
     clear: bool  #: the median case is slower; else just many are, by ``shift`` in their median
     environments: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
     sizes: tuple[
         int, ...
-    ] = ()  #: classes of sizes, as :func:`postprocess.stats.shrinkage.kin` has them
+    ] = ()  #: classes of sizes, as :func:`postprocess.stats.shrinkage.group_of` has them
     nodes: tuple[tuple[str, ...], ...] = ()  #: node sets
     since: str = field(default="", compare=False)  #: what history says of its beginning
 
@@ -88,53 +90,57 @@ class CommonCause:
         half = math.log1p(self.shift) / 2
         showing = [each for each in self.members if each.log >= half and each.error > 0]
         showing.sort(key=lambda each: (each.error, each.case))
-        return tuple(sorted(each.case for each in showing[:WITNESSES]))
+        return tuple(sorted(each.case for each in showing[:PROBE_CASES]))
 
-    def explains(self, one: Seen) -> bool:
+    def explains(self, one: JudgedSlowdown) -> bool:
         """Whether a case would be inside its band if it were faster by the shift."""
         if one.result.band is None or not one.result.reference:
             return False
         center, unit = one.result.reference, one.result.unit
-        limit = max(slowdown(each, center, unit) for each in one.result.band if each > 0)
+        limit = max(compute_slowdown(each, center, unit) for each in one.result.band if each > 0)
         return one.log - math.log1p(self.shift) <= math.log(limit)
 
 
-def common_causes(
-    results: Sequence[CaseResult], book: ReferenceBook, hosts: Mapping[Case, tuple[str, ...]]
+def find_common_causes(
+    results: Sequence[CaseResult], book: ReferenceCatalog, hosts: Mapping[Case, tuple[str, ...]]
 ) -> list[CommonCause]:
     """What slows many cases of a night together, the most cases first; empty for a healthy night.
 
     :param hosts: that each case ran on, as far as that is known
     """
-    everything = sorted(seen(results, book, hosts), key=lambda each: each.case)
+    everything = sorted(collect_slowdowns(results, book, hosts), key=lambda each: each.case)
     places = [
         list(some)
         for _, some in groupby(everything, key=lambda e: (e.case.system, e.case.partition))
     ]
-    looks = sum(1 + len(list(parts_of(without_controls(some)))) for some in places)
-    found = [cause for some in places for cause in causes_of(some, ALPHA / max(looks, 1))]
+    looks = sum(1 + len(list(list_parts(exclude_controls(some)))) for some in places)
+    found = [
+        cause for some in places for cause in find_partition_causes(some, ALPHA / max(looks, 1))
+    ]
     return sorted(found, key=lambda cause: (-len(cause.members), cause.partition))
 
 
-def causes_of(some: Sequence[Seen], alpha: float) -> Iterator[CommonCause]:
+def find_partition_causes(some: Sequence[JudgedSlowdown], alpha: float) -> Iterator[CommonCause]:
     """The causes on one partition: the first, then what else there is among the cases that it leaves out."""
     controls = [each for each in some if is_control(each.case)]
-    rest = without_controls(some)
+    rest = exclude_controls(some)
     for _ in range(MOST_CAUSES):
-        group, parts = narrowed(rest, alpha, {})
-        if not found(shift_of(group), alpha):
+        group, parts = narrow_cause(rest, alpha, {})
+        if not is_common_cause(estimate_shift(group), alpha):
             return
-        yield cause_of(group, parts, controls, alpha)
+        yield build_cause(group, parts, controls, alpha)
         members = {each.case for each in group}
         rest = [each for each in rest if each.case not in members]
 
 
-def found(shift: Shift, alpha: float) -> bool:
+def is_common_cause(shift: CommonShift, alpha: float) -> bool:
     """Whether cases with this in common have one cause."""
     return shift.clear(alpha) or shift.many(alpha)
 
 
-def parts_of(some: Sequence[Seen]) -> Iterator[tuple[str, Hashable, list[Seen]]]:
+def list_parts(
+    some: Sequence[JudgedSlowdown],
+) -> Iterator[tuple[str, Hashable, list[JudgedSlowdown]]]:
     """The parts that are large enough to be looked at, in each way of dividing these cases."""
     for name, value_of in DIMENSIONS.items():
         values = sorted({value_of(each) for each in some}, key=str)
@@ -144,35 +150,46 @@ def parts_of(some: Sequence[Seen]) -> Iterator[tuple[str, Hashable, list[Seen]]]
                 yield name, value, part
 
 
-def narrowed(
-    some: Sequence[Seen], alpha: float, parts: dict[str, tuple]
-) -> tuple[list[Seen], dict[str, tuple]]:
+def narrow_cause(
+    some: Sequence[JudgedSlowdown], alpha: float, parts: dict[str, tuple]
+) -> tuple[list[JudgedSlowdown], dict[str, tuple]]:
     """The cases that a cause explains and which parts they are: as few as leave the rest as it was."""
-    whole = found(shift_of(some), alpha)
-    by_name: dict[str, list[tuple[Hashable, list[Seen], bool]]] = {}
-    for name, value, part in parts_of(some):
-        by_name.setdefault(name, []).append((value, part, found(shift_of(part), alpha)))
+    whole = is_common_cause(estimate_shift(some), alpha)
+    by_name: dict[str, list[tuple[Hashable, list[JudgedSlowdown], bool]]] = {}
+    for name, value, part in list_parts(some):
+        by_name.setdefault(name, []).append(
+            (value, part, is_common_cause(estimate_shift(part), alpha))
+        )
     for name, divided in by_name.items():
         slower = [(value, part) for value, part, is_slower in divided if is_slower]
         group = [each for _, part in slower for each in part]
         members = {each.case for each in group}
         rest = [each for each in some if each.case not in members]
-        if slower and len(slower) < len(divided) and (not whole or is_quiet(rest, group, alpha)):
-            return narrowed(group, alpha, {**parts, name: tuple(value for value, _ in slower)})
+        if (
+            slower
+            and len(slower) < len(divided)
+            and (not whole or is_unshifted(rest, group, alpha))
+        ):
+            return narrow_cause(group, alpha, {**parts, name: tuple(value for value, _ in slower)})
     return list(some), parts
 
 
-def is_quiet(rest: Sequence[Seen], group: Sequence[Seen], alpha: float) -> bool:
+def is_unshifted(
+    rest: Sequence[JudgedSlowdown], group: Sequence[JudgedSlowdown], alpha: float
+) -> bool:
     """Whether what a cause leaves out is as it always was."""
-    left = shift_of(rest)
-    return not left.many(alpha) and left.log < shift_of(group).log / 2
+    left = estimate_shift(rest)
+    return not left.many(alpha) and left.log < estimate_shift(group).log / 2
 
 
-def cause_of(
-    group: Sequence[Seen], parts: Mapping[str, tuple], controls: Sequence[Seen], alpha: float
+def build_cause(
+    group: Sequence[JudgedSlowdown],
+    parts: Mapping[str, tuple],
+    controls: Sequence[JudgedSlowdown],
+    alpha: float,
 ) -> CommonCause:
     """The finding about these cases."""
-    shift = shift_of(group)
+    shift = estimate_shift(group)
     clear = shift.clear(alpha)
     log = shift.log if clear else float(np.median([each.log for each in group if each.slow]))
     places = {(each.case.environment, each.hosts) for each in group}

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import polars as pl
 
-from postprocess.base.units import better
+from postprocess.base.units import find_better_direction
 from postprocess.judging.common_cause import CommonCause
 from postprocess.model.verdict import JUDGED
-from postprocess.results.query import NIGHTS, headlines
+from postprocess.results.query import NIGHTS, read_headlines
 from postprocess.results.store import StoreError
 
 LOOK_BACK = timedelta(days=60)  #: what is older did not begin in a night that anybody remembers
@@ -21,7 +21,7 @@ COLUMNS = ("session", "started_utc", "mode", "key", "verdict", "value", "unit", 
 
 
 @dataclass(frozen=True)
-class Night:
+class ShiftedNight:
     """How much slower the cases of a cause were in a night before, on the logarithm."""
 
     started_utc: str
@@ -29,34 +29,34 @@ class Night:
     hosts: tuple[str, ...]
 
 
-def since(cause: CommonCause, history: pl.DataFrame) -> str:
+def find_onset(cause: CommonCause, history: pl.DataFrame) -> str:
     """Such as ``since 2026-11-20 (not yet 2026-11-19, on c, d)``; empty if nothing is known.
 
-    :param history: earlier launches of these cases, as :func:`postprocess.results.query.headlines` gives them
+    :param history: earlier launches of these cases, as :func:`postprocess.results.query.read_headlines` gives them
     """
-    past = nights(cause, history)
+    past = list_shifted_nights(cause, history)
     half = math.log1p(cause.shift) / 2
     shifted = list(takewhile(lambda night: night.log >= half, reversed(past)))
     before = past[: len(past) - len(shifted)]
     if not before:
-        return f"since {day(shifted[-1])} or before" if shifted else ""
-    first = f"since {day(shifted[-1])}" if shifted else "since this night"
+        return f"since {format_night_date(shifted[-1])} or before" if shifted else ""
+    first = f"since {format_night_date(shifted[-1])}" if shifted else "since this night"
     last = before[-1]
     other = "" if not last.hosts or last.hosts == cause.hosts else f", on {', '.join(last.hosts)}"
-    return f"{first} (not yet {day(last)}{other})"
+    return f"{first} (not yet {format_night_date(last)}{other})"
 
 
-def since_in(store: Path, cause: CommonCause) -> str:
+def find_onset_in_store(store: Path, cause: CommonCause) -> str:
     """The same from a store. A damaged one must not hide what is wrong tonight: then nothing is said."""
     begin = (datetime.now(timezone.utc) - LOOK_BACK).strftime("%Y-%m-%d")
     keys = [case.key for case in cause.cases]
     try:
-        return since(cause, headlines(store, keys=keys, since=begin, columns=COLUMNS))
+        return find_onset(cause, read_headlines(store, keys=keys, since=begin, columns=COLUMNS))
     except StoreError:
         return ""
 
 
-def nights(cause: CommonCause, history: pl.DataFrame) -> list[Night]:
+def list_shifted_nights(cause: CommonCause, history: pl.DataFrame) -> list[ShiftedNight]:
     """The nights that measured at least half of the cases of a cause, the oldest first.
 
     Values are held against today's references: what was the reference in a night is no matter here.
@@ -67,7 +67,8 @@ def nights(cause: CommonCause, history: pl.DataFrame) -> list[Night]:
             "unit": [each.result.unit for each in cause.members],
             "center": [each.result.reference for each in cause.members],
             "sign": [
-                1.0 if better(each.result.unit) == "lower" else -1.0 for each in cause.members
+                1.0 if find_better_direction(each.result.unit) == "lower" else -1.0
+                for each in cause.members
             ],
         }
     )
@@ -90,16 +91,16 @@ def nights(cause: CommonCause, history: pl.DataFrame) -> list[Night]:
         .sort("started_utc")
     )
     return [
-        Night(row["started_utc"], row["log"], names_in(row["hosts"]))
+        ShiftedNight(row["started_utc"], row["log"], list_node_names(row["hosts"]))
         for row in found.iter_rows(named=True)
     ]
 
 
-def names_in(sets: list[str]) -> tuple[str, ...]:
+def list_node_names(sets: list[str]) -> tuple[str, ...]:
     """The nodes that are named in some node sets, each joined by commas."""
     return tuple(sorted({name for each in sets for name in (each or "").split(",") if name}))
 
 
-def day(night: Night) -> str:
+def format_night_date(night: ShiftedNight) -> str:
     """The day on which a night began."""
     return night.started_utc[:10]

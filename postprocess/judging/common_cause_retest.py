@@ -11,17 +11,17 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from postprocess.judging.common_cause import CommonCause
-from postprocess.judging.common_cause_text import brief
-from postprocess.judging.evaluate import case_verdict
+from postprocess.judging.common_cause_text import describe_cause_briefly
+from postprocess.judging.evaluate import evaluate_case
 from postprocess.model.case import Case
-from postprocess.model.launch import Finished
+from postprocess.model.launch import FinishedLaunch
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict
-from postprocess.references.catalog import ReferenceBook
+from postprocess.references.catalog import ReferenceCatalog
 from postprocess.stats import confirmation_rule
 
 
 @dataclass
-class Doubt:
+class CommonCauseRetest:
     """A common cause, and how many fresh launches of its witnesses show it or do not."""
 
     cause: CommonCause
@@ -31,12 +31,12 @@ class Doubt:
     @property
     def refuted(self) -> bool:
         """Whether enough fresh launches say that it is not there."""
-        return confirmation_rule.cleared(self.fine)
+        return confirmation_rule.is_cleared(self.fine)
 
     @property
     def decided(self) -> bool:
         """Whether another launch could change nothing, or there is nothing to measure."""
-        return not self.cause.witnesses or confirmation_rule.decided(self.slow, self.fine)
+        return not self.cause.witnesses or confirmation_rule.is_decided(self.slow, self.fine)
 
     def hear(self, factors: Sequence[float]) -> None:
         """Count what a fresh launch says: by how much the witnesses are slower, as far as they came.
@@ -50,12 +50,14 @@ class Doubt:
         else:
             self.slow += 1
 
-    def listen(self, launches: int, fresh: Iterable[Finished], book: ReferenceBook) -> None:
+    def record_launches(
+        self, launches: int, fresh: Iterable[FinishedLaunch], book: ReferenceCatalog
+    ) -> None:
         """Let each of so many fresh launches say what it has to say."""
         by_number: dict[int, list[float]] = {}
         for each in fresh:
             for case in self.cause.witnesses:
-                said = case_verdict(case, [each], book) if case in each.launch.cases else None
+                said = evaluate_case(case, [each], book) if case in each.launch.cases else None
                 if said and said.slowdown:
                     by_number.setdefault(each.launch.number, []).append(said.slowdown)
         heard = list(by_number.values())[:launches]
@@ -63,7 +65,9 @@ class Doubt:
             self.hear(factors)
 
 
-def told(results: Sequence[CaseResult], causes: Sequence[CommonCause]) -> list[CaseResult]:
+def apply_confirmed_causes(
+    results: Sequence[CaseResult], causes: Sequence[CommonCause]
+) -> list[CaseResult]:
     """The same results after causes that fresh launches have shown: nothing that is slow by them passes.
 
     What is worse than slow, as wrong data in a fresh launch, stays what it is. Where the median case is slower
@@ -72,7 +76,7 @@ def told(results: Sequence[CaseResult], causes: Sequence[CommonCause]) -> list[C
     shared: dict[Case, str] = {}
     for cause in causes:
         marked = {*cause.explained, *(cause.witnesses if cause.clear else ())}
-        shared |= {case: f"common cause: {brief(cause)}" for case in marked}
+        shared |= {case: f"common cause: {describe_cause_briefly(cause)}" for case in marked}
     return [_because(each, shared) for each in results]
 
 

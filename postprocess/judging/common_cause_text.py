@@ -9,7 +9,7 @@ import numpy as np
 
 from postprocess.base.formats import first_of, plural
 from postprocess.judging.common_cause import CommonCause
-from postprocess.judging.common_shift import Seen
+from postprocess.judging.common_shift import JudgedSlowdown
 from postprocess.stats.shrinkage import SIZES
 
 TELLING = 2.0  #: standard deviations by which a control is slower, or it says nothing
@@ -17,18 +17,18 @@ MOST_HOSTS = 8  #: that are named
 EVERYTHING = 0.8  #: of the cases: with fewer that are slower, it is "most cases"
 
 
-def sentence(cause: CommonCause) -> str:
+def describe_cause(cause: CommonCause) -> str:
     """Such as ``cpu: everything 7% slower (median of 135 cases) on a, b: the machine, not MPI: ...``."""
     since = f", {cause.since}" if cause.since else ""
-    return f"{brief(cause)}{where(cause)}{since}: {controls_say(cause)}"
+    return f"{describe_cause_briefly(cause)}{describe_cause_nodes(cause)}{since}: {describe_controls(cause)}"
 
 
-def brief(cause: CommonCause) -> str:
+def describe_cause_briefly(cause: CommonCause) -> str:
     """The same without where, when and why."""
-    return f"{cause.partition}: {what(cause)}"
+    return f"{cause.partition}: {describe_cause_cases(cause)}"
 
 
-def what(cause: CommonCause) -> str:
+def describe_cause_cases(cause: CommonCause) -> str:
     """Which cases, and how much slower."""
     parts = []
     if cause.programs:
@@ -40,19 +40,19 @@ def what(cause: CommonCause) -> str:
     of = f" {' '.join(parts)}" if parts else ""
     number = plural(len(cause.members), "case")
     if cause.clear:
-        which = "everything" if spread_of(cause) >= EVERYTHING else "most cases"
+        which = "everything" if describe_affected_share(cause) >= EVERYTHING else "most cases"
         return f"{which}{of} {cause.shift:.0%} slower (median of {number})"
     slow = f"{len(cause.slow)} of {number}{of}"
     return f"{slow} beyond their bands, {cause.shift:.0%} slower in their median"
 
 
-def spread_of(cause: CommonCause) -> float:
+def describe_affected_share(cause: CommonCause) -> float:
     """The share of the judged cases that are slower by half the shift."""
     half = math.log1p(cause.shift) / 2
     return sum(each.log >= half for each in cause.members) / len(cause.members)
 
 
-def where(cause: CommonCause) -> str:
+def describe_cause_nodes(cause: CommonCause) -> str:
     """The nodes, as far as they are few enough to be named."""
     hosts = cause.hosts
     if not hosts:
@@ -61,7 +61,7 @@ def where(cause: CommonCause) -> str:
     return f", {only}on {first_of(hosts, MOST_HOSTS)}"
 
 
-def controls_say(cause: CommonCause) -> str:
+def describe_controls(cause: CommonCause) -> str:
     """Whether it is the machine: what the routines that call no MPI say."""
     if not cause.controls:
         return "no control was judged, so it may be the machine or MPI"
@@ -69,7 +69,7 @@ def controls_say(cause: CommonCause) -> str:
     slower, same, unsure = [], [], []
     for routine in sorted({each.case.routine for each in cause.controls}):
         some = [each for each in cause.controls if each.case.routine == routine]
-        log, error = common_of(some)
+        log, error = compute_common_slowdown(some)
         if log >= half and error > 0 and log >= TELLING * error:
             slower.append(f"{routine} is {math.expm1(log):.0%} slower")
         elif log < half and 0 < error <= half:
@@ -85,7 +85,7 @@ def controls_say(cause: CommonCause) -> str:
     return f"the machine or MPI: {', '.join(unsure)} cannot tell, they scatter too much"
 
 
-def common_of(some: Sequence[Seen]) -> tuple[float, float]:
+def compute_common_slowdown(some: Sequence[JudgedSlowdown]) -> tuple[float, float]:
     """Median of the logarithms of slowdown of a control in its launches, and the error of one of them."""
     logs, errors = [each.log for each in some], [each.error for each in some]
     return float(np.median(logs)), float(np.median(errors))

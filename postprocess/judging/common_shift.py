@@ -16,13 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri, stdtr
 
-from postprocess.base.units import slowdown
+from postprocess.base.units import compute_slowdown
 from postprocess.model.case import Case
 from postprocess.model.mpicost import is_control
 from postprocess.model.reference import ENOUGH_LAUNCHES
 from postprocess.model.verdict import JUDGED, CaseResult, Verdict
 from postprocess.references import provenance
-from postprocess.references.catalog import ReferenceBook, Shelf
+from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
 
 FLOOR = math.log1p(0.03)  #: a smaller shift is no matter of one night
 COMMON_SHARE = 0.2  #: of cases: so many are not slow by chance, nor each by itself
@@ -30,7 +30,7 @@ COMMON_CASES = 10  #: at least, before one cause is spoken of
 
 
 @dataclass(frozen=True)
-class Seen:
+class JudgedSlowdown:
     """A judged case of a night: how slow it is, and how slow it was in each launch of its calibration."""
 
     result: CaseResult
@@ -58,7 +58,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Shift:
+class CommonShift:
     """What some cases have in common: the median of their logarithms of slowdown, and how likely it is."""
 
     log: float
@@ -77,9 +77,9 @@ class Shift:
         return self.cases >= COMMON_CASES and self.log >= FLOOR and self.p < alpha
 
 
-def seen(
-    results: Sequence[CaseResult], book: ReferenceBook, hosts: Mapping[Case, tuple[str, ...]]
-) -> list[Seen]:
+def collect_slowdowns(
+    results: Sequence[CaseResult], book: ReferenceCatalog, hosts: Mapping[Case, tuple[str, ...]]
+) -> list[JudgedSlowdown]:
     """The cases that were held against measured references, controls too; simulated time has no spread."""
     values: dict[int, dict[str, list[float]]] = {}
     found = []
@@ -90,34 +90,34 @@ def seen(
             continue
         known = values.setdefault(id(shelf), {})
         if not known:
-            known.update(headlines(shelf))
+            known.update(collect_headlines(shelf))
         spread = reference.moderated[0] if reference.launches > 1 else 0.0
         error = spread * math.sqrt(1.0 + 1.0 / reference.launches)
-        moves = moves_of(known.get(result.case.key, ()), result.unit)
+        moves = compute_log_deviations(known.get(result.case.key, ()), result.unit)
         there = hosts.get(result.case, ())
-        found.append(Seen(result, there, math.log(factor), error, moves))
+        found.append(JudgedSlowdown(result, there, math.log(factor), error, moves))
     return found
 
 
-def headlines(shelf: Shelf) -> dict[str, list[float]]:
+def collect_headlines(shelf: ReferenceSet) -> dict[str, list[float]]:
     """The values of all launches behind the references of a shelf, by case."""
     return {
         key: list(values)
         for told in shelf.origin["programs"].values()
-        for calibration in provenance.calibrations(told)
-        for key, values in provenance.headlines(calibration).items()
+        for calibration in provenance.list_calibrations(told)
+        for key, values in provenance.list_headlines(calibration).items()
     }
 
 
-def moves_of(values: Sequence[float], unit: str) -> tuple[float, ...]:
+def compute_log_deviations(values: Sequence[float], unit: str) -> tuple[float, ...]:
     """By how much each launch was slower than their mean, on the logarithm. Values in ``unit``."""
     if len(values) < 2 or min(values) <= 0:
         return ()
-    logs = np.array([math.log(slowdown(value, 1.0, unit)) for value in values])
+    logs = np.array([math.log(compute_slowdown(value, 1.0, unit)) for value in values])
     return tuple(float(each) for each in logs - logs.mean())
 
 
-def shift_of(some: Sequence[Seen]) -> Shift:
+def estimate_shift(some: Sequence[JudgedSlowdown]) -> CommonShift:
     """What these cases have in common.
 
     Few launches of a provisional reference say nothing of small shifts; but their bands are so wide that many
@@ -127,12 +127,12 @@ def shift_of(some: Sequence[Seen]) -> Shift:
     firm = [each for each in some if each.firm]
     log = float(np.median([each.log for each in firm or some])) if some else 0.0
     if len(firm) < COMMON_CASES:
-        return Shift(log, 1.0, 0.0, slow, len(some))
-    middle, upper = (probability(firm, share) for share in (0.5, 1.0 - COMMON_SHARE))
-    return Shift(log, middle, upper, slow, len(some))
+        return CommonShift(log, 1.0, 0.0, slow, len(some))
+    middle, upper = (compute_shift_probability(firm, share) for share in (0.5, 1.0 - COMMON_SHARE))
+    return CommonShift(log, middle, upper, slow, len(some))
 
 
-def probability(some: Sequence[Seen], share: float) -> float:
+def compute_shift_probability(some: Sequence[JudgedSlowdown], share: float) -> float:
     """How likely so large a quantile of the standardised logarithms is if nothing has changed.
 
     :param some: cases of references of enough launches
@@ -145,19 +145,19 @@ def probability(some: Sequence[Seen], share: float) -> float:
         return float(stdtr(least - 1.0, ndtri(share) - tonight))
     told = [each for each in some if len(each.moves) == launches]
     tonight = float(np.quantile([each.log / each.error for each in told], share))
-    usual = np.quantile([standardised(each) for each in told], share, axis=0)
+    usual = np.quantile([standardise_deviations(each) for each in told], share, axis=0)
     beyond = tonight - usual.mean()
     spread = float(usual.std(ddof=1)) * math.sqrt(1.0 + 1.0 / launches)
     return float(stdtr(launches - 1.0, -beyond / spread)) if spread > 0 else 1.0
 
 
-def standardised(one: Seen) -> list[float]:
+def standardise_deviations(one: JudgedSlowdown) -> list[float]:
     """The launches of a calibration as tonight's: those that made the mean lie closer to it than a new one."""
     launches = len(one.moves)
     error = one.error * math.sqrt((1.0 - 1.0 / launches) / (1.0 + 1.0 / launches))
     return [move / error for move in one.moves]
 
 
-def without_controls(some: Sequence[Seen]) -> list[Seen]:
+def exclude_controls(some: Sequence[JudgedSlowdown]) -> list[JudgedSlowdown]:
     """The cases that an MPI has a part in."""
     return [each for each in some if not is_control(each.case)]

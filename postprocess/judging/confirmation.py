@@ -14,28 +14,30 @@ from dataclasses import dataclass, field, replace
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural, quantity
 from postprocess.base.progress import Progress
-from postprocess.judging.common_cause import CommonCause, common_causes
-from postprocess.judging.common_cause_retest import Doubt, told
-from postprocess.judging.common_cause_text import sentence
-from postprocess.judging.evaluate import case_verdict
-from postprocess.judging.retest import anywhere, looks
-from postprocess.model.case import Case, named
-from postprocess.model.launch import Finished
+from postprocess.judging.common_cause import CommonCause, find_common_causes
+from postprocess.judging.common_cause_retest import CommonCauseRetest, apply_confirmed_causes
+from postprocess.judging.common_cause_text import describe_cause
+from postprocess.judging.evaluate import evaluate_case
+from postprocess.judging.retest import build_retest_choice, describe_unavoidable_nodes
+from postprocess.model.case import Case, format_case_names
+from postprocess.model.launch import FinishedLaunch
 from postprocess.model.options import AGAIN
 from postprocess.model.session import Selection
 from postprocess.model.verdict import FAILED_LAUNCH, HEALTHY, CaseResult, Verdict
-from postprocess.references.catalog import ReferenceBook
+from postprocess.references.catalog import ReferenceCatalog
 from postprocess.stats import confirmation_rule
 
 NOT_RUN = "no value (it did not run)"
-SICK_CASES = 3  #: slow on the same hosts, and fine on others, before the hosts are named
+LEAST_CASES_OF_SICK_NODE = (
+    3  #: slow on the same hosts, and fine on others, before the hosts are named
+)
 
-Measure = Callable[[Selection], Sequence[Finished]]
+Measure = Callable[[Selection], Sequence[FinishedLaunch]]
 Since = Callable[[CommonCause], str]
 
 
 @dataclass
-class Suspect:
+class RetestCandidate:
     """A case that one launch called regressed, and what fresh launches say of it."""
 
     result: CaseResult
@@ -52,13 +54,13 @@ class Suspect:
     @property
     def cleared(self) -> bool:
         """Whether enough fresh launches say that it is not slow."""
-        return bool(confirmation_rule.cleared(len(self.fine)))
+        return bool(confirmation_rule.is_cleared(len(self.fine)))
 
     @property
     def decided(self) -> bool:
         """Whether another launch could change nothing."""
         return self.failed is not None or bool(
-            confirmation_rule.decided(len(self.slow), len(self.fine))
+            confirmation_rule.is_decided(len(self.slow), len(self.fine))
         )
 
     def hear(self, said: CaseResult | None, hosts: Sequence[str] = ()) -> None:
@@ -81,7 +83,7 @@ class Suspect:
         if self.failed:
             reason = f"{self.result.reason}; and of a fresh launch: {self.failed.reason}"
             return replace(self.result, verdict=self.failed.verdict, reason=reason)
-        if self.odd and not confirmation_rule.decided(len(self.slow), len(self.fine)):
+        if self.odd and not confirmation_rule.is_decided(len(self.slow), len(self.fine)):
             reason = f"{self.result.reason}; but fresh launches cannot be compared: {self.odd[0]}"
             return replace(self.result, verdict=Verdict.NOT_COMPARABLE, reason=reason)
         heard = plural(len(self.slow) + len(self.fine), "fresh launch", "es")
@@ -100,10 +102,10 @@ class Suspect:
         return replace(self.result, reason=reason)
 
 
-def confirmed(
+def confirm_slow_cases(
     results: Sequence[CaseResult],
-    finished: Sequence[Finished],
-    book: ReferenceBook,
+    finished: Sequence[FinishedLaunch],
+    book: ReferenceCatalog,
     selection: Selection,
     measure: Measure,
     progress: Progress,
@@ -116,38 +118,42 @@ def confirmed(
     :param measure: runs a selection in fresh launches and returns what became of them
     :param since: says of a common cause when it began; empty if it is not known
     """
-    hosts = hosts_of(finished)
-    second = SecondLook(hosts, book, selection, measure, progress)
-    doubts = [Doubt(cause) for cause in common_causes(results, book, hosts)]
-    slow = [Suspect(each, hosts.get(each.case, ())) for each in suspected(results, book)]
+    hosts = map_hosts(finished)
+    second = ConfirmationRun(hosts, book, selection, measure, progress)
+    doubts = [CommonCauseRetest(cause) for cause in find_common_causes(results, book, hosts)]
+    slow = [
+        RetestCandidate(each, hosts.get(each.case, ())) for each in select_candidates(results, book)
+    ]
     explained = {case for doubt in doubts for case in doubt.cause.explained}
     alone = [each for each in slow if each.result.case not in explained]
     fresh = second.look(alone, doubts)
-    causes = say_causes(doubts, since, progress)
+    causes = report_causes(doubts, since, progress)
     refuted = explained - {case for cause in causes for case in cause.explained}
     left = [each for each in slow if each.result.case in refuted]
     fresh += second.look(left)
-    say_of_nodes([*alone, *left], progress)
-    for line in anywhere(each.launch for each in fresh):
+    report_slow_nodes([*alone, *left], progress)
+    for line in describe_unavoidable_nodes(each.launch for each in fresh):
         progress.note(line)
     heard = {suspect.result.case: suspect.verdict() for suspect in (*alone, *left)}
-    after = [failed_again(heard.get(each.case, each), fresh) for each in results]
-    return told(after, causes)
+    after = [apply_retest_failure(heard.get(each.case, each), fresh) for each in results]
+    return apply_confirmed_causes(after, causes)
 
 
 @dataclass(frozen=True)
-class SecondLook:
+class ConfirmationRun:
     """Fresh launches of what a session doubts."""
 
     hosts: Mapping[Case, tuple[str, ...]]  #: that each case ran on
-    book: ReferenceBook
+    book: ReferenceCatalog
     selection: Selection  #: what the session ran
     measure: Measure
     progress: Progress
 
-    def look(self, suspects: Sequence[Suspect], doubts: Sequence[Doubt] = ()) -> list[Finished]:
+    def look(
+        self, suspects: Sequence[RetestCandidate], doubts: Sequence[CommonCauseRetest] = ()
+    ) -> list[FinishedLaunch]:
         """Fresh launches until all suspects and all causes that are in doubt are decided; all of those."""
-        made: list[Finished] = []
+        made: list[FinishedLaunch] = []
         for launches in confirmation_rule.PASSES:
             undecided = [suspect for suspect in suspects if not suspect.decided]
             unclear = [doubt for doubt in doubts if not doubt.decided]
@@ -158,26 +164,26 @@ class SecondLook:
             fresh = self.launched(cases, launches)
             made += fresh or []
             for suspect in undecided:
-                listen(suspect, launches, fresh or [], self.book)
+                record_retest(suspect, launches, fresh or [], self.book)
             for doubt in unclear:
-                doubt.listen(launches, fresh or [], self.book)
+                doubt.record_launches(launches, fresh or [], self.book)
             if fresh is None:
                 break
         return made
 
-    def launched(self, cases: Iterable[Case], launches: int) -> Sequence[Finished] | None:
+    def launched(self, cases: Iterable[Case], launches: int) -> Sequence[FinishedLaunch] | None:
         """Fresh launches of these, off the hosts that they were slow on if possible; None if there are none."""
         places = {case: self.hosts.get(case, ()) for case in sorted(cases)}
         what = plural(len(places), "case")
-        self.progress.say(f"slow: {named(list(places))}; measuring {what} again")
+        self.progress.say(f"slow: {format_case_names(list(places))}; measuring {what} again")
         try:
-            return self.measure(again(self.selection, places, launches))
+            return self.measure(select_retest(self.selection, places, launches))
         except UsageError as error:
             self.progress.note(f"could not be measured again: {error}")
             return None
 
 
-def failed_again(result: CaseResult, fresh: Iterable[Finished]) -> CaseResult:
+def apply_retest_failure(result: CaseResult, fresh: Iterable[FinishedLaunch]) -> CaseResult:
     """The same result, or what is worse and was seen of its case when others were measured again beside it."""
     if result.verdict in FAILED_LAUNCH:
         return result
@@ -188,7 +194,9 @@ def failed_again(result: CaseResult, fresh: Iterable[Finished]) -> CaseResult:
     return result
 
 
-def say_causes(doubts: Sequence[Doubt], since: Since, progress: Progress) -> list[CommonCause]:
+def report_causes(
+    doubts: Sequence[CommonCauseRetest], since: Since, progress: Progress
+) -> list[CommonCause]:
     """Tell every common cause once. Those that fresh launches do not refute stand."""
     for doubt in doubts:
         end = (
@@ -197,11 +205,11 @@ def say_causes(doubts: Sequence[Doubt], since: Since, progress: Progress) -> lis
             else ""
         )
         cause = replace(doubt.cause, since="" if doubt.refuted else since(doubt.cause))
-        progress.note(f"{sentence(cause)}{end}")
+        progress.note(f"{describe_cause(cause)}{end}")
     return [doubt.cause for doubt in doubts if not doubt.refuted]
 
 
-def hosts_of(finished: Iterable[Finished]) -> dict[Case, tuple[str, ...]]:
+def map_hosts(finished: Iterable[FinishedLaunch]) -> dict[Case, tuple[str, ...]]:
     """The hosts that each case ran on."""
     found: dict[Case, set[str]] = {}
     for each in finished:
@@ -210,36 +218,40 @@ def hosts_of(finished: Iterable[Finished]) -> dict[Case, tuple[str, ...]]:
     return {case: tuple(sorted(names)) for case, names in found.items()}
 
 
-def suspected(results: Sequence[CaseResult], book: ReferenceBook) -> list[CaseResult]:
+def select_candidates(results: Sequence[CaseResult], book: ReferenceCatalog) -> list[CaseResult]:
     """The cases that are slow, without those of exact time, which repeats."""
     slow = [each for each in results if each.verdict == Verdict.REGRESSED]
     references = {each.case: book.reference(each.case) for each in slow}
     return [each for each in slow if (known := references[each.case]) and not known.exact]
 
 
-def listen(suspect: Suspect, launches: int, fresh: Sequence[Finished], book: ReferenceBook) -> None:
+def record_retest(
+    suspect: RetestCandidate, launches: int, fresh: Sequence[FinishedLaunch], book: ReferenceCatalog
+) -> None:
     """Let each fresh launch say what it has to say of a suspect; one that did not come says so too."""
     case = suspect.result.case
     heard = [each for each in fresh if case in each.launch.cases][:launches]
     for each in heard:
-        suspect.hear(case_verdict(case, [each], book), hosts_of([each])[case])
+        suspect.hear(evaluate_case(case, [each], book), map_hosts([each])[case])
     for _ in range(launches - len(heard)):
         suspect.hear(None)
 
 
-def again(selection: Selection, places: Mapping[Case, tuple[str, ...]], launches: int) -> Selection:
+def select_retest(
+    selection: Selection, places: Mapping[Case, tuple[str, ...]], launches: int
+) -> Selection:
     """The selection, cut down to the routines of some cases, each where it was slow."""
-    choice = selection.choice | {AGAIN: looks(places, places)}
+    choice = selection.choice | {AGAIN: build_retest_choice(places, places)}
     environments = sorted({case.environment for case in places})
     return replace(selection, environments=environments, choice=choice, launches=launches)
 
 
-def say_of_nodes(suspects: Sequence[Suspect], progress: Progress) -> None:
+def report_slow_nodes(suspects: Sequence[RetestCandidate], progress: Progress) -> None:
     """Name the hosts on which several cases were slow that were fine elsewhere: a sick node looks so."""
     cleared = [suspect for suspect in suspects if suspect.cleared and suspect.elsewhere]
     together = Counter(suspect.hosts for suspect in cleared)
     for hosts, number in sorted(together.items()):
-        if number >= SICK_CASES:
+        if number >= LEAST_CASES_OF_SICK_NODE:
             progress.note(
                 f"{', '.join(hosts)}: {number} cases were slow there, and not on other nodes: "
                 "./plumbline links finds sick nodes"

@@ -7,18 +7,20 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from postprocess.judging.rules import judge
+from postprocess.judging.rules import judge_case
 from postprocess.model.case import Case
-from postprocess.model.launch import Finished
+from postprocess.model.launch import FinishedLaunch
 from postprocess.model.measurement import Measurement
 from postprocess.model.options import BYTES, CHOOSING, OPTIONS, PARTITION, PEERS, PER_NODE
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict
-from postprocess.references.catalog import ReferenceBook, Shelf
-from postprocess.stats.false_discovery import with_q
+from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
+from postprocess.stats.false_discovery import add_q_values
 
 
-def rerun_command(launch: PlannedLaunch, case: Case, site: str, options: Sequence[str] = ()) -> str:
+def format_rerun_command(
+    launch: PlannedLaunch, case: Case, site: str, options: Sequence[str] = ()
+) -> str:
     """The command that measures just this case again, under the further options it was measured under."""
     words = ["./plumbline", "run"]
     if site != "local":
@@ -30,14 +32,14 @@ def rerun_command(launch: PlannedLaunch, case: Case, site: str, options: Sequenc
     for option in CHOOSING:
         value = option.value_of(case)
         words += [option.flag, str(value)] if option.several and value != told.get(option) else []
-    for flag, (value, usual) in conditions(launch, case).items():
+    for flag, (value, usual) in list_conditions(launch, case).items():
         words += [flag, value] if site != "local" or value != usual else []
     others = [word for word in options if word.startswith("--set-env=")]
     own = [word for word in others if word.startswith(f"--set-env={case.environment}:")]
     return shlex.join([*words, *(word for word in options if word not in others), *own])
 
 
-def conditions(launch: PlannedLaunch, case: Case) -> dict[str, tuple[str, str]]:
+def list_conditions(launch: PlannedLaunch, case: Case) -> dict[str, tuple[str, str]]:
     """The options under which a case ran, each with its default. A site may have defaults of its own."""
     return {
         option.flag: (
@@ -49,50 +51,57 @@ def conditions(launch: PlannedLaunch, case: Case) -> dict[str, tuple[str, str]]:
     }
 
 
-def verdicts(
-    finished: Sequence[Finished], book: ReferenceBook, site: str, options: Sequence[str] = ()
+def evaluate_launches(
+    finished: Sequence[FinishedLaunch],
+    book: ReferenceCatalog,
+    site: str,
+    options: Sequence[str] = (),
 ) -> list[CaseResult]:
     """One result for every planned case, whatever became of its launches."""
-    launches: dict[Case, list[Finished]] = {}
+    launches: dict[Case, list[FinishedLaunch]] = {}
     for each in finished:
         for case in each.launch.cases:
             launches.setdefault(case, []).append(each)
     results = [
         replace(
-            case_verdict(case, launches[case], book),
-            rerun=rerun_command(launches[case][0].launch, case, site, options),
+            evaluate_case(case, launches[case], book),
+            rerun=format_rerun_command(launches[case][0].launch, case, site, options),
         )
         for case in launches
     ]
-    return sorted(with_q(results) + skipped(finished, book), key=lambda result: result.case)
+    return sorted(
+        add_q_values(results) + list_skipped(finished, book), key=lambda result: result.case
+    )
 
 
-def skipped(finished: Sequence[Finished], book: ReferenceBook) -> list[CaseResult]:
+def list_skipped(finished: Sequence[FinishedLaunch], book: ReferenceCatalog) -> list[CaseResult]:
     """The cases that were deliberately not run, each once, with the reason."""
     skips = {skip.case: skip for each in finished for skip in each.launch.skips}
     return [
-        without_program(case, skip.reason, book)
+        evaluate_without_program(case, skip.reason, book)
         if skip.unavailable
         else CaseResult(case, Verdict.SKIPPED, skip.reason)
         for case, skip in skips.items()
     ]
 
 
-def without_program(case: Case, reason: str, book: ReferenceBook) -> CaseResult:
+def evaluate_without_program(case: Case, reason: str, book: ReferenceCatalog) -> CaseResult:
     """A case whose program cannot be had. What has a reference was measured before, and is missing now."""
     if book.reference(case) is None:
         return CaseResult(case, Verdict.SKIPPED, reason)
     return CaseResult(case, Verdict.INCOMPLETE, f"{reason}; it has a reference, and is missing now")
 
 
-def case_verdict(case: Case, launches: Sequence[Finished], book: ReferenceBook) -> CaseResult:
+def evaluate_case(
+    case: Case, launches: Sequence[FinishedLaunch], book: ReferenceCatalog
+) -> CaseResult:
     """The verdict on one case. A launch that failed decides; otherwise the median launch is judged."""
     for verdict in FAILED_LAUNCH:
         for each in launches:
             if each.outcome.verdict == verdict:
                 return CaseResult(case, verdict, each.outcome.reason)
     if left_out := [each for each in launches if each.outcome.verdict == Verdict.SKIPPED]:
-        return without_program(case, left_out[0].outcome.reason, book)
+        return evaluate_without_program(case, left_out[0].outcome.reason, book)
     measured = [
         (found, each) for each in launches if (found := each.measurements.get(case.variable))
     ]
@@ -100,10 +109,12 @@ def case_verdict(case: Case, launches: Sequence[Finished], book: ReferenceBook) 
         return CaseResult(case, Verdict.INCOMPLETE, "no value in a launch that ended well")
     if any(found.unseen for found, _ in measured):
         return CaseResult(case, Verdict.INCOMPLETE, "printed as 0.00: too little to be seen")
-    middle, launch = median_launch(measured)
+    middle, launch = select_median_launch(measured)
     middle = replace(middle, value=statistics.median(found.value for found, _ in measured))
     shelf = book.shelf(case) if book.reference(case) else None
-    differences = (from_reference(each, case, shelf) for _, each in measured) if shelf else ()
+    differences = (
+        (describe_reference_difference(each, case, shelf) for _, each in measured) if shelf else ()
+    )
     if difference := next(filter(None, differences), ""):
         return CaseResult(
             case,
@@ -117,23 +128,27 @@ def case_verdict(case: Case, launches: Sequence[Finished], book: ReferenceBook) 
         )
     records = launch.outcome.records
     resolution = records.resolution(middle.unit) if records else 0.0
-    result = judge(case, middle, book.reference(case), resolution)
-    return replace(agreeing(result, measured), launches=len(measured))
+    result = judge_case(case, middle, book.reference(case), resolution)
+    return replace(check_reframe_agrees(result, measured), launches=len(measured))
 
 
-def from_reference(finished: Finished, case: Case, shelf: Shelf) -> str:
+def describe_reference_difference(finished: FinishedLaunch, case: Case, shelf: ReferenceSet) -> str:
     """In what a launch differs from the one behind a case's reference; empty if in nothing that counts."""
     launch = finished.launch
     return shelf.difference(finished.conditions, case, launch.accepts, launch.by_hand)
 
 
-def median_launch(measured: Sequence[tuple[Measurement, Finished]]) -> tuple[Measurement, Finished]:
+def select_median_launch(
+    measured: Sequence[tuple[Measurement, FinishedLaunch]],
+) -> tuple[Measurement, FinishedLaunch]:
     """The launch whose headline is the median one (the lower of the middle two)."""
     ordered = sorted(measured, key=lambda pair: pair[0].value)
     return ordered[(len(ordered) - 1) // 2]
 
 
-def agreeing(result: CaseResult, measured: Sequence[tuple[Measurement, Finished]]) -> CaseResult:
+def check_reframe_agrees(
+    result: CaseResult, measured: Sequence[tuple[Measurement, FinishedLaunch]]
+) -> CaseResult:
     """The same result if ReFrame's own assertion says the same; two judges who differ are a fault.
 
     A transport check: both rest on the same band, so it proves that ReFrame was given the right one, and no
@@ -151,8 +166,8 @@ def agreeing(result: CaseResult, measured: Sequence[tuple[Measurement, Finished]
 NOT_HELD = "compared with its peers, and with no reference"
 
 
-def judged(
-    finished: Sequence[Finished],
+def evaluate_flagged(
+    finished: Sequence[FinishedLaunch],
     reason_of: Callable[[Case], str | None],
     accused: Verdict,
     again: str,
@@ -162,7 +177,7 @@ def judged(
     :param again: the command that compares all of them again.
     """
     results = []
-    for result in verdicts(finished, ReferenceBook(), ""):
+    for result in evaluate_launches(finished, ReferenceCatalog(), ""):
         held = result
         if result.verdict == Verdict.NO_REFERENCE:
             reason = reason_of(result.case)

@@ -13,12 +13,12 @@ from pathlib import Path
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.mpicost import is_control
 from postprocess.model.options import BYTES, CHOOSING, PARTITION, PEERS
-from postprocess.model.plan import PlannedLaunch, places, planned_cases
+from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
 from postprocess.model.reference import Reference
 from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references import reference_file
-from postprocess.references.catalog import ReferenceBook, Shelf
+from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
 
 
 def is_whole(selection: Selection) -> bool:
@@ -29,7 +29,7 @@ def is_whole(selection: Selection) -> bool:
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestedCases:
     """What the user of a session asked for."""
 
     selection: Selection
@@ -70,8 +70,11 @@ class Asked:
         )
 
 
-def absent(
-    roots: Sequence[Path], planned: Sequence[PlannedLaunch], provisional: Path, asked: Asked
+def find_unplanned_environments(
+    roots: Sequence[Path],
+    planned: Sequence[PlannedLaunch],
+    provisional: Path,
+    asked: RequestedCases,
 ) -> list[CaseResult]:
     """Every case with a reference of a planned system whose environment is not planned, ``incomplete``.
 
@@ -83,7 +86,7 @@ def absent(
     fix = "bring it back, or remove the file if it is gone for good"
     partitions = {launch.partition for launch in planned}
     results = []
-    for path in unused_files(roots, planned):
+    for path in list_unused_files(roots, planned):
         place = ReferencePlace.of_file(path)
         if not asked.covers_place(place):
             continue
@@ -91,16 +94,19 @@ def absent(
         what = f"{place.environment} is not on this machine now"
         if not here:
             what = f"of partition {place.partition} nothing is measured now"
-        found = asked.among(reference_file.load(path, *place))
+        found = asked.among(reference_file.load_references(path, *place))
         if not here and provisional in path.parents:
             found = [each for each in found if not each.provisional]
-        results += [lost(each, f"{what}, and has references in {path}: {fix}") for each in found]
+        results += [
+            build_missing_result(each, f"{what}, and has references in {path}: {fix}")
+            for each in found
+        ]
     return results
 
 
-def unused_files(roots: Sequence[Path], planned: Sequence[PlannedLaunch]) -> Iterator[Path]:
+def list_unused_files(roots: Sequence[Path], planned: Sequence[PlannedLaunch]) -> Iterator[Path]:
     """The reference files of planned systems whose environment is not planned, each of its first root."""
-    there = places(planned)
+    there = list_places(planned)
     for system in sorted({launch.partition.partition(":")[0] for launch in planned}):
         files = [path for root in roots for path in sorted((root / system).glob("*/*.tsv"))]
         first = {ReferencePlace.of_file(path): path for path in reversed(files)}
@@ -109,40 +115,47 @@ def unused_files(roots: Sequence[Path], planned: Sequence[PlannedLaunch]) -> Ite
                 yield path
 
 
-def unplanned(
-    book: ReferenceBook, planned: Sequence[PlannedLaunch], provisional: Path, asked: Asked
+def find_unplanned_cases(
+    book: ReferenceCatalog,
+    planned: Sequence[PlannedLaunch],
+    provisional: Path,
+    asked: RequestedCases,
 ) -> list[CaseResult]:
     """Every case with a reference that a planned environment does not plan, ``incomplete``.
 
-    :param provisional: where references are that nobody has reviewed: of these :func:`counts` says which
+    :param provisional: where references are that nobody has reviewed: of these :func:`is_counted_reference` says which
     """
-    there = set(planned_cases(planned))
-    variants = {variant(case) for case in there}
+    there = set(list_planned_cases(planned))
+    variants = {case_variant_of(case) for case in there}
     fix = "measure it again, or remove the row if it is given up"
     return [
-        lost(each, f"is not measured any more, and has a reference in {shelf.path}: {fix}")
+        build_missing_result(
+            each, f"is not measured any more, and has a reference in {shelf.path}: {fix}"
+        )
         for shelf in book.shelves.values()
         for each in asked.among(shelf.references)
         if each.case not in there
-        and (provisional not in shelf.path.parents or counts(each, shelf, variants))
+        and (provisional not in shelf.path.parents or is_counted_reference(each, shelf, variants))
     ]
 
 
-def counts(reference: Reference, shelf: Shelf, variants: set[tuple[str, ...]]) -> bool:
+def is_counted_reference(
+    reference: Reference, shelf: ReferenceSet, variants: set[tuple[str, ...]]
+) -> bool:
     """Whether a reference that nobody has reviewed is one of nights: it has enough launches, no options by
     hand, and no variant (``calibrate --cache warm``) that its program is not measured in.
     """
-    own = variant(reference.case)
+    own = case_variant_of(reference.case)
     measured = own in variants or own[:3] not in {each[:3] for each in variants}
     return measured and not reference.provisional and not shelf.options_of(reference.case)
 
 
-def variant(case: Case) -> tuple[str, ...]:
+def case_variant_of(case: Case) -> tuple[str, ...]:
     """Partition, environment and program of a case, and what the program is told of all calls."""
     return case.partition, case.environment, case.program, case.cache, case.sync
 
 
-def lost(reference: Reference, reason: str) -> CaseResult:
+def build_missing_result(reference: Reference, reason: str) -> CaseResult:
     """A case that nobody measures any more."""
     case = reference.case
     return CaseResult(

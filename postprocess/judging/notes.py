@@ -7,23 +7,23 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from postprocess.base.formats import plural, whole
 from postprocess.model.case import Case
-from postprocess.model.launch import Finished
+from postprocess.model.launch import FinishedLaunch
 from postprocess.model.verdict import JUDGED, CaseResult, Verdict
-from postprocess.references.catalog import ReferenceBook
+from postprocess.references.catalog import ReferenceCatalog
 
 
-def accepted_notes(finished: Sequence[Finished], book: ReferenceBook) -> list[str]:
+def describe_waivers(finished: Sequence[FinishedLaunch], book: ReferenceCatalog) -> list[str]:
     """One line for each difference that the site accepts, with the number of cases and the site's reason."""
     found: dict[str, set[Case]] = {}
-    for line, case in accepted_differences(finished, book):
+    for line, case in list_waived_differences(finished, book):
         found.setdefault(line, set()).add(case)
     return [
         f"{plural(len(cases), 'case')} compared although {line}" for line, cases in found.items()
     ]
 
 
-def accepted_differences(
-    finished: Sequence[Finished], book: ReferenceBook
+def list_waived_differences(
+    finished: Sequence[FinishedLaunch], book: ReferenceCatalog
 ) -> Iterator[tuple[str, Case]]:
     """What differs, by whose leave, of every case that was measured and has a reference."""
     for each in finished:
@@ -41,7 +41,9 @@ FAST_SHARE = 0.2
 FAST_CASES = 5  #: at least
 
 
-def fast_notes(results: Iterable[CaseResult], book: ReferenceBook, site: str) -> Iterator[str]:
+def describe_fast_cases(
+    results: Iterable[CaseResult], book: ReferenceCatalog, site: str
+) -> Iterator[str]:
     """One line for each environment and program of a partition with too many fast cases.
 
     Simulated time repeats: what is faster there is a change of the programs.

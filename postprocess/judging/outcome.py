@@ -1,7 +1,7 @@
 """What became of a launch: its exit code, its records, the MPI it ran on, and what ReFrame says of it.
 
 Every way in which a launch can go wrong ends here in one verdict for all of its cases. The checks ask
-:func:`assess` while ReFrame runs; the session asks :func:`outcome` afterwards, with ReFrame's report. Both read
+:func:`assess_launch` while ReFrame runs; the session asks :func:`determine_outcome` afterwards, with ReFrame's report. Both read
 the raw file, each once: ReFrame needs the numbers that it asserts, and the session needs every trial for the
 store. The session believes nothing that it did not read itself, and holds ReFrame's numbers against its own.
 """
@@ -15,14 +15,14 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
-from postprocess.model.case import named
-from postprocess.model.fault_injection import misplanted
-from postprocess.model.launch import Outcome, Records, failed
+from postprocess.model.case import format_case_names
+from postprocess.model.fault_injection import describe_unplanned_injection
+from postprocess.model.launch import LaunchOutcome, Records, fail_launch
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.mpicost import LaunchRecords, read_launch
 from postprocess.parsers.osu_imb_launch import BenchmarkRecords, read_benchmarks
-from postprocess.parsers.reframe_report import Blocked, Entry
+from postprocess.parsers.reframe_report import BlockedTest, TestEntry
 from site_configs.topology.layouts import Layout
 
 #: Exit codes of a program that ran to its end and has no whole result.
@@ -36,15 +36,15 @@ KILLED = 137
 TIMED_OUT = (124, KILLED)  #: exit codes of ``timeout``, which ends a start among several of a job
 
 
-def assess(launch: PlannedLaunch, session: Path) -> Outcome:
+def assess_launch(launch: PlannedLaunch, session: Path) -> LaunchOutcome:
     """Judge everything about a launch but its speed, from the files that it left.
 
     Correctness comes first: wrong data is named even if the program also failed.
     """
-    code = exit_code(launch.ending(session))
+    code = read_exit_code(launch.ending(session))
     path = launch.witness(session) if launch.benchmarks else launch.records(session)
     data = contents(path)
-    if alone := worlds_of_one(launch, data):
+    if alone := check_singleton_worlds(launch, data):
         return alone
     try:
         records = (
@@ -52,19 +52,19 @@ def assess(launch: PlannedLaunch, session: Path) -> Outcome:
         )
     except RecordError as error:
         if error.verdict == Verdict.INCORRECT or code == 0:
-            return failed(error.verdict, str(error))
-        return ended_badly(code, launch)
+            return fail_launch(error.verdict, str(error))
+        return classify_exit_code(code, launch)
     if code != 0:
-        return ended_badly(code, launch)
-    if planted := misplanted(records.run, launch.planted):
-        return failed(Verdict.INCORRECT, planted)
-    problem = wrong_world(launch, records)
+        return classify_exit_code(code, launch)
+    if planted := describe_unplanned_injection(records.run, launch.planted):
+        return fail_launch(Verdict.INCORRECT, planted)
+    problem = check_mpi_world(launch, records)
     if isinstance(records, LaunchRecords):
-        problem = problem or wrong_cases(launch, records)
-    return problem or Outcome(records)
+        problem = problem or check_recorded_cases(launch, records)
+    return problem or LaunchOutcome(records)
 
 
-def exit_code(path: Path) -> int | None:
+def read_exit_code(path: Path) -> int | None:
     """The program's exit code as the job script wrote it, or None if the script did not get so far."""
     try:
         return int(path.read_text())
@@ -72,18 +72,18 @@ def exit_code(path: Path) -> int | None:
         return None
 
 
-def ended_badly(code: int | None, launch: PlannedLaunch) -> Outcome:
+def classify_exit_code(code: int | None, launch: PlannedLaunch) -> LaunchOutcome:
     """The outcome of a program that did not return 0."""
     if code is None:
-        return failed(Verdict.CRASHED, "the job ended before the program did")
+        return fail_launch(Verdict.CRASHED, "the job ended before the program did")
     if launch.start and code in TIMED_OUT:
         killed = " (or killed for lack of memory)" if code == KILLED else ""
-        return failed(Verdict.TIMEOUT, f"no end within {launch.time_limit:.0f} s{killed}")
+        return fail_launch(Verdict.TIMEOUT, f"no end within {launch.time_limit:.0f} s{killed}")
     if code in NO_RESULT:
-        return failed(Verdict.INCOMPLETE, f"{NO_RESULT[code]} (exit code {code})")
+        return fail_launch(Verdict.INCOMPLETE, f"{NO_RESULT[code]} (exit code {code})")
     names = {number.value: number.name for number in signal.Signals}
     name = f", {names[code - 128]}" if code - 128 in names else ""
-    return failed(Verdict.CRASHED, f"the program ended with exit code {code}{name}")
+    return fail_launch(Verdict.CRASHED, f"the program ended with exit code {code}{name}")
 
 
 def contents(path: Path) -> bytes | None:
@@ -94,7 +94,7 @@ def contents(path: Path) -> bytes | None:
         return None
 
 
-def worlds_of_one(launch: PlannedLaunch, data: bytes | None) -> Outcome | None:
+def check_singleton_worlds(launch: PlannedLaunch, data: bytes | None) -> LaunchOutcome | None:
     """Whether every process took itself for the only one, as with a launcher that is not the MPI's.
 
     All of them write to one file, which need not be whole then: a single run record in it is enough.
@@ -104,32 +104,38 @@ def worlds_of_one(launch: PlannedLaunch, data: bytes | None) -> Outcome | None:
     number = launch.processes
     what = f"started {number} singleton processes instead of one MPI_COMM_WORLD of {number}"
     cause = f"the launcher does not match the MPI of {launch.environment}"
-    return failed(Verdict.INCORRECT, f"{what}: {cause}; see its launcher in the site file")
+    return fail_launch(Verdict.INCORRECT, f"{what}: {cause}; see its launcher in the site file")
 
 
-def wrong_world(launch: PlannedLaunch, records: LaunchRecords | BenchmarkRecords) -> Outcome | None:
+def check_mpi_world(
+    launch: PlannedLaunch, records: LaunchRecords | BenchmarkRecords
+) -> LaunchOutcome | None:
     """The MPI and the processes that ran must be those that were asked for."""
     said, wanted = (" ".join(text.split()) for text in (records.mpi_library, launch.library))
     if not wanted or not re.search(re.escape(wanted) + r"(?!\d)", said):  # 5.0.1 is not 5.0.11
         fix = "./plumbline setup looks at the MPIs again"
-        return failed(Verdict.INCORRECT, f"ran on {said[:80]!r}, not on {wanted[:80]!r}; {fix}")
+        return fail_launch(
+            Verdict.INCORRECT, f"ran on {said[:80]!r}, not on {wanted[:80]!r}; {fix}"
+        )
     ran = (records.processes, records.per_node)
     if ran != (launch.processes, launch.per_node):
         asked = f"{launch.processes} processes, {launch.per_node} per node"
-        return failed(Verdict.INCORRECT, f"ran {ran[0]} processes, {ran[1]} per node, not {asked}")
+        return fail_launch(
+            Verdict.INCORRECT, f"ran {ran[0]} processes, {ran[1]} per node, not {asked}"
+        )
     on_hosts = sorted((host["ranks"] for host in records.run["hosts"]), reverse=True)
     layout = Layout(launch.processes, launch.per_node)
     if on_hosts != layout.ranks_per_host:
-        there, asked = (short(each) for each in (on_hosts, layout.ranks_per_host))
-        return failed(Verdict.INCORRECT, f"ran {there} processes on its hosts, not {asked}")
+        there, asked = (format_process_counts(each) for each in (on_hosts, layout.ranks_per_host))
+        return fail_launch(Verdict.INCORRECT, f"ran {there} processes on its hosts, not {asked}")
     blocks = [host for host, _ in groupby(rank["host"] for rank in records.run["ranks"])]
     if len(blocks) != len(on_hosts):
         what = "ranks are distributed cyclically over nodes; block distribution is required"
-        return failed(Verdict.INCORRECT, f"{what}; see the launcher in the site file")
+        return fail_launch(Verdict.INCORRECT, f"{what}; see the launcher in the site file")
     return None
 
 
-def short(numbers: Sequence[int]) -> str:
+def format_process_counts(numbers: Sequence[int]) -> str:
     """Processes of each host, runs of equal ones as one word: ``3 x 64 + 1``."""
     runs = ((number, len(list(same))) for number, same in groupby(numbers))
     return " + ".join(
@@ -137,45 +143,54 @@ def short(numbers: Sequence[int]) -> str:
     )
 
 
-def wrong_cases(launch: PlannedLaunch, records: LaunchRecords) -> Outcome | None:
+def check_recorded_cases(launch: PlannedLaunch, records: LaunchRecords) -> LaunchOutcome | None:
     """The cases of mpicost that came must be exactly those that were planned, with as many trials."""
     system, partition = launch.partition.split(":")
     came = {records.case(case, system, partition, launch.environment) for case in records.cases}
     planned = set(launch.cases)
     if missing := sorted(planned - came):
-        return failed(Verdict.INCOMPLETE, f"missing from the output: {named(missing)}")
+        return fail_launch(
+            Verdict.INCOMPLETE, f"missing from the output: {format_case_names(missing)}"
+        )
     if extra := sorted(came - planned):
-        return failed(Verdict.INCORRECT, f"in the output but not planned: {named(extra)}")
+        return fail_launch(
+            Verdict.INCORRECT, f"in the output but not planned: {format_case_names(extra)}"
+        )
     if records.run["trials"] != launch.trials:
-        return failed(Verdict.INCORRECT, f"ran {records.run['trials']} trials, not {launch.trials}")
+        return fail_launch(
+            Verdict.INCORRECT, f"ran {records.run['trials']} trials, not {launch.trials}"
+        )
     return None
 
 
-def outcome(
-    launch: PlannedLaunch, session: Path, entry: Entry | None, blocked: Blocked | None = None
-) -> Outcome:
+def determine_outcome(
+    launch: PlannedLaunch,
+    session: Path,
+    entry: TestEntry | None,
+    blocked: BlockedTest | None = None,
+) -> LaunchOutcome:
     """What became of a launch, ReFrame's report included.
 
     :param entry: what ReFrame reports of this launch; None if it reports nothing.
     :param blocked: why it could not be run at all, if so (its program did not build).
     """
     if not launch.cases:
-        return failed(Verdict.SKIPPED, "all of its cases are skipped")
+        return fail_launch(Verdict.SKIPPED, "all of its cases are skipped")
     if entry is None:
-        return failed(Verdict.INCOMPLETE, "planned, but ReFrame did not run it")
-    if stopped := not_run(launch, session, entry, blocked):
+        return fail_launch(Verdict.INCOMPLETE, "planned, but ReFrame did not run it")
+    if stopped := classify_not_run(launch, session, entry, blocked):
         return stopped
-    assessed = assess(launch, session)
+    assessed = assess_launch(launch, session)
     if assessed.verdict == Verdict.CRASHED:
-        return failed(Verdict.CRASHED, assessed.reason + entry.cause)
+        return fail_launch(Verdict.CRASHED, assessed.reason + entry.cause)
     if assessed.records is None:
         return assessed
     if not entry.sane:
-        return rejected(launch, entry)
+        return classify_rejected(launch, entry)
     return wrong_transport(assessed.records, entry) or assessed
 
 
-def wrong_transport(records: Records, entry: Entry) -> Outcome | None:
+def wrong_transport(records: Records, entry: TestEntry) -> LaunchOutcome | None:
     """Transport check: ReFrame must have asserted the very numbers that the records hold, in their units.
 
     Both processes compute a number by the same function from the same file. So this proves nothing of the
@@ -189,42 +204,44 @@ def wrong_transport(records: Records, entry: Entry) -> Outcome | None:
             what = (
                 f"ReFrame asserted {asserted}, the records say {measured.value:.9g} {measured.unit}"
             )
-            return failed(Verdict.INCORRECT, f"{variable}: {what}: one of them is wrong")
+            return fail_launch(Verdict.INCORRECT, f"{variable}: {what}: one of them is wrong")
     return None
 
 
-def without_end(launch: PlannedLaunch, session: Path) -> Outcome | None:
+def check_timed_out_start(launch: PlannedLaunch, session: Path) -> LaunchOutcome | None:
     """The outcome of a start that was not at its end when its job came to its limit; None if it was."""
     if not launch.start:
-        return failed(Verdict.TIMEOUT, f"no end within {launch.time_limit:.0f} s")
-    if exit_code(launch.ending(session)) is None:
-        return failed(Verdict.TIMEOUT, f"no end within the {launch.job_limit:.0f} s of its job")
+        return fail_launch(Verdict.TIMEOUT, f"no end within {launch.time_limit:.0f} s")
+    if read_exit_code(launch.ending(session)) is None:
+        return fail_launch(
+            Verdict.TIMEOUT, f"no end within the {launch.job_limit:.0f} s of its job"
+        )
     return None
 
 
-def rejected(launch: PlannedLaunch, entry: Entry) -> Outcome:
+def classify_rejected(launch: PlannedLaunch, entry: TestEntry) -> LaunchOutcome:
     """Return the outcome of a complete launch that ReFrame rejected: both checks must agree."""
     if not entry.timed_out:
-        return failed(Verdict.INCORRECT, f"ReFrame rejects it: {entry.reason}")
+        return fail_launch(Verdict.INCORRECT, f"ReFrame rejects it: {entry.reason}")
     limit = f"its job ran into its limit of {launch.job_limit:.0f} s"
-    return failed(Verdict.INCOMPLETE, f"it ended well, but {limit} and ReFrame judged nothing")
+    return fail_launch(Verdict.INCOMPLETE, f"it ended well, but {limit} and ReFrame judged nothing")
 
 
-def not_run(
-    launch: PlannedLaunch, session: Path, entry: Entry, blocked: Blocked | None
-) -> Outcome | None:
-    """Why a launch was not run to its end, if it was not; the parameters are those of :func:`outcome`.
+def classify_not_run(
+    launch: PlannedLaunch, session: Path, entry: TestEntry, blocked: BlockedTest | None
+) -> LaunchOutcome | None:
+    """Why a launch was not run to its end, if it was not; the parameters are those of :func:`determine_outcome`.
 
     A job that ran out of its time may have ended some of its starts before.
     """
-    if entry.timed_out and (unended := without_end(launch, session)):
+    if entry.timed_out and (unended := check_timed_out_start(launch, session)):
         return unended
     if entry.never_started:
-        return failed(Verdict.INCOMPLETE, entry.never_started)
+        return fail_launch(Verdict.INCOMPLETE, entry.never_started)
     if launch.benchmarks and blocked and blocked.without_source:
-        return failed(Verdict.SKIPPED, f"no source of {launch.program}; {blocked.reason}")
+        return fail_launch(Verdict.SKIPPED, f"no source of {launch.program}; {blocked.reason}")
     if blocked:
-        return failed(Verdict.INCOMPLETE, blocked.reason)
+        return fail_launch(Verdict.INCOMPLETE, blocked.reason)
     if not entry.ran:
-        return failed(Verdict.INCOMPLETE, entry.reason or f"not run ({entry.result})")
+        return fail_launch(Verdict.INCOMPLETE, entry.reason or f"not run ({entry.result})")
     return None

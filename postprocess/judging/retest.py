@@ -16,7 +16,7 @@ from site_configs.schedulers.registry import SCHEDULERS
 
 
 @dataclass(frozen=True, order=True)
-class Look:
+class RetestTarget:
     """A routine that is measured again at one place."""
 
     program: str
@@ -27,13 +27,15 @@ class Look:
     avoided: tuple[str, ...] = ()  #: hosts that it was slow on
 
 
-def looks(cases: Iterable[Case], hosts: Mapping[Case, Sequence[str]]) -> list[dict[str, Any]]:
+def build_retest_choice(
+    cases: Iterable[Case], hosts: Mapping[Case, Sequence[str]]
+) -> list[dict[str, Any]]:
     """The second look at these cases, as the choice that makes the checks take it.
 
     :param hosts: that each case ran on in the first look
     """
     found = {
-        Look(
+        RetestTarget(
             case.program,
             case.partition,
             case.environment,
@@ -46,14 +48,14 @@ def looks(cases: Iterable[Case], hosts: Mapping[Case, Sequence[str]]) -> list[di
     return [asdict(look) for look in sorted(found)]
 
 
-def taken(choice: Sequence[Mapping[str, Any]], **place: str) -> list[Look]:
+def select_targets(choice: Sequence[Mapping[str, Any]], **place: str) -> list[RetestTarget]:
     """The looks of a choice at one place, of which some parts may not be known yet."""
-    names = [field.name for field in fields(Look)]
-    found = [Look(**{name: _hashable(entry[name]) for name in names}) for entry in choice]
+    names = [field.name for field in fields(RetestTarget)]
+    found = [RetestTarget(**{name: _hashable(entry[name]) for name in names}) for entry in choice]
     return [look for look in found if all(getattr(look, key) == place[key] for key in place)]
 
 
-def to_avoid(looks: Iterable[Look], nodes: int, needed: int) -> list[str]:
+def list_avoided_nodes(looks: Iterable[RetestTarget], nodes: int, needed: int) -> list[str]:
     """The nodes on which something was slow, as a scheduler knows them: without their domain.
 
     Empty if too few others are left.
@@ -65,7 +67,7 @@ def to_avoid(looks: Iterable[Look], nodes: int, needed: int) -> list[str]:
     return sorted(avoided) if nodes - len(avoided) >= needed else []
 
 
-def anywhere(launches: Iterable[PlannedLaunch]) -> list[str]:
+def describe_unavoidable_nodes(launches: Iterable[PlannedLaunch]) -> list[str]:
     """A line for each partition where a second look was taken on whatever nodes the scheduler chose."""
     able = " and ".join(each.title for each in SCHEDULERS if each.exclude_option)
     return [

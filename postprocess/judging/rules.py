@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import fields, replace
 
-from postprocess.base.formats import compared, plural, quantity
+from postprocess.base.formats import format_comparison, plural, quantity
 from postprocess.model.case import Case
 from postprocess.model.measurement import Measurement
 from postprocess.model.reference import ENOUGH_LAUNCHES, Reference
 from postprocess.model.verdict import CaseResult, Verdict
-from postprocess.stats.band import Band, band, condemns
-from postprocess.stats.power import detectable
+from postprocess.stats.band import Band, compute_band, is_regressed
+from postprocess.stats.power import compute_detectable_slowdown
 
 
-def judge(
+def judge_case(
     case: Case, measured: Measurement, reference: Reference | None, resolution: float = 0.0
 ) -> CaseResult:
     """Hold the headline of one launch against the band of its reference.
@@ -40,7 +40,7 @@ def judge(
         return replace(result, verdict=Verdict.NO_REFERENCE, reason=reason)
     if difference := _difference(case, unit, reference):
         return replace(result, verdict=Verdict.NOT_COMPARABLE, reason=difference)
-    limits = band(reference, resolution)
+    limits = compute_band(reference, resolution)
     verdict, reason = _against(measured, reference, limits)
     spread, degrees = (None, None) if limits.blind else map(float, reference.moderated)
     return replace(
@@ -51,7 +51,7 @@ def judge(
         band=(limits.lower, limits.upper),
         reference_launches=reference.launches,
         provisional=limits.provisional,
-        detectable=detectable(reference, limits, measured),
+        detectable=compute_detectable_slowdown(reference, limits, measured),
         spread=spread,
         degrees=degrees,
     )
@@ -72,10 +72,12 @@ def _against(measured: Measurement, reference: Reference, limits: Band) -> tuple
     value, unit = measured.value, measured.unit
     launches = plural(reference.launches, "launch", "es")
     source = f"its reference {quantity(reference.center, unit)} of {launches}"
-    change = f"{quantity(value, unit)} is {compared(value, reference.center, unit)} {source}"
+    change = (
+        f"{quantity(value, unit)} is {format_comparison(value, reference.center, unit)} {source}"
+    )
     where, limit = ("above", limits.upper) if value > limits.upper else ("below", limits.lower)
     outside = f"{change}, {where} the limit {quantity(limit, unit)}"
-    if limits.too_slow(value) and not condemns(limits, measured.best):
+    if limits.too_slow(value) and not is_regressed(limits, measured.best):
         return Verdict.PROVISIONAL, f"{outside}; {_doubt(measured, limits)}"
     if limits.too_slow(value):
         return Verdict.REGRESSED, outside

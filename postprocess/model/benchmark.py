@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from postprocess.base.units import MEGABYTES, SECONDS, better
+from postprocess.base.units import MEGABYTES, SECONDS, find_better_direction
 
 PRINTED = {SECONDS: 1e-8, MEGABYTES: 0.01}  #: smallest step of what both programs print
 
@@ -41,7 +41,7 @@ class Benchmark:
     median: str = ""
 
     def __post_init__(self) -> None:
-        better(self.unit)
+        find_better_direction(self.unit)
         if self.ranks not in RANKS:
             raise ValueError(f"{self.name}: ranks {self.ranks!r} is none of {', '.join(RANKS)}")
 
@@ -73,7 +73,7 @@ class Benchmark:
         return [size for size in sizes if size >= self.least and size % element == 0]
 
 
-def from_stored(data: dict[str, Any]) -> Benchmark:
+def parse_benchmark(data: dict[str, Any]) -> Benchmark:
     """A benchmark from the plain data that ``dataclasses.asdict`` made of it."""
     sizes = data["sizes"]
     return Benchmark(

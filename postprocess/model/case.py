@@ -82,12 +82,12 @@ class Case:
         return ":".join((*parts, self.variant, self.layout, str(self.bytes)))
 
 
-def fits(key: str, patterns: Sequence[str]) -> bool:
+def matches_patterns(key: str, patterns: Sequence[str]) -> bool:
     """Whether a case is asked for: by its key or by a pattern, or because none is named."""
     return not patterns or any(fnmatchcase(key, pattern) for pattern in patterns)
 
 
-def named(cases: Sequence[Case]) -> str:
+def format_case_names(cases: Sequence[Case]) -> str:
     """The first few cases by name, the rest as a number."""
     return first_of([case.key for case in cases], NAMED)
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-PREFIX = "PLUMBLINE_DELAY_"  #: of every variable that the library reads or sets
-TOLD = f"{PREFIX}PLANTED"  #: that it sets: ``1`` in a launch that it delays, ``0`` in one that it spares
+INJECTION_PREFIX = "PLUMBLINE_DELAY_"  #: of every variable that the library reads or sets
+TOLD = f"{INJECTION_PREFIX}PLANTED"  #: that it sets: ``1`` in a launch that it delays, ``0`` in one that it spares
 LIBRARY = "lib/libdelay.so"  #: below the prefix of mpicost
 
 
-def misplanted(run: Mapping[str, Any], planted: bool) -> str:
+def describe_unplanned_injection(run: Mapping[str, Any], planted: bool) -> str:
     """Why a launch is not what was planned: delayed and no part of a self-test, or the other way round.
 
     :param run: the run record of the launch
@@ -24,7 +24,7 @@ def misplanted(run: Mapping[str, Any], planted: bool) -> str:
     environment = run.get("environment", {})
     if planted:
         return "" if TOLD in environment else "the delays of the self-test were not planted"
-    traces = sorted(name for name in environment if name.startswith(PREFIX))
+    traces = sorted(name for name in environment if name.startswith(INJECTION_PREFIX))
     if LIBRARY.rpartition("/")[2] in environment.get("LD_PRELOAD", ""):
         traces.append("LD_PRELOAD")
     if not traces:
@@ -32,6 +32,6 @@ def misplanted(run: Mapping[str, Any], planted: bool) -> str:
     return f"{traces[0]} is set: delays are planted into it, which is for ./plumbline selftest only"
 
 
-def was_delayed(run: Mapping[str, Any]) -> bool:
+def is_delayed(run: Mapping[str, Any]) -> bool:
     """Whether the library delayed this launch: of a share of launches it spares the others."""
     return run.get("environment", {}).get(TOLD) == "1"

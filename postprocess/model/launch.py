@@ -11,7 +11,7 @@ from postprocess.model.conditions import LaunchConditions, conditions_of
 from postprocess.model.measurement import CaseRecord, Measurement
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.verdict import Verdict
-from spack_envs.programs import Program
+from spack_envs.programs import BuiltBinary
 
 
 class Records(Protocol):
@@ -28,16 +28,16 @@ class Records(Protocol):
 
 
 @dataclass(frozen=True)
-class Finished:
+class FinishedLaunch:
     """A planned launch and what became of it."""
 
     launch: PlannedLaunch
-    outcome: Outcome
+    outcome: LaunchOutcome
     seconds: float  #: wall time of the launch
     directory: str  #: ReFrame's stage directory
     asserted: Mapping[str, str]  #: what ReFrame says of each performance variable
     spec: str = ""  #: Spack's spec with its hash, or ``cmake``
-    built: Program | None = None  #: what is known of the build
+    built: BuiltBinary | None = None  #: what is known of the build
 
     @cached_property
     def measurements(self) -> dict[str, Measurement]:
@@ -66,7 +66,7 @@ class Finished:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class LaunchOutcome:
     """Either records that can be judged, or the verdict for all cases of the launch and its reason."""
 
     records: Records | None
@@ -74,6 +74,6 @@ class Outcome:
     reason: str = ""
 
 
-def failed(verdict: Verdict, reason: str) -> Outcome:
+def fail_launch(verdict: Verdict, reason: str) -> LaunchOutcome:
     """The outcome of a launch whose values are not looked at."""
-    return Outcome(None, verdict, reason)
+    return LaunchOutcome(None, verdict, reason)

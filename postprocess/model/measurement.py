@@ -23,7 +23,7 @@ class Measurement:
     best: float | None = None
     #: All that a reference benchmark prints
     figures: Mapping[str, float] = field(default_factory=dict)
-    summary: Summary | None = None  #: statistics of the trials, where there are trials
+    summary: TrialSummary | None = None  #: statistics of the trials, where there are trials
     record: CaseRecord | None = None  #: every trial, from mpicost
 
     @property
@@ -32,14 +32,14 @@ class Measurement:
         return self.record is None and self.value == 0
 
 
-def of_trials(record: CaseRecord) -> Measurement:
+def measure_trials(record: CaseRecord) -> Measurement:
     """A case of mpicost."""
     summary = record.summary
     return Measurement(summary.headline, best=summary.minimum, summary=summary, record=record)
 
 
 @dataclass(frozen=True, eq=False)
-class Ran:
+class LaunchProvenance:
     """Provenance of one launch: of mpicost by its own word, of OSU and IMB by their witness's."""
 
     run: dict[str, Any]  #: the run record as written
@@ -58,7 +58,7 @@ class Ran:
 
 
 @dataclass(frozen=True)
-class Summary:
+class TrialSummary:
     """Statistics of one case in one launch, over the m trials that are neither dropped nor late.
 
     Times in the unit of the trials. ``kept + removed == m`` and ``removed <= candidates``.
@@ -88,8 +88,8 @@ class CaseRecord:
     t_global: NDArray[np.float64]  #: last stop minus first start on the common clock
     skew: NDArray[np.float64]  #: last start minus first start
     late: NDArray[np.bool_]  #: the trial missed its start window
-    summary: Summary  #: recomputed from ``t_max``
-    pairs: tuple[Pair, ...] = ()  #: all that played in a round of a tournament; else none
+    summary: TrialSummary  #: recomputed from ``t_max``
+    pairs: tuple[PairTime, ...] = ()  #: all that played in a round of a tournament; else none
     #: Largest of the ranks' mean times; of trials back to back only
     slowest_mean: float | None = None
 
@@ -101,7 +101,7 @@ class CaseRecord:
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
+class PairTime:
     """What two ranks that played with each other in a round of a tournament took, in seconds."""
 
     a: int  #: the lower rank

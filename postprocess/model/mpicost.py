@@ -19,7 +19,9 @@ PINGPONG = "pingpong"  #: the routine that rank 0 plays with one other rank, a p
 
 TOURNAMENT = "tournament"  #: the routine whose ranks all play in pairs, a round a case
 
-OWN = "mpicost"  #: Plumbline's own program: its cases have trials, and are those of the papers
+OWN_PROGRAM = (
+    "mpicost"  #: Plumbline's own program: its cases have trials, and are those of the papers
+)
 
 PROGRAMS = ("mpicost", "osu", "imb")  #: Plumbline's own, and the reference benchmarks
 
@@ -150,6 +152,6 @@ WARM = "warm"  #: of OSU and IMB, whose loops leave the caches so, and of the co
 SYNC = "dissemination"  #: what starts the processes of a trial of mpicost together
 
 
-def program_order(program: str) -> tuple[bool, str]:
+def program_sort_key(program: str) -> tuple[bool, str]:
     """Plumbline's own program first, then the others by name."""
-    return program != OWN, program
+    return program != OWN_PROGRAM, program

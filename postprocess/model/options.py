@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from postprocess.base.strict_json import shown
+from postprocess.base.strict_json import format_external
 from postprocess.model.benchmark import ITERATIONS, ROTATE
 from postprocess.model.case import Case
 from postprocess.model.mpicost import CACHE, PROGRAMS, SYNC, TRIALS, WARM
@@ -119,4 +119,4 @@ def check_choice(choice: Mapping[str, Any]) -> None:
         values = value if several and type(value) is list else [value]
         if (several and type(value) is not list) or any(type(each) is not kind for each in values):
             what = f"a list of {kind.__name__}" if several else kind.__name__
-            raise ValueError(f"choice.{name}: {shown(value)} is not {what}")
+            raise ValueError(f"choice.{name}: {format_external(value)} is not {what}")

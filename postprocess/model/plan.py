@@ -14,12 +14,12 @@ from typing import Any
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
-from postprocess.model.benchmark import Benchmark, from_stored
+from postprocess.model.benchmark import Benchmark, parse_benchmark
 from postprocess.model.case import Case
 
 
 @dataclass(frozen=True)
-class Skip:
+class SkippedCase:
     """A case that is deliberately not run, and why, in one line."""
 
     case: Case
@@ -43,7 +43,7 @@ class PlannedLaunch:
     time_limit: float  #: seconds after which the launch is ended
     exact: bool  #: whether time is simulated and repeats to the last digit
     cases: tuple[Case, ...]
-    skips: tuple[Skip, ...] = ()  #: cases that would be in this launch
+    skips: tuple[SkippedCase, ...] = ()  #: cases that would be in this launch
     start: str = ""  #: which start of its job it is, where a job has several
     job_limit: float = 0.0  #: seconds after which the whole job is ended
     benchmarks: tuple[Benchmark, ...] = ()  #: of OSU or IMB, that it runs
@@ -104,7 +104,7 @@ class PlannedLaunch:
         return session / "raw" / f"{self.name}.exit"
 
 
-def plan_file(session: Path, launch: PlannedLaunch) -> Path:
+def locate_plan_file(session: Path, launch: PlannedLaunch) -> Path:
     """Where the plan of one launch is kept."""
     return session / "plan" / f"{launch.name}.json"
 
@@ -113,7 +113,7 @@ def write_launch(session: Path, launch: PlannedLaunch) -> None:
     """Put one launch on the session's plan and make room for its results."""
     (session / "raw").mkdir(parents=True, exist_ok=True)
     data = json.dumps(asdict(launch), indent=1).encode()
-    files.replace({plan_file(session, launch): data})
+    files.replace_files({locate_plan_file(session, launch): data})
 
 
 def read_plan(session: Path) -> list[PlannedLaunch]:
@@ -130,25 +130,25 @@ def read_launch_file(path: Path) -> PlannedLaunch:
     :raises UsageError: if the file is damaged.
     """
     try:
-        return launch_from(json.loads(path.read_text()))
+        return parse_planned_launch(json.loads(path.read_text()))
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UsageError(f"{path}: {error}: the plan is damaged; run the session again") from None
 
 
-def launch_from(data: dict[str, Any]) -> PlannedLaunch:
+def parse_planned_launch(data: dict[str, Any]) -> PlannedLaunch:
     """A launch from its stored form."""
     cases = tuple(Case(**case) for case in data["cases"])
-    skips = tuple(Skip(**{**skip, "case": Case(**skip["case"])}) for skip in data["skips"])
-    benchmarks = tuple(from_stored(each) for each in data["benchmarks"])
+    skips = tuple(SkippedCase(**{**skip, "case": Case(**skip["case"])}) for skip in data["skips"])
+    benchmarks = tuple(parse_benchmark(each) for each in data["benchmarks"])
     known = {"cases": cases, "skips": skips, "benchmarks": benchmarks}
     return PlannedLaunch(**{**data, **known, "options": tuple(data["options"])})
 
 
-def planned_cases(launches: Sequence[PlannedLaunch]) -> list[Case]:
+def list_planned_cases(launches: Sequence[PlannedLaunch]) -> list[Case]:
     """Every case of the plan once, in the order of cases."""
     return sorted({case for launch in launches for case in launch.all_cases})
 
 
-def places(launches: Iterable[PlannedLaunch]) -> set[tuple[str, str]]:
+def list_places(launches: Iterable[PlannedLaunch]) -> set[tuple[str, str]]:
     """The (``system:partition``, environment) pairs of a plan."""
     return {(launch.partition, launch.environment) for launch in launches}

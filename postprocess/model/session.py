@@ -62,7 +62,7 @@ class Session:
         return self.directory.name
 
 
-def as_references(selection: Selection) -> Selection:
+def use_reference_trials(selection: Selection) -> Selection:
     """The selection of a session that is held against references; a number that the user gave stays."""
     if TRIAL_COUNT.variable in selection.choice:
         return selection

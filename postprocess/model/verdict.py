@@ -10,7 +10,7 @@ from typing import Any
 
 from postprocess.base import units
 from postprocess.model.case import Case
-from postprocess.model.measurement import Summary
+from postprocess.model.measurement import TrialSummary
 
 
 class Verdict(str, Enum):
@@ -54,7 +54,7 @@ class CaseResult:
     band: tuple[float, float] | None = None  #: (lower, upper)
     launches: int = 0  #: launches behind ``value``
     reference_launches: int = 0  #: launches behind ``reference``
-    summary: Summary | None = None
+    summary: TrialSummary | None = None
     rerun: str = ""  #: command that measures just this case again
     #: Every column of the row of a program without trials, by its header words.
     figures: Mapping[str, float] = field(default_factory=dict, hash=False)
@@ -89,7 +89,7 @@ class CaseResult:
         """How many times as slow as its reference: above 1 is worse in every unit. None if unknown."""
         if not self.value or not self.reference:
             return None
-        return units.slowdown(self.value, self.reference, self.unit)
+        return units.compute_slowdown(self.value, self.reference, self.unit)
 
     def healthy(self, strict: bool) -> bool:
         """Whether it may count towards exit status 0.
@@ -128,7 +128,7 @@ class CaseResult:
         }
 
 
-def count(results: Iterable[CaseResult]) -> dict[str, int]:
+def count_verdicts(results: Iterable[CaseResult]) -> dict[str, int]:
     """Number of cases per verdict, in the order of the closed list, without the zeros."""
     counts = Counter(result.verdict for result in results)
     return {str(verdict): counts[verdict] for verdict in Verdict if counts[verdict]}
@@ -139,7 +139,7 @@ def is_healthy(verdict: Verdict, strict: bool) -> bool:
     return verdict in (STRICT_HEALTHY if strict else HEALTHY)
 
 
-def exit_status(results: Iterable[CaseResult], strict: bool) -> int:
+def compute_exit_status(results: Iterable[CaseResult], strict: bool) -> int:
     """0 if at least one case was measured and every one is healthy, else 1: a failure is no measurement."""
     results = list(results)
     own = HEALTHY - {Verdict.SKIPPED}  # of its own, whatever is expected of it
@@ -163,6 +163,6 @@ class RecordError(Exception):
 FAILED_LAUNCH = (Verdict.INCORRECT, Verdict.CRASHED, Verdict.TIMEOUT, Verdict.INCOMPLETE)
 
 
-def varying(results: Sequence[CaseResult], names: Sequence[str]) -> tuple[str, ...]:
+def find_varying_fields(results: Sequence[CaseResult], names: Sequence[str]) -> tuple[str, ...]:
     """The fields among ``names`` in which the cases differ: a reader must see them."""
     return tuple(name for name in names if len({getattr(r.case, name) for r in results}) > 1)

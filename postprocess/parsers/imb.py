@@ -12,15 +12,15 @@ from enum import Enum
 
 from postprocess.model.verdict import Verdict
 from postprocess.parsers.text_output import (
-    Failure,
-    Line,
-    Output,
-    Table,
+    FailureLine,
+    NumberedLine,
+    OutputTable,
+    ProgramOutput,
+    TableCollection,
     TableRow,
-    Tables,
     check_order,
-    shortened,
-    whole_lines,
+    shorten_line,
+    split_whole_lines,
 )
 
 END = "# All processes entering MPI_Finalize"
@@ -46,7 +46,7 @@ _WRONG = re.compile(
 )
 
 
-def parse_imb(text: str) -> Output:
+def parse_imb(text: str) -> ProgramOutput:
     """The tables of one start of an IMB program. Linear in time and memory.
 
     A size without numbers (out of memory, out of time, too large for an int) is one of its table's
@@ -58,7 +58,7 @@ def parse_imb(text: str) -> Output:
     """
     _check_data(text)
     reader = _Reader()
-    for line in whole_lines(text):
+    for line in split_whole_lines(text):
         reader.take(line)
     return reader.finish()
 
@@ -72,7 +72,7 @@ def _check_data(text: str) -> None:
             columns = len(words) if words[-1] == DEFECTS else 0
         row = columns and len(words) == columns and words[0].isdigit()
         if (row and words[-1].strip("0.")) or _WRONG.match(line):
-            raise Line(number, line).refused("wrong data was received", Verdict.INCORRECT)
+            raise NumberedLine(number, line).refused("wrong data was received", Verdict.INCORRECT)
 
 
 @dataclass
@@ -80,10 +80,10 @@ class _Series:
     """The lines of one group, or of all processes."""
 
     rows: list[TableRow] = field(default_factory=list)
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[FailureLine] = field(default_factory=list)
     sizes: list[int | None] = field(default_factory=list)  #: of both, in the order of the output
 
-    def check_next(self, line: Line, size: int | None) -> None:
+    def check_next(self, line: NumberedLine, size: int | None) -> None:
         """Raise OutputError if a line of that size cannot be the next one."""
         if not self.sizes:
             return
@@ -139,7 +139,7 @@ class _Table:
         self.header = words
         return self.ruled and len(set(words)) == len(words) > 1
 
-    def take(self, line: Line) -> None:
+    def take(self, line: NumberedLine) -> None:
         """Add a line of numbers, or of why there are none. Raises OutputError if it does not fit."""
         words = line.plain.split()
         group = line.count(words.pop(0)) if self.grouped else None
@@ -151,17 +151,17 @@ class _Table:
         series.sizes.append(size)
         if failed:
             what = f"{self.benchmark}, {words[0]} bytes: {' '.join(words[1:])}"
-            series.failures.append(Failure(size, f"line {line.number}: {shortened(what)}"))
+            series.failures.append(FailureLine(size, f"line {line.number}: {shorten_line(what)}"))
         else:
             series.rows.append(TableRow(size, self._values(line, cells), _passed(line, cells)))
 
-    def _cells(self, line: Line, words: list[str]) -> dict[str, str]:
+    def _cells(self, line: NumberedLine, words: list[str]) -> dict[str, str]:
         names = [name for name in self.header if name != GROUP]
         if len(words) != len(names):
             raise line.refused(f"{len(words)} columns where the header has {len(names)}")
         return dict(zip(names, words, strict=True))
 
-    def _values(self, line: Line, cells: dict[str, str]) -> dict[str, float]:
+    def _values(self, line: NumberedLine, cells: dict[str, str]) -> dict[str, float]:
         values = {
             name: float(line.count(cells[name])) if name in COUNTED else line.value(cells[name])
             for name in self.columns
@@ -169,13 +169,13 @@ class _Table:
         check_order(line, values, "t_min[usec]", "t_avg[usec]", "t_max[usec]")
         return values
 
-    def finish(self, line: Line) -> list[Table]:
+    def finish(self, line: NumberedLine) -> list[OutputTable]:
         """One table for each group that was printed. OutputError if one has less than the others."""
         sizes = {tuple(series.sizes) for series in self.series.values()}
         if len(sizes) != 1:
             raise line.refused("before this line is a table without rows, or of unequal groups")
         return [
-            Table(
+            OutputTable(
                 self.benchmark,
                 self.columns,
                 tuple(series.rows),
@@ -213,12 +213,12 @@ class _Reader:
     called: bool = False  #: the command line was told
     listed: set[str] = field(default_factory=set)  #: benchmarks that it says it will run
     invalid: list[str] = field(default_factory=list)
-    tables: Tables = field(default_factory=Tables)
+    tables: TableCollection = field(default_factory=TableCollection)
     table: _Table = field(default_factory=lambda: _Table(""))
     ruled: bool = False  #: the line before was a rule
-    last: Line = field(default_factory=lambda: Line(1, ""))  #: that was not blank
+    last: NumberedLine = field(default_factory=lambda: NumberedLine(1, ""))  #: that was not blank
 
-    def take(self, line: Line) -> None:
+    def take(self, line: NumberedLine) -> None:
         """Add one line. Raises OutputError if it cannot stand where it does."""
         text = line.text.rstrip(" ")
         if not text:
@@ -237,24 +237,24 @@ class _Reader:
         else:
             self._comment(line, text)
 
-    def finish(self) -> Output:
+    def finish(self) -> ProgramOutput:
         """The whole output. Raises OutputError if it did not come to its last line."""
         if self.stage is not _Stage.ENDED:
             raise self.last.refused("after this line is no 'All processes entering MPI_Finalize'")
-        return Output(self.version, self.tables.all(), tuple(self.invalid))
+        return ProgramOutput(self.version, self.tables.all(), tuple(self.invalid))
 
-    def _blank(self, line: Line) -> None:
+    def _blank(self, line: NumberedLine) -> None:
         if self.stage is _Stage.CALL and self.called:
             self.stage = _Stage.FACTS
         elif self.stage is _Stage.ROWS and not self.table.grouped:
             self._close(line)
 
-    def _end(self, line: Line) -> None:
+    def _end(self, line: NumberedLine) -> None:
         if self.stage not in (_Stage.BETWEEN, _Stage.LIST):
             raise line.refused(f"the end comes in {self.stage.value}")
         self.stage = _Stage.ENDED
 
-    def _rule(self, line: Line) -> None:
+    def _rule(self, line: NumberedLine) -> None:
         if self.stage is _Stage.TITLE:
             if self.table.ruled or self.table.processes is None:
                 raise line.refused("the title of a table is not whole")
@@ -265,13 +265,13 @@ class _Reader:
             raise line.refused(f"not a line of {self.stage.value}")
         self.ruled = True
 
-    def _close(self, line: Line) -> None:
+    def _close(self, line: NumberedLine) -> None:
         """End the table that is being read."""
         for table in self.table.finish(line):
             self.tables.add(line, table)
         self.stage = _Stage.BETWEEN
 
-    def _comment(self, line: Line, text: str) -> None:
+    def _comment(self, line: NumberedLine, text: str) -> None:
         """Take a line outside of rows. Each taker says whether it can stand where it does."""
         takers = {
             _Stage.START: self._start,
@@ -339,5 +339,5 @@ class _Reader:
         return self.table.take_header(words)
 
 
-def _passed(line: Line, cells: dict[str, str]) -> bool | None:
+def _passed(line: NumberedLine, cells: dict[str, str]) -> bool | None:
     return line.value(cells[DEFECTS]) == 0 if DEFECTS in cells else None

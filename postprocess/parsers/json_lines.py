@@ -7,27 +7,27 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from postprocess.base import strict_json
-from postprocess.base.strict_json import Entry
+from postprocess.base.strict_json import JsonObject
 from postprocess.model.verdict import RecordError, Verdict
 
 
-def feed(path: Path, take: Callable[[Entry], None], data: bytes | None = None) -> None:
+def feed_records(path: Path, take: Callable[[JsonObject], None], data: bytes | None = None) -> None:
     """Give every record to ``take``, whose errors get the file and the line in front.
 
     :param data: what is in the file, where it was read before.
     :raises RecordError: incomplete for a file or a line that is not whole; incorrect where ``take``
         raised ValueError; as ``take`` raised it otherwise.
     """
-    for where, line in lines(path, data):
+    for where, line in iter_lines(path, data):
         try:
-            take(parse(line))
+            take(parse_record(line))
         except RecordError as error:
             raise RecordError(error.verdict, f"{where}: {error}") from None
         except ValueError as error:
             raise RecordError(Verdict.INCORRECT, f"{where}: {error}") from None
 
 
-def lines(path: Path, data: bytes | None = None) -> Iterator[tuple[str, bytes]]:
+def iter_lines(path: Path, data: bytes | None = None) -> Iterator[tuple[str, bytes]]:
     """Each line after its place, ``out.jsonl: line 3``. RecordError if the last one is cut off."""
     try:
         *whole, rest = (path.read_bytes() if data is None else data).split(b"\n")
@@ -41,12 +41,12 @@ def lines(path: Path, data: bytes | None = None) -> Iterator[tuple[str, bytes]]:
         raise RecordError(Verdict.INCOMPLETE, message)
 
 
-def parse(line: bytes) -> Entry:
+def parse_record(line: bytes) -> JsonObject:
     """The record that a line holds. RecordError if it is not whole, ValueError if it is no record."""
     try:
-        value = strict_json.loads(line.decode())
+        value = strict_json.parse_json(line.decode())
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise RecordError(Verdict.INCOMPLETE, f"not a whole JSON object: {error}") from None
     if not isinstance(value, dict):
-        raise ValueError(f"{strict_json.shown(value)} is not a record")
-    return Entry(value)
+        raise ValueError(f"{strict_json.format_external(value)} is not a record")
+    return JsonObject(value)

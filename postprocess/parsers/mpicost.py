@@ -11,16 +11,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from postprocess.base.strict_json import Entry
+from postprocess.base.strict_json import JsonObject
 from postprocess.base.units import SECONDS
 from postprocess.model.case import Case
-from postprocess.model.measurement import CaseRecord, Measurement, Ran, of_trials
+from postprocess.model.measurement import CaseRecord, LaunchProvenance, Measurement, measure_trials
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers import json_lines, mpicost_schema
 
 
 @dataclass(frozen=True, eq=False)
-class LaunchRecords(Ran):
+class LaunchRecords(LaunchProvenance):
     """What one launch wrote, whole and free of contradiction."""
 
     cases: list[CaseRecord]  #: in the order they were run
@@ -29,7 +29,7 @@ class LaunchRecords(Ran):
     @cached_property
     def measurements(self) -> dict[str, Measurement]:
         """What was measured of each case, by its variable."""
-        return {record.variable: of_trials(record) for record in self.cases}
+        return {record.variable: measure_trials(record) for record in self.cases}
 
     @property
     def cache(self) -> str:
@@ -69,7 +69,7 @@ def read_launch(path: Path, data: bytes | None = None) -> LaunchRecords:
     :param data: what is in the file, where it was read before.
     """
     reader = _Reader()
-    json_lines.feed(path, reader.take, data)
+    json_lines.feed_records(path, reader.take, data)
     return reader.finish(path)
 
 
@@ -77,11 +77,11 @@ def read_launch(path: Path, data: bytes | None = None) -> LaunchRecords:
 class _Reader:
     """The records taken so far, and which may come next."""
 
-    run: Entry | None = None
+    run: JsonObject | None = None
     cases: dict[str, CaseRecord] = field(default_factory=dict)
-    end: Entry | None = None
+    end: JsonObject | None = None
 
-    def take(self, entry: Entry) -> None:
+    def take(self, entry: JsonObject) -> None:
         """Add one record. Raises ValueError or RecordError if it cannot stand where it does."""
         kind = entry.word("record", ("run", "case", "end"))
         if self.end is not None:
@@ -93,16 +93,16 @@ class _Reader:
         elif kind == "case":
             self._add(entry, self.run)
         else:
-            self.end = mpicost_schema.checked_end(entry)
+            self.end = mpicost_schema.parse_end_record(entry)
 
-    def _begin(self, entry: Entry) -> None:
+    def _begin(self, entry: JsonObject) -> None:
         if self.run is not None:
             raise ValueError("record: a second run in one file")
-        self.run = mpicost_schema.checked_run(entry)
+        self.run = mpicost_schema.parse_run_record(entry)
 
-    def _add(self, entry: Entry, run: Entry) -> None:
+    def _add(self, entry: JsonObject, run: JsonObject) -> None:
         mpicost_schema.check_verified(entry)  # first: a case with wrong data may have no trials
-        case = mpicost_schema.measured(entry, run)
+        case = mpicost_schema.parse_case_record(entry, run)
         mpicost_schema.check_statistics(entry, case.summary)
         if case.variable in self.cases:
             raise ValueError(f"record: case {case.variable} is there twice")

@@ -12,19 +12,19 @@ from dataclasses import fields
 import numpy as np
 from numpy.typing import NDArray
 
-from postprocess.base.strict_json import Entry, shown
+from postprocess.base.strict_json import JsonObject, format_external
 from postprocess.model.case import NAME
-from postprocess.model.measurement import CaseRecord, Pair, Summary
+from postprocess.model.measurement import CaseRecord, PairTime, TrialSummary
 from postprocess.model.mpicost import CACHES, SYNCHRONISERS, TOURNAMENT
 from postprocess.model.verdict import RecordError, Verdict
-from postprocess.stats.headline import bounds_of_slowest_mean, summarise
+from postprocess.stats.headline import bound_slowest_mean, summarise_trials
 
 SCHEMA = 1
 UNIT = "s"
 AGREEMENT = 1e-9  #: relative difference allowed between the program's statistics and these
 
 
-def checked_run(entry: Entry) -> Entry:
+def parse_run_record(entry: JsonObject) -> JsonObject:
     """The run record, if it has every field that other modules rely on."""
     if entry.integer("schema") != SCHEMA:
         raise ValueError(f"schema: {entry.integer('schema')} is not {SCHEMA}, the one known here")
@@ -44,7 +44,7 @@ def checked_run(entry: Entry) -> Entry:
     return entry
 
 
-def check_places(entry: Entry) -> None:
+def check_places(entry: JsonObject) -> None:
     """Hosts and ranks must tell the same of where every process was."""
     hosts = {each.text("name"): each.integer("ranks", least=1) for each in entry.objects("hosts")}
     if len(hosts) != len(entry.objects("hosts")):
@@ -53,7 +53,9 @@ def check_places(entry: Entry) -> None:
         "per_node"
     ):
         ranks = list(hosts.values())
-        raise ValueError(f"hosts: ranks {shown(ranks)} disagree with processes or per_node")
+        raise ValueError(
+            f"hosts: ranks {format_external(ranks)} disagree with processes or per_node"
+        )
     ranks = entry.objects("ranks")
     if [each.integer("rank") for each in ranks] != list(range(entry.integer("processes"))):
         raise ValueError("ranks: are not those from 0 to processes - 1, in turn")
@@ -61,7 +63,7 @@ def check_places(entry: Entry) -> None:
         raise ValueError("ranks: their hosts disagree with hosts")
 
 
-def checked_end(entry: Entry) -> Entry:
+def parse_end_record(entry: JsonObject) -> JsonObject:
     """The end record, if it says that everything was verified."""
     check_verified(entry)
     entry.integer("cases")
@@ -71,7 +73,7 @@ def checked_end(entry: Entry) -> Entry:
     return entry
 
 
-def measured(entry: Entry, run: Entry) -> CaseRecord:
+def parse_case_record(entry: JsonObject, run: JsonObject) -> CaseRecord:
     """The trials of a case record, with statistics of our own in place of those that it states.
 
     Raises RecordError (incomplete) if no trial is left after the dropped and the late ones.
@@ -96,15 +98,15 @@ def measured(entry: Entry, run: Entry) -> CaseRecord:
         t_global=entry.series("t_global", trials, zero=False),
         skew=entry.series("skew", trials),
         late=late,
-        summary=summarise(t_max, late, dropped, run.object("timer").number("resolution")),
+        summary=summarise_trials(t_max, late, dropped, run.object("timer").number("resolution")),
         pairs=_pairs(entry, run, peer, t_max, t_min) if _has_pairs(entry, routine) else (),
         slowest_mean=_slowest_mean(entry, run, t_max, t_min),
     )
 
 
-def check_statistics(entry: Entry, summary: Summary) -> None:
+def check_statistics(entry: JsonObject, summary: TrialSummary) -> None:
     """Compare what the program computed from the trials with what the trials say."""
-    for field in fields(Summary):
+    for field in fields(TrialSummary):
         ours = getattr(summary, field.name)
         if isinstance(ours, bool):
             theirs, agree = entry.flag(field.name), entry.flag(field.name) is ours
@@ -117,20 +119,20 @@ def check_statistics(entry: Entry, summary: Summary) -> None:
             raise ValueError(f"{field.name}: {theirs!r} disagrees with the trials, {ours!r}")
 
 
-def check_verified(entry: Entry) -> None:
+def check_verified(entry: JsonObject) -> None:
     """The program says that the data it received was right."""
     if not entry.flag("verified"):
         raise ValueError("verified: false: wrong data was received")
 
 
-def _name(entry: Entry, key: str) -> str:
+def _name(entry: JsonObject, key: str) -> str:
     name = entry.text(key)
     if not NAME.fullmatch(name):
-        raise ValueError(f"{key}: {shown(name)} is not a name (letters, digits, _ . + -)")
+        raise ValueError(f"{key}: {format_external(name)} is not a name (letters, digits, _ . + -)")
     return name
 
 
-def _peer(entry: Entry, run: Entry, routine: str) -> int:
+def _peer(entry: JsonObject, run: JsonObject, routine: str) -> int:
     peer, processes = entry.integer("peer"), run.integer("processes")
     if routine == TOURNAMENT:
         rounds = processes - 1 + processes % 2  # with an odd number a rank is left over in each
@@ -141,15 +143,19 @@ def _peer(entry: Entry, run: Entry, routine: str) -> int:
     return peer
 
 
-def _has_pairs(entry: Entry, routine: str) -> bool:
+def _has_pairs(entry: JsonObject, routine: str) -> bool:
     if routine != TOURNAMENT and "pairs" in entry.fields:
-        raise ValueError(f"pairs: {shown(routine)} is not played in pairs")
+        raise ValueError(f"pairs: {format_external(routine)} is not played in pairs")
     return routine == TOURNAMENT
 
 
 def _pairs(
-    entry: Entry, run: Entry, number: int, t_max: NDArray[np.float64], t_min: NDArray[np.float64]
-) -> tuple[Pair, ...]:
+    entry: JsonObject,
+    run: JsonObject,
+    number: int,
+    t_max: NDArray[np.float64],
+    t_min: NDArray[np.float64],
+) -> tuple[PairTime, ...]:
     """Every pair of that round once, whose slowest trials are exactly those of ``t_max``."""
     processes = run.integer("processes")
     pairs = tuple(_pair(each, processes, t_max.size) for each in entry.objects("pairs"))
@@ -169,14 +175,14 @@ def _pairs(
 
 
 def _slowest_mean(
-    entry: Entry, run: Entry, t_max: NDArray[np.float64], t_min: NDArray[np.float64]
+    entry: JsonObject, run: JsonObject, t_max: NDArray[np.float64], t_min: NDArray[np.float64]
 ) -> float | None:
     """What the ranks' own times come to, if the run tells it: no more than the extremes allow."""
     if "back_to_back" not in run.fields:
         return None
     run.integer("back_to_back")
     mean, processes = entry.number("slowest_mean"), run.integer("processes")
-    low, high = bounds_of_slowest_mean(t_max, t_min, processes, run.integer("dropped"))
+    low, high = bound_slowest_mean(t_max, t_min, processes, run.integer("dropped"))
     if not low * (1 - AGREEMENT) <= mean <= high * (1 + AGREEMENT):
         raise ValueError(f"slowest_mean: {mean!r} disagrees with the trials, {low!r} to {high!r}")
     return mean
@@ -191,16 +197,16 @@ def _games(processes: int, number: int) -> set[tuple[int, int]]:
     return {(a, b) for a, b in [*met, *last] if a < b}
 
 
-def _pair(entry: Entry, processes: int, trials: int) -> Pair:
+def _pair(entry: JsonObject, processes: int, trials: int) -> PairTime:
     a, b = entry.integer("a"), entry.integer("b")
     if not a < b < processes:
         raise ValueError(f"pairs: {a} and {b} are no two of {processes} ranks in ascending order")
     if unknown := sorted(set(entry.fields) - {"a", "b", "t"}):
-        raise ValueError(f"pairs: {shown(unknown[0])} is no key of a pair")
-    return Pair(a, b, entry.series("t", trials, zero=False))
+        raise ValueError(f"pairs: {format_external(unknown[0])} is no key of a pair")
+    return PairTime(a, b, entry.series("t", trials, zero=False))
 
 
-def _trials(entry: Entry, run: Entry) -> int:
+def _trials(entry: JsonObject, run: JsonObject) -> int:
     """Number of trials: what was asked for, or fewer if sampling could stop early."""
     trials, asked = entry.integer("trials", least=1), run.integer("trials")
     if trials > asked or (trials < asked and run.fields["relative_error"] is None):
@@ -208,7 +214,7 @@ def _trials(entry: Entry, run: Entry) -> int:
     return trials
 
 
-def _late(entry: Entry, run: Entry, trials: int) -> NDArray[np.bool_]:
+def _late(entry: JsonObject, run: JsonObject, trials: int) -> NDArray[np.bool_]:
     late = entry.bits("late", trials)
     if late.any() and run.fields["sync"] != "window":
         raise ValueError("late: only a trial with a start window can be late")

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 
 from postprocess.model.verdict import Verdict
 from postprocess.parsers.text_output import (
-    Line,
-    Output,
+    NumberedLine,
     OutputError,
-    Table,
+    OutputTable,
+    ProgramOutput,
+    TableCollection,
     TableRow,
-    Tables,
     check_order,
-    whole_lines,
+    split_whole_lines,
 )
 
 SIZE = "Size"
@@ -53,7 +53,7 @@ _INIT = re.compile(
 )
 
 
-def parse_osu(text: str) -> Output:
+def parse_osu(text: str) -> ProgramOutput:
     """The tables of one start of an OSU program. Linear in time and memory.
 
     OSU prints no last line, so an output that was cut between two lines is a shorter one and passes:
@@ -66,7 +66,7 @@ def parse_osu(text: str) -> Output:
     """
     _check_data(text)
     reader = _Reader()
-    for line in whole_lines(text):
+    for line in split_whole_lines(text):
         reader.take(line)
     return reader.finish()
 
@@ -76,7 +76,7 @@ def _check_data(text: str) -> None:
     for number, line in enumerate(text.split("\n"), 1):
         row = line[:1].isdigit() and any(JUDGED.get(word) is False for word in line.split())
         if row or "DATA VALIDATION ERROR" in line or line.startswith("FAILED:"):
-            raise Line(number, line).refused("wrong data was received", Verdict.INCORRECT)
+            raise NumberedLine(number, line).refused("wrong data was received", Verdict.INCORRECT)
 
 
 @dataclass
@@ -93,7 +93,7 @@ class _Block:
     def columns(self) -> tuple[str, ...]:
         return tuple(name for name in self.header or () if name not in (SIZE, VALIDATION))
 
-    def row(self, line: Line) -> TableRow:
+    def row(self, line: NumberedLine) -> TableRow:
         """A line of numbers. Raises OutputError if it does not fit the header or the rows before."""
         header, words = self.header or (), line.plain.split()
         if len(words) != len(header):
@@ -112,15 +112,15 @@ class _Block:
 class _Reader:
     """What was read so far, and what may come next."""
 
-    title: Line | None = None
+    title: NumberedLine | None = None
     benchmark: str = ""
     version: str = ""
     shared: dict[str, str] = field(default_factory=dict)  #: notes before the first header
-    tables: Tables = field(default_factory=Tables)
+    tables: TableCollection = field(default_factory=TableCollection)
     block: _Block | None = None  #: None only after the line of osu_init
     after: bool = False  #: in the lines after the last table
 
-    def take(self, line: Line) -> None:
+    def take(self, line: NumberedLine) -> None:
         """Add one line. Raises OutputError if it cannot stand where it does."""
         if not line.text.strip(" "):
             if self.block is not None and self.block.rows:
@@ -137,14 +137,14 @@ class _Reader:
         else:
             self._row(line)
 
-    def finish(self) -> Output:
+    def finish(self) -> ProgramOutput:
         """The whole output. Raises OutputError if a table was announced and is not there."""
         if self.title is None:
             raise OutputError(Verdict.INCOMPLETE, "line 1: no line has the title of an OSU program")
         self._close(self.title)
-        return Output(self.version, self.tables.all())
+        return ProgramOutput(self.version, self.tables.all())
 
-    def _title(self, line: Line) -> None:
+    def _title(self, line: NumberedLine) -> None:
         benchmark, version = _title(line.plain.removeprefix("# "))
         if self.title is not None:
             # one-sided atomic operations print theirs again for each data type
@@ -155,7 +155,7 @@ class _Reader:
         self.title, self.benchmark, self.version = line, benchmark, version
         self.block, self.shared = _Block(), {}
 
-    def _comment(self, line: Line) -> None:
+    def _comment(self, line: NumberedLine) -> None:
         text = line.plain[1:].strip()
         if text.startswith("Datatype: "):
             self._datatype(line, text.removeprefix("Datatype: ").removesuffix("."))
@@ -166,7 +166,7 @@ class _Reader:
         else:
             self._note(line, text)
 
-    def _datatype(self, line: Line, name: str) -> None:
+    def _datatype(self, line: NumberedLine, name: str) -> None:
         if self.block is None or self.block.header is not None:
             self._close(line)
             self.block = _Block(notes=dict(self.shared))
@@ -174,21 +174,21 @@ class _Reader:
             raise line.refused("the table before this line has no header")
         self.block.datatype = name
 
-    def _caption(self, line: Line, text: str) -> None:
+    def _caption(self, line: NumberedLine, text: str) -> None:
         if self.block is not None and self.block.header is not None:
             datatype = self.block.datatype
             self._close(line)
             self.block = _Block(datatype, dict(self.shared))
         self._opened(line).notes["table"] = text
 
-    def _header(self, line: Line, header: tuple[str, ...]) -> None:
+    def _header(self, line: NumberedLine, header: tuple[str, ...]) -> None:
         block = self._opened(line)
         block.header = header
         if len(set(header)) != len(header) or not block.columns:
             raise line.refused("two columns have the same header, or there is none")
         self.shared = self.shared or dict(block.notes)
 
-    def _note(self, line: Line, text: str) -> None:
+    def _note(self, line: NumberedLine, text: str) -> None:
         notes = self._opened(line).notes
         key, _, value = text.partition(": ")
         if pairs := _PAIRS.fullmatch(text):
@@ -200,13 +200,13 @@ class _Reader:
         elif not text.startswith("Overall = "):
             raise line.refused("not a line of OSU")
 
-    def _opened(self, line: Line) -> _Block:
+    def _opened(self, line: NumberedLine) -> _Block:
         """The table whose header is still to come."""
         if self.block is None or self.block.header is not None or self.after:
             raise line.refused("a second header, or a comment inside a table")
         return self.block
 
-    def _row(self, line: Line) -> None:
+    def _row(self, line: NumberedLine) -> None:
         if found := _INIT.fullmatch(line.text):
             self._init(line, [line.count(word) for word in found.groups()])
             return
@@ -218,20 +218,20 @@ class _Reader:
             raise line.refused("not a line of OSU, or a row outside of a table")
         block.rows.append(block.row(line))
 
-    def _init(self, line: Line, numbers: list[int]) -> None:
+    def _init(self, line: NumberedLine, numbers: list[int]) -> None:
         self._opened(line)
         values = dict(zip(INIT, map(float, numbers[1:]), strict=True))
         check_order(line, values, "min (ms)", "avg (ms)", "max (ms)")
         row = TableRow(None, values, None)
-        self.tables.add(line, Table(self.benchmark, INIT, (row,), processes=numbers[0]))
+        self.tables.add(line, OutputTable(self.benchmark, INIT, (row,), processes=numbers[0]))
         self.block = None
 
-    def _ending(self, line: Line) -> None:
+    def _ending(self, line: NumberedLine) -> None:
         if self.block is None or VALIDATION not in (self.block.header or ()):
             raise line.refused("not a line of OSU")
         self.after = True
 
-    def _close(self, line: Line) -> None:
+    def _close(self, line: NumberedLine) -> None:
         """End the table that is being read."""
         if self.block is None:
             return
@@ -239,7 +239,7 @@ class _Reader:
         if block.header is None:
             raise line.refused("a table without its header")
         rows = tuple(block.rows)
-        table = Table(
+        table = OutputTable(
             self.benchmark, block.columns, rows, datatype=block.datatype, notes=block.notes
         )
         self.tables.add(line, table)
@@ -264,16 +264,16 @@ def _header(text: str) -> tuple[str, ...] | None:
     return cells if cells[0] in (SIZE, *SIZELESS) else None
 
 
-def _bare_header(line: Line) -> tuple[str, ...] | None:
+def _bare_header(line: NumberedLine) -> tuple[str, ...] | None:
     """The header words that a non-blocking barrier of OSU 5 printed without ``#``."""
     return _header(line.plain) if line.text.lstrip(" ").startswith("Overall(us) ") else None
 
 
-def _number(line: Line, name: str, word: str) -> float:
+def _number(line: NumberedLine, name: str, word: str) -> float:
     return float(line.count(word)) if name in COUNTED else line.value(word)
 
 
-def _passed(line: Line, cells: dict[str, str]) -> bool | None:
+def _passed(line: NumberedLine, cells: dict[str, str]) -> bool | None:
     if VALIDATION not in cells:
         return None
     if cells[VALIDATION] not in JUDGED:

@@ -11,17 +11,17 @@ from pathlib import Path
 
 from postprocess.base.errors import UsageError
 from postprocess.model.benchmark import PRINTED, Benchmark
-from postprocess.model.case import Case, named
-from postprocess.model.measurement import Measurement, Ran
+from postprocess.model.case import Case, format_case_names
+from postprocess.model.measurement import LaunchProvenance, Measurement
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.imb import parse_imb
 from postprocess.parsers.osu import parse_osu
-from postprocess.parsers.text_output import Output, Table, TableRow
+from postprocess.parsers.text_output import OutputTable, ProgramOutput, TableRow
 from postprocess.parsers.witness import Witness, read_witness
 from spack_envs.programs import read_program
 
-PARSERS: dict[str, Callable[[str], Output]] = {"osu": parse_osu, "imb": parse_imb}
+PARSERS: dict[str, Callable[[str], ProgramOutput]] = {"osu": parse_osu, "imb": parse_imb}
 #: What a column counts in, by the end of its header words, in the unit of a case.
 SCALES = {"(us)": 1e-6, "[usec]": 1e-6, "(ms)": 1e-3, "MB/s": 1.0, "(MB/s)": 1.0, "Mbytes/sec": 1.0}
 REPETITIONS = ("Iterations", "#repetitions")
@@ -29,7 +29,7 @@ VALIDATE = "-c"  #: OSU's option
 
 
 @dataclass(frozen=True, eq=False)
-class BenchmarkRecords(Ran):
+class BenchmarkRecords(LaunchProvenance):
     """The values of one start, whole and as planned.
 
     Its run record is what the witness wrote, and how the start was measured.
@@ -58,7 +58,7 @@ def read_benchmarks(
         raise RecordError(Verdict.INCOMPLETE, message) from None
     try:
         output = PARSERS[launch.program](text)
-        measurements = take(launch, output)
+        measurements = extract_measurements(launch, output)
     except RecordError as error:
         raise RecordError(error.verdict, f"{path}: {error}") from None
     witness = read_witness(launch.witness(session), testimony)
@@ -66,7 +66,7 @@ def read_benchmarks(
     run = witness.run | {
         "program": launch.program,
         "version": output.version,
-        "method": {**launch.method, **how_built(launch, session)},
+        "method": {**launch.method, **read_build(launch, session)},
     }
     return BenchmarkRecords(run, measurements)
 
@@ -79,18 +79,18 @@ def check_command(launch: PlannedLaunch, witness: Witness) -> None:
     if witness.run["program"] != launch.executable:
         what = f"the witness saw {witness.run['program']!r} run, not {launch.executable}"
         raise RecordError(Verdict.INCORRECT, what)
-    seen, wanted = (in_pieces(words) for words in (witness.run["command"][1:], launch.options))
+    seen, wanted = (split_options(words) for words in (witness.run["command"][1:], launch.options))
     if seen != wanted:
         what = f"the witness saw the options {seen}, not {wanted}"
         raise RecordError(Verdict.INCORRECT, what)
 
 
-def in_pieces(options: Iterable[str]) -> list[str]:
+def split_options(options: Iterable[str]) -> list[str]:
     """Words of a command line, parted at colons: OSU cuts ``-m 4:64`` into two where the words are kept."""
     return [piece for word in options for piece in word.split(":")]
 
 
-def how_built(launch: PlannedLaunch, session: Path) -> dict[str, str]:
+def read_build(launch: PlannedLaunch, session: Path) -> dict[str, str]:
     """Compiler, flags and source of the program of a start: another build is another program.
 
     :raises RecordError: if the session does not tell.
@@ -102,7 +102,7 @@ def how_built(launch: PlannedLaunch, session: Path) -> dict[str, str]:
     return {"compiler": program.compiler, "flags": program.flags, "source": program.source}
 
 
-def take(launch: PlannedLaunch, output: Output) -> dict[str, Measurement]:
+def extract_measurements(launch: PlannedLaunch, output: ProgramOutput) -> dict[str, Measurement]:
     """The measurements of the planned cases, by variable.
 
     :raises RecordError: if the tables are not exactly those of the plan.
@@ -114,17 +114,19 @@ def take(launch: PlannedLaunch, output: Output) -> dict[str, Measurement]:
     found: dict[str, Measurement] = {}
     for benchmark in launch.benchmarks:
         cases = {case.bytes: case for case in launch.cases if case.routine == benchmark.routine}
-        table = only_table(benchmark, launch, output)
-        for size, measurement in of_table(benchmark, table, launch, cases):
+        table = find_table(benchmark, launch, output)
+        for size, measurement in extract_table(benchmark, table, launch, cases):
             found[cases[size].variable] = measurement
     if missing := [case for case in launch.cases if case.variable not in found]:
         reasons = [*output.invalid, *(each.reason for t in output.tables for each in t.failures)]
         why = f" ({reasons[0]})" if reasons else ""
-        raise RecordError(Verdict.INCOMPLETE, f"missing from the output: {named(missing)}{why}")
+        raise RecordError(
+            Verdict.INCOMPLETE, f"missing from the output: {format_case_names(missing)}{why}"
+        )
     return found
 
 
-def only_table(benchmark: Benchmark, launch: PlannedLaunch, output: Output) -> Table:
+def find_table(benchmark: Benchmark, launch: PlannedLaunch, output: ProgramOutput) -> OutputTable:
     """The one table of a benchmark."""
     tables = [
         table
@@ -150,8 +152,8 @@ def only_table(benchmark: Benchmark, launch: PlannedLaunch, output: Output) -> T
     return tables[0]
 
 
-def of_table(
-    benchmark: Benchmark, table: Table, launch: PlannedLaunch, cases: dict[int, Case]
+def extract_table(
+    benchmark: Benchmark, table: OutputTable, launch: PlannedLaunch, cases: dict[int, Case]
 ) -> Iterator[tuple[int, Measurement]]:
     """Each planned size of a table with its measurement. Sizes that nobody asked for are wrong."""
     for column in filter(None, (benchmark.column, benchmark.median)):
@@ -161,7 +163,7 @@ def of_table(
         size = row.size or 0
         if size in cases:
             check_row(benchmark, row, launch)
-            yield size, measurement(benchmark, row)
+            yield size, build_measurement(benchmark, row)
         elif size not in {case.bytes for case in launch.all_cases}:
             raise RecordError(Verdict.INCORRECT, f"{benchmark.title!r} has {size} bytes, unplanned")
 
@@ -178,14 +180,18 @@ def check_row(benchmark: Benchmark, row: TableRow, launch: PlannedLaunch) -> Non
             raise RecordError(Verdict.INCORRECT, what)
 
 
-def measurement(benchmark: Benchmark, row: TableRow) -> Measurement:
+def build_measurement(benchmark: Benchmark, row: TableRow) -> Measurement:
     """The judged value of a row, and all that stands beside it."""
-    best = row.values[benchmark.median] * scale(benchmark.median) if benchmark.median else None
-    value = row.values[benchmark.column] * scale(benchmark.column)
+    best = (
+        row.values[benchmark.median] * find_unit_scale(benchmark.median)
+        if benchmark.median
+        else None
+    )
+    value = row.values[benchmark.column] * find_unit_scale(benchmark.column)
     return Measurement(value, benchmark.unit, best, dict(row.values))
 
 
-def scale(column: str) -> float:
+def find_unit_scale(column: str) -> float:
     """What one of a column is in the unit of a case.
 
     :raises ValueError: if the header words do not tell: a fault of the data sheet.

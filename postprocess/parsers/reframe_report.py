@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from postprocess.base.sanitize import one_line
+from postprocess.base.sanitize import sanitize_line
 from site_configs.schedulers.job_end import Ended, Ending, read_ended
 from site_configs.schedulers.registry import list_limit_words
 from spack_envs.installation import is_without_source
@@ -20,7 +20,7 @@ LIMIT_WORDS = "job timed out"
 
 
 @dataclass(frozen=True)
-class Entry:
+class TestEntry:
     """One test case: a check on a partition in an environment."""
 
     test: str  #: unique name
@@ -57,7 +57,7 @@ class Entry:
         if self.result != "fail" or self.phase not in JOB:
             return ""
         ended = self.gave_up(Ending.NEVER_STARTED)
-        return one_line(ended.reason) if ended else ""
+        return sanitize_line(ended.reason) if ended else ""
 
     def gave_up(self, how: Ending) -> Ended | None:
         """What the scheduler's backend tells of its job, if it gave it up in this way."""
@@ -77,7 +77,7 @@ class Entry:
     def last_words(self) -> str:
         """The last line that the job wrote to standard error, as an appendix to a reason."""
         words = self.error_lines
-        return f": {one_line(words[-1].strip())[:200]}" if words else ""
+        return f": {sanitize_line(words[-1].strip())[:200]}" if words else ""
 
     @property
     def cause(self) -> str:
@@ -97,37 +97,37 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Blocked:
+class BlockedTest:
     """Why a test was not run: another that it builds on failed."""
 
     reason: str
     without_source: bool = False  #: whether there is no source to build its program from
 
 
-def read_report(path: Path) -> list[Entry]:
+def read_report(path: Path) -> list[TestEntry]:
     """Every test case of the report; empty if ReFrame wrote none, or none that can be read.
 
     An empty report fails the session: nothing that was planned is found in it.
     """
     try:
         document = json.loads(path.read_text())
-        return [entry(case) for run in document["runs"] for case in run["testcases"]]
+        return [parse_test_entry(case) for run in document["runs"] for case in run["testcases"]]
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return []
 
 
-def entry(case: dict[str, Any]) -> Entry:
+def parse_test_entry(case: dict[str, Any]) -> TestEntry:
     """One test case from its place in the report."""
     asserted = {
         name.rpartition(":")[2]: result for name, result in (case.get("perfvalues") or {}).items()
     }
-    return Entry(
+    return TestEntry(
         test=case["unique_name"],
         partition=f"{case['system']}:{case['partition']}",
         environment=case["environ"],
         result=case["result"],
         phase=case.get("fail_phase") or "",
-        reason=one_line(case.get("fail_reason") or ""),
+        reason=sanitize_line(case.get("fail_reason") or ""),
         directory=case.get("stagedir") or "",
         errors=(case.get("build_stderr") if case.get("fixture") else case.get("job_stderr")) or "",
         seconds=float(case.get("time_compile" if case.get("fixture") else "time_run") or 0.0),
@@ -139,19 +139,21 @@ def entry(case: dict[str, Any]) -> Entry:
     )
 
 
-def blocked_by(entries: list[Entry], blocked: Entry) -> Blocked | None:
+def find_blocking_test(entries: list[TestEntry], blocked: TestEntry) -> BlockedTest | None:
     """Why a test was not run because of another that it builds on; None if that is not so."""
     for needed in blocked.needs:
-        builder = find(entries, *needed)
+        builder = find_test_entry(entries, *needed)
         if builder and builder.result == "fail":
             output = Path(builder.directory, builder.errors)
             said = f"{builder.reason}{builder.last_words} (all of it: {output})"
             without_source = is_without_source(Path(builder.directory))
-            return Blocked(f"the build failed: {said}", without_source)
+            return BlockedTest(f"the build failed: {said}", without_source)
     return None
 
 
-def find(entries: list[Entry], test: str, partition: str, environment: str) -> Entry | None:
+def find_test_entry(
+    entries: list[TestEntry], test: str, partition: str, environment: str
+) -> TestEntry | None:
     """What became of one launch."""
     wanted = (test, partition, environment)
     found = [each for each in entries if (each.test, each.partition, each.environment) == wanted]

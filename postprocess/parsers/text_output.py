@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from postprocess.base.sanitize import one_line
+from postprocess.base.sanitize import sanitize_line
 from postprocess.model.verdict import RecordError, Verdict
 
 SHOWN = 100  #: characters of a line that a message quotes
@@ -34,7 +34,7 @@ class TableRow:
 
 
 @dataclass(frozen=True)
-class Failure:
+class FailureLine:
     """A line of IMB that says why there are no numbers for a size."""
 
     size: int | None  #: bytes; None where the table has no column of sizes
@@ -42,7 +42,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Table:
+class OutputTable:
     """The rows under one line of header words."""
 
     #: OSU: title without version; IMB: name as printed, ``Multi-PingPong`` in groups
@@ -56,7 +56,7 @@ class Table:
     mode: str | None = None  #: ``AGGREGATE`` or ``NON-AGGREGATE`` (IMB one-sided)
     datatype: str | None = None  #: None where OSU does not say (before 7.1), and of IMB
     notes: Mapping[str, str] = field(default_factory=dict)  #: ``window size``, ``pairs`` ...
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[FailureLine, ...] = ()
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -74,33 +74,33 @@ class Table:
 
 
 @dataclass
-class Tables:
+class TableCollection:
     """The tables of one output, no two of which are the same one."""
 
-    _by_identity: dict[tuple[object, ...], Table] = field(default_factory=dict)
+    _by_identity: dict[tuple[object, ...], OutputTable] = field(default_factory=dict)
 
-    def add(self, line: Line, table: Table) -> None:
+    def add(self, line: NumberedLine, table: OutputTable) -> None:
         """Add the table that ends at that line. Raises OutputError if it is there already."""
         if table.identity in self._by_identity:
-            raise line.refused(f"a second table of {shortened(table.benchmark)}")
+            raise line.refused(f"a second table of {shorten_line(table.benchmark)}")
         self._by_identity[table.identity] = table
 
-    def all(self) -> tuple[Table, ...]:
+    def all(self) -> tuple[OutputTable, ...]:
         """In the order of the output."""
         return tuple(self._by_identity.values())
 
 
 @dataclass(frozen=True)
-class Output:
+class ProgramOutput:
     """Everything that one start of a program printed."""
 
     version: str  #: of OSU or IMB; empty if it does not say
-    tables: tuple[Table, ...]
+    tables: tuple[OutputTable, ...]
     invalid: tuple[str, ...] = ()  #: benchmarks that IMB calls invalid at a number of processes
 
 
 @dataclass(frozen=True)
-class Line:
+class NumberedLine:
     """A line with its number, from 1, without its end."""
 
     number: int
@@ -113,7 +113,7 @@ class Line:
     @property
     def shown(self) -> str:
         """The line, harmless and short."""
-        return shortened(self.text.strip())
+        return shorten_line(self.text.strip())
 
     @property
     def plain(self) -> str:
@@ -125,33 +125,35 @@ class Line:
     def value(self, word: str) -> float:
         """A time, rate or share, which both programs print with two decimals."""
         if not VALUE.fullmatch(word):
-            raise self.refused(f"{shortened(word)} is not a number with two decimals")
+            raise self.refused(f"{shorten_line(word)} is not a number with two decimals")
         return float(word)
 
     def count(self, word: str) -> int:
         """A number of bytes, calls or processes."""
         if not COUNT.fullmatch(word):
-            raise self.refused(f"{shortened(word)} is not a whole number")
+            raise self.refused(f"{shorten_line(word)} is not a whole number")
         return int(word)
 
 
-def shortened(text: str) -> str:
+def shorten_line(text: str) -> str:
     """The start of a text from outside, harmless."""
-    shown = one_line(text[:SHOWN])
+    shown = sanitize_line(text[:SHOWN])
     return shown[:SHOWN] + "..." if max(len(text), len(shown)) > SHOWN else shown
 
 
-def whole_lines(text: str) -> list[Line]:
+def split_whole_lines(text: str) -> list[NumberedLine]:
     """The lines of an output, each with its number. Raises OutputError if the last one has no end."""
     *lines, rest = text.split("\n")
     if rest:
-        raise Line(len(lines) + 1, rest).refused("the output is cut off in a line")
+        raise NumberedLine(len(lines) + 1, rest).refused("the output is cut off in a line")
     if not lines:
         raise OutputError(Verdict.INCOMPLETE, "line 1: the output is empty")
-    return [Line(number, line) for number, line in enumerate(lines, 1)]
+    return [NumberedLine(number, line) for number, line in enumerate(lines, 1)]
 
 
-def check_order(line: Line, values: Mapping[str, float], least: str, mean: str, most: str) -> None:
+def check_order(
+    line: NumberedLine, values: Mapping[str, float], least: str, mean: str, most: str
+) -> None:
     """A mean lies between the least and the most, as far as the row has all three.
 
     Raises OutputError (incorrect): a row that contradicts itself is of mixed lines, or wrong.

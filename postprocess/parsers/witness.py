@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from postprocess.base.strict_json import Entry
-from postprocess.model.measurement import Ran
+from postprocess.base.strict_json import JsonObject
+from postprocess.model.measurement import LaunchProvenance
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers import json_lines, mpicost_schema
 
 
 @dataclass(frozen=True, eq=False)
-class Witness(Ran):
+class Witness(LaunchProvenance):
     """What one start of a benchmark ran on, whole and free of contradiction.
 
     Keys are those of the run record of mpicost, where it has them.
@@ -39,7 +39,7 @@ def read_witness(path: Path, data: bytes | None = None) -> Witness:
         )
         raise RecordError(Verdict.INCOMPLETE, message)
     reader = _Reader()
-    json_lines.feed(path, reader.take, data)
+    json_lines.feed_records(path, reader.take, data)
     return reader.finish(path)
 
 
@@ -47,10 +47,10 @@ def read_witness(path: Path, data: bytes | None = None) -> Witness:
 class _Reader:
     """The records taken so far, and which may come next."""
 
-    run: Entry | None = None
-    end: Entry | None = None
+    run: JsonObject | None = None
+    end: JsonObject | None = None
 
-    def take(self, entry: Entry) -> None:
+    def take(self, entry: JsonObject) -> None:
         """Add one record. Raises ValueError or RecordError if it cannot stand where it does."""
         kind = entry.word("record", ("run", "end"))
         if kind == "run":
@@ -74,7 +74,7 @@ class _Reader:
         return Witness(dict(self.run.fields), dict(self.end.fields))
 
 
-def _checked_run(entry: Entry) -> Entry:
+def _checked_run(entry: JsonObject) -> JsonObject:
     if entry.integer("schema") != mpicost_schema.SCHEMA:
         known = mpicost_schema.SCHEMA
         raise ValueError(f"schema: {entry.integer('schema')} is not {known}, the one known here")
@@ -85,7 +85,7 @@ def _checked_run(entry: Entry) -> Entry:
     return entry
 
 
-def _checked_end(entry: Entry, run: Entry) -> Entry:
+def _checked_end(entry: JsonObject, run: JsonObject) -> JsonObject:
     arrived, processes = entry.integer("arrived"), run.integer("processes")
     if arrived != processes:
         raise ValueError(f"arrived: {arrived} of {processes} processes reached MPI_Finalize")

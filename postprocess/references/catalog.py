@@ -14,16 +14,16 @@ from postprocess.model.reference import Reference
 from postprocess.references import provenance, reference_file
 from postprocess.references.comparability import (
     Difference,
-    Nameless,
-    differences,
-    untold,
+    UnidentifiedProcessor,
+    find_missing_fact,
+    list_differences,
 )
-from postprocess.stats.shrinkage import with_priors
-from site_configs.schema.manual_settings import includes, shell_differences
+from postprocess.stats.shrinkage import add_priors
+from site_configs.schema.manual_settings import has_all_settings, list_shell_differences
 from site_configs.schema.waivers import DIFFERENCES
 
 
-class InShell(Difference):
+class ShellDifference(Difference):
     """A variable of the shell that is set otherwise than for the reference."""
 
     @property
@@ -35,7 +35,7 @@ class InShell(Difference):
 
 
 @dataclass(frozen=True)
-class Shelf:
+class ReferenceSet:
     """The references of one environment on one partition, and how they were measured."""
 
     path: Path
@@ -47,13 +47,13 @@ class Shelf:
         """Whether they are of simulated time; then all are."""
         return any(reference.exact for reference in self.references.values())
 
-    def told_of(self, case: Case) -> Mapping[str, Any] | None:
+    def find_calibration(self, case: Case) -> Mapping[str, Any] | None:
         """How a case was measured: the one calibration that it belongs to. None if nothing tells."""
-        return provenance.calibration_of(self.origin["programs"].get(case.program), case.key)
+        return provenance.find_case_calibration(self.origin["programs"].get(case.program), case.key)
 
     def options_of(self, case: Case) -> Mapping[str, Any]:
         """What was set by hand for the launches behind a case; nothing, as a rule."""
-        return (self.told_of(case) or {}).get("options", {})
+        return (self.find_calibration(case) or {}).get("options", {})
 
     def difference(
         self,
@@ -74,7 +74,7 @@ class Shelf:
         refused = [each for each in found if each.name not in accepts]
         if wrong or not refused:
             return wrong
-        told = [each for each in refused if not isinstance(each, Nameless)]
+        told = [each for each in refused if not isinstance(each, UnidentifiedProcessor)]
         fixes = [told[0].fix] if told else []
         if all(each.name in DIFFERENCES for each in refused):
             fixes.append("accept it in the site file")
@@ -94,10 +94,10 @@ class Shelf:
         An option the other way round is what somebody wants to see who sets one.
         """
         options = self.options_of(case)
-        if includes(by_hand, options):
+        if has_all_settings(by_hand, options):
             return []
-        shells = shell_differences(by_hand, options).items()
-        return [InShell(f"shell variable {name}", *pair) for name, pair in shells] or [
+        shells = list_shell_differences(by_hand, options).items()
+        return [ShellDifference(f"shell variable {name}", *pair) for name, pair in shells] or [
             Difference("options", by_hand, options)
         ]
 
@@ -109,12 +109,14 @@ class Shelf:
                 f"time is {kinds[ours.exact]}, and {kinds[self.exact]} in {self.path.name}; calibrate again",
                 [],
             )
-        told = self.told_of(case)
+        told = self.find_calibration(case)
         if told is None:
             what = f"{self.path.name} does not tell how {case.program} was measured"
             return f"{what}; calibrate again", []
         known = told.get("circumstances", {})
-        if lacking := untold(ours.method, told["method"]) or untold(ours.circumstances, known):
+        if lacking := find_missing_fact(ours.method, told["method"]) or find_missing_fact(
+            ours.circumstances, known
+        ):
             what = f"{self.path.name} does not tell the {lacking} it was measured with"
             return f"{what}; calibrate again", []
         found = [
@@ -122,19 +124,21 @@ class Shelf:
             for key, value in ours.method.items()
             if value != told["method"][key]
         ]
-        found += differences(ours.circumstances, known)
+        found += list_differences(ours.circumstances, known)
         if ours.nameless and "cpu_model" not in {each.name for each in found}:
-            found.append(Nameless("cpu_model", ours.cpu_model, told["method"]["cpu_model"]))
+            found.append(
+                UnidentifiedProcessor("cpu_model", ours.cpu_model, told["method"]["cpu_model"])
+            )
         return "", found
 
 
 @dataclass(frozen=True)
-class ReferenceBook:
+class ReferenceCatalog:
     """References by partition and environment. Those without a file are not in it."""
 
-    shelves: dict[tuple[str, str], Shelf] = field(default_factory=dict)
+    shelves: dict[tuple[str, str], ReferenceSet] = field(default_factory=dict)
 
-    def shelf(self, case: Case) -> Shelf | None:
+    def shelf(self, case: Case) -> ReferenceSet | None:
         """The references among which this case would be."""
         return self.shelves.get((f"{case.system}:{case.partition}", case.environment))
 
@@ -144,7 +148,7 @@ class ReferenceBook:
         return shelf.references.get(case) if shelf else None
 
 
-def open_book(roots: Sequence[Path], places: Iterable[tuple[str, str]]) -> ReferenceBook:
+def load_catalog(roots: Sequence[Path], places: Iterable[tuple[str, str]]) -> ReferenceCatalog:
     """Load the references of these (``system:partition``, environment) pairs.
 
     :raises postprocess.references.reference_file.ReferenceFileError: for the first file with a fault.
@@ -152,14 +156,14 @@ def open_book(roots: Sequence[Path], places: Iterable[tuple[str, str]]) -> Refer
     shelves = {}
     for place in sorted(set(places)):
         system, partition = place[0].split(":")
-        path = reference_file.find(roots, system, partition, place[1])
+        path = reference_file.find_reference_file(roots, system, partition, place[1])
         if path is not None:
-            known = with_priors(reference_file.load(path, system, partition, place[1]))
-            origin = read_origin(path)
-            shelves[place] = Shelf(path, known, origin)
-    return ReferenceBook(shelves)
+            known = add_priors(reference_file.load_references(path, system, partition, place[1]))
+            origin = read_provenance(path)
+            shelves[place] = ReferenceSet(path, known, origin)
+    return ReferenceCatalog(shelves)
 
 
-def read_origin(path: Path) -> dict[str, Any]:
+def read_provenance(path: Path) -> dict[str, Any]:
     """The provenance of a reference file that was loaded, so that it is known to be sound."""
-    return json.loads(provenance.beside(path).read_text())
+    return json.loads(provenance.locate_provenance(path).read_text())

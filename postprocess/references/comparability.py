@@ -26,7 +26,7 @@ class Difference:
     theirs: Any
 
     def __str__(self) -> str:
-        ours, theirs = differing_parts(self.ours, self.theirs)
+        ours, theirs = reduce_to_differences(self.ours, self.theirs)
         return f"{self.name} is {ours!r}, and {theirs!r}"
 
     @property
@@ -35,7 +35,7 @@ class Difference:
         return "calibrate again"
 
 
-class Nameless(Difference):
+class UnidentifiedProcessor(Difference):
     """A processor without a name that is called as in the reference, and may be another all the same."""
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ class Nameless(Difference):
         )
 
 
-def joint(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+def join_conditions(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """Conditions that hold for both; either may be empty.
 
     :raises ValueError: naming what differs.
@@ -61,7 +61,7 @@ def joint(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     return {**one, "binding": bindings[0] | bindings[1]}
 
 
-def untold(ours: Mapping[str, Any], known: Mapping[str, Any]) -> str:
+def find_missing_fact(ours: Mapping[str, Any], known: Mapping[str, Any]) -> str:
     """The first fact of a launch that a reference does not tell; empty if it tells all."""
     if lacking := next((name for name in ours if name not in known), ""):
         return lacking
@@ -69,7 +69,7 @@ def untold(ours: Mapping[str, Any], known: Mapping[str, Any]) -> str:
     return f"binding of {min(layouts)}" if layouts else ""
 
 
-def differences(ours: Mapping[str, Any], known: Mapping[str, Any]) -> list[Difference]:
+def list_differences(ours: Mapping[str, Any], known: Mapping[str, Any]) -> list[Difference]:
     """In what the circumstances of a launch differ from those of a reference, which tells all of them."""
     pairs = {name: (value, known[name]) for name, value in ours.items() if name != "binding"}
     for layout, shape in ours.get("binding", {}).items():
@@ -77,7 +77,7 @@ def differences(ours: Mapping[str, Any], known: Mapping[str, Any]) -> list[Diffe
     return [Difference(name, *pair) for name, pair in pairs.items() if pair[0] != pair[1]]
 
 
-def differing_parts(ours: Any, theirs: Any) -> tuple[Any, Any]:
+def reduce_to_differences(ours: Any, theirs: Any) -> tuple[Any, Any]:
     """Of two long texts only the lines that differ, so that a person sees what it is."""
     if not isinstance(ours, str) or not isinstance(theirs, str):
         return ours, theirs

@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from postprocess.base.formats import plural
-from postprocess.base.strict_json import shown
+from postprocess.base.strict_json import format_external
 from postprocess.model.case import Case
 from postprocess.model.verdict import HEALTHY, CaseResult, Verdict
 from postprocess.references import tsv
@@ -36,7 +36,7 @@ FACTOR = re.compile(r"[1-9][0-9]*(\.[0-9]+)?")
 
 
 @dataclass(frozen=True)
-class Expectation:
+class ExpectedFailure:
     """One row of the file."""
 
     path: Path
@@ -70,7 +70,7 @@ class Expectation:
             return True
         return result.slowdown is not None and result.slowdown <= self.factor
 
-    def covers(self, other: Expectation) -> bool:
+    def covers(self, other: ExpectedFailure) -> bool:
         """Whether nothing is left to a later row."""
         pairs = zip(self.patterns, other.patterns, strict=True)
         wider = all(own in ("*", theirs) for own, theirs in pairs)
@@ -79,7 +79,9 @@ class Expectation:
         return wider and later and self.verdicts >= other.verdicts and limits[0] >= limits[1]
 
 
-def load(roots: Sequence[Path], systems: Iterable[str]) -> dict[str, list[Expectation]]:
+def load_expected_failures(
+    roots: Sequence[Path], systems: Iterable[str]
+) -> dict[str, list[ExpectedFailure]]:
     """The expectations of each system, from the first root that has a file of it.
 
     :raises ReferenceFileError: for the first fault. What has expired is none here: it only has no effect.
@@ -89,20 +91,25 @@ def load(roots: Sequence[Path], systems: Iterable[str]) -> dict[str, list[Expect
         paths = [root / system / NAME for root in roots]
         path = next((path for path in paths if path.is_file()), None)
         if path:
-            found[system], problems = parse(path)
+            found[system], problems = parse_expected_file(path)
             if problems:
                 raise ReferenceFileError(problems[0])
     return found
 
 
-def applied(
-    results: Sequence[CaseResult], known: dict[str, list[Expectation]], today: date
+def apply_expected_failures(
+    results: Sequence[CaseResult], known: dict[str, list[ExpectedFailure]], today: date
 ) -> list[CaseResult]:
     """The same results; those that fail as expected say so."""
-    return [expected(result, known.get(result.case.system, ()), today) for result in results]
+    return [
+        apply_expected_failure(result, known.get(result.case.system, ()), today)
+        for result in results
+    ]
 
 
-def expected(result: CaseResult, known: Iterable[Expectation], today: date) -> CaseResult:
+def apply_expected_failure(
+    result: CaseResult, known: Iterable[ExpectedFailure], today: date
+) -> CaseResult:
     """The same result, with the reason of the first expectation that allows it; none allows a common cause."""
     for each in () if result.cause else known:
         if each.holds(today) and each.allows(result):
@@ -112,9 +119,9 @@ def expected(result: CaseResult, known: Iterable[Expectation], today: date) -> C
     return result
 
 
-def notes(
+def check_expected_failures(
     results: Sequence[CaseResult],
-    known: dict[str, list[Expectation]],
+    known: dict[str, list[ExpectedFailure]],
     today: date,
     whole: bool,
 ) -> Iterator[str]:
@@ -137,12 +144,12 @@ def notes(
             yield f"{each.place}: what it expects no longer fails; remove it"
 
 
-def lint(path: Path, today: date, cases: Sequence[Case] | None = None) -> list[str]:
+def lint_expected_file(path: Path, today: date, cases: Sequence[Case] | None = None) -> list[str]:
     """Every fault of a file, one line each, what has expired among them.
 
     :param cases: those that exist, if they are known: a row that fits none of them is a fault.
     """
-    known, problems = parse(path, today)
+    known, problems = parse_expected_file(path, today)
     for each in known:
         if not each.holds(today):
             problems.append(f"{each.place}: expired on {each.expires}; remove or renew it")
@@ -151,21 +158,23 @@ def lint(path: Path, today: date, cases: Sequence[Case] | None = None) -> list[s
     return problems
 
 
-def parse(path: Path, today: date | None = None) -> tuple[list[Expectation], list[str]]:
+def parse_expected_file(
+    path: Path, today: date | None = None
+) -> tuple[list[ExpectedFailure], list[str]]:
     """What can be read of a file, and every fault of it.
 
     :param today: from which ``expires`` may not be too far; None for today, UTC.
     """
     try:
-        text = tsv.text_of(path, "restore or remove the file")
+        text = tsv.read_text(path, "restore or remove the file")
     except ValueError as error:
         return [], [str(error)]
     day = today or utc_today()
-    rows, problems = tsv.rows_of(
-        str(path), text, COLUMNS, lambda number, cell: read_row(path, number, cell, day)
+    rows, problems = tsv.parse_rows(
+        str(path), text, COLUMNS, lambda number, cell: parse_expected_row(path, number, cell, day)
     )
     known = list(rows.values())
-    return known, problems + list(shadowed(known))
+    return known, problems + list(find_shadowed_rows(known))
 
 
 def utc_today() -> date:
@@ -173,7 +182,7 @@ def utc_today() -> date:
     return datetime.now(timezone.utc).date()
 
 
-def shadowed(known: Sequence[Expectation]) -> Iterator[str]:
+def find_shadowed_rows(known: Sequence[ExpectedFailure]) -> Iterator[str]:
     """Rows that change nothing, since one above them says as much."""
     for place, each in enumerate(known):
         above = next((other for other in known[:place] if other.covers(each)), None)
@@ -181,11 +190,13 @@ def shadowed(known: Sequence[Expectation]) -> Iterator[str]:
             yield f"{each.place}: has no effect beside row {above.row}; remove one of them"
 
 
-def read_row(path: Path, number: int, cell: Mapping[str, str], today: date) -> Expectation:
+def parse_expected_row(
+    path: Path, number: int, cell: Mapping[str, str], today: date
+) -> ExpectedFailure:
     """One row. Raises ValueError, ``column: what is wrong; fix``."""
     for key in KEYS:
         if not PATTERN.fullmatch(cell[key]):
-            raise ValueError(f"{key}: {shown(cell[key])} is no pattern; write * for any")
+            raise ValueError(f"{key}: {format_external(cell[key])} is no pattern; write * for any")
     if all(map(is_any, map(cell.get, KEYS))):
         raise ValueError("fits every case, as if nothing were measured; name some")
     if all(is_any(cell[key]) for key in NAMING):
@@ -194,8 +205,8 @@ def read_row(path: Path, number: int, cell: Mapping[str, str], today: date) -> E
         )
     verdicts = _verdicts(cell["verdicts"])
     if len(cell["reason"].strip()) < LEAST_REASON:
-        raise ValueError(f"reason: {shown(cell['reason'])}; write why it is expected")
-    return Expectation(
+        raise ValueError(f"reason: {format_external(cell['reason'])}; write why it is expected")
+    return ExpectedFailure(
         path=path,
         row=number,
         patterns=tuple(cell[key] for key in KEYS),
@@ -216,7 +227,9 @@ def _verdicts(text: str) -> frozenset[Verdict]:
     words = text.split(",")
     for word in words:
         if word not in VERDICTS:
-            raise ValueError(f"verdicts: {shown(word)}: choose from {', '.join(VERDICTS)}")
+            raise ValueError(
+                f"verdicts: {format_external(word)}: choose from {', '.join(VERDICTS)}"
+            )
     if len(set(words)) < len(words):
         raise ValueError("verdicts: one is there twice; write it once")
     return frozenset(VERDICTS[word] for word in words)
@@ -229,7 +242,9 @@ def _factor(text: str, verdicts: frozenset[Verdict]) -> float | None:
             raise ValueError("factor: only what regressed has one; write -")
         return None
     if not FACTOR.fullmatch(text) or not 1 < float(text) < 1e6:
-        raise ValueError(f"factor: {shown(text)}; write the most slowdown of regressed, as in 1.3")
+        raise ValueError(
+            f"factor: {format_external(text)}; write the most slowdown of regressed, as in 1.3"
+        )
     return float(text)
 
 
@@ -237,9 +252,11 @@ def _expires(text: str, today: date) -> date:
     try:
         found = date.fromisoformat(text)
     except ValueError:
-        raise ValueError(f"expires: {shown(text)}; write a day, as in 2027-03-31") from None
+        raise ValueError(
+            f"expires: {format_external(text)}; write a day, as in 2027-03-31"
+        ) from None
     if text != found.isoformat():  # newer Pythons read other forms too
-        raise ValueError(f"expires: {shown(text)}; write a day, as in 2027-03-31")
+        raise ValueError(f"expires: {format_external(text)}; write a day, as in 2027-03-31")
     if found > today + timedelta(days=MOST_DAYS):
         raise ValueError(f"expires: {text} is more than {MOST_DAYS} days ahead; write a nearer day")
     return found

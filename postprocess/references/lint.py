@@ -19,9 +19,9 @@ from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.reference import Reference
 from postprocess.references import expected_failures, provenance, reference_file
-from postprocess.references.catalog import read_origin
+from postprocess.references.catalog import read_provenance
 from postprocess.references.reference_file import KEYS
-from postprocess.stats.estimate import calibrate
+from postprocess.stats.estimate import estimate_references
 from site_configs.schema.waivers import DIFFERENCES
 
 #: Least and most that a center may be: a call takes from a nanosecond to an hour, a rate is what memory can.
@@ -35,28 +35,31 @@ AHEAD = timedelta(days=1)  #: that a date may be ahead, for clocks that are wron
 ONLY_TIMES = "mpicost"
 
 
-def lint(path: Path) -> list[str]:
+def lint_reference(path: Path) -> list[str]:
     """Every fault of a reference file and its provenance, and everything about them that cannot be right."""
-    faults = reference_file.lint(path)
+    faults = reference_file.lint_reference_file(path)
     if faults:
         return faults
-    known = reference_file.load(path, *ReferencePlace.of_file(path))
-    origin = read_origin(path)
+    known = reference_file.load_references(path, *ReferencePlace.of_file(path))
+    origin = read_provenance(path)
     rows = {case: number for number, case in enumerate(known, 2)}
-    found = [f"{path}: row {rows[case]}: {text}" for case, text in implausible(known)]
-    found += [f"{path}: row {rows[case]}: {text}" for case, text in unfounded(known, origin)]
-    found += [f"{path}: row {rows[case]}: {text}" for case, text in sudden(known)]
-    found += [f"{provenance.beside(path)}: {text}" for text in unlikely(known, origin)]
+    found = [f"{path}: row {rows[case]}: {text}" for case, text in find_implausible(known)]
+    found += [f"{path}: row {rows[case]}: {text}" for case, text in find_unfounded(known, origin)]
+    found += [f"{path}: row {rows[case]}: {text}" for case, text in find_steep_drops(known)]
+    found += [
+        f"{provenance.locate_provenance(path)}: {text}"
+        for text in find_unlikely_provenance(known, origin)
+    ]
     return found
 
 
-def lint_root(root: Path) -> list[str]:
+def lint_references(root: Path) -> list[str]:
     """Every fault of the files below a folder of references; what fails as expected among them."""
-    loadable = reference_file.lint_root(root)
+    loadable = reference_file.lint_reference_files(root)
     found = list(loadable)
     for path in sorted(root.glob("*/*/*.tsv")):
         if path.relative_to(root).parts[0] != "historical":
-            found += [text for text in lint(path) if text not in loadable]
+            found += [text for text in lint_reference(path) if text not in loadable]
     for path in sorted(root.glob(f"*/{reference_file.EXPECTED}")):
         found += lint_expected(path)
     return found
@@ -66,12 +69,12 @@ def lint_expected(path: Path) -> list[str]:
     """Every fault of a file of expected failures, among them rows that fit no case with a reference."""
     cases = []
     for file in sorted(path.parent.glob("*/*.tsv")):
-        if not reference_file.lint(file):
-            cases += reference_file.load(file, *ReferencePlace.of_file(file))
-    return expected_failures.lint(path, expected_failures.utc_today(), cases or None)
+        if not reference_file.lint_reference_file(file):
+            cases += reference_file.load_references(file, *ReferencePlace.of_file(file))
+    return expected_failures.lint_expected_file(path, expected_failures.utc_today(), cases or None)
 
 
-def implausible(known: Mapping[Case, Reference]) -> Iterator[tuple[Case, str]]:
+def find_implausible(known: Mapping[Case, Reference]) -> Iterator[tuple[Case, str]]:
     """Numbers that no machine has."""
     for case, each in known.items():
         least, most = PLAUSIBLE[each.unit]
@@ -93,18 +96,18 @@ def implausible(known: Mapping[Case, Reference]) -> Iterator[tuple[Case, str]]:
             yield case, f"unit: {case.program} measures times; write {SECONDS}"
 
 
-def unfounded(
+def find_unfounded(
     known: Mapping[Case, Reference], origin: Mapping[str, Any]
 ) -> Iterator[tuple[Case, str]]:
     """Rows that do not follow from the headlines that the provenance tells."""
     for case, each in known.items():
         if each.exact:
             continue
-        values = headlines(origin, case)
+        values = read_reference_headlines(origin, case)
         if not values:
             yield case, "has no headlines in the provenance; calibrate it again"
             continue
-        follows = calibrate({case: values})[0]
+        follows = estimate_references({case: values})[0]
         for column in ("launches", "center", "spread"):
             ours, theirs = getattr(each, column), getattr(follows, column)
             if not math.isclose(ours, theirs, rel_tol=AGREEMENT, abs_tol=1e-12):
@@ -112,10 +115,10 @@ def unfounded(
                 yield case, f"{column}: {said}; put back the one that was changed"
 
 
-def headlines(origin: Mapping[str, Any], case: Case) -> list[float] | None:
+def read_reference_headlines(origin: Mapping[str, Any], case: Case) -> list[float] | None:
     """Every value behind a reference; None if none is told or they are no positive numbers."""
-    told = provenance.calibration_of(origin["programs"].get(case.program), case.key)
-    values = provenance.headlines(told or {}).get(case.key)
+    told = provenance.find_case_calibration(origin["programs"].get(case.program), case.key)
+    values = provenance.list_headlines(told or {}).get(case.key)
     return values if isinstance(values, list) and all(map(_is_value, values)) else None
 
 
@@ -124,7 +127,7 @@ def _is_value(value: Any) -> bool:
     return number and math.isfinite(value) and value > 0
 
 
-def sudden(known: Mapping[Case, Reference]) -> Iterator[tuple[Case, str]]:
+def find_steep_drops(known: Mapping[Case, Reference]) -> Iterator[tuple[Case, str]]:
     """Times that fall steeply as messages grow; of too few launches that is noise."""
     smaller: dict[tuple[Any, ...], Reference] = {}
     for case, each in known.items():
@@ -140,7 +143,9 @@ def sudden(known: Mapping[Case, Reference]) -> Iterator[tuple[Case, str]]:
         smaller[kin] = each
 
 
-def unlikely(known: Mapping[Case, Reference], origin: Mapping[str, Any]) -> Iterator[str]:
+def find_unlikely_provenance(
+    known: Mapping[Case, Reference], origin: Mapping[str, Any]
+) -> Iterator[str]:
     """What the provenance tells that cannot be, ``programs: NAME: what``."""
     used = {case.program for case in known}
     keys = {case.key for case in known}
@@ -149,7 +154,7 @@ def unlikely(known: Mapping[Case, Reference], origin: Mapping[str, Any]) -> Iter
         if name not in used:
             yield f"{title}: has no row in the table; remove it, or restore its rows"
         exact = any(each.exact for case, each in known.items() if case.program == name)
-        for told in provenance.calibrations(entry):
+        for told in provenance.list_calibrations(entry):
             yield from (f"{title}: {text}" for text in _times(told))
             yield from (f"{title}: {text}" for text in _dangling(told, keys, exact))
 
@@ -178,7 +183,7 @@ def _moment(text: str, form: str) -> datetime | None:
 
 def _dangling(told: Mapping[str, Any], keys: set[str], exact: bool) -> Iterator[str]:
     """Headlines without a row, circumstances that are not told, launches that are not those of the sessions."""
-    for key in provenance.headlines(told):
+    for key in provenance.list_headlines(told):
         if key not in keys:
             yield f"headlines: {key} has no row in the table; remove them, or restore the row"
     if "headlines" in told and provenance.SERIES in told:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base import strict_json
-from postprocess.base.strict_json import Entry, shown
+from postprocess.base.strict_json import JsonObject, format_external
 from postprocess.model.case import Case
 
 SUFFIX = ".provenance.json"
@@ -21,24 +21,24 @@ SERIES = "series"  #: of a calibration: cases that were measured by the same lau
 DATE_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
-def beside(path: Path) -> Path:
+def locate_provenance(path: Path) -> Path:
     """The provenance file of a reference file."""
     return path.with_name(path.name.removesuffix(".tsv") + SUFFIX)
 
 
-def described(path: Path) -> Path:
+def locate_described(path: Path) -> Path:
     """The reference file that a provenance file is about."""
     return path.with_name(path.name.removesuffix(SUFFIX) + ".tsv")
 
 
-def problems(path: Path, cases: Collection[Case] = ()) -> list[str]:
+def find_provenance_problems(path: Path, cases: Collection[Case] = ()) -> list[str]:
     """What is wrong with the provenance of the reference file ``path``, one line each.
 
     :param cases: those of the file, each of which it must tell of.
     """
-    sidecar = beside(path)
+    sidecar = locate_provenance(path)
     try:
-        origin = strict_json.loads(sidecar.read_bytes().decode())
+        origin = strict_json.parse_json(sidecar.read_bytes().decode())
     except FileNotFoundError:
         return [f"{sidecar}: is missing; restore it or calibrate again"]
     except OSError as error:
@@ -49,12 +49,12 @@ def problems(path: Path, cases: Collection[Case] = ()) -> list[str]:
         return [f"{sidecar}: {error}; correct it"]
     if not isinstance(origin, dict):
         return [f"{sidecar}: is not a JSON object; write one with date_utc, machine and so on"]
-    return [f"{sidecar}: {fault}" for fault in faults(origin, cases)]
+    return [f"{sidecar}: {fault}" for fault in find_provenance_faults(origin, cases)]
 
 
-def faults(origin: Mapping[str, Any], cases: Collection[Case] = ()) -> list[str]:
+def find_provenance_faults(origin: Mapping[str, Any], cases: Collection[Case] = ()) -> list[str]:
     """What a provenance object lacks, ``key: what is wrong with it``."""
-    entry = Entry(origin)
+    entry = JsonObject(origin)
     found = _complaints(entry, [(_machine, "machine"), (_programs, "programs")])
     if found:
         return found
@@ -87,24 +87,24 @@ def _faults_of_program(told: Mapping[str, Any]) -> Iterator[str]:
 
 def _faults_of_calibration(told: Mapping[str, Any]) -> list[str]:
     checks = [(_date, "date_utc"), (_method, "method"), (_sessions, "sessions")]
-    checks += [(Entry.text, key) for key in TEXTS]
+    checks += [(JsonObject.text, key) for key in TEXTS]
     checks += [(_series, SERIES)] if SERIES in told else []
-    checks += [(Entry.object, "headlines")] if "headlines" in told else []
-    return _complaints(Entry(told), checks)
+    checks += [(JsonObject.object, "headlines")] if "headlines" in told else []
+    return _complaints(JsonObject(told), checks)
 
 
 def _homeless(told: Mapping[str, Any], keys: Sequence[str]) -> Iterator[str]:
     """Yield cases covered by no calibration or by several, and calibrations with conflicting methods."""
-    some = calibrations(told)
+    some = list_calibrations(told)
     methods = [each["method"] for each in some]
     if any(method != methods[0] for method in methods):
         yield "its calibrations were made by different methods; calibrate all of it again"
     if CALIBRATIONS not in told:
         return  # one calibration, of all cases
-    if sum(not keys_of(each) for each in some) > 1:
+    if sum(not list_calibrated_keys(each) for each in some) > 1:
         yield "two calibrations tell of all other cases; write of one which cases it has"
-    rest = any(not keys_of(each) for each in some)
-    counts = Counter(key for each in some for key in keys_of(each))
+    rest = any(not list_calibrated_keys(each) for each in some)
+    counts = Counter(key for each in some for key in list_calibrated_keys(each))
     for key in keys:
         if counts[key] > 1:
             yield f"{key} is in {counts[key]} calibrations; leave it in one"
@@ -112,17 +112,17 @@ def _homeless(told: Mapping[str, Any], keys: Sequence[str]) -> Iterator[str]:
             yield f"{key} is in no calibration; calibrate it again"
 
 
-def calibrations(told: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def list_calibrations(told: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The calibrations behind the cases of a program: one in the form of old, which tells of all its cases."""
     return told.get(CALIBRATIONS) or [told]
 
 
-def keys_of(calibration: Mapping[str, Any]) -> set[str]:
+def list_calibrated_keys(calibration: Mapping[str, Any]) -> set[str]:
     """The cases that a calibration names. None: it is of all that no other one names."""
-    return set(headlines(calibration))
+    return set(list_headlines(calibration))
 
 
-def headlines(calibration: Mapping[str, Any]) -> dict[str, list[float]]:
+def list_headlines(calibration: Mapping[str, Any]) -> dict[str, list[float]]:
     """Every value behind the references of a calibration by case, in the order of its launches."""
     if SERIES not in calibration:
         return dict(calibration.get("headlines", {}))
@@ -133,39 +133,41 @@ def headlines(calibration: Mapping[str, Any]) -> dict[str, list[float]]:
     }
 
 
-def calibration_of(told: Mapping[str, Any] | None, key: str) -> Mapping[str, Any] | None:
+def find_case_calibration(told: Mapping[str, Any] | None, key: str) -> Mapping[str, Any] | None:
     """The calibration that a case belongs to, from what is told of its program; None if there is none."""
-    some = calibrations(told) if told else []
+    some = list_calibrations(told) if told else []
     if told and CALIBRATIONS not in told:
         return told
-    named = [each for each in some if key in keys_of(each)]
-    return next(iter(named + [each for each in some if not keys_of(each)]), None)
+    named = [each for each in some if key in list_calibrated_keys(each)]
+    return next(iter(named + [each for each in some if not list_calibrated_keys(each)]), None)
 
 
-def launches_of(calibration: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
+def list_case_launches(calibration: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
     """When and where each launch behind a case ran; none where that is not told."""
     some = (each for each in calibration.get(SERIES, ()) if key in each["headlines"])
     return next((each["launches"] for each in some), ())
 
 
-def taken_utc(calibration: Mapping[str, Any], key: str) -> str:
+def find_calibration_date(calibration: Mapping[str, Any], key: str) -> str:
     """When a case was calibrated: when its median launch ended, so that one more makes no old reference young.
 
     The lower of the middle two; when the last launch ended where nothing is told of the others.
     """
-    moments = sorted(each["ended_utc"] for each in launches_of(calibration, key))
+    moments = sorted(each["ended_utc"] for each in list_case_launches(calibration, key))
     return moments[(len(moments) - 1) // 2] if moments else calibration["date_utc"]
 
 
-def cut(told: Mapping[str, Any], keys: Collection[str], machine: Any) -> list[dict[str, Any]]:
+def restrict_calibrations(
+    told: Mapping[str, Any], keys: Collection[str], machine: Any
+) -> list[dict[str, Any]]:
     """The calibrations of a program as far as they tell of these cases, each with what it knew.
 
     :param machine: of the file, which a calibration in the form of old does not repeat
     """
-    some = [{"machine": machine, **each} for each in calibrations(told)]
-    named = {key for each in some for key in keys_of(each)}
-    left = [_cut(each, set(keys)) for each in some if keys_of(each) & set(keys)]
-    return left + [each for each in some if not keys_of(each) and set(keys) - named]
+    some = [{"machine": machine, **each} for each in list_calibrations(told)]
+    named = {key for each in some for key in list_calibrated_keys(each)}
+    left = [_cut(each, set(keys)) for each in some if list_calibrated_keys(each) & set(keys)]
+    return left + [each for each in some if not list_calibrated_keys(each) and set(keys) - named]
 
 
 def _cut(calibration: dict[str, Any], keys: set[str]) -> dict[str, Any]:
@@ -179,7 +181,7 @@ def _among(values: Mapping[str, Any], keys: set[str]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if key in keys}
 
 
-def _complaints(entry: Entry, checks: Sequence[tuple[Callable, str]]) -> list[str]:
+def _complaints(entry: JsonObject, checks: Sequence[tuple[Callable, str]]) -> list[str]:
     found: list[str] = []
     for check, key in checks:
         try:
@@ -189,7 +191,7 @@ def _complaints(entry: Entry, checks: Sequence[tuple[Callable, str]]) -> list[st
     return found
 
 
-def encoded(origin: Mapping[str, Any]) -> bytes:
+def encode_provenance(origin: Mapping[str, Any]) -> bytes:
     """A provenance object as the text of its file, with each case and its values in one line.
 
     Raises ValueError if JSON cannot hold it.
@@ -211,20 +213,20 @@ def _lines(value: Any, margin: str) -> str:
     return json.dumps(value, allow_nan=False, sort_keys=True)
 
 
-def _date(entry: Entry, key: str) -> None:
+def _date(entry: JsonObject, key: str) -> None:
     text = entry.text(key)
     try:
         datetime.strptime(text, DATE_FORMAT)
     except ValueError:
-        raise ValueError(f"{key}: {shown(text)} is not as 2026-11-21T09:00:00Z") from None
+        raise ValueError(f"{key}: {format_external(text)} is not as 2026-11-21T09:00:00Z") from None
 
 
-def _machine(entry: Entry, key: str) -> None:
+def _machine(entry: JsonObject, key: str) -> None:
     if not entry.get(key, str, dict):
         raise ValueError(f"{key}: is empty")
 
 
-def _programs(entry: Entry, key: str) -> None:
+def _programs(entry: JsonObject, key: str) -> None:
     if key not in entry.fields:
         raise ValueError(f"{key}: is missing, as before OSU and IMB; move the file away, calibrate")
     programs = entry.get(key, dict)
@@ -232,18 +234,18 @@ def _programs(entry: Entry, key: str) -> None:
         raise ValueError(f"{key}: does not tell of each program how it was measured")
 
 
-def _method(entry: Entry, key: str) -> None:
+def _method(entry: JsonObject, key: str) -> None:
     if not entry.get(key, dict):
         raise ValueError(f"{key}: is empty")
 
 
-def _sessions(entry: Entry, key: str) -> None:
+def _sessions(entry: JsonObject, key: str) -> None:
     sessions = entry.get(key, list)
     if not sessions or any(not isinstance(name, str) or not name for name in sessions):
         raise ValueError(f"{key}: is not a list of session names")
 
 
-def _series(entry: Entry, key: str) -> None:
+def _series(entry: JsonObject, key: str) -> None:
     for some in entry.objects(key):
         launches = some.objects("launches")
         for launch in launches:

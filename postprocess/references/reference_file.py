@@ -15,7 +15,7 @@ from typing import Any
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
-from postprocess.base.strict_json import shown
+from postprocess.base.strict_json import format_external
 from postprocess.base.units import UNITS
 from postprocess.model.benchmark import LOOP, ROTATE
 from postprocess.model.case import Case, ReferencePlace
@@ -42,18 +42,20 @@ class ReferenceFileError(UsageError):
     """A reference file that cannot be used: one line with file, row and fix."""
 
 
-def location(root: Path, system: str, partition: str, environment: str) -> Path:
+def locate_references(root: Path, system: str, partition: str, environment: str) -> Path:
     """Where the references of an environment lie below ``root``, whether or not they exist."""
     return root / system / partition / f"{environment}.tsv"
 
 
-def find(roots: Sequence[Path], system: str, partition: str, environment: str) -> Path | None:
+def find_reference_file(
+    roots: Sequence[Path], system: str, partition: str, environment: str
+) -> Path | None:
     """The reference file of an environment in the first root that has one, else None.
 
     Raises ReferenceFileError where the answer cannot be known, as below a folder closed to the user.
     """
     for root in roots:
-        path = location(root, system, partition, environment)
+        path = locate_references(root, system, partition, environment)
         try:
             path.lstat()
         except (FileNotFoundError, NotADirectoryError):
@@ -66,7 +68,9 @@ def find(roots: Sequence[Path], system: str, partition: str, environment: str) -
     return None
 
 
-def load(path: Path, system: str, partition: str, environment: str) -> dict[Case, Reference]:
+def load_references(
+    path: Path, system: str, partition: str, environment: str
+) -> dict[Case, Reference]:
     """The references of one environment by case. Raises ReferenceFileError with the first fault."""
     references, problems = _examine(path, system, partition, environment)
     if problems:
@@ -74,12 +78,12 @@ def load(path: Path, system: str, partition: str, environment: str) -> dict[Case
     return {reference.case: reference for reference in references}
 
 
-def lint(path: Path) -> list[str]:
+def lint_reference_file(path: Path) -> list[str]:
     """Every fault of a reference file, one line each; its path tells what it is about."""
     return _examine(path, *ReferencePlace.of_file(path))[1]
 
 
-def lint_root(root: Path) -> list[str]:
+def lint_reference_files(root: Path) -> list[str]:
     """Every fault of the reference files below ``root``, and the files that no case would find.
 
     ``historical`` holds other tables and is left alone.
@@ -90,21 +94,25 @@ def lint_root(root: Path) -> list[str]:
         if parts[0] == "historical":
             continue
         if path.suffix == ".tsv" and len(parts) == 3:
-            problems += lint(path)
+            problems += lint_reference_file(path)
         elif path.name == EXPECTED and len(parts) == 2:
             continue  # :mod:`postprocess.references.expected_failures` looks at it
         elif path.suffix == ".tsv":
             problems.append(f"{path}: is never read; move it to SYSTEM/PARTITION/ENVIRONMENT.tsv")
-        elif path.name.endswith(provenance.SUFFIX) and not provenance.described(path).exists():
+        elif (
+            path.name.endswith(provenance.SUFFIX) and not provenance.locate_described(path).exists()
+        ):
             problems.append(f"{path}: describes no reference file; remove it or add the file")
     return problems
 
 
-def write(path: Path, references: Iterable[Reference], origin: Mapping[str, Any]) -> None:
+def write_references(
+    path: Path, references: Iterable[Reference], origin: Mapping[str, Any]
+) -> None:
     """Write the references of one environment with their provenance, replacing earlier ones.
 
     ``origin`` is the provenance. Both files change, each at once, or on an error none.
-    Raises ReferenceFileError, before anything is written, for what :func:`load` would refuse.
+    Raises ReferenceFileError, before anything is written, for what :func:`load_references` would refuse.
     """
     ordered = sorted(references, key=lambda reference: reference.case)
     text = "".join(f"{line}\n" for line in (HEADER, *map(_line, ordered)))
@@ -115,15 +123,17 @@ def write(path: Path, references: Iterable[Reference], origin: Mapping[str, Any]
         )
     place = next(iter(places), ReferencePlace("", "", ""))
     _, problems = _parse(str(path), text, *place)
-    faults = provenance.faults(origin, [reference.case for reference in ordered])
-    problems += [f"{provenance.beside(path)}: {fault}" for fault in faults]
+    faults = provenance.find_provenance_faults(origin, [reference.case for reference in ordered])
+    problems += [f"{provenance.locate_provenance(path)}: {fault}" for fault in faults]
     if problems:
         raise ReferenceFileError(problems[0])
     try:
-        sidecar = provenance.encoded(origin)
-        files.replace({provenance.beside(path): sidecar, path: text.encode()})
+        sidecar = provenance.encode_provenance(origin)
+        files.replace_files({provenance.locate_provenance(path): sidecar, path: text.encode()})
     except ValueError as error:
-        raise ReferenceFileError(f"{provenance.beside(path)}: {error}; correct it") from None
+        raise ReferenceFileError(
+            f"{provenance.locate_provenance(path)}: {error}; correct it"
+        ) from None
     except OSError as error:
         message = f"{path}: cannot be written: {error.strerror}; make room or choose another folder"
         raise ReferenceFileError(message) from None
@@ -142,19 +152,19 @@ def _examine(
 ) -> tuple[list[Reference], list[str]]:
     """What can be read of a file, and every fault of it and of its provenance."""
     try:
-        text = tsv.text_of(path, "restore the file or calibrate again")
+        text = tsv.read_text(path, "restore the file or calibrate again")
     except ValueError as error:
         return [], [str(error)]
     references, problems = _parse(str(path), text, system, partition, environment)
     cases = [reference.case for reference in references]
-    return references, problems + provenance.problems(path, cases)
+    return references, problems + provenance.find_provenance_problems(path, cases)
 
 
 def _parse(
     name: str, text: str, system: str, partition: str, environment: str
 ) -> tuple[list[Reference], list[str]]:
     """Rows of a file and its faults."""
-    rows, problems = tsv.rows_of(
+    rows, problems = tsv.parse_rows(
         name, text, COLUMNS, lambda _, cell: _reference(cell, system, partition, environment)
     )
     if not rows and not problems:
@@ -181,7 +191,9 @@ def _reference(cell: Mapping[str, str], system: str, partition: str, environment
     """One row. Raises ValueError, ``column: what is wrong; fix``."""
     for key, words in WORDS.items():
         if cell[key] not in words:
-            raise ValueError(f"{key}: {shown(cell[key])} is wrong; write {' or '.join(words)}")
+            raise ValueError(
+                f"{key}: {format_external(cell[key])} is wrong; write {' or '.join(words)}"
+            )
     case = Case(
         system=system,
         partition=partition,
@@ -209,12 +221,14 @@ def _reference(cell: Mapping[str, str], system: str, partition: str, environment
 
 def _integer(cell: Mapping[str, str], column: str, least: int) -> int:
     if not INTEGER.fullmatch(cell[column]) or int(cell[column]) < least:
-        raise ValueError(f"{column}: {shown(cell[column])}; write an integer, {least} or more")
+        raise ValueError(
+            f"{column}: {format_external(cell[column])}; write an integer, {least} or more"
+        )
     return int(cell[column])
 
 
 def _number(cell: Mapping[str, str], column: str) -> float:
     text = cell[column]
     if not NUMBER.fullmatch(text) or not math.isfinite(float(text)):
-        raise ValueError(f"{column}: {shown(text)}; write a number, as in 1.25e-06")
+        raise ValueError(f"{column}: {format_external(text)}; write a number, as in 1.25e-06")
     return float(text)

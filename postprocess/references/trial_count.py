@@ -9,26 +9,28 @@ from postprocess.base.errors import UsageError
 from postprocess.model.mpicost import PAPERS
 from postprocess.model.plan import PlannedLaunch
 from postprocess.references import provenance, reference_file
-from postprocess.references.catalog import read_origin
+from postprocess.references.catalog import read_provenance
 
 PROGRAM = "mpicost"
 
 
-def trials_of(roots: Sequence[Path], system: str, partition: str, environment: str) -> int | None:
+def read_reference_trials(
+    roots: Sequence[Path], system: str, partition: str, environment: str
+) -> int | None:
     """Trials of mpicost behind the references of an environment. None if nothing tells.
 
     A file that cannot be read tells nothing here: whoever compares with it says what is wrong.
     """
     try:
-        path = reference_file.find(roots, system, partition, environment)
-        told = read_origin(path)["programs"].get(PROGRAM) if path else None
-        trials = provenance.calibrations(told)[0]["method"].get("trials") if told else None
+        path = reference_file.find_reference_file(roots, system, partition, environment)
+        told = read_provenance(path)["programs"].get(PROGRAM) if path else None
+        trials = provenance.list_calibrations(told)[0]["method"].get("trials") if told else None
     except (UsageError, OSError, ValueError, TypeError, LookupError, AttributeError):
         return None
     return trials if type(trials) is int and trials > 1 else None
 
 
-def unusual(planned: Iterable[PlannedLaunch]) -> list[str]:
+def describe_unusual_trials(planned: Iterable[PlannedLaunch]) -> list[str]:
     """Which environments are measured with another number of trials than the papers', a line a number."""
     found: dict[int, set[str]] = {}
     for each in planned:

@@ -9,7 +9,7 @@ from typing import TypeVar
 Row = TypeVar("Row")
 
 
-def text_of(path: Path, fix: str) -> str:
+def read_text(path: Path, fix: str) -> str:
     """All of a file. Raises ValueError, ``path: what is wrong; fix``."""
     try:
         return path.read_bytes().decode()
@@ -20,7 +20,7 @@ def text_of(path: Path, fix: str) -> str:
         raise ValueError(f"{path}: row {row}: is not UTF-8 text; restore the file") from None
 
 
-def rows_of(
+def parse_rows(
     name: str, text: str, columns: Sequence[str], read: Callable[[int, Mapping[str, str]], Row]
 ) -> tuple[dict[int, Row], list[str]]:
     """What can be read of a table, by number of the row (the header is row 1); and every fault of it.

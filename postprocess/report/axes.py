@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
 
 from postprocess.base.formats import size
-from postprocess.report.panels import thin
+from postprocess.report.panels import thin_values
 from postprocess.report.svg import MUTED, FigureCanvasSVG
 
 WIDTH, HEIGHT = 300, 205  #: of a panel, in CSS pixels
@@ -23,7 +23,7 @@ MARGIN = 1.18
 ALONE_MARGIN = 1.6  #: beside the only place of x, as a factor
 
 
-def panel(
+def draw_panel(
     title: str, x_label: str, unit: str = "µs", extent: tuple[int, int] = (WIDTH, HEIGHT)
 ) -> tuple[Figure, Axes]:
     """An empty panel with a title, a label under x, and the unit of y above its axis.
@@ -43,16 +43,16 @@ def panel(
     return figure, axes
 
 
-def linear_x(axes: Axes, values: Sequence[int]) -> dict[int, float]:
+def set_linear_x(axes: Axes, values: Sequence[int]) -> dict[int, float]:
     """A linear x axis from the first to the last of several ``values``. Returns where each lies."""
     room = 0.06 * (values[-1] - values[0])
     axes.set_xlim(values[0] - room, values[-1] + room)
-    ticks = thin(values, MOST_TICKS)
-    ticks_x(axes, ticks, list(map(str, ticks)))
+    ticks = thin_values(values, MOST_TICKS)
+    set_ticks_x(axes, ticks, list(map(str, ticks)))
     return {value: float(value) for value in values}
 
 
-def logarithmic_x(axes: Axes, values: Sequence[int], kind: str) -> dict[int, float]:
+def set_logarithmic_x(axes: Axes, values: Sequence[int], kind: str) -> dict[int, float]:
     """A logarithmic x axis with ticks at ``values`` (sorted), labelled where there is room.
 
     ``kind`` is ``bytes`` for labels such as ``10 kB``. Returns where each value
@@ -72,7 +72,7 @@ def logarithmic_x(axes: Axes, values: Sequence[int], kind: str) -> dict[int, flo
     return places
 
 
-def logarithmic_y(axes: Axes, low: float, high: float) -> None:
+def set_logarithmic_y(axes: Axes, low: float, high: float) -> None:
     """A logarithmic y axis that holds ``low`` to ``high`` (positive, as people read it)."""
     middle, factor = math.sqrt(low * high), max(high / low, LEAST_FACTOR)
     low, high = middle / math.sqrt(factor) / MARGIN, middle * math.sqrt(factor) * MARGIN
@@ -82,9 +82,9 @@ def logarithmic_y(axes: Axes, low: float, high: float) -> None:
     _fix(axes.yaxis, ticks, [_written(tick) for tick in ticks])
 
 
-def logarithmic_both(axes: Axes, low: float, high: float) -> None:
+def set_logarithmic_both(axes: Axes, low: float, high: float) -> None:
     """The same logarithmic axis for x and y, that holds ``low`` to ``high`` (positive, without a unit)."""
-    logarithmic_y(axes, low, high)
+    set_logarithmic_y(axes, low, high)
     ends = axes.get_ylim()
     axes.set_xscale("log")
     axes.set_xlim(ends)
@@ -92,7 +92,7 @@ def logarithmic_both(axes: Axes, low: float, high: float) -> None:
     _fix(axes.xaxis, ticks, [_written(tick) for tick in ticks])
 
 
-def linear_y(axes: Axes, low: float, high: float) -> None:
+def set_linear_y(axes: Axes, low: float, high: float) -> None:
     """A linear y axis that holds ``low`` to ``high`` with some room."""
     room = 0.08 * (high - low) or 0.1 * high
     low, high = max(0.0, low - room), high + room
@@ -101,13 +101,13 @@ def linear_y(axes: Axes, low: float, high: float) -> None:
     _fix(axes.yaxis, ticks, [_written(tick) for tick in ticks])
 
 
-def counting_ticks(last: int) -> list[int]:
+def choose_counting_ticks(last: int) -> list[int]:
     """One, and the multiples of a round number up to ``last``."""
     step = next(s * 10**e for e in range(18) for s in (1, 2, 5) if last <= MOST_TICKS * s * 10**e)
     return sorted({1, *range(step, last + 1, step)})
 
 
-def ticks_x(axes: Axes, positions: Sequence[float], labels: Sequence[str]) -> None:
+def set_ticks_x(axes: Axes, positions: Sequence[float], labels: Sequence[str]) -> None:
     """Ticks of a linear x axis, as given."""
     _fix(axes.xaxis, positions, labels)
 
@@ -125,7 +125,7 @@ def _log_ticks(low: float, high: float) -> list[float]:
         ticks = [s * 10.0**d for d in decades for s in steps if low <= s * 10.0**d <= high]
         if len(ticks) <= MOST_TICKS:
             return ticks
-    exponents = thin(range(len(ticks)), MOST_TICKS)
+    exponents = thin_values(range(len(ticks)), MOST_TICKS)
     return [ticks[n] for n in exponents]
 
 

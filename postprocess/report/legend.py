@@ -8,35 +8,35 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from postprocess.report.plots import BAND, KINDS, LEVELS, LOST, RING, line_style
-from postprocess.report.svg import inline, styled
+from postprocess.report.plots import BAND, KINDS, LEVELS, LOST, RING, choose_line_style
+from postprocess.report.svg import apply_style, render_inline_svg
 
 WIDTH, HEIGHT = 28, 14  #: of a sign, in CSS pixels
 
 
-@styled
-def key_of_line(style: int) -> str:
+@apply_style
+def draw_line_key(style: int) -> str:
     """The line and marker of an environment, as SVG."""
     figure, axes = _empty()
-    axes.plot([0, 0.5, 1], [0.5] * 3, markevery=[1], **line_style(style))
-    return inline(figure, "")
+    axes.plot([0, 0.5, 1], [0.5] * 3, markevery=[1], **choose_line_style(style))
+    return render_inline_svg(figure, "")
 
 
-@styled
-def key_of_marker(style: int) -> str:
+@apply_style
+def draw_marker_key(style: int) -> str:
     """The marker alone, where it stands for a machine, as SVG."""
     figure, axes = _empty()
-    axes.plot([0.5], [0.5], **line_style(style) | {"linestyle": "none"})
-    return inline(figure, "")
+    axes.plot([0.5], [0.5], **choose_line_style(style) | {"linestyle": "none"})
+    return render_inline_svg(figure, "")
 
 
-def line_keys(names: Sequence[str]) -> dict[str, Markup]:
+def draw_line_keys(names: Sequence[str]) -> dict[str, Markup]:
     """The sign of each environment's line, in the order of their styles."""
-    return {name: Markup(key_of_line(style)) for style, name in enumerate(names)}
+    return {name: Markup(draw_line_key(style)) for style, name in enumerate(names)}
 
 
-@styled
-def keys() -> dict[str, Markup]:
+@apply_style
+def draw_sign_keys() -> dict[str, Markup]:
     """Every other sign by what it means: trials, levels, the band, failed and missing cases."""
     drawn = {
         **{kind: _key(style | {"linestyle": "none"}) for kind, style in KINDS.items()},
@@ -66,4 +66,4 @@ def _key(style: Mapping[str, object] | None) -> str:
         axes.plot([0.5], [0.5], **style)
     else:
         axes.plot([0, 1], [0.5, 0.5], **style)
-    return inline(figure, "")
+    return render_inline_svg(figure, "")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from postprocess.base.formats import plural, whole
-from postprocess.model.verdict import CaseResult, Verdict, count
+from postprocess.model.verdict import CaseResult, Verdict, count_verdicts
 from postprocess.results.summary import SessionSummary
 
 WORST_FIRST = (
@@ -30,7 +30,7 @@ LONGEST_REASON = 60
 
 
 @dataclass(frozen=True)
-class Trouble:
+class FailureGroup:
     """Failed cases that have one cause: a launch that yielded nothing, what slows many, or a case by itself."""
 
     verdict: Verdict
@@ -43,47 +43,47 @@ class Trouble:
         return len({(r.case.environment, r.case.layout) for r in self.results}) == 1
 
 
-def troubles(results: Sequence[CaseResult]) -> list[Trouble]:
+def group_failures(results: Sequence[CaseResult]) -> list[FailureGroup]:
     """Gather cases that are slow by one cause, and cases without a value that share their launch's place,
     verdict and reason; the worst first."""
     found: dict[tuple[object, ...], list[CaseResult]] = {}
-    for result in worst_first(results):
+    for result in sort_by_severity(results):
         case = result.case
         place = (case.system, case.partition, case.environment, case.program, case.layout)
         shared = (result.verdict, result.reason, *place)
         alone = shared if result.value is None else (case,)
         found.setdefault((result.cause,) if result.cause else alone, []).append(result)
     return [
-        Trouble(same[0].verdict, same[0].cause or same[0].reason, tuple(same))
+        FailureGroup(same[0].verdict, same[0].cause or same[0].reason, tuple(same))
         for same in found.values()
     ]
 
 
-def folded(results: Iterable[CaseResult]) -> list[CaseResult]:
+def fold_causes(results: Iterable[CaseResult]) -> list[CaseResult]:
     """The same without all but the worst few of those with one cause, which is told in a note."""
     turns: Counter[str] = Counter()
     left = []
-    for result in worst_first(results):
+    for result in sort_by_severity(results):
         turns[result.cause] += 1
         if not result.cause or turns[result.cause] <= MOST_OF_CAUSE:
             left.append(result)
     return left
 
 
-def worst_first(results: Iterable[CaseResult]) -> list[CaseResult]:
+def sort_by_severity(results: Iterable[CaseResult]) -> list[CaseResult]:
     """Cases in the order of gravity; among equals the greatest slowdown first."""
     rank = {verdict: n for n, verdict in enumerate(WORST_FIRST)}
     return sorted(results, key=lambda r: (rank[r.verdict], -(r.slowdown or 0.0), r.case))
 
 
-def some_of_each(results: Iterable[CaseResult], most: int) -> list[CaseResult]:
+def sample_each_verdict(results: Iterable[CaseResult], most: int) -> list[CaseResult]:
     """At most so many cases, the worst first, and a fair share of each verdict in each program.
 
     A thousand crashes must not hide the one case that regressed.
     """
     turns: Counter[tuple[Verdict, str]] = Counter()
     ordered = []
-    for place, result in enumerate(worst_first(results)):
+    for place, result in enumerate(sort_by_severity(results)):
         kind = (result.verdict, result.case.program)
         turns[kind] += 1
         ordered.append((turns[kind], place, result))
@@ -91,9 +91,9 @@ def some_of_each(results: Iterable[CaseResult], most: int) -> list[CaseResult]:
     return [result for _, _, result in sorted(chosen, key=lambda each: each[1])]
 
 
-def headline(summary: SessionSummary) -> str:
+def format_headline(summary: SessionSummary) -> str:
     """The verdict on the session in one sentence that promises no more than was asserted."""
-    counts = count(summary.results)
+    counts = count_verdicts(summary.results)
     skipped, provisional = counts.get("skipped", 0), counts.get("provisional", 0)
     total = len(summary.results)
     judged = plural(total - skipped, "case")
@@ -104,7 +104,7 @@ def headline(summary: SessionSummary) -> str:
     if summary.exit_status:
         return "No case failed, but the session did"
     rest = f", {whole(skipped)} skipped" if skipped else ""
-    if told := expected_text(summary.results):
+    if told := format_expected_failures(summary.results):
         return f"No other failure in {judged}, {told}{rest}"
     if provisional == total - skipped:
         return f"No gross change in {judged}, all provisional{rest}"
@@ -113,32 +113,32 @@ def headline(summary: SessionSummary) -> str:
     return f"No failure in {judged}{rest}"
 
 
-def last_line(summary: SessionSummary) -> str:
+def format_last_line(summary: SessionSummary) -> str:
     """Such as ``1,339 cases: 133 pass, 2 regressed, 1,204 skipped: no Spack (exit status 1)``."""
     strict = "strict, " if summary.strict else ""
-    return f"{totals(summary.results)} ({strict}exit status {summary.exit_status})"
+    return f"{format_totals(summary.results)} ({strict}exit status {summary.exit_status})"
 
 
-def totals(results: Sequence[CaseResult]) -> str:
+def format_totals(results: Sequence[CaseResult]) -> str:
     """How many cases there are, by verdict; those that are skipped with their reasons."""
-    counts = {word: whole(number) for word, number in count(results).items()}
+    counts = {word: whole(number) for word, number in count_verdicts(results).items()}
     if str(Verdict.SKIPPED) in counts:
-        counts[f"skipped: {why_skipped(results)}"] = counts.pop(str(Verdict.SKIPPED))
+        counts[f"skipped: {describe_skips(results)}"] = counts.pop(str(Verdict.SKIPPED))
     text = ", ".join(f"{number} {word}" for word, number in counts.items())
-    text += f"; {told}" if (told := expected_text(results)) else ""
+    text += f"; {told}" if (told := format_expected_failures(results)) else ""
     return f"{plural(len(results), 'case')}: {text or 'nothing was measured'}"
 
 
-def expected_text(results: Iterable[CaseResult]) -> str:
+def format_expected_failures(results: Iterable[CaseResult]) -> str:
     """Such as ``2 failed as expected``; empty if none did."""
     number = sum(bool(result.expected) for result in results)
     return f"{whole(number)} failed as expected" if number else ""
 
 
-def why_skipped(results: Iterable[CaseResult]) -> str:
+def describe_skips(results: Iterable[CaseResult]) -> str:
     """The reasons for skipping, as short as they can be; each with its number if there are several."""
     found: Counter[str] = Counter()
-    for reason, number in reasons(results, Verdict.SKIPPED):
+    for reason, number in count_reasons(results, Verdict.SKIPPED):
         found[_shortened(reason) or "no reason given"] += number
     words = found.most_common()
     if len(words) == 1:
@@ -150,19 +150,19 @@ def why_skipped(results: Iterable[CaseResult]) -> str:
     return "; ".join(told)
 
 
-def contradiction(summary: SessionSummary) -> str:
+def describe_contradiction(summary: SessionSummary) -> str:
     """One line if the exit status says that all is well and the cases do not; else empty."""
     if summary.exit_status == 0 and not summary.good:
         return "the session ended with exit status 0 although its cases do not allow that"
     return ""
 
 
-def reasons(results: Iterable[CaseResult], verdict: Verdict) -> list[tuple[str, int]]:
+def count_reasons(results: Iterable[CaseResult], verdict: Verdict) -> list[tuple[str, int]]:
     """Reasons given for one verdict with the number of cases, the most frequent first."""
     return Counter(r.reason for r in results if r.verdict is verdict).most_common()
 
 
-def counts_text(counts: dict[str, int]) -> str:
+def format_counts(counts: dict[str, int]) -> str:
     """Such as ``133 pass, 2 regressed``."""
     return ", ".join(f"{whole(number)} {word}" for word, number in counts.items())
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from postprocess.base.formats import plural, size
 from postprocess.base.units import SECONDS
-from postprocess.model.verdict import CaseResult, varying
+from postprocess.model.verdict import CaseResult, find_varying_fields
 
 MOST_PANELS = 4  #: side by side
 MOST_ON_PAGE = 200
@@ -26,7 +26,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Line:
+class PanelLine:
     """The cases of one environment, ordered by x. ``style`` numbers its colour and marker."""
 
     name: str
@@ -40,12 +40,12 @@ class Panel:
 
     title: str
     x: str
-    lines: tuple[Line, ...]
+    lines: tuple[PanelLine, ...]
     unit: str = SECONDS
 
 
 @dataclass(frozen=True)
-class Picture:
+class PanelPicture:
     """Panels side by side that show one thing."""
 
     title: str
@@ -59,10 +59,10 @@ class Chapter:
 
     title: str
     failed: int
-    pictures: tuple[Picture, ...]
+    pictures: tuple[PanelPicture, ...]
 
 
-def chapters(
+def build_chapters(
     results: Sequence[CaseResult], strict: bool, names: Sequence[str] | None = None
 ) -> list[Chapter]:
     """Arrange cases of one program in chapters, by routine and whatever else differs.
@@ -70,7 +70,7 @@ def chapters(
     ``names`` are the environments of the page in the order of their styles, if it has more than these.
     A picture has fewer panels where all of them together would be more than a page can bear.
     """
-    styles = {name: n for n, name in enumerate(names or environments(results))}
+    styles = {name: n for n, name in enumerate(names or list_environments(results))}
     groups = _groups(results)
     arranged: list[Chapter] = []
     for most in range(MOST_PANELS, 0, -1):
@@ -84,8 +84,8 @@ def chapters(
 
 
 def _groups(results: Sequence[CaseResult]) -> dict[tuple[str, ...], list[CaseResult]]:
-    qualifiers = varying(results, QUALIFIERS)
-    packed = most_per_node(results)
+    qualifiers = find_varying_fields(results, QUALIFIERS)
+    packed = find_densest_layouts(results)
     groups: dict[tuple[str, ...], list[CaseResult]] = {}
     for result in results:
         title = [result.case.routine, *(getattr(result.case, name) for name in qualifiers)]
@@ -95,14 +95,14 @@ def _groups(results: Sequence[CaseResult]) -> dict[tuple[str, ...], list[CaseRes
     return groups
 
 
-def environments(results: Iterable[CaseResult]) -> list[str]:
+def list_environments(results: Iterable[CaseResult]) -> list[str]:
     """Names of the environments, in the order of their styles."""
     return sorted({result.case.environment for result in results})
 
 
-def lines_of(
+def build_lines(
     results: Iterable[CaseResult], x: str, styles: Mapping[str, int], strict: bool
-) -> tuple[Line, ...]:
+) -> tuple[PanelLine, ...]:
     """A line for each environment over one field of the case."""
     found: dict[str, list[Point]] = {}
     for result in sorted(results, key=lambda r: r.case):
@@ -110,12 +110,12 @@ def lines_of(
         point = Point(getattr(result.case, x), result.value, result.band, failed)
         found.setdefault(result.case.environment, []).append(point)
     return tuple(
-        Line(name, styles[name], tuple(sorted(points, key=lambda p: p.x)))
+        PanelLine(name, styles[name], tuple(sorted(points, key=lambda p: p.x)))
         for name, points in found.items()
     )
 
 
-def thin(values: Sequence[int], most: int) -> list[int]:
+def thin_values(values: Sequence[int], most: int) -> list[int]:
     """At most ``most`` of the values, evenly chosen, the first and the last among them."""
     if len(values) <= most:
         return list(values)
@@ -139,8 +139,8 @@ class _Cases:
     def where(self, name: str, value: int) -> _Cases:
         return replace(self, results=[r for r in self.results if getattr(r.case, name) == value])
 
-    def lines(self, x: str) -> tuple[Line, ...]:
-        return lines_of(self.results, x, self.styles, self.strict)
+    def lines(self, x: str) -> tuple[PanelLine, ...]:
+        return build_lines(self.results, x, self.styles, self.strict)
 
 
 def _chapter(title: str, cases: _Cases, most_panels: int) -> Chapter:
@@ -159,13 +159,13 @@ def _chapter(title: str, cases: _Cases, most_panels: int) -> Chapter:
     return Chapter(title, failed, tuple(drawn if several else drawn[:1]))
 
 
-def _picture(title: str, cases: _Cases, x: str, by: str, most: int) -> Picture:
+def _picture(title: str, cases: _Cases, x: str, by: str, most: int) -> PanelPicture:
     values = cases.values(by)
-    chosen = thin(values, most)
+    chosen = thin_values(values, most)
     left_out = len(values) - len(chosen)
     remark = f"{plural(left_out, 'further panel')} not drawn; all cases are in the table"
     panels = (Panel(_PANEL_TITLES[by](v), x, cases.where(by, v).lines(x)) for v in chosen)
-    return Picture(f"Time {title}", remark if left_out else "", tuple(panels))
+    return PanelPicture(f"Time {title}", remark if left_out else "", tuple(panels))
 
 
 _PANEL_TITLES: dict[str, Callable[[int], str]] = {
@@ -179,7 +179,7 @@ def _nodes(result: CaseResult) -> tuple[str, str, int]:
     return (result.case.system, result.case.partition, result.case.processes)
 
 
-def most_per_node(results: Iterable[CaseResult]) -> dict[tuple[str, str, int], int]:
+def find_densest_layouts(results: Iterable[CaseResult]) -> dict[tuple[str, str, int], int]:
     """The most processes per node that a partition was given, for each number of processes."""
     most: dict[tuple[str, str, int], int] = {}
     for result in results:

@@ -10,12 +10,22 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from postprocess.base import formats
-from postprocess.base.sanitize import one_line
+from postprocess.base.sanitize import sanitize_line
 from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.report import axes as small
-from postprocess.report.panels import X_LABELS, Line, Panel, Point
-from postprocess.report.svg import BAD, GOOD, INK, MARKERS, MUTED, PAPER, SERIES, inline, styled
-from postprocess.report.trial_selection import Trials, TrialsOfCase
+from postprocess.report.panels import X_LABELS, Panel, PanelLine, Point
+from postprocess.report.svg import (
+    BAD,
+    GOOD,
+    INK,
+    MARKERS,
+    MUTED,
+    PAPER,
+    SERIES,
+    apply_style,
+    render_inline_svg,
+)
+from postprocess.report.trial_selection import CaseTrials, LaunchTrials
 
 MICRO = 1e6
 Y_LABELS = {SECONDS: "µs", MEGABYTES: "MB/s"}
@@ -56,17 +66,23 @@ RING: dict[str, object] = {
 }
 
 
-@styled
-def lines(panel: Panel) -> str:
+@apply_style
+def draw_lines(panel: Panel) -> str:
     """Draw one panel: a line per environment, its bands shaded, failed cases ringed.
 
     A case without a value breaks its line and leaves a cross at the lower edge. Where all cases
     share one x the environments stand side by side, each with its value.
     """
-    figure, axes = small.panel(one_line(panel.title), X_LABELS[panel.x], Y_LABELS[panel.unit])
+    figure, axes = small.draw_panel(
+        sanitize_line(panel.title), X_LABELS[panel.x], Y_LABELS[panel.unit]
+    )
     values = sorted({point.x for line in panel.lines for point in line.points})
     ranks = panel.x == "peer" and len(values) > 1
-    places = small.linear_x(axes, values) if ranks else small.logarithmic_x(axes, values, panel.x)
+    places = (
+        small.set_linear_x(axes, values)
+        if ranks
+        else small.set_logarithmic_x(axes, values, panel.x)
+    )
     drawn = [_scaled(line, formats.SHOWN[panel.unit][0]) for line in panel.lines]
     _scale_y(axes, [point for line in drawn for point in line.points])
     for rank, (line, read) in enumerate(zip(panel.lines, drawn, strict=True)):
@@ -74,22 +90,22 @@ def lines(panel: Panel) -> str:
         _line(axes, read, [places[point.x] * aside for point in line.points])
         if len(values) == 1 and len(panel.lines) <= MOST_LABELLED:
             _write_values(axes, line, places[values[0]] * aside, panel.unit)
-    return inline(figure, _spoken(panel))
+    return render_inline_svg(figure, _spoken(panel))
 
 
-@styled
-def trials(shown: TrialsOfCase) -> str:
+@apply_style
+def draw_trials(shown: CaseTrials) -> str:
     """Draw the trials of a case in the order they were run, one launch after the other.
 
     What does not enter the headline is marked by its own sign; median and headline of each launch,
     the reference and its band are lines and a shade.
     """
     result = shown.result
-    figure, axes = small.panel("", "trials in order")
+    figure, axes = small.draw_panel("", "trials in order")
     levels = [*(result.band or ()), *([result.reference] if result.reference else [])]
     low, high = _range(np.concatenate([launch.times for launch in shown.launches]), levels)
     low, high = low * MICRO, high * MICRO
-    scale = small.logarithmic_y if high > LOG_FACTOR * low else small.linear_y
+    scale = small.set_logarithmic_y if high > LOG_FACTOR * low else small.set_linear_y
     scale(axes, low, high)
     if result.band:
         axes.axhspan(*np.clip(np.array(result.band) * MICRO, *axes.get_ylim()), **BAND)
@@ -100,12 +116,12 @@ def trials(shown: TrialsOfCase) -> str:
         _launch(axes, launch, start)
     _trial_ticks(axes, shown.launches, starts)
     name = f"{result.case.label} {result.case.bytes} bytes, {result.case.environment}"
-    return inline(
+    return render_inline_svg(
         figure, f"Trials of {name}, headline {formats.microseconds(result.value)} microseconds"
     )
 
 
-def line_style(style: int) -> dict[str, object]:
+def choose_line_style(style: int) -> dict[str, object]:
     return {
         "color": SERIES[style % len(SERIES)],
         "marker": MARKERS[style % len(MARKERS)],
@@ -117,7 +133,7 @@ def line_style(style: int) -> dict[str, object]:
     }
 
 
-def _scaled(line: Line, factor: float) -> Line:
+def _scaled(line: PanelLine, factor: float) -> PanelLine:
     """A line in the unit that people read."""
     points = (
         replace(
@@ -130,11 +146,11 @@ def _scaled(line: Line, factor: float) -> Line:
     return replace(line, points=tuple(points))
 
 
-def _line(axes: Axes, line: Line, places: Sequence[float]) -> None:
+def _line(axes: Axes, line: PanelLine, places: Sequence[float]) -> None:
     values = [math.nan if point.value is None else point.value for point in line.points]
     _bands(axes, line, places)
     marked = _marked(values)
-    axes.plot(places, values, clip_on=False, markevery=marked, **line_style(line.style))
+    axes.plot(places, values, clip_on=False, markevery=marked, **choose_line_style(line.style))
     rings = [(x, y) for x, y, p in zip(places, values, line.points, strict=True) if p.failed]
     axes.plot([x for x, _ in rings], [y for _, y in rings], clip_on=False, **RING)
     lost = [x for x, y in rings if math.isnan(y)]
@@ -151,7 +167,7 @@ def _marked(values: Sequence[float]) -> list[int]:
     return [n for n, by_itself in enumerate(alone) if by_itself or n % step == 0]
 
 
-def _bands(axes: Axes, line: Line, places: Sequence[float]) -> None:
+def _bands(axes: Axes, line: PanelLine, places: Sequence[float]) -> None:
     """Shade the bands between neighbours that both have one; a lone band is a bar."""
     colour = SERIES[line.style % len(SERIES)]
     ends = axes.get_ylim()
@@ -178,7 +194,7 @@ def _runs(points: Sequence[Point]) -> Iterator[list[int]]:
         yield run
 
 
-def _write_values(axes: Axes, line: Line, place: float, unit: str) -> None:
+def _write_values(axes: Axes, line: PanelLine, place: float, unit: str) -> None:
     for point in line.points:
         if _is_drawn(point.value):
             axes.annotate(
@@ -198,7 +214,7 @@ def _scale_y(axes: Axes, points: Sequence[Point]) -> None:
     if not values:
         axes.set_yticks([])
         return
-    small.logarithmic_y(
+    small.set_logarithmic_y(
         axes, *_range(values, [end for point in points for end in point.band or ()])
     )
 
@@ -225,7 +241,7 @@ def _spoken(panel: Panel) -> str:
     return f"{panel.title}: {what} over {X_LABELS[panel.x]} for {names}; {failed} failed"
 
 
-def _starts(launches: Sequence[Trials]) -> list[int]:
+def _starts(launches: Sequence[LaunchTrials]) -> list[int]:
     """Where on the axis of trials each launch begins."""
     starts = [1]
     for launch in launches[:-1]:
@@ -233,7 +249,7 @@ def _starts(launches: Sequence[Trials]) -> list[int]:
     return starts
 
 
-def _launch(axes: Axes, launch: Trials, start: int) -> None:
+def _launch(axes: Axes, launch: LaunchTrials, start: int) -> None:
     x = start + np.arange(launch.times.size)
     for level in ("headline", "median"):
         height = getattr(launch, level) * MICRO
@@ -243,10 +259,10 @@ def _launch(axes: Axes, launch: Trials, start: int) -> None:
             axes.plot(x[mask], launch.times[mask] * MICRO, linestyle="none", **KINDS[kind])
 
 
-def _trial_ticks(axes: Axes, launches: Sequence[Trials], starts: Sequence[int]) -> None:
+def _trial_ticks(axes: Axes, launches: Sequence[LaunchTrials], starts: Sequence[int]) -> None:
     if len(launches) > 1:
         middles = [s + (la.times.size - 1) / 2 for s, la in zip(starts, launches, strict=True)]
-        small.ticks_x(axes, middles, [f"launch {launch.launch}" for launch in launches])
+        small.set_ticks_x(axes, middles, [f"launch {launch.launch}" for launch in launches])
         return
-    ticks = small.counting_ticks(launches[0].times.size)
-    small.ticks_x(axes, ticks, list(map(str, ticks)))
+    ticks = small.choose_counting_ticks(launches[0].times.size)
+    small.set_ticks_x(axes, ticks, list(map(str, ticks)))

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from postprocess.model.mpicost import OWN
-from postprocess.model.verdict import CaseResult, Verdict, count, varying
+from postprocess.model.mpicost import OWN_PROGRAM
+from postprocess.model.verdict import CaseResult, Verdict, count_verdicts, find_varying_fields
 from postprocess.report import (
     legend,
     overview,
@@ -17,9 +17,9 @@ from postprocess.report import (
     templating,
     trial_selection,
 )
-from postprocess.report.sensitivity import BOUNDS, CLASSES, misses
-from postprocess.report.trial_selection import Trials
-from postprocess.report.verdict_grid import grid
+from postprocess.report.sensitivity import BOUNDS, CLASSES, assess_sensitivity
+from postprocess.report.trial_selection import LaunchTrials
+from postprocess.report.verdict_grid import build_grid
 from postprocess.results.summary import SessionSummary
 from postprocess.stats.sample_size import TARGET
 
@@ -35,7 +35,7 @@ MOST_LAUNCHES = 400
 
 
 def build_report(
-    session_dir: Path, summary: SessionSummary, trials: Mapping[str, Sequence[Trials]]
+    session_dir: Path, summary: SessionSummary, trials: Mapping[str, Sequence[LaunchTrials]]
 ) -> tuple[Path, Path]:
     """Write the report of a session beside its ``summary.json``.
 
@@ -46,52 +46,54 @@ def build_report(
         UsageError: a report cannot be written.
     """
     markdown, html = session_dir / "report.md", session_dir / "report.html"
-    templating.write({markdown: render_markdown(summary), html: render_html(summary, trials)})
+    templating.write_pages({markdown: render_markdown(summary), html: render_html(summary, trials)})
     return markdown, html
 
 
 def render_markdown(summary: SessionSummary) -> str:
     """The report without pictures, for a mail or an issue."""
-    return templating.markdown("report.md.j2", _context(summary))
+    return templating.render_markdown_template("report.md.j2", _context(summary))
 
 
-def render_html(summary: SessionSummary, trials: Mapping[str, Sequence[Trials]]) -> str:
+def render_html(summary: SessionSummary, trials: Mapping[str, Sequence[LaunchTrials]]) -> str:
     """The report as one page that needs nothing but itself."""
-    failed, not_drawn = trial_selection.of_failed(summary, trials)
-    own = [r for r in summary.results if r.case.program == OWN]
-    names = panels.environments(summary.results)
+    failed, not_drawn = trial_selection.select_failed(summary, trials)
+    own = [r for r in summary.results if r.case.program == OWN_PROGRAM]
+    names = panels.list_environments(summary.results)
     context = _context(summary) | {
-        "chapters": panels.chapters(own, summary.strict, names),
+        "chapters": panels.build_chapters(own, summary.strict, names),
         "own": own[:MOST_CASES],
-        "own_columns": varying(own, ("system", "partition", *CONDITIONS)),
+        "own_columns": find_varying_fields(own, ("system", "partition", *CONDITIONS)),
         "own_left_out": max(0, len(own) - MOST_CASES),
-        "programs": size_tables.by_program(summary.results, summary.strict, names),
-        "line_keys": legend.line_keys(names),
-        "keys": legend.keys(),
+        "programs": size_tables.build_program_tables(summary.results, summary.strict, names),
+        "line_keys": legend.draw_line_keys(names),
+        "keys": legend.draw_sign_keys(),
         "failed_trials": failed,
         "not_drawn": not_drawn,
-        "other_trials": trial_selection.representative(summary, trials),
+        "other_trials": trial_selection.select_representative(summary, trials),
         "anchors": {shown.result.case.key: f"trials-{n}" for n, shown in enumerate(failed, 1)},
     }
-    return templating.html("report.html.j2", context, panel=plots.lines, trials=plots.trials)
+    return templating.render_html_template(
+        "report.html.j2", context, panel=plots.draw_lines, trials=plots.draw_trials
+    )
 
 
 def _context(summary: SessionSummary) -> dict[str, Any]:
     """What both reports say."""
-    troubles = overview.troubles(summary.failed)
-    chosen = overview.some_of_each([each.results[0] for each in troubles], MOST_TROUBLES)
+    troubles = overview.group_failures(summary.failed)
+    chosen = overview.sample_each_verdict([each.results[0] for each in troubles], MOST_TROUBLES)
     named = {result.case for result in chosen}
     troubles = [each for each in troubles if each.results[0].case in named]
-    outliers = overview.some_of_each(summary.outliers, MOST_OUTLIERS)
+    outliers = overview.sample_each_verdict(summary.outliers, MOST_OUTLIERS)
     launches = sorted(summary.launches, key=lambda launch: (not launch.failed, launch.outcome))
     return {
         "summary": summary,
         "good": summary.good,
         "session": summary.session,
-        "headline": overview.headline(summary),
-        "last_line": overview.last_line(summary),
-        "contradiction": overview.contradiction(summary),
-        "counts": count(summary.results),
+        "headline": overview.format_headline(summary),
+        "last_line": overview.format_last_line(summary),
+        "contradiction": overview.describe_contradiction(summary),
+        "counts": count_verdicts(summary.results),
         "troubles": troubles,
         "most_open": MOST_OPEN,
         "most_of_one": MOST_OF_ONE_TROUBLE,
@@ -99,13 +101,13 @@ def _context(summary: SessionSummary) -> dict[str, Any]:
         "failed_not_named": len(summary.failed) - sum(len(each.results) for each in troubles),
         "outliers": outliers,
         "outliers_not_named": len(summary.outliers) - len(outliers),
-        "skipped": overview.reasons(summary.results, Verdict.SKIPPED),
-        "grid": grid(summary, MOST_ROWS),
-        "whole_grid": grid(summary),
-        "misses": misses(summary),
+        "skipped": overview.count_reasons(summary.results, Verdict.SKIPPED),
+        "grid": build_grid(summary, MOST_ROWS),
+        "whole_grid": build_grid(summary),
+        "misses": assess_sensitivity(summary),
         "classes": CLASSES,
         "classes_seen": BOUNDS.index(TARGET) + 1,
-        "places": varying(summary.results, PLACES),
+        "places": find_varying_fields(summary.results, PLACES),
         "qualifiers": _qualifiers(summary.results),
         "processes": sorted({r.case.processes for r in summary.results}),
         "launches": launches[:MOST_LAUNCHES],
@@ -117,8 +119,10 @@ def _context(summary: SessionSummary) -> dict[str, Any]:
 
 def _qualifiers(results: Sequence[CaseResult]) -> dict[tuple[str, str], tuple[str, ...]]:
     """By program and routine what must stand beside the name of a case, for others differ in it."""
-    everywhere = varying(results, PLACES)
+    everywhere = find_varying_fields(results, PLACES)
     found: dict[tuple[str, str], list[CaseResult]] = {}
     for result in results:
         found.setdefault((result.case.program, result.case.routine), []).append(result)
-    return {place: everywhere + varying(own, CONDITIONS) for place, own in found.items()}
+    return {
+        place: everywhere + find_varying_fields(own, CONDITIONS) for place, own in found.items()
+    }

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from postprocess.base.formats import plural
 from postprocess.base.units import SECONDS
 from postprocess.model.case import Case
-from postprocess.model.mpicost import OWN, program_order
-from postprocess.model.verdict import CaseResult, Verdict, varying
-from postprocess.report.overview import totals
-from postprocess.report.panels import Panel, environments, lines_of
+from postprocess.model.mpicost import OWN_PROGRAM, program_sort_key
+from postprocess.model.verdict import CaseResult, Verdict, find_varying_fields
+from postprocess.report.overview import format_totals
+from postprocess.report.panels import Panel, build_lines, list_environments
 
 MOST_PANELS = 160  #: on a page, for all programs together
 MOST_CASES = 12_000  #: in tables on a page
@@ -44,7 +44,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Program:
+class ProgramTables:
     """All benchmarks of one program: those with a finding, and the others."""
 
     name: str
@@ -54,7 +54,9 @@ class Program:
     left_out: str  #: what is not on the page, or empty
 
 
-def by_program(results: Sequence[CaseResult], strict: bool, names: Sequence[str]) -> list[Program]:
+def build_program_tables(
+    results: Sequence[CaseResult], strict: bool, names: Sequence[str]
+) -> list[ProgramTables]:
     """The reference benchmarks of a session, program by program.
 
     ``names`` are the environments of the page in the order of their styles.
@@ -63,10 +65,10 @@ def by_program(results: Sequence[CaseResult], strict: bool, names: Sequence[str]
     """
     found: dict[str, list[CaseResult]] = {}
     for result in results:
-        if result.case.program != OWN:
+        if result.case.program != OWN_PROGRAM:
             found.setdefault(result.case.program, []).append(result)
     styles = {name: n for n, name in enumerate(names)}
-    programs = sorted(found, key=program_order)
+    programs = sorted(found, key=program_sort_key)
     curves = {name: _curves(found[name], styles, strict) for name in programs}
     shown = _fitting([curve for name in programs for curve in curves[name]])
     return [_program(name, found[name], curves[name], shown) for name in programs]
@@ -74,13 +76,13 @@ def by_program(results: Sequence[CaseResult], strict: bool, names: Sequence[str]
 
 def _program(
     name: str, results: Sequence[CaseResult], curves: Sequence[Curve], shown: set[int]
-) -> Program:
+) -> ProgramTables:
     kept = [curve for curve in curves if id(curve) in shown]
     missing = len(curves) - len(kept)
     remark = f"{plural(missing, 'further diagram')} not shown; every case is in summary.json"
-    return Program(
+    return ProgramTables(
         name,
-        totals(results),
+        format_totals(results),
         tuple(curve for curve in kept if _worth(curve)),
         tuple(curve for curve in kept if not _worth(curve)),
         remark if missing else "",
@@ -110,7 +112,7 @@ def _curves(results: Sequence[CaseResult], styles: Mapping[str, int], strict: bo
         routines.setdefault(result.case.routine, []).append(result)
     groups: dict[tuple[object, ...], list[CaseResult]] = {}
     for own in routines.values():
-        conditions = varying(own, CONDITIONS)
+        conditions = find_varying_fields(own, CONDITIONS)
         for result in own:
             groups.setdefault(_place(result.case, conditions), []).append(result)
     return [
@@ -139,7 +141,7 @@ def _curve(
     routine, _, about, *_ = place
     title = [routine, *about, *([_layout(results[0])] if several else [])]
     unit = next((each.unit for each in results if each.value is not None), SECONDS)
-    columns = tuple(environments(results))
+    columns = tuple(list_environments(results))
     failed = {r.case for r in results if not r.healthy(strict)}
     placed = {(r.case.bytes, r.case.environment): r for r in results}
     sizes = sorted({size for size, _ in placed})
@@ -150,7 +152,7 @@ def _curve(
         outside=sum(r.beyond for r in results if r.case not in failed),
         columns=columns,
         rows=tuple((size, tuple(placed.get((size, c)) for c in columns)) for size in sizes),
-        panel=Panel(", ".join(title), "bytes", lines_of(results, "bytes", styles, strict), unit),
+        panel=Panel(", ".join(title), "bytes", build_lines(results, "bytes", styles, strict), unit),
     )
 
 

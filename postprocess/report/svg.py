@@ -19,7 +19,7 @@ from cycler import cycler
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from postprocess.base.sanitize import one_line
+from postprocess.base.sanitize import sanitize_line
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -79,7 +79,7 @@ _EMPTY_GROUP = re.compile(r"<g(?: [^>]*)?/>")
 _NO_TURN = re.compile(r' transform="rotate\(-?0 [^"]*"')
 
 
-def styled(draw: Callable[_P, _R]) -> Callable[_P, _R]:
+def apply_style(draw: Callable[_P, _R]) -> Callable[_P, _R]:
     """Run a drawing function in the style of the report, whatever the user's matplotlibrc says."""
 
     @wraps(draw)
@@ -92,7 +92,7 @@ def styled(draw: Callable[_P, _R]) -> Callable[_P, _R]:
     return inner
 
 
-def inline(figure: Figure, description: str) -> str:
+def render_inline_svg(figure: Figure, description: str) -> str:
     """Return the figure as one ``<svg>`` element for an HTML page.
 
     ``description`` is read aloud to those who cannot see the picture; it is escaped here, and empty
@@ -106,7 +106,9 @@ def inline(figure: Figure, description: str) -> str:
     body = body[body.index("</defs>") + len("</defs>") :]  # a style that would rule the whole page
     width, height = figure.get_size_inches() * 72
     name = (
-        f'role="img" aria-label="{html.escape(one_line(description))}"' if description else _SILENT
+        f'role="img" aria-label="{html.escape(sanitize_line(description))}"'
+        if description
+        else _SILENT
     )
     start = f'<svg viewBox="0 0 {width:.0f} {height:.0f}" {name}>'
     return f"{start}{_tidied(body, f'f{next(_numbers)}-')}</svg>"

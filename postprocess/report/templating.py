@@ -25,7 +25,9 @@ SIGNS = {
 }
 
 
-def html(template: str, context: Mapping[str, Any], **pictures: Callable[..., str]) -> str:
+def render_html_template(
+    template: str, context: Mapping[str, Any], **pictures: Callable[..., str]
+) -> str:
     """A page: what it prints is harmless. ``pictures`` are its filters that draw SVG."""
     environment = _environment(autoescape=True, finalize=_as_html)
     environment.globals.update(quantity=_finished(_quantity))
@@ -33,19 +35,19 @@ def html(template: str, context: Mapping[str, Any], **pictures: Callable[..., st
     return environment.get_template(template).render(context)
 
 
-def markdown(template: str, context: Mapping[str, Any]) -> str:
+def render_markdown_template(template: str, context: Mapping[str, Any]) -> str:
     """The same in Markdown."""
     environment = _environment(autoescape=False, finalize=_as_markdown)
     return environment.get_template(template).render(context)
 
 
-def write(pages: Mapping[Path, str]) -> None:
+def write_pages(pages: Mapping[Path, str]) -> None:
     """Write pages that belong together, whole or not at all.
 
     :raises UsageError: if they cannot be written.
     """
     try:
-        files.replace({path: text.encode("utf-8") for path, text in pages.items()})
+        files.replace_files({path: text.encode("utf-8") for path, text in pages.items()})
     except OSError as error:
         problem = (
             f"{error.filename or next(iter(pages)).parent}: cannot be written: {error.strerror}"
@@ -64,10 +66,10 @@ def _environment(**options: Any) -> jinja2.Environment:
     )
     environment.globals.update(
         plural=formats.plural,
-        percent=_finished(formats.percent),
+        percent=_finished(formats.format_percent),
         number=_finished(formats.number),
         quantity=_finished(formats.quantity),
-        band=_finished(formats.band),
+        band=_finished(formats.format_band),
         is_healthy=is_healthy,
     )
     environment.filters.update(
@@ -77,9 +79,9 @@ def _environment(**options: Any) -> jinja2.Environment:
         size=_finished(formats.size),
         binary_size=_finished(formats.binary_size),
         duration=_finished(formats.duration),
-        lines=sanitize.lines,
+        lines=sanitize.sanitize_lines,
         code_block=_code_block,
-        table=_finished(text_table.markdown),
+        table=_finished(text_table.render_markdown_table),
         sign=lambda verdict: SIGNS.get(verdict, "✗"),
     )
     return environment
@@ -97,15 +99,15 @@ def _finished(write: Callable[..., str]) -> Callable[..., Markup]:
 
 def _as_html(value: object) -> object:
     """What a template prints, before it is escaped: finished markup as it is, the rest harmless."""
-    return value if isinstance(value, Markup) else sanitize.one_line(value)
+    return value if isinstance(value, Markup) else sanitize.sanitize_line(value)
 
 
 def _as_markdown(value: object) -> str:
-    return value if isinstance(value, Markup) else sanitize.markdown(value)
+    return value if isinstance(value, Markup) else sanitize.escape_markdown(value)
 
 
 def _code_block(commands: list[str]) -> Markup:
     """A Markdown code block of one line each that no line can end."""
-    text = "\n".join(map(sanitize.one_line, commands))
-    fence = sanitize.fence(text)
+    text = "\n".join(map(sanitize.sanitize_line, commands))
+    fence = sanitize.choose_fence(text)
     return Markup(f"{fence}\n{text}\n{fence}")

@@ -20,11 +20,11 @@ from rich.table import Table
 from rich.text import Text
 
 from postprocess.base import formats
-from postprocess.base.sanitize import one_line
+from postprocess.base.sanitize import sanitize_line
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.report import overview
-from postprocess.report.sensitivity import sight
-from postprocess.report.verdict_grid import Cell, Grid, grid
+from postprocess.report.sensitivity import summarise_sensitivity
+from postprocess.report.verdict_grid import GridCell, VerdictGrid, build_grid
 from postprocess.results.summary import SessionSummary
 
 PIPE_WIDTH = 100_000  #: no line of a pipe is folded
@@ -37,7 +37,7 @@ MOST_IN_PIPE = 1000
 MOST_REMARKS = 8  #: of one kind
 
 
-def verdict_table(
+def print_verdict_table(
     summary: SessionSummary, width: int | None = None, stream: TextIO | None = None
 ) -> None:
     """Print the verdict on a session.
@@ -48,13 +48,13 @@ def verdict_table(
     """
     out = stream or sys.stdout
     terminal = out.isatty()
-    text = render(summary, width or shutil.get_terminal_size().columns, terminal)
+    text = render_terminal(summary, width or shutil.get_terminal_size().columns, terminal)
     encoding = out.encoding or "utf-8"
     out.write(text.encode(encoding, "backslashreplace").decode(encoding))
     out.flush()
 
 
-def render(summary: SessionSummary, width: int, terminal: bool) -> str:
+def render_terminal(summary: SessionSummary, width: int, terminal: bool) -> str:
     """The verdict on a session as text; with colour, and broken for reading, if ``terminal``."""
     console = Console(
         file=io.StringIO(),
@@ -66,19 +66,19 @@ def render(summary: SessionSummary, width: int, terminal: bool) -> str:
         emoji=False,
         legacy_windows=False,
     )
-    counts = grid(summary, MOST_ROWS)
+    counts = build_grid(summary, MOST_ROWS)
     _print_grid(console, counts)
     _print_remarks(console, summary)
     named = [*summary.failed, *summary.outliers]
-    open_ = overview.folded(named)
-    listed = overview.some_of_each(open_, MOST_IN_TERMINAL if terminal else MOST_IN_PIPE)
+    open_ = overview.fold_causes(named)
+    listed = overview.sample_each_verdict(open_, MOST_IN_TERMINAL if terminal else MOST_IN_PIPE)
     _print_cases(console, listed, summary.strict, terminal)
     _print_unlisted(console, named, listed, summary.session)
     _print_last_lines(console, summary, counts)
     return _without_trailing_blanks(console.file.getvalue())  # type: ignore[attr-defined]
 
 
-def _print_grid(console: Console, counts: Grid) -> None:
+def _print_grid(console: Console, counts: VerdictGrid) -> None:
     """Counts per routine and environment, in the first way of writing a cell that fits the screen."""
     for write in (_in_line, _stacked, _brief):
         table = _grid_table(counts, write)
@@ -89,7 +89,7 @@ def _print_grid(console: Console, counts: Grid) -> None:
     console.print()
 
 
-def _grid_table(counts: Grid, write: Callable[[Cell], str]) -> Table:
+def _grid_table(counts: VerdictGrid, write: Callable[[GridCell], str]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
     table.add_column("routine", no_wrap=True)
     for column in counts.columns:
@@ -104,26 +104,26 @@ def _grid_table(counts: Grid, write: Callable[[Cell], str]) -> Table:
     return table
 
 
-def _height(counts: Grid, write: Callable[[Cell], str]) -> int:
+def _height(counts: VerdictGrid, write: Callable[[GridCell], str]) -> int:
     """Lines of the table below its head."""
     rows = [row for section in counts.sections for row in section.rows]
     lines = (max(write(cell).count("\n") for cell in row.cells if cell) + 1 for row in rows)
     return sum(lines) + len(counts.sections)
 
 
-def _in_line(cell: Cell) -> str:
+def _in_line(cell: GridCell) -> str:
     return cell.text
 
 
-def _stacked(cell: Cell) -> str:
+def _stacked(cell: GridCell) -> str:
     return cell.text.replace(", ", ",\n")
 
 
-def _brief(cell: Cell) -> str:
+def _brief(cell: GridCell) -> str:
     return cell.brief.replace(", ", ",\n")
 
 
-def _cell(cell: Cell | None, write: Callable[[Cell], str]) -> Text:
+def _cell(cell: GridCell | None, write: Callable[[GridCell], str]) -> Text:
     if cell is None:
         return Text("-", style="dim")
     return Text(write(cell), style="bold red" if cell.failed else "green")
@@ -132,14 +132,14 @@ def _cell(cell: Cell | None, write: Callable[[Cell], str]) -> Text:
 def _print_remarks(console: Console, summary: SessionSummary) -> None:
     """Notes of the session, and why cases were skipped."""
     remarks = [f"note: {note}" for note in summary.notes]
-    skipped = overview.reasons(summary.results, Verdict.SKIPPED)
+    skipped = overview.count_reasons(summary.results, Verdict.SKIPPED)
     for reason, number in skipped[:MOST_REMARKS]:
         remarks.append(f"skipped: {formats.plural(number, 'case')}: {reason or 'no reason given'}")
     if more := skipped[MOST_REMARKS:]:
         cases = formats.plural(sum(number for _, number in more), "case")
         remarks.append(f"skipped: {cases} for {formats.plural(len(more), 'other reason')}")
     for remark in remarks:
-        _print(console, Text(one_line(remark), style="cyan"))
+        _print(console, Text(sanitize_line(remark), style="cyan"))
     if remarks:
         console.print()
 
@@ -149,7 +149,7 @@ def _print_cases(
 ) -> None:
     if not results:
         return
-    head, *rows = formats.aligned([HEAD, *map(_numbers, results)], texts=1)
+    head, *rows = formats.align_rows([HEAD, *map(_numbers, results)], texts=1)
     wide = len(f"{head}  ") + max(len(r.case.key) for r in results)
     fits = not terminal or wide <= console.width
     _print(console, Text(f"{head}  case", style="bold"))
@@ -171,9 +171,9 @@ def _print_unlisted(
     kinds.subtract(str(r.verdict) for r in listed)
     rest = {word: number for word, number in kinds.items() if number}
     if rest:
-        more = f"and {formats.whole(sum(rest.values()))} more ({overview.counts_text(rest)})"
+        more = f"and {formats.whole(sum(rest.values()))} more ({overview.format_counts(rest)})"
         where = f"all cases are in summary.json of session {session}"
-        _print(console, Text(one_line(f"{more}; {where}"), style="yellow"))
+        _print(console, Text(sanitize_line(f"{more}; {where}"), style="yellow"))
         console.print()
 
 
@@ -181,8 +181,8 @@ def _details(result: CaseResult) -> tuple[str, str]:
     """The reason, with q where it says something, and the command; empty where there is none."""
     doubted = result.verdict in (Verdict.REGRESSED, Verdict.CLEARED) and result.q is not None
     q = f"; q = {formats.factor(result.q)}" if doubted else ""
-    rerun = f"rerun: {one_line(result.rerun)}" if result.rerun else ""
-    return one_line(result.reason) + q, rerun
+    rerun = f"rerun: {sanitize_line(result.rerun)}" if result.rerun else ""
+    return sanitize_line(result.reason) + q, rerun
 
 
 def _numbers(result: CaseResult) -> tuple[str, ...]:
@@ -190,22 +190,22 @@ def _numbers(result: CaseResult) -> tuple[str, ...]:
         str(result.verdict),
         formats.quantity(result.value, result.unit),
         formats.number(result.reference, result.unit),
-        formats.band(result.band, result.unit),
+        formats.format_band(result.band, result.unit),
         formats.factor(result.slowdown),
     )
 
 
-def _print_last_lines(console: Console, summary: SessionSummary, counts: Grid) -> None:
+def _print_last_lines(console: Console, summary: SessionSummary, counts: VerdictGrid) -> None:
     """Whether all is well: each program by itself, and the whole."""
-    contradiction = overview.contradiction(summary)
+    contradiction = overview.describe_contradiction(summary)
     if contradiction:
         _print(console, Text(f"error: {contradiction}", style="bold red"))
-    if seen := sight(summary.results):
+    if seen := summarise_sensitivity(summary.results):
         _print(console, Text(f"{seen}; detection limits: report.html", style="cyan"))
     for section in counts.sections if len(counts.sections) > 1 else ():
-        _print(console, Text(one_line(f"{section.program}: {section.counts}")))
+        _print(console, Text(sanitize_line(f"{section.program}: {section.counts}")))
     style = "bold green" if summary.good else "bold red"
-    _print(console, Text(one_line(overview.last_line(summary)), style=style))
+    _print(console, Text(sanitize_line(overview.format_last_line(summary)), style=style))
 
 
 def _print(console: Console, text: Text) -> None:

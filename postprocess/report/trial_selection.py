@@ -14,11 +14,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from postprocess.base.errors import UsageError
-from postprocess.model.launch import Finished
+from postprocess.model.launch import FinishedLaunch
 from postprocess.model.verdict import CaseResult
-from postprocess.report.overview import worst_first
+from postprocess.report.overview import sort_by_severity
 from postprocess.results.summary import SessionSummary
-from postprocess.stats.headline import removed_by_filter
+from postprocess.stats.headline import mark_removed_trials
 
 COLUMNS = ("session", "key", "launch", "t_max", "late", "dropped", "headline", "median")
 MOST_FAILED = 60  #: pictures of failed cases: a report of a very bad night must still open
@@ -26,7 +26,7 @@ MOST_LAUNCHES = 6  #: launches in one picture, the latest
 
 
 @dataclass(frozen=True, eq=False)
-class Trials:
+class LaunchTrials:
     """One launch of one case. Times in seconds; arrays of shape (trials,)."""
 
     launch: int
@@ -38,22 +38,22 @@ class Trials:
 
     def masks(self) -> dict[str, NDArray[np.bool_]]:
         """Which trials are the dropped ``first``, ``late``, a removed ``spike``, or ``kept``."""
-        out = removed_by_filter(self.times, self.late, self.dropped)
+        out = mark_removed_trials(self.times, self.late, self.dropped)
         first = np.arange(self.times.size) < self.dropped
         late = self.late & ~first
         return {"first": first, "late": late, "spike": out & ~first & ~late, "kept": ~out}
 
 
 @dataclass(frozen=True, eq=False)
-class TrialsOfCase:
+class CaseTrials:
     """What a picture of trials shows, and why this case was chosen (empty for a failed one)."""
 
     result: CaseResult
-    launches: tuple[Trials, ...]
+    launches: tuple[LaunchTrials, ...]
     why: str = ""
 
 
-def read(frame: pl.DataFrame, session: str) -> dict[str, tuple[Trials, ...]]:
+def read_trials(frame: pl.DataFrame, session: str) -> dict[str, tuple[LaunchTrials, ...]]:
     """Trials of every case of a session by the case's key, launches in order.
 
     Cases without trials, or without whole ones, are left out. Raises UsageError if the store lacks a column.
@@ -61,7 +61,7 @@ def read(frame: pl.DataFrame, session: str) -> dict[str, tuple[Trials, ...]]:
     missing = [name for name in COLUMNS if name not in frame.columns]
     if missing and not frame.is_empty():
         raise UsageError(f"results store: {missing[0]}: no such column; read it by this version")
-    found: dict[str, list[Trials]] = {}
+    found: dict[str, list[LaunchTrials]] = {}
     if frame.is_empty():
         return {}
     with_trials = (pl.col("session") == session) & (pl.col("t_max").list.len() > 0)
@@ -73,14 +73,14 @@ def read(frame: pl.DataFrame, session: str) -> dict[str, tuple[Trials, ...]]:
     return _latest(found)
 
 
-def of_launches(finished: Sequence[Finished]) -> dict[str, tuple[Trials, ...]]:
+def of_launches(finished: Sequence[FinishedLaunch]) -> dict[str, tuple[LaunchTrials, ...]]:
     """The same of the launches of a session, which the store will hold."""
-    found: dict[str, list[Trials]] = {}
+    found: dict[str, list[LaunchTrials]] = {}
     for each in sorted(finished, key=lambda one: one.launch.number):
         for case in each.launch.cases:
             if record := each.records.get(case.variable):
                 dropped, told = each.run["dropped"], record.summary
-                trials = Trials(
+                trials = LaunchTrials(
                     each.launch.number,
                     record.t_max,
                     record.late,
@@ -92,39 +92,39 @@ def of_launches(finished: Sequence[Finished]) -> dict[str, tuple[Trials, ...]]:
     return _latest(found)
 
 
-def _latest(found: Mapping[str, Sequence[Trials]]) -> dict[str, tuple[Trials, ...]]:
+def _latest(found: Mapping[str, Sequence[LaunchTrials]]) -> dict[str, tuple[LaunchTrials, ...]]:
     return {key: tuple(launches[-MOST_LAUNCHES:]) for key, launches in found.items()}
 
 
-def of_failed(
-    summary: SessionSummary, trials: Mapping[str, Sequence[Trials]]
-) -> tuple[list[TrialsOfCase], int]:
+def select_failed(
+    summary: SessionSummary, trials: Mapping[str, Sequence[LaunchTrials]]
+) -> tuple[list[CaseTrials], int]:
     """Failed cases that have trials, the worst first; and how many more are not drawn."""
-    having = [r for r in worst_first(summary.failed) if _has_trials(r, trials)]
-    chosen = [TrialsOfCase(r, tuple(trials[r.case.key])) for r in having[:MOST_FAILED]]
+    having = [r for r in sort_by_severity(summary.failed) if _has_trials(r, trials)]
+    chosen = [CaseTrials(r, tuple(trials[r.case.key])) for r in having[:MOST_FAILED]]
     return chosen, len(having) - len(chosen)
 
 
-def representative(
-    summary: SessionSummary, trials: Mapping[str, Sequence[Trials]]
-) -> list[TrialsOfCase]:
+def select_representative(
+    summary: SessionSummary, trials: Mapping[str, Sequence[LaunchTrials]]
+) -> list[CaseTrials]:
     """A few healthy cases, each with the reason why it is worth a look."""
     rest = [r for r in summary.results if r.healthy(summary.strict) and _has_trials(r, trials)]
-    chosen: dict[str, TrialsOfCase] = {}
+    chosen: dict[str, CaseTrials] = {}
     for why, worth in _WORTH_A_LOOK:
         candidates = [r for r in rest if r.case.key not in chosen and worth(r) > 0]
         if candidates:
             best = max(candidates, key=worth)
-            chosen[best.case.key] = TrialsOfCase(best, tuple(trials[best.case.key]), why)
+            chosen[best.case.key] = CaseTrials(best, tuple(trials[best.case.key]), why)
     return list(chosen.values())
 
 
-def _has_trials(result: CaseResult, trials: Mapping[str, Sequence[Trials]]) -> bool:
+def _has_trials(result: CaseResult, trials: Mapping[str, Sequence[LaunchTrials]]) -> bool:
     """Whether a case can be drawn trial by trial: its statistics are of trials, and these were kept."""
     return result.summary is not None and result.case.key in trials
 
 
-def _trials(row: dict[str, Any]) -> Trials | None:
+def _trials(row: dict[str, Any]) -> LaunchTrials | None:
     """One row of the store, or None where no whole series of trials was kept."""
     times = np.array(row["t_max"] or [], dtype=np.float64)
     late = np.array(row["late"] or [False] * times.size, dtype=bool)
@@ -132,7 +132,7 @@ def _trials(row: dict[str, Any]) -> Trials | None:
     whole = late.shape == times.shape and np.isfinite(times).all() and bool((times > 0).all())
     if not whole or not np.any(~late[dropped:]) or row["headline"] is None:
         return None
-    return Trials(row["launch"], times, late, dropped, row["headline"], row["median"])
+    return LaunchTrials(row["launch"], times, late, dropped, row["headline"], row["median"])
 
 
 def _near_the_band(result: CaseResult) -> float:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from postprocess.base.formats import plural
-from postprocess.model.mpicost import program_order
-from postprocess.model.verdict import CaseResult, Verdict, count, varying
-from postprocess.report.overview import counts_text, totals
+from postprocess.model.mpicost import program_sort_key
+from postprocess.model.verdict import CaseResult, Verdict, count_verdicts, find_varying_fields
+from postprocess.report.overview import format_counts, format_totals
 from postprocess.results.summary import SessionSummary
 
 #: Lines of a folded section beside the failed routines: its head, two lines of folded ones
@@ -18,7 +18,7 @@ _Columns = dict[str, list[CaseResult]]  #: results of a routine by column
 
 
 @dataclass(frozen=True)
-class Cell:
+class GridCell:
     """The cases of one environment and routine, counted by verdict."""
 
     counts: dict[str, int]
@@ -28,14 +28,14 @@ class Cell:
     @property
     def text(self) -> str:
         """Such as ``11 pass, 1 regressed``."""
-        return counts_text(self.counts)
+        return format_counts(self.counts)
 
     @property
     def brief(self) -> str:
         """The same where there is no room: ``1 failed, 11 well``."""
         well = sum(self.counts.values()) - self.failed - self.skipped
         counts = {"failed": self.failed, "skipped": self.skipped, "well": well}
-        return counts_text({word: number for word, number in counts.items() if number})
+        return format_counts({word: number for word, number in counts.items() if number})
 
     @property
     def tone(self) -> str:
@@ -46,11 +46,11 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class GridRow:
     """A routine of a program, or several in one: a cell for each column, None where there is no such case."""
 
     name: str
-    cells: tuple[Cell | None, ...]
+    cells: tuple[GridCell | None, ...]
 
     @property
     def failed(self) -> int:
@@ -59,29 +59,29 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Section:
+class GridSection:
     """The rows of one program, and its cases counted by verdict."""
 
     program: str
     counts: str
-    rows: tuple[Row, ...]
+    rows: tuple[GridRow, ...]
 
 
 @dataclass(frozen=True)
-class Grid:
+class VerdictGrid:
     """Counts per routine (rows) and environment (columns), a section for each program."""
 
     columns: tuple[str, ...]
-    sections: tuple[Section, ...]
+    sections: tuple[GridSection, ...]
 
 
-def grid(summary: SessionSummary, most_rows: int | None = None) -> Grid:
+def build_grid(summary: SessionSummary, most_rows: int | None = None) -> VerdictGrid:
     """Count the cases of a session by program, routine and environment.
 
     With more rows than ``most_rows``, the routines of a program in which no case failed are folded
     into one row, and so are failed ones beyond a program's share.
     """
-    column_names = (*varying(summary.results, ("system", "partition")), "environment")
+    column_names = (*find_varying_fields(summary.results, ("system", "partition")), "environment")
     found: dict[str, dict[str, _Columns]] = {}
     for result in summary.results:
         routines = found.setdefault(result.case.program, {})
@@ -91,11 +91,11 @@ def grid(summary: SessionSummary, most_rows: int | None = None) -> Grid:
     columns = tuple(sorted({c for each in found.values() for row in each.values() for c in row}))
     too_many = most_rows is not None and sum(map(len, found.values())) > most_rows
     share = max(1, (most_rows or 0) // max(1, len(found)) - FRAME)
-    return Grid(
+    return VerdictGrid(
         columns,
         tuple(
             _section(program, found[program], columns, summary.strict, share if too_many else None)
-            for program in sorted(found, key=program_order)
+            for program in sorted(found, key=program_sort_key)
         ),
     )
 
@@ -106,7 +106,7 @@ def _section(
     columns: Sequence[str],
     strict: bool,
     most_bad: int | None,
-) -> Section:
+) -> GridSection:
     """The rows of a program; folded if ``most_bad`` says how many failed routines get one of their own."""
     results = [r for row in routines.values() for results in row.values() for r in results]
     rows = [_row(name, [routines[name]], columns, strict) for name in sorted(routines)]
@@ -119,17 +119,17 @@ def _section(
             if names:
                 name = f"{plural(len(names), 'routine')} {text}" if len(names) > 1 else min(names)
                 rows.append(_row(name, [routines[each] for each in names], columns, strict))
-    return Section(program, totals(results), tuple(rows))
+    return GridSection(program, format_totals(results), tuple(rows))
 
 
-def _row(name: str, routines: Sequence[_Columns], columns: Sequence[str], strict: bool) -> Row:
+def _row(name: str, routines: Sequence[_Columns], columns: Sequence[str], strict: bool) -> GridRow:
     cells = [[r for each in routines for r in each.get(column, ())] for column in columns]
-    return Row(name, tuple(_cell(results, strict) for results in cells))
+    return GridRow(name, tuple(_cell(results, strict) for results in cells))
 
 
-def _cell(results: list[CaseResult], strict: bool) -> Cell | None:
+def _cell(results: list[CaseResult], strict: bool) -> GridCell | None:
     if not results:
         return None
-    counts = count(results)
+    counts = count_verdicts(results)
     failed = sum(not r.healthy(strict) for r in results)
-    return Cell(counts, failed, 0 if strict else counts.get(str(Verdict.SKIPPED), 0))
+    return GridCell(counts, failed, 0 if strict else counts.get(str(Verdict.SKIPPED), 0))

@@ -14,9 +14,9 @@ from typing import BinaryIO
 import polars as pl
 
 from postprocess.base.errors import UsageError
-from postprocess.model.case import fits
-from postprocess.results.index import months
-from postprocess.results.query import asked, condition, parsed
+from postprocess.model.case import matches_patterns
+from postprocess.results.index import list_index_months
+from postprocess.results.query import build_filter, parse_since, select_months
 from postprocess.results.store import SCHEMA, SERIES, read_session
 
 LONG = (*SERIES, "late", "provenance")  #: columns that come with ``--trials`` only
@@ -25,7 +25,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ExportFilter:
     """Which rows and columns to export: all sessions of all modes, unless said otherwise."""
 
     since: str | None = None  #: sessions that started at this time or later
@@ -38,7 +38,7 @@ class Wanted:
         return [name for name in SCHEMA.names() if self.trials or name not in LONG]
 
 
-def export(directory: Path, wanted: Wanted, sink: BinaryIO, say: Say) -> int:
+def export_csv(directory: Path, wanted: ExportFilter, sink: BinaryIO, say: Say) -> int:
     """Write the rows that are wanted, session after session, a session in memory at a time. Returns how many.
 
     Floats have the digits that make them again exactly. No value is an empty field; an empty text is ``""``.
@@ -48,10 +48,12 @@ def export(directory: Path, wanted: Wanted, sink: BinaryIO, say: Say) -> int:
     """
     rows, missing = 0, wanted.cases
     sink.write((",".join(wanted.columns) + "\r\n").encode())
-    for number, frame in enumerate(frames(directory, wanted), 1):
+    for number, frame in enumerate(read_frames(directory, wanted), 1):
         keys = frame["key"].unique().to_list()
-        missing = [each for each in missing if not any(fits(key, [each]) for key in keys)]
-        writable(frame).write_csv(sink, include_header=False, line_terminator="\r\n")
+        missing = [
+            each for each in missing if not any(matches_patterns(key, [each]) for key in keys)
+        ]
+        encode_lists(frame).write_csv(sink, include_header=False, line_terminator="\r\n")
         rows += frame.height
         if number % MANY == 0:
             say(f"exported {number} sessions")
@@ -60,18 +62,18 @@ def export(directory: Path, wanted: Wanted, sink: BinaryIO, say: Say) -> int:
     return rows
 
 
-def frames(directory: Path, wanted: Wanted) -> Iterator[pl.DataFrame]:
+def read_frames(directory: Path, wanted: ExportFilter) -> Iterator[pl.DataFrame]:
     """The rows that are wanted of each session."""
-    begin = parsed(wanted.since) if wanted.since is not None else None
-    rows = condition(None, begin, modes=None)
-    for month in asked(months(directory), begin):
+    begin = parse_since(wanted.since) if wanted.since is not None else None
+    rows = build_filter(None, begin, modes=None)
+    for month in select_months(list_index_months(directory), begin):
         for path in month.sessions:
             frame = read_session(path, wanted.columns).filter(rows)
-            keys = [key for key in frame["key"].unique() if fits(key, wanted.cases)]
+            keys = [key for key in frame["key"].unique() if matches_patterns(key, wanted.cases)]
             yield frame.filter(pl.col("key").is_in(keys))
 
 
-def writable(frame: pl.DataFrame) -> pl.DataFrame:
+def encode_lists(frame: pl.DataFrame) -> pl.DataFrame:
     """Lists as JSON, which a field of CSV can hold."""
     lists = [name for name, kind in frame.schema.items() if isinstance(kind, pl.List)]
     return frame.with_columns(
@@ -81,7 +83,7 @@ def writable(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 @contextmanager
-def output(path: Path | None) -> Iterator[BinaryIO]:
+def open_output(path: Path | None) -> Iterator[BinaryIO]:
     """Where to write: standard output, or a file that gets its name only once it is whole.
 
     A link stays, and so does what is no regular file, such as a pipe: that is written to as it is.

@@ -23,7 +23,14 @@ import polars as pl
 from postprocess.base import files
 from postprocess.base.formats import plural
 from postprocess.results.schema import METADATA, VERSION
-from postprocess.results.store import SCHEMA, SERIES, SUFFIX, StoreError, read_session, stored
+from postprocess.results.store import (
+    SCHEMA,
+    SERIES,
+    SUFFIX,
+    StoreError,
+    list_sessions,
+    read_session,
+)
 
 FOLDER = "headlines"
 COVERS = "covers"  #: the key under which an index file tells the sessions in it
@@ -40,7 +47,7 @@ Covered = Mapping[str, tuple[int, int]]
 
 
 @dataclass(frozen=True)
-class Month:
+class IndexMonth:
     """The sessions of a month that are in the store now, and the index file that should cover them."""
 
     name: str  #: such as ``202611``; :data:`NO_MONTH` for sessions whose names tell none
@@ -53,13 +60,13 @@ class Month:
         return {path.name: facts for path, facts in self.sessions.items()}
 
 
-def months(directory: Path) -> list[Month]:
+def list_index_months(directory: Path) -> list[IndexMonth]:
     """The months of a store, in their order.
 
     :raises StoreError: if the folder or a file cannot be looked at.
     """
     found: dict[str, dict[Path, tuple[int, int]]] = {}
-    for path in stored(directory):
+    for path in list_sessions(directory):
         match = NAMED_BY_TIME.fullmatch(path.name.removesuffix(SUFFIX))
         try:
             facts = path.stat()
@@ -68,25 +75,26 @@ def months(directory: Path) -> list[Month]:
         month = found.setdefault(match["month"] if match else NO_MONTH, {})
         month[path] = (facts.st_size, facts.st_mtime_ns)
     return [
-        Month(name, directory / FOLDER / f"{name}{SUFFIX}", found[name]) for name in sorted(found)
+        IndexMonth(name, directory / FOLDER / f"{name}{SUFFIX}", found[name])
+        for name in sorted(found)
     ]
 
 
-def lazily(chosen: Sequence[Month], say: Say | None = None) -> Iterator[pl.LazyFrame]:
+def scan_months(chosen: Sequence[IndexMonth], say: Say | None = None) -> Iterator[pl.LazyFrame]:
     """The headlines of each month, not yet read. A month that the index does not cover is read and added to it.
 
     :raises StoreError: naming the first session's file that is damaged or foreign.
     """
     for month in chosen:
-        held = intact(month.path)
-        known = covered(held)
+        held = read_intact_index(month.path)
+        known = read_covered_sessions(held)
         if held is None or known != month.covers:
-            held = gather(month, held, known, say)
-            keep(month.path, held)
+            held = build_month_index(month, held, known, say)
+            write_index(month.path, held)
         yield pl.scan_parquet(io.BytesIO(held))
 
 
-def intact(path: Path) -> bytes | None:
+def read_intact_index(path: Path) -> bytes | None:
     """An index file of this version that is as it was written; None for anything else."""
     try:
         data = path.read_bytes()
@@ -104,7 +112,7 @@ def index_schema() -> pl.Schema:
     return pl.Schema({name: SCHEMA[name] for name in COLUMNS})
 
 
-def covered(data: bytes | None) -> Covered:
+def read_covered_sessions(data: bytes | None) -> Covered:
     """The sessions in an index file, with the size and time that their files had."""
     if data is None:
         return {}
@@ -112,7 +120,9 @@ def covered(data: bytes | None) -> Covered:
     return {name: tuple(facts) for name, facts in told.items()}
 
 
-def gather(month: Month, held: bytes | None, known: Covered, say: Say | None) -> bytes:
+def build_month_index(
+    month: IndexMonth, held: bytes | None, known: Covered, say: Say | None
+) -> bytes:
     """A month's index file: what it has that still holds, and what is new, which is read and proved."""
     if not known or not known.items() <= month.covers.items():
         held, known = None, {}
@@ -126,12 +136,12 @@ def gather(month: Month, held: bytes | None, known: Covered, say: Say | None) ->
     pl.concat(frames).sort(*ORDER).write_parquet(
         buffer, metadata=told, row_group_size=ROWS_OF_A_GROUP
     )
-    return files.seal(buffer.getvalue())
+    return files.seal_data(buffer.getvalue())
 
 
-def keep(path: Path, data: bytes) -> None:
+def write_index(path: Path, data: bytes) -> None:
     """Keep an index file if there is a place for it; where there is none, the next question takes longer."""
     try:
-        files.replace({path: data})
+        files.replace_files({path: data})
     except OSError:
         return

@@ -17,8 +17,8 @@ from postprocess.base.errors import UsageError
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.case import LaunchPlace
 from postprocess.model.plan import PlannedLaunch, read_plan
-from postprocess.results.summary import Launch, load_summary
-from postprocess.stats.trial_allocation import Cost
+from postprocess.results.summary import SummaryLaunch, load_summary
+from postprocess.stats.trial_allocation import LaunchCost
 
 #: Seconds of a trial where nothing is known: mostly the flushing of a large cache.
 ROUGH_TRIAL = 0.006
@@ -45,28 +45,30 @@ class WholeLaunch:
     trials: int = 0  #: of each case
 
 
-def costs_of(sessions: Iterable[Path]) -> dict[LaunchPlace, Cost]:
+def measure_costs(sessions: Iterable[Path]) -> dict[LaunchPlace, LaunchCost]:
     """The cost of a launch by place: the median of those that measured most cases there.
 
     A session without summary, plan or records tells nothing.
     """
     found: dict[LaunchPlace, list[WholeLaunch]] = {}
     for session in sessions:
-        for each in whole_launches(session):
+        for each in list_whole_launches(session):
             found.setdefault(each.place, []).append(each)
-    return {place: cost_of(some) for place, some in found.items()}
+    return {place: measure_cost(some) for place, some in found.items()}
 
 
-def cost_of(some: Iterable[WholeLaunch]) -> Cost:
+def measure_cost(some: Iterable[WholeLaunch]) -> LaunchCost:
     """What launches of one place cost: the median of those that measured most cases."""
     known = list(some)
     most = max(each.cases for each in known)
     whole = [each for each in known if each.cases == most]
     start = median(max(each.seconds - each.inside, 0.0) for each in whole)
-    return Cost(start, median(each.inside / each.trials if each.trials else 0.0 for each in whole))
+    return LaunchCost(
+        start, median(each.inside / each.trials if each.trials else 0.0 for each in whole)
+    )
 
 
-def whole_launches(session: Path) -> Iterator[WholeLaunch]:
+def list_whole_launches(session: Path) -> Iterator[WholeLaunch]:
     """The launches of a session that all ended well, of each place."""
     try:
         launches = load_summary(session / "summary.json").launches
@@ -74,34 +76,34 @@ def whole_launches(session: Path) -> Iterator[WholeLaunch]:
     except UsageError:
         return
     found: dict[tuple[LaunchPlace, int], list[TimedJob]] = {}
-    for job in timed_jobs(launches):
+    for job in list_timed_jobs(launches):
         found.setdefault((job.place, job.number), []).append(job)
     for (place, number), jobs in found.items():
         if not all(job.ended_well and job.seconds for job in jobs):
             continue
         cases, seconds = sum(job.cases for job in jobs), sum(job.seconds for job in jobs)
-        own = [each for each in planned if each.cases and where(each) == (place, number)]
+        own = [each for each in planned if each.cases and launch_place_of(each) == (place, number)]
         if place.program != "mpicost":
             yield WholeLaunch(place, cases, seconds)
-        elif (told := inside(session, own)) is not None:
+        elif (told := read_inner_seconds(session, own)) is not None:
             yield WholeLaunch(place, cases, seconds, *told)
 
 
-def where(launch: PlannedLaunch) -> tuple[LaunchPlace, int]:
+def launch_place_of(launch: PlannedLaunch) -> tuple[LaunchPlace, int]:
     """Place and number of a planned launch."""
     return LaunchPlace.of_launch(launch), launch.number
 
 
-def inside(session: Path, planned: list[PlannedLaunch]) -> tuple[float, int] | None:
+def read_inner_seconds(session: Path, planned: list[PlannedLaunch]) -> tuple[float, int] | None:
     """mpicost's own seconds in these launches, and the trials of each case; None if that is not told."""
     trials = {each.trials for each in planned}
-    seconds = [elapsed(each.records(session)) for each in planned]
+    seconds = [read_elapsed_seconds(each.records(session)) for each in planned]
     if len(trials) != 1 or any(each is None for each in seconds):
         return None
     return sum(each for each in seconds if each is not None), trials.pop()
 
 
-def elapsed(records: Path) -> float | None:
+def read_elapsed_seconds(records: Path) -> float | None:
     """Seconds that mpicost ran, by the end record of its file; None if there is none."""
     try:
         with records.open("rb") as file:
@@ -123,9 +125,9 @@ class TimedJob:
     ended_well: bool  #: every start of it
 
 
-def timed_jobs(launches: Iterable[Launch]) -> list[TimedJob]:
+def list_timed_jobs(launches: Iterable[SummaryLaunch]) -> list[TimedJob]:
     """The jobs of a session that had anything to measure, in the order of their first starts."""
-    found: dict[tuple[str, LaunchPlace, int], list[Launch]] = {}
+    found: dict[tuple[str, LaunchPlace, int], list[SummaryLaunch]] = {}
     for each in launches:
         if each.cases:
             job = each.directory, LaunchPlace.of_launch(each), each.launch
@@ -164,7 +166,7 @@ class Job:
         return LaunchPlace.of_launch(self.launches[0]), self.cases
 
 
-def jobs(planned: Sequence[PlannedLaunch]) -> list[Job]:
+def list_jobs(planned: Sequence[PlannedLaunch]) -> list[Job]:
     """The jobs that have anything to measure, in the order of the plan."""
     found: dict[tuple[object, ...], list[PlannedLaunch]] = {}
     for launch in planned:
@@ -174,7 +176,7 @@ def jobs(planned: Sequence[PlannedLaunch]) -> list[Job]:
     return [Job(tuple(launches)) for launches in found.values()]
 
 
-def estimate(job: Job, known: Mapping[Key, float]) -> float:
+def estimate_job_seconds(job: Job, known: Mapping[Key, float]) -> float:
     """Seconds that a job takes: as it did last time, or roughly."""
     rough = 0.0
     for launch in job.launches:
@@ -183,12 +185,12 @@ def estimate(job: Job, known: Mapping[Key, float]) -> float:
     return known.get(job.key, rough)
 
 
-def known_seconds(work: WorkDirectory) -> dict[Key, float]:
+def read_job_seconds(work: WorkDirectory) -> dict[Key, float]:
     """How long jobs took in earlier sessions, the newest last."""
     known: dict[Key, float] = {}
     for path in sorted(work.sessions.glob("*/summary.json")):
         try:
-            done = timed_jobs(load_summary(path).launches)
+            done = list_timed_jobs(load_summary(path).launches)
         except UsageError:
             continue  # of another version, or damaged: it tells nothing of the time
         known |= {(job.place, job.cases): job.seconds for job in done if job.ended_well}

@@ -20,8 +20,8 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from postprocess.base.errors import UsageError
-from postprocess.results.schema import ADDED, VERSION, columns_of
-from postprocess.results.store import SCHEMA, SUFFIX, StoreError, read_session, stored
+from postprocess.results.schema import ADDED, VERSION, list_columns
+from postprocess.results.store import SCHEMA, SUFFIX, StoreError, list_sessions, read_session
 
 TYPES: dict[Any, str] = {
     pl.String: "text",
@@ -40,7 +40,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadCount:
     """What became of the sessions of a store."""
 
     new: int
@@ -48,7 +48,7 @@ class Loaded:
     rows: int  #: of the new ones
 
 
-def load(directory: Path, dsn: str, say: Say) -> Loaded:
+def load_store(directory: Path, dsn: str, say: Say) -> LoadCount:
     """Load every session of a store that is not in the database yet; each in a transaction of its own.
 
     ``dsn``: as libpq reads it, empty for what PGHOST and its like say. Its password is never shown.
@@ -56,11 +56,11 @@ def load(directory: Path, dsn: str, say: Say) -> Loaded:
     :raises UsageError: if the server cannot be reached or refuses, the tables are newer than this version, a
         file is damaged, or a session was loaded with another content. Sessions loaded by then stay.
     """
-    paths = stored(directory)
-    secrets = passwords(dsn)
+    paths = list_sessions(directory)
+    secrets = find_passwords(dsn)
     try:
         with psycopg.connect(dsn, autocommit=True, client_encoding="utf8") as connection:
-            prepare(connection)
+            prepare_tables(connection)
             return load_all(connection, paths, say)
     except psycopg.Error as error:
         said = str(error).strip() or type(error).__name__
@@ -70,7 +70,7 @@ def load(directory: Path, dsn: str, say: Say) -> Loaded:
         raise UsageError(f"PostgreSQL: {said}; see that server and rights are there") from None
 
 
-def passwords(dsn: str) -> list[str]:
+def find_passwords(dsn: str) -> list[str]:
     """What must not be shown of a DSN.
 
     :raises UsageError: if it is none; without its text, which may hold a password.
@@ -83,7 +83,7 @@ def passwords(dsn: str) -> list[str]:
     return [str(parts[name]) for name in ("password", "sslpassword") if parts.get(name)]
 
 
-def prepare(connection: psycopg.Connection, version: int = VERSION) -> None:
+def prepare_tables(connection: psycopg.Connection, version: int = VERSION) -> None:
     """Make the tables, or bring those of an earlier version up to this one.
 
     :raises UsageError: if they are of a newer version.
@@ -94,17 +94,17 @@ def prepare(connection: psycopg.Connection, version: int = VERSION) -> None:
         found = connection.execute("SELECT max(version) FROM plumbline_schema").fetchone()
         held = found[0] if found else None
         if held is None:
-            create(connection, version)
+            create_tables(connection, version)
         elif held > version:
             newer = f"its tables are of version {held}, and this Plumbline knows {version}"
             raise UsageError(f"PostgreSQL: {newer}; load with a newer Plumbline")
         elif held < version:
-            upgrade(connection, held)
+            upgrade_tables(connection, held)
 
 
-def create(connection: psycopg.Connection, version: int) -> None:
+def create_tables(connection: psycopg.Connection, version: int) -> None:
     """Make the tables."""
-    columns = [column(name) for name in columns_of(SCHEMA, version).names()]
+    columns = [declare_column(name) for name in list_columns(SCHEMA, version).names()]
     connection.execute(
         "CREATE TABLE plumbline_sessions (session text PRIMARY KEY, digest text NOT NULL, "
         "rows bigint NOT NULL, loaded timestamptz NOT NULL DEFAULT now())"
@@ -114,19 +114,21 @@ def create(connection: psycopg.Connection, version: int) -> None:
         "FOREIGN KEY (session) REFERENCES plumbline_sessions)"
     )
     connection.execute(
-        sql.SQL(statement).format(columns=sql.SQL(", ").join(columns), key=names(KEY))
+        sql.SQL(statement).format(columns=sql.SQL(", ").join(columns), key=join_columns(KEY))
     )
     connection.execute('CREATE INDEX ON plumbline_cases ("key", started_utc)')
     connection.execute("INSERT INTO plumbline_schema VALUES (%s)", [version])
 
 
-def upgrade(connection: psycopg.Connection, held: int) -> None:
+def upgrade_tables(connection: psycopg.Connection, held: int) -> None:
     """Add the columns that came after a version, with the values that the store's migration gives them."""
     added = {
         name: find for number in ADDED if number > held for name, find in ADDED[number].items()
     }
     for name in added:
-        statement = sql.SQL("ALTER TABLE plumbline_cases ADD COLUMN {}").format(column(name))
+        statement = sql.SQL("ALTER TABLE plumbline_cases ADD COLUMN {}").format(
+            declare_column(name)
+        )
         connection.execute(statement)
     records = connection.execute(
         "SELECT DISTINCT session, provenance FROM plumbline_cases"
@@ -147,23 +149,23 @@ def upgrade(connection: psycopg.Connection, held: int) -> None:
     connection.execute("UPDATE plumbline_schema SET version = %s", [VERSION])
 
 
-def column(name: str) -> sql.Composed:
+def declare_column(name: str) -> sql.Composed:
     """The declaration of a column."""
     kind = "timestamptz" if name == "started_utc" else TYPES[SCHEMA[name]]
     return sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(kind))
 
 
-def names(columns: Any) -> sql.Composed:
+def join_columns(columns: Any) -> sql.Composed:
     """Names of columns, separated by commas."""
     return sql.SQL(", ").join(map(sql.Identifier, columns))
 
 
-def load_all(connection: psycopg.Connection, paths: list[Path], say: Say) -> Loaded:
+def load_all(connection: psycopg.Connection, paths: list[Path], say: Say) -> LoadCount:
     """Load the sessions of these files that are not there yet."""
     known = dict(connection.execute("SELECT session, digest FROM plumbline_sessions").fetchall())
     new = rows = 0
     for number, path in enumerate(paths, 1):
-        digest = digest_of(path)
+        digest = compute_digest(path)
         session = path.name.removesuffix(SUFFIX)
         if known.get(session, digest) != digest:
             other = "was loaded with another content; remove the session from the database first"
@@ -173,10 +175,10 @@ def load_all(connection: psycopg.Connection, paths: list[Path], say: Say) -> Loa
         rows += loaded or 0
         if number % MANY == 0:
             say(f"{number} of {len(paths)} sessions")
-    return Loaded(new, len(paths) - new, rows)
+    return LoadCount(new, len(paths) - new, rows)
 
 
-def digest_of(path: Path) -> str:
+def compute_digest(path: Path) -> str:
     """The sha256 of a file."""
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
@@ -189,18 +191,18 @@ def load_session(
 ) -> int | None:
     """Load one session whole, or not at all; how many rows it has. None if another loader was faster."""
     frame = read_session(path)
-    copy = sql.SQL("COPY plumbline_cases ({}) FROM STDIN").format(names(frame.columns))
+    copy = sql.SQL("COPY plumbline_cases ({}) FROM STDIN").format(join_columns(frame.columns))
     with connection.transaction(), connection.cursor() as cursor:
         columns = "plumbline_sessions (session, digest, rows) VALUES (%s, %s, %s)"
         insert = f"INSERT INTO {columns} ON CONFLICT DO NOTHING"
         if cursor.execute(insert, [session, digest, frame.height]).rowcount == 0:
             return None
         with cursor.copy(copy) as target:
-            target.write(lines(frame))
+            target.write(encode_copy_lines(frame))
     return frame.height
 
 
-def lines(frame: pl.DataFrame) -> bytes:
+def encode_copy_lines(frame: pl.DataFrame) -> bytes:
     """Rows in the text format of COPY: a line each, tabs between, and backslashes before what would mislead."""
     columns = []
     for name, kind in frame.schema.items():

@@ -14,15 +14,23 @@ from pathlib import Path
 import polars as pl
 
 from postprocess.base.errors import UsageError
-from postprocess.results.index import COLUMNS, NO_MONTH, ORDER, Month, Say, index_schema, lazily
-from postprocess.results.index import months as months_of
+from postprocess.results.index import (
+    COLUMNS,
+    NO_MONTH,
+    ORDER,
+    IndexMonth,
+    Say,
+    index_schema,
+    scan_months,
+)
+from postprocess.results.index import list_index_months as months_of
 
 #: Modes of sessions that are nights. What calibrates or confirms is none, nor is a trial by hand (``run``):
 #: five in an hour would outvote a week, and one with other references would begin the history anew.
 NIGHTS = ("nightly",)
 
 
-def headlines(
+def read_headlines(
     directory: Path,
     *,
     keys: Sequence[str] | None = None,
@@ -45,16 +53,16 @@ def headlines(
     :raises UsageError: if ``since`` is no time.
     """
     chosen = list(columns) if columns is not None else COLUMNS
-    begin = parsed(since) if since is not None else None
+    begin = parse_since(since) if since is not None else None
     needed = list(dict.fromkeys([*ORDER, *chosen]))
-    wanted = condition(keys, begin, modes)
+    wanted = build_filter(keys, begin, modes)
     frames = [index_schema().to_frame().select(needed)]
-    for lazy in lazily(asked(months_of(directory), begin), say):
+    for lazy in scan_months(select_months(months_of(directory), begin), say):
         frames.append(lazy.filter(wanted).select(needed).collect())
-    return in_order(pl.concat(frames)).select(chosen)
+    return sort_rows(pl.concat(frames)).select(chosen)
 
 
-def parsed(since: str) -> datetime:
+def parse_since(since: str) -> datetime:
     """A time of the form that sessions have, or a day.
 
     :raises UsageError: if it is neither.
@@ -67,7 +75,7 @@ def parsed(since: str) -> datetime:
     raise UsageError(f"{since!r} is not a date; write it as 2026-11-21 or 2026-11-21T01:30:00Z")
 
 
-def asked(found: Sequence[Month], begin: datetime | None) -> list[Month]:
+def select_months(found: Sequence[IndexMonth], begin: datetime | None) -> list[IndexMonth]:
     """The months in which sessions from a time on can be; a session gets its name just before it starts."""
     if begin is None:
         return list(found)
@@ -76,7 +84,7 @@ def asked(found: Sequence[Month], begin: datetime | None) -> list[Month]:
     return [month for month in found if month.name == NO_MONTH or month.name >= first]
 
 
-def condition(
+def build_filter(
     keys: Sequence[str] | None, begin: datetime | None, modes: Sequence[str] | None
 ) -> pl.Expr:
     """What rows must be."""
@@ -92,7 +100,7 @@ def condition(
     return wanted
 
 
-def in_order(frame: pl.DataFrame) -> pl.DataFrame:
+def sort_rows(frame: pl.DataFrame) -> pl.DataFrame:
     """Sorted. Numbers that are in the order of the keys sort in a tenth of the time that keys do."""
     ranks = pl.Enum(frame["key"].unique().sort())
     return frame.sort(pl.col("key").cast(ranks), *ORDER[1:])

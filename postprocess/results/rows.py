@@ -6,36 +6,36 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from postprocess.model.launch import Finished
+from postprocess.model.launch import FinishedLaunch
 from postprocess.model.verdict import CaseResult
-from postprocess.results.schema import host_names
-from postprocess.results.store import Row
-from spack_envs.programs import Program
+from postprocess.results.schema import join_host_names
+from postprocess.results.store import StoreRow
+from spack_envs.programs import BuiltBinary
 
 
-def rows(
+def build_rows(
     session: str,
     started: str,
-    finished: Sequence[Finished],
+    finished: Sequence[FinishedLaunch],
     results: Sequence[CaseResult],
     mode: str = "",
-) -> list[Row]:
+) -> list[StoreRow]:
     """Every planned case of every launch for the store, with its trials where there are any."""
     by_case = {result.case: result for result in results}
     return [
-        replace(row(session, started, each, by_case[case]), mode=mode)
+        replace(build_row(session, started, each, by_case[case]), mode=mode)
         for each in finished
         for case in each.launch.cases
     ]
 
 
-def row(session: str, started: str, finished: Finished, result: CaseResult) -> Row:
+def build_row(session: str, started: str, finished: FinishedLaunch, result: CaseResult) -> StoreRow:
     """One case in one launch."""
     run = finished.run
-    built = finished.built or Program(result.case.environment, result.case.program, "", "")
+    built = finished.built or BuiltBinary(result.case.environment, result.case.program, "", "")
     measured = finished.measurements.get(result.case.variable)
     lower, upper = result.band or (None, None)
-    base = Row(
+    base = StoreRow(
         session=session,
         started_utc=started,
         launch=finished.launch.number,
@@ -55,7 +55,7 @@ def row(session: str, started: str, finished: Finished, result: CaseResult) -> R
         spec_hash=finished.spec,
         compiler=built.compiler,
         flags=built.flags,
-        hosts=host_names(run),
+        hosts=join_host_names(run),
         provenance=json.dumps(run),
     )
     if measured is None:

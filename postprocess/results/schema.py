@@ -1,7 +1,7 @@
 """Columns of the results store, the versions they have had, and how rows of an older one become today's.
 
 A file tells its version in its metadata; the first version told none. Files are never rewritten: what
-is old is migrated when it is read. To add columns: write them into :class:`postprocess.results.store.Row`, name
+is old is migrated when it is read. To add columns: write them into :class:`postprocess.results.store.StoreRow`, name
 them in ``ADDED`` under the next number with a function that finds out their old value, and raise ``VERSION``.
 """
 
@@ -19,7 +19,7 @@ VERSION = 2
 METADATA = "schema"  #: the key under which a file tells its version
 
 
-def version_of(metadata: Mapping[str, str]) -> int:
+def read_version(metadata: Mapping[str, str]) -> int:
     """The version of a file by its metadata. Raises ValueError if it is not a number from 1 on."""
     version = int(metadata.get(METADATA, "1"))
     if version < 1:
@@ -27,13 +27,13 @@ def version_of(metadata: Mapping[str, str]) -> int:
     return version
 
 
-def columns_of(schema: pl.Schema, version: int) -> pl.Schema:
+def list_columns(schema: pl.Schema, version: int) -> pl.Schema:
     """The columns of a version: those of today without what came later, in the same order."""
     later = {name for number, added in ADDED.items() if number > version for name in added}
     return pl.Schema({name: kind for name, kind in schema.items() if name not in later})
 
 
-def migrated(frame: pl.DataFrame, version: int, schema: pl.Schema) -> pl.DataFrame:
+def migrate_rows(frame: pl.DataFrame, version: int, schema: pl.Schema) -> pl.DataFrame:
     """Rows of a version with all columns of today's ``schema``."""
     for number in sorted(ADDED):
         if number > version:
@@ -43,7 +43,7 @@ def migrated(frame: pl.DataFrame, version: int, schema: pl.Schema) -> pl.DataFra
     return frame.select(schema.names())
 
 
-def host_names(run: Mapping[str, Any]) -> str:
+def join_host_names(run: Mapping[str, Any]) -> str:
     """The nodes of a launch by its run record, sorted and joined by commas; empty if it tells none."""
     return ",".join(sorted(str(host["name"]) for host in run.get("hosts") or []))
 
@@ -65,13 +65,13 @@ def _told(find: Callable[[Mapping[str, Any]], str]) -> Callable[[pl.DataFrame], 
     """What the run record of each row tells. A launch's rows share one, so each is parsed once."""
 
     def values(frame: pl.DataFrame) -> pl.Series:
-        found = {text: find(run_record(text)) for text in frame["provenance"].unique()}
+        found = {text: find(parse_run_json(text)) for text in frame["provenance"].unique()}
         return pl.Series([found[text] for text in frame["provenance"]], dtype=pl.String)
 
     return values
 
 
-def run_record(text: str | None) -> Mapping[str, Any]:
+def parse_run_json(text: str | None) -> Mapping[str, Any]:
     """A run record; an empty one for what is none."""
     try:
         record = json.loads(text or "{}")
@@ -90,7 +90,7 @@ ADDED: Mapping[int, Mapping[str, Callable[[pl.DataFrame], pl.Series]]] = {
         "mode": _always(""),  # nothing in the file tells it
         "compiler": _told(_compiler),
         "flags": _told(_flags),
-        "hosts": _told(host_names),
+        "hosts": _told(join_host_names),
         "q": _always(None),
         "detectable": _always(None),
         "expected": _always(""),

@@ -20,9 +20,9 @@ from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.units import SECONDS
 from postprocess.model.case import Case
-from postprocess.model.measurement import Summary
+from postprocess.model.measurement import TrialSummary
 from postprocess.model.verdict import Verdict
-from postprocess.results.schema import METADATA, VERSION, columns_of, migrated, version_of
+from postprocess.results.schema import METADATA, VERSION, list_columns, migrate_rows, read_version
 from spack_envs.programs import UNKNOWN
 
 SUFFIX = ".parquet"
@@ -35,7 +35,7 @@ class StoreError(UsageError):
 
 
 @dataclass(frozen=True)
-class Row:
+class StoreRow:
     """One case in one launch: verdict, statistics and every trial. Times in seconds."""
 
     session: str
@@ -53,7 +53,7 @@ class Row:
     unit: str = SECONDS
     value: float | None = None  #: the headline, in ``unit``
     figures: str = "{}"  #: all that a reference benchmark printed of the case, as JSON
-    summary: Summary | None = None
+    summary: TrialSummary | None = None
     t_max: Sequence[float] | np.ndarray = ()
     t_min: Sequence[float] | np.ndarray = ()
     t_global: Sequence[float] | np.ndarray = ()
@@ -74,12 +74,12 @@ class Row:
 def _schema() -> pl.Schema:
     """Columns of the store in their order; the case and the summary are spread out by field."""
     columns: dict[str, Any] = {}
-    for field in fields(Row):
+    for field in fields(StoreRow):
         if field.name == "case":
             columns |= {part.name: TYPES[str(part.type)] for part in fields(Case)}
             columns["key"] = pl.String
         elif field.name == "summary":
-            columns |= {part.name: TYPES[str(part.type)] for part in fields(Summary)}
+            columns |= {part.name: TYPES[str(part.type)] for part in fields(TrialSummary)}
         elif field.name in SERIES:
             columns[field.name] = pl.List(pl.Float64)
         elif field.name == "late":
@@ -94,7 +94,7 @@ def _schema() -> pl.Schema:
 SCHEMA = _schema()
 
 
-def write_session(path: Path, rows: Sequence[Row]) -> None:
+def write_session(path: Path, rows: Sequence[StoreRow]) -> None:
     """Write a session whole, or not at all; ``path`` is named after it, ``<session>.parquet``.
 
     Raises StoreError if the file is there already, cannot be written, or a row is not of the
@@ -115,7 +115,7 @@ def write_frame(path: Path, frame: pl.DataFrame) -> None:
     buffer = io.BytesIO()
     frame.write_parquet(buffer, metadata={METADATA: str(VERSION), "seal": files.PLACEHOLDER})
     try:
-        files.create(path, files.seal(buffer.getvalue()))
+        files.create_file(path, files.seal_data(buffer.getvalue()))
     except FileExistsError:
         message = f"{path}: the session is stored already and never overwritten; start a new one"
         raise StoreError(message) from None
@@ -130,13 +130,13 @@ def read_sessions(directory: Path, sessions: Sequence[str] | None = None) -> pl.
     Raises StoreError naming the first file that is missing, unreadable or not of this schema.
     """
     if sessions is None:
-        paths = stored(directory)
+        paths = list_sessions(directory)
     else:
         paths = [directory / f"{session}{SUFFIX}" for session in sessions]
     return pl.concat([SCHEMA.to_frame(), *(read_session(path) for path in paths)])
 
 
-def stored(directory: Path) -> list[Path]:
+def list_sessions(directory: Path) -> list[Path]:
     """All session files of a folder. What a killed writer left behind has another suffix."""
     try:
         return sorted(path for path in directory.iterdir() if path.suffix == SUFFIX)
@@ -152,11 +152,11 @@ def read_session(path: Path, columns: Sequence[str] | None = None) -> pl.DataFra
     """
     data = _intact(path)
     try:
-        version = version_of(pl.read_parquet_metadata(io.BytesIO(data)))
+        version = read_version(pl.read_parquet_metadata(io.BytesIO(data)))
         if version > VERSION:
             newer = f"is of version {version} of the store, and this Plumbline knows {VERSION}"
             raise StoreError(f"{path}: {newer}; read it with a newer Plumbline")
-        held = columns_of(SCHEMA, version)
+        held = list_columns(SCHEMA, version)
         if pl.read_parquet_schema(io.BytesIO(data)) != held:
             raise ValueError("columns")
         needed = None if columns is None or version < VERSION else {*columns, "session"}
@@ -170,7 +170,7 @@ def read_session(path: Path, columns: Sequence[str] | None = None) -> pl.DataFra
     if (frame["session"] != path.name.removesuffix(SUFFIX)).any():
         raise StoreError(f"{path}: holds another session; give it back its name")
     if version < VERSION:
-        frame = migrated(frame, version, SCHEMA)
+        frame = migrate_rows(frame, version, SCHEMA)
     return frame if columns is None else frame.select(columns)
 
 
@@ -185,16 +185,16 @@ def _intact(path: Path) -> bytes:
     return data
 
 
-def _flat(row: Row) -> dict[str, Any]:
+def _flat(row: StoreRow) -> dict[str, Any]:
     """The values of a row by column."""
     values: dict[str, Any] = {}
-    for field in fields(Row):
+    for field in fields(StoreRow):
         value = getattr(row, field.name)
         if field.name == "case":
             values |= {part.name: getattr(value, part.name) for part in fields(Case)}
             values["key"] = value.key
         elif field.name == "summary":
-            values |= {part.name: getattr(value, part.name, None) for part in fields(Summary)}
+            values |= {part.name: getattr(value, part.name, None) for part in fields(TrialSummary)}
         elif field.name in SERIES:
             values[field.name] = [float(time) for time in value]
         elif field.name == "late":

@@ -13,15 +13,15 @@ from typing import Any, TypeVar
 from postprocess.base import strict_json, units
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import utc_now
-from postprocess.base.strict_json import Entry
+from postprocess.base.strict_json import JsonObject
 from postprocess.model.case import Case
-from postprocess.model.launch import Finished
-from postprocess.model.measurement import Summary
+from postprocess.model.launch import FinishedLaunch
+from postprocess.model.measurement import TrialSummary
 from postprocess.model.session import Session
-from postprocess.model.verdict import CaseResult, Verdict, count
-from site_configs.mpi.family import Mpi, identify
+from postprocess.model.verdict import CaseResult, Verdict, count_verdicts
+from site_configs.mpi.family import Mpi, identify_library
 from site_configs.topology.machine import Cache, Machine, read_machine
-from spack_envs.programs import Program
+from spack_envs.programs import BuiltBinary
 
 PLUMBLINE = "0.1.0"
 SCHEMA = 3
@@ -46,7 +46,7 @@ class SummaryError(UsageError):
 
 
 @dataclass(frozen=True)
-class Environment:
+class SummaryEnvironment:
     """One MPI as it was used. ``library`` is what the running program said of itself."""
 
     name: str
@@ -59,7 +59,7 @@ class Environment:
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltProgram:
     """A benchmark program as it was built for one MPI; ``unknown`` what nobody knows of it."""
 
     environment: str
@@ -71,7 +71,7 @@ class Built:
 
 
 @dataclass(frozen=True)
-class Launch:
+class SummaryLaunch:
     """One start of a parallel program. ``outcome`` is ``ok``, ``skipped`` or what went wrong."""
 
     program: str
@@ -116,9 +116,9 @@ class SessionSummary:
     notes: tuple[str, ...]
     phases: dict[str, float]
     machine: Machine
-    environments: tuple[Environment, ...]
-    programs: tuple[Built, ...]
-    launches: tuple[Launch, ...]
+    environments: tuple[SummaryEnvironment, ...]
+    programs: tuple[BuiltProgram, ...]
+    launches: tuple[SummaryLaunch, ...]
     results: tuple[CaseResult, ...]
 
     @property
@@ -151,7 +151,7 @@ class SessionSummary:
             "machine": self.machine.as_dict(),
             "environments": [asdict(each) for each in self.environments],
             "programs": [asdict(each) for each in self.programs],
-            "counts": count(self.results),
+            "counts": count_verdicts(self.results),
             "launches": [asdict(each) for each in self.launches],
             "cases": [result.entry() for result in self.results],
         }
@@ -161,7 +161,7 @@ def summarise_session(
     session: Session,
     built_with: str,
     mpis: Sequence[Mpi],
-    finished: Sequence[Finished],
+    finished: Sequence[FinishedLaunch],
     results: Sequence[CaseResult],
     exit_status: int,
     notes: Sequence[str],
@@ -189,7 +189,9 @@ def summarise_session(
     )
 
 
-def environments(mpis: Sequence[Mpi], finished: Sequence[Finished]) -> list[Environment]:
+def environments(
+    mpis: Sequence[Mpi], finished: Sequence[FinishedLaunch]
+) -> list[SummaryEnvironment]:
     """Each environment of the session, with what its running program said of its MPI."""
     said: dict[str, str] = {}
     for each in finished:
@@ -202,30 +204,30 @@ def environments(mpis: Sequence[Mpi], finished: Sequence[Finished]) -> list[Envi
         if mpi := known.get(name):
             build = (mpi.family, mpi.version, said[name], mpi.origin, mpi.mpicc, mpi.mpiexec)
         else:
-            told = identify(said[name])
+            told = identify_library(said[name])
             family, version = told if told[0] != "unknown" else ("", "")
             build = (family, version, said[name], "site", "", "")
-        found.append(Environment(name, *build))
+        found.append(SummaryEnvironment(name, *build))
     return found
 
 
-def programs(finished: Sequence[Finished]) -> list[Built]:
+def programs(finished: Sequence[FinishedLaunch]) -> list[BuiltProgram]:
     """Each program of each environment as it was built; what nobody knows of it is ``unknown``."""
-    found: dict[tuple[str, str], Built] = {}
+    found: dict[tuple[str, str], BuiltProgram] = {}
     for each in finished:
         place = (each.launch.environment, each.launch.program)
         if each.launch.cases and place not in found:
-            built = each.built or Program(*place, path="", spec=each.spec)
+            built = each.built or BuiltBinary(*place, path="", spec=each.spec)
             sources = "" if built.source == "official" else f", sources: {built.source}"
             spec = built.spec + sources
-            found[place] = Built(*place, built.version, built.compiler, built.flags, spec)
+            found[place] = BuiltProgram(*place, built.version, built.compiler, built.flags, spec)
     return [found[place] for place in sorted(found)]
 
 
-def _launch(finished: Finished) -> Launch:
+def _launch(finished: FinishedLaunch) -> SummaryLaunch:
     """One launch and how it ended."""
     launch = finished.launch
-    return Launch(
+    return SummaryLaunch(
         program=launch.program,
         start=launch.start,
         cases=len(launch.cases),
@@ -249,7 +251,7 @@ def load_summary(path: Path) -> SessionSummary:
         SummaryError: the file cannot be read, is not JSON, or does not follow the schema.
     """
     try:
-        document = strict_json.loads(path.read_text(encoding="utf-8"))
+        document = strict_json.parse_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SummaryError(f"{path}: {error.strerror}; {FIX}") from None
     except ValueError as error:
@@ -271,31 +273,35 @@ def parse_summary(document: Any, source: str = "summary.json") -> SessionSummary
         raise SummaryError(f"{source}: {error}; {FIX}") from None
 
 
-def _session(entry: Entry) -> SessionSummary:
+def _session(entry: JsonObject) -> SessionSummary:
     schema = entry.integer("schema")
     if schema not in (MPICOST_ONLY, WITHOUT_POWER, SCHEMA):
         raise ValueError(f"schema: {schema} is none of 1, 2 and {SCHEMA}, which are read here")
     if schema == MPICOST_ONLY:
-        entry = Entry(_with_one_program(entry))
+        entry = JsonObject(_with_one_program(entry))
     if schema <= WITHOUT_POWER:
         unknown = dict.fromkeys(("q", "detectable", "spread", "degrees"))
-        entry = Entry(_with(entry, {"cases": unknown | {"expected": "", "provisional": False}}))
+        entry = JsonObject(
+            _with(entry, {"cases": unknown | {"expected": "", "provisional": False}})
+        )
     results = _objects(entry, "cases", _result)
     if len({result.case for result in results}) < len(results):
         raise ValueError("cases: a case is there twice")
     counts = {word: number for word, number in entry.get("counts", dict).items() if number}
-    if counts != count(results):
-        raise ValueError(f"counts: disagrees with the cases, of which there are {count(results)}")
-    phases = Entry(entry.get("phases", dict))
+    if counts != count_verdicts(results):
+        raise ValueError(
+            f"counts: disagrees with the cases, of which there are {count_verdicts(results)}"
+        )
+    phases = JsonObject(entry.get("phases", dict))
     return _record(
         SessionSummary,
         entry,
         command=tuple(map(str, entry.get("command", list))),
         notes=tuple(map(str, entry.get("notes", list))),
         phases={str(name): phases.number(name) for name in phases.fields},
-        machine=_machine(Entry(entry.get("machine", dict))),
-        environments=_objects(entry, "environments", lambda e: _record(Environment, e)),
-        programs=_objects(entry, "programs", lambda e: _record(Built, e)),
+        machine=_machine(JsonObject(entry.get("machine", dict))),
+        environments=_objects(entry, "environments", lambda e: _record(SummaryEnvironment, e)),
+        programs=_objects(entry, "programs", lambda e: _record(BuiltProgram, e)),
         launches=_objects(entry, "launches", _read_launch),
         results=results,
     )
@@ -305,22 +311,22 @@ def _session(entry: Entry) -> SessionSummary:
 LATER_FACTS = {"hardware_threads": 0, "memory_bytes": 0, "firmware": ""}
 
 
-def _machine(entry: Entry) -> Machine:
+def _machine(entry: JsonObject) -> Machine:
     caches = _objects(entry, "caches", lambda each: _record(Cache, each))
-    return _record(Machine, Entry({**LATER_FACTS, **entry.fields}), caches=caches)
+    return _record(Machine, JsonObject({**LATER_FACTS, **entry.fields}), caches=caches)
 
 
-def _read_launch(entry: Entry) -> Launch:
-    return _record(Launch, Entry({"spec": "", **entry.fields}))
+def _read_launch(entry: JsonObject) -> SummaryLaunch:
+    return _record(SummaryLaunch, JsonObject({"spec": "", **entry.fields}))
 
 
-def _with_one_program(entry: Entry) -> dict[str, Any]:
+def _with_one_program(entry: JsonObject) -> dict[str, Any]:
     """A summary of the earlier schema in today's form: all of it was mpicost's."""
     added = {"launches": {"program": "mpicost", "start": "", "cases": 0}, "cases": {"figures": {}}}
     return _with(entry, added) | {"programs": []}
 
 
-def _with(entry: Entry, added: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def _with(entry: JsonObject, added: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """The same summary, the objects of whose lists have these further keys."""
     fields = dict(entry.fields)
     for key, more in added.items():
@@ -330,13 +336,15 @@ def _with(entry: Entry, added: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def _object(value: Any) -> Entry:
+def _object(value: Any) -> JsonObject:
     if not isinstance(value, dict):
-        raise ValueError(f"{strict_json.shown(value)} is not an object")
-    return Entry(value)
+        raise ValueError(f"{strict_json.format_external(value)} is not an object")
+    return JsonObject(value)
 
 
-def _objects(entry: Entry, key: str, read: Callable[[Entry], _Record]) -> tuple[_Record, ...]:
+def _objects(
+    entry: JsonObject, key: str, read: Callable[[JsonObject], _Record]
+) -> tuple[_Record, ...]:
     """Every object of a list, which may be empty, as ``read`` understands it."""
     found = []
     for number, value in enumerate(entry.get(key, list)):
@@ -347,14 +355,14 @@ def _objects(entry: Entry, key: str, read: Callable[[Entry], _Record]) -> tuple[
     return tuple(found)
 
 
-def _record(cls: type[_Record], entry: Entry, **known: Any) -> _Record:
+def _record(cls: type[_Record], entry: JsonObject, **known: Any) -> _Record:
     """Fill a dataclass from an object: ``known`` as given, every other field by its scalar type."""
     names = {field.name: str(field.type) for field in fields(cls)}  # type: ignore[arg-type]
     scalars = {n: entry.get(n, *_KINDS[kind]) for n, kind in names.items() if n not in known}
     return cls(**scalars, **known)
 
 
-def _result(entry: Entry) -> CaseResult:
+def _result(entry: JsonObject) -> CaseResult:
     word = entry.word("verdict", tuple(map(str, Verdict)))
     statistics = entry.get("statistics", dict, type(None))
     return _record(
@@ -366,7 +374,7 @@ def _result(entry: Entry) -> CaseResult:
         value=_number(entry, "value"),
         reference=_number(entry, "reference"),
         band=_band(entry),
-        summary=_record(Summary, Entry(statistics)) if statistics is not None else None,
+        summary=_record(TrialSummary, JsonObject(statistics)) if statistics is not None else None,
         figures=_figures(entry.object("figures")),
         q=_number(entry, "q"),
         detectable=_number(entry, "detectable"),
@@ -377,27 +385,27 @@ def _result(entry: Entry) -> CaseResult:
     )
 
 
-def _earlier_cause(entry: Entry) -> str:
+def _earlier_cause(entry: JsonObject) -> str:
     """The common cause of a case in a summary of before it had a key of its own: for older files alone."""
     reason = entry.get("reason", str)
     return reason.partition(";")[0] if reason.startswith(EARLIER_CAUSE) else ""
 
 
-def _figures(entry: Entry) -> dict[str, float]:
+def _figures(entry: JsonObject) -> dict[str, float]:
     """Numbers by name; some may be negative, as an overlap is that could not be hidden."""
     return {str(name): float(entry.get(name, int, float)) for name in entry.fields}
 
 
-def _number(entry: Entry, key: str) -> float | None:
+def _number(entry: JsonObject, key: str) -> float | None:
     """A number or null."""
     return None if entry.get(key, int, float, type(None)) is None else entry.number(key)
 
 
-def _band(entry: Entry) -> tuple[float, float] | None:
+def _band(entry: JsonObject) -> tuple[float, float] | None:
     limits = entry.get("band", list, type(None))
     if limits is None:
         return None
     if len(limits) != 2:
         raise ValueError("band: is not [lower, upper]")
-    lower, upper = (Entry({"band": limit}).number("band") for limit in limits)
+    lower, upper = (JsonObject({"band": limit}).number("band") for limit in limits)
     return lower, upper

@@ -28,7 +28,7 @@ class RefusedError(UsageError):
 
 
 @dataclass(frozen=True)
-class Reframe:
+class ReframeDriver:
     """ReFrame for one session: where everything is."""
 
     source: Path

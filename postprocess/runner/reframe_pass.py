@@ -11,18 +11,18 @@ from pathlib import Path
 from postprocess.base.errors import UsageError
 from postprocess.base.processes import end_processes
 from postprocess.base.progress import Progress
-from postprocess.judging.outcome import outcome
-from postprocess.model.launch import Finished
+from postprocess.judging.outcome import determine_outcome
+from postprocess.model.launch import FinishedLaunch
 from postprocess.model.options import AGAIN, CHOOSING
-from postprocess.model.plan import PlannedLaunch, planned_cases, read_plan, write_launch
+from postprocess.model.plan import PlannedLaunch, list_planned_cases, read_plan, write_launch
 from postprocess.model.session import Selection
 from postprocess.parsers import reframe_report
 from postprocess.runner.cleanup import end_jobs
-from postprocess.runner.reframe import Reframe, RefusedError
+from postprocess.runner.reframe import ReframeDriver, RefusedError
 from site_configs.schedulers.base import QueueError, Scheduler
 from site_configs.schedulers.registry import SCHEDULERS
 from site_configs.schema.variables import SESSION
-from spack_envs.programs import Program, read_program
+from spack_envs.programs import BuiltBinary, read_program
 
 #: ReFrame's line for the end of a test: result, how many of how many, and the test's name with its
 #: parameters, partition and environment.
@@ -33,19 +33,19 @@ COMPLAINT = re.compile(r"(ERROR|WARNING|\* Reason): (?P<what>.*)")
 FIX = "./plumbline list shows environments, routines and counts"
 
 
-class NoCase(UsageError):
+class NoCaseSelected(UsageError):
     """A selection, or a part of it, matches nothing."""
 
 
 @dataclass(frozen=True)
-class Pass:
+class PassRecord:
     """Everything that came of one pass."""
 
-    finished: list[Finished]
+    finished: list[FinishedLaunch]
     build_seconds: float
 
 
-def make_plan(reframe: Reframe, selection: Selection) -> list[PlannedLaunch]:
+def make_plan(reframe: ReframeDriver, selection: Selection) -> list[PlannedLaunch]:
     """What the selection would run, from a dry run of the checks.
 
     :raises RefusedError: if a check or the site does not load.
@@ -55,17 +55,19 @@ def make_plan(reframe: Reframe, selection: Selection) -> list[PlannedLaunch]:
     output = list(reframe.lines(process))
     launches = read_plan(reframe.session)
     if process.returncode != 0:
-        raise RefusedError(complaint(output), reframe.log)
-    if stray := next(without_plan(reframe_report.read_report(reframe.report), launches), None):
+        raise RefusedError(extract_complaint(output), reframe.log)
+    if stray := next(
+        find_unplanned_tests(reframe_report.read_report(reframe.report), launches), None
+    ):
         fix = "let the check be an MpicostCheck, or take it out of reframe_checks"
         raise UsageError(f"{stray} would run and plans no case, so nobody would see it fail: {fix}")
-    if unmatched := next(without_case(selection, launches), None):
-        raise NoCase(f"{unmatched} matches no case: {FIX}")
+    if unmatched := next(find_unmatched_parts(selection, launches), None):
+        raise NoCaseSelected(f"{unmatched} matches no case: {FIX}")
     return launches
 
 
-def without_plan(
-    entries: Iterable[reframe_report.Entry], launches: Sequence[PlannedLaunch]
+def find_unplanned_tests(
+    entries: Iterable[reframe_report.TestEntry], launches: Sequence[PlannedLaunch]
 ) -> Iterator[str]:
     """The tests that ReFrame would run beside the plan: no verdict would tell what becomes of them."""
     known = {(each.test, each.partition, each.environment) for each in launches if each.all_cases}
@@ -74,9 +76,9 @@ def without_plan(
             yield entry.test
 
 
-def without_case(selection: Selection, launches: Sequence[PlannedLaunch]) -> Iterator[str]:
+def find_unmatched_parts(selection: Selection, launches: Sequence[PlannedLaunch]) -> Iterator[str]:
     """The parts of a selection that the plan has nothing of: not even a part may be lost."""
-    cases = planned_cases(launches)
+    cases = list_planned_cases(launches)
     choice = selection.choice
     if AGAIN in choice and cases:
         return  # a second look is at some of what was selected; who takes it misses what does not come
@@ -95,7 +97,7 @@ def without_case(selection: Selection, launches: Sequence[PlannedLaunch]) -> Ite
         yield from (f"{option} {word}" for word in wanted if word not in found)
 
 
-def look_at_plan(reframe: Reframe, selection: Selection) -> list[PlannedLaunch]:
+def preview_plan(reframe: ReframeDriver, selection: Selection) -> list[PlannedLaunch]:
     """What the selection would run, without a session that stays. An error leaves its log for people.
 
     :raises UsageError: as :func:`make_plan` does.
@@ -105,7 +107,7 @@ def look_at_plan(reframe: Reframe, selection: Selection) -> list[PlannedLaunch]:
     return planned
 
 
-def complaint(output: Sequence[str]) -> str:
+def extract_complaint(output: Sequence[str]) -> str:
     """The line in which ReFrame says what is wrong."""
     found = [match["what"] for line in output if (match := COMPLAINT.search(line))]
     last = [line for line in output if line.strip()][-1:] or ["no output"]
@@ -113,8 +115,11 @@ def complaint(output: Sequence[str]) -> str:
 
 
 def run_plan(
-    reframe: Reframe, selection: Selection, planned: Sequence[PlannedLaunch], progress: Progress
-) -> Pass:
+    reframe: ReframeDriver,
+    selection: Selection,
+    planned: Sequence[PlannedLaunch],
+    progress: Progress,
+) -> PassRecord:
     """Run what was planned and find out what became of each launch. Nothing planned gets lost."""
     undisturbed = all(launch.exact for launch in planned)
     entries = run(reframe, replace(selection, side_by_side=undisturbed), progress)
@@ -122,8 +127,8 @@ def run_plan(
 
 
 def run_again(
-    reframe: Reframe, selection: Selection, progress: Progress
-) -> tuple[list[PlannedLaunch], Pass]:
+    reframe: ReframeDriver, selection: Selection, progress: Progress
+) -> tuple[list[PlannedLaunch], PassRecord]:
     """Run a part of what is planned already. Its own plan is the one that the checks write while they run.
 
     Where a test came to no plan, or ReFrame to no report, a dry run tells what was to come: nothing gets lost.
@@ -133,21 +138,23 @@ def run_again(
     """
     entries = run(reframe, selection, progress)
     planned = read_plan(reframe.session)
-    if not entries or any(without_plan(entries, planned)):
+    if not entries or any(find_unplanned_tests(entries, planned)):
         planned = make_plan(replace(reframe, session=reframe.session / "planned"), selection)
         for launch in planned:
             write_launch(reframe.session, launch)
     return planned, came_of(planned, reframe, entries)
 
 
-def run(reframe: Reframe, selection: Selection, progress: Progress) -> list[reframe_report.Entry]:
+def run(
+    reframe: ReframeDriver, selection: Selection, progress: Progress
+) -> list[reframe_report.TestEntry]:
     """Run the checks; what ReFrame reports of each test. Nothing of them runs on afterwards."""
     process = reframe.start(selection, "--run")
     output = []
     try:
         for line in reframe.lines(process):
             output.append(line)
-            show(line, progress)
+            show_progress_line(line, progress)
     finally:
         if process.poll() is None:
             process.terminate()
@@ -156,17 +163,19 @@ def run(reframe: Reframe, selection: Selection, progress: Progress) -> list[refr
         cancel_jobs([reframe.session], "this session", progress)
     entries = reframe_report.read_report(reframe.report)
     if not entries:
-        progress.note(f"ReFrame left no report: {complaint(output)}")
+        progress.note(f"ReFrame left no report: {extract_complaint(output)}")
     return entries
 
 
 def came_of(
-    planned: Sequence[PlannedLaunch], reframe: Reframe, entries: Sequence[reframe_report.Entry]
-) -> Pass:
+    planned: Sequence[PlannedLaunch],
+    reframe: ReframeDriver,
+    entries: Sequence[reframe_report.TestEntry],
+) -> PassRecord:
     """What became of each launch of a plan."""
     builds = sum(entry.seconds for entry in entries if entry.fixture)
-    finished = [finish(launch, reframe, entries) for launch in planned]
-    return Pass(finished, builds)
+    finished = [finish_launch(launch, reframe, entries) for launch in planned]
+    return PassRecord(finished, builds)
 
 
 def cancel_jobs(sessions: Iterable[Path], whose: str, progress: Progress) -> None:
@@ -188,16 +197,16 @@ def cancel_jobs_of(
         progress.note(f"jobs of {whose} may still be in the queue ({error}): {fix}")
 
 
-def show(line: str, progress: Progress) -> None:
+def show_progress_line(line: str, progress: Progress) -> None:
     """Pass on what ReFrame says of the start and the end of a test."""
     if match := ENDED.match(line):
         result, number, total, name = match.groups()
-        progress.say(f"  {number}/{total} {result.lower():<5} {short(name)}")
+        progress.say(f"  {number}/{total} {result.lower():<5} {shorten_test_name(name)}")
     elif match := STARTED.match(line):
-        progress.now(short(match.group(1)))
+        progress.now(shorten_test_name(match.group(1)))
 
 
-def short(name: str) -> str:
+def shorten_test_name(name: str) -> str:
     """ReFrame's name of a test case as people say it; unchanged if it is not understood."""
     match = NAMED.match(name)
     if not match:
@@ -208,16 +217,18 @@ def short(name: str) -> str:
     return ", ".join(words)
 
 
-def finish(
-    launch: PlannedLaunch, reframe: Reframe, entries: Sequence[reframe_report.Entry]
-) -> Finished:
+def finish_launch(
+    launch: PlannedLaunch, reframe: ReframeDriver, entries: Sequence[reframe_report.TestEntry]
+) -> FinishedLaunch:
     """What became of one planned launch."""
-    entry = reframe_report.find(entries, launch.test, launch.partition, launch.environment)
-    blocked = reframe_report.blocked_by(entries, entry) if entry else None
-    built = program_of(reframe.work, launch)
-    return Finished(
+    entry = reframe_report.find_test_entry(
+        entries, launch.test, launch.partition, launch.environment
+    )
+    blocked = reframe_report.find_blocking_test(entries, entry) if entry else None
+    built = find_program(reframe.work, launch)
+    return FinishedLaunch(
         launch=launch,
-        outcome=outcome(launch, reframe.session, entry, blocked),
+        outcome=determine_outcome(launch, reframe.session, entry, blocked),
         seconds=entry.seconds if entry else 0.0,
         directory=entry.directory if entry else "",
         asserted=entry.results if entry else {},
@@ -226,7 +237,7 @@ def finish(
     )
 
 
-def program_of(work: Path, launch: PlannedLaunch) -> Program | None:
+def find_program(work: Path, launch: PlannedLaunch) -> BuiltBinary | None:
     """The launch's program as it was built; None if it was not."""
     try:
         return read_program(work, launch.environment, launch.program)

@@ -13,86 +13,93 @@ from postprocess.base.formats import duration, plural
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import ledger, regression_guard, update
-from postprocess.calibration.ledger import Taken
-from postprocess.calibration.machine_load import kept_busy, watch
-from postprocess.calibration.recovery import gather
-from postprocess.calibration.rounds import Demand, Family
-from postprocess.calibration.samples import samples
-from postprocess.calibration.schedule import Done, calibrate_all, family
-from postprocess.judging.evaluate import verdicts
+from postprocess.calibration.ledger import CalibrationLaunch
+from postprocess.calibration.machine_load import start_load_monitor, wait_for_idle
+from postprocess.calibration.recovery import recover_interrupted
+from postprocess.calibration.rounds import Family, LaunchTarget
+from postprocess.calibration.samples import collect_samples
+from postprocess.calibration.schedule import PassResult, calibrate_all, plan_part_of
+from postprocess.judging.evaluate import evaluate_launches
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.mpicost import AUTOMATIC_LAUNCHES
 from postprocess.model.options import PROCESSES, PROGRAM
-from postprocess.model.plan import PlannedLaunch, places, planned_cases
+from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
 from postprocess.model.session import Request, Selection
 from postprocess.model.verdict import CaseResult
-from postprocess.references.catalog import ReferenceBook, open_book
+from postprocess.references.catalog import ReferenceCatalog, load_catalog
 from postprocess.results.launch_costs import (
     WholeLaunch,
-    cost_of,
-    estimate,
-    jobs,
-    where,
-    whole_launches,
+    estimate_job_seconds,
+    launch_place_of,
+    list_jobs,
+    list_whole_launches,
+    measure_cost,
 )
-from postprocess.runner.reframe_pass import look_at_plan
-from postprocess.session.context import Desk, measure_in, open_desk, say_plan
-from postprocess.session.finish import keep
-from postprocess.stats.trial_allocation import Cost, fitting
-from site_configs.schema.manual_settings import gives_way
+from postprocess.runner.reframe_pass import preview_plan
+from postprocess.session.context import (
+    SessionContext,
+    measure_in_session,
+    open_session_context,
+    report_plan,
+)
+from postprocess.session.finish import finish_session
+from postprocess.stats.trial_allocation import LaunchCost, count_fitting_launches
+from site_configs.schema.manual_settings import is_replaced_by
 
 
-def calibration(work: WorkDirectory, request: Request, progress: Progress, demand: Demand) -> int:
+def run_calibration(
+    work: WorkDirectory, request: Request, progress: Progress, demand: LaunchTarget
+) -> int:
     """Measure references because the user asks for it. Returns the exit status."""
     with work.held():
-        desk = open_desk(work, request, progress)
+        desk = open_session_context(work, request, progress)
         root = request.references or work.provisional
         _, reframe = desk.open_session("list")
         with progress.phase("set-up"):
-            planned = look_at_plan(reframe, request.selection)
-        say_plan(planned, progress)
-        demand = affordable(work, planned, demand, progress)
-        refuse_busy(desk, planned)
-        run = partial(calibrate, desk, root, None, take=demand.take or demand.afresh)
-        read = partial(taken_alike, work.root, request.selection)
+            planned = preview_plan(reframe, request.selection)
+        report_plan(planned, progress)
+        demand = plan_for_seconds(work, planned, demand, progress)
+        refuse_busy_machine(desk, planned)
+        run = partial(run_calibration_pass, desk, root, None, take=demand.take or demand.afresh)
+        read = partial(read_comparable_launches, work.root, request.selection)
         return calibrate_all(planned, request.selection, demand, read, run, progress)
 
 
-def refuse_busy(desk: Desk, planned: Sequence[PlannedLaunch]) -> None:
+def refuse_busy_machine(desk: SessionContext, planned: Sequence[PlannedLaunch]) -> None:
     """Refuse to calibrate on a machine that other processes use.
 
     :raises UsageError: if they are still busy after a minute
     """
-    if share := 0.0 if desk.request.beside_others else others(desk, planned):
+    if share := 0.0 if desk.request.beside_others else measure_contention(desk, planned):
         raise UsageError(
             f"machine is {share:.0%} busy with other processes; calibrate on an idle machine, or pass "
             "--beside-others"
         )
 
 
-def others(desk: Desk, planned: Iterable[PlannedLaunch]) -> float:
+def measure_contention(desk: SessionContext, planned: Iterable[PlannedLaunch]) -> float:
     """Share of this machine, from 0 to 1, that others use; 0 if that does not matter.
 
     It does where launches run on this machine, and not in simulated time.
     """
     here = desk.prepared.inventory and not all(each.exact for each in planned)
-    return kept_busy(desk.progress) if here else 0.0
+    return wait_for_idle(desk.progress) if here else 0.0
 
 
-def taken_alike(work: Path, selection: Selection) -> list[Taken]:
+def read_comparable_launches(work: Path, selection: Selection) -> list[CalibrationLaunch]:
     """The launches of the ledger that had the same set by hand; as a rule nothing."""
     chosen = selection
-    asked = ledger.Opened("", chosen.set_env, chosen.oversubscribe, shell=chosen.shell)
+    asked = ledger.CalibrationHeader("", chosen.set_env, chosen.oversubscribe, shell=chosen.shell)
     return [
         each
-        for each in ledger.read(work)
+        for each in ledger.read_ledger(work)
         if each.by_hand == asked.by_hand(each.place.environment, each.exact)
     ]
 
 
 def calibrate_unknown(
-    desk: Desk, planned: Sequence[PlannedLaunch], book: ReferenceBook
-) -> ReferenceBook:
+    desk: SessionContext, planned: Sequence[PlannedLaunch], book: ReferenceCatalog
+) -> ReferenceCatalog:
     """Calibrate the cases of environments that have no reviewed references; the book with them.
 
     An environment with a reviewed file keeps its gaps: they are ``no-reference``, and loud. A reference that
@@ -107,9 +114,9 @@ def calibrate_unknown(
         launch
         for launch in planned
         if (launch.partition, launch.environment) not in reviewed
-        and any(is_unknown(book, launch, case) for case in launch.cases)
+        and any(lacks_usable_reference(book, launch, case) for case in launch.cases)
     ]
-    if unknown and (share := others(desk, unknown)):
+    if unknown and (share := measure_contention(desk, unknown)):
         unknown = [launch for launch in unknown if launch.exact]
         desk.progress.note(
             f"machine is {share:.0%} busy with other processes: cases without a reference are not "
@@ -117,28 +124,31 @@ def calibrate_unknown(
         )
     if not unknown:
         return book
-    for launches in sorted({automatic_launches(launch) for launch in unknown}):
-        calibrate_some(
-            desk, book, [each for each in unknown if automatic_launches(each) == launches], launches
+    for launches in sorted({choose_automatic_launches(launch) for launch in unknown}):
+        calibrate_cases(
+            desk,
+            book,
+            [each for each in unknown if choose_automatic_launches(each) == launches],
+            launches,
         )
-    return open_book(desk.reference_roots, places(planned))
+    return load_catalog(desk.reference_roots, list_places(planned))
 
 
-def is_unknown(book: ReferenceBook, launch: PlannedLaunch, case: Case) -> bool:
+def lacks_usable_reference(book: ReferenceCatalog, launch: PlannedLaunch, case: Case) -> bool:
     """Whether a case has no reference, or one made with what is set by hand and the launch lacks."""
     shelf = book.shelf(case)
     if shelf is None or case not in shelf.references:
         return True
-    return gives_way(shelf.options_of(case), launch.by_hand)
+    return is_replaced_by(shelf.options_of(case), launch.by_hand)
 
 
-def automatic_launches(launch: PlannedLaunch) -> int:
+def choose_automatic_launches(launch: PlannedLaunch) -> int:
     """How often a launch is calibrated that nobody calibrated; simulated time repeats."""
     return 1 if launch.exact else AUTOMATIC_LAUNCHES[launch.program]
 
 
-def calibrate_some(
-    desk: Desk, book: ReferenceBook, unknown: Sequence[PlannedLaunch], launches: int
+def calibrate_cases(
+    desk: SessionContext, book: ReferenceCatalog, unknown: Sequence[PlannedLaunch], launches: int
 ) -> None:
     """Calibrate the cases of these launches that have no reference, or one with other options by hand."""
     worth = (
@@ -149,7 +159,12 @@ def calibrate_some(
     )
     programs = sorted({launch.program for launch in unknown})
     environments = sorted({launch.environment for launch in unknown})
-    missing = {case for each in unknown for case in each.all_cases if is_unknown(book, each, case)}
+    missing = {
+        case
+        for each in unknown
+        for case in each.all_cases
+        if lacks_usable_reference(book, each, case)
+    }
     some = any(map(book.reference, missing))
     others = " (existing ones were measured with other settings)" if some else ""
     desk.progress.note(
@@ -160,17 +175,17 @@ def calibrate_some(
     counts = sorted({launch.processes for launch in unknown})
     choice = {**chosen.choice, PROCESSES.variable: counts, PROGRAM.variable: programs}
     selection = replace(chosen, environments=environments, choice=choice, launches=launches)
-    calibrate(desk, desk.work.provisional, missing, selection)
+    run_calibration_pass(desk, desk.work.provisional, missing, selection)
 
 
-def calibrate(
-    desk: Desk,
+def run_calibration_pass(
+    desk: SessionContext,
     root: Path,
     only: set[Case] | None,
     selection: Selection,
     afresh: bool = False,
     take: bool = False,
-) -> Done:
+) -> PassResult:
     """One pass of a calibration: a session of its own, whose launches are kept and become references.
 
     :param only: cases that may be written; None for all
@@ -182,54 +197,56 @@ def calibrate(
     opened = ledger.open_calibration(
         session.directory, selection.set_env, selection.oversubscribe, afresh, selection.shell
     )
-    since = watch()
+    since = start_load_monitor()
     try:
-        planned, done = measure_in(desk, reframe, "calibration", selection)
+        planned, done = measure_in_session(desk, reframe, "calibration", selection)
     except BaseException:  # interrupted, too: what ended well counts
-        for line in gather(work.root):
+        for line in recover_interrupted(work.root):
             progress.say(line)
         raise
     held: dict[Case, float] = {}
     share = since.share() if desk.prepared.inventory else None
-    new = ledger.taken(opened, session.directory, done.finished, share)
-    ledger.keep(work.root, session.name, new, planned_cases(planned) if afresh else ())
+    new = ledger.collect_launches(opened, session.directory, done.finished, share)
+    ledger.append_launches(
+        work.root, session.name, new, list_planned_cases(planned) if afresh else ()
+    )
     try:
         update.refuse_mixed(new)
-        cases = {case for case in samples(new) if only is None or case in only}
-        known = taken_alike(work.root, selection)
+        cases = {case for case in collect_samples(new) if only is None or case in only}
+        known = read_comparable_launches(work.root, selection)
         only_new = only is not None
         hold = None if take or only_new else held.update
-        for path in update.update(root, known, cases, only_new, progress.note, hold):
+        for path in update.update_references(root, known, cases, only_new, progress.note, hold):
             progress.say(f"references: {path}")
         if held:
-            progress.note(regression_guard.told(held))
+            progress.note(regression_guard.describe_absorbed(held))
     finally:  # what was measured is kept even if no reference can follow from it
-        book = open_book([root, *desk.reference_roots], places(planned))
+        book = load_catalog([root, *desk.reference_roots], list_places(planned))
         request = desk.request
-        results = verdicts(done.finished, book, request.site, request.rerun_options)
-        keep(desk, session, done.finished, results)
-    return Done(new, unwell(results), held)
+        results = evaluate_launches(done.finished, book, request.site, request.rerun_options)
+        finish_session(desk, session, done.finished, results)
+    return PassResult(new, find_unhealthy_parts(results), held)
 
 
-def unwell(results: Iterable[CaseResult]) -> set[Family]:
+def find_unhealthy_parts(results: Iterable[CaseResult]) -> set[Family]:
     """The parts of the plan of which a case is not healthy. One that is skipped is."""
-    return {family(each.case) for each in results if not each.healthy(False)}
+    return {plan_part_of(each.case) for each in results if not each.healthy(False)}
 
 
-Costs = Mapping[tuple[LaunchPlace, int], Cost]  #: by place and number of cases
+Costs = Mapping[tuple[LaunchPlace, int], LaunchCost]  #: by place and number of cases
 
 
-def affordable(
-    work: WorkDirectory, planned: Sequence[PlannedLaunch], demand: Demand, progress: Progress
-) -> Demand:
+def plan_for_seconds(
+    work: WorkDirectory, planned: Sequence[PlannedLaunch], demand: LaunchTarget, progress: Progress
+) -> LaunchTarget:
     """The demand in launches, where it was told in seconds; the same one where it was not.
 
     :raises UsageError: if not even one launch fits
     """
     if demand.seconds is None:
         return demand
-    once, sure = once_through(planned, known_costs(work))
-    launches = fitting(demand.seconds, once)
+    once, sure = estimate_one_pass(planned, read_known_costs(work))
+    launches = count_fitting_launches(demand.seconds, once)
     about = f"one launch of everything takes about {duration(once)}"
     if not sure:
         about += " (roughly: not all of it was measured here yet)"
@@ -240,25 +257,25 @@ def affordable(
     return replace(demand, launches=launches, seconds=None)
 
 
-def once_through(planned: Sequence[PlannedLaunch], known: Costs) -> tuple[float, bool]:
+def estimate_one_pass(planned: Sequence[PlannedLaunch], known: Costs) -> tuple[float, bool]:
     """Seconds of one launch of all of a plan with its trials; and whether all of it was measured before."""
     total, sure = 0.0, True
-    some = sorted((each for each in planned if each.cases), key=where)
-    for (place, _), members in groupby(some, key=where):
+    some = sorted((each for each in planned if each.cases), key=launch_place_of)
+    for (place, _), members in groupby(some, key=launch_place_of):
         launches = list(members)
         cost = known.get((place, sum(len(each.cases) for each in launches)))
         if cost is None:
             sure = False
-            total += sum(estimate(job, {}) for job in jobs(launches))
+            total += sum(estimate_job_seconds(job, {}) for job in list_jobs(launches))
         else:
             total += cost.seconds(launches[0].trials)
     return total, sure
 
 
-def known_costs(work: WorkDirectory) -> Costs:
+def read_known_costs(work: WorkDirectory) -> Costs:
     """What launches took in all sessions that are still there."""
     found: dict[tuple[LaunchPlace, int], list[WholeLaunch]] = {}
     for session in sorted(path.parent for path in work.sessions.glob("*/summary.json")):
-        for each in whole_launches(session):
+        for each in list_whole_launches(session):
             found.setdefault((each.place, each.cases), []).append(each)
-    return {key: cost_of(some) for key, some in found.items()}
+    return {key: measure_cost(some) for key, some in found.items()}

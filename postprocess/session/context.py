@@ -11,22 +11,22 @@ from postprocess.base.processes import end_processes
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.machine_load import note_other_work
-from postprocess.calibration.recovery import gather
-from postprocess.model.plan import PlannedLaunch, planned_cases
+from postprocess.calibration.recovery import recover_interrupted
+from postprocess.model.plan import PlannedLaunch, list_planned_cases
 from postprocess.model.session import Request, Selection, Session
-from postprocess.runner.reframe import Reframe
-from postprocess.runner.reframe_pass import Pass, cancel_jobs, make_plan, run_again, run_plan
-from postprocess.setup.prepare import Prepared, prepare
+from postprocess.runner.reframe import ReframeDriver
+from postprocess.runner.reframe_pass import PassRecord, cancel_jobs, make_plan, run_again, run_plan
+from postprocess.setup.prepare import PreparedMachine, prepare_machine
 from site_configs.schema.variables import SESSION
 
 
 @dataclass(frozen=True)
-class Desk:
+class SessionContext:
     """What every step of a session needs."""
 
     work: WorkDirectory
     request: Request
-    prepared: Prepared
+    prepared: PreparedMachine
     progress: Progress
 
     @property
@@ -35,42 +35,44 @@ class Desk:
         chosen = [self.request.references] if self.request.references else []
         return chosen + self.work.reference_roots
 
-    def open_session(self, mode: str) -> tuple[Session, Reframe]:
+    def open_session(self, mode: str) -> tuple[Session, ReframeDriver]:
         """A new session, and a ReFrame that works in it."""
         directory = self.work.new_session()
         request = self.request
         session = Session(directory, mode, request.site, request.command, request.strict)
         spack = self.prepared.spack.executable if self.prepared.spack else None
         roots = self.reference_roots
-        return session, Reframe(self.work.source, self.work.root, directory, roots, spack)
+        return session, ReframeDriver(self.work.source, self.work.root, directory, roots, spack)
 
 
-def open_desk(work: WorkDirectory, request: Request, progress: Progress) -> Desk:
+def open_session_context(
+    work: WorkDirectory, request: Request, progress: Progress
+) -> SessionContext:
     """Set up what the session needs, after ending what an earlier one left running."""
     for name in end_processes(SESSION, f"{work.sessions}/", prefix=True):
         progress.note(f"ended a process that an earlier session left behind: {name}")
     cancel_jobs(work.sessions.glob("*"), "an earlier session", progress)
-    for line in gather(work.root):
+    for line in recover_interrupted(work.root):
         progress.note(line)
     with progress.phase("set-up"):
-        prepared = prepare(work, request.site, request.families, progress)
+        prepared = prepare_machine(work, request.site, request.families, progress)
     progress.say(f"built with {prepared.built_with}")
     if prepared.inventory:
         note_other_work(progress)
-    return Desk(work, request, prepared, progress)
+    return SessionContext(work, request, prepared, progress)
 
 
-def say_plan(planned: Sequence[PlannedLaunch], progress: Progress) -> None:
+def report_plan(planned: Sequence[PlannedLaunch], progress: Progress) -> None:
     """What is going to run."""
-    cases = plural(len(planned_cases(planned)), "case")
+    cases = plural(len(list_planned_cases(planned)), "case")
     environments = ", ".join(sorted({launch.environment for launch in planned}))
     counts = ", ".join(str(count) for count in sorted({launch.processes for launch in planned}))
     progress.say(f"{cases} on {environments} at {counts} processes")
 
 
-def measure_apart(
-    desk: Desk, mode: str, phase: str, selection: Selection
-) -> tuple[Session, list[PlannedLaunch], Pass]:
+def measure_in_new_session(
+    desk: SessionContext, mode: str, phase: str, selection: Selection
+) -> tuple[Session, list[PlannedLaunch], PassRecord]:
     """Run a part of what is planned already in a session of its own."""
     session, reframe = desk.open_session(mode)
     with desk.progress.phase(phase):
@@ -79,9 +81,9 @@ def measure_apart(
     return session, planned, done
 
 
-def measure_in(
-    desk: Desk, reframe: Reframe, phase: str, selection: Selection
-) -> tuple[list[PlannedLaunch], Pass]:
+def measure_in_session(
+    desk: SessionContext, reframe: ReframeDriver, phase: str, selection: Selection
+) -> tuple[list[PlannedLaunch], PassRecord]:
     """Plan and run a selection in the session of this ReFrame."""
     with desk.progress.phase(phase):
         planned = make_plan(reframe, selection)

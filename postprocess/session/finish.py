@@ -9,44 +9,49 @@ from postprocess.analyses.drift.text import drift_note
 from postprocess.base import files
 from postprocess.base.files import write_summary
 from postprocess.base.workdir import WorkDirectory
-from postprocess.model.launch import Finished
+from postprocess.model.launch import FinishedLaunch
 from postprocess.model.session import Session
-from postprocess.model.verdict import CaseResult, exit_status
+from postprocess.model.verdict import CaseResult, compute_exit_status
 from postprocess.report import trial_selection
 from postprocess.report.session_report import build_report
-from postprocess.report.terminal import verdict_table
+from postprocess.report.terminal import print_verdict_table
 from postprocess.results import store
-from postprocess.results.rows import rows
+from postprocess.results.rows import build_rows
 from postprocess.results.summary import SessionSummary, summarise_session
-from postprocess.session.context import Desk
-from spack_envs.layout import Layout
+from postprocess.session.context import SessionContext
+from spack_envs.layout import SpackLayout
 
 
-def keep(
-    desk: Desk, session: Session, finished: Sequence[Finished], results: Sequence[CaseResult]
+def finish_session(
+    desk: SessionContext,
+    session: Session,
+    finished: Sequence[FinishedLaunch],
+    results: Sequence[CaseResult],
 ) -> int:
     """Show the verdicts, then store every trial and write summary and report; the exit status.
 
     The verdicts come first, so that a full disk cannot hide them.
     """
-    summary = summed_up(desk, session, finished, results, exit_status(results, session.strict))
-    if is_shown(desk, session):
-        verdict_table(summary, desk.progress.console.width)
+    summary = summed_up(
+        desk, session, finished, results, compute_exit_status(results, session.strict)
+    )
+    if is_main_session(desk, session):
+        print_verdict_table(summary, desk.progress.console.width)
     with desk.progress.phase("analysis"):
         markdown, html = write_files(desk.work, session, finished, summary)
     where = f"report: {html} and {markdown.name}; trials: {desk.work.store}"
     return end_session(desk, session, summary, where)
 
 
-def is_shown(desk: Desk, session: Session) -> bool:
+def is_main_session(desk: SessionContext, session: Session) -> bool:
     """Whether it is the session that was asked for, and not the calibration that a night begins with."""
     return session.mode == desk.request.mode
 
 
 def summed_up(
-    desk: Desk,
+    desk: SessionContext,
     session: Session,
-    finished: Sequence[Finished],
+    finished: Sequence[FinishedLaunch],
     results: Sequence[CaseResult],
     status: int,
 ) -> SessionSummary:
@@ -57,10 +62,10 @@ def summed_up(
     return summarise_session(session, prepared.built_with, mpis, finished, results, status, *told)
 
 
-def end_session(desk: Desk, session: Session, summary: SessionSummary, where: str) -> int:
+def end_session(desk: SessionContext, session: Session, summary: SessionSummary, where: str) -> int:
     """Write the summary where it was asked for, and say where all is; the exit status."""
     progress, request = desk.progress, desk.request
-    if is_shown(desk, session):
+    if is_main_session(desk, session):
         if request.json_file:
             write_summary(request.json_file, summary.to_dict())
         if session.mode == "nightly" and (line := drift_note(desk.work.store)):
@@ -73,7 +78,7 @@ def end_session(desk: Desk, session: Session, summary: SessionSummary, where: st
 def write_files(
     work: WorkDirectory,
     session: Session,
-    finished: Sequence[Finished],
+    finished: Sequence[FinishedLaunch],
     summary: SessionSummary,
 ) -> tuple[Path, Path]:
     """Everything that stays of a session; the report's two files.
@@ -82,29 +87,33 @@ def write_files(
     """
     store_trials(work, session, finished, summary.results)
     write_summary(session.directory / "summary.json", summary.to_dict())
-    keep_locks(work, session, finished)
+    keep_spack_locks(work, session, finished)
     return build_report(session.directory, summary, trial_selection.of_launches(finished))
 
 
 def store_trials(
     work: WorkDirectory,
     session: Session,
-    finished: Sequence[Finished],
+    finished: Sequence[FinishedLaunch],
     results: Sequence[CaseResult],
 ) -> None:
     """Put every trial of a session into the store."""
     stored = work.store / f"{session.name}{store.SUFFIX}"
-    kept = rows(session.name, session.started_utc, finished, results, session.mode)
+    kept = build_rows(session.name, session.started_utc, finished, results, session.mode)
     store.write_session(stored, kept)
 
 
-def keep_locks(work: WorkDirectory, session: Session, finished: Sequence[Finished]) -> None:
+def keep_spack_locks(
+    work: WorkDirectory, session: Session, finished: Sequence[FinishedLaunch]
+) -> None:
     """Keep with the session by what solution Spack built each environment of it."""
     names = {each.launch.environment for each in finished}
-    solutions = {name: Layout(work.root).environment(name) / "spack.lock" for name in sorted(names)}
+    solutions = {
+        name: SpackLayout(work.root).environment(name) / "spack.lock" for name in sorted(names)
+    }
     kept = {
         session.directory / "spack" / f"{name}.lock": path.read_bytes()
         for name, path in solutions.items()
         if path.exists()
     }
-    files.replace(kept)
+    files.replace_files(kept)

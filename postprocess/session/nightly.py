@@ -9,46 +9,58 @@ from postprocess.analyses.alarms import log
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.judging.common_cause_onset import since_in
-from postprocess.judging.confirmation import confirmed
-from postprocess.judging.evaluate import verdicts
-from postprocess.judging.missing_cases import Asked, absent, is_whole, unplanned
-from postprocess.judging.notes import accepted_notes, fast_notes
+from postprocess.judging.common_cause_onset import find_onset_in_store
+from postprocess.judging.confirmation import confirm_slow_cases
+from postprocess.judging.evaluate import evaluate_launches
+from postprocess.judging.missing_cases import (
+    RequestedCases,
+    find_unplanned_cases,
+    find_unplanned_environments,
+    is_whole,
+)
+from postprocess.judging.notes import describe_fast_cases, describe_waivers
 from postprocess.model.case import Case
-from postprocess.model.launch import Finished
-from postprocess.model.plan import places
+from postprocess.model.launch import FinishedLaunch
+from postprocess.model.plan import list_places
 from postprocess.model.session import Request, Selection, Session
 from postprocess.model.verdict import CaseResult
 from postprocess.references import expected_failures
-from postprocess.references.catalog import ReferenceBook, open_book
-from postprocess.references.expected_failures import Expectation
-from postprocess.references.trial_count import unusual
+from postprocess.references.catalog import ReferenceCatalog, load_catalog
+from postprocess.references.expected_failures import ExpectedFailure
+from postprocess.references.trial_count import describe_unusual_trials
 from postprocess.runner.reframe_pass import make_plan, run_plan
 from postprocess.session.calibrate import calibrate_unknown
-from postprocess.session.context import Desk, measure_apart, open_desk, say_plan
-from postprocess.session.finish import keep
+from postprocess.session.context import (
+    SessionContext,
+    measure_in_new_session,
+    open_session_context,
+    report_plan,
+)
+from postprocess.session.finish import finish_session
 
 
-def night(work: WorkDirectory, request: Request, progress: Progress) -> int:
+def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> int:
     """Measure and judge. Returns the exit status.
 
     :raises UsageError: for anything that is the user's to mend.
     """
     with work.held():
-        desk = open_desk(work, request, progress)
+        desk = open_session_context(work, request, progress)
         session, reframe = desk.open_session(request.mode)
         with progress.phase("set-up"):
             planned = make_plan(reframe, request.selection)
-            book = open_book(desk.reference_roots, places(planned))
-            systems = {place.partition(":")[0] for place, _ in places(planned)}
+            book = load_catalog(desk.reference_roots, list_places(planned))
+            systems = {place.partition(":")[0] for place, _ in list_places(planned)}
             reviewed = [root for root in desk.reference_roots if root != work.provisional]
-            excuses = expected_failures.load(reviewed, systems)
+            excuses = expected_failures.load_expected_failures(reviewed, systems)
             whole = is_whole(request.selection) and not request.families
-            asked = Asked(request.selection, request.families)
-            gone = absent(desk.reference_roots, planned, work.provisional, asked)
-            gone += unplanned(book, planned, work.provisional, asked)
-        say_plan(planned, progress)
-        for line in unusual(planned):
+            asked = RequestedCases(request.selection, request.families)
+            gone = find_unplanned_environments(
+                desk.reference_roots, planned, work.provisional, asked
+            )
+            gone += find_unplanned_cases(book, planned, work.provisional, asked)
+        report_plan(planned, progress)
+        for line in describe_unusual_trials(planned):
             progress.say(line)
         if not request.strict:
             book = calibrate_unknown(desk, planned, book)
@@ -56,66 +68,72 @@ def night(work: WorkDirectory, request: Request, progress: Progress) -> int:
             done = run_plan(reframe, request.selection, planned, progress)
         progress.move("running", "build", done.build_seconds)
         with progress.phase("analysis"):
-            results = verdicts(done.finished, book, request.site, request.rerun_options)
-            for line in accepted_notes(done.finished, book):
+            results = evaluate_launches(done.finished, book, request.site, request.rerun_options)
+            for line in describe_waivers(done.finished, book):
                 progress.note(line)
-            for line in fast_notes(results, book, request.site):
+            for line in describe_fast_cases(results, book, request.site):
                 progress.note(line)
         measure = partial(measure_again, desk, book)
-        since = partial(since_in, work.store)
+        since = partial(find_onset_in_store, work.store)
         try:
-            results = confirmed(
+            results = confirm_slow_cases(
                 results, done.finished, book, request.selection, measure, progress, since
             )
         except BaseException:  # a signal, too: what was measured is kept, what looked slow stands
             progress.note(
                 "ended before what looked slow was measured again: it counts as regressed"
             )
-            results = excused(desk, sorted([*results, *gone], key=by_case), excuses, whole)
+            results = mark_expected_failures(
+                desk, sorted([*results, *gone], key=result_sort_key), excuses, whole
+            )
             log_alarms(desk, session, results, looked_again=False)
-            keep(desk, session, done.finished, results)
+            finish_session(desk, session, done.finished, results)
             raise
-        results = excused(desk, sorted([*results, *gone], key=by_case), excuses, whole)
+        results = mark_expected_failures(
+            desk, sorted([*results, *gone], key=result_sort_key), excuses, whole
+        )
         log_alarms(desk, session, results)
-        return keep(desk, session, done.finished, results)
+        return finish_session(desk, session, done.finished, results)
 
 
 def log_alarms(
-    desk: Desk, session: Session, results: Sequence[CaseResult], looked_again: bool = True
+    desk: SessionContext, session: Session, results: Sequence[CaseResult], looked_again: bool = True
 ) -> None:
     """Log what a session was alarmed by, if it was a night. A log that cannot be written ends none."""
     if session.mode != "nightly":
         return
     begun = session.name, session.started_utc, session.site
-    logged = log.night_of(*begun, results, looked_again)
+    logged = log.summarise_night_alarms(*begun, results, looked_again)
     try:
-        log.append(desk.work.root / log.FILE, logged)
+        log.append_night(desk.work.root / log.FILE, logged)
     except UsageError as error:
         desk.progress.note(str(error))
 
 
-def excused(
-    desk: Desk,
+def mark_expected_failures(
+    desk: SessionContext,
     results: Sequence[CaseResult],
-    known: dict[str, list[Expectation]],
+    known: dict[str, list[ExpectedFailure]],
     whole: bool,
 ) -> list[CaseResult]:
     """Mark expected failures (see ``expected.tsv``) and report stale or invalid entries of that file."""
     today = expected_failures.utc_today()
-    for line in expected_failures.notes(results, known, today, whole):
+    for line in expected_failures.check_expected_failures(results, known, today, whole):
         desk.progress.note(line)
-    return expected_failures.applied(results, known, today)
+    return expected_failures.apply_expected_failures(results, known, today)
 
 
-def measure_again(desk: Desk, book: ReferenceBook, selection: Selection) -> list[Finished]:
+def measure_again(
+    desk: SessionContext, book: ReferenceCatalog, selection: Selection
+) -> list[FinishedLaunch]:
     """Fresh launches of some cases, in a session of their own that is kept like any other."""
     request = desk.request
-    session, _, done = measure_apart(desk, "confirm", "confirming", selection)
-    results = verdicts(done.finished, book, request.site, request.rerun_options)
-    keep(desk, session, done.finished, results)
+    session, _, done = measure_in_new_session(desk, "confirm", "confirming", selection)
+    results = evaluate_launches(done.finished, book, request.site, request.rerun_options)
+    finish_session(desk, session, done.finished, results)
     return done.finished
 
 
-def by_case(result: CaseResult) -> Case:
+def result_sort_key(result: CaseResult) -> Case:
     """What results are sorted by."""
     return result.case

@@ -15,10 +15,10 @@ from rich.console import Console
 
 from postprocess.analyses.selftest import data as rows_file
 from postprocess.analyses.selftest import page as selftest_page
-from postprocess.analyses.selftest.data import Begun, NightDone
-from postprocess.analyses.selftest.injections import PLANTS, unknown
-from postprocess.analyses.selftest.schedule import Night, schedule
-from postprocess.analyses.selftest.score import scores
+from postprocess.analyses.selftest.data import FinishedNight, SelftestHeader
+from postprocess.analyses.selftest.injections import INJECTION_KINDS, list_unknown_injections
+from postprocess.analyses.selftest.schedule import InjectionNight, schedule_nights
+from postprocess.analyses.selftest.score import score_nights
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.base.formats import duration, plural
@@ -29,13 +29,13 @@ from postprocess.model.case import Case
 from postprocess.model.fault_injection import LIBRARY
 from postprocess.model.mpicost import ROUTINES
 from postprocess.model.options import PER_NODE, PROCESSES
-from postprocess.model.plan import PlannedLaunch, places, planned_cases
+from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
 from postprocess.model.reference import ENOUGH_LAUNCHES
 from postprocess.model.session import Request
-from postprocess.references.catalog import ReferenceBook, open_book
-from postprocess.runner.reframe_pass import look_at_plan
-from postprocess.session.context import Desk, open_desk
-from postprocess.session.selftest_night import MODE, Bench, prefix_of
+from postprocess.references.catalog import ReferenceCatalog, load_catalog
+from postprocess.runner.reframe_pass import preview_plan
+from postprocess.session.context import SessionContext, open_session_context
+from postprocess.session.selftest_night import MODE, SelftestBench, find_mpicost_prefix
 
 #: Routines that are measured unless others are asked for.
 QUICK = tuple(each.name for each in ROUTINES if each.quick)
@@ -43,7 +43,7 @@ FEWEST_PROCESSES = 2
 
 
 @dataclass(frozen=True)
-class Demand:
+class SelftestDemand:
     """What the user asked for beyond a session's request."""
 
     directory: Path
@@ -54,24 +54,26 @@ class Demand:
     seed: int | None = None
 
 
-def selftest(work: WorkDirectory, request: Request, demand: Demand, progress: Progress) -> int:
+def run_selftest(
+    work: WorkDirectory, request: Request, demand: SelftestDemand, progress: Progress
+) -> int:
     """Plant slowdowns into nights, and score what is caught. Returns the exit status.
 
     :raises UsageError: for anything that is the user's to mend.
     """
     path = demand.directory / rows_file.FILE
     with work.held():
-        desk = open_desk(work, request, progress)
-        bench, planned = set_up(desk)
+        desk = open_session_context(work, request, progress)
+        bench, planned = prepare_bench(desk)
         told = take_references(bench, planned, demand)
-        begun, done = go_on(path, begin(bench, planned, demand, told))
+        begun, done = resume_or_begin(path, describe_selftest(bench, planned, demand, told))
         if done:
             progress.say(f"going on with {path}: {plural(len(done), 'night')} are done")
-        run_nights(bench, nights_of(begun), done, path)
-    return conclude(demand.directory, progress, request.json_file)
+        run_nights(bench, list_nights(begun), done, path)
+    return conclude_selftest(demand.directory, progress, request.json_file)
 
 
-def set_up(desk: Desk) -> tuple[Bench, list[PlannedLaunch]]:
+def prepare_bench(desk: SessionContext) -> tuple[SelftestBench, list[PlannedLaunch]]:
     """Choose the smallest layout, and build what is measured and what plants the delays.
 
     :raises UsageError: if something cannot be built or launched.
@@ -79,7 +81,7 @@ def set_up(desk: Desk) -> tuple[Bench, list[PlannedLaunch]]:
     progress = desk.progress
     with progress.phase("set-up"):
         _, reframe = desk.open_session(MODE)
-        everything = look_at_plan(reframe, desk.request.selection)
+        everything = preview_plan(reframe, desk.request.selection)
         layouts = {(each.processes, -each.per_node) for each in everything}
         processes, densest = min(
             (each for each in layouts if each[0] >= FEWEST_PROCESSES), default=(0, 0)
@@ -88,7 +90,7 @@ def set_up(desk: Desk) -> tuple[Bench, list[PlannedLaunch]]:
             raise UsageError("nothing is measured at two processes or more: ./plumbline list")
         selection = desk.request.selection
         choice = selection.choice | {PROCESSES.variable: [processes], PER_NODE.variable: [-densest]}
-        bench = Bench(desk, replace(selection, choice=choice, launches=1))
+        bench = SelftestBench(desk, replace(selection, choice=choice, launches=1))
         progress.say("building, and launching each MPI once")
         quiet = replace(desk, progress=Progress(Console(quiet=True)))
         _, planned, finished = bench.measure(quiet, bench.selection)
@@ -96,7 +98,7 @@ def set_up(desk: Desk) -> tuple[Bench, list[PlannedLaunch]]:
         if each.outcome.verdict:
             what = f"{each.launch.environment}: {each.outcome.verdict}: {each.outcome.reason}"
             raise UsageError(f"{what}; ./plumbline nightly --program mpicost must work first")
-        library = prefix_of(desk.work, each.launch.environment) / LIBRARY
+        library = find_mpicost_prefix(desk.work, each.launch.environment) / LIBRARY
         if not library.exists():
             raise UsageError(f"{library}: is not there; the self-test plants its delays with it")
     if any(each.exact for each in planned):
@@ -106,14 +108,16 @@ def set_up(desk: Desk) -> tuple[Bench, list[PlannedLaunch]]:
     return bench, planned
 
 
-def take_references(bench: Bench, planned: Sequence[PlannedLaunch], demand: Demand) -> str:
+def take_references(
+    bench: SelftestBench, planned: Sequence[PlannedLaunch], demand: SelftestDemand
+) -> str:
     """Give the bench references: the site's if they are good enough, else its own. Says where they are from.
 
     :raises UsageError: if those that were asked for by name are too few.
     """
     desk, progress = bench.desk, bench.desk.progress
-    bench.book = open_book(desk.reference_roots, places(planned))
-    if enough(bench.book, planned, ENOUGH_LAUNCHES):
+    bench.book = load_catalog(desk.reference_roots, list_places(planned))
+    if has_enough_references(bench.book, planned, ENOUGH_LAUNCHES):
         return "references of the site"
     if desk.request.references:
         fix = f"calibrate with {ENOUGH_LAUNCHES} launches or more"
@@ -123,89 +127,98 @@ def take_references(bench: Bench, planned: Sequence[PlannedLaunch], demand: Dema
         )
     own = demand.directory / "references"
     bench.desk = replace(desk, request=replace(desk.request, references=own))
-    bench.book = open_book(bench.desk.reference_roots, places(planned))
-    if not enough(bench.book, planned, demand.launches):
+    bench.book = load_catalog(bench.desk.reference_roots, list_places(planned))
+    if not has_enough_references(bench.book, planned, demand.launches):
         progress.say(
             f"the site has no references of {ENOUGH_LAUNCHES} launches: calibrating with "
             f"{plural(demand.launches, 'launch', 'es')}, for this self-test only"
         )
-        calibrate(bench, own, demand.launches)
-        bench.book = open_book(bench.desk.reference_roots, places(planned))
+        calibrate_bench(bench, own, demand.launches)
+        bench.book = load_catalog(bench.desk.reference_roots, list_places(planned))
     return f"references of its own, {plural(demand.launches, 'launch', 'es')}"
 
 
-def enough(book: ReferenceBook, planned: Sequence[PlannedLaunch], launches: int) -> bool:
+def has_enough_references(
+    book: ReferenceCatalog, planned: Sequence[PlannedLaunch], launches: int
+) -> bool:
     """Whether each case has a reference of so many launches, made as those of a self-test: without options.
 
     In a shell whose variables steer an MPI, with the same ones.
     """
-    cases = planned_cases(planned)
+    cases = list_planned_cases(planned)
     found = [book.reference(case) for case in cases]
     many = all(each is not None and each.launches >= launches for each in found)
     return many and not any(
-        made_otherwise(book, launch, case) for launch in planned for case in launch.all_cases
+        has_other_settings(book, launch, case) for launch in planned for case in launch.all_cases
     )
 
 
-def made_otherwise(book: ReferenceBook, launch: PlannedLaunch, case: Case) -> bool:
+def has_other_settings(book: ReferenceCatalog, launch: PlannedLaunch, case: Case) -> bool:
     """Whether other things were set by hand for the launches behind a reference."""
     shelf = book.shelf(case)
     return bool(shelf and shelf.options_of(case) != launch.by_hand)
 
 
-def calibrate(bench: Bench, root: Path, launches: int) -> None:
+def calibrate_bench(bench: SelftestBench, root: Path, launches: int) -> None:
     """Measure references of the self-test's own, in a session that no ledger of calibrations enters."""
     selection = replace(bench.selection, launches=launches)
     with bench.desk.progress.phase("calibration"):
         session, _, finished = bench.measure(bench.desk, selection)
-    opened = ledger.Opened(session.name, shell=selection.shell)
-    taken = ledger.taken(opened, session.directory, finished)
-    update.update(root, taken, None)
+    opened = ledger.CalibrationHeader(session.name, shell=selection.shell)
+    taken = ledger.collect_launches(opened, session.directory, finished)
+    update.update_references(root, taken, None)
 
 
-def begin(bench: Bench, planned: Sequence[PlannedLaunch], demand: Demand, references: str) -> Begun:
+def describe_selftest(
+    bench: SelftestBench, planned: Sequence[PlannedLaunch], demand: SelftestDemand, references: str
+) -> SelftestHeader:
     """How a self-test begins that has not begun yet."""
-    return Begun(
+    return SelftestHeader(
         site=bench.desk.request.site,
         seed=random.SystemRandom().randrange(2**32) if demand.seed is None else demand.seed,
         times=demand.times,
         unchanged=demand.unchanged,
         plants=tuple(demand.plants),
-        keys=tuple(case.key for case in planned_cases(planned)),
+        keys=tuple(case.key for case in list_planned_cases(planned)),
         references=references,
     )
 
 
-def go_on(path: Path, asked: Begun) -> tuple[Begun, list[NightDone]]:
+def resume_or_begin(
+    path: Path, asked: SelftestHeader
+) -> tuple[SelftestHeader, list[FinishedNight]]:
     """How it was begun, and the nights that are done; begun now if it was not.
 
     :raises UsageError: if it was begun otherwise.
     """
     if not path.exists():
-        rows_file.begin(path, asked)
+        rows_file.write_selftest_header(path, asked)
         return asked, []
-    rows_file.mend(path)
-    begun, done = rows_file.read(path)
+    rows_file.truncate_incomplete_night(path)
+    begun, done = rows_file.read_selftest(path)
     for name in ("site", "times", "unchanged", "plants", "keys", "references"):
         if getattr(begun, name) != getattr(asked, name):
             raise UsageError(f"{path}: was begun with other {name}; choose another --output")
     return begun, done
 
 
-def nights_of(begun: Begun) -> list[Night]:
+def list_nights(begun: SelftestHeader) -> list[InjectionNight]:
     """All nights of a self-test, done or not.
 
     :raises UsageError: for a plant that nobody knows, and one that slows none of its cases.
     """
-    if strange := unknown(begun.plants):
-        raise UsageError(f"{strange[0]}: is no plant; choose from {', '.join(PLANTS)}")
+    if strange := list_unknown_injections(begun.plants):
+        raise UsageError(f"{strange[0]}: is no plant; choose from {', '.join(INJECTION_KINDS)}")
     cases = [Case.from_key(key) for key in begun.keys]
-    plants = [PLANTS[name] for name in begun.plants]
-    return schedule(cases, plants, begun.times, begun.unchanged, begun.seed)
+    plants = [INJECTION_KINDS[name] for name in begun.plants]
+    return schedule_nights(cases, plants, begun.times, begun.unchanged, begun.seed)
 
 
 def run_nights(
-    bench: Bench, nights: Sequence[Night], done: Sequence[NightDone], path: Path
+    bench: SelftestBench,
+    nights: Sequence[InjectionNight],
+    done: Sequence[FinishedNight],
+    path: Path,
 ) -> None:
     """Run the nights that are not done, keep each, and say how long the rest will take."""
     progress = bench.desk.progress
@@ -215,16 +228,16 @@ def run_nights(
     with progress.phase("nights"):
         for number, night in enumerate(left, start=1):
             result = bench.night(night)
-            rows_file.add(path, result)
+            rows_file.append_selftest_night(path, result)
             spent += result.seconds
             rest = duration(spent / number * (len(left) - number))
             progress.say(
-                f"night {night.number} of {len(nights)}: {night.words}: {outcome(result)} "
+                f"night {night.number} of {len(nights)}: {night.words}: {describe_night(result)} "
                 f"({duration(result.seconds)}, {rest} left)"
             )
 
 
-def outcome(night: NightDone) -> str:
+def describe_night(night: FinishedNight) -> str:
     """What a night said, in few words."""
     targets = [row for row in night.rows if row.target]
     others = sum(row.regressed for row in night.rows if not row.target)
@@ -235,15 +248,15 @@ def outcome(night: NightDone) -> str:
     return ", ".join(words) or "all well"
 
 
-def conclude(directory: Path, progress: Progress, json_file: Path | None = None) -> int:
+def conclude_selftest(directory: Path, progress: Progress, json_file: Path | None = None) -> int:
     """Score the nights of a folder, show and write the result. Returns the exit status.
 
     :raises UsageError: if the folder has none.
     """
-    begun, nights = rows_file.read(directory / rows_file.FILE)
-    result = scores(nights, begun.plants, len(nights_of(begun)))
-    print(selftest_page.as_text(result), end="", flush=True)
-    page = selftest_page.write(directory, begun, nights, result)
+    begun, nights = rows_file.read_selftest(directory / rows_file.FILE)
+    result = score_nights(nights, begun.plants, len(list_nights(begun)))
+    print(selftest_page.selftest_as_text(result), end="", flush=True)
+    page = selftest_page.write_selftest_result(directory, begun, nights, result)
     if json_file:
         write_summary(json_file, json.loads((directory / selftest_page.JSON).read_text()))
     progress.say(f"{page}; every value: {directory / rows_file.FILE}")

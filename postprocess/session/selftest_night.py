@@ -13,49 +13,49 @@ from pathlib import Path
 
 from rich.console import Console
 
-from postprocess.analyses.selftest.data import CaseNight, NightDone
-from postprocess.analyses.selftest.injections import Planting
-from postprocess.analyses.selftest.schedule import Night
+from postprocess.analyses.selftest.data import CaseNight, FinishedNight
+from postprocess.analyses.selftest.injections import Injection
+from postprocess.analyses.selftest.schedule import InjectionNight
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.judging.confirmation import confirmed
-from postprocess.judging.evaluate import verdicts
-from postprocess.model.fault_injection import was_delayed
-from postprocess.model.launch import Finished
+from postprocess.judging.confirmation import confirm_slow_cases
+from postprocess.judging.evaluate import evaluate_launches
+from postprocess.model.fault_injection import is_delayed
+from postprocess.model.launch import FinishedLaunch
 from postprocess.model.options import PLANTED
 from postprocess.model.plan import PlannedLaunch, write_launch
 from postprocess.model.session import Selection, Session
 from postprocess.model.verdict import CaseResult, Verdict
-from postprocess.references.catalog import ReferenceBook
-from postprocess.runner.reframe import Reframe
+from postprocess.references.catalog import ReferenceCatalog
+from postprocess.runner.reframe import ReframeDriver
 from postprocess.runner.reframe_pass import make_plan, run_plan
-from postprocess.session.context import Desk
+from postprocess.session.context import SessionContext
 from postprocess.session.finish import store_trials
-from site_configs.schema.manual_settings import by_hand
+from site_configs.schema.manual_settings import collect_manual_settings
 from spack_envs.programs import read_program
 
 MODE = "selftest"
 
 
 @dataclass
-class Bench:
+class SelftestBench:
     """What every night of a self-test needs."""
 
-    desk: Desk
+    desk: SessionContext
     selection: Selection
-    book: ReferenceBook = field(default_factory=ReferenceBook)
+    book: ReferenceCatalog = field(default_factory=ReferenceCatalog)
     #: Plans by what was selected: what one dry run has planned, later sessions need not ask for again.
     plans: dict[str, list[PlannedLaunch]] = field(default_factory=dict)
 
     def measure(
-        self, desk: Desk, selection: Selection
-    ) -> tuple[Session, list[PlannedLaunch], list[Finished]]:
+        self, desk: SessionContext, selection: Selection
+    ) -> tuple[Session, list[PlannedLaunch], list[FinishedLaunch]]:
         """Run a selection in a session of its own."""
         session, reframe = desk.open_session(MODE)
         planned = self.planned(reframe, selection)
         return session, planned, run_plan(reframe, selection, planned, desk.progress).finished
 
-    def planned(self, reframe: Reframe, selection: Selection) -> list[PlannedLaunch]:
+    def planned(self, reframe: ReframeDriver, selection: Selection) -> list[PlannedLaunch]:
         """The plan of a session, written down as the checks write it."""
         environments = selection.choice.get(PLANTED, ())
         choice = {name: value for name, value in selection.choice.items() if name != PLANTED}
@@ -66,7 +66,7 @@ class Bench:
             replace(
                 each,
                 planted=each.environment in environments,
-                by_hand=by_hand(
+                by_hand=collect_manual_settings(
                     selection.set_env, selection.oversubscribe, each.environment, selection.shell
                 ),
             )
@@ -76,7 +76,7 @@ class Bench:
             write_launch(reframe.session, each)
         return planned
 
-    def night(self, night: Night) -> NightDone:
+    def night(self, night: InjectionNight) -> FinishedNight:
         """One night from beginning to end."""
         begin = time.monotonic()
         progress = Progress(Console(quiet=True))
@@ -84,28 +84,30 @@ class Bench:
         selection = self.planting(night.plantings)
         session, _, finished = self.measure(desk, selection)
         first = self.judged(finished)
-        again: list[Finished] = []
+        again: list[FinishedLaunch] = []
 
-        def measure(chosen: Selection) -> Sequence[Finished]:
+        def measure(chosen: Selection) -> Sequence[FinishedLaunch]:
             fresh_session, _, fresh = self.measure(desk, chosen)
             store_trials(desk.work, fresh_session, fresh, self.judged(fresh))
             again.extend(fresh)
             return fresh
 
-        last = confirmed(first, finished, self.book, selection, measure, progress)
+        last = confirm_slow_cases(first, finished, self.book, selection, measure, progress)
         store_trials(desk.work, session, finished, last)
         rows = self.rows(night, first, last, finished, again)
         seconds = round(time.monotonic() - begin, 1)
-        return NightDone(night.number, session.name, seconds, tuple(progress.notes), tuple(rows))
+        return FinishedNight(
+            night.number, session.name, seconds, tuple(progress.notes), tuple(rows)
+        )
 
-    def judged(self, finished: Sequence[Finished]) -> list[CaseResult]:
+    def judged(self, finished: Sequence[FinishedLaunch]) -> list[CaseResult]:
         """The verdicts of some launches."""
-        return verdicts(finished, self.book, self.desk.request.site)
+        return evaluate_launches(finished, self.book, self.desk.request.site)
 
-    def planting(self, plantings: Sequence[Planting]) -> Selection:
+    def planting(self, plantings: Sequence[Injection]) -> Selection:
         """The selection of a night, delayed in some environments."""
         set_env = {
-            each.environment: each.variables(prefix_of(self.desk.work, each.environment))
+            each.environment: each.variables(find_mpicost_prefix(self.desk.work, each.environment))
             for each in plantings
         }
         choice = self.selection.choice | {PLANTED: sorted(set_env)}
@@ -113,15 +115,15 @@ class Bench:
 
     def rows(
         self,
-        night: Night,
+        night: InjectionNight,
         first: Sequence[CaseResult],
         last: Sequence[CaseResult],
-        finished: Sequence[Finished],
-        again: Sequence[Finished],
+        finished: Sequence[FinishedLaunch],
+        again: Sequence[FinishedLaunch],
     ) -> list[CaseNight]:
         """What the night said of each case."""
         plantings = {each.environment: each for each in night.plantings}
-        delayed = {each.launch.environment for each in finished if was_delayed(each.run)}
+        delayed = {each.launch.environment for each in finished if is_delayed(each.run)}
         before = {each.case: each.verdict for each in first}
         rows = []
         for result in last:
@@ -158,6 +160,6 @@ class Bench:
         return rows
 
 
-def prefix_of(work: WorkDirectory, environment: str) -> Path:
+def find_mpicost_prefix(work: WorkDirectory, environment: str) -> Path:
     """Where an environment's mpicost is installed."""
     return Path(read_program(work.root, environment, "mpicost").path).parent.parent

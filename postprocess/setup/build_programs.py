@@ -7,16 +7,16 @@ import time
 from postprocess.base.formats import duration
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.setup.prepare import Prepared
+from postprocess.setup.prepare import PreparedMachine
 from spack_envs.errors import SourceError, SpackEnvironmentError
 from spack_envs.install import Builder
-from spack_envs.layout import Layout
+from spack_envs.layout import SpackLayout
 from spack_envs.products import PRODUCTS, Product
 from spack_envs.programs import keep_installed
 from spack_envs.provide import Spack
 
 
-def build_programs(work: WorkDirectory, prepared: Prepared, progress: Progress) -> int:
+def build_programs(work: WorkDirectory, prepared: PreparedMachine, progress: Progress) -> int:
     """Build every program for every MPI that has a Spack environment.
 
     One that cannot be built is noted and does not keep the others from it.
@@ -39,7 +39,7 @@ def build_program(
 ) -> bool:
     """Build one program for one MPI, and say so; whether it was built, or has no source to build from."""
     what = f"{name}: {product.name}"
-    directory = Layout(work.root).environment(name)
+    directory = SpackLayout(work.root).environment(name)
     builder = Builder(
         work.root, spack.executable, directory, lambda line: progress.now(f"{what}: {line}")
     )

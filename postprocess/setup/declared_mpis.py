@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base.workdir import WorkDirectory
-from site_configs.mpi.discover import companion, path_with
-from site_configs.mpi.family import PACKAGES, identify
-from site_configs.validation.catalog import site_file
+from site_configs.mpi.discover import find_companion_launcher, read_module_path
+from site_configs.mpi.family import PACKAGES, identify_library
+from site_configs.validation.catalog import locate_site_file
 from site_configs.validation.isolated_reader import read_site
-from site_configs.validation.rules import entries, sound
+from site_configs.validation.rules import list_entries, select_sound
 from spack_envs.errors import SpackEnvironmentError
-from spack_envs.toolchain import External, find_toolchain
+from spack_envs.toolchain import ExternalPackage, find_toolchain
 
 
 @dataclass(frozen=True)
@@ -32,14 +32,14 @@ class DeclaredMpi:
     modules: tuple[str, ...] = ()
 
     @property
-    def toolchain(self) -> tuple[External, ...] | None:
+    def toolchain(self) -> tuple[ExternalPackage, ...] | None:
         """The compiler and tools that there are once the modules are loaded; None where there are none.
 
         :raises SpackEnvironmentError: if they cannot be loaded on this node, or bring no compiler.
         """
         if not self.modules:
             return None
-        path = path_with(self.modules)
+        path = read_module_path(self.modules)
         if not path:
             raise SpackEnvironmentError(
                 f"modules {' '.join(self.modules)} do not load on this node"
@@ -48,20 +48,20 @@ class DeclaredMpi:
 
 
 @dataclass(frozen=True)
-class Unfit:
+class UnusableEnvironment:
     """An environment that Spack cannot be used for, and why."""
 
     name: str
     problem: str
 
 
-def declared_mpi(environment: Mapping[str, Any]) -> DeclaredMpi:
+def parse_declared_mpi(environment: Mapping[str, Any]) -> DeclaredMpi:
     """An environment of a site's configuration as an MPI for Spack.
 
     :raises SpackEnvironmentError: if it is none, in words that are the same for all of its kind.
     """
     extras = environment["extras"]
-    family, version = identify(extras["library"])
+    family, version = identify_library(extras["library"])
     if extras["family"] not in PACKAGES or family != extras["family"]:
         known = ", ".join(PACKAGES)
         raise SpackEnvironmentError(f"family {extras['family']!r} is none of {known}")
@@ -77,23 +77,25 @@ def declared_mpi(environment: Mapping[str, Any]) -> DeclaredMpi:
         version,
         prefix,
         str(wrapper),
-        str(companion(wrapper)),
+        str(find_companion_launcher(wrapper)),
         tuple(environment["modules"]),
     )
 
 
-def declared_mpis(work: WorkDirectory, site: str) -> Iterator[DeclaredMpi | Unfit]:
+def read_declared_mpis(
+    work: WorkDirectory, site: str
+) -> Iterator[DeclaredMpi | UnusableEnvironment]:
     """The MPIs that a site file declares, as Spack is told of them.
 
     What is wrong with the site file itself is not told here: ReFrame refuses it with its fault.
 
     :raises UsageError: if the file does not end, or leaves processes running.
     """
-    reading = read_site(work, site_file(work.source, site))
+    reading = read_site(work, locate_site_file(work.source, site))
     if reading.configuration is None:
         return
-    for entry in sound(reading, entries(reading, "environment")):
+    for entry in select_sound(reading, list_entries(reading, "environment")):
         try:
-            yield declared_mpi(entry.data)
+            yield parse_declared_mpi(entry.data)
         except SpackEnvironmentError as error:
-            yield Unfit(entry.name, str(error))
+            yield UnusableEnvironment(entry.name, str(error))

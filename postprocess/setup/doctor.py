@@ -5,33 +5,33 @@ from __future__ import annotations
 from postprocess.base.formats import size
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.setup.prepare import Prepared
+from postprocess.setup.prepare import PreparedMachine
 from site_configs.mpi.inventory import Inventory
-from site_configs.topology.layouts import Topology, process_ladder
+from site_configs.topology.layouts import Topology, list_process_counts
 from site_configs.topology.machine import Machine, read_machine
 
 
-def show(work: WorkDirectory, prepared: Prepared, progress: Progress) -> None:
+def print_doctor_page(work: WorkDirectory, prepared: PreparedMachine, progress: Progress) -> None:
     """Print the page."""
     machine = prepared.inventory.machine if prepared.inventory else read_machine()
-    facts = machine_facts(machine)
+    facts = describe_machine(machine)
     if (
         prepared.inventory is None
     ):  # this is a login node: the site file says what its partitions are
         facts[-1] = ("process counts", "the site's own, like its MPIs: ./plumbline list shows them")
-    for name, value in facts + tool_facts(work, prepared):
+    for name, value in facts + describe_tools(work, prepared):
         progress.say(f"{name:<16}{value}")
-    for line in mpi_lines(prepared.inventory) if prepared.inventory else ():
+    for line in describe_mpi(prepared.inventory) if prepared.inventory else ():
         progress.say(line)
 
 
-def machine_facts(machine: Machine) -> list[tuple[str, str]]:
+def describe_machine(machine: Machine) -> list[tuple[str, str]]:
     """The machine in words."""
     caches = ", ".join(
         f"L{cache.level} {cache.bytes // 1024} KiB shared by {cache.shared_by}"
         for cache in machine.caches
     )
-    ladder = process_ladder(Topology(machine.cores, machine.sockets))
+    ladder = list_process_counts(Topology(machine.cores, machine.sockets))
     counts = (
         ", ".join(map(str, ladder)) or "none: one core cannot time messages (--oversubscribe tries)"
     )
@@ -48,7 +48,7 @@ def machine_facts(machine: Machine) -> list[tuple[str, str]]:
     ]
 
 
-def tool_facts(work: WorkDirectory, prepared: Prepared) -> list[tuple[str, str]]:
+def describe_tools(work: WorkDirectory, prepared: PreparedMachine) -> list[tuple[str, str]]:
     """What Plumbline works with."""
     spack = prepared.spack
     found = (
@@ -59,7 +59,7 @@ def tool_facts(work: WorkDirectory, prepared: Prepared) -> list[tuple[str, str]]
     return [("Spack", found), ("work directory", str(work.root))]
 
 
-def mpi_lines(found: Inventory) -> list[str]:
+def describe_mpi(found: Inventory) -> list[str]:
     """Each MPI on three lines, or two if it is not usable."""
     lines = []
     for mpi in found.mpis:

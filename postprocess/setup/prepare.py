@@ -10,19 +10,19 @@ from pathlib import Path
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.setup.declared_mpis import DeclaredMpi, Unfit, declared_mpis
+from postprocess.setup.declared_mpis import DeclaredMpi, UnusableEnvironment, read_declared_mpis
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.inventory import Inventory, take_inventory
-from site_configs.validation.catalog import sites_for
+from site_configs.validation.catalog import find_sites_for_host
 from spack_envs import machine as spack_machine
 from spack_envs.errors import SpackEnvironmentError
-from spack_envs.layout import Layout
-from spack_envs.mirror.use import Mirror, choose, tell_replaced
-from spack_envs.provide import NoSpack, Spack, provide
+from spack_envs.layout import SpackLayout
+from spack_envs.mirror.use import Mirror, choose_mirror, report_replaced
+from spack_envs.provide import NoSpack, Spack, provide_spack
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedMachine:
     """What a session builds on."""
 
     inventory: Inventory | None  #: None on a site that declares its MPIs itself
@@ -41,19 +41,19 @@ class Prepared:
         return f"Spack {self.spack.version}{others}"
 
 
-def prepare(
+def prepare_machine(
     work: WorkDirectory,
     site: str,
     families: Sequence[str] | None,
     progress: Progress,
     fresh: bool = False,
     mirror: str | None = None,
-) -> Prepared:
+) -> PreparedMachine:
     """Make ready what every session needs. A second time finds everything there.
 
     :param families: MPI families asked for by name, or None for the default ones, of which a
         missing one is only noted.
-    :param mirror: asked for in this call; see :func:`spack_envs.mirror.use.choose`
+    :param mirror: asked for in this call; see :func:`spack_envs.mirror.use.choose_mirror`
     :raises UsageError: if a family that was asked for by name, or any MPI at all, cannot be had, or if
         families are asked for on a site that declares its MPIs itself.
     """
@@ -61,45 +61,48 @@ def prepare(
     if families and site != "local":
         raise UsageError(f"--mpis: site {site} declares its MPIs itself; choose with --environment")
     if site == "local":
-        note_own_sites(work.source / "site_configs", progress)
-    chosen = choose(work.root, mirror, progress)
+        report_own_sites(work.source / "site_configs", progress)
+    chosen = choose_mirror(work.root, mirror, progress)
     if site == "local":
         found = take_inventory(work, families, progress, fresh, chosen and chosen.wheels)
     spack = find_spack(work, progress, chosen)
     if spack is None:
-        note_programs(found, progress)
-        return Prepared(found, None)
+        report_missing_programs(found, progress)
+        return PreparedMachine(found, None)
     problems = {
-        mpi.name: write_environment(work, spack, mpi, chosen)
-        for mpi in (found.mpis if found else declared_mpis(work, site))
+        mpi.name: write_spack_environment(work, spack, mpi, chosen)
+        for mpi in (found.mpis if found else read_declared_mpis(work, site))
     }
     by_spack = tuple(name for name, problem in problems.items() if not problem)
-    by_cmake = tuple(note_unusable(work, problems, progress))
+    by_cmake = tuple(report_unusable(work, problems, progress))
     if chosen and by_spack:
-        tell_replaced(chosen, progress)
-    return Prepared(found, spack, by_spack, by_cmake)
+        report_replaced(chosen, progress)
+    return PreparedMachine(found, spack, by_spack, by_cmake)
 
 
-def note_programs(found: Inventory | None, progress: Progress) -> None:
+def report_missing_programs(found: Inventory | None, progress: Progress) -> None:
     """Say which MPIs of this machine are left without IMB where no Spack can be had."""
     for mpi in found.mpis if found else ():
         if problem := found.imb_of(mpi).problem:
             progress.note(f"no IMB for {mpi.name}: {problem}")
 
 
-def note_own_sites(directory: Path, progress: Progress) -> None:
+def report_own_sites(directory: Path, progress: Progress) -> None:
     """Say so if there is a site file for this host: on a login node ``local`` is seldom what is meant."""
-    for name in sites_for(directory, platform.node()):
+    for name in find_sites_for_host(directory, platform.node()):
         progress.note(
             f"site_configs/{name}.py is for this host and not used: --site {name} uses it"
         )
 
 
-def write_environment(
-    work: WorkDirectory, spack: Spack, mpi: Mpi | DeclaredMpi | Unfit, mirror: Mirror | None
+def write_spack_environment(
+    work: WorkDirectory,
+    spack: Spack,
+    mpi: Mpi | DeclaredMpi | UnusableEnvironment,
+    mirror: Mirror | None,
 ) -> str:
     """A Spack environment for one MPI, or why there can be none: then the suite is built with CMake for it."""
-    if isinstance(mpi, Unfit):
+    if isinstance(mpi, UnusableEnvironment):
         return mpi.problem
     sources = mirror.sources if mirror else None
     try:
@@ -110,7 +113,7 @@ def write_environment(
     return ""
 
 
-def note_unusable(
+def report_unusable(
     work: WorkDirectory, problems: Mapping[str, str], progress: Progress
 ) -> Iterator[str]:
     """The environments that Spack cannot be used for. One line is said for each reason.
@@ -120,7 +123,7 @@ def note_unusable(
     names: dict[str, list[str]] = {}
     for name, problem in problems.items():
         if problem:
-            (Layout(work.root).environment(name) / "spack.yaml").unlink(missing_ok=True)
+            (SpackLayout(work.root).environment(name) / "spack.yaml").unlink(missing_ok=True)
             names.setdefault(problem, []).append(name)
     for problem, those in names.items():
         built = "it is built" if len(those) == 1 else "they are built"
@@ -151,4 +154,4 @@ def ask_for_spack(
         unpacked = mirror.unpacked(work.root) if mirror else None
     except SpackEnvironmentError as error:
         return NoSpack(str(error))
-    return provide(work.root, progress.say, None, unpacked)
+    return provide_spack(work.root, progress.say, None, unpacked)

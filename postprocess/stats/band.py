@@ -14,7 +14,7 @@ from typing import Any
 
 from scipy.special import stdtrit
 
-from postprocess.base.units import SECONDS, better, slowdown
+from postprocess.base.units import SECONDS, compute_slowdown, find_better_direction
 from postprocess.model.case import Case
 from postprocess.model.reference import Reference
 
@@ -70,7 +70,7 @@ class Band:
         return value < self.lower if self.better == "lower" else value > self.upper
 
 
-def band(reference: Reference, resolution: float = 0.0) -> Band:
+def compute_band(reference: Reference, resolution: float = 0.0) -> Band:
     """The band of a reference. ``resolution``, of the timer or of what is printed, is in its unit.
 
     Two launches or three give a band that may span powers of ten: they say no more. One launch
@@ -85,21 +85,21 @@ def band(reference: Reference, resolution: float = 0.0) -> Band:
     center = math.log(reference.center)
     slow = max(_width(reference, FAST_ALPHA if provisional else SLOW_ALPHA), math.log1p(floor))
     fast = max(_width(reference, FAST_ALPHA), math.log1p(floor))
-    direction = better(reference.unit)
+    direction = find_better_direction(reference.unit)
     below, above = (fast, slow) if direction == "lower" else (slow, fast)
     upper = math.exp(min(center + above, LARGEST_LOG))
     lower = math.exp(max(center - below, -LARGEST_LOG))
     return Band(lower, upper, provisional, direction, reference.launches < 2)
 
 
-def slow_distance(reference: Reference, limits: Band) -> float:
+def compute_slow_distance(reference: Reference, limits: Band) -> float:
     """Return ln(slow limit / center), signed so that slower is positive; infinite without a limit."""
     if limits.slow_limit <= 0:
         return math.inf
-    return math.log(slowdown(limits.slow_limit, reference.center, reference.unit))
+    return math.log(compute_slowdown(limits.slow_limit, reference.center, reference.unit))
 
 
-def condemns(limits: Band, best: float | None) -> bool:
+def is_regressed(limits: Band, best: float | None) -> bool:
     """Return whether a launch whose headline lies on the slow side of the band has regressed.
 
     The few launches behind a provisional reference know little of the machine's bad moments, and a
@@ -112,7 +112,7 @@ def condemns(limits: Band, best: float | None) -> bool:
     return not limits.provisional or (best is not None and limits.too_slow(best))
 
 
-def to_reframe(
+def convert_to_reframe(
     reference: Reference, limits: Band, best: float | None
 ) -> tuple[float, float | None, float | None, str]:
     """Return the reference as ReFrame's tuple: center, lower and upper fraction, unit.
@@ -120,7 +120,7 @@ def to_reframe(
     The fraction of the fast side is None: a case that is too fast is listed, and never a failure. So
     is that of the slow side where the reference could not condemn whatever the headline is.
     """
-    if not condemns(limits, best):
+    if not is_regressed(limits, best):
         return reference.center, None, None, reference.unit
     if limits.better == "lower":
         return reference.center, None, limits.upper / reference.center - 1.0, reference.unit
@@ -132,21 +132,21 @@ def _width(reference: Reference, alpha: float) -> float:
     n = reference.launches
     if n < 2:
         return 0.0
-    return float(prediction(*reference.moderated, n, alpha))
+    return float(compute_prediction_distance(*reference.moderated, n, alpha))
 
 
-def prediction(spread: Any, degrees: Any, launches: int, alpha: float) -> Any:
+def compute_prediction_distance(spread: Any, degrees: Any, launches: int, alpha: float) -> Any:
     """Compute the distance of the one-sided prediction limit from the mean of launches (array-aware)."""
     return stdtrit(degrees, 1.0 - alpha) * spread * math.sqrt(1.0 + 1.0 / launches)
 
 
-def least_of(case: Case) -> float:
+def find_narrowest_band(case: Case) -> float:
     """Return the least width of any band of this case, as a fraction of its center."""
     return LARGE_FLOOR if case.bytes >= LARGE_BYTES else SMALL_FLOOR
 
 
 def _floor(reference: Reference, resolution: float) -> float:
     """Least width of the band, as a fraction of the center."""
-    practical = PROVISIONAL_FLOOR if reference.provisional else least_of(reference.case)
+    practical = PROVISIONAL_FLOOR if reference.provisional else find_narrowest_band(reference.case)
     coarsest = COARSEST_CLOCK if reference.unit == SECONDS else math.inf  # rates are as printed
     return max(practical, FLOOR_IN_RESOLUTIONS * min(resolution, coarsest) / reference.center)

@@ -14,25 +14,25 @@ from typing import Any
 
 from scipy.special import betainc
 
-CONDEMN = 5  #: slow launches condemn
-CLEAR = 2  #: launches that are not slow clear
+SLOW_TO_CONFIRM = 5  #: slow launches condemn
+FINE_TO_CLEAR = 2  #: launches that are not slow clear
 #: Launches made at a time: the fewest that can clear, what is then missing to condemn, and one more each.
-PASSES = (CLEAR, CONDEMN - CLEAR, *(CLEAR - 1) * (1,))
+PASSES = (FINE_TO_CLEAR, SLOW_TO_CONFIRM - FINE_TO_CLEAR, *(FINE_TO_CLEAR - 1) * (1,))
 
 
-def cleared(fine: Any) -> Any:
+def is_cleared(fine: Any) -> Any:
     """Return whether ``fine`` launches that are not slow clear the case; accepts numbers and arrays."""
-    return fine >= CLEAR
+    return fine >= FINE_TO_CLEAR
 
 
-def decided(slow: Any, fine: Any) -> Any:
+def is_decided(slow: Any, fine: Any) -> Any:
     """Return whether no further launch can change the decision."""
-    return (slow >= CONDEMN) | cleared(fine)
+    return (slow >= SLOW_TO_CONFIRM) | is_cleared(fine)
 
 
-def repeated(chance: Any) -> Any:
+def compute_confirmation_probability(chance: Any) -> Any:
     """Compute the probability that fresh launches confirm, each of which is slow with this probability.
 
     CONDEMN of them are slow before CLEAR are not: of CONDEMN + CLEAR - 1 at least CONDEMN would be.
     """
-    return betainc(CONDEMN, CLEAR, chance)
+    return betainc(SLOW_TO_CONFIRM, FINE_TO_CLEAR, chance)

@@ -9,10 +9,10 @@ import numpy as np
 
 from postprocess.model.case import Case
 from postprocess.model.reference import Reference
-from postprocess.stats.band import band
+from postprocess.stats.band import compute_band
 
 
-def calibrate_exactly(samples: Mapping[Case, Sequence[float]]) -> list[Reference]:
+def estimate_exact_references(samples: Mapping[Case, Sequence[float]]) -> list[Reference]:
     """Return one exact reference per case, sorted, from headlines in simulated seconds.
 
     Raises ValueError for a case whose launches differ: then its time is not exact.
@@ -21,14 +21,14 @@ def calibrate_exactly(samples: Mapping[Case, Sequence[float]]) -> list[Reference
     for case in sorted(samples):
         first, *others = samples[case]
         reference = Reference(case, first, 0.0, 1 + len(others), exact=True)
-        limits = band(reference)
+        limits = compute_band(reference)
         if not all(limits.lower <= value <= limits.upper for value in others):
             raise ValueError(f"{case.key}: simulated time does not repeat: {list(samples[case])}")
         references.append(reference)
     return references
 
 
-def calibrate(samples: Mapping[Case, Sequence[float]]) -> list[Reference]:
+def estimate_references(samples: Mapping[Case, Sequence[float]]) -> list[Reference]:
     """Return one reference per case, sorted, from its headlines in seconds, one per launch.
 
     Center and spread are taken on the logarithm. One launch has no spread: 0, and the reference is

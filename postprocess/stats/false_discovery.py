@@ -13,37 +13,41 @@ from dataclasses import replace
 
 from scipy.stats import false_discovery_control
 
-from postprocess.base.units import better, slowdown
+from postprocess.base.units import compute_slowdown, find_better_direction
 from postprocess.model.verdict import CaseResult
 from postprocess.stats.power import Scatter
 
 
-def scatter(result: CaseResult) -> Scatter | None:
+def extract_scatter(result: CaseResult) -> Scatter | None:
     """Return the scatter known from the calibration of a case; None if unknown or zero."""
     if not result.spread or result.degrees is None:
         return None
     return Scatter(result.spread, result.degrees, result.reference_launches)
 
 
-def distance_of(result: CaseResult) -> float:
+def compute_limit_distance(result: CaseResult) -> float:
     """Compute ln(slow limit / reference) of a result; 0 if it was not judged."""
     if not result.band or not result.reference:
         return 0.0
-    limit = result.band[1] if better(result.unit) == "lower" else result.band[0]
-    return math.log(slowdown(limit, result.reference, result.unit))
+    limit = result.band[1] if find_better_direction(result.unit) == "lower" else result.band[0]
+    return math.log(compute_slowdown(limit, result.reference, result.unit))
 
 
-def probability(result: CaseResult) -> float | None:
+def compute_slow_probability(result: CaseResult) -> float | None:
     """Compute the probability that a healthy launch is as slow or slower; None if the scatter is unknown."""
-    known = scatter(result)
+    known = extract_scatter(result)
     if known is None or not result.value or not result.reference:
         return None
-    return known.screened(math.log(slowdown(result.value, result.reference, result.unit)))
+    return known.screened(math.log(compute_slowdown(result.value, result.reference, result.unit)))
 
 
-def with_q(results: Sequence[CaseResult]) -> list[CaseResult]:
+def add_q_values(results: Sequence[CaseResult]) -> list[CaseResult]:
     """Return the results, with the q-value of each judged one among all of them."""
-    known = [(n, p) for n, each in enumerate(results) if (p := probability(each)) is not None]
+    known = [
+        (n, p)
+        for n, each in enumerate(results)
+        if (p := compute_slow_probability(each)) is not None
+    ]
     told = list(results)
     if known:
         places, chances = zip(*known, strict=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from postprocess.model.measurement import Summary
+from postprocess.model.measurement import TrialSummary
 
 SPIKE_FACTOR = 1.8
 CAP_DIVISOR = 10  #: at most one value in ten is removed
@@ -19,12 +19,12 @@ GAP_IN_MAD = 3.0
 GAP_IN_RESOLUTIONS = 2.0
 
 
-def summarise(
+def summarise_trials(
     trials: NDArray[np.float64],
     late: NDArray[np.bool_] | None = None,
     dropped: int = 1,
     resolution: float = 0.0,
-) -> Summary:
+) -> TrialSummary:
     """Compute headline and health of the trials of one case.
 
     ``trials``: shape (n,), in the order they were run; ``late``: shape (n,), true where a trial
@@ -35,7 +35,7 @@ def summarise(
     median = float(np.median(values))
     candidates, removed = _spikes(values, median)
     kept = values.size - removed
-    return Summary(
+    return TrialSummary(
         headline=float(np.mean(values[:kept])),
         median=median,
         minimum=float(values[0]),
@@ -49,8 +49,8 @@ def summarise(
     )
 
 
-def headlines(samples: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Compute the headline of many samples at once, as :func:`summarise` has it of each.
+def compute_headlines(samples: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Compute the headline of many samples at once, as :func:`summarise_trials` has it of each.
 
     ``samples``: shape (k, m), m trials each of which neither was dropped nor late. The result has shape (k,).
     """
@@ -61,7 +61,7 @@ def headlines(samples: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.cumsum(values, axis=1)[np.arange(len(values)), kept - 1] / kept
 
 
-def bounds_of_slowest_mean(
+def bound_slowest_mean(
     t_max: NDArray[np.float64], t_min: NDArray[np.float64], ranks: int, dropped: int = 1
 ) -> tuple[float, float]:
     """Bound the largest of the ranks' means, from the longest and shortest time of each trial.
@@ -80,12 +80,12 @@ def bounds_of_slowest_mean(
     return (most + (ranks - 1) * least) / ranks, most
 
 
-def removed_by_filter(
+def mark_removed_trials(
     trials: NDArray[np.float64], late: NDArray[np.bool_] | None = None, dropped: int = 1
 ) -> NDArray[np.bool_]:
     """Mark the trials that do not enter the headline: the dropped, the late and the removed spikes.
 
-    Shapes and errors as in :func:`summarise`; the result has the shape of ``trials``.
+    Shapes and errors as in :func:`summarise_trials`; the result has the shape of ``trials``.
     """
     entering = np.flatnonzero(_entering(trials, late, dropped))
     order = entering[np.argsort(trials[entering], kind="stable")]

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import chdtri, ndtr, stdtr
 
-from postprocess.base.units import better, slowdown
+from postprocess.base.units import compute_slowdown, find_better_direction
 from postprocess.model.measurement import Measurement
 from postprocess.model.reference import Reference
-from postprocess.stats.band import LARGEST_LOG, Band, condemns, slow_distance
-from postprocess.stats.confirmation_rule import repeated
+from postprocess.stats.band import LARGEST_LOG, Band, compute_slow_distance, is_regressed
+from postprocess.stats.confirmation_rule import compute_confirmation_probability
 
-CAUGHT = 0.9  #: probability with which the smallest slowdown is caught
+DETECTION_POWER = 0.9  #: probability with which the smallest slowdown is caught
 FARTHEST = 8.0  #: of the possible centers, in their standard deviations
 LEAST_TAIL = 1e-12  #: probability of the spreads that are left out, on either side
 CENTERS, SPREADS = 25, 49  #: that stand for all; more change nothing that is shown
@@ -52,28 +52,36 @@ class Scatter:
         """Compute the probability of ``regressed``: screened, and confirmed by fresh launches."""
         if self.spread == 0:
             return float(shift > distance)
-        return caught((shift - distance) / self.spread, self.launches, self.degrees)
+        return compute_detection_probability(
+            (shift - distance) / self.spread, self.launches, self.degrees
+        )
 
     def smallest(self, distance: float) -> float:
-        """Return the shift that is detected with probability :data:`CAUGHT`."""
+        """Return the shift that is detected with probability :data:`DETECTION_POWER`."""
         return distance + (
-            self.spread * margin(self.launches, self.degrees) if self.spread else 0.0
+            self.spread * compute_detection_margin(self.launches, self.degrees)
+            if self.spread
+            else 0.0
         )
 
 
-def detectable(reference: Reference, limits: Band, measured: Measurement) -> float | None:
+def compute_detectable_slowdown(
+    reference: Reference, limits: Band, measured: Measurement
+) -> float | None:
     """Compute the smallest slowdown, as a fraction of the time, that a night detects; None if it detects none.
 
     A provisional reference condemns only where the best of a launch lies beyond the limit too: the best is
     taken to be as far below the headline as in this launch, to become slower by the same factor, and to scatter
     as the headline does.
     """
-    worst = math.inf if better(reference.unit) == "lower" else 0.0
-    if not condemns(limits, None if measured.best is None else worst):
+    worst = math.inf if find_better_direction(reference.unit) == "lower" else 0.0
+    if not is_regressed(limits, None if measured.best is None else worst):
         return None
-    distance = slow_distance(reference, limits)
+    distance = compute_slow_distance(reference, limits)
     if limits.provisional and measured.best:
-        distance += max(math.log(slowdown(measured.value, measured.best, reference.unit)), 0.0)
+        distance += max(
+            math.log(compute_slowdown(measured.value, measured.best, reference.unit)), 0.0
+        )
     if reference.exact:
         return math.expm1(distance)
     spread, degrees = reference.moderated
@@ -81,27 +89,34 @@ def detectable(reference: Reference, limits: Band, measured: Measurement) -> flo
     return math.expm1(min(shift, LARGEST_LOG))
 
 
-def caught(beyond: float, launches: int, degrees: float) -> float:
+def compute_detection_probability(beyond: float, launches: int, degrees: float) -> float:
     """Compute the probability that a case whose launches lie that far beyond the limit is called regressed.
 
     :param beyond: from the limit to the center of the reference, shifted by the slowdown; in spreads
     """
-    offsets, precisions, weights = possible(launches, degrees)
+    offsets, precisions, weights = integrate_parameters(launches, degrees)
     chance = ndtr(beyond * precisions + offsets)
-    return float(np.sum(weights * chance * repeated(chance)))
+    return float(np.sum(weights * chance * compute_confirmation_probability(chance)))
 
 
 @lru_cache(maxsize=4096)
-def margin(launches: int, degrees: float) -> float:
-    """Compute the excess over the limit, in spreads, that is detected with probability :data:`CAUGHT`."""
+def compute_detection_margin(launches: int, degrees: float) -> float:
+    """Compute the excess over the limit, in spreads, that is detected with probability :data:`DETECTION_POWER`."""
     high = 4.0
-    while caught(high, launches, degrees) < CAUGHT:
+    while compute_detection_probability(high, launches, degrees) < DETECTION_POWER:
         high *= 2
-    return float(brentq(lambda x: caught(x, launches, degrees) - CAUGHT, 0.0, high, xtol=1e-6))
+    return float(
+        brentq(
+            lambda x: compute_detection_probability(x, launches, degrees) - DETECTION_POWER,
+            0.0,
+            high,
+            xtol=1e-6,
+        )
+    )
 
 
 @lru_cache(maxsize=4096)
-def possible(launches: int, degrees: float) -> tuple[NDArray, NDArray, NDArray]:
+def integrate_parameters(launches: int, degrees: float) -> tuple[NDArray, NDArray, NDArray]:
     """Return possible mu and sigma after calibration: (m - mu) / sigma, s / sigma, and the weight of each pair.
 
     The trapezoidal rule on the normal and on the logarithm of chi-squared, whose densities fade at both ends.

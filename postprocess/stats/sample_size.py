@@ -17,8 +17,8 @@ from scipy.stats import norm
 
 from postprocess.model.reference import Prior, Reference
 from postprocess.model.verdict import CaseResult
-from postprocess.stats.band import band, slow_distance
-from postprocess.stats.false_discovery import distance_of, scatter
+from postprocess.stats.band import compute_band, compute_slow_distance
+from postprocess.stats.false_discovery import compute_limit_distance, extract_scatter
 from postprocess.stats.power import Scatter
 
 TARGET = 0.10  #: slowdown that every case ought to see
@@ -47,33 +47,37 @@ class Plan:
 PLANS = [Plan(median_of, values) for median_of in (1, 3, 5, 9, 15, 25) for values in (10, 20, 40)]
 
 
-def seen_with(result: CaseResult, plan: Plan) -> float | None:
+def compute_detectable_under(result: CaseResult, plan: Plan) -> float | None:
     """Compute the smallest slowdown detected under a plan; None if the scatter is unknown."""
-    known = scatter(result)
+    known = extract_scatter(result)
     if known is None or not result.reference:
         return None
-    spread = known.spread * steadiness(plan.median_of)
+    spread = known.spread * compute_median_efficiency(plan.median_of)
     kin = max(known.degrees - (known.launches - 1), 0.0)
     now = _reference(result, known.spread, known.launches, kin)
     then = _reference(result, spread, max(plan.values, known.launches), kin)
-    distance = max(slow_distance(then, band(then)), _floor_of_resolution(result, now))
+    distance = max(
+        compute_slow_distance(then, compute_band(then)), _floor_of_resolution(result, now)
+    )
     there, degrees = then.moderated
     return math.expm1(Scatter(there, degrees, then.launches).smallest(distance))
 
 
-def cheapest(result: CaseResult) -> Plan | None:
+def choose_cheapest_plan(result: CaseResult) -> Plan | None:
     """Choose the plan of fewest launches in a month that detects ``TARGET``; None if none does."""
-    fit = [plan for plan in PLANS if (seen_with(result, plan) or math.inf) <= TARGET]
-    return min(fit, key=lambda plan: month(plan, result.reference_launches), default=None)
+    fit = [plan for plan in PLANS if (compute_detectable_under(result, plan) or math.inf) <= TARGET]
+    return min(
+        fit, key=lambda plan: count_month_launches(plan, result.reference_launches), default=None
+    )
 
 
-def month(plan: Plan, launches: int) -> int:
+def count_month_launches(plan: Plan, launches: int) -> int:
     """Count the launches of a plan in its first month, beyond those of today."""
     return plan.once(launches) + NIGHTS * plan.nightly
 
 
 @cache
-def steadiness(median_of: int) -> float:
+def compute_median_efficiency(median_of: int) -> float:
     """Compute the standard deviation of the median of n normal values, relative to that of one.
 
     From the density of the middle order statistic (David and Nagaraja, Order Statistics, 2003, section 2.1).
@@ -84,7 +88,7 @@ def steadiness(median_of: int) -> float:
     return math.sqrt(float(np.trapezoid(x**2 * weight * norm.pdf(x), x)))
 
 
-def seen(results: Sequence[CaseResult]) -> list[CaseResult]:
+def select_sensitive(results: Sequence[CaseResult]) -> list[CaseResult]:
     """Select the results that detect a slowdown of ``TARGET`` as measured today."""
     return [each for each in results if each.detectable is not None and each.detectable <= TARGET]
 
@@ -98,5 +102,7 @@ def _reference(result: CaseResult, spread: float, launches: int, kin: float) -> 
 
 def _floor_of_resolution(result: CaseResult, now: Reference) -> float:
     """Return the part of the band due to the resolution of the value; more launches do not reduce it."""
-    distance = distance_of(result)
-    return distance if distance > slow_distance(now, band(now)) * (1 + 1e-9) else 0.0
+    distance = compute_limit_distance(result)
+    return (
+        distance if distance > compute_slow_distance(now, compute_band(now)) * (1 + 1e-9) else 0.0
+    )

@@ -19,42 +19,42 @@ from postprocess.model.case import Case
 from postprocess.model.reference import Prior, Reference
 from postprocess.stats.band import LARGE_BYTES
 
-#: The classes of sizes that :func:`kin` tells apart, for people.
+#: The classes of sizes that :func:`group_of` tells apart, for people.
 SIZES = ("below 1 kB", "from 1 kB to 10 kB", "from 10 kB on")
 SMALL_BYTES = 1_000  #: below it latency counts, from ``LARGE_BYTES`` on bandwidth
-ENOUGH_KIN = 10  #: cases, or nothing is said of how their spreads are distributed
+LEAST_GROUP_SIZE = 10  #: cases, or nothing is said of how their spreads are distributed
 MOST_DEGREES = 1_000.0  #: kin that are all alike: more would change no band by a thousandth
-Kin = tuple[str, int]
+CaseGroup = tuple[str, int]
 
 
-def with_priors(references: Mapping[Case, Reference]) -> dict[Case, Reference]:
+def add_priors(references: Mapping[Case, Reference]) -> dict[Case, Reference]:
     """Return the references with the prior of their group, where the group is large enough."""
-    everybody = prior(list(references.values()))
-    families: dict[Kin, list[Reference]] = {}
+    everybody = estimate_prior(list(references.values()))
+    families: dict[CaseGroup, list[Reference]] = {}
     for reference in references.values():
-        families.setdefault(kin(reference.case), []).append(reference)
-    priors = {key: prior(members) or everybody for key, members in families.items()}
-    return {case: replace(each, prior=priors[kin(case)]) for case, each in references.items()}
+        families.setdefault(group_of(reference.case), []).append(reference)
+    priors = {key: estimate_prior(members) or everybody for key, members in families.items()}
+    return {case: replace(each, prior=priors[group_of(case)]) for case, each in references.items()}
 
 
-def kin(case: Case) -> Kin:
+def group_of(case: Case) -> CaseGroup:
     """Return the group of a case: its program and class of sizes."""
     return case.program, (case.bytes >= SMALL_BYTES) + (case.bytes >= LARGE_BYTES)
 
 
-def prior(references: Sequence[Reference]) -> Prior | None:
+def estimate_prior(references: Sequence[Reference]) -> Prior | None:
     """Estimate the prior spread of these cases and its degrees of freedom; None if they are too few.
 
     A case that never differed between its launches was rounded to that, and is left out.
     """
     known = [each for each in references if each.launches > 1 and each.spread > 0]
-    if len(known) < ENOUGH_KIN:
+    if len(known) < LEAST_GROUP_SIZE:
         return None
     degrees = np.array([each.launches - 1.0 for each in known])
-    return fitted(np.array([each.spread for each in known]), degrees)
+    return fit_prior(np.array([each.spread for each in known]), degrees)
 
 
-def fitted(spreads: NDArray[np.float64], degrees: NDArray[np.float64]) -> Prior:
+def fit_prior(spreads: NDArray[np.float64], degrees: NDArray[np.float64]) -> Prior:
     """Fit the prior to the mean and variance of ln s^2 (Smyth, section 6.2).
 
     :param spreads: s of each case, none of them 0
@@ -65,11 +65,11 @@ def fitted(spreads: NDArray[np.float64], degrees: NDArray[np.float64]) -> Prior:
     center = float(np.mean(logs))
     if excess <= float(polygamma(1, MOST_DEGREES / 2)):
         return Prior(math.exp(center / 2), MOST_DEGREES)
-    half = inverse_trigamma(excess)
+    half = invert_trigamma(excess)
     return Prior(math.exp((center + float(digamma(half)) - math.log(half)) / 2), 2 * half)
 
 
-def inverse_trigamma(value: float) -> float:
+def invert_trigamma(value: float) -> float:
     """Return the y with trigamma(y) = value > 0, by Newton's method (Smyth, appendix)."""
     y = 0.5 + 1.0 / value
     for _ in range(50):

@@ -19,9 +19,9 @@ from postprocess.base.units import SECONDS
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.measurement import Measurement
 from postprocess.model.reference import ENOUGH_LAUNCHES, Prior, Reference
-from postprocess.stats.band import band
-from postprocess.stats.headline import headlines
-from postprocess.stats.power import detectable
+from postprocess.stats.band import compute_band
+from postprocess.stats.headline import compute_headlines
+from postprocess.stats.power import compute_detectable_slowdown
 
 LEAST, MOST = 11, 1001  #: trials that are ever proposed: a filter of a tenth needs ten that count
 DROPPED = 1  #: trials of a launch that no statistic uses
@@ -30,7 +30,7 @@ MOST_LAUNCHES = 1000  #: that are looked at, when launches are sought that see e
 
 
 @dataclass(frozen=True)
-class Noise:
+class NoiseVariance:
     """Variance of the headline of a case, on the logarithm."""
 
     between: float  #: launches, without what their trials bring in
@@ -42,7 +42,7 @@ class Noise:
 
 
 @dataclass(frozen=True)
-class Cost:
+class LaunchCost:
     """What a launch of all cases of a place takes, in seconds."""
 
     start: float
@@ -54,11 +54,11 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownCase:
     """What is known of a case."""
 
     case: Case
-    noise: Noise
+    noise: NoiseVariance
     launches: int  #: that tell it
     kin: float = 0.0  #: degrees of freedom that its kin's spread adds to its own
     unit: str = SECONDS
@@ -70,7 +70,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Spending:
+class CalibrationSpending:
     """A calibration, and what a night that is held against it sees."""
 
     trials: int
@@ -84,7 +84,7 @@ class Spending:
         return self.launches * self.night_seconds
 
 
-def trial_variance(
+def estimate_trial_variance(
     times: NDArray[np.float64], random: np.random.Generator, resamples: int = RESAMPLES
 ) -> float:
     """Estimate the variance of ln headline due to one trial: that of the headline of m trials, times m.
@@ -100,26 +100,26 @@ def trial_variance(
     if m < 2:
         raise ValueError("one trial says nothing of how trials differ")
     drawn = times[random.integers(m, size=(resamples, m))]
-    return float(np.var(np.log(headlines(drawn)), ddof=1)) * m * m / (m - 1)
+    return float(np.var(np.log(compute_headlines(drawn)), ddof=1)) * m * m / (m - 1)
 
 
-def noise_of(
+def estimate_noise(
     values: Sequence[float], trials: Sequence[float] = (), counted: Sequence[int] = ()
-) -> Noise:
+) -> NoiseVariance:
     """Estimate both parts of the variance, from headlines and from the trials of some of their launches.
 
     :param values: one headline a launch, two at least
-    :param trials: :func:`trial_variance` of launches; none for a program without trials
+    :param trials: :func:`estimate_trial_variance` of launches; none for a program without trials
     :param counted: how many trials count, of each of these launches
     """
     total = float(np.var(np.log(values), ddof=1))
     if not len(trials):
-        return Noise(total, 0.0)
+        return NoiseVariance(total, 0.0)
     within = float(np.mean(np.asarray(trials) / np.asarray(counted)))
-    return Noise(max(total - within, 0.0), float(np.mean(trials)))
+    return NoiseVariance(max(total - within, 0.0), float(np.mean(trials)))
 
 
-def best_trials(noise: Noise, cost: Cost) -> int:
+def choose_trials(noise: NoiseVariance, cost: LaunchCost) -> int:
     """Choose the trials of a launch, the dropped ones included (Kalibera and Jones); ``LEAST`` to ``MOST``."""
     if noise.trial == 0:
         return LEAST
@@ -130,17 +130,21 @@ def best_trials(noise: Noise, cost: Cost) -> int:
     return round(min(max(ideal, LEAST), MOST))
 
 
-def median_trials(known: Sequence[Known], costs: Mapping[LaunchPlace, Cost]) -> int:
+def choose_median_trials(
+    known: Sequence[KnownCase], costs: Mapping[LaunchPlace, LaunchCost]
+) -> int:
     """Return the median over the cases of the best number of trials."""
-    return round(float(np.median([best_trials(each.noise, costs[each.place]) for each in known])))
+    return round(float(np.median([choose_trials(each.noise, costs[each.place]) for each in known])))
 
 
-def pass_seconds(places: set[LaunchPlace], costs: Mapping[LaunchPlace, Cost], trials: int) -> float:
+def compute_pass_seconds(
+    places: set[LaunchPlace], costs: Mapping[LaunchPlace, LaunchCost], trials: int
+) -> float:
     """Sum the seconds of one launch of each place."""
     return sum(costs[place].seconds(trials) for place in sorted(places))
 
 
-def sees(known: Known, trials: int, launches: int) -> float | None:
+def compute_sensitivity(known: KnownCase, trials: int, launches: int) -> float | None:
     """Compute the smallest slowdown, as a fraction, that a night detects in a case calibrated so.
 
     None below ``ENOUGH_LAUNCHES``: such references are provisional, and assert gross changes only.
@@ -148,38 +152,44 @@ def sees(known: Known, trials: int, launches: int) -> float | None:
     spread = known.noise.spread(trials)
     prior = Prior(spread, known.kin) if known.kin else None
     reference = Reference(known.case, 1.0, spread, launches, known.unit, prior=prior)
-    return detectable(reference, band(reference), Measurement(1.0, known.unit))
+    return compute_detectable_slowdown(
+        reference, compute_band(reference), Measurement(1.0, known.unit)
+    )
 
 
-def median_sight(known: Sequence[Known], trials: int, launches: int) -> float | None:
+def compute_median_sensitivity(
+    known: Sequence[KnownCase], trials: int, launches: int
+) -> float | None:
     """Compute the median detectable slowdown of the cases; None if fewer than half detect any."""
-    each = [sees(case, trials, launches) for case in known]
+    each = [compute_sensitivity(case, trials, launches) for case in known]
     values = [math.inf if value is None else value for value in each]
     median = float(np.quantile(values, 0.5, method="inverted_cdf"))
     return median if math.isfinite(median) else None
 
 
-def spend(
-    known: Sequence[Known], costs: Mapping[LaunchPlace, Cost], trials: int, seconds: float
-) -> Spending:
+def allocate_seconds(
+    known: Sequence[KnownCase], costs: Mapping[LaunchPlace, LaunchCost], trials: int, seconds: float
+) -> CalibrationSpending:
     """Allocate so many seconds: the launches that fit, and the resulting sensitivity."""
-    once = pass_seconds({each.place for each in known}, costs, trials)
-    launches = fitting(seconds, once)
-    return Spending(trials, launches, once, median_sight(known, trials, launches))
+    once = compute_pass_seconds({each.place for each in known}, costs, trials)
+    launches = count_fitting_launches(seconds, once)
+    return CalibrationSpending(
+        trials, launches, once, compute_median_sensitivity(known, trials, launches)
+    )
 
 
-def fitting(seconds: float, once: float) -> int:
+def count_fitting_launches(seconds: float, once: float) -> int:
     """Count the launches of ``once`` seconds that fit into ``seconds``."""
     return int(seconds / once * (1 + 1e-12))  # twenty of them fit into twenty times one
 
 
-def reach(
-    known: Sequence[Known], costs: Mapping[LaunchPlace, Cost], trials: int, target: float
-) -> Spending | None:
+def find_least_launches(
+    known: Sequence[KnownCase], costs: Mapping[LaunchPlace, LaunchCost], trials: int, target: float
+) -> CalibrationSpending | None:
     """Find the fewest launches for half of the cases to detect ``target``; None beyond ``MOST_LAUNCHES``."""
 
     def enough(launches: int) -> bool:
-        seen = median_sight(known, trials, launches)
+        seen = compute_median_sensitivity(known, trials, launches)
         return seen is not None and seen <= target
 
     if not enough(MOST_LAUNCHES):
@@ -188,5 +198,5 @@ def reach(
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
-    once = pass_seconds({each.place for each in known}, costs, trials)
-    return Spending(trials, high, once, median_sight(known, trials, high))
+    once = compute_pass_seconds({each.place for each in known}, costs, trials)
+    return CalibrationSpending(trials, high, once, compute_median_sensitivity(known, trials, high))

@@ -23,23 +23,23 @@ from reframe.core.exceptions import PerformanceError, SanityError
 from reframe.core.runtime import runtime
 from reframe.utility import typecheck as typ
 
-from postprocess.judging.outcome import assess
-from postprocess.judging.retest import Look, taken, to_avoid
+from postprocess.judging.outcome import assess_launch
+from postprocess.judging.retest import RetestTarget, list_avoided_nodes, select_targets
 from postprocess.model.case import Case
 from postprocess.model.conditions import conditions_of
-from postprocess.model.launch import Outcome
+from postprocess.model.launch import LaunchOutcome
 from postprocess.model.options import AGAIN, PLANTED, PROGRAM, STRICT, TIME_LIMIT
 from postprocess.model.plan import PlannedLaunch, write_launch
 from postprocess.model.verdict import Verdict
-from postprocess.references.catalog import open_book
-from postprocess.stats.band import band, to_reframe
+from postprocess.references.catalog import load_catalog
+from postprocess.stats.band import compute_band, convert_to_reframe
 from reframe_checks.common.build import build_mpicost
-from reframe_checks.common.user_options import chosen, chosen_layouts, resolve
+from reframe_checks.common.user_options import read_choice, resolve, select_layouts
 from site_configs.common import EnvironmentLauncher
 from site_configs.schedulers.registry import find_scheduler
 from site_configs.schema.reframe_request import asked
 from site_configs.schema.variables import SESSION
-from site_configs.schema.waivers import accepted_here
+from site_configs.schema.waivers import collect_waivers
 from site_configs.topology.layouts import Layout
 
 SECONDS_TO_START = 60  #: allowed, not expected
@@ -51,7 +51,7 @@ def measured_layouts() -> list[str]:
     :raises ValueError: if there is none, and nothing was asked for that could be named as missing.
     """
     parts = runtime().system.partitions
-    found = sorted({layout for part in parts for layout in chosen_layouts(part.name, part.extras)})
+    found = sorted({layout for part in parts for layout in select_layouts(part.name, part.extras)})
     if not found and not any(part.extras["layouts"] for part in parts):
         fix = "choose --processes, perhaps with --oversubscribe"
         raise ValueError(f"one core is too few for any process count of the ladder: {fix}")
@@ -109,7 +109,7 @@ class Measuring(rfm.RunOnlyRegressionTest):
     #: Fail a case that has no reference, instead of leaving it unasserted.
     #:
     #: :default: ``False``
-    strict = variable(bool, value=chosen(STRICT.variable, False))
+    strict = variable(bool, value=read_choice(STRICT.variable, False))
 
     #: Directories in which references are looked for, the first one first: ``["mine", "reference_data"]``.
     #:
@@ -135,9 +135,9 @@ class Measuring(rfm.RunOnlyRegressionTest):
         """Run where the layout is measured. A check of which nothing was chosen runs nowhere."""
         self.processes, self.num_tasks_per_node = map(int, self.layout.split("x"))
         self.num_tasks = self.processes
-        programs = chosen(PROGRAM.variable, [])
+        programs = read_choice(PROGRAM.variable, [])
         wanted = not programs or self.program in programs
-        if chosen(AGAIN, None) is not None:
+        if read_choice(AGAIN, None) is not None:
             looks = self.looks()
             self.valid_prog_environs = sorted({look.environment for look in looks})
             wanted = wanted and bool(looks)
@@ -145,15 +145,17 @@ class Measuring(rfm.RunOnlyRegressionTest):
             part.fullname
             for part in runtime().system.partitions
             if wanted
-            and (chosen(AGAIN, None) is None or self.looks(partition=part.name))
+            and (read_choice(AGAIN, None) is None or self.looks(partition=part.name))
             and self.measures_on(part)
             and Layout(self.processes, self.num_tasks_per_node)
-            in chosen_layouts(part.name, part.extras)
+            in select_layouts(part.name, part.extras)
         ]
 
-    def looks(self, **place: str) -> list[Look]:
+    def looks(self, **place: str) -> list[RetestTarget]:
         """What a second look asks of this check; nothing if the night only begins."""
-        return taken(chosen(AGAIN, []), program=self.program, layout=self.layout, **place)
+        return select_targets(
+            read_choice(AGAIN, []), program=self.program, layout=self.layout, **place
+        )
 
     def is_doubted(self, routine: str) -> bool:
         """Whether a routine is measured: in a second look only if it was slow here.
@@ -161,12 +163,12 @@ class Measuring(rfm.RunOnlyRegressionTest):
         Where nothing was slow and ReFrame comes all the same, since it was so on this partition with another
         MPI and with this one on another partition, whatever was slow anywhere is measured.
         """
-        if chosen(AGAIN, None) is None:
+        if read_choice(AGAIN, None) is None:
             return True
         here = self.looks_here() or self.looks()
         return routine in {look.routine for look in here}
 
-    def looks_here(self) -> list[Look]:
+    def looks_here(self) -> list[RetestTarget]:
         """What a second look asks at this place, as far as it is known yet."""
         if self.current_partition is None:
             return self.looks()
@@ -177,7 +179,9 @@ class Measuring(rfm.RunOnlyRegressionTest):
     def avoid_nodes(self):
         """A second look is taken on other nodes, if they are enough and the scheduler can be told so."""
         needed = len(Layout(self.processes, self.num_tasks_per_node).ranks_per_host)
-        avoided = to_avoid(self.looks_here(), self.current_partition.extras["nodes"], needed)
+        avoided = list_avoided_nodes(
+            self.looks_here(), self.current_partition.extras["nodes"], needed
+        )
         backend = self.current_partition.scheduler.registered_name
         options = find_scheduler(backend).exclude_nodes(avoided, backend) if avoided else []
         self.anywhere = bool(avoided) and not options
@@ -206,7 +210,7 @@ class Measuring(rfm.RunOnlyRegressionTest):
             value = resolve(
                 getattr(self, name),
                 outside=self.outside(name),
-                user=chosen(name),
+                user=read_choice(name),
                 site=defaults.get(name) if name in self.of_site else None,
                 references=self.of_references(name),
             )
@@ -238,9 +242,9 @@ class Measuring(rfm.RunOnlyRegressionTest):
             "number": getattr(self, ".repeat_no", 0) + 1,
             "exact": self.current_partition.extras["exact"],
             "by_hand": self.current_environ.extras["by_hand"],
-            "planted": self.current_environ.name in chosen(PLANTED, []),
+            "planted": self.current_environ.name in read_choice(PLANTED, []),
             "anywhere": self.anywhere,
-            "accepts": accepted_here(self.current_partition.extras, self.current_environ.extras),
+            "accepts": collect_waivers(self.current_partition.extras, self.current_environ.extras),
         }
         return PlannedLaunch(**facts | more)
 
@@ -256,7 +260,7 @@ class Measuring(rfm.RunOnlyRegressionTest):
     @sanity_function
     def whole_and_right(self):
         """Exit code, the MPI and the world asked for, every case, verified data: of one start at least."""
-        self.outcomes = {each.name: assess(each, self.session) for each in self.started()}
+        self.outcomes = {each.name: assess_launch(each, self.session) for each in self.started()}
         if all(outcome.verdict for outcome in self.outcomes.values()):
             outcome = next(iter(self.outcomes.values()))
             raise SanityError(f"{outcome.verdict}: {outcome.reason}")
@@ -296,7 +300,9 @@ class Measuring(rfm.RunOnlyRegressionTest):
     def bands(self) -> dict[str, tuple]:
         """ReFrame's reference tuple of each case that has a comparable reference."""
         place = (self.current_partition.fullname, self.current_environ.name)
-        shelf = open_book([Path(root) for root in self.reference_roots], [place]).shelves.get(place)
+        shelf = load_catalog([Path(root) for root in self.reference_roots], [place]).shelves.get(
+            place
+        )
         tuples = {}
         for launch, outcome in self.whole() if shelf else ():
             conditions = conditions_of(outcome.records.run, launch.exact)
@@ -305,15 +311,15 @@ class Measuring(rfm.RunOnlyRegressionTest):
                     continue
                 if reference := shelf.references.get(case):
                     measured = outcome.records.measurements[case.variable]
-                    limits = band(reference, outcome.records.resolution(measured.unit))
-                    tuples[case.variable] = to_reframe(reference, limits, measured.best)
+                    limits = compute_band(reference, outcome.records.resolution(measured.unit))
+                    tuples[case.variable] = convert_to_reframe(reference, limits, measured.best)
         return tuples
 
     def started(self) -> list[PlannedLaunch]:
         """The starts that have something to measure."""
         return [launch for launch in self.launches if launch.cases]
 
-    def whole(self) -> Iterator[tuple[PlannedLaunch, Outcome]]:
+    def whole(self) -> Iterator[tuple[PlannedLaunch, LaunchOutcome]]:
         """The starts that ended well, each with what it left."""
         for launch in self.started():
             if self.outcomes[launch.name].verdict is None:

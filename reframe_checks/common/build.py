@@ -13,13 +13,19 @@ from reframe.core.builtins import run_before, sanity_function, variable
 from reframe.core.exceptions import SanityError
 
 from site_configs.common import work_directory
-from site_configs.programs.installed import CMAKE, SPACK, TELLING, find_executable, source_of
+from site_configs.programs.installed import (
+    CMAKE,
+    SPACK,
+    TELLING,
+    find_executable,
+    find_program_source,
+)
 from site_configs.programs.program_facts import read_facts
 from site_configs.schema.reframe_request import asked
 from site_configs.schema.variables import SESSION
 from spack_envs.installation import Installation
 from spack_envs.products import PRODUCTS
-from spack_envs.programs import Program, keep_installed, write_program
+from spack_envs.programs import BuiltBinary, keep_installed, write_program
 
 SOURCE = Path(__file__).resolve().parents[2]
 RESULT = "installed.json"  #: in the stage directory; what Spack has installed
@@ -60,7 +66,9 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
 
         A program that cannot be had is not an error here: the checks that need it say why they are skipped.
         """
-        self.origin = source_of(self.name_of_program, self.current_environ.extras, self.spack)
+        self.origin = find_program_source(
+            self.name_of_program, self.current_environ.extras, self.spack
+        )
         if self.origin == SPACK:
             self.build_with_spack()
         elif self.origin == CMAKE:
@@ -105,12 +113,12 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
         """Where a site has it, or a wheel."""
         return Path(self.current_environ.extras["programs"][self.name_of_program])
 
-    def program_without_spack(self) -> Program:
+    def program_without_spack(self) -> BuiltBinary:
         """What its executable tells of itself."""
         path = self.folder / PRODUCTS[self.name_of_program].single
         about = (self.current_environ.name, self.name_of_program, str(path), self.origin)
         facts = read_facts(self.program)
-        return Program(*about, facts.version, facts.compiler, facts.flags)
+        return BuiltBinary(*about, facts.version, facts.compiler, facts.flags)
 
 
 class build_mpicost(BuildProgram):

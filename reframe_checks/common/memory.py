@@ -5,7 +5,7 @@ from __future__ import annotations
 from postprocess.model.mpicost import find_routine
 
 
-def shared_bytes(routine: str, processes: int, size: int) -> int:
+def estimate_shared_bytes(routine: str, processes: int, size: int) -> int:
     """Bytes of the send and receive buffers of all processes together, and of messages on their way.
 
     :param size: bytes by the routine's convention: of a block between two processes, or of a vector.

@@ -12,12 +12,12 @@ from reframe.utility import typecheck as typ
 from postprocess.model.case import Case
 from postprocess.model.mpicost import CACHE, CACHES, CONTROLS, SYNC, TRIALS, find_routine
 from postprocess.model.options import AS_REFERENCES, TRIAL_COUNT
-from postprocess.model.plan import PlannedLaunch, Skip
-from postprocess.references.trial_count import trials_of
+from postprocess.model.plan import PlannedLaunch, SkippedCase
+from postprocess.references.trial_count import read_reference_trials
 from reframe_checks.common.base import SECONDS_TO_START, Measuring
-from reframe_checks.common.memory import shared_bytes
-from reframe_checks.common.user_options import chosen
-from site_configs.topology.limits import within
+from reframe_checks.common.memory import estimate_shared_bytes
+from reframe_checks.common.user_options import read_choice
+from site_configs.topology.limits import is_within_limits
 
 SECONDS_PER_TRIAL = 0.1  #: allowed, not expected: far more than flushing a large cache takes
 
@@ -48,7 +48,7 @@ class MpicostCheck(Measuring, family=True):
     #: Measure these routines only (``["bcast", "barrier"]``); the whole family if empty.
     #:
     #: :default: ``[]``
-    routines = variable(typ.List[str], value=chosen("routines", []))
+    routines = variable(typ.List[str], value=read_choice("routines", []))
 
     #: The most processes at which a routine is measured (``{"scan_min": 32}``), or a routine at one size
     #: (``{"alltoall:1000": 32}``), unless routines are asked for by name; without a limit if not in it.
@@ -60,22 +60,22 @@ class MpicostCheck(Measuring, family=True):
     #: multiples of 8 are measured.
     #:
     #: :default: ``[]``
-    sizes = variable(typ.List[int], value=chosen("sizes", []))
+    sizes = variable(typ.List[int], value=read_choice("sizes", []))
 
     #: Timed calls per case, of which the first is dropped.
     #:
     #: :default: ``51``, as in the papers; in a night those of its references
-    trials = variable(int, value=chosen("trials", TRIALS))
+    trials = variable(int, value=read_choice("trials", TRIALS))
 
     #: ``flush`` the caches before each trial, or leave them ``warm``.
     #:
     #: :default: ``flush``, as in the papers
-    cache = variable(str, value=chosen("cache", CACHE))
+    cache = variable(str, value=read_choice("cache", CACHE))
 
     #: What starts the processes of a trial together: ``dissemination``, ``barrier`` or ``window``.
     #:
     #: :default: ``dissemination``, which is the same algorithm with every MPI
-    sync = variable(str, value=chosen("sync", SYNC))
+    sync = variable(str, value=read_choice("sync", SYNC))
 
     #: Seconds of work before the first case; none in simulated time. Processors that were idle are slow at
     #: first, and cases come in random order: what came first was up to 40% slower.
@@ -86,7 +86,7 @@ class MpicostCheck(Measuring, family=True):
     #: Partners of rank 0 in ping-pong (``[1, 3]``), one after the other; every other process if empty.
     #:
     #: :default: ``[]``, as in the papers
-    peers = variable(typ.List[int], value=chosen("peers", []))
+    peers = variable(typ.List[int], value=read_choice("peers", []))
 
     @run_after("init")
     def look_at_table(self):
@@ -124,24 +124,24 @@ class MpicostCheck(Measuring, family=True):
 
     def of_references(self, name: str) -> int | None:
         """The trials of the references, in a session that is held against them."""
-        if name != TRIAL_COUNT.variable or not chosen(AS_REFERENCES, False):
+        if name != TRIAL_COUNT.variable or not read_choice(AS_REFERENCES, False):
             return None
         place = (self.current_system.name, self.current_partition.name, self.current_environ.name)
-        return trials_of([Path(root) for root in self.reference_roots], *place)
+        return read_reference_trials([Path(root) for root in self.reference_roots], *place)
 
     @property
     def launch(self) -> PlannedLaunch:
         """The one start of this job."""
         return self.launches[0]
 
-    def too_large(self, case: Case) -> Skip | None:
+    def too_large(self, case: Case) -> SkippedCase | None:
         """Why a case is left out: simulated processes share the memory of one real machine."""
         limit = self.current_partition.extras["shared_memory_bytes"]
-        needed = shared_bytes(case.routine, case.processes, case.bytes)
+        needed = estimate_shared_bytes(case.routine, case.processes, case.bytes)
         if not limit or needed <= limit:
             return None
         sizes = f"{needed / 1e9:.3g} GB, and the simulated processes share {limit / 1e9:.3g} GB"
-        return Skip(case, f"it needs {sizes} (shared_memory_bytes of the partition)")
+        return SkippedCase(case, f"it needs {sizes} (shared_memory_bytes of the partition)")
 
     @run_before("run")
     def set_command(self):
@@ -188,7 +188,7 @@ class MpicostCheck(Measuring, family=True):
         kept = own == [0] or routine in CONTROLS or not self.sizes
         sizes = own if kept else asked
         limits = {} if self.routines else self.left_out_above
-        return [size for size in sizes if within(limits, routine, size, self.processes)]
+        return [size for size in sizes if is_within_limits(limits, routine, size, self.processes)]
 
     def all_cases(self) -> Iterator[Case]:
         """The cases of this launch and those that are skipped.

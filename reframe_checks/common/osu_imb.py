@@ -15,14 +15,14 @@ from reframe.utility import typecheck as typ
 from postprocess.model.benchmark import ITERATIONS, Benchmark
 from postprocess.model.case import Case
 from postprocess.model.mpicost import WARM
-from postprocess.model.plan import PlannedLaunch, Skip
+from postprocess.model.plan import PlannedLaunch, SkippedCase
 from reframe_checks.common.base import SECONDS_TO_START, Measuring
-from reframe_checks.common.mpi_support import unsupported
-from reframe_checks.common.user_options import chosen
-from site_configs.mpi.family import identify
-from site_configs.programs.installed import find_executable, why_no_program
+from reframe_checks.common.mpi_support import explain_unsupported
+from reframe_checks.common.user_options import read_choice
+from site_configs.mpi.family import identify_library
+from site_configs.programs.installed import explain_missing_program, find_executable
 from site_configs.schema.reframe_request import asked
-from site_configs.topology.limits import within
+from site_configs.topology.limits import is_within_limits
 
 POWERS_OF_TWO = [2**power for power in range(21)]  #: up to a mebibyte, as both programs go
 SECONDS_PER_CASE = 2  #: allowed, not expected
@@ -60,12 +60,12 @@ class ReferenceBenchmarks(Measuring, family=True):
     #: Measure these routines only (``["bcast", "barrier"]``); the whole sheet if empty.
     #:
     #: :default: ``[]``
-    routines = variable(typ.List[str], value=chosen("routines", []))
+    routines = variable(typ.List[str], value=read_choice("routines", []))
 
     #: Measure these sizes (bytes, ``[8, 65536]``) in the place of ``own_sizes``; those if empty.
     #:
     #: :default: ``[]``
-    sizes = variable(typ.List[int], value=chosen("sizes", []))
+    sizes = variable(typ.List[int], value=read_choice("sizes", []))
 
     #: The most processes at which a routine is measured (``{"alltoall": 512}``), or a routine at one size
     #: (``{"alltoall:65536": 64}``), unless routines are asked for by name.
@@ -76,12 +76,12 @@ class ReferenceBenchmarks(Measuring, family=True):
     #: Timed calls of each size.
     #:
     #: :default: ``100``: less than the programs' own, so that every size fits into a night
-    iterations = variable(int, value=chosen("iterations", ITERATIONS))
+    iterations = variable(int, value=read_choice("iterations", ITERATIONS))
 
     #: ``warm``: the same buffers in every call; of IMB also ``rotate``: other memory each time.
     #:
     #: :default: ``warm``
-    cache = variable(str, value=chosen("cache", WARM))
+    cache = variable(str, value=read_choice("cache", WARM))
 
     #: The values of ``cache`` that the program knows; with another one it measures nothing.
     #:
@@ -96,7 +96,7 @@ class ReferenceBenchmarks(Measuring, family=True):
     def planned_launches(self) -> list[PlannedLaunch]:
         """Every start of the job, each with its own end."""
         extras = self.current_environ.extras
-        reason = why_no_program(self.program, extras, asked().spack)
+        reason = explain_missing_program(self.program, extras, asked().spack)
         starts = [
             self.planned_start(start, reason)
             for start in self.starts()
@@ -121,7 +121,9 @@ class ReferenceBenchmarks(Measuring, family=True):
         """
         able = [each for each in start.benchmarks if not self.why_not(each)]
         skips = [
-            Skip(case, reason or self.why_not(each), unavailable=True, no_program=bool(reason))
+            SkippedCase(
+                case, reason or self.why_not(each), unavailable=True, no_program=bool(reason)
+            )
             for each in start.benchmarks
             if reason or each not in able
             for case in self.cases_of(each, start.sizes)
@@ -140,8 +142,8 @@ class ReferenceBenchmarks(Measuring, family=True):
 
     def why_not(self, benchmark: Benchmark) -> str:
         """Why the MPI of this environment cannot run a benchmark, by the declared list; empty if it can."""
-        family, version = identify(self.current_environ.extras["library"])
-        return unsupported(family, version, benchmark)
+        family, version = identify_library(self.current_environ.extras["library"])
+        return explain_unsupported(family, version, benchmark)
 
     def cases_of(self, benchmark: Benchmark, sizes: list[int]) -> Iterator[Case]:
         """The cases of a benchmark at these sizes."""
@@ -201,7 +203,7 @@ class ReferenceBenchmarks(Measuring, family=True):
     def chosen_benchmarks(self) -> list[Benchmark]:
         """The benchmarks of the sheet that are measured at this process count."""
         wanted = [each for each in self.sheet if each.fits(self.processes)]
-        sync, peers = chosen("sync", ""), chosen("peers", [])
+        sync, peers = read_choice("sync", ""), read_choice("peers", [])
         return [
             each
             for each in wanted
@@ -217,5 +219,5 @@ class ReferenceBenchmarks(Measuring, family=True):
         return [
             size
             for size in benchmark.chosen_sizes(self.sizes or self.own_sizes)
-            if within(limits, benchmark.routine, size, self.processes)
+            if is_within_limits(limits, benchmark.routine, size, self.processes)
         ]

@@ -38,7 +38,7 @@ def resolve(
     return next((each for each in told if each is not None), default)
 
 
-def chosen(name: str, default: Any = None) -> Any:
+def read_choice(name: str, default: Any = None) -> Any:
     """The user's choice for a variable, or the default where none was made.
 
     :raises ValueError: if the session's request cannot be read, or holds what no check knows.
@@ -57,16 +57,16 @@ def _choice(session: str) -> Mapping[str, Any]:
     return choice
 
 
-def chosen_layouts(partition: str, extras: Mapping[str, Any]) -> list[Layout]:
+def select_layouts(partition: str, extras: Mapping[str, Any]) -> list[Layout]:
     """The layouts that are measured on a partition: its own, of which the user may have chosen some.
 
     A count that was asked for and is in none of them is measured all the same, on nodes as full as
     they get, if it fits.
     """
-    partitions, counts = chosen("partitions", None), chosen("processes", None)
+    partitions, counts = read_choice("partitions", None), read_choice("processes", None)
     if partitions and partition not in partitions:
         return []
-    per_node = chosen("per_node", None)
+    per_node = read_choice("per_node", None)
     own = [Layout(*layout) for layout in extras["layouts"]]
     found = [
         layout
@@ -76,18 +76,18 @@ def chosen_layouts(partition: str, extras: Mapping[str, Any]) -> list[Layout]:
     ]
     for count in counts or []:
         there = {layout.per_node for layout in found if layout.processes == count}
-        wanted = per_node or ([] if there else [densest(count, extras)])
+        wanted = per_node or ([] if there else [find_densest(count, extras)])
         asked = (Layout(count, number) for number in wanted if number not in there)
-        found += [layout for layout in asked if fits(layout, extras)]
+        found += [layout for layout in asked if is_layout_possible(layout, extras)]
     return sorted(found)
 
 
-def densest(count: int, extras: Mapping[str, Any]) -> int:
+def find_densest(count: int, extras: Mapping[str, Any]) -> int:
     """Processes per node when nodes are as full as they get; beyond the cores only if oversubscribed."""
     return min(count, max(extras["cores_per_node"], -(-count // extras["nodes"])))
 
 
-def fits(layout: Layout, extras: Mapping[str, Any]) -> bool:
+def is_layout_possible(layout: Layout, extras: Mapping[str, Any]) -> bool:
     """Whether the partition has the nodes for a layout, and the cores or leave to do without."""
     cores, nodes, most = (extras[key] for key in ("cores_per_node", "nodes", "most_processes"))
     crowded = layout.per_node > cores and most <= cores * nodes

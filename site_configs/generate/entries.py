@@ -6,10 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postprocess.base import formats
-from site_configs.generate.python_source import assignments, below, python, registered
-from site_configs.generate.survey import Facts, usable_name
+from site_configs.generate.python_source import (
+    format_python,
+    format_registered,
+    format_relative_path,
+    format_variables,
+)
+from site_configs.generate.survey import MachineSurvey, clean_name
 from site_configs.mpi.family import PACKAGES, Mpi
-from site_configs.mpi.identify import telling_text
+from site_configs.mpi.identify import extract_identity
 from site_configs.schedulers.base import NodeKind, Queue, Scheduler, needed
 from site_configs.schedulers.launcher_choice import CRAY
 from site_configs.schedulers.local import LOCAL
@@ -32,17 +37,17 @@ class EnvironmentView:
     env_vars: str
 
 
-def environment_views(facts: Facts, work: Path) -> list[EnvironmentView]:
+def build_environment_views(facts: MachineSurvey, work: Path) -> list[EnvironmentView]:
     """The MPIs that were found."""
-    return [environment_view(facts, mpi, work) for mpi in facts.mpis.mpis]
+    return [build_environment_view(facts, mpi, work) for mpi in facts.mpis.mpis]
 
 
-def environment_view(facts: Facts, mpi: Mpi, work: Path) -> EnvironmentView:
+def build_environment_view(facts: MachineSurvey, mpi: Mpi, work: Path) -> EnvironmentView:
     """One MPI as a site file has it."""
     pair = (facts.scheduler or LOCAL).choose_launcher(mpi)
     modules = list(facts.cray_modules) if mpi.origin == CRAY else list(filter(None, [mpi.module]))
     words = pair.launcher if isinstance(pair.launcher, tuple) else (pair.launcher,)
-    launcher = f"[{', '.join(below(word, work) for word in words)}]"
+    launcher = f"[{', '.join(format_relative_path(word, work) for word in words)}]"
     # Slurm's srun and Cray's launcher bind by options of their own, and do not look at these.
     started_by_mpi = "mpi" in Path(words[0]).name
     variables = mpi.env if started_by_mpi else {}
@@ -52,20 +57,20 @@ def environment_view(facts: Facts, mpi: Mpi, work: Path) -> EnvironmentView:
         CRAY: f"{CRAY} ({mpi.mpicc})",
     }
     return EnvironmentView(
-        name=python(mpi.name),
+        name=format_python(mpi.name),
         found=found.get(mpi.origin, f"{mpi.mpicc} on the search path"),
-        family=python(mpi.family),
-        library=python(telling_text(mpi.library)),
-        modules=python(modules) if modules else "",
-        mpicc=python("mpicc") if mpi.module else below(mpi.mpicc, work),
-        prefix=python(mpi.prefix) if mpi.module and mpi.family in PACKAGES else "",
-        launcher=launcher if isinstance(pair.launcher, tuple) else registered(pair.launcher),
+        family=format_python(mpi.family),
+        library=format_python(extract_identity(mpi.library)),
+        modules=format_python(modules) if modules else "",
+        mpicc=format_python("mpicc") if mpi.module else format_relative_path(mpi.mpicc, work),
+        prefix=format_python(mpi.prefix) if mpi.module and mpi.family in PACKAGES else "",
+        launcher=launcher if isinstance(pair.launcher, tuple) else format_registered(pair.launcher),
         why=pair.why,
-        env_vars=assignments(variables, work) if variables else "",
+        env_vars=format_variables(variables, work) if variables else "",
     )
 
 
-def remarks(facts: Facts) -> list[str]:
+def list_remarks(facts: MachineSurvey) -> list[str]:
     """What else a person should know who reads the file."""
     found = []
     if facts.scheduler:
@@ -84,7 +89,7 @@ LSCPU = "`lscpu` on a compute node tells it"
 
 
 @dataclass(frozen=True)
-class Told:
+class AnnotatedValue:
     """A value of the site file, and where it is from or what a person must do about it."""
 
     value: str  #: as Python
@@ -103,65 +108,65 @@ class PartitionView:
 
     name: str
     remark: str
-    scheduler: Told
-    access: Told
-    cores: Told
-    sockets: Told
-    nodes: Told
-    switch: Told
+    scheduler: AnnotatedValue
+    access: AnnotatedValue
+    cores: AnnotatedValue
+    sockets: AnnotatedValue
+    nodes: AnnotatedValue
+    switch: AnnotatedValue
 
 
-def partition_views(facts: Facts) -> list[PartitionView]:
+def build_partition_views(facts: MachineSurvey) -> list[PartitionView]:
     """The partitions that reach every node once, or this machine where there is no scheduler."""
     scheduler = facts.scheduler
     if scheduler is None:
-        return [machine_view(facts.machine)]
+        return [build_machine_view(facts.machine)]
     if not scheduler.queues:
         kind = NodeKind(hosts=())
-        return [partition_view(scheduler, Queue("", (kind,)), kind)]
+        return [build_partition_view(scheduler, Queue("", (kind,)), kind)]
     kept, _ = needed(scheduler.queues)
-    return [partition_view(scheduler, queue, kind) for queue, kind in kept]
+    return [build_partition_view(scheduler, queue, kind) for queue, kind in kept]
 
 
-def machine_view(machine: Machine) -> PartitionView:
+def build_machine_view(machine: Machine) -> PartitionView:
     """This machine as a partition of one node."""
     where = "of this machine, which this process may use"
     return PartitionView(
-        name=python("cpu"),
+        name=format_python("cpu"),
         remark="this machine itself; nothing stands between a launch and the next one",
-        scheduler=Told(python(LOCAL.backend), ""),
-        access=Told("[]", ""),
-        cores=Told(str(machine.cores), f"physical cores {where}"),
-        sockets=Told(str(machine.sockets), "/sys/devices/system/cpu"),
-        nodes=Told("1", "without a scheduler there is one node"),
-        switch=Told("0", ""),
+        scheduler=AnnotatedValue(format_python(LOCAL.backend), ""),
+        access=AnnotatedValue("[]", ""),
+        cores=AnnotatedValue(str(machine.cores), f"physical cores {where}"),
+        sockets=AnnotatedValue(str(machine.sockets), "/sys/devices/system/cpu"),
+        nodes=AnnotatedValue("1", "without a scheduler there is one node"),
+        switch=AnnotatedValue("0", ""),
     )
 
 
-def partition_view(scheduler: Scheduler, queue: Queue, kind: NodeKind) -> PartitionView:
+def build_partition_view(scheduler: Scheduler, queue: Queue, kind: NodeKind) -> PartitionView:
     """One kind of nodes of a queue."""
     names = [queue.name or "cpu"]
     if len(queue.kinds) > 1:
         names.append(f"{kind.cores}c")
     return PartitionView(
-        name=python(usable_name("_".join(names))),
-        remark=remark(scheduler, queue, kind),
-        scheduler=backend(scheduler),
-        access=access(scheduler, queue, kind),
-        cores=cores(scheduler, kind),
-        sockets=sockets(scheduler, kind),
-        nodes=nodes(scheduler, queue, kind),
-        switch=switch(scheduler, kind),
+        name=format_python(clean_name("_".join(names))),
+        remark=describe_partition(scheduler, queue, kind),
+        scheduler=choose_backend(scheduler),
+        access=choose_access_options(scheduler, queue, kind),
+        cores=count_cores(scheduler, kind),
+        sockets=count_sockets(scheduler, kind),
+        nodes=count_nodes(scheduler, queue, kind),
+        switch=find_switch_size(scheduler, kind),
     )
 
 
-def backend(scheduler: Scheduler) -> Told:
+def choose_backend(scheduler: Scheduler) -> AnnotatedValue:
     """How ReFrame talks to the scheduler."""
     without = "" if scheduler.accounting else "accounting is off here, and it does without"
-    return Told(registered(scheduler.backend), without)
+    return AnnotatedValue(format_registered(scheduler.backend), without)
 
 
-def remark(scheduler: Scheduler, queue: Queue, kind: NodeKind) -> str:
+def describe_partition(scheduler: Scheduler, queue: Queue, kind: NodeKind) -> str:
     """A partition in words."""
     if not kind.hosts:
         return f"CHANGE: name it, and give it the options of a queue of {scheduler.title}"
@@ -173,59 +178,61 @@ def remark(scheduler: Scheduler, queue: Queue, kind: NodeKind) -> str:
     return ", ".join(words)
 
 
-def access(scheduler: Scheduler, queue: Queue, kind: NodeKind) -> Told:
+def choose_access_options(scheduler: Scheduler, queue: Queue, kind: NodeKind) -> AnnotatedValue:
     """The options that reach these nodes and keep others off them."""
     options = [option.format(queue.name) for option in scheduler.exclusive]
     options += [kind.option] if kind.option else []
     if len(queue.kinds) > 1 and not kind.option:
         others = formats.plural(len(queue.kinds) - 1, "other kind")
         said = f"{queue.name} has {others} of nodes too: add what selects these alone"
-        return Told(python(options), said, change=True)
+        return AnnotatedValue(format_python(options), said, change=True)
     said = "exclusive nodes make quiet measurements; add an account where jobs need one"
-    return Told(python(options), said, change=not queue.name)
+    return AnnotatedValue(format_python(options), said, change=not queue.name)
 
 
-def cores(scheduler: Scheduler, kind: NodeKind) -> Told:
+def count_cores(scheduler: Scheduler, kind: NodeKind) -> AnnotatedValue:
     """Physical cores of a node."""
     if not kind.cores:
-        return Told("0", f"physical cores of a node; {LSCPU}", change=True)
+        return AnnotatedValue("0", f"physical cores of a node; {LSCPU}", change=True)
     if not scheduler.tells_cores and not kind.sockets:
         said = f"physical cores of a node; {scheduler.title} counts {kind.cores} CPUs; {LSCPU}"
-        return Told(str(kind.cores), said, change=True)
+        return AnnotatedValue(str(kind.cores), said, change=True)
     reserved = f", without {kind.reserved_cores} kept for the system" if kind.reserved_cores else ""
     threads = f"{kind.hardware_threads} hardware threads"
     even = kind.cores - kind.cores % kind.sockets
-    return Told(str(even), f"physical cores{reserved}; {threads} ({scheduler.told_by})")
+    return AnnotatedValue(str(even), f"physical cores{reserved}; {threads} ({scheduler.told_by})")
 
 
-def sockets(scheduler: Scheduler, kind: NodeKind) -> Told:
+def count_sockets(scheduler: Scheduler, kind: NodeKind) -> AnnotatedValue:
     """Sockets of a node."""
     if not scheduler.sockets_are_known(kind):
         said = f"{scheduler.title} tells {kind.sockets} sockets of one core, its default; {LSCPU}"
-        return Told("1", said, change=True)
+        return AnnotatedValue("1", said, change=True)
     if not kind.sockets:
-        return Told("0", f"{scheduler.title} does not tell; {LSCPU}", change=True)
-    return Told(str(kind.sockets), scheduler.told_by)
+        return AnnotatedValue("0", f"{scheduler.title} does not tell; {LSCPU}", change=True)
+    return AnnotatedValue(str(kind.sockets), scheduler.told_by)
 
 
-def nodes(scheduler: Scheduler, queue: Queue, kind: NodeKind) -> Told:
+def count_nodes(scheduler: Scheduler, queue: Queue, kind: NodeKind) -> AnnotatedValue:
     """The nodes that a night measures at most."""
     if not kind.hosts:
-        return Told("0", "nodes that a night may use", change=True)
+        return AnnotatedValue("0", "nodes that a night may use", change=True)
     most = min(kind.usable, queue.most_nodes or kind.usable)
     if not most:
         said = f"nodes that a night may use; none of {len(kind.hosts)} is usable now"
-        return Told("0", said, change=True)
+        return AnnotatedValue("0", said, change=True)
     few = min(most, FEW_NODES)
     there = f"of {most} that a job can have ({scheduler.told_by})"
-    return Told(str(few), f"{there}; write more to measure more" if few < most else there)
+    return AnnotatedValue(str(few), f"{there}; write more to measure more" if few < most else there)
 
 
-def switch(scheduler: Scheduler, kind: NodeKind) -> Told:
+def find_switch_size(scheduler: Scheduler, kind: NodeKind) -> AnnotatedValue:
     """Nodes under one leaf switch; nothing for a node alone."""
     if len(kind.hosts) == 1:
-        return Told("0", "")
+        return AnnotatedValue("0", "")
     if count := scheduler.nodes_per_switch(kind.hosts):
-        return Told(str(count), f"nodes under one leaf switch ({scheduler.switches_told_by})")
+        return AnnotatedValue(
+            str(count), f"nodes under one leaf switch ({scheduler.switches_told_by})"
+        )
     said = f"nodes under one leaf switch; {scheduler.title} does not tell; 0 for not known"
-    return Told("0", said, change=True)
+    return AnnotatedValue("0", said, change=True)

@@ -11,25 +11,28 @@ from typing import Any
 from site_configs.schedulers.registry import list_site_names
 
 
-def python(value: Any) -> str:
+def format_python(value: Any) -> str:
     """A text, number or list of them as Python, in pure ASCII, whatever the text holds."""
     return json.dumps(list(value) if isinstance(value, tuple) else value)
 
 
-def registered(name: str) -> str:
+def format_registered(name: str) -> str:
     """The name of a launcher or scheduler as Python."""
-    return list_site_names().get(name, python(name))
+    return list_site_names().get(name, format_python(name))
 
 
-def assignments(variables: Mapping[str, str], work: Path) -> str:
+def format_variables(variables: Mapping[str, str], work: Path) -> str:
     """Variables as Python; the values as a shell reads them."""
-    pairs = (f"{python(name)}: {below(quote(value), work)}" for name, value in variables.items())
+    pairs = (
+        f"{format_python(name)}: {format_relative_path(quote(value), work)}"
+        for name, value in variables.items()
+    )
     return f"{{{', '.join(pairs)}}}"
 
 
-def below(text: str, work: Path) -> str:
+def format_relative_path(text: str, work: Path) -> str:
     """A word of a command as Python; what is in the work directory is named relative to it."""
     path = Path(text)
     if path.is_absolute() and path.is_relative_to(work):
-        return f"str(work_directory() / {python(str(path.relative_to(work)))})"
-    return python(text)
+        return f"str(work_directory() / {format_python(str(path.relative_to(work)))})"
+    return format_python(text)

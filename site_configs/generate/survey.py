@@ -27,7 +27,7 @@ NONE = "none"  #: the word with which people say that there is no scheduler
 
 
 @dataclass(frozen=True)
-class Facts:
+class MachineSurvey:
     """A machine as it was found."""
 
     host: str
@@ -39,13 +39,13 @@ class Facts:
     cray_modules: tuple[str, ...] = ()
 
 
-def look(
+def survey_machine(
     work: WorkDirectory,
     scheduler: str | None,
     families: Sequence[str] | None,
     find_wheels: Callable[[], Path | None],
     progress: Progress,
-) -> Facts:
+) -> MachineSurvey:
     """Look at the machine. Nothing is submitted to a scheduler, and no MPI program is started under one.
 
     :param scheduler: ``none`` to look at this machine alone; None to find out.
@@ -54,14 +54,14 @@ def look(
     :raises UsageError: if a scheduler is here and does not answer.
     """
     found = None if scheduler == NONE else find_scheduler(progress)
-    return Facts(
+    return MachineSurvey(
         host=platform.node(),
         date=datetime.now(timezone.utc).strftime("%Y-%m-%d"),
         machine=read_machine(),
         scheduler=found,
         modules=module_system(os.environ),
         mpis=find_mpis(work, found, families, find_wheels, progress),
-        cray_modules=tuple(login_node.cray_modules(os.environ)),
+        cray_modules=tuple(login_node.list_cray_modules(os.environ)),
     )
 
 
@@ -95,21 +95,21 @@ def find_mpis(
     if unknown := sorted(set(families or ()) - set(FAMILIES)):
         choice = ", ".join(FAMILIES)
         raise UsageError(f"--mpis: the package index has no {unknown[0]!r}: choose from {choice}")
-    return login_node.find(work.root / "mpi", families or (), progress.say, wheels)
+    return login_node.find_login_mpis(work.root / "mpi", families or (), progress.say, wheels)
 
 
-def host_pattern(host: str) -> str:
+def build_host_pattern(host: str) -> str:
     """A pattern for the hosts that are named like this one: ``login\\d+`` for ``login03.site``."""
     return re.sub(r"\d+", r"\\d+", re.escape(host.partition(".")[0]))
 
 
-def site_name(facts: Facts) -> str:
+def choose_site_name(facts: MachineSurvey) -> str:
     """A name for the site where none is given: the cluster's, or the host's."""
     cluster = facts.scheduler.cluster if facts.scheduler else ""
-    return usable_name(cluster or facts.host.partition(".")[0])
+    return clean_name(cluster or facts.host.partition(".")[0])
 
 
-def usable_name(text: str) -> str:
+def clean_name(text: str) -> str:
     """The text with what ReFrame and Python take for a name of a file and of a system."""
     name = re.sub(r"[^A-Za-z0-9_]+", "_", text)
     return name if re.match(r"[A-Za-z_]", name) else f"_{name}"

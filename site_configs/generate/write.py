@@ -10,11 +10,11 @@ import jinja2
 
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
-from postprocess.base.sanitize import one_line
+from postprocess.base.sanitize import sanitize_line
 from postprocess.base.workdir import WorkDirectory
 from site_configs.generate import entries, python_source, survey
-from site_configs.generate.entries import partition_views
-from site_configs.generate.survey import Facts
+from site_configs.generate.entries import build_partition_views
+from site_configs.generate.survey import MachineSurvey
 from site_configs.schedulers.registry import list_site_names
 from site_configs.schema.fields import NAME
 
@@ -22,7 +22,7 @@ TEMPLATES = Path(__file__).parent
 TEMPLATE = "site.py.j2"
 
 
-def new(
+def write_new_site(
     work: WorkDirectory,
     name: str | None,
     output: Path | None,
@@ -39,49 +39,49 @@ def new(
     """
     if name and not NAME.fullmatch(name):
         raise UsageError(f"site new {name}: write letters, digits, _ and - only, a letter first")
-    if target := target_of(work, name, output):
-        refuse_existing(target)  # before the machine is asked, which may take a minute
+    if target := choose_target(work, name, output):
+        check_not_existing(target)  # before the machine is asked, which may take a minute
     with work.held(), progress.phase("looking"):
-        facts = survey.look(work, scheduler, families, find_wheels, progress)
-    chosen = name or survey.site_name(facts)
+        facts = survey.survey_machine(work, scheduler, families, find_wheels, progress)
+    chosen = name or survey.choose_site_name(facts)
     path = target or work.source / "site_configs" / f"{chosen}.py"
-    text = render(facts, chosen, shown_path(work, path, chosen), work.root)
+    text = render_site_file(facts, chosen, format_site_path(work, path, chosen), work.root)
     write_new(path, text)
-    tell(path, shown_path(work, path, chosen), text, progress)
+    report_new_site(path, format_site_path(work, path, chosen), text, progress)
     return 0
 
 
-def target_of(work: WorkDirectory, name: str | None, output: Path | None) -> Path | None:
+def choose_target(work: WorkDirectory, name: str | None, output: Path | None) -> Path | None:
     """Where the file goes, if that is known before the machine is looked at."""
     if output:
         return output
     return work.source / "site_configs" / f"{name}.py" if name else None
 
 
-def refuse_existing(path: Path) -> None:
+def check_not_existing(path: Path) -> None:
     """Nothing that a person may have written is overwritten."""
     if path.exists() or path.is_symlink():
         fix = "choose another name or --output FILE, or remove it first"
         raise UsageError(f"{path}: is there already and is not overwritten; {fix}")
 
 
-def shown_path(work: WorkDirectory, path: Path, name: str) -> str:
+def format_site_path(work: WorkDirectory, path: Path, name: str) -> str:
     """How a command names the site: by its name if the file is among Plumbline's, else by its path."""
     own = (work.source / "site_configs" / f"{name}.py").resolve()
     return name if path.resolve() == own else str(path)
 
 
-def render(facts: Facts, name: str, path: str, work: Path) -> str:
+def render_site_file(facts: MachineSurvey, name: str, path: str, work: Path) -> str:
     """The text of the site file."""
     scheduler = facts.scheduler
     kind = f"a cluster with {scheduler.title}" if scheduler else "a machine without a scheduler"
-    environments = entries.environment_views(facts, work)
-    partitions = partition_views(facts)
+    environments = entries.build_environment_views(facts, work)
+    partitions = build_partition_views(facts)
     names = [each.launcher for each in environments]
     names += [each.scheduler.value for each in partitions]
     registering = {name.partition(".")[0] for name in names if name in list_site_names().values()}
     return (
-        jinja()
+        make_jinja()
         .get_template(TEMPLATE)
         .render(
             name=name,
@@ -90,11 +90,11 @@ def render(facts: Facts, name: str, path: str, work: Path) -> str:
             date=facts.date,
             path=re.sub(r"[^\w./-]", "_", path, flags=re.ASCII),
             login=scheduler is not None,
-            remarks=entries.remarks(facts),
+            remarks=entries.list_remarks(facts),
             environments=environments,
             uses_work_directory=any("work_directory()" in each.mpicc for each in environments),
             description=f"{kind[:1].upper()}{kind[1:]}" if scheduler else facts.machine.cpu_model,
-            hostnames=survey.host_pattern(facts.host),
+            hostnames=survey.build_host_pattern(facts.host),
             modules=facts.modules,
             partitions=partitions,
             registering=", ".join(sorted(registering)),
@@ -102,7 +102,7 @@ def render(facts: Facts, name: str, path: str, work: Path) -> str:
     )
 
 
-def jinja() -> jinja2.Environment:
+def make_jinja() -> jinja2.Environment:
     """What fills the template. Text from the machine goes into remarks and Python's texts only."""
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
@@ -111,7 +111,7 @@ def jinja() -> jinja2.Environment:
         keep_trailing_newline=True,
         autoescape=False,  # the result is Python, not HTML
     )
-    made.filters |= {"python": python_source.python, "comment": one_line}
+    made.filters |= {"python": python_source.format_python, "comment": sanitize_line}
     return made
 
 
@@ -124,13 +124,13 @@ def write_new(path: Path, text: str) -> None:
         with path.open("x", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
     except FileExistsError:
-        refuse_existing(path)
+        check_not_existing(path)
         raise
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; choose another place with --output") from None
 
 
-def tell(path: Path, shown: str, text: str, progress: Progress) -> None:
+def report_new_site(path: Path, shown: str, text: str, progress: Progress) -> None:
     """Say what was written and what is to be done."""
     progress.say(f"wrote {path}")
     for number, line in enumerate(text.splitlines(), 1):

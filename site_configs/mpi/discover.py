@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shlex import quote
 
-from site_configs.mpi.probe import Candidate, ProbeError, run
+from site_configs.mpi.probe import Candidate, ProbeError, run_step
 
 MODULE = re.compile(
     r"(^|[/_-])(open-?mpi\d*|mpich\d*|mvapich\d*|intel-?mpi|impi|cray-mpich)([/_-]|$)", re.I
@@ -17,7 +17,7 @@ MODULE = re.compile(
 MODULE_SECONDS = 30
 
 
-def wrappers(directory: Path) -> Iterator[Path]:
+def list_wrappers(directory: Path) -> Iterator[Path]:
     """``mpicc`` and its alternatives (``mpicc.mpich``, ``mpicc.openmpi`` on Debian) in one directory."""
     try:
         names = sorted(os.listdir(directory))
@@ -29,18 +29,18 @@ def wrappers(directory: Path) -> Iterator[Path]:
             yield path
 
 
-def companion(mpicc: Path) -> Path:
+def find_companion_launcher(mpicc: Path) -> Path:
     """The launcher that belongs to a wrapper: the same directory, the same suffix."""
     return mpicc.with_name(mpicc.name.replace("mpicc", "mpiexec", 1))
 
 
-def distinct(paths: Sequence[Path]) -> list[Path]:
+def drop_wrapper_links(paths: Sequence[Path]) -> list[Path]:
     """The wrappers without plain ``mpicc`` links to one of the alternatives that are listed too."""
     alternatives = {path for path in paths if path.name != "mpicc"}
-    return [path for path in paths if not (path.is_symlink() and points_to(path, alternatives))]
+    return [path for path in paths if not (path.is_symlink() and is_link_to(path, alternatives))]
 
 
-def points_to(link: Path, targets: set[Path]) -> bool:
+def is_link_to(link: Path, targets: set[Path]) -> bool:
     """Whether following the link step by step meets one of the targets."""
     seen = set()
     while link.is_symlink() and link not in seen:
@@ -52,7 +52,7 @@ def points_to(link: Path, targets: set[Path]) -> bool:
     return False
 
 
-def on_path(path: str) -> list[Candidate]:
+def find_on_path(path: str) -> list[Candidate]:
     """The MPIs on a search path, each directory once, in its order."""
     found: list[Path] = []
     directories: set[Path] = set()
@@ -60,49 +60,51 @@ def on_path(path: str) -> list[Candidate]:
         real = Path(os.path.realpath(name))
         if real not in directories:
             directories.add(real)
-            found += wrappers(real)
+            found += list_wrappers(real)
     return [
-        Candidate(mpicc, companion(mpicc), "path" if mpicc.name == "mpicc" else "debian")
-        for mpicc in distinct(found)
+        Candidate(
+            mpicc, find_companion_launcher(mpicc), "path" if mpicc.name == "mpicc" else "debian"
+        )
+        for mpicc in drop_wrapper_links(found)
     ]
 
 
-def module_shell(command: str) -> str:
+def run_module_shell(command: str) -> str:
     """Output of a command in a login shell, where the ``module`` function lives; empty where it fails."""
     try:
-        return run(["bash", "-lc", command], os.environ, "modules", MODULE_SECONDS)
+        return run_step(["bash", "-lc", command], os.environ, "modules", MODULE_SECONDS)
     except ProbeError:
         return ""
 
 
-def path_with(modules: Sequence[str]) -> str:
+def read_module_path(modules: Sequence[str]) -> str:
     """The search path once these modules are loaded; empty if they cannot be."""
     names = " ".join(map(quote, modules))
-    output = module_shell(f'module load {names} >&2 && echo "$PATH"')
+    output = run_module_shell(f'module load {names} >&2 && echo "$PATH"')
     return (output.splitlines() or [""])[-1]
 
 
-def mpi_modules() -> list[str]:
+def list_mpi_modules() -> list[str]:
     """The environment modules whose name is that of an MPI, as ``module avail`` lists them."""
     if not (os.environ.get("MODULESHOME") or os.environ.get("LMOD_CMD")) or not shutil.which(
         "bash"
     ):
         return []
-    lines = module_shell("module -t avail 2>&1").splitlines()
+    lines = run_module_shell("module -t avail 2>&1").splitlines()
     names = [line.strip().removesuffix("(default)") for line in lines]
     return [name for name in names if MODULE.search(name) and not name.endswith((":", "/"))]
 
 
-def from_modules() -> list[Candidate]:
+def find_in_modules() -> list[Candidate]:
     """One candidate for each environment module whose name is that of an MPI."""
-    return [candidate for module in mpi_modules() if (candidate := from_module(module))]
+    return [candidate for module in list_mpi_modules() if (candidate := find_in_module(module))]
 
 
-def from_module(module: str) -> Candidate | None:
+def find_in_module(module: str) -> Candidate | None:
     """The wrapper that a module puts on PATH, with the search paths that the module sets; None if none."""
     names = ("PATH", "LD_LIBRARY_PATH", "I_MPI_ROOT")
     shown = "; ".join(f'echo "${{{name}-}}"' for name in names)
-    output = module_shell(
+    output = run_module_shell(
         "before=$(command -v mpicc); "
         f"module load {quote(module)} >&2 && after=$(command -v mpicc) && "
         f'test "$after" != "$before" && echo "$after" && {{ {shown}; }}'
@@ -112,4 +114,4 @@ def from_module(module: str) -> Candidate | None:
         return None
     mpicc = Path(lines[0])
     env = tuple((name, value) for name, value in zip(names, lines[1:], strict=True) if value)
-    return Candidate(mpicc, companion(mpicc), "module", module=module, env=env)
+    return Candidate(mpicc, find_companion_launcher(mpicc), "module", module=module, env=env)

@@ -68,7 +68,7 @@ class Unusable:
     problem: str
 
 
-def identify(library: str) -> tuple[str, str]:
+def identify_library(library: str) -> tuple[str, str]:
     """Family and version in an MPI_Get_library_version string; ``("unknown", "0")`` for a stranger."""
     for family, pattern in FAMILIES:
         if match := pattern.search(library):
@@ -81,12 +81,14 @@ def environment_name(family: str, version: str) -> str:
     return f"{family}-{re.sub(r'[^A-Za-z0-9]+', '_', version)}"
 
 
-def one_line(text: str) -> str:
+def join_lines(text: str) -> str:
     """A library version string (MPICH's has many lines) on one line."""
     return " ".join(text.split())
 
 
-def family_env(family: str, prefix: Path, oversubscribed: bool = False) -> dict[str, str]:
+def build_family_environment(
+    family: str, prefix: Path, oversubscribed: bool = False
+) -> dict[str, str]:
     """Variables without which a family does not start here, or does not bind ranks to cores.
 
     Open MPI and Intel MPI bind by themselves; MPICH's launcher does if it is told to. Two ranks on one
@@ -122,7 +124,7 @@ OVERSUBSCRIBED = {
 }
 
 
-def distinct_names(mpis: list[Mpi]) -> list[Mpi]:
+def name_distinctly(mpis: list[Mpi]) -> list[Mpi]:
     """The same MPIs, named by family and version; a second one of the same ends in ``-2``, and so on.
 
     Names follow from the order alone, not from the names that the MPIs had before.
@@ -138,7 +140,7 @@ def distinct_names(mpis: list[Mpi]) -> list[Mpi]:
     return renamed
 
 
-def from_dict(data: dict[str, Any]) -> Mpi:
+def parse_mpi(data: dict[str, Any]) -> Mpi:
     """An Mpi from its stored form.
 
     :raises TypeError: if fields are missing or unknown (a file of another version).

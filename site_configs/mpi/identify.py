@@ -9,8 +9,8 @@ import os
 import tempfile
 from pathlib import Path
 
-from site_configs.mpi.family import FAMILIES, Mpi, Unusable, family_env, one_line
-from site_configs.mpi.probe import Candidate, ProbeError, described, run
+from site_configs.mpi.family import FAMILIES, Mpi, Unusable, build_family_environment, join_lines
+from site_configs.mpi.probe import Candidate, ProbeError, describe_candidate, run_step
 
 PROGRAM = r"""
 #include <mpi.h>
@@ -26,31 +26,31 @@ int main(void)
 """
 
 
-def library_version(candidate: Candidate) -> str:
+def read_linked_version(candidate: Candidate) -> str:
     """What MPI_Get_library_version says in a program of this wrapper.
 
     :raises ProbeError: if none can be compiled, or it does not run on this node.
     """
     env = os.environ | dict(candidate.env)
     for family in ("intel-mpi", "openmpi"):
-        env |= family_env(family, candidate.root)
+        env |= build_family_environment(family, candidate.root)
     with tempfile.TemporaryDirectory(prefix="plumbline-identify-") as scratch:
         source, program = Path(scratch, "identify.c"), Path(scratch, "identify")
         source.write_text(PROGRAM)
-        run([str(candidate.mpicc), str(source), "-o", str(program)], env, "compiling")
-        return one_line(run([str(program)], env, "running one process"))
+        run_step([str(candidate.mpicc), str(source), "-o", str(program)], env, "compiling")
+        return join_lines(run_step([str(program)], env, "running one process"))
 
 
-def identified(candidate: Candidate) -> Mpi | Unusable:
+def identify_wrapper(candidate: Candidate) -> Mpi | Unusable:
     """The MPI of a compiler wrapper, or why it is not usable."""
     try:
-        library = library_version(candidate)
+        library = read_linked_version(candidate)
     except ProbeError as error:
         return Unusable(str(candidate.mpicc), candidate.origin, str(error))
-    return described(candidate, library, env={})  # a site file loads the module
+    return describe_candidate(candidate, library, env={})  # a site file loads the module
 
 
-def telling_text(library: str) -> str:
+def extract_identity(library: str) -> str:
     """The part of a library version string that tells family and version, and no more.
 
     The rest (date, compiler, options of configure) changes with every build of the same version.

@@ -14,9 +14,9 @@ from pathlib import Path
 from shlex import quote
 
 from site_configs.mpi import wheels
-from site_configs.mpi.family import OVERSUBSCRIBED, Mpi, one_line
-from site_configs.mpi.probe import ProbeError, run
-from site_configs.programs.installed import WHEEL, Installed
+from site_configs.mpi.family import OVERSUBSCRIBED, Mpi, join_lines
+from site_configs.mpi.probe import ProbeError, run_step
+from site_configs.programs.installed import WHEEL, InstalledProgram
 
 LIBRARY = "libmpi.so.12"  #: of the binary interface that MPICH, Intel MPI and others have in common
 FOLDERS = ("lib", "lib64", "lib/release")
@@ -51,16 +51,16 @@ class Imb:
     problem: str = ""
 
     @property
-    def installed(self) -> Installed:
+    def installed(self) -> InstalledProgram:
         """For the environment of a site."""
         value = f'{quote(self.libraries)}"${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"'
-        return Installed(self.folder, {"LD_LIBRARY_PATH": value}, WHEEL)
+        return InstalledProgram(self.folder, {"LD_LIBRARY_PATH": value}, WHEEL)
 
 
-def sources(mpis: Sequence[Mpi], wheel_root: Path) -> list[Path]:
+def list_imb_folders(mpis: Sequence[Mpi], wheel_root: Path) -> list[Path]:
     """Folders with IMB: of the Intel MPIs of this machine, and of the wheel if it is installed."""
     prefixes = [Path(mpi.prefix) for mpi in mpis if mpi.family == "intel-mpi"]
-    prefixes.append(wheel_root / f"intel-mpi-{wheels.version('intel-mpi')}")
+    prefixes.append(wheel_root / f"intel-mpi-{wheels.read_locked_version('intel-mpi')}")
     folders = [prefix / "bin" for prefix in prefixes]
     return [folder for folder in folders if (folder / EXECUTABLE).is_file()]
 
@@ -76,16 +76,16 @@ def try_imb(mpi: Mpi, folders: Iterable[Path], say: Callable[[str], None]) -> Im
         problem = f"Intel MPI's IMB needs {LIBRARY}, which this MPI has not"
     else:
         say(f"trying IMB under {mpi.name}")
-        problem = why_not(mpi, folder / EXECUTABLE, there[0])
+        problem = explain_imb_unfit(mpi, folder / EXECUTABLE, there[0])
     if problem:
         return Imb(mpi.mpicc, mpi.module, problem=problem)
     return Imb(mpi.mpicc, mpi.module, str(folder), str(there[0]))
 
 
-def why_not(mpi: Mpi, executable: Path, libraries: Path) -> str:
+def explain_imb_unfit(mpi: Mpi, executable: Path, libraries: Path) -> str:
     """Why IMB does not fit an MPI; empty if it does."""
     try:
-        library = library_under(mpi, executable, libraries)
+        library = run_imb_for_library(mpi, executable, libraries)
     except ProbeError as error:
         return f"Intel MPI's IMB does not run under this MPI: {error}"
     if library != mpi.library:
@@ -93,7 +93,7 @@ def why_not(mpi: Mpi, executable: Path, libraries: Path) -> str:
     return ""
 
 
-def library_under(mpi: Mpi, executable: Path, libraries: Path) -> str:
+def run_imb_for_library(mpi: Mpi, executable: Path, libraries: Path) -> str:
     """What MPI_Get_library_version says in IMB, started as it will be started for measuring.
 
     :raises ProbeError: if IMB does not come to its end with two processes.
@@ -107,14 +107,14 @@ def library_under(mpi: Mpi, executable: Path, libraries: Path) -> str:
         source.write_text(WITNESS)
         sizes.write_text("8\n")
         compiling = [mpi.mpicc, "-shared", "-fPIC", str(source), "-o", str(witness)]
-        run(compiling, env, "compiling a witness")
+        run_step(compiling, env, "compiling a witness")
         start = [*mpi.launcher, "-n", "2", "env", f"LD_LIBRARY_PATH={search}"]
         options = ["-npmin", "2", "-msglen", str(sizes), "-iter", "1", "-iter_policy", "off"]
         words = [*start, f"LD_PRELOAD={witness}", str(executable), *options, "PingPong"]
-        return told(run(words, env, "starting"))
+        return parse_imb_library(run_step(words, env, "starting"))
 
 
-def told(output: str) -> str:
+def parse_imb_library(output: str) -> str:
     """The library version in IMB's output.
 
     :raises ProbeError: if IMB did not end, or nothing was read.
@@ -122,6 +122,6 @@ def told(output: str) -> str:
     before, began, rest = output.partition(BEGIN)
     library, ended, _ = rest.partition(END)
     if ENDED not in before or not began or not ended:
-        last = one_line(output)[-120:] or "no output"
+        last = join_lines(output)[-120:] or "no output"
         raise ProbeError(f"it did not end with a world of 2: {last}")
-    return one_line(library)
+    return join_lines(library)

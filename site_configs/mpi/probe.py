@@ -11,7 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from site_configs.mpi.family import Mpi, Unusable, environment_name, family_env, identify, one_line
+from site_configs.mpi.family import (
+    Mpi,
+    Unusable,
+    build_family_environment,
+    environment_name,
+    identify_library,
+    join_lines,
+)
 
 TIME_LIMIT = 60  #: seconds for a compilation or a start; a healthy one takes about one
 PROGRAM = r"""
@@ -52,7 +59,9 @@ class ProbeError(Exception):
     """One line: which step failed and the end of what it printed."""
 
 
-def run(command: list[str], env: Mapping[str, str], step: str, limit: float | None = None) -> str:
+def run_step(
+    command: list[str], env: Mapping[str, str], step: str, limit: float | None = None
+) -> str:
     """Standard output of a command, which leaves no process behind.
 
     :param limit: seconds, if not the usual limit.
@@ -81,12 +90,12 @@ def run(command: list[str], env: Mapping[str, str], step: str, limit: float | No
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # what it started and left behind
     if process.returncode != 0:
-        said = one_line(errors or output)[-300:]
+        said = join_lines(errors or output)[-300:]
         raise ProbeError(f"{step} failed with exit code {process.returncode}: {said}")
     return output
 
 
-def library_version(candidate: Candidate, env: Mapping[str, str]) -> str:
+def run_for_library(candidate: Candidate, env: Mapping[str, str]) -> str:
     """What MPI_Get_library_version says in a world of two started by the candidate's launcher.
 
     :raises ProbeError: if no such world comes up.
@@ -94,35 +103,37 @@ def library_version(candidate: Candidate, env: Mapping[str, str]) -> str:
     with tempfile.TemporaryDirectory(prefix="plumbline-probe-") as scratch:
         source, program = Path(scratch, "probe.c"), Path(scratch, "probe")
         source.write_text(PROGRAM)
-        run([str(candidate.mpicc), str(source), "-o", str(program)], env, "compiling")
-        output = run([str(candidate.mpiexec), "-n", "2", str(program)], env, "starting")
+        run_step([str(candidate.mpicc), str(source), "-o", str(program)], env, "compiling")
+        output = run_step([str(candidate.mpiexec), "-n", "2", str(program)], env, "starting")
     world, _, library = output.partition("\n")
     if world != "world of 2":
         raise ProbeError(
             f"{candidate.mpiexec} does not start programs of {candidate.mpicc}: "
-            f"{one_line(world)[:80] or 'no output'}"
+            f"{join_lines(world)[:80] or 'no output'}"
         )
-    return one_line(library)
+    return join_lines(library)
 
 
-def probe(candidate: Candidate) -> Mpi | Unusable:
+def probe_wrapper(candidate: Candidate) -> Mpi | Unusable:
     """The MPI behind a compiler wrapper, or why it is not usable."""
     needed = dict(candidate.env)
     for family in ("intel-mpi", "openmpi"):
-        needed |= family_env(family, candidate.root, oversubscribed=True)
+        needed |= build_family_environment(family, candidate.root, oversubscribed=True)
     try:
-        library = library_version(candidate, os.environ | needed)
+        library = run_for_library(candidate, os.environ | needed)
     except ProbeError as error:
         return Unusable(str(candidate.mpicc), candidate.origin, str(error))
-    return described(candidate, library, candidate.env)
+    return describe_candidate(candidate, library, candidate.env)
 
 
-def described(candidate: Candidate, library: str, env: Mapping[str, str]) -> Mpi | Unusable:
+def describe_candidate(
+    candidate: Candidate, library: str, env: Mapping[str, str]
+) -> Mpi | Unusable:
     """The MPI that says this of itself, or why it is not usable.
 
     :param env: variables that it needs beside those of its family.
     """
-    family, version = identify(library)
+    family, version = identify_library(library)
     if family == "unknown":
         problem = f"unknown MPI library: {library[:80]}"
         return Unusable(str(candidate.mpicc), candidate.origin, problem)
@@ -136,5 +147,5 @@ def described(candidate: Candidate, library: str, env: Mapping[str, str]) -> Mpi
         mpicc=str(candidate.mpicc),
         mpiexec=str(candidate.mpiexec),
         module=candidate.module,
-        env=dict(env) | family_env(family, candidate.root),
+        env=dict(env) | build_family_environment(family, candidate.root),
     )

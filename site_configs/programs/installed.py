@@ -19,7 +19,7 @@ EXAMPLES = {"osu": "/sw/osu/libexec/osu-micro-benchmarks/mpi", "imb": "/sw/imb/b
 
 
 @dataclass(frozen=True)
-class Installed:
+class InstalledProgram:
     """One program that is installed for one MPI."""
 
     folder: str  #: with the executables, or with folders of them
@@ -28,10 +28,12 @@ class Installed:
     origin: str = SITE
 
 
-def extras_of(programs: Mapping[str, str | Installed], lacking: Mapping[str, str]) -> dict:
+def build_extras(
+    programs: Mapping[str, str | InstalledProgram], lacking: Mapping[str, str]
+) -> dict:
     """What checks are told of them. A plain folder is one that the site declares."""
     there = {
-        name: each if isinstance(each, Installed) else Installed(each)
+        name: each if isinstance(each, InstalledProgram) else InstalledProgram(each)
         for name, each in programs.items()
     }
     return {
@@ -42,7 +44,7 @@ def extras_of(programs: Mapping[str, str | Installed], lacking: Mapping[str, str
     }
 
 
-def source_of(program: str, extras: Mapping[str, Any], spack: str) -> str:
+def find_program_source(program: str, extras: Mapping[str, Any], spack: str) -> str:
     """Where a program of an environment comes from; empty if it cannot be had.
 
     :param extras: of the environment.
@@ -61,12 +63,12 @@ def has_spack_environment(extras: Mapping[str, Any], spack: str) -> bool:
     return bool(spack) and Path(extras["spack_environment"], "spack.yaml").is_file()
 
 
-def why_no_program(program: str, extras: Mapping[str, Any], spack: str) -> str:
+def explain_missing_program(program: str, extras: Mapping[str, Any], spack: str) -> str:
     """Why a program cannot be had for an environment, as in ``skipped: no Spack``; empty if it can.
 
-    The parameters are those of :func:`source_of`.
+    The parameters are those of :func:`find_program_source`.
     """
-    if source_of(program, extras, spack):
+    if find_program_source(program, extras, spack):
         return ""
     reason = "no Spack environment for this MPI" if spack else "no Spack"
     more = extras.get("lacking", {}).get(program, "")
@@ -75,28 +77,28 @@ def why_no_program(program: str, extras: Mapping[str, Any], spack: str) -> str:
 
 def find_executable(folder: Path, name: str) -> Path | None:
     """An executable in a folder or below it; OSU keeps each kind of benchmark in one of its own."""
-    found = executables(folder, name)
+    found = list_executables(folder, name)
     return found[0] if found else None
 
 
-def executables(folder: Path, name: str) -> list[Path]:
+def list_executables(folder: Path, name: str) -> list[Path]:
     """All files of that name in a folder or below it."""
-    return sorted(path for path in below(folder) if path.name == name)
+    return sorted(path for path in list_files_below(folder) if path.name == name)
 
 
-def below(folder: Path) -> Iterator[Path]:
+def list_files_below(folder: Path) -> Iterator[Path]:
     """The files in a folder and, at most two levels down, in its folders."""
     for pattern in ("*", "*/*", "*/*/*"):
         yield from (path for path in folder.glob(pattern) if path.is_file())
 
 
-def missing(program: str, folder: str) -> str:
+def describe_missing_executables(program: str, folder: str) -> str:
     """What is wrong with a declared folder on the machine that it is on; empty if nothing is."""
     path = Path(folder)
     if not path.is_dir():
         return f"{folder}: is no folder"
     name = TELLING[program]
-    found = executables(path, name)
+    found = list_executables(path, name)
     if not found:
         return f"{folder}: has no {name}; write the folder as in {EXAMPLES[program]!r}"
     if len(found) > 1:
@@ -105,7 +107,7 @@ def missing(program: str, folder: str) -> str:
     return ""
 
 
-def faults(values: Any) -> Iterable[str]:
+def find_program_faults(values: Any) -> Iterable[str]:
     """What is wrong with the programs that a site file declares, as far as the file itself tells."""
     if not isinstance(values, Mapping):
         yield f"programs: {values!r}: write {{'imb': '{EXAMPLES['imb']}'}}"
@@ -114,6 +116,6 @@ def faults(values: Any) -> Iterable[str]:
         if name not in TELLING:
             yield f"programs: {name!r}: choose from {', '.join(sorted(TELLING))}"
             continue
-        folder = each.folder if isinstance(each, Installed) else each
+        folder = each.folder if isinstance(each, InstalledProgram) else each
         if not isinstance(folder, str) or not Path(folder).is_absolute():
             yield f"programs: {name}: {folder!r}: write an absolute path, as in {EXAMPLES[name]!r}"

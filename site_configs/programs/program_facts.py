@@ -26,7 +26,7 @@ PRODUCER = re.compile(rb"GNU C(?:\+\+)?\d+ (?P<version>\d[\w.]*) (?P<flags>-[^\0
 
 
 @dataclass(frozen=True)
-class Facts:
+class ExecutableFacts:
     """Of one executable; ``unknown`` what it does not tell."""
 
     version: str = UNKNOWN
@@ -34,33 +34,36 @@ class Facts:
     flags: str = UNKNOWN
 
 
-def read_facts(executable: Path) -> Facts:
+def read_facts(executable: Path) -> ExecutableFacts:
     """What can be found out of a file. One that cannot be read tells nothing."""
     try:
         with executable.open("rb") as file:
-            return facts_of(file.read(MOST_BYTES))
+            return parse_facts(file.read(MOST_BYTES))
     except OSError:
-        return Facts()
+        return ExecutableFacts()
 
 
-def facts_of(data: bytes) -> Facts:
+def parse_facts(data: bytes) -> ExecutableFacts:
     """What the bytes of an executable tell."""
     version = next((match[1] for each in VERSIONS if (match := each.search(data))), None)
     if producer := PRODUCER.search(data):
-        compiler, flags = f"gcc {text(producer['version'])}", text(producer["flags"]).strip()
+        compiler, flags = (
+            f"gcc {decode_text(producer['version'])}",
+            decode_text(producer["flags"]).strip(),
+        )
     else:
         found = next((match for each in COMPILERS if (match := each.search(data))), None)
-        compiler, flags = named(found), UNKNOWN
-    return Facts(text(version) if version else UNKNOWN, compiler, flags)
+        compiler, flags = format_compiler(found), UNKNOWN
+    return ExecutableFacts(decode_text(version) if version else UNKNOWN, compiler, flags)
 
 
-def named(found: re.Match[bytes] | None) -> str:
+def format_compiler(found: re.Match[bytes] | None) -> str:
     """A compiler as people write it."""
     if not found:
         return UNKNOWN
-    return f"gcc {text(found['version'])}" if found.groupdict() else text(found[0])
+    return f"gcc {decode_text(found['version'])}" if found.groupdict() else decode_text(found[0])
 
 
-def text(data: bytes) -> str:
+def decode_text(data: bytes) -> str:
     """Bytes of an executable as text."""
     return data.decode("ascii", "replace")

@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 
-from site_configs.mpi.probe import ProbeError, run
+from site_configs.mpi.probe import ProbeError, run_step
 from site_configs.schedulers.base import Ask, Scheduler
 from site_configs.schedulers.registry import SCHEDULERS
 
@@ -25,7 +25,7 @@ def ask_command(words: Sequence[str]) -> str:
     step = " ".join(word for word in words if not word.startswith("-"))
     choices = tuple(choice for each in SCHEDULERS for choice in each.user_choices)
     everything = {name: text for name, text in os.environ.items() if not name.startswith(choices)}
-    return run(list(words), everything, step, ASK_SECONDS)
+    return run_step(list(words), everything, step, ASK_SECONDS)
 
 
 def look(

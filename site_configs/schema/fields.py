@@ -47,19 +47,19 @@ def is_number(value: Any, least: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
-def days(key: str, value: Any) -> Iterator[str]:
+def check_days(key: str, value: Any) -> Iterator[str]:
     """A number of days, one or more."""
     if not is_number(value, 1):
         yield f"{key}: {value!r}: write a whole number of days, 1 or more"
 
 
-def name(value: Any) -> Iterator[str]:
+def check_name(value: Any) -> Iterator[str]:
     """A name that ReFrame takes."""
     if not isinstance(value, str) or not NAME.fullmatch(value):
         yield "name: write letters, digits, _ and - only, a letter first"
 
 
-def texts(key: str, values: Any) -> Iterator[str]:
+def check_texts(key: str, values: Any) -> Iterator[str]:
     """A list of texts."""
     if not isinstance(values, list | tuple):
         yield f"{key}: {values!r}: write a list"
@@ -68,7 +68,7 @@ def texts(key: str, values: Any) -> Iterator[str]:
         yield from (f"{key}: {each!r}: write a text, in quotes" for each in wrong)
 
 
-def environment(
+def check_environment(
     *,
     family: Any,
     library: Any,
@@ -92,21 +92,21 @@ def environment(
         yield f"launcher: {launcher!r}: {fix}"
     if not is_text(mpicc):
         yield f"mpicc: {mpicc!r}: write the name or path of the compiler wrapper"
-    yield from texts("modules", modules)
-    yield from variables(env_vars)
+    yield from check_texts("modules", modules)
+    yield from check_variables(env_vars)
     if prefix != "" and not (isinstance(prefix, str) and prefix.startswith("/")):
         yield f"prefix: {prefix!r}: write an absolute path, as in '/opt/openmpi-5.0'"
-    yield from installed.faults(programs)
+    yield from installed.find_program_faults(programs)
 
 
-def names_a_version(library: str) -> Iterator[str]:
+def check_library_text(library: str) -> Iterator[str]:
     """A text that has no name and no version in it is in that of nearly every MPI."""
     if not re.search(r"[A-Za-z]{2}", library) or not re.search(r"\d", library):
         fix = "write name and version as MPI_Get_library_version says them"
         yield f"library: {library!r} would accept other MPIs; {fix}"
 
 
-def variables(values: Any) -> Iterator[str]:
+def check_variables(values: Any) -> Iterator[str]:
     """Names and values of environment variables."""
     if not isinstance(values, Mapping):
         yield f"env_vars: {values!r}: write {{'NAME': 'value'}}"
@@ -118,7 +118,7 @@ def variables(values: Any) -> Iterator[str]:
             yield f"env_vars: {key}: {value!r}: write a text, in quotes"
 
 
-def partition(
+def check_partition(
     *,
     topology: Any,
     environments: Any,
@@ -132,10 +132,10 @@ def partition(
     """What a partition is made of, but for its layouts and defaults."""
     if not isinstance(topology, Topology):
         yield f"topology: {topology!r}: write Topology(...)"
-    yield from texts("environments", environments)
+    yield from check_texts("environments", environments)
     if not is_text(scheduler):
         yield f"scheduler: {scheduler!r}: write the name of one of ReFrame's, as in 'local'"
-    yield from texts("access", access)
+    yield from check_texts("access", access)
     if not is_number(max_jobs, 1):
         yield f"max_jobs: {max_jobs!r}: write a whole number, 1 or more"
     if not isinstance(exact, bool):
@@ -151,7 +151,7 @@ def partition(
     yield from (f"{key}: follows from {word}=; write that" for key, word in own.items())
 
 
-def layouts(values: Any) -> Iterator[str]:
+def check_layouts(values: Any) -> Iterator[str]:
     """Layouts: processes, two or more, and at most as many per node."""
     if not isinstance(values, list | tuple) or not values:
         yield f"layouts: {values!r}: write a list, as in [[8, 4], [8, 8]]; None for the topology's"
@@ -168,7 +168,7 @@ def layouts(values: Any) -> Iterator[str]:
             yield f"layouts: {shown!r}: is there twice; write it once"
 
 
-def defaults(values: Any, layouts: Sequence[Sequence[int]]) -> Iterator[str]:
+def check_defaults(values: Any, layouts: Sequence[Sequence[int]]) -> Iterator[str]:
     """Values of the checks' variables on a partition with these layouts."""
     if not isinstance(values, Mapping):
         yield f"defaults: {values!r}: write {{'trials': 21}}"
@@ -180,19 +180,19 @@ def defaults(values: Any, layouts: Sequence[Sequence[int]]) -> Iterator[str]:
             yield f"defaults: {variable}: {value!r}: {fix}"
     most = max((processes for processes, _ in layouts), default=0)
     peers = values.get("peers") or []
-    if most and peers and not peers_fault(peers) and min(peers) >= most:
+    if most and peers and not check_peers(peers) and min(peers) >= most:
         fix = f"write ranks below {most}, the most processes of a layout"
         yield f"defaults: peers: {peers!r}: are in no layout; {fix}"
 
 
-def trials_fault(value: Any) -> str:
+def check_trials(value: Any) -> str:
     """What is wrong with a number of trials; nothing if empty, as with the others."""
     well = is_number(value, 2) and value <= MOST_TRIALS
     fix = f"write a whole number from 2 to {MOST_TRIALS:,}; the first trial is dropped"
     return "" if well else fix
 
 
-def duration_fault(value: Any) -> str:
+def check_duration(value: Any) -> str:
     """What is wrong with a duration. None of zero: to ReFrame, it is one without a limit."""
     if isinstance(value, str):
         well = bool(DURATION.fullmatch(value)) and any(digit in value for digit in "123456789")
@@ -202,13 +202,13 @@ def duration_fault(value: Any) -> str:
     return "" if well else "write more than nothing, as in '1h30m' or '600s'"
 
 
-def peers_fault(value: Any) -> str:
+def check_peers(value: Any) -> str:
     """What is wrong with partners in ping-pong."""
     well = isinstance(value, list | tuple) and all(is_number(each, 1) for each in value)
     return "" if well else "write a list of ranks, 1 or more each; [] for all"
 
 
-def limits_fault(value: Any) -> str:
+def check_limits(value: Any) -> str:
     """What is wrong with limits on processes. Which routines there are, the checks know."""
     well = isinstance(value, Mapping) and all(
         is_text(key) and is_number(limit, 1) for key, limit in value.items()
@@ -216,35 +216,35 @@ def limits_fault(value: Any) -> str:
     return "" if well else "write {'scan_min': 32}, the most processes, 1 or more, by routine"
 
 
-def choice_fault(value: Any, choice: Sequence[str]) -> str:
+def check_choice(value: Any, choice: Sequence[str]) -> str:
     """What is wrong with one of several words."""
     return "" if value in choice else f"choose from {', '.join(choice)}"
 
 
 #: Variables of the checks that a partition may set, and what is wrong with a value of each.
 DEFAULTS = {
-    "trials": trials_fault,
-    "cache": lambda value: choice_fault(value, CACHES),
-    "sync": lambda value: choice_fault(value, SYNCS),
-    "peers": peers_fault,
-    "left_out_above": limits_fault,
-    "time_limit": duration_fault,
-    "max_pending_time": duration_fault,
+    "trials": check_trials,
+    "cache": lambda value: check_choice(value, CACHES),
+    "sync": lambda value: check_choice(value, SYNCS),
+    "peers": check_peers,
+    "left_out_above": check_limits,
+    "time_limit": check_duration,
+    "max_pending_time": check_duration,
 }
 
 
-def site(*, description: Any, hostnames: Any, modules_system: Any) -> Iterator[str]:
+def check_site(*, description: Any, hostnames: Any, modules_system: Any) -> Iterator[str]:
     """What a site is made of beside its partitions and environments."""
     if not isinstance(description, str):
         yield f"description: {description!r}: write a text, in quotes"
-    yield from patterns(hostnames)
+    yield from check_patterns(hostnames)
     if modules_system not in MODULES_SYSTEMS:
         yield f"modules_system: {modules_system!r}: choose from {', '.join(MODULES_SYSTEMS)}"
 
 
-def patterns(hostnames: Any) -> Iterator[str]:
+def check_patterns(hostnames: Any) -> Iterator[str]:
     """Patterns of host names that can be looked for."""
-    wrong = list(texts("hostnames", hostnames))
+    wrong = list(check_texts("hostnames", hostnames))
     yield from wrong
     for pattern in [] if wrong else hostnames:
         try:

@@ -21,7 +21,7 @@ NOT_BY_HAND = (
 PATHS = ("/", "~", "./", "../")  #: how a path begins
 
 
-def shell_settings(environ: Mapping[str, str]) -> dict[str, str]:
+def select_shell_settings(environ: Mapping[str, str]) -> dict[str, str]:
     """The variables of a shell that steer an MPI and are not paths, by name."""
     return {
         name: value
@@ -32,13 +32,13 @@ def shell_settings(environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def told_shell(environ: Mapping[str, str]) -> dict[str, str]:
+def read_user_shell(environ: Mapping[str, str]) -> dict[str, str]:
     """The same of the user's shell: as Plumbline tells it, or this one's where ReFrame is started by hand."""
     told = asked().shell
-    return shell_settings(environ) if told is None else told
+    return select_shell_settings(environ) if told is None else told
 
 
-def by_hand(
+def collect_manual_settings(
     set_env: Mapping[str, Mapping[str, str]],
     oversubscribe: bool,
     environment: str,
@@ -55,7 +55,7 @@ def by_hand(
     return found | ({"shell": dict(shell)} if shell else {})
 
 
-def includes(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> bool:
+def has_all_settings(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> bool:
     """Whether all that was set by hand for one launch, ``theirs``, is set for another too, and to the same.
 
     An option is given to see what it changes. A variable of the shell is easily forgotten: it must be the same.
@@ -65,20 +65,20 @@ def includes(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> bool:
     return (
         flags.items() <= ours.items()
         and other.items() <= own.items()
-        and not shell_differences(ours, theirs)
+        and not list_shell_differences(ours, theirs)
     )
 
 
-def gives_way(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
+def is_replaced_by(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
     """Whether an automatic reference made with ``theirs`` is measured again for a launch with ``ours``.
 
     Never for one with other variables of the shell: they may be there by mistake.
     """
-    forgotten = ours.get("shell") and shell_differences(ours, theirs)
-    return not includes(ours, theirs) and not forgotten
+    forgotten = ours.get("shell") and list_shell_differences(ours, theirs)
+    return not has_all_settings(ours, theirs) and not forgotten
 
 
-def shell_differences(
+def list_shell_differences(
     ours: Mapping[str, Any], theirs: Mapping[str, Any]
 ) -> dict[str, tuple[str | None, str | None]]:
     """The variables of two shells that are not set alike, each with both values; None where it is not set."""

@@ -61,7 +61,7 @@ def read_request(session: Path) -> ReframeRequest:
     """
     path = session / FILE
     try:
-        return _parse(strict_json.loads(path.read_text(encoding="utf-8")))
+        return _parse(strict_json.parse_json(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
         said = error.strerror if isinstance(error, OSError) else error
         raise ValueError(
@@ -71,10 +71,10 @@ def read_request(session: Path) -> ReframeRequest:
 
 def _parse(data: Any) -> ReframeRequest:
     if type(data) is not dict:
-        raise ValueError(f"{strict_json.shown(data)} is not an object")
+        raise ValueError(f"{strict_json.format_external(data)} is not an object")
     if unknown := sorted(data.keys() - {each.name for each in fields(ReframeRequest)}):
         raise ValueError(f"{unknown[0]}: is not a key of a request")
-    entry = strict_json.Entry(data)
+    entry = strict_json.JsonObject(data)
     set_env = entry.object("set_env")
     return ReframeRequest(
         choice=entry.get("choice", dict),
@@ -87,14 +87,16 @@ def _parse(data: Any) -> ReframeRequest:
     )
 
 
-def _texts(entry: strict_json.Entry, key: str) -> dict[str, str]:
+def _texts(entry: strict_json.JsonObject, key: str) -> dict[str, str]:
     """An object whose values are strings."""
     inner = entry.object(key)
     return {name: inner.get(name, str) for name in inner.fields}
 
 
-def _strings(entry: strict_json.Entry, key: str) -> list[str]:
+def _strings(entry: strict_json.JsonObject, key: str) -> list[str]:
     values = entry.get(key, list)
     if any(type(value) is not str for value in values):
-        raise ValueError(f"{entry.within}{key}: {strict_json.shown(values)} is not a list of str")
+        raise ValueError(
+            f"{entry.within}{key}: {strict_json.format_external(values)} is not a list of str"
+        )
     return values

@@ -21,7 +21,7 @@ DIFFERENCES = {
 LEAST_REASON = 10  #: letters, below which it explains nothing
 
 
-def faults(accept: Any) -> Iterator[str]:
+def find_waiver_faults(accept: Any) -> Iterator[str]:
     """What is wrong with the differences that a site, partition or environment accepts."""
     if not isinstance(accept, Mapping):
         yield f"accept: {accept!r}: write {{'compiler': 'why a difference in it may be'}}"
@@ -35,6 +35,6 @@ def faults(accept: Any) -> Iterator[str]:
             yield f"accept: {name}: the reason has several lines; write one"
 
 
-def accepted_here(partition: Mapping[str, Any], environment: Mapping[str, Any]) -> dict[str, str]:
+def collect_waivers(partition: Mapping[str, Any], environment: Mapping[str, Any]) -> dict[str, str]:
     """What is accepted of an environment on a partition, from the extras of both; its own word goes first."""
     return {**partition.get("accept", {}), **environment.get("accept", {})}

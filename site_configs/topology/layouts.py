@@ -51,7 +51,7 @@ class Topology:
         return {node // self.sockets_per_node, node, node * self.nodes_per_switch, self.cores}
 
 
-def process_ladder(topology: Topology, most: int | None = None) -> list[int]:
+def list_process_counts(topology: Topology, most: int | None = None) -> list[int]:
     """Powers of two up to the partition, and k and k+1 at each boundary (Luecke et al. 2003, section 2).
 
     :param most: largest count; the cores of the partition by default, since more processes than cores
@@ -59,11 +59,11 @@ def process_ladder(topology: Topology, most: int | None = None) -> list[int]:
     """
     limit = topology.cores if most is None else most
     edges = topology.boundaries()
-    counts = powers_of_two(limit) | edges | {count + 1 for count in edges}
+    counts = list_powers_of_two(limit) | edges | {count + 1 for count in edges}
     return sorted(count for count in counts if 2 <= count <= limit)
 
 
-def powers_of_two(limit: int) -> set[int]:
+def list_powers_of_two(limit: int) -> set[int]:
     """2, 4, 8, ... up to the limit."""
     return {2**exponent for exponent in range(1, limit.bit_length()) if 2**exponent <= limit}
 
@@ -75,13 +75,15 @@ def layouts(topology: Topology) -> list[Layout]:
     more than one node and more than one process per node mixes both.
     """
     cores = topology.cores_per_node
-    full = {Layout(count, min(count, cores)) for count in process_ladder(topology)}
-    return sorted(full | sparse(topology, 1) | sparse(topology, cores // 2))
+    full = {Layout(count, min(count, cores)) for count in list_process_counts(topology)}
+    return sorted(
+        full | list_sparse_layouts(topology, 1) | list_sparse_layouts(topology, cores // 2)
+    )
 
 
-def sparse(topology: Topology, per_node: int) -> set[Layout]:
+def list_sparse_layouts(topology: Topology, per_node: int) -> set[Layout]:
     """Several nodes that are not full: powers of two of them, all, and both sides of a switch."""
     switch = topology.nodes_per_switch
-    nodes = powers_of_two(topology.nodes) | {topology.nodes, switch, switch + 1}
+    nodes = list_powers_of_two(topology.nodes) | {topology.nodes, switch, switch + 1}
     counts = [count for count in nodes if 2 <= count <= topology.nodes]
     return {Layout(count * per_node, per_node) for count in counts} if per_node else set()

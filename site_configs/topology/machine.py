@@ -50,7 +50,7 @@ class Machine:
         return {**asdict(self), "caches": [asdict(cache) for cache in self.caches]}
 
 
-def cpu_list(text: str) -> set[int]:
+def parse_cpu_list(text: str) -> set[int]:
     """The CPUs named by a kernel list such as ``0-3,8``."""
     cpus: set[int] = set()
     for part in text.strip().split(","):
@@ -60,7 +60,7 @@ def cpu_list(text: str) -> set[int]:
     return cpus
 
 
-def cache_bytes(text: str) -> int:
+def parse_cache_bytes(text: str) -> int:
     """Bytes of a kernel cache size such as ``1024K``."""
     text = text.strip()
     return int(text[:-1]) * UNITS[text[-1]] if text[-1:] in UNITS else int(text)
@@ -82,12 +82,12 @@ def read_cache(index: Path) -> Cache:
     return Cache(
         level=int((index / "level").read_text()),
         type=(index / "type").read_text().strip(),
-        bytes=cache_bytes((index / "size").read_text()),
-        shared_by=len(cpu_list((index / "shared_cpu_list").read_text())),
+        bytes=parse_cache_bytes((index / "size").read_text()),
+        shared_by=len(parse_cpu_list((index / "shared_cpu_list").read_text())),
     )
 
 
-def quota_cpus(group: Path = Path("/sys/fs/cgroup")) -> int | None:
+def read_quota_cpus(group: Path = Path("/sys/fs/cgroup")) -> int | None:
     """Whole CPUs that a control group's quota allows, or None where there is no quota."""
     try:
         quota, period = (group / "cpu.max").read_text().split()
@@ -96,7 +96,7 @@ def quota_cpus(group: Path = Path("/sys/fs/cgroup")) -> int | None:
     return None if quota == "max" else max(1, int(quota) // int(period))
 
 
-def topology(cpus: set[int], root: Path = CPUS) -> tuple[int, int]:
+def count_cores_and_sockets(cpus: set[int], root: Path = CPUS) -> tuple[int, int]:
     """Physical cores and sockets among these CPUs; every CPU a core of its own where the kernel is silent."""
     cores, sockets = set(), set()
     for cpu in cpus:
@@ -107,11 +107,11 @@ def topology(cpus: set[int], root: Path = CPUS) -> tuple[int, int]:
         except OSError:
             socket, siblings = 0, str(cpu)
         sockets.add(socket)
-        cores.add(min(cpu_list(siblings)))
+        cores.add(min(parse_cpu_list(siblings)))
     return len(cores), len(sockets)
 
 
-def cpu_model(path: Path = Path("/proc/cpuinfo")) -> str:
+def read_cpu_model(path: Path = Path("/proc/cpuinfo")) -> str:
     """The processor's name as the kernel gives it, and as ``mpicost`` records it.
 
     The model's; where there is none, what POWER, ARM or RISC-V tell of the first processor; else
@@ -131,7 +131,7 @@ def cpu_model(path: Path = Path("/proc/cpuinfo")) -> str:
     return name.encode()[:NAME_BYTES].decode(errors="replace")
 
 
-def firmware(folder: Path = Path("/sys/class/dmi/id")) -> str:
+def read_firmware(folder: Path = Path("/sys/class/dmi/id")) -> str:
     """Version and date of the BIOS, as far as everybody may read them; empty on machines without DMI."""
     words = []
     for name in ("bios_version", "bios_date"):
@@ -142,7 +142,7 @@ def firmware(folder: Path = Path("/sys/class/dmi/id")) -> str:
     return " ".join(filter(None, words))
 
 
-def cpu_times(path: Path = Path("/proc/stat")) -> tuple[int, int]:
+def read_cpu_times(path: Path = Path("/proc/stat")) -> tuple[int, int]:
     """Idle and all ticks of all CPUs since the start of the machine; zeros where they are not told."""
     try:
         ticks = [int(word) for word in path.read_text().split("\n", 1)[0].split()[1:9]]
@@ -151,7 +151,7 @@ def cpu_times(path: Path = Path("/proc/stat")) -> tuple[int, int]:
     return sum(ticks[3:5]), sum(ticks)
 
 
-def busy_share(before: tuple[int, int], after: tuple[int, int]) -> float:
+def compute_busy_share(before: tuple[int, int], after: tuple[int, int]) -> float:
     """Share of all CPUs' time, from 0 to 1, that was not idle between two readings of ``cpu_times``."""
     idle, total = after[0] - before[0], after[1] - before[1]
     return 1 - idle / total if total > 0 else 0.0
@@ -160,16 +160,16 @@ def busy_share(before: tuple[int, int], after: tuple[int, int]) -> float:
 def read_machine() -> Machine:
     """Look at the machine this process runs on."""
     cpus = os.sched_getaffinity(0)
-    cores, sockets = topology(cpus)
-    quota = quota_cpus()
+    cores, sockets = count_cores_and_sockets(cpus)
+    quota = read_quota_cpus()
     return Machine(
         host=platform.node(),
-        cpu_model=cpu_model(),
+        cpu_model=read_cpu_model(),
         kernel=platform.release(),
         cores=min(cores, quota) if quota else cores,
         hardware_threads=len(cpus),
         sockets=sockets,
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         caches=read_caches(CPUS / f"cpu{min(cpus)}"),
-        firmware=firmware(),
+        firmware=read_firmware(),
     )

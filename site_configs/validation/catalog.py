@@ -10,19 +10,19 @@ from pathlib import Path
 from postprocess.base.errors import UsageError
 
 
-def site_file(source: Path, site: str) -> Path:
+def locate_site_file(source: Path, site: str) -> Path:
     """The ReFrame configuration of a site given by name or by path.
 
     :raises UsageError: if there is none.
     """
     path = Path(site) if site.endswith(".py") else source / "site_configs" / f"{site}.py"
     if not path.is_file():
-        known = ", ".join(sorted(site_names(source)))
+        known = ", ".join(sorted(list_site_names(source)))
         raise UsageError(f"--site {site}: no file {path}: choose from {known}, or give a path")
     return path.resolve()
 
 
-def site_names(source: Path) -> list[str]:
+def list_site_names(source: Path) -> list[str]:
     """The sites that have a configuration here."""
     files = (source / "site_configs").glob("*.py")
     return [path.stem for path in files if is_site(path)]
@@ -33,7 +33,7 @@ def is_site(path: Path) -> bool:
     return "site_configuration =" in path.read_text(errors="replace")
 
 
-def sites_for(directory: Path, host: str) -> list[str]:
+def find_sites_for_host(directory: Path, host: str) -> list[str]:
     """Names of the site files of a directory that were written for this host.
 
     A file that names no hosts as plain text is for none in particular.
@@ -41,11 +41,11 @@ def sites_for(directory: Path, host: str) -> list[str]:
     return [
         path.stem
         for path in sorted(directory.glob("*.py"))
-        if any(matches(pattern, host) for pattern in host_patterns(path))
+        if any(is_host_match(pattern, host) for pattern in read_host_patterns(path))
     ]
 
 
-def host_patterns(path: Path) -> Iterator[str]:
+def read_host_patterns(path: Path) -> Iterator[str]:
     """The patterns that a file gives as ``hostnames``; none if it cannot be read."""
     try:
         tree = ast.parse(path.read_text())
@@ -59,7 +59,7 @@ def host_patterns(path: Path) -> Iterator[str]:
                     yield each.value
 
 
-def matches(pattern: str, host: str) -> bool:
+def is_host_match(pattern: str, host: str) -> bool:
     """Whether a host is one that ReFrame takes the pattern for."""
     try:
         return re.match(pattern, host) is not None

@@ -7,19 +7,19 @@ from collections.abc import Iterator
 from typing import Any
 
 
-def plain(thing: Any) -> Any:
+def copy_plain(thing: Any) -> Any:
     """A copy of nothing but lists, mappings, texts and numbers."""
     return json.loads(json.dumps(thing, default=str))
 
 
-def changes(made: Any, now: Any, where: str = "") -> Iterator[str]:
+def find_changes(made: Any, now: Any, where: str = "") -> Iterator[str]:
     """The places in which something was changed or taken away; a key that was added is none."""
     if isinstance(made, dict) and isinstance(now, dict):
         for key, value in made.items():
             place = f"{where}.{key}" if where else key
-            yield from changes(value, now[key], place) if key in now else [place]
+            yield from find_changes(value, now[key], place) if key in now else [place]
     elif isinstance(made, list) and isinstance(now, list) and len(made) == len(now):
         for number, pair in enumerate(zip(made, now, strict=True)):
-            yield from changes(*pair, f"{where}[{number}]")
+            yield from find_changes(*pair, f"{where}[{number}]")
     elif made != now:
         yield where

@@ -15,28 +15,28 @@ from postprocess.base.errors import UsageError
 from postprocess.base.processes import end_processes
 from postprocess.base.workdir import WorkDirectory
 from site_configs.schema.variables import HOME, SESSION
-from site_configs.validation.catalog import is_site, site_names
-from site_configs.validation.reader import Reading, from_json
+from site_configs.validation.catalog import is_site, list_site_names
+from site_configs.validation.reader import SiteReading, parse_reading
 
 READ_SECONDS = 30  #: for running a site file; one that asks a scheduler may take a while
 #: What a site file starts has this variable, and so is found when the file has ended.
 MARK = "PLUMBLINE_READING"
 
 
-def read_site(work: WorkDirectory, path: Path) -> Reading:
+def read_site(work: WorkDirectory, path: Path) -> SiteReading:
     """What a site file says.
 
     :raises UsageError: if it is none, does not end, or leaves processes running.
     """
     if path.parent == work.source / "site_configs" and not is_site(path):
-        choice = ", ".join(sorted(site_names(work.source)))
+        choice = ", ".join(sorted(list_site_names(work.source)))
         raise UsageError(f"{path}: is a module that sites use, and no site; choose from {choice}")
     with tempfile.TemporaryDirectory(prefix="plumbline-site-") as scratch:
         result, errors = Path(scratch, "reading.json"), Path(scratch, "errors.txt")
         variables = {name: value for name, value in os.environ.items() if name != SESSION}
         variables |= {HOME: str(work.root), MARK: scratch}
         command = [sys.executable, "-m", "site_configs.validation.reader", str(path), str(result)]
-        code, left = run_alone(command, work.source, variables, errors)
+        code, left = run_isolated(command, work.source, variables, errors)
         if code is None:
             fix = "write down in it what takes so long to find out"
             raise UsageError(f"{path}: does not end within {READ_SECONDS} s when it is run; {fix}")
@@ -47,10 +47,10 @@ def read_site(work: WorkDirectory, path: Path) -> Reading:
             said = errors.read_text(errors="replace").strip() or f"exit code {code}"
             why = f"ended the process that reads it: {said.splitlines()[-1]}"
             raise UsageError(f"{path}: {why}; take out what ends it (an exit, a signal)")
-        return from_json(result.read_text())
+        return parse_reading(result.read_text())
 
 
-def run_alone(
+def run_isolated(
     command: list[str], directory: Path, variables: Mapping[str, str], errors: Path
 ) -> tuple[int | None, list[str]]:
     """Exit code of a process, None if it does not end in time; and what it left running, which is ended too.

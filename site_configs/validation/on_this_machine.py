@@ -12,22 +12,22 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from site_configs.mpi.probe import ProbeError, run
-from site_configs.programs.installed import SITE, missing
+from site_configs.mpi.probe import ProbeError, run_step
+from site_configs.programs.installed import SITE, describe_missing_executables
 from site_configs.schedulers import detect
 from site_configs.schedulers.base import Queue, Scheduler
 from site_configs.schedulers.detect import SchedulerError
 from site_configs.schedulers.module_systems import ModuleSystem, module_system
 from site_configs.schedulers.registry import find_scheduler
 from site_configs.topology.machine import read_machine
-from site_configs.validation.reader import Fault, Reading, suggestion
-from site_configs.validation.rules import Entry, entries, sound
+from site_configs.validation.reader import SiteFault, SiteReading, format_suggestion
+from site_configs.validation.rules import DeclaredEntry, list_entries, select_sound
 
 LOAD_SECONDS = 60  #: for loading modules and looking for a compiler wrapper
 
 
 @dataclass(frozen=True)
-class Here:
+class LocalMachine:
     """The machine on which a site file is looked at."""
 
     cores: int
@@ -36,39 +36,43 @@ class Here:
     silent: str = ""  #: why the scheduler does not answer, if it does not
 
 
-def look() -> Here:
+def inspect_machine() -> LocalMachine:
     """Look at this machine."""
     modules, cores = module_system(os.environ), read_machine().cores
     try:
-        return Here(cores, modules, detect.look())
+        return LocalMachine(cores, modules, detect.look())
     except SchedulerError as error:
-        return Here(cores, modules, silent=str(error))
+        return LocalMachine(cores, modules, silent=str(error))
 
 
-def is_here(reading: Reading, host: str | None = None) -> bool:
+def is_here(reading: SiteReading, host: str | None = None) -> bool:
     """Whether this host is one of the site's, by the site's own patterns."""
     system = (reading.configuration or {})["systems"][0]
     return any(re.match(pattern, host or platform.node()) for pattern in system["hostnames"])
 
 
-def faults(reading: Reading, here: Here) -> list[Fault]:
+def find_machine_faults(reading: SiteReading, here: LocalMachine) -> list[SiteFault]:
     """Everything in which the file and the machine differ."""
     partitions, environments = (
-        sound(reading, entries(reading, kind)) for kind in ("partition", "environment")
+        select_sound(reading, list_entries(reading, kind)) for kind in ("partition", "environment")
     )
-    found = list(modules(reading, here))
+    found = list(check_modules(reading, here))
     for partition in partitions:
         batch = find_scheduler(partition.data["scheduler"]).batch
-        found += batch_faults(partition, here) if batch else local_faults(partition, here)
+        found += (
+            check_batch_partition(partition, here)
+            if batch
+            else check_local_partition(partition, here)
+        )
     if not found:  # else nothing could be loaded
         for environment in environments:
-            found += [*wrapper(environment, reading), *prefix(environment)]
+            found += [*check_wrapper(environment, reading), *check_prefix(environment)]
     for environment in environments:
-        found += programs(environment)
+        found += check_programs(environment)
     return sorted(set(found))
 
 
-def modules(reading: Reading, here: Here) -> Iterator[Fault]:
+def check_modules(reading: SiteReading, here: LocalMachine) -> Iterator[SiteFault]:
     """The module system that the site names must be the machine's."""
     system = (reading.configuration or {})["systems"][0]
     named = system.get("modules_system", "nomod")
@@ -77,12 +81,12 @@ def modules(reading: Reading, here: Here) -> Iterator[Fault]:
     there = "here is none" if here.modules.name == "nomod" else f"here is {here.modules.name!r}"
     line = reading.lines.get(f"site {system['name']}", 0)
     title = f"site {system['name']!r}: modules_system"
-    yield Fault(
+    yield SiteFault(
         line, f"{title}: {named!r} is not on this machine; {there} ({here.modules.told_by})"
     )
 
 
-def local_faults(partition: Entry, here: Here) -> Iterator[Fault]:
+def check_local_partition(partition: DeclaredEntry, here: LocalMachine) -> Iterator[SiteFault]:
     """Without a scheduler, the partition is this machine; simulated ones may be larger."""
     cores = partition.extras["cores_per_node"]
     if cores > here.cores and not partition.extras["exact"]:
@@ -92,7 +96,7 @@ def local_faults(partition: Entry, here: Here) -> Iterator[Fault]:
         )
 
 
-def batch_faults(partition: Entry, here: Here) -> Iterator[Fault]:
+def check_batch_partition(partition: DeclaredEntry, here: LocalMachine) -> Iterator[SiteFault]:
     """What the scheduler says otherwise."""
     backend, scheduler = partition.data["scheduler"], here.scheduler
     if here.silent:
@@ -104,28 +108,28 @@ def batch_faults(partition: Entry, here: Here) -> Iterator[Fault]:
     elif said := scheduler.find_backend_fault(backend):
         yield partition.fault("scheduler", said)
     elif scheduler.queues:
-        yield from queue_faults(partition, scheduler)
+        yield from check_queue(partition, scheduler)
 
 
-def queue_faults(partition: Entry, scheduler: Scheduler) -> Iterator[Fault]:
+def check_queue(partition: DeclaredEntry, scheduler: Scheduler) -> Iterator[SiteFault]:
     """The queue that the partition's options name, as the scheduler knows it."""
     name = scheduler.find_queue_name(partition.data["access"])
-    queue = scheduler.queue(name) if name else default_queue(scheduler)
+    queue = scheduler.queue(name) if name else find_default_queue(scheduler)
     if queue is None:
         if name:
-            fix = suggestion(name, [each.name for each in scheduler.queues])
+            fix = format_suggestion(name, [each.name for each in scheduler.queues])
             what = f"{scheduler.title} has no partition {name!r} that is up; {fix}"
             yield partition.fault("access", what)
         return
-    yield from count_faults(partition, queue)
+    yield from check_node_counts(partition, queue)
 
 
-def default_queue(scheduler: Scheduler) -> Queue | None:
+def find_default_queue(scheduler: Scheduler) -> Queue | None:
     """The queue of jobs that name none."""
     return next((queue for queue in scheduler.queues if queue.default), None)
 
 
-def count_faults(partition: Entry, queue: Queue) -> Iterator[Fault]:
+def check_node_counts(partition: DeclaredEntry, queue: Queue) -> Iterator[SiteFault]:
     """More nodes or cores than there are: such a job waits for ever, or is refused."""
     nodes, cores = (partition.extras[key] for key in ("nodes", "cores_per_node"))
     kinds = [
@@ -147,16 +151,16 @@ def count_faults(partition: Entry, queue: Queue) -> Iterator[Fault]:
         yield partition.fault("topology", text)
 
 
-def longest(partition: Mapping[str, Any], scheduler: Scheduler | None) -> int:
+def find_longest_job(partition: Mapping[str, Any], scheduler: Scheduler | None) -> int:
     """Seconds of the longest job that a partition's queue takes; 0 for no limit, or none known."""
     if scheduler is None:
         return 0
     name = scheduler.find_queue_name(partition["access"])
-    queue = scheduler.queue(name) if name else default_queue(scheduler)
+    queue = scheduler.queue(name) if name else find_default_queue(scheduler)
     return queue.seconds if queue else 0
 
 
-def wrapper(environment: Entry, reading: Reading) -> Iterator[Fault]:
+def check_wrapper(environment: DeclaredEntry, reading: SiteReading) -> Iterator[SiteFault]:
     """The modules of an environment must load, and its compiler wrapper must then be there."""
     mpicc, names = environment.extras["mpicc"], environment.data["modules"]
     if not names or reading.configuration["systems"][0]["modules_system"] in ("nomod", "spack"):
@@ -164,13 +168,13 @@ def wrapper(environment: Entry, reading: Reading) -> Iterator[Fault]:
             where = "is not there" if Path(mpicc).is_absolute() else "is not on the search path"
             yield environment.fault("mpicc", f"{mpicc!r} {where}; give it by absolute path")
         return
-    if problem := loading(names, ":"):
+    if problem := explain_failed_command(names, ":"):
         yield environment.fault("modules", f"{' '.join(names)}: cannot be loaded: {problem}")
-    elif loading(names, f"command -v {quote(mpicc)}"):
+    elif explain_failed_command(names, f"command -v {quote(mpicc)}"):
         yield environment.fault("mpicc", f"{mpicc!r} is not there once {' '.join(names)} is loaded")
 
 
-def prefix(environment: Entry) -> Iterator[Fault]:
+def check_prefix(environment: DeclaredEntry) -> Iterator[SiteFault]:
     """Spack builds with the wrapper that is in the prefix."""
     extras = environment.extras
     if Path(extras["mpicc"]).is_absolute() or not extras["prefix"]:
@@ -182,20 +186,24 @@ def prefix(environment: Entry) -> Iterator[Fault]:
         )
 
 
-def programs(environment: Entry) -> Iterator[Fault]:
+def check_programs(environment: DeclaredEntry) -> Iterator[SiteFault]:
     """The benchmarks that are said to be installed must be there."""
     extras = environment.extras
     for name, folder in extras["programs"].items():
-        problem = missing(name, folder) if extras["program_origin"][name] == SITE else ""
+        problem = (
+            describe_missing_executables(name, folder)
+            if extras["program_origin"][name] == SITE
+            else ""
+        )
         if problem:
             yield environment.fault("programs", f"{name}: {problem}")
 
 
-def loading(names: Sequence[str], then: str) -> str:
+def explain_failed_command(names: Sequence[str], then: str) -> str:
     """Why a command fails in a login shell with these modules; empty if it does not."""
     load = f"module load {' '.join(map(quote, names))} >&2"
     try:
-        run(["bash", "-lc", f"{load} && {then}"], os.environ, "module load", LOAD_SECONDS)
+        run_step(["bash", "-lc", f"{load} && {then}"], os.environ, "module load", LOAD_SECONDS)
     except ProbeError as error:
         return str(error)
     return ""

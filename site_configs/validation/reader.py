@@ -27,7 +27,7 @@ import reframe
 from reframe.core import backends
 
 from site_configs import common, ladder
-from site_configs.validation.change_tracking import changes, plain
+from site_configs.validation.change_tracking import copy_plain, find_changes
 
 #: Arguments that are lists: of a text given in the place of one, every letter would count.
 LISTS = ("access", "environments", "hostnames", "modules", "partitions")
@@ -46,7 +46,7 @@ PIECES = (
 
 
 @dataclass(frozen=True, order=True)
-class Fault:
+class SiteFault:
     """One thing that is wrong, with the line of the site file; 0 where it is of no line."""
 
     line: int
@@ -54,10 +54,10 @@ class Fault:
 
 
 @dataclass
-class Reading:
+class SiteReading:
     """What a site file says."""
 
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[SiteFault] = field(default_factory=list)
     #: ReFrame's configuration of the one system; None if the file makes none.
     configuration: dict[str, Any] | None = None
     #: Line of each call, by ``environment NAME``, ``partition NAME``, ``site NAME``.
@@ -71,14 +71,14 @@ class Reading:
     unusable: dict[str, str] = field(default_factory=dict)
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
+def format_suggestion(word: str, known: Iterable[str]) -> str:
     """``; did you mean X?``, or the choice where nothing is near."""
     choice = sorted(known)
     near = difflib.get_close_matches(word, choice, n=1)
     return f"did you mean {near[0]}?" if near else f"choose from {', '.join(choice)}"
 
 
-def partition_keys() -> set[str]:
+def list_partition_keys() -> set[str]:
     """The keys of a partition in ReFrame's own schema."""
     schema = json.loads(
         Path(reframe.__file__).with_name("schemas").joinpath("config.json").read_text()
@@ -113,7 +113,7 @@ class Call:
         known = {name for name in self.parameters if name != "more"} | self.more
         unknown = [word for word in self.kwargs if word not in known]
         for word in unknown:
-            yield f"{title}: {word}: is not known; {suggestion(word, known)}"
+            yield f"{title}: {word}: is not known; {format_suggestion(word, known)}"
             del self.kwargs[word]
         for word in LISTS:
             value = self.kwargs.get(word, [])
@@ -153,17 +153,17 @@ class Reader:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.reading = Reading()
+        self.reading = SiteReading()
         self.made: list[Any] = []  #: every result of the pieces; others are written by hand
         self.copies: list[Any] = []  #: each as it was made
         self.as_made = True  #: whether the results are as they were made
 
-    def read(self) -> Reading:
+    def read(self) -> SiteReading:
         """The site as far as it can be read."""
         with ExitStack() as stack:
             for module, name in PIECES:
                 piece = getattr(module, name)
-                more = partition_keys() if name == "partition" else set()
+                more = list_partition_keys() if name == "partition" else set()
                 setattr(module, name, self.collecting(piece, name, more))
                 stack.callback(setattr, module, name, piece)
             self.run()
@@ -205,10 +205,10 @@ class Reader:
             if not call.missing():
                 try:
                     result = function(*args, **call.kwargs)
-                    copy, made = plain(result), result
+                    copy, made = copy_plain(result), result
                 except (TypeError, ValueError) as error:
                     texts.append(str(error))
-            self.reading.faults += [Fault(line, text) for text in texts]
+            self.reading.faults += [SiteFault(line, text) for text in texts]
             self.reading.broken += [call.key] if texts else []
             self.made.append(call.stand_in() if made is None else made)
             self.copies.append({} if made is None else copy)
@@ -220,7 +220,7 @@ class Reader:
         """Where a thing differs from what a piece made of it: no piece has looked at what was put there."""
         for made, copy in zip(self.made, self.copies, strict=True):
             if thing is made:
-                for where in changes(copy, plain(thing)):
+                for where in find_changes(copy, copy_plain(thing)):
                     self.as_made = False
                     yield f"{where}: was changed after it was made; write it as an argument"
 
@@ -248,7 +248,7 @@ class Reader:
 
     def fault(self, line: int, text: str) -> None:
         """Note a fault."""
-        self.reading.faults.append(Fault(line, text))
+        self.reading.faults.append(SiteFault(line, text))
 
     def look_at_backends(self) -> None:
         """The launchers and schedulers that are registered once the site is read."""
@@ -267,10 +267,10 @@ def main(path: str, result: str) -> None:
     Path(result).write_text(json.dumps(asdict(reading), default=str))
 
 
-def from_json(text: str) -> Reading:
+def parse_reading(text: str) -> SiteReading:
     """What :func:`main` wrote."""
     data = json.loads(text)
-    return Reading(**{**data, "faults": [Fault(**each) for each in data["faults"]]})
+    return SiteReading(**{**data, "faults": [SiteFault(**each) for each in data["faults"]]})
 
 
 if __name__ == "__main__":

@@ -8,15 +8,15 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from site_configs.mpi.family import FAMILIES, identify
+from site_configs.mpi.family import FAMILIES, identify_library
 from site_configs.schedulers.registry import find_scheduler
-from site_configs.validation.reader import Fault, Reading, suggestion
+from site_configs.validation.reader import SiteFault, SiteReading, format_suggestion
 
 SIMULATED = "simgrid"  #: the family whose time is simulated
 
 
 @dataclass(frozen=True)
-class Entry:
+class DeclaredEntry:
     """A partition or an environment as the file declares it."""
 
     kind: str
@@ -33,69 +33,77 @@ class Entry:
         """What checks are told of it."""
         return self.data["extras"]
 
-    def fault(self, key: str, text: str) -> Fault:
+    def fault(self, key: str, text: str) -> SiteFault:
         """A fault of one of its keys."""
-        return Fault(self.line, f"{self.kind} {self.name!r}: {key}: {text}")
+        return SiteFault(self.line, f"{self.kind} {self.name!r}: {key}: {text}")
 
 
-def entries(reading: Reading, kind: str) -> list[Entry]:
+def list_entries(reading: SiteReading, kind: str) -> list[DeclaredEntry]:
     """All partitions or environments that the file declares."""
     configuration = reading.configuration or {}
     if kind == "partition":
         found = [each for system in configuration["systems"] for each in system["partitions"]]
     else:
         found = configuration["environments"]
-    return [Entry(kind, each, reading.lines.get(f"{kind} {each['name']}", 0)) for each in found]
+    return [
+        DeclaredEntry(kind, each, reading.lines.get(f"{kind} {each['name']}", 0)) for each in found
+    ]
 
 
-def sound(reading: Reading, found: Sequence[Entry]) -> list[Entry]:
+def select_sound(reading: SiteReading, found: Sequence[DeclaredEntry]) -> list[DeclaredEntry]:
     """Those of the entries that were made without a fault."""
     return [each for each in found if f"{each.kind} {each.name}" not in reading.broken]
 
 
-def faults(reading: Reading) -> list[Fault]:
+def find_site_faults(reading: SiteReading) -> list[SiteFault]:
     """Everything that is wrong with a site file, as far as the file itself tells."""
     if reading.configuration is None:
         return sorted(reading.faults)
-    partitions, environments = (entries(reading, kind) for kind in ("partition", "environment"))
-    found = [*reading.faults, *names(partitions), *names(environments)]
-    found += declared(partitions, environments)
-    own, mpis = sound(reading, partitions), sound(reading, environments)
+    partitions, environments = (
+        list_entries(reading, kind) for kind in ("partition", "environment")
+    )
+    found = [*reading.faults, *check_unique_names(partitions), *check_unique_names(environments)]
+    found += check_declared(partitions, environments)
+    own, mpis = select_sound(reading, partitions), select_sound(reading, environments)
     for partition in own:
-        found += known(partition, "scheduler", partition.data["scheduler"], reading)
-        found += topology(partition)
+        found += check_registered(partition, "scheduler", partition.data["scheduler"], reading)
+        found += check_topology(partition)
     for environment in mpis:
         launcher = environment.extras["launcher"]
         found += (
-            known(environment, "launcher", launcher, reading) if isinstance(launcher, str) else []
+            check_registered(environment, "launcher", launcher, reading)
+            if isinstance(launcher, str)
+            else []
         )
-        found += family(environment)
+        found += check_family(environment)
     for partition in own:
-        found += simulated(partition, mpis)
+        found += check_simulated(partition, mpis)
     for one, two in combinations(mpis, 2):
-        found += alike(one, two)
+        found += is_ambiguous(one, two)
     return sorted(set(found))
 
 
-def names(found: Sequence[Entry]) -> Iterator[Fault]:
+def check_unique_names(found: Sequence[DeclaredEntry]) -> Iterator[SiteFault]:
     """Two of one name: ReFrame would take one of them and say nothing."""
     for number, entry in enumerate(found):
         if entry.name in {each.name for each in found[:number]}:
             yield entry.fault("name", "is there twice; give each its own")
 
 
-def declared(partitions: Sequence[Entry], environments: Sequence[Entry]) -> Iterator[Fault]:
+def check_declared(
+    partitions: Sequence[DeclaredEntry], environments: Sequence[DeclaredEntry]
+) -> Iterator[SiteFault]:
     """Every environment that a partition names is declared, and the other way round."""
     known_names = {each.name for each in environments}
     used = {name for each in partitions for name in each.data["environs"]}
     if not partitions:
-        yield Fault(0, "site: partitions: there is none; nothing could run")
+        yield SiteFault(0, "site: partitions: there is none; nothing could run")
     for partition in partitions:
         if not partition.data["environs"]:
             yield partition.fault("environments", "names none; nothing would run there")
         for name in partition.data["environs"]:
             if name not in known_names:
-                fix = suggestion(name, known_names)
+                fix = format_suggestion(name, known_names)
                 yield partition.fault("environments", f"{name!r} is not declared; {fix}")
     for environment in environments:
         if environment.name not in used:
@@ -104,19 +112,23 @@ def declared(partitions: Sequence[Entry], environments: Sequence[Entry]) -> Iter
             )
 
 
-def known(entry: Entry, key: str, name: str, reading: Reading) -> Iterator[Fault]:
+def check_registered(
+    entry: DeclaredEntry, key: str, name: str, reading: SiteReading
+) -> Iterator[SiteFault]:
     """A scheduler or launcher must be registered with ReFrame, and usable here."""
     choice = getattr(reading, f"{key}s")
     if name not in choice:
         words = (
             "" if key == "scheduler" else ", or write the words that start a launch line as a list"
         )
-        yield entry.fault(key, f"ReFrame knows no {name!r}; {suggestion(name, choice)}{words}")
+        yield entry.fault(
+            key, f"ReFrame knows no {name!r}; {format_suggestion(name, choice)}{words}"
+        )
     elif problem := reading.unusable.get(f"{key} {name}"):
         yield entry.fault(key, f"{name!r} cannot be used here: {problem}")
 
 
-def topology(partition: Entry) -> Iterator[Fault]:
+def check_topology(partition: DeclaredEntry) -> Iterator[SiteFault]:
     """The counts of a partition must fit together."""
     cores, sockets = (partition.data["processor"][key] for key in ("num_cpus", "num_sockets"))
     local = not find_scheduler(partition.data["scheduler"]).batch
@@ -137,7 +149,9 @@ def topology(partition: Entry) -> Iterator[Fault]:
             )
 
 
-def simulated(partition: Entry, environments: Sequence[Entry]) -> Iterator[Fault]:
+def check_simulated(
+    partition: DeclaredEntry, environments: Sequence[DeclaredEntry]
+) -> Iterator[SiteFault]:
     """Only simulated time repeats exactly: any other would regress at every launch."""
     if partition.extras["exact"]:
         for each in environments:
@@ -146,20 +160,20 @@ def simulated(partition: Entry, environments: Sequence[Entry]) -> Iterator[Fault
                 yield partition.fault("exact", f"{why}; write False")
 
 
-def family(environment: Entry) -> Iterator[Fault]:
+def check_family(environment: DeclaredEntry) -> Iterator[SiteFault]:
     """The text of the library must not be that of another family, nor the family a misspelling."""
     named, library = environment.extras["family"], environment.extras["library"]
     known_families = [name for name, _ in FAMILIES]
-    told, _ = identify(library)
+    told, _ = identify_library(library)
     if told not in ("unknown", named):
         yield environment.fault("family", f"{named!r}, but library={library!r} is that of {told}")
     elif named not in known_families and "did you mean" in (
-        fix := suggestion(named, known_families)
+        fix := format_suggestion(named, known_families)
     ):
         yield environment.fault("family", f"{named!r} is not known; {fix}")
 
 
-def alike(one: Entry, two: Entry) -> Iterator[Fault]:
+def is_ambiguous(one: DeclaredEntry, two: DeclaredEntry) -> Iterator[SiteFault]:
     """Two MPIs that would pass as each other: the proof of the right one would prove nothing.
 
     Two environments of one installation (with other variables) are well, and two builds of one whole version
@@ -182,5 +196,5 @@ def alike(one: Entry, two: Entry) -> Iterator[Fault]:
 
 def is_whole_version(library: str) -> bool:
     """Whether the text names one release: three numbers, or two of Intel MPI, which counts by years."""
-    found, version = identify(library)
+    found, version = identify_library(library)
     return len(version.split(".")) >= (2 if found == "intel-mpi" else 3)

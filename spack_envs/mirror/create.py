@@ -18,45 +18,55 @@ from postprocess.base.workdir import WorkDirectory
 from spack_envs.machine import SAFE_PATH
 from spack_envs.mirror import manifest
 from spack_envs.mirror.manifest import INCOMING
-from spack_envs.mirror.manifest_schema import NAME, Manifest, Missing, encoded
-from spack_envs.mirror.parts import Making, Part, gather_releases, gather_sources, gather_wheels
-from spack_envs.mirror.spack_sources import Given
+from spack_envs.mirror.manifest_schema import NAME, Manifest, MissingPart, encode_manifest
+from spack_envs.mirror.parts import (
+    GatheredPart,
+    MirrorBuild,
+    gather_releases,
+    gather_sources,
+    gather_wheels,
+)
+from spack_envs.mirror.spack_sources import GivenSource
 from spack_envs.mirror.use import RELEASES, SOURCES, WHEELS
 
 PARTS = {WHEELS: gather_wheels, RELEASES: gather_releases, SOURCES: gather_sources}
 NEEDED_BYTES = 1_000_000_000  #: free on the disk before the first file of a mirror is written
-UNFINISHED = Missing("what was still to come", "mirror create did not come to its end")
+UNFINISHED = MissingPart("what was still to come", "mirror create did not come to its end")
 
 
-def create(work: WorkDirectory, folder: Path, given: Sequence[Given], progress: Progress) -> int:
+def create_mirror(
+    work: WorkDirectory, folder: Path, given: Sequence[GivenSource], progress: Progress
+) -> int:
     """Make or complete a mirror. Returns 1 if something could not be had.
 
     :raises UsageError: if ``folder`` cannot become one, or a given source cannot be used.
     """
     folder = folder.absolute()
-    before = opened(folder)
+    before = open_manifest(folder)
     sources = {each.package: each for each in given}
-    with held(folder), scratch_folder(folder) as scratch:
-        making = Making(work, folder, scratch, before, sources, progress)
-        keep(folder, replace(before, missing=(UNFINISHED,)))
-        done: list[Part] = []
+    with hold_mirror(folder), make_scratch_folder(folder) as scratch:
+        making = MirrorBuild(work, folder, scratch, before, sources, progress)
+        write_manifest(folder, replace(before, missing=(UNFINISHED,)))
+        done: list[GatheredPart] = []
         for name, gather in PARTS.items():
             with progress.phase(name):
                 done.append(gather(making))
-            result = described(folder, before, done)
-            keep(folder, result if len(done) == len(PARTS) else unfinished(result, before))
+            result = build_manifest(folder, before, done)
+            write_manifest(
+                folder, result if len(done) == len(PARTS) else merge_manifests(result, before)
+            )
         remove_strays(folder, result)
-    tell(folder, result, progress)
+    report_contents(folder, result, progress)
     return 1 if result.missing else 0
 
 
-def check(folder: Path, progress: Progress) -> int:
+def verify_mirror(folder: Path, progress: Progress) -> int:
     """Verify a mirror from end to end, and say what is in it. Returns 1 if something is wrong or missing."""
     folder = folder.absolute()
-    contents = manifest.read(folder)
+    contents = manifest.read_manifest(folder)
     progress.say(f"verifying {len(contents.files)} files in {folder}")
-    faults = list(manifest.faults(folder, contents))
-    tell(folder, contents, progress)
+    faults = list(manifest.find_mirror_faults(folder, contents))
+    report_contents(folder, contents, progress)
     for fault in faults:
         progress.say(f"wrong: {fault}")
     if not faults:
@@ -64,7 +74,7 @@ def check(folder: Path, progress: Progress) -> int:
     return 1 if faults or contents.missing else 0
 
 
-def opened(folder: Path) -> Manifest:
+def open_manifest(folder: Path) -> Manifest:
     """The manifest of a mirror that is there, or one of nothing in a folder that is fit to become one.
 
     :raises UsageError: if it is not: a file, something else's folder, for another Python, full.
@@ -83,17 +93,17 @@ def opened(folder: Path) -> Manifest:
     if others and not (folder / NAME).exists():
         raise UsageError(f"{folder}: is not empty and no mirror; name another directory")
     if others:
-        before = manifest.read(folder)
+        before = manifest.read_manifest(folder)
         manifest.check_python(folder, before)
         return before
     if free < NEEDED_BYTES:
-        what = f"has {megabytes(free)} free, and a mirror needs up to {megabytes(NEEDED_BYTES)}"
+        what = f"has {format_megabytes(free)} free, and a mirror needs up to {format_megabytes(NEEDED_BYTES)}"
         raise UsageError(f"{folder}: {what}; name a directory on another disk")
-    return Manifest(*manifest.this_python())
+    return Manifest(*manifest.describe_python())
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
+def hold_mirror(folder: Path) -> Iterator[None]:
     """Hold a mirror alone; the lock goes with the process, however it ends."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -106,7 +116,7 @@ def held(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def scratch_folder(folder: Path) -> Iterator[Path]:
+def make_scratch_folder(folder: Path) -> Iterator[Path]:
     """A folder beside what is finished, gone at the end; so is what a killed process has left.
 
     :raises UsageError: if nothing can be written there.
@@ -125,7 +135,7 @@ def scratch_folder(folder: Path) -> Iterator[Path]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def described(folder: Path, before: Manifest, parts: Sequence[Part]) -> Manifest:
+def build_manifest(folder: Path, before: Manifest, parts: Sequence[GatheredPart]) -> Manifest:
     """The manifest of what has been gathered so far."""
     paths = sorted({path for part in parts for path in part.paths})
     return replace(
@@ -133,11 +143,11 @@ def described(folder: Path, before: Manifest, parts: Sequence[Part]) -> Manifest
         releases=tuple(each for part in parts for each in part.releases),
         replaced=tuple(each for part in parts for each in part.replaced),
         missing=tuple(each for part in parts for each in part.missing),
-        files=tuple(manifest.described(folder, path) for path in paths),
+        files=tuple(manifest.describe_file(folder, path) for path in paths),
     )
 
 
-def unfinished(result: Manifest, before: Manifest) -> Manifest:
+def merge_manifests(result: Manifest, before: Manifest) -> Manifest:
     """A manifest that keeps what an earlier call knew of the parts that are still to come."""
     known = {file.path for file in result.files}
     later = [file for file in before.files if file.path not in known]
@@ -151,29 +161,29 @@ def unfinished(result: Manifest, before: Manifest) -> Manifest:
     )
 
 
-def keep(folder: Path, contents: Manifest) -> None:
+def write_manifest(folder: Path, contents: Manifest) -> None:
     """Write the manifest, whole or not at all."""
-    files.replace({folder / NAME: encoded(contents)})
+    files.replace_files({folder / NAME: encode_manifest(contents)})
 
 
 def remove_strays(folder: Path, contents: Manifest) -> None:
     """Remove from the folders of a mirror what does not belong to it any longer."""
     known = {file.path for file in contents.files}
     for name in PARTS:
-        for path in manifest.present(folder, name):
+        for path in manifest.list_present(folder, name):
             if path not in known:
                 (folder / path).unlink()
 
 
-def megabytes(count: int) -> str:
+def format_megabytes(count: int) -> str:
     """A number of bytes, rounded."""
     return f"{count / 1e6:.0f} MB"
 
 
-def tell(folder: Path, contents: Manifest, progress: Progress) -> None:
+def report_contents(folder: Path, contents: Manifest, progress: Progress) -> None:
     """What is in a mirror, and what is not."""
     total = sum(file.bytes for file in contents.files)
-    progress.say(f"{folder}: {len(contents.files)} files, {megabytes(total)}")
+    progress.say(f"{folder}: {len(contents.files)} files, {format_megabytes(total)}")
     for release in contents.releases:
         progress.say(f"  {release.name} {release.tag} (commit {release.commit[:12]})")
     sources = [file for file in contents.files if file.path.startswith(f"{SOURCES}/")]

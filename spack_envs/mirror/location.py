@@ -16,7 +16,7 @@ FORGET = "none"  #: named in the place of a directory
 COMMANDS = ("setup", "doctor")  #: that have the option
 
 
-def option(words: Sequence[str]) -> str | None:
+def read_mirror_option(words: Sequence[str]) -> str | None:
     """The value of ``--mirror`` among the words of a command line, before they are parsed."""
     value = None
     for number, word in enumerate(words if words and words[0] in COMMANDS else ()):
@@ -27,7 +27,7 @@ def option(words: Sequence[str]) -> str | None:
     return value
 
 
-def named(
+def find_named_mirror(
     work: Path, asked: str | None = None, environ: Mapping[str, str] = os.environ
 ) -> Path | None:
     """The mirror that is to be used alone, or None.
@@ -38,18 +38,18 @@ def named(
     """
     if asked == "":
         raise UsageError(f"--mirror: names nothing; name a directory, or {FORGET}")
-    name = asked or environ.get(VARIABLE) or remembered(work)
+    name = asked or environ.get(VARIABLE) or read_remembered_mirror(work)
     return Path(name).absolute() if name and name != FORGET else None
 
 
-def memory(work: Path) -> Path:
+def locate_memory(work: Path) -> Path:
     """The file in which a work directory remembers its mirror."""
     return work / "mirror"
 
 
-def remembered(work: Path) -> str:
+def read_remembered_mirror(work: Path) -> str:
     """The mirror of an earlier call; empty if there is none."""
     try:
-        return memory(work).read_text(encoding="utf-8").strip()
+        return locate_memory(work).read_text(encoding="utf-8").strip()
     except FileNotFoundError:
         return ""

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from postprocess.base.errors import UsageError
-from spack_envs.mirror.manifest_schema import NAME, File, Manifest, decoded
+from spack_envs.mirror.manifest_schema import NAME, Manifest, MirrorFile, decode_manifest
 
 INCOMING = ".incoming-"  #: what is not complete yet has a name that begins so
 MOST_BYTES = 16_000_000  #: of a manifest
@@ -26,13 +26,13 @@ class MirrorError(UsageError):
     """A mirror that must not be used. One line: which file of it, what is wrong, and the fix."""
 
 
-def this_python() -> tuple[str, str]:
+def describe_python() -> tuple[str, str]:
     """Version and platform of this Python, as wheels are chosen by them: ``3.11``, ``linux-x86_64``."""
     name = f"{sys.implementation.name} " if sys.implementation.name != "cpython" else ""
     return name + ".".join(platform.python_version_tuple()[:2]), sysconfig.get_platform()
 
 
-def read(folder: Path) -> Manifest:
+def read_manifest(folder: Path) -> Manifest:
     """The manifest of a mirror.
 
     :raises MirrorError: if there is none that can be used.
@@ -46,7 +46,7 @@ def read(folder: Path) -> Manifest:
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
             raise ValueError("is too large")
-        return decoded(data)
+        return decode_manifest(data)
     except FileNotFoundError:
         raise MirrorError(f"{folder}: is no mirror (it has no {NAME}); {again}") from None
     except OSError as error:
@@ -55,32 +55,32 @@ def read(folder: Path) -> Manifest:
         raise MirrorError(f"{path}: {error}; {again}") from None
 
 
-def described(folder: Path, path: str) -> File:
+def describe_file(folder: Path, path: str) -> MirrorFile:
     """Size and checksum of a file that is there. Raises OSError."""
     digest, size = hashlib.sha256(), 0
     with (folder / path).open("rb") as file:
         while block := file.read(BLOCK):
             digest.update(block)
             size += len(block)
-    return File(path, size, digest.hexdigest())
+    return MirrorFile(path, size, digest.hexdigest())
 
 
-def faults(folder: Path, manifest: Manifest, under: str = "") -> Iterator[str]:
+def find_mirror_faults(folder: Path, manifest: Manifest, under: str = "") -> Iterator[str]:
     """What is wrong with the files of a mirror, one line each; nothing if all is well.
 
     :param under: look only at the files below this folder of the mirror
     """
     wanted = [file for file in manifest.files if file.path.startswith(under)]
     for file in wanted:
-        if problem := fault(folder, file):
+        if problem := find_file_fault(folder, file):
             yield f"{folder / file.path}: {problem}; ./plumbline mirror create mends it, or copy it again"
     known = {file.path for file in wanted}
-    for path in present(folder, under):
+    for path in list_present(folder, under):
         if path not in known and path != NAME:
             yield f"{folder / path}: is not in {NAME}; remove it"
 
 
-def fault(folder: Path, file: File) -> str:
+def find_file_fault(folder: Path, file: MirrorFile) -> str:
     """What is wrong with one file; empty if nothing is."""
     try:
         status = (folder / file.path).lstat()
@@ -88,7 +88,7 @@ def fault(folder: Path, file: File) -> str:
             return "is not a plain file"
         if status.st_size != file.bytes:
             return f"is damaged: has {status.st_size} bytes, not {file.bytes}"
-        if described(folder, file.path).sha256 != file.sha256:
+        if describe_file(folder, file.path).sha256 != file.sha256:
             return f"is damaged: is not what {NAME} says (sha256)"
     except FileNotFoundError:
         return "is missing"
@@ -97,7 +97,7 @@ def fault(folder: Path, file: File) -> str:
     return ""
 
 
-def present(folder: Path, under: str = "") -> Iterator[str]:
+def list_present(folder: Path, under: str = "") -> Iterator[str]:
     """Paths of everything in a mirror that is not a directory, links to directories too, sorted."""
     for top, folders, files in os.walk(folder / under):
         folders.sort()
@@ -106,12 +106,12 @@ def present(folder: Path, under: str = "") -> Iterator[str]:
             yield Path(top, name).relative_to(folder).as_posix()
 
 
-def verify(folder: Path, manifest: Manifest, under: str = "") -> None:
+def verify_files(folder: Path, manifest: Manifest, under: str = "") -> None:
     """Make sure that a mirror is whole.
 
     :raises MirrorError: naming the first file that is damaged, missing or foreign, and how many more are.
     """
-    found = list(faults(folder, manifest, under))
+    found = list(find_mirror_faults(folder, manifest, under))
     if found:
         more = f" (and {len(found) - 1} more; ./plumbline mirror check)" if found[1:] else ""
         raise MirrorError(found[0] + more)
@@ -122,7 +122,7 @@ def check_python(folder: Path, manifest: Manifest) -> None:
 
     :raises MirrorError: telling for which they are.
     """
-    made_for, here = (manifest.python, manifest.platform), this_python()
+    made_for, here = (manifest.python, manifest.platform), describe_python()
     if made_for != here:
         raise MirrorError(
             f"{folder}: its wheels are for Python {' on '.join(made_for)}, and this is {' on '.join(here)}; "

@@ -18,7 +18,7 @@ VERSION = re.compile(r"[0-9][0-9A-Za-z._-]*")
 
 
 @dataclass(frozen=True)
-class File:
+class MirrorFile:
     """One file. ``path`` is below the mirror, with slashes."""
 
     path: str
@@ -27,7 +27,7 @@ class File:
 
 
 @dataclass(frozen=True)
-class Release:
+class ArchivedRelease:
     """Spack or its recipes: one commit of a git repository as a ``.tar.gz``."""
 
     name: str
@@ -37,7 +37,7 @@ class Release:
 
 
 @dataclass(frozen=True)
-class Replaced:
+class ReplacedSource:
     """A source that stands in the place of the official one, whose checksum is another."""
 
     package: str
@@ -48,7 +48,7 @@ class Replaced:
 
 
 @dataclass(frozen=True)
-class Missing:
+class MissingPart:
     """Something that a mirror should have and has not."""
 
     what: str
@@ -61,28 +61,33 @@ class Manifest:
 
     python: str
     platform: str
-    releases: tuple[Release, ...] = ()
-    replaced: tuple[Replaced, ...] = ()
-    missing: tuple[Missing, ...] = ()
-    files: tuple[File, ...] = ()
+    releases: tuple[ArchivedRelease, ...] = ()
+    replaced: tuple[ReplacedSource, ...] = ()
+    missing: tuple[MissingPart, ...] = ()
+    files: tuple[MirrorFile, ...] = ()
 
 
-PARTS = {"releases": Release, "replaced": Replaced, "missing": Missing, "files": File}
-Part = TypeVar("Part", Release, Replaced, Missing, File)
+PARTS = {
+    "releases": ArchivedRelease,
+    "replaced": ReplacedSource,
+    "missing": MissingPart,
+    "files": MirrorFile,
+}
+Part = TypeVar("Part", ArchivedRelease, ReplacedSource, MissingPart, MirrorFile)
 
 
-def encoded(manifest: Manifest) -> bytes:
+def encode_manifest(manifest: Manifest) -> bytes:
     """A manifest as the text of its file."""
     return (json.dumps({"schema": SCHEMA, **asdict(manifest)}, indent=1) + "\n").encode()
 
 
-def decoded(data: bytes) -> Manifest:
+def decode_manifest(data: bytes) -> Manifest:
     """The manifest in the bytes of a file.
 
     :raises ValueError: saying what is wrong with it, without the name of the file.
     """
     try:
-        text = json.loads(data.decode(), object_pairs_hook=unique)
+        text = json.loads(data.decode(), object_pairs_hook=build_unique_object)
     except RecursionError:
         raise ValueError("is nested too deep") from None
     except UnicodeDecodeError:
@@ -93,8 +98,8 @@ def decoded(data: bytes) -> Manifest:
         raise ValueError("is not a JSON object")
     if text.get("schema") != SCHEMA or isinstance(text["schema"], bool):
         raise ValueError(f"schema: is {text.get('schema')!r}, and this Plumbline knows {SCHEMA}")
-    parts = {key: part_list(text, key, kind) for key, kind in PARTS.items()}
-    words = {key: word(text, key) for key in ("python", "platform")}
+    parts = {key: read_part_list(text, key, kind) for key, kind in PARTS.items()}
+    words = {key: read_word(text, key) for key in ("python", "platform")}
     if odd := sorted(set(text) - {"schema", *parts, *words}):
         raise ValueError(f"{odd[0]}: is no key of a manifest")
     check_files(parts["files"])
@@ -103,7 +108,7 @@ def decoded(data: bytes) -> Manifest:
     return Manifest(**words, **parts)
 
 
-def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def build_unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object whose keys are all there once."""
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -111,7 +116,7 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def word(values: dict[str, Any], key: str) -> str:
+def read_word(values: dict[str, Any], key: str) -> str:
     """A string that is not empty."""
     value = values.get(key)
     if not isinstance(value, str) or not value:
@@ -119,15 +124,15 @@ def word(values: dict[str, Any], key: str) -> str:
     return value
 
 
-def part_list(values: dict[str, Any], key: str, kind: type[Part]) -> tuple[Part, ...]:
+def read_part_list(values: dict[str, Any], key: str, kind: type[Part]) -> tuple[Part, ...]:
     """A list of objects of one kind, each with just its fields."""
     entries = values.get(key)
     if not isinstance(entries, list):
         raise ValueError(f"{key}: is not a list")
-    return tuple(part(entry, f"{key}[{number}]", kind) for number, entry in enumerate(entries))
+    return tuple(read_part(entry, f"{key}[{number}]", kind) for number, entry in enumerate(entries))
 
 
-def part(entry: Any, where: str, kind: type[Part]) -> Part:
+def read_part(entry: Any, where: str, kind: type[Part]) -> Part:
     """One object of one kind."""
     names = {field.name: field.type for field in fields(kind)}
     if not isinstance(entry, dict) or set(entry) != set(names):
@@ -138,7 +143,7 @@ def part(entry: Any, where: str, kind: type[Part]) -> Part:
     return kind(**entry)
 
 
-def check_files(files: tuple[File, ...]) -> None:
+def check_files(files: tuple[MirrorFile, ...]) -> None:
     """Paths that stay inside the mirror, each once, with sizes and checksums that can be ones."""
     seen: set[str] = set()
     for file in files:
@@ -153,7 +158,7 @@ def check_files(files: tuple[File, ...]) -> None:
         seen.add(file.path)
 
 
-def check_releases(releases: tuple[Release, ...], files: tuple[File, ...]) -> None:
+def check_releases(releases: tuple[ArchivedRelease, ...], files: tuple[MirrorFile, ...]) -> None:
     """Every release is one of the files, and there is one of a name."""
     names = [release.name for release in releases]
     paths = {file.path for file in files}
@@ -162,7 +167,7 @@ def check_releases(releases: tuple[Release, ...], files: tuple[File, ...]) -> No
             raise ValueError(f"releases: {release.name!r}: is not one file of the mirror")
 
 
-def check_replaced(replaced: tuple[Replaced, ...]) -> None:
+def check_replaced(replaced: tuple[ReplacedSource, ...]) -> None:
     """Names that can be a package and a version: recipes are written with them."""
     for each in replaced:
         names = PACKAGE.fullmatch(each.package) and VERSION.fullmatch(each.version)

@@ -20,27 +20,27 @@ from spack_envs.fetch import FetchError
 from spack_envs.mirror import manifest
 from spack_envs.mirror import spack_sources as spack_mirror
 from spack_envs.mirror import wheels as mirror_wheels
-from spack_envs.mirror.manifest_schema import Manifest, Missing, Release, Replaced
-from spack_envs.mirror.spack_sources import Collector, Given, Wanted
+from spack_envs.mirror.manifest_schema import ArchivedRelease, Manifest, MissingPart, ReplacedSource
+from spack_envs.mirror.spack_sources import GivenSource, SourceCollector, WantedSource
 from spack_envs.mirror.use import RELEASES, SOURCES, WHEELS
-from spack_envs.provide import NoSpack, Settings, Spack, provide
+from spack_envs.provide import NoSpack, Spack, SpackSettings, provide_spack
 
 
 @dataclass(frozen=True)
-class Making:
+class MirrorBuild:
     """A mirror that is being made."""
 
     work: WorkDirectory
     folder: Path
     scratch: Path  #: on the same file system, gone at the end
     before: Manifest  #: what was there already
-    given: Mapping[str, Given]  #: sources that the user gives, by package
+    given: Mapping[str, GivenSource]  #: sources that the user gives, by package
     progress: Progress
 
     def intact(self, path: str) -> bool:
         """Whether a file is there that an earlier call put there, and is as it was."""
         known = [file for file in self.before.files if file.path == path]
-        return bool(known) and not manifest.fault(self.folder, known[0])
+        return bool(known) and not manifest.find_file_fault(self.folder, known[0])
 
     def place(self, file: Path, path: str) -> None:
         """Give a complete file its place."""
@@ -50,16 +50,16 @@ class Making:
 
 
 @dataclass(frozen=True)
-class Part:
+class GatheredPart:
     """What has been gathered."""
 
     paths: tuple[str, ...] = ()
-    releases: tuple[Release, ...] = ()
-    replaced: tuple[Replaced, ...] = ()
-    missing: tuple[Missing, ...] = ()
+    releases: tuple[ArchivedRelease, ...] = ()
+    replaced: tuple[ReplacedSource, ...] = ()
+    missing: tuple[MissingPart, ...] = ()
 
 
-def gather_wheels(making: Making) -> Part:
+def gather_wheels(making: MirrorBuild) -> GatheredPart:
     """Plumbline's packages, those of its tests, and the MPIs."""
     source = making.work.source
     locks = [source / "requirements.lock", source / "requirements-test.lock"]
@@ -68,14 +68,14 @@ def gather_wheels(making: Making) -> Part:
     scratch.mkdir()
     making.progress.say(f"wheels of {', '.join(lock.stem for lock in locks)}")
     wheels = making.folder / WHEELS
-    names, missing = mirror_wheels.gather(locks, wheels, scratch, making.progress.now)
-    return Part(tuple(f"{WHEELS}/{name}" for name in names), missing=tuple(missing))
+    names, missing = mirror_wheels.gather_wheel_files(locks, wheels, scratch, making.progress.now)
+    return GatheredPart(tuple(f"{WHEELS}/{name}" for name in names), missing=tuple(missing))
 
 
-def gather_releases(making: Making) -> Part:
+def gather_releases(making: MirrorBuild) -> GatheredPart:
     """Spack and its recipes."""
     releases, missing = [], []
-    for upstream in (Settings().spack, Settings().packages):
+    for upstream in (SpackSettings().spack, SpackSettings().packages):
         path = f"{RELEASES}/{upstream.name}-{upstream.tag.replace('/', '_')}.tar.gz"
         known = [each for each in making.before.releases if each.path == path]
         if known and making.intact(path):
@@ -87,29 +87,29 @@ def gather_releases(making: Making) -> Part:
             say = making.progress.say
             commit = spack_mirror.archive_release(upstream, archive, making.scratch / "clones", say)
         except FetchError as error:
-            missing.append(Missing(f"{upstream.name} {upstream.tag}", str(error)))
+            missing.append(MissingPart(f"{upstream.name} {upstream.tag}", str(error)))
             continue
         making.place(archive, path)
-        releases.append(Release(upstream.name, upstream.tag, commit, path))
+        releases.append(ArchivedRelease(upstream.name, upstream.tag, commit, path))
     paths = tuple(release.path for release in releases)
-    return Part(paths, releases=tuple(releases), missing=tuple(missing))
+    return GatheredPart(paths, releases=tuple(releases), missing=tuple(missing))
 
 
-def gather_sources(making: Making) -> Part:
+def gather_sources(making: MirrorBuild) -> GatheredPart:
     """The sources of everything that Spack compiles for an MPI. They are the same for each.
 
     :raises UsageError: if a source is given that nobody wants, or that cannot be used.
     """
     try:
-        collector = Collector(*solvable(making))
+        collector = SourceCollector(*prepare_solver(making))
         making.progress.say("solving an environment, to see what is compiled")
         wanted = collector.wanted()
         return gather_wanted(making, collector, wanted)
     except SpackEnvironmentError as error:
-        return earlier_sources(making, Missing("sources", str(error)))
+        return keep_earlier_sources(making, MissingPart("sources", str(error)))
 
 
-def earlier_sources(making: Making, missing: Missing) -> Part:
+def keep_earlier_sources(making: MirrorBuild, missing: MissingPart) -> GatheredPart:
     """Where it cannot be found out what is wanted, what an earlier call has gathered stays."""
     paths = tuple(
         file.path
@@ -119,22 +119,22 @@ def earlier_sources(making: Making, missing: Missing) -> Part:
     replaced = tuple(
         each
         for each in making.before.replaced
-        if f"{SOURCES}/{spack_mirror.archive_path(each.sha256)}" in paths
+        if f"{SOURCES}/{spack_mirror.locate_archive(each.sha256)}" in paths
     )
-    return Part(paths, replaced=replaced, missing=(missing,))
+    return GatheredPart(paths, replaced=replaced, missing=(missing,))
 
 
-def solvable(making: Making) -> tuple[Spack, Path, Path]:
+def prepare_solver(making: MirrorBuild) -> tuple[Spack, Path, Path]:
     """A Spack, an environment without any mirror's replaced sources, and a work directory for it.
 
     :raises SpackEnvironmentError: if there is no Spack or no MPI here.
     """
     work, say = making.work, making.progress.say
-    spack = provide(work.root, say)
+    spack = provide_spack(work.root, say)
     if isinstance(spack, NoSpack):
         raise SpackEnvironmentError(f"no Spack: {spack.reason}")
     wheels = making.folder / WHEELS
-    found = inventory.take(work.root, DEFAULT_FAMILIES, say, wheel_folder=wheels)
+    found = inventory.collect_inventory(work.root, DEFAULT_FAMILIES, say, wheel_folder=wheels)
     usable = [mpi for mpi in found.mpis if mpi.family in DEFAULT_FAMILIES]
     if not usable:
         raise SpackEnvironmentError("no MPI on this machine, so that no environment can be solved")
@@ -143,13 +143,15 @@ def solvable(making: Making) -> tuple[Spack, Path, Path]:
     return spack, environment.directory, root
 
 
-def gather_wanted(making: Making, collector: Collector, wanted: Sequence[Wanted]) -> Part:
+def gather_wanted(
+    making: MirrorBuild, collector: SourceCollector, wanted: Sequence[WantedSource]
+) -> GatheredPart:
     """The sources that recipes ask for, from upstream, from an earlier call or from what the user gives."""
     check_given(making.given, wanted)
     area = making.scratch / SOURCES
     area.mkdir()
-    replaced = [each for one in wanted for each in replacing(making, one, area)]
-    carry_over(making, area, [each.sha256 for each in making.before.replaced])
+    replaced = [each for one in wanted for each in find_replacement(making, one, area)]
+    carry_over_files(making, area, [each.sha256 for each in making.before.replaced])
     elsewhere = {
         one.git: making.given[one.package].place
         for one in wanted
@@ -157,22 +159,22 @@ def gather_wanted(making: Making, collector: Collector, wanted: Sequence[Wanted]
     }
     making.progress.say(f"sources of {', '.join(one.package for one in wanted)}")
     failed = collector.gather(area, [each.package for each in replaced], elsewhere)
-    paths = list(manifest.present(area))
+    paths = list(manifest.list_present(area))
     for path in paths:
         making.place(area / path, f"{SOURCES}/{path}")
     versions = {one.package: one.version for one in wanted}
     missing = [
-        Missing(f"source of {package} {versions.get(package, '')}", reason)
+        MissingPart(f"source of {package} {versions.get(package, '')}", reason)
         for package, reason in failed.items()
     ]
-    return Part(
+    return GatheredPart(
         tuple(f"{SOURCES}/{path}" for path in paths),
         replaced=tuple(replaced),
         missing=tuple(missing),
     )
 
 
-def check_given(given: Mapping[str, Given], wanted: Sequence[Wanted]) -> None:
+def check_given(given: Mapping[str, GivenSource], wanted: Sequence[WantedSource]) -> None:
     """Refuse what nobody wants, and a repository without the commit that the recipe asks for."""
     by_name = {one.package: one for one in wanted}
     for package, each in given.items():
@@ -180,14 +182,14 @@ def check_given(given: Mapping[str, Given], wanted: Sequence[Wanted]) -> None:
             choice = ", ".join(sorted(by_name))
             raise UsageError(f"--source {package}: nothing is built from it; choose from {choice}")
         commit = by_name[package].commit
-        if commit and not spack_mirror.head(each.place, commit):
+        if commit and not spack_mirror.read_commit(each.place, commit):
             raise UsageError(
                 f"--source {package}={each.place}: is no git repository with the commit {commit} "
                 "that the recipe asks for"
             )
 
 
-def replacing(making: Making, one: Wanted, area: Path) -> list[Replaced]:
+def find_replacement(making: MirrorBuild, one: WantedSource, area: Path) -> list[ReplacedSource]:
     """The source that stands in the place of the official one, put in its place; none if none does.
 
     A source given by the user whose checksum is the official one replaces nothing.
@@ -196,33 +198,35 @@ def replacing(making: Making, one: Wanted, area: Path) -> list[Replaced]:
     if not one.sha256:
         return []
     if given is None:
-        return kept_replacement(making, one, area)
+        return find_kept_replacement(making, one, area)
     try:
-        data, origin = spack_mirror.substitute(given, one)
+        data, origin = spack_mirror.prepare_substitute(given, one)
     except FetchError as error:
         raise UsageError(f"--source {one.package}: {error}") from None
-    sha256 = spack_mirror.put(data, area)
+    sha256 = spack_mirror.put_archive(data, area)
     if sha256 == one.sha256:
         return []
-    return [Replaced(one.package, one.version, origin, one.sha256, sha256)]
+    return [ReplacedSource(one.package, one.version, origin, one.sha256, sha256)]
 
 
-def kept_replacement(making: Making, one: Wanted, area: Path) -> list[Replaced]:
+def find_kept_replacement(
+    making: MirrorBuild, one: WantedSource, area: Path
+) -> list[ReplacedSource]:
     """What an earlier call was given in the place of the same source."""
     for each in making.before.replaced:
-        path = spack_mirror.archive_path(each.sha256)
+        path = spack_mirror.locate_archive(each.sha256)
         same = (each.package, each.version, each.official) == (
             one.package,
             one.version,
             one.sha256,
         )
         if same and making.intact(f"{SOURCES}/{path}"):
-            spack_mirror.put((making.folder / SOURCES / path).read_bytes(), area)
+            spack_mirror.put_archive((making.folder / SOURCES / path).read_bytes(), area)
             return [each]
     return []
 
 
-def carry_over(making: Making, area: Path, leave_out: Sequence[str]) -> None:
+def carry_over_files(making: MirrorBuild, area: Path, leave_out: Sequence[str]) -> None:
     """What is there and right need not be fetched again."""
     for file in making.before.files:
         path = Path(file.path)

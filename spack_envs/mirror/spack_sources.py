@@ -16,11 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spack_envs.build import Commands, spack_environment_variables
-from spack_envs.complaints import complaint
+from spack_envs.build import SpackCommands, spack_environment_variables
+from spack_envs.complaints import extract_spack_error
 from spack_envs.errors import SpackEnvironmentError
-from spack_envs.fetch import FETCH_SECONDS, FetchError, fetch, git
-from spack_envs.provide import Release, Spack, obtain
+from spack_envs.fetch import FETCH_SECONDS, FetchError, fetch_release, run_git
+from spack_envs.provide import PinnedRelease, Spack, obtain_release
 
 CACHE = "_source-cache"  #: where Spack looks in a source mirror: files by checksum or commit
 FAILED = re.compile(r"Warning: Error while fetching (\S+?)@\S+\n((?:[ \t]+.*\n?)*)")
@@ -28,7 +28,7 @@ SCRIPT = Path(__file__).parent.parent / "list_sources.py"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedSource:
     """A source that a recipe asks for, told by a checksum or by a commit."""
 
     package: str
@@ -39,7 +39,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenSource:
     """A source that the user gives in the place of upstream: a ``.tar.gz``, or a git repository."""
 
     package: str
@@ -53,7 +53,7 @@ class Given:
 
 
 def archive_release(
-    release: Release, target: Path, scratch: Path, say: Callable[[str], None]
+    release: PinnedRelease, target: Path, scratch: Path, say: Callable[[str], None]
 ) -> str:
     """Write the files of a release to ``target``, a ``.tar.gz``. Returns the commit.
 
@@ -61,27 +61,27 @@ def archive_release(
 
     :raises FetchError: if it cannot be had. Raises OSError if ``target`` cannot be written.
     """
-    clone = obtain(release, say)
-    commit = head(clone)
-    if commit != head(clone, f"{release.tag}^{{commit}}"):
+    clone = obtain_release(release, say)
+    commit = read_commit(clone)
+    if commit != read_commit(clone, f"{release.tag}^{{commit}}"):
         clone = scratch / release.name
         say(f"fetching {release.name} {release.tag} from {release.address}")
-        fetch(release.address, release.tag, clone)
-        commit = head(clone)
-    target.write_bytes(packed(clone, commit, release.name))
+        fetch_release(release.address, release.tag, clone)
+        commit = read_commit(clone)
+    target.write_bytes(pack_commit(clone, commit, release.name))
     return commit
 
 
-def head(repository: Path, revision: str = "HEAD") -> str:
+def read_commit(repository: Path, revision: str = "HEAD") -> str:
     """The commit of a revision; empty if the repository has no such."""
     command = ["-C", str(repository), "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"]
     try:
-        return git(command, str(repository), 60).strip()
+        return run_git(command, str(repository), 60).strip()
     except FetchError:
         return ""
 
 
-def packed(repository: Path, commit: str, prefix: str) -> bytes:
+def pack_commit(repository: Path, commit: str, prefix: str) -> bytes:
     """The files of a commit as a ``.tar.gz`` that is the same each time."""
     command = ["git", "-C", str(repository), "archive", f"--prefix={prefix}/", commit]
     done = subprocess.run(command, capture_output=True, timeout=FETCH_SECONDS, check=False)
@@ -91,16 +91,16 @@ def packed(repository: Path, commit: str, prefix: str) -> bytes:
     return gzip.compress(done.stdout, mtime=0)
 
 
-def substitute(given: Given, wanted: Wanted) -> tuple[bytes, str]:
+def prepare_substitute(given: GivenSource, wanted: WantedSource) -> tuple[bytes, str]:
     """A source given for one that is told by a checksum: a ``.tar.gz``, and in words where it is from.
 
     :raises FetchError: if it cannot be read.
     """
     if given.is_git:
-        commit = head(given.place, given.revision)
+        commit = read_commit(given.place, given.revision)
         if not commit:
             raise FetchError(f"{given.place}: is no git repository with {given.revision}")
-        data = packed(given.place, commit, f"{wanted.package}-{wanted.version}")
+        data = pack_commit(given.place, commit, f"{wanted.package}-{wanted.version}")
         return data, f"a git copy (commit {commit[:12]})"
     try:
         data = given.place.read_bytes()
@@ -111,21 +111,21 @@ def substitute(given: Given, wanted: Wanted) -> tuple[bytes, str]:
     return data, f"the file {given.place.name}"
 
 
-def archive_path(sha256: str) -> str:
+def locate_archive(sha256: str) -> str:
     """Where Spack looks in a mirror for a ``.tar.gz`` with this checksum."""
     return f"{CACHE}/archive/{sha256[:2]}/{sha256}.tar.gz"
 
 
-def put(data: bytes, folder: Path) -> str:
+def put_archive(data: bytes, folder: Path) -> str:
     """Put a ``.tar.gz`` where Spack looks for it in a mirror. Returns its checksum. OSError as met."""
     sha256 = hashlib.sha256(data).hexdigest()
-    path = folder / archive_path(sha256)
+    path = folder / locate_archive(sha256)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     return sha256
 
 
-class Collector:
+class SourceCollector:
     """Gathers the sources of one environment into a folder.
 
     :param directory: of the environment, ready to be solved
@@ -133,10 +133,10 @@ class Collector:
     """
 
     def __init__(self, spack: Spack, directory: Path, work: Path) -> None:
-        self.commands = Commands(directory)
+        self.commands = SpackCommands(directory)
         self.variables = os.environ | spack_environment_variables(work, spack.executable)
 
-    def wanted(self) -> list[Wanted]:
+    def wanted(self) -> list[WantedSource]:
         """The sources that the environment's packages are built from; solves the environment.
 
         :raises SpackEnvironmentError: if it cannot be solved.
@@ -144,7 +144,7 @@ class Collector:
         self.run(self.commands.concretize)
         output = self.run(self.commands.python(SCRIPT))
         try:
-            return [Wanted(**entry) for entry in json.loads(output.splitlines()[-1])]
+            return [WantedSource(**entry) for entry in json.loads(output.splitlines()[-1])]
         except (IndexError, ValueError, TypeError):
             raise SpackEnvironmentError(f"spack python: said {output[:200]!r}") from None
 
@@ -158,11 +158,11 @@ class Collector:
         :returns: why a source could not be had, by its package.
         """
         command = self.commands.mirror(folder, leave_out)
-        done = self.call(command, {**self.variables, **instead(elsewhere)})
+        done = self.call(command, {**self.variables, **redirect_git(elsewhere)})
         said = done.stdout + done.stderr
-        failed = {match[1]: detail(match[2]) for match in FAILED.finditer(said)}
+        failed = {match[1]: extract_detail(match[2]) for match in FAILED.finditer(said)}
         if done.returncode != 0 and not failed:
-            raise complaint(said)
+            raise extract_spack_error(said)
         drop_aliases(folder)
         return failed
 
@@ -170,7 +170,7 @@ class Collector:
         """Standard output of a command of Spack that must end well."""
         done = self.call(command, self.variables)
         if done.returncode != 0:
-            raise complaint(done.stdout + done.stderr)
+            raise extract_spack_error(done.stdout + done.stderr)
         return done.stdout
 
     def call(self, command: list[str], env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
@@ -185,13 +185,13 @@ class Collector:
         )
 
 
-def detail(said: str) -> str:
+def extract_detail(said: str) -> str:
     """Why a source could not be fetched: the first line says that it could not, the next one why."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     return (lines[1:] or lines or ["Spack gives no reason"])[0]
 
 
-def instead(elsewhere: Mapping[str, Path]) -> dict[str, str]:
+def redirect_git(elsewhere: Mapping[str, Path]) -> dict[str, str]:
     """Variables by which git goes to a repository in the place of an address."""
     variables = {"GIT_CONFIG_COUNT": str(len(elsewhere))}
     for number, (address, place) in enumerate(elsewhere.items()):

@@ -14,14 +14,19 @@ from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from spack_envs.errors import SpackEnvironmentError
-from spack_envs.layout import Layout
+from spack_envs.layout import SpackLayout
 from spack_envs.machine import SAFE_PATH
 from spack_envs.mirror import manifest
-from spack_envs.mirror.location import FORGET, memory, named, remembered
+from spack_envs.mirror.location import (
+    FORGET,
+    find_named_mirror,
+    locate_memory,
+    read_remembered_mirror,
+)
 from spack_envs.mirror.manifest import MirrorError
 from spack_envs.mirror.manifest_schema import NAME, Manifest
-from spack_envs.mirrored import Sources, Substitute, unpack
-from spack_envs.provide import Settings
+from spack_envs.mirrored import MirroredSources, Substitute, unpack_release
+from spack_envs.provide import SpackSettings
 
 SPACK = ("spack", "spack-packages")  #: releases that are needed together
 SOURCES, WHEELS, RELEASES = "sources", "wheels", "releases"  #: folders of a mirror
@@ -41,13 +46,13 @@ class Mirror:
         return self.folder / WHEELS if self.alone else None
 
     @property
-    def sources(self) -> Sources:
+    def sources(self) -> MirroredSources:
         """What Spack builds from."""
         fields = ("package", "version", "origin", "sha256")
         substitutes = (
             Substitute(*(getattr(each, name) for name in fields)) for each in self.manifest.replaced
         )
-        return Sources(self.folder / SOURCES, tuple(substitutes))
+        return MirroredSources(self.folder / SOURCES, tuple(substitutes))
 
     def unpacked(self, work: Path) -> Mapping[str, Path] | None:
         """Spack and its recipes, unpacked; None if they may come from elsewhere.
@@ -60,50 +65,51 @@ class Mirror:
         archives = {release.name: release.path for release in self.manifest.releases}
         if lacking := [name for name in SPACK if name not in archives]:
             raise SpackEnvironmentError(f"{self.folder}: this mirror has no {lacking[0]}")
-        root = Layout(work).mirrored
+        root = SpackLayout(work).mirrored
         return {
-            name: unpack(self.folder / archives[name], sums[archives[name]], root) for name in SPACK
+            name: unpack_release(self.folder / archives[name], sums[archives[name]], root)
+            for name in SPACK
         }
 
 
-def choose(work: Path, asked: str | None, progress: Progress) -> Mirror | None:
+def choose_mirror(work: Path, asked: str | None, progress: Progress) -> Mirror | None:
     """The mirror to use, verified; None if there is none.
 
     :param asked: with ``--mirror`` in this call; such a mirror is read from end to end
     :raises UsageError: if a mirror that the user has named, in whatever way, is not whole.
     """
-    folder = named(work, asked)
+    folder = find_named_mirror(work, asked)
     if folder is None:
         if asked == FORGET:
-            memory(work).unlink(missing_ok=True)
-        return default(progress)
+            locate_memory(work).unlink(missing_ok=True)
+        return find_default_mirror(progress)
     try:
-        mirror = opened(folder, alone=True, thorough=asked is not None, progress=progress)
+        mirror = open_mirror(folder, alone=True, thorough=asked is not None, progress=progress)
     except MirrorError as error:
-        if asked or str(folder) != remembered(work):
+        if asked or str(folder) != read_remembered_mirror(work):
             raise
         forget = f"./plumbline setup --mirror {FORGET} does without it"
         raise UsageError(f"{error} ({forget})") from None
-    if remembered(work) != str(folder):
-        files.replace({memory(work): f"{folder}\n".encode()})
+    if read_remembered_mirror(work) != str(folder):
+        files.replace_files({locate_memory(work): f"{folder}\n".encode()})
     for each in mirror.manifest.missing:
         progress.note(f"mirror {folder} lacks {each.what} ({each.reason})")
     return mirror
 
 
-def default(progress: Progress) -> Mirror | None:
+def find_default_mirror(progress: Progress) -> Mirror | None:
     """The mirror in the user's cache, if there is one and it is whole."""
-    folder = Settings().cache / "mirror"
+    folder = SpackSettings().cache / "mirror"
     if not (folder / NAME).exists():
         return None
     try:
-        return opened(folder, alone=False, thorough=False, progress=progress)
+        return open_mirror(folder, alone=False, thorough=False, progress=progress)
     except MirrorError as error:
         progress.note(f"mirror in the user's cache is not used: {error}")
         return None
 
 
-def opened(folder: Path, alone: bool, thorough: bool, progress: Progress) -> Mirror:
+def open_mirror(folder: Path, alone: bool, thorough: bool, progress: Progress) -> Mirror:
     """A mirror of which everything, or the sources, which nothing else looks at, are as they should be.
 
     Wheels and Spack are verified again when they are taken.
@@ -114,15 +120,15 @@ def opened(folder: Path, alone: bool, thorough: bool, progress: Progress) -> Mir
         raise MirrorError(
             f"{str(folder)!r}: Spack needs a path of letters, digits and _ + . - only; move the mirror"
         )
-    contents = manifest.read(folder)
+    contents = manifest.read_manifest(folder)
     if thorough:
         progress.say(f"verifying the mirror {folder}")
         manifest.check_python(folder, contents)
-    manifest.verify(folder, contents, "" if thorough else f"{SOURCES}/")
+    manifest.verify_files(folder, contents, "" if thorough else f"{SOURCES}/")
     return Mirror(folder, contents, alone)
 
 
-def tell_replaced(mirror: Mirror, progress: Progress) -> None:
+def report_replaced(mirror: Mirror, progress: Progress) -> None:
     """What Spack builds from another than the official source is told in every session."""
     for each in mirror.manifest.replaced:
         progress.note(

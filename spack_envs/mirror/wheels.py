@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spack_envs.mirror.manifest import described
-from spack_envs.mirror.manifest_schema import Missing
+from spack_envs.mirror.manifest import describe_file
+from spack_envs.mirror.manifest_schema import MissingPart
 
 PACK = 8  #: packages that pip is asked for at once
 PIN = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[^\s;\\]+)")
@@ -19,7 +19,7 @@ HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
 
 @dataclass(frozen=True)
-class Locked:
+class LockedPackage:
     """One package of a lock file."""
 
     name: str
@@ -28,18 +28,18 @@ class Locked:
     hashes: frozenset[str]
 
 
-def locked(text: str) -> Iterator[Locked]:
+def parse_lock_file(text: str) -> Iterator[LockedPackage]:
     """The packages of a lock file."""
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     for block in re.sub(r"\\\n", " ", "\n".join(lines)).splitlines():
         if pin := PIN.match(block):
             hashes = frozenset(HASH.findall(block))
-            yield Locked(pin["name"], pin["version"], " ".join(block.split()), hashes)
+            yield LockedPackage(pin["name"], pin["version"], " ".join(block.split()), hashes)
 
 
-def gather(
+def gather_wheel_files(
     locks: Iterable[Path], wheels: Path, scratch: Path, now: Callable[[str], None]
-) -> tuple[set[str], list[Missing]]:
+) -> tuple[set[str], list[MissingPart]]:
     """Put the wheels that lock files name into the folder ``wheels``. What is there and right is kept.
 
     pip takes them from where the user's settings say, and holds each against the hashes of its lock file.
@@ -49,23 +49,25 @@ def gather(
     :returns: names of the files that belong there, and the packages that could not be had.
     """
     wheels.mkdir(exist_ok=True)
-    there = {described(wheels, path.name).sha256: path.name for path in wheels.glob("*.whl")}
-    packages = list(dict.fromkeys(each for lock in locks for each in locked(lock.read_text())))
+    there = {describe_file(wheels, path.name).sha256: path.name for path in wheels.glob("*.whl")}
+    packages = list(
+        dict.fromkeys(each for lock in locks for each in parse_lock_file(lock.read_text()))
+    )
     kept = {there[digest] for each in packages for digest in each.hashes & set(there)}
     lacking = [each for each in packages if not each.hashes & set(there)]
     missing = []
     for begin in range(0, len(lacking), PACK):
         now(f"wheels: {len(packages) - len(lacking) + begin} of {len(packages)}")
         pack = lacking[begin : begin + PACK]
-        if download(pack, scratch):
+        if download_wheels(pack, scratch):
             for each in pack:
-                if reason := download([each], scratch):
-                    missing.append(Missing(f"wheel {each.name} {each.version}", reason))
-        kept |= take_in(scratch, wheels)
+                if reason := download_wheels([each], scratch):
+                    missing.append(MissingPart(f"wheel {each.name} {each.version}", reason))
+        kept |= move_downloads(scratch, wheels)
     return kept, missing
 
 
-def download(packages: Sequence[Locked], folder: Path) -> str:
+def download_wheels(packages: Sequence[LockedPackage], folder: Path) -> str:
     """Let pip download what is not excluded here by its markers. Returns the error, or nothing."""
     request = folder / "request.txt"
     request.write_text("".join(f"{each.text}\n" for each in packages))
@@ -86,7 +88,7 @@ def download(packages: Sequence[Locked], folder: Path) -> str:
     return (errors or said)[-1].removeprefix("ERROR: ")
 
 
-def take_in(scratch: Path, wheels: Path) -> set[str]:
+def move_downloads(scratch: Path, wheels: Path) -> set[str]:
     """Give complete downloads their place. Returns their names."""
     names = {path.name for path in scratch.glob("*.whl")}
     for name in names:

@@ -25,10 +25,10 @@ from pathlib import Path
 
 import polars as pl
 
-from postprocess.analyses.drift.clusters import clusters
+from postprocess.analyses.drift.clusters import cluster_changes
 from postprocess.analyses.drift.data import read_nights
-from postprocess.analyses.drift.detect import examine
-from postprocess.results.query import headlines
+from postprocess.analyses.drift.detect import detect_trends
+from postprocess.results.query import read_headlines
 from tests.support.factories.store import FIRST_NIGHT, SIZES_OF_A_LAUNCH, Site
 from tests.support.paths import ROOT
 
@@ -45,14 +45,14 @@ TESTCASE = {f"attribute_{number}": f"a value of that attribute {number}" for num
 
 def one_case(folder: Path, site: Site, nights: int) -> int:
     """The history of one case."""
-    return headlines(folder, keys=[site.keys()[site.cases // 2].key]).height
+    return read_headlines(folder, keys=[site.keys()[site.cases // 2].key]).height
 
 
 def last_night(folder: Path, site: Site, nights: int) -> int:
     """The verdicts of the last night, each with what its case was like for a year."""
     since = FIRST_NIGHT + timedelta(days=max(nights - YEAR, 0))
     columns = [*SERIES, "verdict", "reason", "reference", "lower", "upper"]
-    year = headlines(folder, since=since.strftime("%Y-%m-%d"), columns=columns)
+    year = read_headlines(folder, since=since.strftime("%Y-%m-%d"), columns=columns)
     last = year.filter(pl.col("started_utc") == pl.col("started_utc").max())
     usual = year.group_by("key").agg(
         pl.col("value").median().alias("median"), pl.col("value").quantile(0.95).alias("p95")
@@ -63,8 +63,8 @@ def last_night(folder: Path, site: Site, nights: int) -> int:
 
 def drift(folder: Path, site: Site, nights: int) -> int:
     """What became slower, by ``./plumbline drift`` over everything: of each case the last nights count."""
-    trends = examine(read_nights(folder, since=None))
-    clusters(trends)
+    trends = detect_trends(read_nights(folder, since=None))
+    cluster_changes(trends)
     assert len(trends) == site.cases
     return sum(len(each.nights.values) for each in trends)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from postprocess.analyses.drift.detect import examine
+from postprocess.analyses.drift.detect import detect_trends
 from tests.performance import store_benchmark
 from tests.support.factories.store import Site
 
@@ -29,7 +29,7 @@ def test_drift_is_really_looked_for(tmp_path: Path, monkeypatch):
     for number in range(12):
         site.write(tmp_path, number)
     monkeypatch.setattr(
-        store_benchmark, "examine", lambda some: examined.extend(some) or examine(some)
+        store_benchmark, "detect_trends", lambda some: examined.extend(some) or detect_trends(some)
     )
     assert store_benchmark.drift(tmp_path, site, 12) == 12 * 40
     assert {each.case for each in examined} == set(site.keys())

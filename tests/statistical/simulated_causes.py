@@ -13,8 +13,8 @@ import sys
 
 import numpy as np
 
-from postprocess.judging.common_cause import common_causes
-from postprocess.judging.common_cause_retest import Doubt
+from postprocess.judging.common_cause import find_common_causes
+from postprocess.judging.common_cause_retest import CommonCauseRetest
 from postprocess.model.verdict import CaseResult
 from tests.support.factories.common import CENTER, Noise, Slower, calibrated, cases, judged
 
@@ -55,7 +55,7 @@ def night(seed: int, noise: Noise, launches: int, slower: Slower) -> tuple[bool,
             for one, factor in zip(some, factors, strict=True)
         ]
 
-    doubts = [Doubt(cause) for cause in common_causes(measured(), book, {})]
+    doubts = [CommonCauseRetest(cause) for cause in find_common_causes(measured(), book, {})]
     for doubt in doubts:
         while not doubt.decided:
             fresh = {each.case: each.slowdown for each in measured()}

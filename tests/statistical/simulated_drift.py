@@ -17,11 +17,11 @@ from postprocess.analyses.drift.changepoints import (
     ALLOWANCE,
     LIMIT,
     MOST_OF_A_NIGHT,
-    change_points,
-    creeps,
-    spread,
+    compute_cusums,
+    estimate_robust_spread,
+    find_change_points,
 )
-from postprocess.analyses.drift.detect import CREEP, LEAST, STEP, Finding, findings
+from postprocess.analyses.drift.detect import CREEP, LEAST, STEP, DriftFinding, find_drift
 
 NIGHTS, SPREAD, LAUNCHES = 60, 0.02, 20
 LONG = 4_000  #: nights that are waited for the first false alarm of a cumulative sum
@@ -74,12 +74,16 @@ def shares(noise: Noise, series: int, change: float = 0.0, nights: int = NIGHTS)
     )
 
 
-def told(logs: list[NDArray[np.float64]]) -> list[list[Finding]]:
+def told(logs: list[NDArray[np.float64]]) -> list[list[DriftFinding]]:
     """The slowdowns that last, of each series."""
-    spreads = [spread(each) for each in logs]
-    sums = zip(creeps(logs, spreads), creeps([-each for each in logs], spreads), strict=True)
-    together = zip(logs, change_points(logs, spreads), spreads, sums, strict=True)
-    found = [findings(*each, math.log1p(LEAST)) for each in together]
+    spreads = [estimate_robust_spread(each) for each in logs]
+    sums = zip(
+        compute_cusums(logs, spreads),
+        compute_cusums([-each for each in logs], spreads),
+        strict=True,
+    )
+    together = zip(logs, find_change_points(logs, spreads), spreads, sums, strict=True)
+    found = [find_drift(*each, math.log1p(LEAST)) for each in together]
     return [[each for each in some if each.slow and each.lasts] for some in found]
 
 

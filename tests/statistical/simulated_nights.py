@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from postprocess.stats import confirmation_rule
-from postprocess.stats.band import LARGE_FLOOR, SLOW_ALPHA, SMALL_FLOOR, prediction
-from postprocess.stats.shrinkage import fitted
+from postprocess.stats.band import LARGE_FLOOR, SLOW_ALPHA, SMALL_FLOOR, compute_prediction_distance
+from postprocess.stats.shrinkage import fit_prior
 from tests.statistical.simulated_drift import Noise, heavy, normal
 from tests.support.paths import DATA
 
@@ -68,12 +68,12 @@ class Calibration:
         """:param logs: ln headline by case and launch"""
         launches = logs.shape[1]
         own = logs.std(axis=1, ddof=1)
-        prior = fitted(own, np.full(len(logs), launches - 1.0))
+        prior = fit_prior(own, np.full(len(logs), launches - 1.0))
         return cls(logs.mean(axis=1), *prior.moderate(own, launches - 1), launches)
 
     def limit(self, alpha: float, floor: float) -> Numbers:
         """The upper limit of each case."""
-        width = prediction(self.spread, self.degrees, self.launches, alpha)
+        width = compute_prediction_distance(self.spread, self.degrees, self.launches, alpha)
         return self.center + np.maximum(width, math.log1p(floor))
 
 
@@ -116,11 +116,11 @@ def package(known: Calibration, night: Night, floor: float = SMALL_FLOOR) -> Ver
     suspects = night.first > limit
     slow, fine, made = (np.zeros(len(limit), dtype=int) for _ in range(3))
     for number in confirmation_rule.PASSES:
-        open_ = suspects & ~confirmation_rule.decided(slow, fine)
+        open_ = suspects & ~confirmation_rule.is_decided(slow, fine)
         for _ in range(number):
             beyond = night.fresh[np.arange(len(limit)), made] > limit
             slow, fine, made = slow + (open_ & beyond), fine + (open_ & ~beyond), made + open_
-    return suspects & ~confirmation_rule.cleared(fine), made
+    return suspects & ~confirmation_rule.is_cleared(fine), made
 
 
 RULES: Mapping[str, Callable[[Calibration, Night], Verdicts]] = {

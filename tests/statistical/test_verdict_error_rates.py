@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from postprocess.judging.confirmation import Suspect
+from postprocess.judging.confirmation import RetestCandidate
 from postprocess.model.case import Case
 from postprocess.model.reference import Prior, Reference
 from postprocess.model.verdict import CaseResult, Verdict
-from postprocess.stats.band import SLOW_ALPHA, SMALL_FLOOR, band
+from postprocess.stats.band import SLOW_ALPHA, SMALL_FLOOR, compute_band
 from tests.statistical.simulated_nights import (
     CASES,
     NOISES,
@@ -73,7 +73,7 @@ def test_simulated_limits_are_the_bands_of_the_package():
         prior = Prior(float(known.spread[number]), known.degrees - 19.0)
         center, spread = np.exp(known.center[number]), float(known.spread[number])
         reference = Reference(CASE, float(center), spread, 20, prior=prior)
-        assert band(reference).upper == pytest.approx(uppers[number], rel=1e-9)
+        assert compute_band(reference).upper == pytest.approx(uppers[number], rel=1e-9)
 
 
 def test_simulated_votes_are_those_of_a_suspect():
@@ -85,7 +85,7 @@ def test_simulated_votes_are_those_of_a_suspect():
     condemned, made = package(known, Night(np.full(many, 1.0), fresh))
     assert 0.2 < condemned.mean() < 0.9
     for launches, slow, values in zip(made, condemned, fresh, strict=True):
-        suspect = Suspect(CaseResult(CASE, Verdict.REGRESSED, "slow", value=1.0))
+        suspect = RetestCandidate(CaseResult(CASE, Verdict.REGRESSED, "slow", value=1.0))
         for value in values[:launches]:
             verdict = Verdict.REGRESSED if value > limit else Verdict.PASS
             suspect.hear(CaseResult(CASE, verdict, value=float(value)))

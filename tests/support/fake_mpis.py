@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from postprocess.base.processes import processes_of
+from postprocess.base.processes import find_processes
 
 MPICH = "MPICH Version:\\t5.0.2\\nMPICH Release date:\\ttoday"
 OPENMPI = "Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4"
@@ -60,6 +60,6 @@ def debian(root: Path, chosen: str = "openmpi") -> Path:
 def all_end(variable: str, value: str, patience: float = 60.0) -> bool:
     """Whether every process with this variable ends; those that were killed need a moment."""
     deadline = time.monotonic() + patience
-    while processes_of(variable, value) and time.monotonic() < deadline:
+    while find_processes(variable, value) and time.monotonic() < deadline:
         time.sleep(0.01)
-    return not processes_of(variable, value)
+    return not find_processes(variable, value)

@@ -32,7 +32,7 @@ def mpi_installations() -> list[Installation]:
 
     :raises LookupError: if the work directory is not set up; no test runs on fewer MPIs by accident.
     """
-    return [installation(mpi) for mpi in inventory.load(work_directory()).mpis]
+    return [installation(mpi) for mpi in inventory.load_inventory(work_directory()).mpis]
 
 
 def installation(mpi: Mpi) -> Installation:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
-from postprocess.judging.rules import judge
+from postprocess.judging.rules import judge_case
 from postprocess.model.case import Case
 from postprocess.model.measurement import Measurement
 from postprocess.model.reference import Reference
@@ -89,7 +89,7 @@ def verdicts(references: Sequence[Reference], times: dict[Case, float]) -> dict[
     """What is said of each case, by ``routine bytes`` and for ping-pong ``routine peer bytes``."""
     assert {each.case for each in references} == times.keys()
     return {
-        word(each.case): judge(each.case, Measurement(times[each.case]), each).verdict
+        word(each.case): judge_case(each.case, Measurement(times[each.case]), each).verdict
         for each in references
     }
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from spack_envs.mirror import manifest
-from spack_envs.mirror.manifest_schema import NAME, Manifest, encoded
+from spack_envs.mirror.manifest_schema import NAME, Manifest, encode_manifest
 from tests.support.paths import ROOT
 
 OLD = ("python3.5", "python3.6", "python3.7", "python3.8", "python3.9")
@@ -315,10 +315,10 @@ class Mirrored(Clone):
 
     def describe(self, **changes: Any) -> None:
         """Write the manifest of what is there."""
-        paths = list(manifest.present(self.mirror, "wheels"))
-        files = tuple(manifest.described(self.mirror, path) for path in paths)
-        contents = replace(Manifest(*manifest.this_python(), files=files), **changes)
-        (self.mirror / NAME).write_bytes(encoded(contents))
+        paths = list(manifest.list_present(self.mirror, "wheels"))
+        files = tuple(manifest.describe_file(self.mirror, path) for path in paths)
+        contents = replace(Manifest(*manifest.describe_python(), files=files), **changes)
+        (self.mirror / NAME).write_bytes(encode_manifest(contents))
 
     def environment(self, **more: str) -> dict[str, str]:
         nowhere = {"PIP_NO_INDEX": "", "PIP_INDEX_URL": "http://127.0.0.1:9/", "PIP_RETRIES": "0"}

@@ -12,9 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from postprocess.analyses.agreement.ranges import Expected, expected
-from postprocess.analyses.agreement.ratio_tests import holm, interval, outside, spread
-from postprocess.base.units import slowdown
+from postprocess.analyses.agreement.ranges import ExpectedRange, find_expected_range
+from postprocess.analyses.agreement.ratio_tests import (
+    compute_ratio_interval,
+    estimate_log_spread,
+    reject_by_holm,
+    test_outside_range,
+)
+from postprocess.base.units import compute_slowdown
 
 PROGRAMS = ("mpicost", "osu", "imb")
 PAIRS = (("mpicost", "osu"), ("mpicost", "imb"), ("osu", "imb"))
@@ -39,7 +44,7 @@ class Topic:
 
 
 @dataclass(frozen=True)
-class Sample:
+class ProgramSample:
     """What one launch of a program says: a positive value in ``unit``.
 
     ``alike`` is what it says by the definition of the other programs, in the same unit and from the same
@@ -67,7 +72,7 @@ class Sample:
 MOST_DOUBTFUL = 0.05
 
 
-class Standing(Enum):
+class RatioStatus(Enum):
     """How a ratio stands to the range that is expected of it."""
 
     AGREE = "agree"  #: the whole interval is inside
@@ -87,20 +92,20 @@ class Comparison:
     ratio: float  #: geometric mean over the rounds
     interval: tuple[float, float] | None  #: of the ratio; None for too few launches
     definition: float  #: the first program's own value over the one that is compared, likewise
-    expected: Expected
+    expected: ExpectedRange
     outside: float = 1.0  #: probability of such values if the ratio is inside its range
     disagrees: bool = False  #: less probable than chance among all ratios of the session allows
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> RatioStatus:
         """Whether the programs agree."""
         if self.interval is None:
-            return Standing.UNJUDGED
+            return RatioStatus.UNJUDGED
         if self.disagrees:
-            return Standing.DISAGREE
+            return RatioStatus.DISAGREE
         low, high = self.interval
         inside = self.expected.low <= low and high <= self.expected.high
-        return Standing.AGREE if inside else Standing.OPEN
+        return RatioStatus.AGREE if inside else RatioStatus.OPEN
 
     @property
     def is_inside(self) -> bool:
@@ -123,7 +128,7 @@ class Gap:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Disagreement:
     """A case in which programs disagree: one of them is wrong."""
 
     topic: Topic
@@ -141,14 +146,14 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Opinions:
+class AgreementResult:
     """All that a session says of the agreement of its programs."""
 
     comparisons: tuple[Comparison, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[Disagreement, ...]
     gaps: tuple[Gap, ...]
 
-    def count(self, standing: Standing) -> int:
+    def count(self, standing: RatioStatus) -> int:
         """Ratios that stand so."""
         return sum(each.standing is standing for each in self.comparisons)
 
@@ -156,7 +161,7 @@ class Opinions:
     def doubtful(self) -> int:
         """Ratios that lie outside their range, and are not shown to."""
         outside = (each for each in self.comparisons if not each.is_inside)
-        return sum(each.standing is Standing.OPEN for each in outside)
+        return sum(each.standing is RatioStatus.OPEN for each in outside)
 
     @property
     def decided(self) -> bool:
@@ -168,7 +173,7 @@ class Opinions:
         shown = {
             (each.topic.environment, each.over, each.under)
             for each in self.comparisons
-            if each.standing is Standing.AGREE
+            if each.standing is RatioStatus.AGREE
         }
         few = self.doubtful <= MOST_DOUBTFUL * len(self.comparisons)
         return bool(groups) and groups == shown and few
@@ -179,7 +184,9 @@ class Opinions:
         return not self.findings and self.decided
 
 
-def form(samples: Iterable[Sample], planned: Mapping[Topic, Mapping[str, str]]) -> Opinions:
+def compare_programs(
+    samples: Iterable[ProgramSample], planned: Mapping[Topic, Mapping[str, str]]
+) -> AgreementResult:
     """Compare the programs in every case, and name what is missing.
 
     :param planned: for each topic the programs that were to measure it, with the reason why one has
@@ -202,20 +209,20 @@ def form(samples: Iterable[Sample], planned: Mapping[Topic, Mapping[str, str]]) 
         ]
     usual = _usual_spreads(ratios)
     compared = [_compared(each, usual.get(each.place, 0.0)) for each in ratios]
-    rejected = holm([each.outside for each in compared], FALSE_ALARM)
+    rejected = reject_by_holm([each.outside for each in compared], FALSE_ALARM)
     judged = [replace(each, disagrees=no) for each, no in zip(compared, rejected, strict=True)]
-    return Opinions(tuple(judged), tuple(find(judged)), tuple(gaps))
+    return AgreementResult(tuple(judged), tuple(find_disagreements(judged)), tuple(gaps))
 
 
-def find(comparisons: Iterable[Comparison]) -> list[Finding]:
+def find_disagreements(comparisons: Iterable[Comparison]) -> list[Disagreement]:
     """The cases in which programs disagree, named by the one that stands alone if one does."""
     topics: dict[Topic, list[Comparison]] = {}
     for each in comparisons:
         topics.setdefault(each.topic, []).append(each)
     return [
-        Finding(topic, tuple(apart), _alone(apart, here))
+        Disagreement(topic, tuple(apart), _alone(apart, here))
         for topic, here in topics.items()
-        if (apart := [each for each in here if each.standing is Standing.DISAGREE])
+        if (apart := [each for each in here if each.standing is RatioStatus.DISAGREE])
     ]
 
 
@@ -228,13 +235,13 @@ def _alone(apart: Sequence[Comparison], here: Sequence[Comparison]) -> str:
     return ""
 
 
-_Said = Mapping[str, Mapping[int, Sample]]
+_Said = Mapping[str, Mapping[int, ProgramSample]]
 
 
 def _arranged(
-    samples: Iterable[Sample], planned: Mapping[Topic, Mapping[str, str]]
-) -> dict[Topic, dict[str, dict[int, Sample]]]:
-    values: dict[Topic, dict[str, dict[int, Sample]]] = {}
+    samples: Iterable[ProgramSample], planned: Mapping[Topic, Mapping[str, str]]
+) -> dict[Topic, dict[str, dict[int, ProgramSample]]]:
+    values: dict[Topic, dict[str, dict[int, ProgramSample]]] = {}
     for each in samples:
         if each.program not in planned.get(each.topic, {}):
             raise ValueError(f"{each.topic} by {each.program} was not planned")
@@ -268,8 +275,8 @@ def _ratio(topic: Topic, over: str, under: str, said: _Said) -> _Ratio:
     units = {each.unit for pair in pairs for each in pair}
     if len(units) > 1:
         raise ValueError(f"{topic}: {over} and {under} count in {' and '.join(sorted(units))}")
-    logs = (math.log(slowdown(a.compared, b.compared, a.unit)) for a, b in pairs)
-    own = (math.log(slowdown(a.value, a.compared, a.unit)) for a, _ in pairs)
+    logs = (math.log(compute_slowdown(a.compared, b.compared, a.unit)) for a, b in pairs)
+    own = (math.log(compute_slowdown(a.value, a.compared, a.unit)) for a, _ in pairs)
     return _Ratio(topic, over, under, tuple(logs), tuple(own))
 
 
@@ -281,22 +288,22 @@ def _usual_spreads(ratios: Sequence[_Ratio]) -> dict[tuple[str, ...], float]:
     found: dict[tuple[str, ...], list[float]] = {}
     for each in ratios:
         if len(each.logs) > 1:
-            found.setdefault(each.place, []).append(spread(each.logs))
+            found.setdefault(each.place, []).append(estimate_log_spread(each.logs))
     return {place: statistics.median(spreads) for place, spreads in found.items()}
 
 
 def _compared(ratio: _Ratio, usual: float) -> Comparison:
-    limits = expected(ratio.over, ratio.under, ratio.topic.routine, ratio.topic.bytes)
+    limits = find_expected_range(ratio.over, ratio.under, ratio.topic.routine, ratio.topic.bytes)
     return Comparison(
         ratio.topic,
         ratio.over,
         ratio.under,
         launches=len(ratio.logs),
         ratio=math.exp(statistics.fmean(ratio.logs)),
-        interval=interval(ratio.logs, usual),
+        interval=compute_ratio_interval(ratio.logs, usual),
         definition=math.exp(statistics.fmean(ratio.own)),
         expected=limits,
-        outside=outside(ratio.logs, limits.low, limits.high, usual),
+        outside=test_outside_range(ratio.logs, limits.low, limits.high, usual),
     )
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from postprocess.analyses.agreement.compare import Sample, Topic
+from postprocess.analyses.agreement.compare import ProgramSample, Topic
 from postprocess.model.case import Case
-from postprocess.model.launch import Finished
+from postprocess.model.launch import FinishedLaunch
 from postprocess.model.mpicost import COMPARED
 from postprocess.model.plan import PlannedLaunch
 
@@ -17,11 +17,11 @@ def topic_of(case: Case) -> Topic:
     return Topic(place, case.environment, case.layout, case.routine, case.bytes)
 
 
-def topics(planned: Sequence[PlannedLaunch]) -> dict[Topic, dict[str, str]]:
+def list_topics(planned: Sequence[PlannedLaunch]) -> dict[Topic, dict[str, str]]:
     """For each topic the programs that were to measure it, with the reason why one was skipped."""
     found: dict[Topic, dict[str, str]] = {}
     for launch in planned:
-        for case in compared(launch):
+        for case in select_compared_cases(launch):
             found.setdefault(topic_of(case), {})[launch.program] = ""
         for skip in launch.skips:
             if is_compared(launch, skip.case):
@@ -29,12 +29,12 @@ def topics(planned: Sequence[PlannedLaunch]) -> dict[Topic, dict[str, str]]:
     return found
 
 
-def samples(finished: Sequence[Finished]) -> Iterator[Sample]:
+def extract_samples(finished: Sequence[FinishedLaunch]) -> Iterator[ProgramSample]:
     """All values of the launches that ended well."""
     for each in finished:
-        for case in compared(each.launch):
+        for case in select_compared_cases(each.launch):
             if measured := each.measurements.get(case.variable):
-                yield Sample(
+                yield ProgramSample(
                     topic_of(case),
                     each.launch.program,
                     each.launch.number,
@@ -44,7 +44,7 @@ def samples(finished: Sequence[Finished]) -> Iterator[Sample]:
                 )
 
 
-def compared(launch: PlannedLaunch) -> list[Case]:
+def select_compared_cases(launch: PlannedLaunch) -> list[Case]:
     """The cases of a launch that are compared."""
     return [case for case in launch.cases if is_compared(launch, case)]
 

@@ -7,53 +7,56 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.analyses.agreement import text as words
-from postprocess.analyses.agreement.compare import PAIRS, Opinions, Topic
-from postprocess.analyses.agreement.plot import draw
+from postprocess.analyses.agreement.compare import PAIRS, AgreementResult, Topic
+from postprocess.analyses.agreement.plot import draw_ratio_plot
 from postprocess.model.session import Session
 from postprocess.report import legend, templating
 
 PAGE = "agreement.html"
 
 
-def write_page(session: Session, opinions: Opinions, failures: list[str]) -> Path:
+def write_agreement_page(session: Session, opinions: AgreementResult, failures: list[str]) -> Path:
     """Write ``agreement.html``, ``.md`` and ``.json`` beside the session's report; the path of the page.
 
     :raises UsageError: if they cannot be written.
     """
     context = {
         "good": opinions.good and not failures,
-        "headline": words.headline(opinions),
-        "summary": words.summary(opinions),
+        "headline": words.format_agreement_title(opinions),
+        "summary": words.summarise_agreement(opinions),
         "session": session.name,
         "site": session.site,
         "failures": failures,
-        "findings": [words.finding(each) for each in opinions.findings],
-        "gaps": words.gaps(opinions.gaps, most=None),
+        "findings": [words.format_disagreement(each) for each in opinions.findings],
+        "gaps": words.format_gaps(opinions.gaps, most=None),
         "why": words.WHY,
-        "ranges": words.ranges(),
-        "chapters": words.sheets(opinions.comparisons),
+        "ranges": words.describe_expected_ranges(),
+        "chapters": words.build_ratio_tables(opinions.comparisons),
         "pairs": [f"{over}/{under}" for over, under in PAIRS],
     }
-    drawing = {"ratios": draw, "marker": legend.key_of_marker}
+    drawing = {"ratios": draw_ratio_plot, "marker": legend.draw_marker_key}
     page = session.directory / PAGE
-    templating.write(
+    templating.write_pages(
         {
-            page: templating.html("agree.html.j2", context, **drawing),
-            page.with_suffix(".md"): templating.markdown("agree.md.j2", context),
-            page.with_suffix(".json"): json.dumps(as_data(opinions, session.name), indent=1) + "\n",
+            page: templating.render_html_template("agree.html.j2", context, **drawing),
+            page.with_suffix(".md"): templating.render_markdown_template("agree.md.j2", context),
+            page.with_suffix(".json"): json.dumps(
+                agreement_as_data(opinions, session.name), indent=1
+            )
+            + "\n",
         }
     )
     return page
 
 
-def as_data(opinions: Opinions, session: str) -> dict[str, Any]:
+def agreement_as_data(opinions: AgreementResult, session: str) -> dict[str, Any]:
     """All ratios, findings and gaps, for programs."""
     return {
         "session": session,
         "good": opinions.good,
         "ratios": [
             {
-                **about(each.topic),
+                **topic_as_data(each.topic),
                 "over": each.over,
                 "under": each.under,
                 "launches": each.launches,
@@ -67,17 +70,21 @@ def as_data(opinions: Opinions, session: str) -> dict[str, Any]:
             for each in opinions.comparisons
         ],
         "findings": [
-            {"name": each.name, **about(each.topic), "text": words.finding(each)}
+            {
+                "name": each.name,
+                **topic_as_data(each.topic),
+                "text": words.format_disagreement(each),
+            }
             for each in opinions.findings
         ],
         "gaps": [
-            {**about(each.topic), "program": each.program, "reason": each.reason}
+            {**topic_as_data(each.topic), "program": each.program, "reason": each.reason}
             for each in opinions.gaps
         ],
     }
 
 
-def about(topic: Topic) -> dict[str, Any]:
+def topic_as_data(topic: Topic) -> dict[str, Any]:
     """The keys of a topic."""
     return {
         "place": topic.place,

@@ -9,12 +9,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
-from postprocess.analyses.agreement.compare import PAIRS, Comparison, Standing
-from postprocess.analyses.agreement.text import what
-from postprocess.base.sanitize import one_line
+from postprocess.analyses.agreement.compare import PAIRS, Comparison, RatioStatus
+from postprocess.analyses.agreement.text import format_topic
+from postprocess.base.sanitize import sanitize_line
 from postprocess.report import axes as small
-from postprocess.report.plots import RING, line_style
-from postprocess.report.svg import INK, MUTED, FigureCanvasSVG, inline, styled
+from postprocess.report.plots import RING, choose_line_style
+from postprocess.report.svg import INK, MUTED, FigureCanvasSVG, apply_style, render_inline_svg
 
 WIDTH = 620  #: in CSS pixels, as all that follows
 ROW, HEAD, FOOT, LEFT, RIGHT = 26, 30, 44, 150, 14
@@ -26,8 +26,8 @@ SHADE = {"color": MUTED, "alpha": 0.18, "linewidth": 0}
 THICK = 5.0  #: of the shade of a range
 
 
-@styled
-def draw(title: str, comparisons: Sequence[Comparison]) -> str:
+@apply_style
+def draw_ratio_plot(title: str, comparisons: Sequence[Comparison]) -> str:
     """Draw the ratios of one MPI and layout. The shade behind a sign is the range that is expected of it.
 
     A ratio that disagrees has a ring. One without an interval has no line through its sign.
@@ -38,11 +38,13 @@ def draw(title: str, comparisons: Sequence[Comparison]) -> str:
     FigureCanvasSVG(figure)
     room = (LEFT / WIDTH, FOOT / height, 1 - (LEFT + RIGHT) / WIDTH, 1 - (HEAD + FOOT) / height)
     axes = figure.add_axes(room)
-    axes.set_title(one_line(title), y=1.0, pad=9)
+    axes.set_title(sanitize_line(title), y=1.0, pad=9)
     low, high = _scale_x(axes, comparisons)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.yaxis.set_major_locator(FixedLocator(range(len(rows))))
-    axes.yaxis.set_major_formatter(FixedFormatter([one_line(what(topic)) for topic, _ in rows]))
+    axes.yaxis.set_major_formatter(
+        FixedFormatter([sanitize_line(format_topic(topic)) for topic, _ in rows])
+    )
     axes.yaxis.set_minor_locator(NullLocator())
     axes.tick_params(length=3)
     axes.axvline(1.0, color=INK, linewidth=0.8)
@@ -53,8 +55,10 @@ def draw(title: str, comparisons: Sequence[Comparison]) -> str:
             _ratio(axes, each, place, (low, high))
     label = {"transform": axes.transAxes, "color": MUTED, "ha": "center"}
     axes.text(0.5, -34 / (ROW * len(rows)), "ratio; above 1 the first program is slower", **label)
-    apart = sum(each.standing is Standing.DISAGREE for each in comparisons)
-    return inline(figure, f"{title}: {len(comparisons)} ratios of programs, {apart} disagree")
+    apart = sum(each.standing is RatioStatus.DISAGREE for each in comparisons)
+    return render_inline_svg(
+        figure, f"{title}: {len(comparisons)} ratios of programs, {apart} disagree"
+    )
 
 
 def _scale_x(axes: Axes, comparisons: Sequence[Comparison]) -> tuple[float, float]:
@@ -70,7 +74,7 @@ def _scale_x(axes: Axes, comparisons: Sequence[Comparison]) -> tuple[float, floa
     shown = [tick for tick in TICKS if low <= tick <= high]
     if len(shown) > small.MOST_TICKS + 2:
         shown = [tick for tick in shown if tick not in (0.8, 1.25)]
-    small.ticks_x(axes, shown, [f"{tick:g}" for tick in shown])
+    small.set_ticks_x(axes, shown, [f"{tick:g}" for tick in shown])
     axes.grid(axis="x")
     axes.set_axisbelow(True)
     return low, high
@@ -80,7 +84,7 @@ def _ratio(axes: Axes, each: Comparison, place: int, ends: tuple[float, float]) 
     """The range as a shade, the interval as a line, the ratio as the sign of its pair."""
     style = PAIRS.index((each.over, each.under))
     lane = place + LANES[style]
-    sign = line_style(style) | {"markersize": 5.5}
+    sign = choose_line_style(style) | {"markersize": 5.5}
     shade = [each.expected.low, each.expected.high]
     axes.plot(shade, [lane, lane], **SHADE | {"linewidth": THICK, "solid_capstyle": "butt"})
     if each.interval:
@@ -88,7 +92,7 @@ def _ratio(axes: Axes, each: Comparison, place: int, ends: tuple[float, float]) 
         axes.plot([_inside(end, ends) for end in each.interval], [lane, lane], **line)
     at = _inside(each.ratio, ends)
     axes.plot([at], [lane], clip_on=False, **sign | {"linestyle": "none"})
-    if each.standing is Standing.DISAGREE:
+    if each.standing is RatioStatus.DISAGREE:
         axes.plot([at], [lane], clip_on=False, **RING | {"markersize": 11})
 
 

@@ -20,7 +20,7 @@ ROOTED = tuple(each.name for each in ROUTINES if each.rooted)
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedRange:
     """The range of a ratio; outside of it one of the two programs is wrong."""
 
     low: float
@@ -35,7 +35,7 @@ class Rule:
     pairs: tuple[tuple[str, str], ...]
     routines: tuple[str, ...] | None
     most_bytes: int
-    expected: Expected
+    expected: ExpectedRange
 
     def fits(self, over: str, under: str, routine: str, size: int) -> bool:
         """Whether it is of this ratio."""
@@ -48,7 +48,7 @@ RULES = (
         MPICOST_AND_OTHER,
         IN_PAIRS,
         SMALL,
-        Expected(
+        ExpectedRange(
             0.6,
             2.0,
             "OSU and IMB play in a loop; before each round trip of mpicost is a barrier, which one rank "
@@ -59,7 +59,7 @@ RULES = (
         MPICOST_AND_OTHER,
         ROOTED,
         SMALL,
-        Expected(
+        ExpectedRange(
             0.5,
             2.0,
             "the root and the others do not wait for each other: what counts is who leaves the barrier "
@@ -71,7 +71,7 @@ RULES = (
         MPICOST_AND_OTHER,
         None,
         SMALL,
-        Expected(
+        ExpectedRange(
             0.6,
             1.67,
             "the same calls with one barrier between; the exit of the barrier and the readings of the "
@@ -82,7 +82,7 @@ RULES = (
         MPICOST_AND_OTHER,
         None,
         ANY,
-        Expected(
+        ExpectedRange(
             0.75,
             1.33,
             "the same calls with one barrier between; what is left is where the buffers lie, and doubles "
@@ -93,7 +93,7 @@ RULES = (
         OSU_AND_IMB,
         None,
         SMALL,
-        Expected(
+        ExpectedRange(
             0.6,
             1.67,
             "the same statistic; IMB times the barrier in a loop and OSU every call (Intel MPI: 1.3), and "
@@ -104,7 +104,7 @@ RULES = (
         OSU_AND_IMB,
         None,
         ANY,
-        Expected(
+        ExpectedRange(
             0.75,
             1.33,
             "the same calls and the same statistic (measured: 0.94 to 1.01 in eight of ten cases)",
@@ -113,7 +113,7 @@ RULES = (
 )
 
 
-def expected(over: str, under: str, routine: str, size: int) -> Expected:
+def find_expected_range(over: str, under: str, routine: str, size: int) -> ExpectedRange:
     """The range of one program's value over another's: that of the first rule which fits.
 
     :raises ValueError: for two programs that are not compared.

@@ -12,12 +12,12 @@ CONFIDENCE = 0.95  #: of an interval
 FEWEST_LAUNCHES = 3  #: of which there is an interval
 
 
-def spread(logs: Sequence[float]) -> float:
+def estimate_log_spread(logs: Sequence[float]) -> float:
     """Sample standard deviation of two or more."""
     return statistics.stdev(logs)
 
 
-def interval(logs: Sequence[float], least: float = 0.0) -> tuple[float, float] | None:
+def compute_ratio_interval(logs: Sequence[float], least: float = 0.0) -> tuple[float, float] | None:
     """Confidence interval of the geometric mean whose logarithms are ``logs``; None for too few.
 
     Student's interval of the mean, the paired t procedure on ln(a/b): mean -+ t(1 - alpha/2; n - 1)
@@ -31,11 +31,11 @@ def interval(logs: Sequence[float], least: float = 0.0) -> tuple[float, float] |
     return math.exp(mean - half), math.exp(mean + half)
 
 
-def outside(logs: Sequence[float], low: float, high: float, least: float = 0.0) -> float:
+def test_outside_range(logs: Sequence[float], low: float, high: float, least: float = 0.0) -> float:
     """Probability of a mean so far outside of ``low`` to ``high`` if the true ratio is inside; at most 1.
 
     Two one-sided paired t tests against the nearer end, doubled. 1 for too few launches. ``least`` as in
-    :func:`interval`.
+    :func:`compute_ratio_interval`.
     """
     if len(logs) < FEWEST_LAUNCHES:
         return 1.0
@@ -46,7 +46,7 @@ def outside(logs: Sequence[float], low: float, high: float, least: float = 0.0) 
     return min(1.0, 2 * float(stats.t.sf(beyond / error, len(logs) - 1)))
 
 
-def holm(probabilities: Sequence[float], level: float) -> list[bool]:
+def reject_by_holm(probabilities: Sequence[float], level: float) -> list[bool]:
     """Which hypotheses are rejected so that any false rejection has at most the probability ``level``.
 
     Step-down procedure of Holm, Scandinavian Journal of Statistics 6 (1979) 65-70: of m probabilities in
@@ -63,4 +63,4 @@ def holm(probabilities: Sequence[float], level: float) -> list[bool]:
 
 def _error(logs: Sequence[float], least: float) -> float:
     """Standard error of the mean."""
-    return max(spread(logs), least) / math.sqrt(len(logs))
+    return max(estimate_log_spread(logs), least) / math.sqrt(len(logs))

@@ -7,23 +7,23 @@ from itertools import groupby
 
 from postprocess.analyses.agreement.compare import (
     PAIRS,
+    AgreementResult,
     Comparison,
-    Finding,
+    Disagreement,
     Gap,
-    Opinions,
-    Standing,
+    RatioStatus,
     Topic,
 )
 from postprocess.analyses.agreement.ranges import RULES
 from postprocess.analyses.agreement.ratio_tests import FEWEST_LAUNCHES
 from postprocess.base.formats import factor, first_of, plural, size
-from postprocess.base.text_table import NOT_PRINTED, Sheet
+from postprocess.base.text_table import NOT_PRINTED, TextTable
 
 MARKS = {
-    Standing.AGREE: "",
-    Standing.OPEN: " open",
-    Standing.DISAGREE: " DISAGREE",
-    Standing.UNJUDGED: " no interval",
+    RatioStatus.AGREE: "",
+    RatioStatus.OPEN: " open",
+    RatioStatus.DISAGREE: " DISAGREE",
+    RatioStatus.UNJUDGED: " no interval",
 }
 MOST_NAMED = 6  #: cases that a gap names in a terminal before it only counts them
 WHY = (
@@ -46,15 +46,15 @@ WHY = (
 )
 
 
-def summary(opinions: Opinions) -> str:
+def summarise_agreement(opinions: AgreementResult) -> str:
     """All in one line."""
     words = [
         f"{opinions.count(standing)} {name}"
         for standing, name in (
-            (Standing.AGREE, "agree"),
-            (Standing.OPEN, "open (more --launches decide)"),
-            (Standing.DISAGREE, "disagree"),
-            (Standing.UNJUDGED, f"without an interval (fewer than {FEWEST_LAUNCHES} launches)"),
+            (RatioStatus.AGREE, "agree"),
+            (RatioStatus.OPEN, "open (more --launches decide)"),
+            (RatioStatus.DISAGREE, "disagree"),
+            (RatioStatus.UNJUDGED, f"without an interval (fewer than {FEWEST_LAUNCHES} launches)"),
         )
         if opinions.count(standing)
     ]
@@ -63,72 +63,80 @@ def summary(opinions: Opinions) -> str:
     return f"{ratios}: {', '.join(words) or 'none to judge'}; {found}"
 
 
-def headline(opinions: Opinions) -> str:
+def format_agreement_title(opinions: AgreementResult) -> str:
     """What a page has as its title."""
     if opinions.findings:
         return f"{plural(len(opinions.findings), 'case')} in which the programs disagree"
     if not opinions.good:
         doubt = f"{opinions.doubtful} of {len(opinions.comparisons)} ratios lie outside their range"
         return f"Not decided ({doubt}, unproved): more launches, or a quieter machine, are needed"
-    shown = opinions.count(Standing.AGREE)
+    shown = opinions.count(RatioStatus.AGREE)
     if shown == len(opinions.comparisons):
         return f"The programs agree in all of {plural(shown, 'ratio')}"
     return f"The programs agree in {shown} of {plural(len(opinions.comparisons), 'ratio')}; none disagrees"
 
 
-def where(topic: Topic) -> str:
+def format_topic_place(topic: Topic) -> str:
     """Where a topic was measured."""
     return f"{topic.place}, {topic.environment}, {topic.layout}"
 
 
-def what(topic: Topic) -> str:
+def format_topic(topic: Topic) -> str:
     """The operation and its size."""
     return f"{topic.routine} {size(topic.bytes)}" if topic.bytes else topic.routine
 
 
-def finding(found: Finding) -> str:
+def format_disagreement(found: Disagreement) -> str:
     """A finding in one line: its name, the case, and the ratios outside their range."""
-    ratios = "; ".join(against(each) for each in found.comparisons)
-    return f"{found.name}: {what(found.topic)} on {where(found.topic)}: {ratios}"
+    ratios = "; ".join(format_ratio_outside_range(each) for each in found.comparisons)
+    return (
+        f"{found.name}: {format_topic(found.topic)} on {format_topic_place(found.topic)}: {ratios}"
+    )
 
 
-def against(each: Comparison) -> str:
+def format_ratio_outside_range(each: Comparison) -> str:
     """A ratio that is outside its range, with the range."""
     limits = f"{each.expected.low:g} to {each.expected.high:g}"
-    return f"{each.over} over {each.under} is {spread(each)}, and {limits} is expected"
+    return (
+        f"{each.over} over {each.under} is {format_ratio_interval(each)}, and {limits} is expected"
+    )
 
 
-def spread(each: Comparison) -> str:
+def format_ratio_interval(each: Comparison) -> str:
     """A ratio with its interval."""
     if each.interval is None:
         return factor(each.ratio)
     return f"{factor(each.ratio)} ({factor(each.interval[0])} to {factor(each.interval[1])})"
 
 
-def gaps(found: Sequence[Gap], most: int | None = MOST_NAMED) -> list[str]:
+def format_gaps(found: Sequence[Gap], most: int | None = MOST_NAMED) -> list[str]:
     """One line for each program and reason in each place, with the cases; ``most`` of them by name."""
     lines = []
-    by_reason = sorted(found, key=lambda gap: (where(gap.topic), gap.program, gap.reason, gap))
+    by_reason = sorted(
+        found, key=lambda gap: (format_topic_place(gap.topic), gap.program, gap.reason, gap)
+    )
     for (place, program, reason), group in groupby(
-        by_reason, key=lambda gap: (where(gap.topic), gap.program, gap.reason)
+        by_reason, key=lambda gap: (format_topic_place(gap.topic), gap.program, gap.reason)
     ):
-        names = [what(gap.topic) for gap in group]
+        names = [format_topic(gap.topic) for gap in group]
         count = plural(len(names), "case")
         lines.append(f"{place}: {program}: {reason}: {count}: {first_of(names, most)}")
     return lines
 
 
-def sheets(comparisons: Iterable[Comparison]) -> list[tuple[str, Sheet, list[Comparison]]]:
+def build_ratio_tables(
+    comparisons: Iterable[Comparison],
+) -> list[tuple[str, TextTable, list[Comparison]]]:
     """For each place, MPI and layout its title, its table, and what is in it."""
-    ordered = sorted(comparisons, key=lambda each: (where(each.topic), each.topic))
+    ordered = sorted(comparisons, key=lambda each: (format_topic_place(each.topic), each.topic))
     return [
-        (place, sheet(place, found), found)
-        for place, group in groupby(ordered, key=lambda each: where(each.topic))
+        (place, build_ratio_table(place, found), found)
+        for place, group in groupby(ordered, key=lambda each: format_topic_place(each.topic))
         if (found := list(group))
     ]
 
 
-def sheet(place: str, comparisons: Sequence[Comparison]) -> Sheet:
+def build_ratio_table(place: str, comparisons: Sequence[Comparison]) -> TextTable:
     """A line for each operation and size, a column for each pair of programs."""
     rows = []
     for topic, group in groupby(comparisons, key=lambda each: each.topic):
@@ -137,13 +145,17 @@ def sheet(place: str, comparisons: Sequence[Comparison]) -> Sheet:
             (
                 topic.routine,
                 size(topic.bytes) if topic.bytes else "",
-                *(cell(by_pair.get(pair)) for pair in PAIRS),
-                definition(list(by_pair.values())),
+                *(format_ratio_cell(by_pair.get(pair)) for pair in PAIRS),
+                compute_definition_factor(list(by_pair.values())),
             )
         )
     launches = sorted({each.launches for each in comparisons})
-    counts = "launches" if launches == [1] else f"{' to '.join(map(str, ends(launches)))} launches"
-    return Sheet(
+    counts = (
+        "launches"
+        if launches == [1]
+        else f"{' to '.join(map(str, format_range_ends(launches)))} launches"
+    )
+    return TextTable(
         place,
         ("routine", "size"),
         (*(f"{over}/{under}" for over, under in PAIRS), "definition"),
@@ -155,23 +167,23 @@ def sheet(place: str, comparisons: Sequence[Comparison]) -> Sheet:
     )
 
 
-def ends(numbers: Sequence[int]) -> Sequence[int]:
+def format_range_ends(numbers: Sequence[int]) -> Sequence[int]:
     """The first and the last of some numbers, or the only one."""
     return (numbers[0], numbers[-1]) if len(numbers) > 1 else numbers
 
 
-def cell(each: Comparison | None) -> str:
+def format_ratio_cell(each: Comparison | None) -> str:
     """A ratio with its interval and how it stands; a dash where a program has no value."""
-    return NOT_PRINTED if each is None else spread(each) + MARKS[each.standing]
+    return NOT_PRINTED if each is None else format_ratio_interval(each) + MARKS[each.standing]
 
 
-def definition(found: Sequence[Comparison]) -> str:
+def compute_definition_factor(found: Sequence[Comparison]) -> str:
     """The factor that the definitions make of mpicost's value in its own trials."""
     own = [each.definition for each in found if each.over == "mpicost"]
     return factor(own[0]) if own else NOT_PRINTED
 
 
-def ranges() -> Sheet:
+def describe_expected_ranges() -> TextTable:
     """The ranges that are expected, and why."""
     rows = tuple(
         (
@@ -183,4 +195,6 @@ def ranges() -> Sheet:
         )
         for rule in RULES
     )
-    return Sheet("Ranges that are expected", ("ratio", "routine", "size", "range", "why"), (), rows)
+    return TextTable(
+        "Ranges that are expected", ("ratio", "routine", "size", "range", "why"), (), rows
+    )

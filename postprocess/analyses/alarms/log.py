@@ -14,9 +14,9 @@ from typing import Any
 
 from postprocess.base import files, strict_json
 from postprocess.base.errors import UsageError
-from postprocess.base.strict_json import Entry
+from postprocess.base.strict_json import JsonObject
 from postprocess.model.verdict import JUDGED, CaseResult, Verdict
-from postprocess.stats.false_discovery import distance_of, scatter
+from postprocess.stats.false_discovery import compute_limit_distance, extract_scatter
 
 SCHEMA = 1
 FILE = "alarms.jsonl"
@@ -24,7 +24,7 @@ REAL, FALSE = "real", "false"  #: what a person says of an alarm
 
 
 @dataclass(frozen=True)
-class Night:
+class NightAlarms:
     """What one night said, and what it would have said of a healthy machine."""
 
     session: str
@@ -56,22 +56,22 @@ class Night:
         return sum(self.said.get(key) == word for key in self.alarms)
 
 
-def night_of(
+def summarise_night_alarms(
     session: str,
     started_utc: str,
     site: str,
     results: Sequence[CaseResult],
     looked_again: bool = True,
-) -> Night:
+) -> NightAlarms:
     """What is logged of the results of a night. Failures that are expected alarm nobody.
 
     :param looked_again: whether what looked slow was measured again; if not, all of it is alarmed
     """
     counted = [each for each in results if each.verdict in JUDGED and not each.expected]
-    chances = [chance for each in counted if (chance := by_chance(each)) is not None]
+    chances = [chance for each in counted if (chance := predict_false_alarm(each)) is not None]
     slow = sorted((r.case.key, r) for r in counted if r.verdict == Verdict.REGRESSED)
     common = [(key, each.cause) for key, each in slow if each.cause]
-    return Night(
+    return NightAlarms(
         session,
         started_utc,
         site,
@@ -86,20 +86,20 @@ def night_of(
     )
 
 
-def by_chance(result: CaseResult) -> tuple[float, float] | None:
+def predict_false_alarm(result: CaseResult) -> tuple[float, float] | None:
     """Probability that a healthy case is screened, and that it is called regressed; by its actual limit.
 
     None where it could not have been: no scatter is known, or its reference condemns nothing. Of a provisional
     reference both are upper limits, for it asks for the best of the launch too.
     """
-    known = scatter(result)
+    known = extract_scatter(result)
     if known is None or result.detectable is None or result.band is None:
         return None
-    distance = distance_of(result)
+    distance = compute_limit_distance(result)
     return known.screened(distance), known.condemned(distance)
 
 
-def append(path: Path, night: Night) -> None:
+def append_night(path: Path, night: NightAlarms) -> None:
     """Add a night to the log.
 
     :raises UsageError: if it cannot be written.
@@ -109,12 +109,12 @@ def append(path: Path, night: Night) -> None:
     _add(path, entry)
 
 
-def mark(path: Path, session: str, key: str, word: str) -> None:
+def mark_alarm(path: Path, session: str, key: str, word: str) -> None:
     """Note what a person says of an alarm; the last word counts.
 
     :raises UsageError: if there was no such alarm, or the log cannot be used.
     """
-    nights = {night.session: night for night in read(path)}
+    nights = {night.session: night for night in read_alarm_log(path)}
     if session not in nights:
         last = ", ".join(sorted(nights)[-3:]) or "none"
         raise UsageError(f"{session}: is no session of {path}; the last ones are {last}")
@@ -124,7 +124,7 @@ def mark(path: Path, session: str, key: str, word: str) -> None:
     _add(path, {"schema": SCHEMA, "kind": "mark", "session": session, "key": key, "said": word})
 
 
-def read(path: Path) -> list[Night]:
+def read_alarm_log(path: Path) -> list[NightAlarms]:
     """Every night of a log with its marks, as written; none if there is no log.
 
     :raises UsageError: for the first line that is damaged, naming it.
@@ -135,12 +135,12 @@ def read(path: Path) -> list[Night]:
         return []
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; make it readable") from None
-    nights: dict[str, Night] = {}
+    nights: dict[str, NightAlarms] = {}
     for row, line in enumerate([*lines, *([rest] if rest else [])], 1):
         try:
             if row > len(lines):
                 raise ValueError("is cut off")
-            _take(strict_json.loads(line.decode()), nights)
+            _take(strict_json.parse_json(line.decode()), nights)
         except ValueError as error:
             fix = "correct or remove the line"
             raise UsageError(f"{path}: row {row}: {error}; {fix}") from None
@@ -153,16 +153,16 @@ def _add(path: Path, entry: Mapping[str, Any]) -> None:
         if before and not before.endswith(b"\n"):
             before += b"\n"  # a line that was cut off stays one by itself, and is refused
         line = json.dumps(entry, allow_nan=False).encode()
-        files.replace({path: before + line + b"\n"})
+        files.replace_files({path: before + line + b"\n"})
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}; make room") from None
 
 
-def _take(value: Any, nights: dict[str, Night]) -> None:
+def _take(value: Any, nights: dict[str, NightAlarms]) -> None:
     """One line of the log."""
     if not isinstance(value, dict):
-        raise ValueError(f"{strict_json.shown(value)} is not an object")
-    entry = Entry(value)
+        raise ValueError(f"{strict_json.format_external(value)} is not an object")
+    entry = JsonObject(value)
     if entry.integer("schema") != SCHEMA:
         raise ValueError(f"schema: {value['schema']} is not {SCHEMA}")
     kind, session = entry.word("kind", ("night", "mark")), entry.text("session")
@@ -177,9 +177,9 @@ def _take(value: Any, nights: dict[str, Night]) -> None:
         nights[session] = replace(night, said={**night.said, key: word})
 
 
-def _night(entry: Entry) -> Night:
+def _night(entry: JsonObject) -> NightAlarms:
     slow = entry.object("regressed")
-    night = Night(
+    night = NightAlarms(
         entry.text("session"),
         entry.text("started_utc"),
         entry.text("site"),
@@ -202,12 +202,12 @@ def _night(entry: Entry) -> Night:
     return night
 
 
-def _keys(entry: Entry, name: str) -> tuple[str, ...]:
+def _keys(entry: JsonObject, name: str) -> tuple[str, ...]:
     keys = entry.get(name, list)
     if not all(isinstance(key, str) for key in keys) or len({*keys}) < len(keys):
         raise ValueError(f"{name}: is not a list of texts, each once")
     return tuple(keys)
 
 
-def _slowdown(slow: Entry, key: str) -> float | None:
+def _slowdown(slow: JsonObject, key: str) -> float | None:
     return None if slow.get(key, int, float, type(None)) is None else slow.number(key)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from scipy.special import gammaincinv
 
-from postprocess.analyses.alarms.log import FALSE, REAL, Night
+from postprocess.analyses.alarms.log import FALSE, REAL, NightAlarms
 
 CONFIDENCE = 0.95
 MOST_CLEARED = 10
@@ -16,7 +16,7 @@ OFTEN = 2  #: nights on which a case is cleared before it is named
 
 
 @dataclass(frozen=True)
-class Tally:
+class AlarmCount:
     """A count against its prediction."""
 
     predicted: float
@@ -30,7 +30,7 @@ class Tally:
         Exact for events by chance (Garwood, Biometrika 28, 1936), stretched by the dispersion: nights have
         effects of their own, and such events come together.
         """
-        low, high = poisson_interval(self.counted / self.dispersion)
+        low, high = compute_poisson_interval(self.counted / self.dispersion)
         return self.dispersion * low, self.dispersion * high
 
     @property
@@ -43,15 +43,15 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Month:
+class AlarmMonth:
     """The nights of a site in a month, or in all."""
 
     site: str
     name: str
     nights: int
     judged: int
-    screened: Tally
-    regressed: Tally
+    screened: AlarmCount
+    regressed: AlarmCount
     common: int  #: nights on which many cases were slow by one cause
     real: int  #: alarms that a person called so
     false: int
@@ -62,39 +62,39 @@ class Month:
         return self.regressed.counted - self.real - self.false
 
 
-def months(nights: Iterable[Night]) -> list[Month]:
+def tally_by_month(nights: Iterable[NightAlarms]) -> list[AlarmMonth]:
     """Each month, and all of them together at the end; one site after the other: machines differ."""
-    found: dict[str, dict[str, list[Night]]] = {}
+    found: dict[str, dict[str, list[NightAlarms]]] = {}
     for night in nights:
         found.setdefault(night.site, {}).setdefault(night.started_utc[:7], []).append(night)
-    return [each for site in sorted(found) for each in months_of(site, found[site])]
+    return [each for site in sorted(found) for each in tally_site_by_month(site, found[site])]
 
 
-def months_of(site: str, found: Mapping[str, Sequence[Night]]) -> list[Month]:
+def tally_site_by_month(site: str, found: Mapping[str, Sequence[NightAlarms]]) -> list[AlarmMonth]:
     """The months of one site, by name, and all of them together if they are several."""
     every = [night for some in found.values() for night in some]
-    named = [month(site, name, found[name]) for name in sorted(found)]
-    return [*named, month(site, "all", every)] if len(named) > 1 else named
+    named = [tally_month(site, name, found[name]) for name in sorted(found)]
+    return [*named, tally_month(site, "all", every)] if len(named) > 1 else named
 
 
-def month(site: str, name: str, nights: Sequence[Night]) -> Month:
+def tally_month(site: str, name: str, nights: Sequence[NightAlarms]) -> AlarmMonth:
     """The sum of some nights of a site."""
     screened = [(night.predicted_screened, night.screened) for night in nights]
     regressed = [(night.predicted_regressed, len(night.alarms)) for night in nights]
-    return Month(
+    return AlarmMonth(
         site,
         name,
         len(nights),
         sum(night.judged for night in nights),
-        tally(screened),
-        tally(regressed),
+        sum_alarm_counts(screened),
+        sum_alarm_counts(regressed),
         sum(bool(night.common) for night in nights),
         sum(night.marked(REAL) for night in nights),
         sum(night.marked(FALSE) for night in nights),
     )
 
 
-def tally(nights: Sequence[tuple[float, int]]) -> Tally:
+def sum_alarm_counts(nights: Sequence[tuple[float, int]]) -> AlarmCount:
     """The sum of (predicted, counted) of some nights.
 
     The dispersion is Pearson's, about the rate that the nights have themselves: a prediction that is wrong
@@ -102,28 +102,28 @@ def tally(nights: Sequence[tuple[float, int]]) -> Tally:
     """
     predicted, counted = sum(p for p, _ in nights), sum(c for _, c in nights)
     if len(nights) < 2 or not counted or not predicted:
-        return Tally(predicted, counted, 1.0)
+        return AlarmCount(predicted, counted, 1.0)
     rate = counted / predicted
     due = [(rate * p, c) for p, c in nights if p]
     spread = sum((c - e) ** 2 / e for e, c in due) / (len(nights) - 1)
-    return Tally(predicted, counted, max(spread, 1.0))
+    return AlarmCount(predicted, counted, max(spread, 1.0))
 
 
-def poisson_interval(count: float) -> tuple[float, float]:
+def compute_poisson_interval(count: float) -> tuple[float, float]:
     """The expectations under which so few, or so many, events are not less probable than 2.5%."""
     tail = (1 - CONFIDENCE) / 2
     low = float(gammaincinv(count, tail)) if count else 0.0
     return low, float(gammaincinv(count + 1, 1 - tail))
 
 
-def often_cleared(nights: Iterable[Night]) -> list[tuple[str, int]]:
+def find_often_cleared(nights: Iterable[NightAlarms]) -> list[tuple[str, int]]:
     """Cases that looked slow on several nights and were not: their references may be of another time."""
     counts = Counter(key for night in nights for key in night.cleared)
     often = [(key, number) for key, number in counts.items() if number >= OFTEN]
     return sorted(often, key=lambda each: (-each[1], each[0]))[:MOST_CLEARED]
 
 
-def slow_on(nights: Iterable[Night], key: str) -> tuple[str, ...]:
+def find_slow_hosts(nights: Iterable[NightAlarms], key: str) -> tuple[str, ...]:
     """The hosts that are behind a case which is cleared again and again; empty if it is no matter of hosts.
 
     It was slow on them on several nights, in half of its clearings or more, and fine on others alone. A second

@@ -34,7 +34,7 @@ class Creep:
     start: int  #: first night of the excursion; the number of nights if there is none
 
 
-def spread(series: Floats) -> float:
+def estimate_robust_spread(series: Floats) -> float:
     """Robust standard deviation of the noise of one series (three nights or more), blind to steps and trend.
 
     From the differences between nights, of which steps are few, by their median absolute deviation; where most
@@ -48,7 +48,7 @@ def spread(series: Floats) -> float:
     return max(LEAST_SPREAD, sigma / math.sqrt(2))
 
 
-def change_points(series: Sequence[Floats], spreads: Sequence[float]) -> list[list[int]]:
+def find_change_points(series: Sequence[Floats], spreads: Sequence[float]) -> list[list[int]]:
     """For each series the nights at which a new level begins, by the best piecewise-constant fit.
 
     The fit has the least sum of absolute deviations from the median of each segment, plus ``PENALTY`` ln(n)
@@ -113,7 +113,7 @@ def _last_starts(values: Floats, levels: Floats, penalty: Floats) -> NDArray[np.
     return starts
 
 
-def creeps(series: Sequence[Floats], spreads: Sequence[float]) -> list[Creep]:
+def compute_cusums(series: Sequence[Floats], spreads: Sequence[float]) -> list[Creep]:
     """The one-sided cumulative sum of each series, in spreads, upwards from 0, at its last night.
 
     Tabular CUSUM: Page, Continuous inspection schemes, Biometrika 41 (1954).

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
-from postprocess.analyses.drift.detect import CREEP, Finding, Trend
+from postprocess.analyses.drift.detect import CREEP, DriftFinding, Trend
 from postprocess.model.case import Case
 
 FEWEST = 5  #: cases, before one cause is spoken of
@@ -37,11 +37,11 @@ class Shared(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Change:
+class DriftChange:
     """A finding with the case that it is of."""
 
     trend: Trend
-    finding: Finding
+    finding: DriftFinding
 
     @property
     def began(self) -> str:
@@ -59,12 +59,12 @@ class Change:
 class Cluster:
     """Changes that belong together, the worst first: of many cases of one place, or of one case."""
 
-    changes: Sequence[Change]
+    changes: Sequence[DriftChange]
     place: tuple[str, ...]  #: of many cases what they have in common, else empty
     cases: int  #: of that place that were looked at
 
     @property
-    def worst(self) -> Change:
+    def worst(self) -> DriftChange:
         """The largest of them."""
         return self.changes[0]
 
@@ -79,9 +79,9 @@ class Cluster:
         return sorted(change.began for change in self.changes)[len(self.changes) // 2]
 
 
-def clusters(trends: Sequence[Trend]) -> list[Cluster]:
+def cluster_changes(trends: Sequence[Trend]) -> list[Cluster]:
     """All findings: first what is slow and lasts, then what is fast and lasts, then what is over."""
-    left = [Change(trend, finding) for trend in trends for finding in trend.findings]
+    left = [DriftChange(trend, finding) for trend in trends for finding in trend.findings]
     cases = [trend.nights.case for trend in trends]
     nights = {start: place for place, start in enumerate(sorted(_starts(trends)))}
     sizes = Counter(Shared.of(case, parts) for parts in PLACES for case in cases)
@@ -98,7 +98,7 @@ def clusters(trends: Sequence[Trend]) -> list[Cluster]:
     return sorted(found, key=_rank)
 
 
-def _narrowest(changes: Sequence[Change]) -> Shared:
+def _narrowest(changes: Sequence[DriftChange]) -> Shared:
     """The narrowest place that holds all of them."""
     for parts in reversed(PLACES):
         places = {Shared.of(change.trend.nights.case, parts) for change in changes}
@@ -107,19 +107,21 @@ def _narrowest(changes: Sequence[Change]) -> Shared:
     return places.pop()
 
 
-def _alike(change: Change, parts: tuple[str, ...]) -> Kind:
+def _alike(change: DriftChange, parts: tuple[str, ...]) -> Kind:
     finding = change.finding
     shared = Shared.of(change.trend.nights.case, parts)
     return shared.values, finding.kind, finding.slow, finding.lasts
 
 
 def _groups(
-    changes: Iterable[Change], key: Callable[[Change], Kind]
-) -> Iterable[tuple[Kind, list[Change]]]:
+    changes: Iterable[DriftChange], key: Callable[[DriftChange], Kind]
+) -> Iterable[tuple[Kind, list[DriftChange]]]:
     return [(found, list(some)) for found, some in groupby(sorted(changes, key=key), key=key)]
 
 
-def _together(changes: Sequence[Change], nights: dict[str, int]) -> Iterable[list[Change]]:
+def _together(
+    changes: Sequence[DriftChange], nights: dict[str, int]
+) -> Iterable[list[DriftChange]]:
     """Those that began within ``NEAR`` nights of the night on which most did; then of the rest, and so on.
 
     When a creep began is hardly known: all creeps of a place are one.
@@ -139,7 +141,7 @@ def _starts(trends: Sequence[Trend]) -> set[str]:
     return {start for trend in trends if trend.findings for start in trend.nights.started}
 
 
-def _worst_first(changes: Iterable[Change]) -> list[Change]:
+def _worst_first(changes: Iterable[DriftChange]) -> list[DriftChange]:
     return sorted(changes, key=lambda change: -abs(change.finding.size))
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from postprocess.analyses.drift.detect import Nights
+from postprocess.analyses.drift.detect import NightSeries
 from postprocess.model.case import Case
 from postprocess.model.verdict import JUDGED
 from postprocess.results.index import Say
-from postprocess.results.query import headlines
+from postprocess.results.query import read_headlines
 
 MOST_NIGHTS = 365  #: of a case, the last ones
 PARTS = tuple(field.name for field in fields(Case))
@@ -25,16 +25,16 @@ SAME = ("reference", "unit", "mpi_library")  #: within an epoch
 
 def read_nights(
     store: Path, since: str | None, keys: Sequence[str] | None = None, say: Say | None = None
-) -> list[Nights]:
+) -> list[NightSeries]:
     """Every case of a store with its judged nights from ``since`` on, by key.
 
     :raises StoreError: naming the first file that is damaged or foreign.
     :raises UsageError: if ``since`` is no time.
     """
-    return series(headlines(store, keys=keys, since=since, columns=COLUMNS, say=say))
+    return build_series(read_headlines(store, keys=keys, since=since, columns=COLUMNS, say=say))
 
 
-def series(frame: pl.DataFrame) -> list[Nights]:
+def build_series(frame: pl.DataFrame) -> list[NightSeries]:
     """The series of all cases.
 
     :param frame: headlines in any order, with ``COLUMNS`` at least
@@ -68,7 +68,7 @@ def series(frame: pl.DataFrame) -> list[Nights]:
         begin += count
         strange = np.flatnonzero(~numbers["alike"][some])
         found.append(
-            Nights(
+            NightSeries(
                 known[key],
                 unit,
                 texts["session"][some],

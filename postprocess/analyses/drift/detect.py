@@ -20,14 +20,14 @@ from postprocess.analyses.drift.changepoints import (
     LIMIT,
     Creep,
     Floats,
-    change_points,
-    creeps,
-    spread,
+    compute_cusums,
+    estimate_robust_spread,
+    find_change_points,
 )
-from postprocess.base.units import better
+from postprocess.base.units import find_better_direction
 from postprocess.model.benchmark import PRINTED
 from postprocess.model.case import Case
-from postprocess.model.mpicost import OWN
+from postprocess.model.mpicost import OWN_PROGRAM
 
 LEAST = 0.03  #: change of the level that is told, as a fraction
 LEAST_STEPS = 2  #: and in the smallest steps that a program prints
@@ -41,7 +41,7 @@ STEP, CREEP = "step", "creep"
 
 
 @dataclass(frozen=True, eq=False)
-class Nights:
+class NightSeries:
     """One case, night by night in order of time. All sequences are of one length."""
 
     case: Case
@@ -57,21 +57,21 @@ class Nights:
     @cached_property
     def logs(self) -> Floats:
         """ln of how many times as slow as its reference each night was; above 0 is worse in every unit."""
-        sign = 1.0 if better(self.unit) == "lower" else -1.0
+        sign = 1.0 if find_better_direction(self.unit) == "lower" else -1.0
         return sign * np.log(self.values / self.references)
 
     @property
     def least(self) -> float:
         """Change of the logarithm that is told. A printed digit that turns over is no change."""
         digits = 0.0
-        if self.case.program != OWN:
+        if self.case.program != OWN_PROGRAM:
             printed = PRINTED[self.unit]
             digits = LEAST_STEPS * printed / float(np.median(self.values[self.epoch :]))
         return math.log1p(max(LEAST, digits))
 
 
 @dataclass(frozen=True)
-class Finding:
+class DriftFinding:
     """A change of a case. Nights are counted from the first one of the series; sizes are on the logarithm."""
 
     kind: str  #: ``step`` or ``creep``
@@ -96,9 +96,9 @@ class Finding:
 class Trend:
     """A case with the levels of today's epoch, and what is told of it."""
 
-    nights: Nights
+    nights: NightSeries
     changes: Sequence[int]  #: nights at which a new level begins, counted like a finding's
-    findings: Sequence[Finding]
+    findings: Sequence[DriftFinding]
 
     @property
     def known(self) -> bool:
@@ -111,18 +111,18 @@ class Trend:
         return float(np.median(self.nights.logs[self.nights.epoch :][-RECENT:]))
 
 
-def examine(series: Sequence[Nights]) -> list[Trend]:
+def detect_trends(series: Sequence[NightSeries]) -> list[Trend]:
     """What became of each case since its reference was changed."""
     trends = [Trend(each, (), ()) for each in series]
     logs = [each.logs[each.epoch :] for each in series]
     enough = [number for number, each in enumerate(trends) if each.known]
     some = [logs[number] for number in enough]
-    spreads = [spread(each) for each in some]
-    changes = change_points(some, spreads)
-    slower = creeps(some, spreads)
-    faster = creeps([-each for each in some], spreads)
+    spreads = [estimate_robust_spread(each) for each in some]
+    changes = find_change_points(some, spreads)
+    slower = compute_cusums(some, spreads)
+    faster = compute_cusums([-each for each in some], spreads)
     for place, number in enumerate(enough):
-        found = findings(
+        found = find_drift(
             some[place],
             changes[place],
             spreads[place],
@@ -138,9 +138,9 @@ def examine(series: Sequence[Nights]) -> list[Trend]:
     return trends
 
 
-def findings(
+def find_drift(
     logs: Floats, changes: Sequence[int], sigma: float, sums: tuple[Creep, Creep], least: float
-) -> list[Finding]:
+) -> list[DriftFinding]:
     """What is told of one series, steps first.
 
     :param changes: nights at which a new level begins
@@ -148,22 +148,24 @@ def findings(
     :param sums: cumulative sums upwards and downwards
     :param least: smallest size that is told
     """
-    found = [each for each in steps(logs, changes, sigma, least) if _old(each, len(logs))]
+    found = [each for each in find_steps(logs, changes, sigma, least) if _old(each, len(logs))]
     for sign, total in zip((1.0, -1.0), sums, strict=True):
         explained = any(each.kind == STEP and each.lasts and each.size * sign > 0 for each in found)
-        crept = None if explained else creep(sign * logs, total, sigma, least)
+        crept = None if explained else find_creep(sign * logs, total, sigma, least)
         if crept:
             found.append(
-                Finding(CREEP, crept.begin, None, sign * crept.size, crept.margin, crept.p)
+                DriftFinding(CREEP, crept.begin, None, sign * crept.size, crept.margin, crept.p)
             )
     return found
 
 
-def _old(step: Finding, nights: int) -> bool:
+def _old(step: DriftFinding, nights: int) -> bool:
     return (nights if step.end is None else step.end) - step.begin >= LEAST_NIGHTS
 
 
-def steps(logs: Floats, changes: Sequence[int], sigma: float, least: float) -> list[Finding]:
+def find_steps(
+    logs: Floats, changes: Sequence[int], sigma: float, least: float
+) -> list[DriftFinding]:
     """The steps among the changes of level. The way back from an excursion belongs to the excursion.
 
     A step is measured against the level just before it, or against the last one that was told if that is
@@ -171,7 +173,7 @@ def steps(logs: Floats, changes: Sequence[int], sigma: float, least: float) -> l
     """
     bounds = [0, *changes, len(logs)]
     levels = [float(np.median(logs[a:b])) for a, b in pairwise(bounds)]
-    found: list[Finding] = []
+    found: list[DriftFinding] = []
     base, place, returned = levels[0], 1, False
     while place < len(levels):
         sizes = [levels[place] - base] + [levels[place] - levels[place - 1]] * (not returned)
@@ -187,14 +189,14 @@ def steps(logs: Floats, changes: Sequence[int], sigma: float, least: float) -> l
         begin = bounds[place]
         error = _error(sigma, begin - bounds[place - 1], (end or len(logs)) - begin)
         p = _p(size / error, len(logs))
-        found.append(Finding(STEP, begin, end, size, NORMAL_95 * error, p))
+        found.append(DriftFinding(STEP, begin, end, size, NORMAL_95 * error, p))
         base, place, returned = (
             (levels[place], place + 1, False) if end is None else (before, back, True)
         )
     return found
 
 
-def creep(logs: Floats, total: Creep, sigma: float, least: float) -> Finding | None:
+def find_creep(logs: Floats, total: Creep, sigma: float, least: float) -> DriftFinding | None:
     """The slow rise of a series above its reference, or None."""
     lasted = len(logs) - total.start
     if total.height <= LIMIT or lasted < LEAST_NIGHTS:
@@ -204,7 +206,9 @@ def creep(logs: Floats, total: Creep, sigma: float, least: float) -> Finding | N
     if size < least or float(np.median(logs[-LEAST_NIGHTS:])) < least / 2:
         return None
     error = MEDIAN_ERROR * sigma / math.sqrt(len(recent))
-    return Finding(CREEP, total.start, None, size, NORMAL_95 * error, _p(size / error, len(logs)))
+    return DriftFinding(
+        CREEP, total.start, None, size, NORMAL_95 * error, _p(size / error, len(logs))
+    )
 
 
 def _error(sigma: float, *nights: int) -> float:
@@ -217,6 +221,6 @@ def _p(ratio: float, nights: int) -> float:
     return min(1.0, 2 * nights * float(stdtr(nights - 2, -abs(ratio))))
 
 
-def _shifted(finding: Finding, nights: int) -> Finding:
+def _shifted(finding: DriftFinding, nights: int) -> DriftFinding:
     end = None if finding.end is None else finding.end + nights
     return replace(finding, begin=finding.begin + nights, end=end)

@@ -8,9 +8,9 @@ from itertools import groupby
 from pathlib import Path
 
 from postprocess.analyses.drift import text as words
-from postprocess.analyses.drift.clusters import Change, Cluster
+from postprocess.analyses.drift.clusters import Cluster, DriftChange
 from postprocess.analyses.drift.detect import LEAST, LEAST_NIGHTS, Trend
-from postprocess.analyses.drift.plot import draw
+from postprocess.analyses.drift.plot import draw_drift_plot
 from postprocess.base.formats import plural
 from postprocess.report import templating
 
@@ -20,7 +20,7 @@ MOST_OF_ONE = 6  #: of many cases that changed at once
 
 
 @dataclass(frozen=True, eq=False)
-class Picture:
+class DriftPicture:
     """A case, and what is said below it."""
 
     trend: Trend
@@ -29,18 +29,18 @@ class Picture:
 
 
 @dataclass(frozen=True, eq=False)
-class Section:
+class DriftSection:
     """A part of the page. Empty words are left out."""
 
     what: str
     slow: bool
     title: str
     text: str
-    pictures: Sequence[Picture]
+    pictures: Sequence[DriftPicture]
     more: str
 
 
-def write_page(
+def write_drift_page(
     directory: Path, trends: Sequence[Trend], found: Sequence[Cluster], since: str
 ) -> Path:
     """Write ``drift.html``; its path.
@@ -48,60 +48,60 @@ def write_page(
     :raises UsageError: if it cannot be written.
     """
     page = directory / PAGE
-    templating.write({page: render(trends, found, since)})
+    templating.write_pages({page: render_drift_page(trends, found, since)})
     return page
 
 
-def render(trends: Sequence[Trend], found: Sequence[Cluster], since: str) -> str:
+def render_drift_page(trends: Sequence[Trend], found: Sequence[Cluster], since: str) -> str:
     """The page as one HTML file that needs nothing but itself."""
     drawn = found[:MOST_SECTIONS]
     left = len(found) - len(drawn)
     context = {
         "good": not any(each.slow for each in found),
-        "headline": words.headline(found),
-        "summary": words.summary(trends, found),
+        "headline": words.format_drift_title(found),
+        "summary": words.summarise_drift(trends, found),
         "since": since,
-        "sections": list(sections(drawn)),
+        "sections": list(build_drift_sections(drawn)),
         "left_out": f"{plural(left, 'further change')} not drawn: --json FILE has all"
         if left
         else "",
         "least": f"{LEAST:.0%}",
         "least_nights": LEAST_NIGHTS,
     }
-    return templating.html("drift.html.j2", context, series=draw)
+    return templating.render_html_template("drift.html.j2", context, series=draw_drift_plot)
 
 
-def sections(found: Sequence[Cluster]) -> Iterator[Section]:
+def build_drift_sections(found: Sequence[Cluster]) -> Iterator[DriftSection]:
     """One for each change of many cases, and one for all cases that went one way by themselves."""
-    for way, some in groupby(found, key=lambda each: words.becoming(each.worst.finding)):
+    for way, some in groupby(found, key=lambda each: words.describe_direction(each.worst.finding)):
         together = list(some)
         for each in together:
             if each.place:
-                yield of_many(way, each)
+                yield build_cluster_section(way, each)
         if alone := [each.worst for each in together if not each.place]:
-            yield Section(way, together[0].slow, "", "", pictures(alone), "")
+            yield DriftSection(way, together[0].slow, "", "", build_drift_pictures(alone), "")
 
 
-def of_many(way: str, cluster: Cluster) -> Section:
+def build_cluster_section(way: str, cluster: Cluster) -> DriftSection:
     """A change of many cases at once: its worst."""
-    sizes = words.span(each.finding.size for each in cluster.changes)
+    sizes = words.format_log_range(each.finding.size for each in cluster.changes)
     left = len(cluster.changes) - MOST_OF_ONE
-    return Section(
+    return DriftSection(
         way,
         cluster.slow,
-        words.share(cluster),
-        f"{cluster.worst.finding.kind}, {sizes}, since {words.since(cluster)}: one cause is likely",
-        pictures(cluster.changes[:MOST_OF_ONE]),
+        words.format_cluster_share(cluster),
+        f"{cluster.worst.finding.kind}, {sizes}, since {words.format_drift_period(cluster)}: one cause is likely",
+        build_drift_pictures(cluster.changes[:MOST_OF_ONE]),
         f"{plural(left, 'more case')} like these" if left > 0 else "",
     )
 
 
-def pictures(changes: Sequence[Change]) -> list[Picture]:
+def build_drift_pictures(changes: Sequence[DriftChange]) -> list[DriftPicture]:
     """One for each case, in the order of the worst change of each."""
-    by_case: dict[str, list[Change]] = {}
+    by_case: dict[str, list[DriftChange]] = {}
     for each in changes:
         by_case.setdefault(each.trend.nights.case.key, []).append(each)
     return [
-        Picture(some[0].trend, key, [words.caption(each) for each in some])
+        DriftPicture(some[0].trend, key, [words.format_caption(each) for each in some])
         for key, some in by_case.items()
     ]

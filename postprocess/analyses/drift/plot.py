@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 
 from postprocess.analyses.drift import text as words
 from postprocess.analyses.drift.changepoints import Floats
-from postprocess.analyses.drift.detect import Nights, Trend
+from postprocess.analyses.drift.detect import NightSeries, Trend
 from postprocess.base.formats import SHOWN
 from postprocess.report import axes as small
 from postprocess.report.plots import BAND, LEVELS, Y_LABELS
-from postprocess.report.svg import BAD, INK, MUTED, SERIES, inline, styled
+from postprocess.report.svg import BAD, INK, MUTED, SERIES, apply_style, render_inline_svg
 
 EXTENT = (420, 230)  #: in CSS pixels
 TICKS = 5  #: dates under the axis, at most
@@ -29,15 +29,17 @@ BEGIN = {"color": BAD, "linewidth": 1.1, "linestyle": (0, (4, 2))}
 EPOCH = {"color": MUTED, "linewidth": 1.0}
 
 
-@styled
-def draw(trend: Trend) -> str:
+@apply_style
+def draw_drift_plot(trend: Trend) -> str:
     """One ``<svg>`` element. Nights far out of line are triangles at the edge."""
     nights = trend.nights
-    figure, axes = small.panel(words.name(trend), "night", Y_LABELS[nights.unit], EXTENT)
+    figure, axes = small.draw_panel(
+        words.format_case_title(trend), "night", Y_LABELS[nights.unit], EXTENT
+    )
     x = np.array([_day(start) for start in nights.started])
     scale = SHOWN[nights.unit][0]
     values = scale * nights.values
-    small.linear_y(axes, *_range(nights, scale))
+    small.set_linear_y(axes, *_range(nights, scale))
     _references(axes, nights, x, scale)
     _points(axes, values, x, nights.epoch)
     _levels(axes, trend, x, scale)
@@ -45,7 +47,7 @@ def draw(trend: Trend) -> str:
         axes.axvline(x[finding.begin], **BEGIN)
     _dates(axes, x)
     said = "; ".join(f"{f.kind} of {words.percent(f.size)}" for f in trend.findings)
-    return inline(figure, f"{nights.case.key}: {len(x)} nights; {said}")
+    return render_inline_svg(figure, f"{nights.case.key}: {len(x)} nights; {said}")
 
 
 def _day(started: str) -> float:
@@ -54,7 +56,7 @@ def _day(started: str) -> float:
     return when.timestamp() / SECONDS_OF_A_DAY
 
 
-def _range(nights: Nights, scale: float) -> tuple[float, float]:
+def _range(nights: NightSeries, scale: float) -> tuple[float, float]:
     """What the axis holds: nearly all values and every reference; a band that reaches far is cut off."""
     low, high = np.percentile(nights.values, INSIDE)
     low, high = min(low, nights.references.min()), max(high, nights.references.max())
@@ -63,7 +65,7 @@ def _range(nights: Nights, scale: float) -> tuple[float, float]:
     return scale * min(low, ends[0]), scale * max(high, ends[1])
 
 
-def _references(axes: Axes, nights: Nights, x: Floats, scale: float) -> None:
+def _references(axes: Axes, nights: NightSeries, x: Floats, scale: float) -> None:
     """Center and band, from each change of one to the next; the change to today's reference has a line."""
     same = np.flatnonzero(np.diff(nights.references)) + 1
     bounds = sorted({0, *(int(place) for place in same), nights.epoch, len(x)})
@@ -109,4 +111,4 @@ def _dates(axes: Axes, x: Floats) -> None:
     long = x[-1] - x[0] > 300
     form = "%Y-%m" if long else "%m-%d"
     labels = [date.fromordinal(epoch + int(each)).strftime(form) for each in days]
-    small.ticks_x(axes, days, labels)
+    small.set_ticks_x(axes, days, labels)

@@ -7,69 +7,69 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from postprocess.analyses.drift.clusters import Change, Cluster, clusters
+from postprocess.analyses.drift.clusters import Cluster, DriftChange, cluster_changes
 from postprocess.analyses.drift.data import day_before, read_nights
-from postprocess.analyses.drift.detect import ENOUGH_NIGHTS, Finding, Trend, examine
+from postprocess.analyses.drift.detect import ENOUGH_NIGHTS, DriftFinding, Trend, detect_trends
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural, signed, size
-from postprocess.base.sanitize import one_line
-from postprocess.base.text_table import Sheet
-from postprocess.results.store import stored
+from postprocess.base.sanitize import sanitize_line
+from postprocess.base.text_table import TextTable
+from postprocess.results.store import list_sessions
 
 MOST_ROWS = 200  #: of the table in a terminal
 COLUMNS = ("change", "+-", "now", "p")
 SURE = 1e-6  #: no smaller p is told: noise is not that normal
 
 
-def sheet(found: Sequence[Cluster]) -> Sheet:
+def build_drift_table(found: Sequence[Cluster]) -> TextTable:
     """A row for each change, of many cases or of one, in the order given."""
-    rows = tuple(row(each) for each in found[:MOST_ROWS])
+    rows = tuple(format_cluster_row(each) for each in found[:MOST_ROWS])
     left = len(found) - len(rows)
     notes = (f"{plural(left, 'further row')}: --json FILE has all",) if left else ()
-    return Sheet("", ("what", "how", "since", "case"), COLUMNS, rows, notes)
+    return TextTable("", ("what", "how", "since", "case"), COLUMNS, rows, notes)
 
 
-def row(cluster: Cluster) -> tuple[str, ...]:
+def format_cluster_row(cluster: Cluster) -> tuple[str, ...]:
     """The cells of a row. Of many cases sizes and levels are told from the least to the largest."""
     findings = [each.finding for each in cluster.changes]
     return (
-        becoming(cluster.worst.finding),
+        describe_direction(cluster.worst.finding),
         cluster.worst.finding.kind,
-        since(cluster),
-        who(cluster),
-        span(each.size for each in findings),
+        format_drift_period(cluster),
+        format_cluster_members(cluster),
+        format_log_range(each.size for each in findings),
         f"{100 * max(each.margin for each in findings):.1f}%",
-        span(each.trend.now for each in cluster.changes),
-        chance(max(each.p for each in findings)),
+        format_log_range(each.trend.now for each in cluster.changes),
+        format_probability_bound(max(each.p for each in findings)),
     )
 
 
-def becoming(finding: Finding) -> str:
+def describe_direction(finding: DriftFinding) -> str:
     """The way that a case went, and whether it came back."""
     way = "slower" if finding.slow else "faster"
     return way if finding.lasts else f"was {way}"
 
 
-def since(cluster: Cluster) -> str:
+def format_drift_period(cluster: Cluster) -> str:
     """The day of its first night, and of the first one after it if it is over."""
     ended = sorted(each.ended for each in cluster.changes)[len(cluster.changes) // 2]
-    return day(cluster.began) + (f" to {day(ended)}" if ended else "")
+    return format_date(cluster.began) + (f" to {format_date(ended)}" if ended else "")
 
 
-def day(started: str) -> str:
+def format_date(started: str) -> str:
     """The date of a time such as ``2026-11-03T01:30:00Z``."""
     return started[:10]
 
 
-def who(cluster: Cluster) -> str:
+def format_cluster_members(cluster: Cluster) -> str:
     """The case by its key; of many, what they have in common."""
     worst = cluster.worst.trend.nights.case.key
     if not cluster.place:
         return worst
-    return f"{share(cluster)}, such as {worst}"
+    return f"{format_cluster_share(cluster)}, such as {worst}"
 
 
-def share(cluster: Cluster) -> str:
+def format_cluster_share(cluster: Cluster) -> str:
     """How many cases of which place."""
     system, partition, *more = cluster.place
     place = " ".join([f"{system}:{partition}", *more])
@@ -81,86 +81,97 @@ def percent(log: float) -> str:
     return signed(math.expm1(log))
 
 
-def span(logs: Iterable[float]) -> str:
+def format_log_range(logs: Iterable[float]) -> str:
     """The least and the largest change, or the only one."""
     words = [percent(log) for log in sorted(logs)]
     return words[0] if words[0] == words[-1] else f"{words[0]} to {words[-1]}"
 
 
-def chance(p: float) -> str:
+def format_probability_bound(p: float) -> str:
     """The bound on the probability that noise alone did it."""
     return f"{p:.1g}" if p > SURE else f"<{SURE:.0e}"
 
 
-def caption(change: Change) -> str:
+def format_caption(change: DriftChange) -> str:
     """One change of one case in a sentence."""
     finding, nights = change.finding, change.trend.nights
     began = nights.started[finding.begin]
     said = f"{percent(finding.size)} (±{100 * finding.margin:.1f}%)"
     if finding.kind == "creep":
-        said = f"{said} against its reference, since about {day(began)}"
+        said = f"{said} against its reference, since about {format_date(began)}"
     elif finding.lasts:
         before = nights.started[finding.begin - 1]
-        said = f"{said} since {day(began)}; the last night before it was {day(before)}"
+        said = (
+            f"{said} since {format_date(began)}; the last night before it was {format_date(before)}"
+        )
     else:
-        said = f"{said} from {day(began)} until {day(change.ended)}"
-    return f"{becoming(finding)}, {finding.kind}: {said}"
+        said = f"{said} from {format_date(began)} until {format_date(change.ended)}"
+    return f"{describe_direction(finding)}, {finding.kind}: {said}"
 
 
-def name(trend: Trend) -> str:
+def format_case_title(trend: Trend) -> str:
     """The case as a picture's title has it."""
     case = trend.nights.case
     payload = f" {size(case.bytes)}" if case.bytes else ""
     return f"{case.label}{payload}, {case.layout}"
 
 
-def headline(found: Sequence[Cluster]) -> str:
+def format_drift_title(found: Sequence[Cluster]) -> str:
     """All in a few words."""
-    slow = cases_of(found, slow=True)
+    slow = list_changed_cases(found, slow=True)
     if not slow:
         return "No case became slower over the nights"
     return f"{plural(slow, 'case')} became slower over the nights"
 
 
-def summary(trends: Sequence[Trend], found: Sequence[Cluster]) -> str:
+def summarise_drift(trends: Sequence[Trend], found: Sequence[Cluster]) -> str:
     """The last line: what was looked at, and what was found."""
     known = [each for each in trends if each.known]
     nights = {start for each in known for start in each.nights.started}
-    words = [f"{cases_of(found, slow=True)} slower"]
-    if faster := cases_of(found, slow=False):
+    words = [f"{list_changed_cases(found, slow=True)} slower"]
+    if faster := list_changed_cases(found, slow=False):
         words.append(f"{faster} faster (their references may be stale)")
-    if over := {key for each in found for key in keys(each) if not each.worst.finding.lasts}:
+    if over := {
+        key for each in found for key in list_cluster_keys(each) if not each.worst.finding.lasts
+    }:
         words.append(f"{len(over)} for a while only")
     said = f"drift: of {plural(len(known), 'case')} in {plural(len(nights), 'night')} {', '.join(words)}"
     if unknown := len(trends) - len(known):
-        said += f"; {plural(unknown, 'case')} not looked at: {too_few()}"
+        said += f"; {plural(unknown, 'case')} not looked at: {explain_too_few_nights()}"
     return said
 
 
-def too_few() -> str:
+def explain_too_few_nights() -> str:
     """Why a case is not looked at."""
     return f"fewer than {ENOUGH_NIGHTS} nights since the reference or the MPI library changed"
 
 
-def cases_of(found: Sequence[Cluster], slow: bool) -> int:
+def list_changed_cases(found: Sequence[Cluster], slow: bool) -> int:
     """Cases with a change that lasts, to the slow or to the fast side."""
     lasting = [each for each in found if each.worst.finding.lasts]
-    return len({key for each in lasting if each.worst.finding.slow == slow for key in keys(each)})
+    return len(
+        {
+            key
+            for each in lasting
+            if each.worst.finding.slow == slow
+            for key in list_cluster_keys(each)
+        }
+    )
 
 
-def keys(cluster: Cluster) -> list[str]:
+def list_cluster_keys(cluster: Cluster) -> list[str]:
     """Of its cases."""
     return [each.trend.nights.case.key for each in cluster.changes]
 
 
-def as_data(trends: Sequence[Trend], found: Sequence[Cluster], since: str) -> dict[str, Any]:
+def drift_as_data(trends: Sequence[Trend], found: Sequence[Cluster], since: str) -> dict[str, Any]:
     """All that was found, for programs. Changes are fractions: 0.1 is a tenth slower."""
     return {
         "since": since,
         "cases": len(trends),
         "looked_at": sum(each.known for each in trends),
-        "slower": cases_of(found, slow=True),
-        "faster": cases_of(found, slow=False),
+        "slower": list_changed_cases(found, slow=True),
+        "faster": list_changed_cases(found, slow=False),
         "changes": [
             {
                 "slow": each.worst.finding.slow,
@@ -168,14 +179,14 @@ def as_data(trends: Sequence[Trend], found: Sequence[Cluster], since: str) -> di
                 "kind": each.worst.finding.kind,
                 "place": list(each.place),
                 "cases_of_place": each.cases,
-                "cases": [change_data(change) for change in each.changes],
+                "cases": [change_as_data(change) for change in each.changes],
             }
             for each in found
         ],
     }
 
 
-def change_data(change: Change) -> dict[str, Any]:
+def change_as_data(change: DriftChange) -> dict[str, Any]:
     """One case of a change."""
     finding, nights = change.finding, change.trend.nights
     return {
@@ -200,21 +211,21 @@ def drift_note(store: Path) -> str:
     does not end the night.
     """
     try:
-        if len(stored(store)) < ENOUGH_NIGHTS:
+        if len(list_sessions(store)) < ENOUGH_NIGHTS:
             return ""
-        trends = examine(read_nights(store, day_before(DAYS)))
+        trends = detect_trends(read_nights(store, day_before(DAYS)))
     except UsageError as error:
-        return one_line(f"drift: not looked for: {error}")
-    return noted(trends)
+        return sanitize_line(f"drift: not looked for: {error}")
+    return format_drift_note(trends)
 
 
-def noted(trends: Sequence[Trend]) -> str:
+def format_drift_note(trends: Sequence[Trend]) -> str:
     """The line, of what became slower only."""
-    found = [each for each in clusters(trends) if each.slow]
+    found = [each for each in cluster_changes(trends) if each.slow]
     if not found:
         return ""
     worst = max(found, key=lambda each: each.worst.finding.size).worst
     return (
-        f"drift: {headline(found)}, by {percent(worst.finding.size)} at worst "
+        f"drift: {format_drift_title(found)}, by {percent(worst.finding.size)} at worst "
         f"({worst.trend.nights.case.key}): ./plumbline drift"
     )

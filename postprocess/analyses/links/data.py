@@ -17,11 +17,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from postprocess.analyses.links.detect import Measure
+from postprocess.analyses.links.detect import PairTimes
 from postprocess.analyses.links.levels import Matrix
 from postprocess.base import files
 from postprocess.base.errors import UsageError
-from postprocess.model.launch import Finished
+from postprocess.model.launch import FinishedLaunch
 from postprocess.model.measurement import CaseRecord
 from postprocess.model.mpicost import PINGPONG, TOURNAMENT
 from postprocess.results import store
@@ -45,13 +45,13 @@ SCHEMA = pl.Schema(
 
 
 @dataclass(frozen=True, eq=False)
-class Sweep:
+class PairSweep:
     """All launches of one environment on one partition. Matrices: (launches, nodes, nodes), seconds."""
 
     partition: str
     environment: str
     nodes: tuple[str, ...]
-    measures: tuple[Measure, ...]  #: all nodes busy
+    measures: tuple[PairTimes, ...]  #: all nodes busy
     #: By bytes: the pairs of the first rank while all others are quiet, median of the trials.
     quiet: dict[int, Matrix]
     exact: bool
@@ -89,31 +89,35 @@ class PairTrials:
     counts: NDArray[np.bool_]  #: trials that are neither dropped nor late
 
 
-def sweeps(finished: Sequence[Finished], per_switch: int = 0) -> list[Sweep]:
+def build_sweeps(finished: Sequence[FinishedLaunch], per_switch: int = 0) -> list[PairSweep]:
     """One sweep for each partition and environment all of whose launches ended well.
 
     :param per_switch: nodes of a switch, in the order of their names; 0 where that is not known.
     """
-    places: dict[tuple[str, str], list[Finished]] = {}
+    places: dict[tuple[str, str], list[FinishedLaunch]] = {}
     for each in finished:
         places.setdefault((each.launch.partition, each.launch.environment), []).append(each)
     return [
-        sweep(launches, per_switch)
+        build_sweep(launches, per_switch)
         for launches in places.values()
         if all(each.outcome.records for each in launches)
     ]
 
 
-def sweep(launches: Sequence[Finished], per_switch: int = 0) -> Sweep:
+def build_sweep(launches: Sequence[FinishedLaunch], per_switch: int = 0) -> PairSweep:
     """The matrices of one environment on one partition."""
-    nodes = tuple(sorted({name for each in launches for name in hosts(each.run)}, key=natural))
+    nodes = tuple(
+        sorted(
+            {name for each in launches for name in list_rank_hosts(each.run)}, key=natural_sort_key
+        )
+    )
     exact = all(each.launch.exact for each in launches)
     statistics = ["median"] if exact else list(STATISTICS)
     matrices: dict[tuple[str, int, str], Matrix] = {}
     shape = (len(launches), len(nodes), len(nodes))
     number = {name: place for place, name in enumerate(nodes)}
     for place, launch in enumerate(launches):
-        for pair in trials(launch):
+        for pair in iter_pair_trials(launch):
             a, b = number[pair.node_a], number[pair.node_b]
             for statistic in statistics:
                 key = (pair.routine, pair.bytes, statistic)
@@ -122,12 +126,12 @@ def sweep(launches: Sequence[Finished], per_switch: int = 0) -> Sweep:
                 matrix[place, b, a] = matrix[place, a, b]
     switch = tuple(place // per_switch for place in range(len(nodes))) if per_switch else ()
     first = launches[0].launch
-    return Sweep(
+    return PairSweep(
         partition=first.partition,
         environment=first.environment,
         nodes=nodes,
         measures=tuple(
-            Measure(size, statistic, matrix, switch)
+            PairTimes(size, statistic, matrix, switch)
             for (routine, size, statistic), matrix in sorted(matrices.items())
             if routine == TOURNAMENT
         ),
@@ -140,19 +144,19 @@ def sweep(launches: Sequence[Finished], per_switch: int = 0) -> Sweep:
     )
 
 
-def trials(finished: Finished) -> Iterator[PairTrials]:
+def iter_pair_trials(finished: FinishedLaunch) -> Iterator[PairTrials]:
     """Every pair of a launch with its trials."""
-    names = hosts(finished.run)
+    names = list_rank_hosts(finished.run)
     dropped = finished.run.get("dropped", 1)
     for case in finished.records.values():
         counts = ~case.late
         counts[:dropped] = False
-        for a, b, times in played(case):
+        for a, b, times in iter_played_pairs(case):
             where = (finished.launch.number, case.routine, case.bytes, case.peer)
             yield PairTrials(*where, names[a], names[b], times, counts)
 
 
-def played(case: CaseRecord) -> Iterator[tuple[int, int, NDArray[np.float64]]]:
+def iter_played_pairs(case: CaseRecord) -> Iterator[tuple[int, int, NDArray[np.float64]]]:
     """The two ranks of each pair of a case, and their times."""
     if case.routine == PINGPONG:
         yield 0, case.peer, case.t_max
@@ -160,9 +164,9 @@ def played(case: CaseRecord) -> Iterator[tuple[int, int, NDArray[np.float64]]]:
         yield pair.a, pair.b, pair.t
 
 
-def unplayed(finished: Finished) -> list[tuple[str, str]]:
+def find_unplayed_pairs(finished: FinishedLaunch) -> list[tuple[str, str]]:
     """Pairs of nodes that a launch should have measured, all nodes busy, and did not at some size."""
-    names = hosts(finished.run)
+    names = list_rank_hosts(finished.run)
     games: dict[int, set[tuple[int, int]]] = {}
     for case in finished.records.values():
         if case.routine == TOURNAMENT:
@@ -172,17 +176,17 @@ def unplayed(finished: Finished) -> list[tuple[str, str]]:
     return [(names[a], names[b]) for a, b in pairs if (a, b) not in played_at_all_sizes]
 
 
-def hosts(run: dict[str, Any]) -> list[str]:
+def list_rank_hosts(run: dict[str, Any]) -> list[str]:
     """The host of each rank."""
     return [entry["host"] for entry in sorted(run["ranks"], key=lambda entry: entry["rank"])]
 
 
-def natural(name: str) -> list[tuple[int, str]]:
+def natural_sort_key(name: str) -> list[tuple[int, str]]:
     """For sorting: n2 before n10."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
-def write_pairs(directory: Path, session: str, finished: Sequence[Finished]) -> Path:
+def write_pair_trials(directory: Path, session: str, finished: Sequence[FinishedLaunch]) -> Path:
     """Write every trial of every pair, whole or not at all. Times in seconds.
 
     :raises UsageError: if the file is there or cannot be written.
@@ -197,12 +201,12 @@ def write_pairs(directory: Path, session: str, finished: Sequence[Finished]) -> 
         }
         for each in finished
         if each.outcome.records
-        for pair in trials(each)
+        for pair in iter_pair_trials(each)
     ]
     buffer = io.BytesIO()
     pl.DataFrame(rows, schema=SCHEMA).write_parquet(buffer)
     try:
-        files.create(path, buffer.getvalue())
+        files.create_file(path, buffer.getvalue())
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}; make room") from None
     return path

@@ -36,7 +36,7 @@ SEEN = 0.9  #: with this probability a fault as large as the detectable one is n
 
 
 @dataclass(frozen=True, eq=False)
-class Measure:
+class PairTimes:
     """One time of every pair in every launch, in one way of measuring.
 
     ``times``: seconds, shape (launches, nodes, nodes), symmetric, nan where there is none.
@@ -51,9 +51,9 @@ class Measure:
     def log(self) -> Matrix:
         """Natural logarithm of the times; where switches are known, over the median of their kind."""
         log = np.log(self.times)
-        return levels.beside_their_kind(log, self.switch) if self.switch else log
+        return levels.remove_switch_levels(log, self.switch) if self.switch else log
 
-    def without(self, nodes: Sequence[int]) -> Measure:
+    def without(self, nodes: Sequence[int]) -> PairTimes:
         """The measure without any pair of these nodes."""
         times = self.times.copy()
         times[:, nodes, :] = np.nan
@@ -62,11 +62,11 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Slow:
+class SlowItem:
     """A node or a pair that stands out in one measure. Factors: times as slow as its peers."""
 
     who: tuple[int, ...]  #: one node, or the two of a pair
-    measure: Measure
+    measure: PairTimes
     factor: float
     low: float  #: of a node the 95% interval, of a pair the least and most over the launches
     high: float
@@ -76,49 +76,51 @@ class Slow:
 
 
 @dataclass(frozen=True)
-class Limits:
+class DetectionLimits:
     """The least share by which a node and a pair must be slower in one measure to be seen; else inf."""
 
-    measure: Measure
+    measure: PairTimes
     node: float
     pair: float
 
 
 @dataclass(frozen=True)
-class Analysis:
+class SweepAnalysis:
     """What a sweep says."""
 
-    nodes: tuple[Slow, ...]
-    pairs: tuple[Slow, ...]
-    suspects: tuple[Slow, ...]  #: slow enough, but not surely
-    limits: tuple[Limits, ...]
+    nodes: tuple[SlowItem, ...]
+    pairs: tuple[SlowItem, ...]
+    suspects: tuple[SlowItem, ...]  #: slow enough, but not surely
+    limits: tuple[DetectionLimits, ...]
     looked_at: int  #: nodes and pairs, in all measures together
     exact: bool  #: whether time is simulated and without noise; nothing is left to chance then
 
-    def p(self, slow: Slow) -> float:
+    def p(self, slow: SlowItem) -> float:
         """The corrected p-value."""
         return min(1.0, slow.chance * self.looked_at)
 
 
-def analyse(measures: Sequence[Measure], least: float = LEAST, exact: bool = False) -> Analysis:
+def analyse_sweep(
+    measures: Sequence[PairTimes], least: float = LEAST, exact: bool = False
+) -> SweepAnalysis:
     """Name what is slow. ``least``: nothing that is slower by a smaller share is named."""
-    found = Analysis((), (), (), (), sum(map(judged, measures)), exact)
+    found = SweepAnalysis((), (), (), (), sum(map(list_testable, measures)), exact)
     floor = math.log1p(least)
     for measure in measures:
-        nodes, doubtful = split(found, slow_nodes(measure, floor))
+        nodes, doubtful = split_by_significance(found, find_slow_nodes(measure, floor))
         rest = measure.without([each.who[0] for each in nodes])
-        pairs, doubtful_pairs = split(found, slow_pairs(rest, floor))
+        pairs, doubtful_pairs = split_by_significance(found, find_slow_pairs(rest, floor))
         found = replace(
             found,
             nodes=found.nodes + nodes,
             pairs=found.pairs + pairs,
             suspects=found.suspects + doubtful + doubtful_pairs,
-            limits=(*found.limits, limits(rest, floor, found)),
+            limits=(*found.limits, compute_detection_limits(rest, floor, found)),
         )
     return found
 
 
-def enough_launches(nodes: int, measures: int) -> int:
+def count_launches_needed(nodes: int, measures: int) -> int:
     """Launches after which a node or a link can be named, although some pairs are disturbed in each."""
     pairs = math.comb(nodes, 2)
     most = ALPHA / (measures * (nodes + pairs))
@@ -126,69 +128,74 @@ def enough_launches(nodes: int, measures: int) -> int:
     return max(3, math.ceil(math.log(most) / math.log(disturbed)))
 
 
-def judged(measure: Measure) -> int:
+def list_testable(measure: PairTimes) -> int:
     """Nodes and pairs that can be slow in a measure."""
     measured = np.isfinite(measure.times).any(axis=0)
     return int(measured.any(axis=1).sum()) + int(np.triu(measured, 1).sum())
 
 
-def split(found: Analysis, slow: Sequence[Slow]) -> tuple[tuple[Slow, ...], tuple[Slow, ...]]:
+def split_by_significance(
+    found: SweepAnalysis, slow: Sequence[SlowItem]
+) -> tuple[tuple[SlowItem, ...], tuple[SlowItem, ...]]:
     """What is sure, and what is not."""
     sure = tuple(each for each in slow if found.exact or found.p(each) <= ALPHA)
     return sure, tuple(each for each in slow if each not in sure)
 
 
-def slow_nodes(measure: Measure, least: float) -> list[Slow]:
+def find_slow_nodes(measure: PairTimes, least: float) -> list[SlowItem]:
     """Every node that is slow in every launch, with nearly all of its partners, sure or not."""
-    excess, beyond = levels.node_excess(measure.log), levels.node_excess_beyond(measure.log)
-    limit = levels.node_limit(excess, least)
-    launches = levels.median(beyond, axis=2)
-    slow = throughout(launches, limit)
-    chances = chance(launches, slow, limit)
+    excess, beyond = (
+        levels.compute_node_excess(measure.log),
+        levels.compute_node_excess_beyond(measure.log),
+    )
+    limit = levels.compute_node_limit(excess, least)
+    launches = levels.compute_median(beyond, axis=2)
+    slow = find_persistent_excess(launches, limit)
+    chances = compute_p_values(launches, slow, limit)
     found = []
     for node in np.flatnonzero(slow):
-        partners = levels.there(levels.median(beyond)[node])
+        partners = levels.select_finite(levels.compute_median(beyond)[node])
         with_slow = int((partners > limit).sum())
         if with_slow >= NEARLY_ALL * partners.size:
-            values = levels.there(excess[:, node])
-            factors = map(math.exp, (np.median(values), *interval(values)))
+            values = levels.select_finite(excess[:, node])
+            factors = map(math.exp, (np.median(values), *compute_median_interval(values)))
             found.append(
-                Slow((int(node),), measure, *factors, with_slow, partners.size, chances[node])
+                SlowItem((int(node),), measure, *factors, with_slow, partners.size, chances[node])
             )
     return found
 
 
-def interval(values: Matrix) -> tuple[float, float]:
+def compute_median_interval(values: Matrix) -> tuple[float, float]:
     """95% interval of the median by the sign test; of fewer than six values, from least to largest."""
     ordered = np.sort(values)
     skipped = max(int(binom.ppf((1 - CONFIDENCE) / 2, ordered.size, 0.5)) - 1, 0)
     return float(ordered[skipped]), float(ordered[-1 - skipped])
 
 
-def slow_pairs(measure: Measure, least: float) -> list[Slow]:
+def find_slow_pairs(measure: PairTimes, least: float) -> list[SlowItem]:
     """Every pair that is slow in every launch, sure or not."""
-    excess = levels.pair_excess(measure.log)
-    limit = levels.pair_limit(excess, least)
+    excess = levels.compute_pair_excess(measure.log)
+    limit = levels.compute_pair_limit(excess, least)
     first, second = np.triu_indices(excess.shape[1], 1)
     launches = excess[:, first, second]
-    slow = throughout(launches, limit)
-    chances = chance(launches, slow, limit)
+    slow = find_persistent_excess(launches, limit)
+    chances = compute_p_values(launches, slow, limit)
     found = []
     for pair in np.flatnonzero(slow):
-        values = levels.there(launches[:, pair])
+        values = levels.select_finite(launches[:, pair])
         who = (int(first[pair]), int(second[pair]))
         factors = map(math.exp, (np.median(values), values.min(), values.max()))
-        found.append(Slow(who, measure, *factors, values.size, values.size, chances[pair]))
+        found.append(SlowItem(who, measure, *factors, values.size, values.size, chances[pair]))
     return found
 
 
-def throughout(excess: Matrix, limit: float) -> NDArray[np.bool_]:
+def find_persistent_excess(excess: Matrix, limit: float) -> NDArray[np.bool_]:
     """What is above the limit in every launch that has it. ``excess``: (launches, nodes or pairs)."""
     missing = np.isnan(excess)
     return ((excess > limit) | missing).all(axis=0) & ~missing.all(axis=0)
 
 
-def chance(excess: Matrix, slow: NDArray[np.bool_], limit: float) -> list[float]:
+def compute_p_values(excess: Matrix, slow: NDArray[np.bool_], limit: float) -> list[float]:
     """Of each node or pair, the chance that one like the others is above the limit in each launch.
 
     Of the others a passing disturbance lifts some: so many in each launch, and one for the one that is
@@ -200,23 +207,34 @@ def chance(excess: Matrix, slow: NDArray[np.bool_], limit: float) -> list[float]
     return np.where(np.isnan(excess), 1.0, disturbed[:, None]).prod(axis=0).tolist()
 
 
-def limits(rest: Measure, least: float, found: Analysis) -> Limits:
+def compute_detection_limits(
+    rest: PairTimes, least: float, found: SweepAnalysis
+) -> DetectionLimits:
     """What would have been seen. ``rest`` has no named node in it, as a healthy machine has none."""
-    nodes, beyond = levels.node_excess(rest.log), levels.node_excess_beyond(rest.log)
-    pairs = levels.pair_excess(rest.log)
-    of_nodes = seen(levels.median(beyond, axis=2), levels.node_limit(nodes, least), found)
+    nodes, beyond = (
+        levels.compute_node_excess(rest.log),
+        levels.compute_node_excess_beyond(rest.log),
+    )
+    pairs = levels.compute_pair_excess(rest.log)
+    of_nodes = find_smallest_detectable(
+        levels.compute_median(beyond, axis=2), levels.compute_node_limit(nodes, least), found
+    )
     upper = np.triu(np.ones(pairs.shape[1:], bool), 1)
-    of_pairs = seen(pairs[:, upper], levels.pair_limit(pairs, least), found)
-    return Limits(rest, of_nodes, of_pairs)
+    of_pairs = find_smallest_detectable(
+        pairs[:, upper], levels.compute_pair_limit(pairs, least), found
+    )
+    return DetectionLimits(rest, of_nodes, of_pairs)
 
 
-def seen(excess: Matrix, limit: float, found: Analysis) -> float:
+def find_smallest_detectable(excess: Matrix, limit: float, found: SweepAnalysis) -> float:
     """The least share by which a node or a pair must be slower to be named with probability ``SEEN``."""
     measured = excess[:, np.isfinite(excess).any(axis=0)]
     if not measured.size:
         return math.inf
     one = np.arange(measured.shape[1]) == 0  # whichever is slow is none of the others
-    if not found.exact and max(chance(measured, one, limit)) * found.looked_at > ALPHA:
+    if not found.exact and max(compute_p_values(measured, one, limit)) * found.looked_at > ALPHA:
         return math.inf
     in_each = SEEN ** (1 / measured.shape[0])
-    return math.expm1(limit - float(levels.quantile(levels.there(measured), 1 - in_each)))
+    return math.expm1(
+        limit - float(levels.compute_quantile(levels.select_finite(measured), 1 - in_each))
+    )

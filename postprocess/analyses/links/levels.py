@@ -21,7 +21,7 @@ SLACK = 4.0  #: room above the worst pair of an ordinary node, in its distance f
 MOST_SLACK = math.log(2)  #: twice as slow as the worst ordinary pair is never ordinary
 
 
-def quantile(values: Matrix, share: float, axis: int = 0) -> Matrix:
+def compute_quantile(values: Matrix, share: float, axis: int = 0) -> Matrix:
     """A quantile of what is there, between neighbours by a line; nan where nothing is."""
     ordered = np.sort(np.moveaxis(values, axis, -1), axis=-1)  # nan goes last
     last = np.maximum(np.isfinite(ordered).sum(axis=-1, keepdims=True) - 1, 0)
@@ -33,22 +33,22 @@ def quantile(values: Matrix, share: float, axis: int = 0) -> Matrix:
     return (lower + (place - below) * (upper - lower))[..., 0]
 
 
-def median(values: Matrix, axis: int = 0) -> Matrix:
+def compute_median(values: Matrix, axis: int = 0) -> Matrix:
     """The median of what is there."""
-    return quantile(values, 0.5, axis)
+    return compute_quantile(values, 0.5, axis)
 
 
-def there(values: Matrix) -> Matrix:
+def select_finite(values: Matrix) -> Matrix:
     """All values that are there, in one row."""
     return values[np.isfinite(values)]
 
 
-def node_excess(log: Matrix) -> Matrix:
+def compute_node_excess(log: Matrix) -> Matrix:
     """By how much each node (row) is slower with a partner (column) than that partner's median one is."""
-    return log - median(log, axis=2)[:, None, :]
+    return log - compute_median(log, axis=2)[:, None, :]
 
 
-def node_excess_beyond(log: Matrix) -> Matrix:
+def compute_node_excess_beyond(log: Matrix) -> Matrix:
     """The same over the slowest ordinary pair of that partner, however far away that one is."""
     ordered = np.sort(log, axis=2)
     count = np.isfinite(ordered).sum(axis=2, keepdims=True)
@@ -56,57 +56,57 @@ def node_excess_beyond(log: Matrix) -> Matrix:
     return log - np.take_along_axis(ordered, place, axis=2)[:, :, 0][:, None, :]
 
 
-def of_nodes(excess: Matrix) -> Matrix:
+def reduce_to_nodes(excess: Matrix) -> Matrix:
     """The median of each node over its partners and the launches."""
-    return median(np.swapaxes(excess, 0, 1).reshape(excess.shape[1], -1), axis=1)
+    return compute_median(np.swapaxes(excess, 0, 1).reshape(excess.shape[1], -1), axis=1)
 
 
-def node_limit(excess: Matrix, least: float) -> float:
+def compute_node_limit(excess: Matrix, least: float) -> float:
     """What the excess beyond the ordinary must be for a node not to be ordinary itself."""
-    effects = of_nodes(excess)
-    spread = SIGMA * float(median(np.abs(effects - median(effects))))
+    effects = reduce_to_nodes(excess)
+    spread = SIGMA * float(compute_median(np.abs(effects - compute_median(effects))))
     return max(least, NODE_SPREADS * spread)
 
 
-def pair_excess(log: Matrix) -> Matrix:
+def compute_pair_excess(log: Matrix) -> Matrix:
     """By how much each pair is slower than both of its nodes are with their other partners.
 
     A node's level comes from its faster partners, moved up to the median of an ordinary node: half of a
     node's pairs may pass over a bad cable, and still be seen to be slow.
     """
-    low = quantile(log, 0.25, axis=2)
-    level = low + median(median(log, axis=2) - low, axis=1)[:, None]
+    low = compute_quantile(log, 0.25, axis=2)
+    level = low + compute_median(compute_median(log, axis=2) - low, axis=1)[:, None]
     return log - np.maximum(level[:, :, None], level[:, None, :])
 
 
-def pair_limit(excess: Matrix, least: float) -> float:
+def compute_pair_limit(excess: Matrix, least: float) -> float:
     """What the excess of a pair must be for it not to be an ordinary one.
 
     That is the worst pair of an ordinary node and some room, the more the more pairs differ anyway.
     """
-    lasting = median(excess)
-    centre = float(median(lasting.ravel()))
-    worst = float(quantile(quantile(lasting, 1.0, axis=1), ORDINARY_NODES))
+    lasting = compute_median(excess)
+    centre = float(compute_median(lasting.ravel()))
+    worst = float(compute_quantile(compute_quantile(lasting, 1.0, axis=1), ORDINARY_NODES))
     structure = max(0.0, worst - centre)
     return centre + structure + max(least, min(SLACK * structure, MOST_SLACK))
 
 
-def ratios(log: Matrix) -> Matrix:
+def compute_pair_ratios(log: Matrix) -> Matrix:
     """Each pair's time over what the faster of its two nodes needs with its median partner.
 
     A slow node shows with all its partners, a far one with those that are far. Shape (nodes, nodes).
     """
-    typical = median(log, axis=2)
-    return np.exp(median(log - np.minimum(typical[:, :, None], typical[:, None, :])))
+    typical = compute_median(log, axis=2)
+    return np.exp(compute_median(log - np.minimum(typical[:, :, None], typical[:, None, :])))
 
 
-def without_peers(switch: Sequence[int]) -> list[int]:
+def find_nodes_without_peers(switch: Sequence[int]) -> list[int]:
     """Nodes of whose pairs there is no other of the same kind: one that is alone beside a single switch."""
     sizes = {number: list(switch).count(number) for number in switch}
     return [node for node, number in enumerate(switch) if len(sizes) == 2 and sizes[number] == 1]
 
 
-def beside_their_kind(log: Matrix, switch: Sequence[int]) -> Matrix:
+def remove_switch_levels(log: Matrix, switch: Sequence[int]) -> Matrix:
     """Pairs of one switch and pairs of two on one level; ``switch``: its number for every node.
 
     One of the two kinds may have no pair: a single switch, or every node on one of its own.
@@ -117,6 +117,6 @@ def beside_their_kind(log: Matrix, switch: Sequence[int]) -> Matrix:
     for kind in (near, ~near):
         if not kind.any():
             continue
-        level = median(log[:, kind], axis=1)
+        level = compute_median(log[:, kind], axis=1)
         moved[:, kind] -= np.where(np.isnan(level), 0.0, level)[:, None]
     return moved

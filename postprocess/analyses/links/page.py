@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.analyses.links import levels
-from postprocess.analyses.links.data import Sweep
-from postprocess.analyses.links.detect import Analysis
-from postprocess.analyses.links.plot import STEPS, HeatMap, draw
-from postprocess.analyses.links.text import Finding
+from postprocess.analyses.links.data import PairSweep
+from postprocess.analyses.links.detect import SweepAnalysis
+from postprocess.analyses.links.plot import STEPS, HeatMap, draw_heat_map
+from postprocess.analyses.links.text import LinkFinding
 from postprocess.base.formats import size
 from postprocess.model.session import Session
 from postprocess.report import templating
@@ -21,12 +21,12 @@ PAGE = "links.html"
 
 
 @dataclass(frozen=True)
-class Told:
+class SweepReport:
     """A sweep with everything that is said of it."""
 
-    sweep: Sweep
-    analysis: Analysis
-    findings: Sequence[Finding]
+    sweep: PairSweep
+    analysis: SweepAnalysis
+    findings: Sequence[LinkFinding]
     remarks: Sequence[str]
 
     @property
@@ -35,21 +35,23 @@ class Told:
         return f"{self.sweep.partition}, {self.sweep.environment}"
 
 
-def write_page(
-    session: Session, told: Sequence[Told], failures: Sequence[str], headline: str
+def write_links_page(
+    session: Session, told: Sequence[SweepReport], failures: Sequence[str], headline: str
 ) -> Path:
     """Write ``links.html`` and ``links.json`` beside the session's report; the path of the page.
 
     :raises UsageError: if they cannot be written.
     """
     page = session.directory / PAGE
-    html = render(told, failures, headline, session.name, session.site)
-    data = json.dumps(as_data(told, failures, session.name), indent=1) + "\n"
-    templating.write({page: html, page.with_suffix(".json"): data})
+    html = render_links_page(told, failures, headline, session.name, session.site)
+    data = json.dumps(links_as_data(told, failures, session.name), indent=1) + "\n"
+    templating.write_pages({page: html, page.with_suffix(".json"): data})
     return page
 
 
-def as_data(told: Sequence[Told], failures: Sequence[str], session: str) -> dict[str, Any]:
+def links_as_data(
+    told: Sequence[SweepReport], failures: Sequence[str], session: str
+) -> dict[str, Any]:
     """What was found, for programs."""
     sweeps = [
         {
@@ -71,8 +73,8 @@ def as_data(told: Sequence[Told], failures: Sequence[str], session: str) -> dict
     return {"session": session, "failures": list(failures), "sweeps": sweeps}
 
 
-def render(
-    told: Sequence[Told], failures: Sequence[str], headline: str, session: str, site: str
+def render_links_page(
+    told: Sequence[SweepReport], failures: Sequence[str], headline: str, session: str, site: str
 ) -> str:
     """The page as one HTML file that needs nothing but itself."""
     context = {
@@ -87,15 +89,15 @@ def render(
                 "title": each.title,
                 "findings": [found.text for found in each.findings],
                 "remarks": each.remarks,
-                "maps": maps(each.sweep, each.analysis),
+                "maps": build_heat_maps(each.sweep, each.analysis),
             }
             for each in told
         ],
     }
-    return templating.html("links.html.j2", context, drawn=draw)
+    return templating.render_html_template("links.html.j2", context, drawn=draw_heat_map)
 
 
-def maps(sweep: Sweep, analysis: Analysis) -> list[HeatMap]:
+def build_heat_maps(sweep: PairSweep, analysis: SweepAnalysis) -> list[HeatMap]:
     """All pairs with all nodes busy, by size and statistic."""
     shown = []
     for measure in sweep.measures:
@@ -107,6 +109,6 @@ def maps(sweep: Sweep, analysis: Analysis) -> list[HeatMap]:
             if (each.measure.bytes, each.measure.statistic) == same
         ]
         title = f"{size(measure.bytes)}, all nodes busy, {measure.statistic} of the trials"
-        ratios = levels.ratios(measure.log)
+        ratios = levels.compute_pair_ratios(measure.log)
         shown.append(HeatMap(title, sweep.nodes, ratios, nodes, pairs))
     return shown

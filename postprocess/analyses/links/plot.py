@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from postprocess.analyses.links.levels import Matrix
-from postprocess.base.sanitize import one_line
+from postprocess.base.sanitize import sanitize_line
 
 #: Ratios at which the next colour begins, the colour's name, and what the legend says of it.
 STEPS = (
@@ -47,9 +47,9 @@ class HeatMap:
     slow_pairs: Sequence[tuple[int, ...]] = ()
 
 
-def draw(shown: HeatMap) -> str:
+def draw_heat_map(shown: HeatMap) -> str:
     """One ``<svg>`` element that fetches nothing; its classes are those of ``links.css``."""
-    names = [one_line(name) for name in shown.nodes]
+    names = [sanitize_line(name) for name in shown.nodes]
     number = len(names)
     cell = min(max(SIDE / number, SMALLEST_CELL), LARGEST_CELL)
     edge = 14 + LETTER * min(max(map(len, names)), 16)
@@ -59,34 +59,34 @@ def draw(shown: HeatMap) -> str:
         f'<defs><pattern id="{hatch}" width="6" height="6" patternUnits="userSpaceOnUse">'
         '<path class="hatch" d="M0 6L6 0"/></pattern></defs>',
         f'<g transform="translate({edge:.1f} {edge:.1f})">',
-        *cells(shown.ratios, cell, hatch),
+        *draw_cells(shown.ratios, cell, hatch),
         f'<rect class="frame" width="{cell * number:.2f}" height="{cell * number:.2f}"/>',
-        *marks(shown, cell),
-        *labels(names, {*shown.slow_nodes, *np.ravel(shown.slow_pairs).astype(int)}, cell),
+        *draw_marks(shown, cell),
+        *draw_labels(names, {*shown.slow_nodes, *np.ravel(shown.slow_pairs).astype(int)}, cell),
         "</g>",
     ]
-    spoken = escape(one_line(f"{shown.title}: {description(shown, names)}"))
+    spoken = escape(sanitize_line(f"{shown.title}: {describe_heat_map(shown, names)}"))
     start = f'<svg viewBox="0 0 {side:.0f} {side:.0f}" width="{side:.0f}" role="img" aria-label="{spoken}">'
     return start + "".join(body) + "</svg>"
 
 
-def description(shown: HeatMap, names: Sequence[str]) -> str:
+def describe_heat_map(shown: HeatMap, names: Sequence[str]) -> str:
     """For those who cannot see the picture."""
     marked = [names[node] for node in shown.slow_nodes]
     marked += ["-".join(names[node] for node in pair) for pair in shown.slow_pairs[:20]]
     return f"all pairs of {len(names)} nodes; marked: {', '.join(marked) or 'nothing'}"
 
 
-def steps(ratios: Matrix) -> NDArray[np.int64]:
+def assign_colour_steps(ratios: Matrix) -> NDArray[np.int64]:
     """The colour of each cell by its number, ``MISSING`` where there is no ratio."""
     limits = [least for least, _, _ in STEPS[1:]]
     return np.where(np.isnan(ratios), MISSING, np.searchsorted(limits, ratios, side="right"))
 
 
-def cells(ratios: Matrix, cell: float, hatch: str) -> Iterator[str]:
+def draw_cells(ratios: Matrix, cell: float, hatch: str) -> Iterator[str]:
     """One path for each colour. The diagonal is left empty."""
     parts: dict[int, list[str]] = {}
-    for row, colours in enumerate(steps(ratios)):
+    for row, colours in enumerate(assign_colour_steps(ratios)):
         column = 0
         for colour, same in groupby(colours):
             length = len(list(same))
@@ -102,7 +102,7 @@ def cells(ratios: Matrix, cell: float, hatch: str) -> Iterator[str]:
         yield f'<rect class="self" x="{at}" y="{at}" width="{cell:.4g}" height="{cell:.4g}"/>'
 
 
-def marks(shown: HeatMap, cell: float) -> Iterator[str]:
+def draw_marks(shown: HeatMap, cell: float) -> Iterator[str]:
     """A frame around the row and the column of a slow node, and around both cells of a slow pair."""
     whole, away = cell * len(shown.nodes), max(0.0, (LEAST_FRAME - cell) / 2)
     for node in shown.slow_nodes:
@@ -116,9 +116,9 @@ def marks(shown: HeatMap, cell: float) -> Iterator[str]:
             yield f'<rect class="mark" x="{x:.4g}" y="{y:.4g}" width="{size:.4g}" height="{size:.4g}"/>'
 
 
-def labels(names: Sequence[str], marked: set[int], cell: float) -> Iterator[str]:
+def draw_labels(names: Sequence[str], marked: set[int], cell: float) -> Iterator[str]:
     """Names on both axes, as many as fit: those that are marked before the others."""
-    for place in sorted(fitting(len(names), marked, cell)):
+    for place in sorted(choose_label_positions(len(names), marked, cell)):
         middle = (place + 0.5) * cell
         how = ' class="named"' if place in marked else ""
         name = escape(names[place] if len(names[place]) <= 16 else names[place][:15] + "…")
@@ -126,7 +126,7 @@ def labels(names: Sequence[str], marked: set[int], cell: float) -> Iterator[str]
         yield f'<text{how} transform="translate({middle + 3.5:.1f} -6) rotate(-90)">{name}</text>'
 
 
-def fitting(number: int, marked: set[int], cell: float) -> set[int]:
+def choose_label_positions(number: int, marked: set[int], cell: float) -> set[int]:
     """The places that get a label: none nearer than ``LINE`` to another."""
     every = max(1, int(np.ceil(LINE / cell)))
     chosen: list[int] = []

@@ -8,9 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from postprocess.analyses.links.data import Sweep
-from postprocess.analyses.links.detect import CONFIDENCE, SEEN, Analysis, Limits, Slow
-from postprocess.analyses.links.levels import there, without_peers
+from postprocess.analyses.links.data import PairSweep
+from postprocess.analyses.links.detect import (
+    CONFIDENCE,
+    SEEN,
+    DetectionLimits,
+    SlowItem,
+    SweepAnalysis,
+)
+from postprocess.analyses.links.levels import find_nodes_without_peers, select_finite
 from postprocess.base.formats import first_of, plural, size
 
 SHOWN = 5  #: nodes, partners or suspects that a line names before it only counts them
@@ -18,7 +24,7 @@ LEAST_P = 1e-9  #: that is told
 
 
 @dataclass(frozen=True)
-class Finding:
+class LinkFinding:
     """What is named: a ``node``, a ``link``, or a ``path`` that several slow pairs share."""
 
     kind: str
@@ -26,32 +32,32 @@ class Finding:
     text: str
 
 
-def findings(sweep: Sweep, analysis: Analysis) -> list[Finding]:
+def describe_findings(sweep: PairSweep, analysis: SweepAnalysis) -> list[LinkFinding]:
     """Everything that is named, nodes first."""
     found = [
-        Finding("node", (who,), node_text(sweep, analysis, same))
-        for who, same in by_subject(analysis.nodes).items()
+        LinkFinding("node", (who,), describe_node(sweep, analysis, same))
+        for who, same in group_by_subject(analysis.nodes).items()
     ]
-    pairs = by_subject(analysis.pairs)
-    for group in connected(list(pairs)):
+    pairs = group_by_subject(analysis.pairs)
+    for group in group_connected_pairs(list(pairs)):
         if len(group) == 1:
-            text = link_text(sweep, analysis, pairs[group[0]])
-            found.append(Finding("link", tuple(group), text))
+            text = describe_link(sweep, analysis, pairs[group[0]])
+            found.append(LinkFinding("link", tuple(group), text))
         else:
-            text = path_text(sweep, analysis, [pairs[pair] for pair in group])
-            found.append(Finding("path", tuple(group), text))
+            text = describe_path(sweep, analysis, [pairs[pair] for pair in group])
+            found.append(LinkFinding("path", tuple(group), text))
     return found
 
 
-def by_subject(slow: Sequence[Slow]) -> dict[tuple[int, ...], list[Slow]]:
+def group_by_subject(slow: Sequence[SlowItem]) -> dict[tuple[int, ...], list[SlowItem]]:
     """What was found of each node or pair, the slowest measure first; the slowest subject first."""
-    found: dict[tuple[int, ...], list[Slow]] = {}
+    found: dict[tuple[int, ...], list[SlowItem]] = {}
     for each in sorted(slow, key=lambda each: -each.factor):
         found.setdefault(each.who, []).append(each)
     return found
 
 
-def connected(pairs: Sequence[tuple[int, ...]]) -> list[list[tuple[int, ...]]]:
+def group_connected_pairs(pairs: Sequence[tuple[int, ...]]) -> list[list[tuple[int, ...]]]:
     """Pairs that hang together by their nodes, in groups."""
     groups: list[list[tuple[int, ...]]] = []
     for pair in pairs:
@@ -61,23 +67,33 @@ def connected(pairs: Sequence[tuple[int, ...]]) -> list[list[tuple[int, ...]]]:
     return groups
 
 
-def node_text(sweep: Sweep, analysis: Analysis, same: Sequence[Slow]) -> str:
+def describe_node(sweep: PairSweep, analysis: SweepAnalysis, same: Sequence[SlowItem]) -> str:
     """Of a node: how slow, with how many partners, and how sure that is."""
     worst = same[0]
-    text = f"node {sweep.nodes[worst.who[0]]}: {times(worst.factor)} as slow as its peers"
-    text += f" with {worst.slow} of {worst.of} partners at {measured(worst)}"
-    return text + surely(analysis, worst, f"{CONFIDENCE:.0%}: ") + others(same)
+    text = f"node {sweep.nodes[worst.who[0]]}: {format_slowdown_factor(worst.factor)} as slow as its peers"
+    text += f" with {worst.slow} of {worst.of} partners at {describe_measure(worst)}"
+    return (
+        text
+        + describe_certainty(analysis, worst, f"{CONFIDENCE:.0%}: ")
+        + describe_other_measures(same)
+    )
 
 
-def link_text(sweep: Sweep, analysis: Analysis, same: Sequence[Slow]) -> str:
+def describe_link(sweep: PairSweep, analysis: SweepAnalysis, same: Sequence[SlowItem]) -> str:
     """Of a pair: how slow, and how sure that is."""
     worst = same[0]
-    text = f"link {pair_name(sweep, worst.who)}: {times(worst.factor)} as slow as other pairs"
-    text += f" of these nodes at {measured(worst)}"
-    return text + surely(analysis, worst, f"{plural(worst.of, 'launch', 'es')}: ") + others(same)
+    text = f"link {format_pair(sweep, worst.who)}: {format_slowdown_factor(worst.factor)} as slow as other pairs"
+    text += f" of these nodes at {describe_measure(worst)}"
+    return (
+        text
+        + describe_certainty(analysis, worst, f"{plural(worst.of, 'launch', 'es')}: ")
+        + describe_other_measures(same)
+    )
 
 
-def path_text(sweep: Sweep, analysis: Analysis, pairs: Sequence[Sequence[Slow]]) -> str:
+def describe_path(
+    sweep: PairSweep, analysis: SweepAnalysis, pairs: Sequence[Sequence[SlowItem]]
+) -> str:
     """Of slow pairs that hang together: the nodes that have most of them, and how slow they are."""
     worst = [same[0] for same in pairs]
     factors = sorted(each.factor for each in worst)
@@ -87,71 +103,76 @@ def path_text(sweep: Sweep, analysis: Analysis, pairs: Sequence[Sequence[Slow]])
             counts[node] = counts.get(node, 0) + 1
     most = sorted(counts, key=lambda node: -counts[node])
     nodes = first_of([f"{sweep.nodes[node]} in {counts[node]}" for node in most], SHOWN)
-    text = f"path: {len(pairs)} pairs are {factors[0]:.2g} to {times(factors[-1])} as slow as other pairs"
-    text += f" of their nodes at {measured(max(worst, key=lambda each: each.factor))}: {nodes}"
+    text = f"path: {len(pairs)} pairs are {factors[0]:.2g} to {format_slowdown_factor(factors[-1])} as slow as other pairs"
+    text += (
+        f" of their nodes at {describe_measure(max(worst, key=lambda each: each.factor))}: {nodes}"
+    )
     text += "; look for a cable or a switch that they share"
-    return text + ("" if analysis.exact else f", {chance(max(map(analysis.p, worst)))}")
+    return text + ("" if analysis.exact else f", {format_p_value(max(map(analysis.p, worst)))}")
 
 
-def surely(analysis: Analysis, slow: Slow, what: str) -> str:
+def describe_certainty(analysis: SweepAnalysis, slow: SlowItem, what: str) -> str:
     """The interval and the corrected p-value; simulated time needs neither."""
     if analysis.exact:
         return " (exact)"
-    return f" ({what}{slow.low:.3g} to {slow.high:.3g}), {chance(analysis.p(slow))}"
+    return f" ({what}{slow.low:.3g} to {slow.high:.3g}), {format_p_value(analysis.p(slow))}"
 
 
-def chance(p: float) -> str:
+def format_p_value(p: float) -> str:
     """A p-value; below what any model of noise can be trusted for, only that."""
     return f"p = {p:.1g}" if p >= LEAST_P else f"p < {LEAST_P:.0e}"
 
 
-def others(same: Sequence[Slow]) -> str:
+def describe_other_measures(same: Sequence[SlowItem]) -> str:
     """The further measures in which the same is slow."""
-    more = "; ".join(f"{each.factor:.2g} at {measured(each)}" for each in same[1:])
+    more = "; ".join(f"{each.factor:.2g} at {describe_measure(each)}" for each in same[1:])
     return f"; also {more}" if more else ""
 
 
-def times(factor: float) -> str:
+def format_slowdown_factor(factor: float) -> str:
     """A factor in words."""
     return f"{factor:.3g} times" if factor >= 10 else f"{factor:.2g} times"
 
 
-def measured(slow: Slow | Limits) -> str:
+def describe_measure(slow: SlowItem | DetectionLimits) -> str:
     """The way of measuring in words."""
     return f"{size(slow.measure.bytes)}, {slow.measure.statistic} of the trials"
 
 
-def pair_name(sweep: Sweep, who: Sequence[int]) -> str:
+def format_pair(sweep: PairSweep, who: Sequence[int]) -> str:
     """A pair by the names of its nodes."""
     return "-".join(sweep.nodes[node] for node in who)
 
 
-def named_pairs(pairs: Sequence[tuple[str, str]]) -> str:
+def format_pairs(pairs: Sequence[tuple[str, str]]) -> str:
     """The first few pairs by the names of their nodes, the rest as a number."""
     return first_of(["-".join(pair) for pair in pairs], SHOWN)
 
 
-def nothing_else(sweep: Sweep, analysis: Analysis) -> str:
+def describe_coverage(sweep: PairSweep, analysis: SweepAnalysis) -> str:
     """How much was looked at."""
     what = "nothing else stands out" if analysis.nodes or analysis.pairs else "nothing stands out"
     launches = plural(sweep.launches, "launch", "es")
     return f"{what} among {len(sweep.nodes)} nodes, {sweep.pairs} pairs, {launches}"
 
 
-def would_have_been_seen(analysis: Analysis) -> list[str]:
+def describe_detection_limits(analysis: SweepAnalysis) -> list[str]:
     """What the sweep could see, by size, with the better statistic for each."""
     lines = []
     further = "further " if analysis.nodes or analysis.pairs else ""
     for count in sorted({each.measure.bytes for each in analysis.limits}):
         limits = [each for each in analysis.limits if each.measure.bytes == count]
         node, pair = (min(getattr(each, what) for each in limits) for what in ("node", "pair"))
-        node_text, link_text = slower(f"{further}node", node), slower(f"{further}link", pair)
+        node_text, link_text = (
+            describe_slowdown(f"{further}node", node),
+            describe_slowdown(f"{further}link", pair),
+        )
         text = f"at {size(count)} {node_text} and {link_text}"
         lines.append(f"{text} would have been seen ({SEEN:.0%})")
     return lines
 
 
-def slower(what: str, share: float) -> str:
+def describe_slowdown(what: str, share: float) -> str:
     """``a node slower by 12%``."""
     if math.isinf(share):
         return f"no {what} however slow"
@@ -162,12 +183,12 @@ def slower(what: str, share: float) -> str:
     )
 
 
-def suspicion(sweep: Sweep, analysis: Analysis) -> str:
+def describe_insignificant(sweep: PairSweep, analysis: SweepAnalysis) -> str:
     """What is slow and may be so by chance; empty if nothing is."""
-    found = by_subject(analysis.suspects)
+    found = group_by_subject(analysis.suspects)
     named = {each.who for each in (*analysis.nodes, *analysis.pairs)}
     texts = [
-        f"{'node' if len(who) == 1 else 'link'} {pair_name(sweep, who)} ({times(same[0].factor)})"
+        f"{'node' if len(who) == 1 else 'link'} {format_pair(sweep, who)} ({format_slowdown_factor(same[0].factor)})"
         for who, same in found.items()
         if who not in named
     ]
@@ -176,11 +197,11 @@ def suspicion(sweep: Sweep, analysis: Analysis) -> str:
     return f"slow, but perhaps by chance: {first_of(texts, SHOWN)}; more --launches would tell"
 
 
-def of_places(sweep: Sweep, analysis: Analysis) -> str:
+def describe_placement(sweep: PairSweep, analysis: SweepAnalysis) -> str:
     """What a node's place in the network may have to do with the findings; empty if nothing."""
     switch = sweep.measures[0].switch
     if switch:
-        nodes = [sweep.nodes[node] for node in without_peers(switch)]
+        nodes = [sweep.nodes[node] for node in find_nodes_without_peers(switch)]
         alone = "alone on its switch, and no other node's pairs are like its own"
         return f"nothing is said of node {nodes[0]}: it is {alone}" if nodes else ""
     if not analysis.nodes and not analysis.pairs:
@@ -191,12 +212,12 @@ def of_places(sweep: Sweep, analysis: Analysis) -> str:
     )
 
 
-def contention(sweep: Sweep) -> str:
+def describe_contention(sweep: PairSweep) -> str:
     """What is left of a pair's bandwidth when all nodes are busy (COMMTEST's contention factor)."""
     count = max(sweep.quiet, default=0)
     busy = [each for each in sweep.measures if each.bytes == count and each.statistic == "median"]
     if not busy:
         return ""
-    shares = there(sweep.quiet[count] / busy[0].times)
+    shares = select_finite(sweep.quiet[count] / busy[0].times)
     share = float(np.median(shares))
     return f"with all nodes busy a pair has {share:.0%} of the bandwidth at {size(count)} that it has alone"

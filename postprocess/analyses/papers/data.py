@@ -15,9 +15,9 @@ from functools import cached_property
 
 from postprocess.base.formats import size
 from postprocess.model.case import Case
-from postprocess.model.mpicost import OWN, ROUTINES, is_control
-from postprocess.model.verdict import CaseResult, Verdict, varying
-from postprocess.report.panels import most_per_node
+from postprocess.model.mpicost import OWN_PROGRAM, ROUTINES, is_control
+from postprocess.model.verdict import CaseResult, Verdict, find_varying_fields
+from postprocess.report.panels import find_densest_layouts
 
 #: Of Luecke et al. (2001), in their order; a reduction has the name of its operator behind it.
 TESTS = tuple(dict.fromkeys(each.test for each in ROUTINES if each.test))
@@ -41,14 +41,14 @@ class Operation:
         return size(self.bytes) if self.bytes else ""
 
 
-def in_order(operation: Operation) -> tuple[int, Operation]:
+def operation_sort_key(operation: Operation) -> tuple[int, Operation]:
     """What operations are sorted by: the order of the papers' tests, then whatever else there is."""
     test = operation.routine.partition("_")[0]
     return TESTS.index(test) if test in TESTS else len(TESTS), operation
 
 
 @dataclass(frozen=True, order=True)
-class Cell:
+class PaperCell:
     """One operation on one machine with one MPI at one process count."""
 
     machine: str
@@ -58,14 +58,14 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Measured:
+class PaperMeasurements:
     """The cases behind each cell: one, or for ping-pong one for each partner. Times in seconds."""
 
-    results: Mapping[Cell, tuple[CaseResult, ...]]
+    results: Mapping[PaperCell, tuple[CaseResult, ...]]
     systems: Mapping[str, tuple[str, str]]  #: of each machine: system and partition
 
     @cached_property
-    def times(self) -> dict[Cell, float | None]:
+    def times(self) -> dict[PaperCell, float | None]:
         """The time of each planned cell; None where it has no usable value."""
         return {cell: _time(results) for cell, results in self.results.items()}
 
@@ -84,7 +84,7 @@ class Measured:
     @cached_property
     def operations(self) -> list[Operation]:
         """In the order of the tests of the papers."""
-        return sorted({cell.operation for cell in self.results}, key=in_order)
+        return sorted({cell.operation for cell in self.results}, key=operation_sort_key)
 
     @cached_property
     def varying(self) -> tuple[str, ...]:
@@ -122,16 +122,18 @@ class Measured:
         self, machine: str, environment: str, operation: Operation, processes: int
     ) -> float | None:
         """The time, or None where it was not measured or not planned at all."""
-        return self.times.get(Cell(machine, environment, operation, processes))
+        return self.times.get(PaperCell(machine, environment, operation, processes))
 
 
-def arrange(results: Sequence[CaseResult]) -> Measured:
+def arrange_results(results: Sequence[CaseResult]) -> PaperMeasurements:
     """Arrange mpicost's cases. What was skipped was not to be measured, so it is not missing."""
-    results = [r for r in results if r.case.program == OWN and r.verdict is not Verdict.SKIPPED]
+    results = [
+        r for r in results if r.case.program == OWN_PROGRAM and r.verdict is not Verdict.SKIPPED
+    ]
     results = [r for r in results if not is_control(r.case)]
-    most = most_per_node(results)
-    several = bool(varying(results, ("system",)))
-    found: dict[Cell, list[CaseResult]] = {}
+    most = find_densest_layouts(results)
+    several = bool(find_varying_fields(results, ("system",)))
+    found: dict[PaperCell, list[CaseResult]] = {}
     systems: dict[str, tuple[str, str]] = {}
     for result in results:
         case = result.case
@@ -140,12 +142,12 @@ def arrange(results: Sequence[CaseResult]) -> Measured:
         machine = f"{case.system}:{case.partition}" if several else case.partition
         systems[machine] = (case.system, case.partition)
         found.setdefault(_cell(case, machine), []).append(result)
-    return Measured({cell: tuple(group) for cell, group in found.items()}, systems)
+    return PaperMeasurements({cell: tuple(group) for cell, group in found.items()}, systems)
 
 
-def _cell(case: Case, machine: str) -> Cell:
+def _cell(case: Case, machine: str) -> PaperCell:
     operation = Operation(case.routine, case.bytes, case.cache, case.sync)
-    return Cell(machine, case.environment, operation, case.processes)
+    return PaperCell(machine, case.environment, operation, case.processes)
 
 
 def _time(results: Sequence[CaseResult]) -> float | None:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postprocess.analyses.papers import printed, ratio_tables, ratios, scalability
-from postprocess.analyses.papers.data import Measured, arrange
-from postprocess.analyses.papers.plot import Agreement, agreements, draw
+from postprocess.analyses.papers.data import PaperMeasurements, arrange_results
+from postprocess.analyses.papers.plot import Agreement, build_agreement_plots, draw_agreement_plot
 from postprocess.analyses.papers.printed import History
-from postprocess.base.sanitize import one_line
-from postprocess.base.text_table import Sheet, text
+from postprocess.base.sanitize import sanitize_line
+from postprocess.base.text_table import TextTable, render_text
 from postprocess.report import legend, plots, templating
 from postprocess.report.panels import Chapter
 from postprocess.results.summary import SessionSummary
@@ -50,31 +50,31 @@ IN_PRINT = (
 
 
 @dataclass(frozen=True)
-class Part:
+class PaperView:
     """One of the views: what it is, its pictures, its tables, and where it is to be doubted."""
 
     title: str
     introduction: str
     chapters: Sequence[Chapter] = ()
-    sheets: Sequence[Sheet] = ()
+    sheets: Sequence[TextTable] = ()
     remarks: Sequence[str] = ()
     machines: Sequence[str] = ()  #: in the order of their signs in ``agreements``
     agreements: Sequence[Agreement] = ()  #: with printed ratios, by MPI
 
 
-def parts(
+def build_paper_views(
     summary: SessionSummary, against: str | None = None, processes: int | None = None
-) -> list[Part]:
+) -> list[PaperView]:
     """The views that mpicost's cases of a session allow; none if they leave nothing to compare.
 
     Machines are held against the partition ``against`` at ``processes``; None for the usual.
 
     :raises UsageError: if the session lacks what was asked for, or the printed figures cannot be read.
     """
-    history, measured = printed.load(), arrange(summary.results)
+    history, measured = printed.load_history(), arrange_results(summary.results)
     if not measured.results:
         return []
-    basis = ratios.choose(measured, history, against, processes)
+    basis = ratios.choose_basis(measured, history, against, processes)
     found = [
         _scaling(measured, history, summary.strict),
         _machines(measured, history, basis) if basis else None,
@@ -82,7 +82,9 @@ def parts(
     return [part for part in found if part]
 
 
-def write(session_dir: Path, summary: SessionSummary, views: Sequence[Part]) -> tuple[Path, Path]:
+def write_paper_views(
+    session_dir: Path, summary: SessionSummary, views: Sequence[PaperView]
+) -> tuple[Path, Path]:
     """Write the views beside the report of a session: ``papers.md`` and ``papers.html``.
 
     :raises UsageError: if they cannot be written.
@@ -90,53 +92,59 @@ def write(session_dir: Path, summary: SessionSummary, views: Sequence[Part]) -> 
     context = {
         "summary": summary,
         "papers": views,
-        "line_keys": legend.line_keys(arrange(summary.results).environments),
+        "line_keys": legend.draw_line_keys(arrange_results(summary.results).environments),
     }
-    drawing = {"panel": plots.lines, "agreement": draw, "marker": legend.key_of_marker}
+    drawing = {
+        "panel": plots.draw_lines,
+        "agreement": draw_agreement_plot,
+        "marker": legend.draw_marker_key,
+    }
     markdown, html = session_dir / "papers.md", session_dir / "papers.html"
-    templating.write(
+    templating.write_pages(
         {
-            markdown: templating.markdown("papers.md.j2", context),
-            html: templating.html("papers.html.j2", context, **drawing),
+            markdown: templating.render_markdown_template("papers.md.j2", context),
+            html: templating.render_html_template("papers.html.j2", context, **drawing),
         }
     )
     return markdown, html
 
 
-def as_text(views: Sequence[Part]) -> str:
+def paper_views_as_text(views: Sequence[PaperView]) -> str:
     """The tables for a terminal or a pipe."""
     blocks = []
     for part in views:
         blocks.append(f"{part.title}\n{'=' * len(part.title)}\n")
         blocks += [_folded(words) for words in (part.introduction, *part.remarks)]
-        blocks += [text(sheet) for sheet in part.sheets]
+        blocks += [render_text(sheet) for sheet in part.sheets]
     return "\n".join(blocks)
 
 
 def _folded(words: str) -> str:
-    return f"{textwrap.fill(one_line(words), TEXT_WIDTH)}\n"
+    return f"{textwrap.fill(sanitize_line(words), TEXT_WIDTH)}\n"
 
 
-def _scaling(measured: Measured, history: History, strict: bool) -> Part | None:
-    chapters = scalability.chapters(measured, strict)
+def _scaling(measured: PaperMeasurements, history: History, strict: bool) -> PaperView | None:
+    chapters = scalability.build_scalability_chapters(measured, strict)
     if not chapters:
         return None
-    remarks = [FOUND] if ratios.stands_for(measured, history) else []
-    return Part("Does it scale?", SCALES, chapters, scalability.growth(measured), remarks)
+    remarks = [FOUND] if ratios.find_stand_ins(measured, history) else []
+    return PaperView(
+        "Does it scale?", SCALES, chapters, scalability.build_growth_tables(measured), remarks
+    )
 
 
-def _machines(measured: Measured, history: History, basis: ratios.Basis) -> Part:
+def _machines(measured: PaperMeasurements, history: History, basis: ratios.RatioBasis) -> PaperView:
     """Ratio tables against one machine, and how near they come to the printed ones."""
-    tables = ratios.tables(measured, history, basis)
-    machines, agreeing = agreements(tables)
-    nearness = ratio_tables.nearness(measured, history, tables)
-    sheets = [ratio_tables.sheet(measured, table) for table in tables]
-    stands = bool(ratios.stands_for(measured, history))
-    return Part(
+    tables = ratios.build_paper_tables(measured, history, basis)
+    machines, agreeing = build_agreement_plots(tables)
+    nearness = ratio_tables.describe_nearness(measured, history, tables)
+    sheets = [ratio_tables.format_ratio_table(measured, table) for table in tables]
+    stands = bool(ratios.find_stand_ins(measured, history))
+    return PaperView(
         f"Machines against {basis.machine}, {basis.processes} processes",
         AGAINST + (IN_PRINT if nearness else ""),
         sheets=[*([nearness] if nearness else []), *sheets],
-        remarks=[STANDS, *ratio_tables.remarks(measured, history)] if stands else (),
+        remarks=[STANDS, *ratio_tables.describe_stand_ins(measured, history)] if stands else (),
         machines=machines,
         agreements=agreeing,
     )

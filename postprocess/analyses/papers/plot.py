@@ -11,10 +11,10 @@ from matplotlib.transforms import Bbox
 
 from postprocess.analyses.papers.ratio_tables import NEAR
 from postprocess.analyses.papers.ratios import RatioTable
-from postprocess.base.sanitize import one_line
+from postprocess.base.sanitize import sanitize_line
 from postprocess.report import axes as small
-from postprocess.report.plots import BAND, line_style
-from postprocess.report.svg import GOOD, INK, inline, styled
+from postprocess.report.plots import BAND, choose_line_style
+from postprocess.report.svg import GOOD, INK, apply_style, render_inline_svg
 
 SIZE = (420, 320)
 FONT, CLEAR = 8.5, 4.0  #: of names, in pixels: their size, and their distance from the point
@@ -44,7 +44,7 @@ class Agreement:
     dots: tuple[Dot, ...]
 
 
-def agreements(tables: Iterable[RatioTable]) -> tuple[list[str], list[Agreement]]:
+def build_agreement_plots(tables: Iterable[RatioTable]) -> tuple[list[str], list[Agreement]]:
     """The machines in the order of their signs, and what to draw for each MPI; none without a ratio."""
     rows = [row for table in tables for row in table.rows if row.is_evidence]
     machines = list(dict.fromkeys(row.machine for row in rows))
@@ -58,26 +58,28 @@ def agreements(tables: Iterable[RatioTable]) -> tuple[list[str], list[Agreement]
     return machines, [Agreement(name, tuple(dots)) for name, dots in found.items()]
 
 
-@styled
-def draw(shown: Agreement) -> str:
+@apply_style
+def draw_agreement_plot(shown: Agreement) -> str:
     """Draw the ratios of one MPI; the shade is a factor of two to both sides of the diagonal."""
-    figure, axes = small.panel(one_line(shown.environment), "ratio in print", "ratio", SIZE)
+    figure, axes = small.draw_panel(
+        sanitize_line(shown.environment), "ratio in print", "ratio", SIZE
+    )
     values = [value for dot in shown.dots for value in (dot.printed, dot.measured)]
-    small.logarithmic_both(axes, min(values), max(values))
+    small.set_logarithmic_both(axes, min(values), max(values))
     ends = axes.get_xlim()
     lower, upper = ([end * factor for end in ends] for factor in (1 / NEAR, NEAR))
     axes.fill_between(ends, lower, upper, **BAND)
     axes.plot(ends, ends, color=GOOD, linewidth=1)
     for style in sorted({dot.style for dot in shown.dots}):
         dots = [dot for dot in shown.dots if dot.style == style]
-        marks = line_style(style) | {"linestyle": "none", "markersize": 5.5}
+        marks = choose_line_style(style) | {"linestyle": "none", "markersize": 5.5}
         axes.plot([d.printed for d in dots], [d.measured for d in dots], clip_on=False, **marks)
     _name_furthest(axes, shown.dots)
     near = sum(dot.distance <= math.log(NEAR) for dot in shown.dots)
     spoken = (
         f"{near} of {len(shown.dots)} ratios by {shown.environment} within a factor of {NEAR:g}"
     )
-    return inline(figure, f"{spoken} of the printed ones")
+    return render_inline_svg(figure, f"{spoken} of the printed ones")
 
 
 def _name_furthest(axes: Axes, dots: Sequence[Dot]) -> None:
@@ -94,7 +96,7 @@ def _name_furthest(axes: Axes, dots: Sequence[Dot]) -> None:
                 continue
             named.append(box)
             middle = axes.transData.inverted().transform((box.x0 + box.width / 2, box.y0))
-            name = one_line(dot.name)
+            name = sanitize_line(dot.name)
             axes.text(*middle, name, ha="center", va="bottom", fontsize=FONT, color=INK)
             break
 

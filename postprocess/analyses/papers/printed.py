@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from postprocess.base.errors import UsageError
-from postprocess.base.strict_json import shown
+from postprocess.base.strict_json import format_external
 
 DIRECTORY = Path(__file__).resolve().parents[3] / "reference_data" / "historical"
 INTEGER = re.compile(r"0|[1-9][0-9]{0,11}")
@@ -51,7 +51,7 @@ class StandIn:
 
 
 @dataclass(frozen=True)
-class Fit:
+class FittedRatio:
     """A printed ratio from which a model was made: that it comes out again is no evidence."""
 
     system: str
@@ -66,10 +66,10 @@ class History:
 
     ratios: tuple[PrintedRatio, ...]
     stand_ins: tuple[StandIn, ...]
-    fits: tuple[Fit, ...]
+    fits: tuple[FittedRatio, ...]
 
 
-def load(directory: Path = DIRECTORY) -> History:
+def load_history(directory: Path = DIRECTORY) -> History:
     """Read every file of printed figures.
 
     :raises HistoricalError: for the first file that is missing or not as it should be, with its row.
@@ -77,7 +77,7 @@ def load(directory: Path = DIRECTORY) -> History:
     return History(
         ratios=_read(directory / "luecke2001_ratios.csv", PrintedRatio),
         stand_ins=_read(directory / "stand_ins.csv", StandIn),
-        fits=_read(directory / "fits.csv", Fit),
+        fits=_read(directory / "fits.csv", FittedRatio),
     )
 
 
@@ -132,20 +132,22 @@ def _row(kind: type[_Row], cells: list[str]) -> _Row:
 
 def _text(column: str, cell: str) -> str:
     if not cell or cell != cell.strip() or not cell.isprintable():
-        raise ValueError(f"{column}: {shown(cell)}; write words, without blanks around them")
+        raise ValueError(
+            f"{column}: {format_external(cell)}; write words, without blanks around them"
+        )
     return cell
 
 
 def _integer(column: str, cell: str) -> int:
     least = 2 if column == "processes" else 0
     if not INTEGER.fullmatch(cell) or int(cell) < least:
-        raise ValueError(f"{column}: {shown(cell)}; write an integer, {least} or more")
+        raise ValueError(f"{column}: {format_external(cell)}; write an integer, {least} or more")
     return int(cell)
 
 
 def _number(column: str, cell: str) -> float:
     if not NUMBER.fullmatch(cell) or float(cell) == 0:
-        raise ValueError(f"{column}: {shown(cell)}; write a number above zero, as in 2.5")
+        raise ValueError(f"{column}: {format_external(cell)}; write a number above zero, as in 2.5")
     return float(cell)
 
 

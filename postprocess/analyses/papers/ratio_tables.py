@@ -6,16 +6,16 @@ import math
 import statistics
 from collections.abc import Iterable, Sequence
 
-from postprocess.analyses.papers.data import Measured
+from postprocess.analyses.papers.data import PaperMeasurements
 from postprocess.analyses.papers.printed import History
-from postprocess.analyses.papers.ratios import RatioTable, Row, stands_for
+from postprocess.analyses.papers.ratios import RatioRow, RatioTable, find_stand_ins
 from postprocess.base.formats import ratio
-from postprocess.base.text_table import MISSING, NOT_PRINTED, Sheet
+from postprocess.base.text_table import MISSING, NOT_PRINTED, TextTable
 
 NEAR = 2.0  #: a factor within which a measured ratio counts as near the printed one
 
 
-def sheet(measured: Measured, table: RatioTable) -> Sheet:
+def format_ratio_table(measured: PaperMeasurements, table: RatioTable) -> TextTable:
     """The table in the form of the paper, a line for each size and machine."""
     has_printed = any(row.printed for row in table.rows)
     sources = sorted({row.printed.source for row in table.rows if row.printed})
@@ -26,7 +26,7 @@ def sheet(measured: Measured, table: RatioTable) -> Sheet:
         printed = [_printed(row)] if has_printed else []
         rows.append((*about, *cells, *printed))
     basis = table.basis
-    return Sheet(
+    return TextTable(
         f"{table.routine}: time over that of {basis.machine}, {basis.processes} processes",
         ("size", *measured.varying, "machine"),
         (*table.environments, *(["printed"] if has_printed else [])),
@@ -35,7 +35,9 @@ def sheet(measured: Measured, table: RatioTable) -> Sheet:
     )
 
 
-def nearness(measured: Measured, history: History, tables: Iterable[RatioTable]) -> Sheet | None:
+def describe_nearness(
+    measured: PaperMeasurements, history: History, tables: Iterable[RatioTable]
+) -> TextTable | None:
     """How near the ratios come to the printed ones, for each machine and MPI; None if none is printed.
 
     Ratios to which a model was fitted are left out.
@@ -47,12 +49,12 @@ def nearness(measured: Measured, history: History, tables: Iterable[RatioTable])
                 found.setdefault((row.machine, name), []).append(row.over_printed(name))
     if not found:
         return None
-    stands = stands_for(measured, history)
+    stands = find_stand_ins(measured, history)
     rows = [
         (machine, " and ".join(stands[machine]), name, *_nearness(factors))
         for (machine, name), factors in found.items()
     ]
-    return Sheet(
+    return TextTable(
         "How near the ratios come to the printed ones",
         ("machine", "stands for", "MPI"),
         ("printed", "measured", f"within a factor of {NEAR:g}", "typical factor", "bias"),
@@ -65,7 +67,7 @@ def nearness(measured: Measured, history: History, tables: Iterable[RatioTable])
     )
 
 
-def remarks(measured: Measured, history: History) -> list[str]:
+def describe_stand_ins(measured: PaperMeasurements, history: History) -> list[str]:
     """Where each machine that stands for one of the papers differs from it, and why."""
     names = {place: machine for machine, place in measured.systems.items()}
     return [
@@ -75,13 +77,13 @@ def remarks(measured: Measured, history: History) -> list[str]:
     ]
 
 
-def _printed(row: Row) -> str:
+def _printed(row: RatioRow) -> str:
     if row.printed is None:
         return NOT_PRINTED
     return f"{row.printed.ratio:g}" + (" (fitted)" if row.fitted else "")
 
 
-def _cell(row: Row, environment: str) -> str:
+def _cell(row: RatioRow, environment: str) -> str:
     value, factor = row.ratios[environment], row.over_printed(environment)
     if value is None:
         return MISSING

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from postprocess.analyses.papers.data import Measured, Operation, in_order
+from postprocess.analyses.papers.data import Operation, PaperMeasurements, operation_sort_key
 from postprocess.analyses.papers.printed import History, PrintedRatio
 from postprocess.base.errors import UsageError
 
 
 @dataclass(frozen=True)
-class Basis:
+class RatioBasis:
     """What everything is held against: a machine at a process count."""
 
     machine: str
@@ -22,7 +22,7 @@ class Basis:
 
 
 @dataclass(frozen=True)
-class Row:
+class RatioRow:
     """One operation on one machine: a ratio for each MPI, None where one of the two times is missing."""
 
     operation: Operation
@@ -49,12 +49,12 @@ class RatioTable:
     """All sizes of a routine, and all machines but the one they are held against."""
 
     routine: str
-    basis: Basis
+    basis: RatioBasis
     environments: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[RatioRow, ...]
 
 
-def stands_for(measured: Measured, history: History) -> dict[str, list[str]]:
+def find_stand_ins(measured: PaperMeasurements, history: History) -> dict[str, list[str]]:
     """The machines of the papers for which each machine of the session stands, if any."""
     places = {place: machine for machine, place in measured.systems.items()}
     found: dict[str, list[str]] = {}
@@ -65,9 +65,9 @@ def stands_for(measured: Measured, history: History) -> dict[str, list[str]]:
     return found
 
 
-def choose(
-    measured: Measured, history: History, machine: str | None, processes: int | None
-) -> Basis | None:
+def choose_basis(
+    measured: PaperMeasurements, history: History, machine: str | None, processes: int | None
+) -> RatioBasis | None:
     """The machine and the count to compare at: as asked for, else those of the papers, else the largest.
 
     None if the session has nothing to compare and nothing was asked for.
@@ -92,10 +92,12 @@ def choose(
         raise UsageError(f"{' '.join(asked)}: not in the session; in it {shares}")
     if not counts:
         return None
-    return Basis(reference, processes or _usual_count(measured, history, reference))
+    return RatioBasis(reference, processes or _usual_count(measured, history, reference))
 
 
-def tables(measured: Measured, history: History, basis: Basis) -> list[RatioTable]:
+def build_paper_tables(
+    measured: PaperMeasurements, history: History, basis: RatioBasis
+) -> list[RatioTable]:
     """A table for each routine that was planned at the process count on some machine.
 
     Of the MPIs those that the reference machine shares with another.
@@ -104,8 +106,8 @@ def tables(measured: Measured, history: History, basis: Basis) -> list[RatioTabl
     printed = _printed(measured, history, basis)
     others = [machine for machine in _ordered(measured, history) if machine != basis.machine]
     planned = {cell.operation for cell in measured.results if cell.processes == basis.processes}
-    found: dict[str, list[Row]] = {}
-    for operation in sorted(planned, key=in_order):
+    found: dict[str, list[RatioRow]] = {}
+    for operation in sorted(planned, key=operation_sort_key):
         rows = [
             _row(measured, basis, operation, machine, environments, printed) for machine in others
         ]
@@ -115,9 +117,9 @@ def tables(measured: Measured, history: History, basis: Basis) -> list[RatioTabl
     ]
 
 
-def _usual_machine(measured: Measured, history: History) -> str:
+def _usual_machine(measured: PaperMeasurements, history: History) -> str:
     """The machine against which the most ratios are printed, else the first by name."""
-    stands = stands_for(measured, history)
+    stands = find_stand_ins(measured, history)
     against = [each.against for each in history.ratios]
 
     def printed(machine: str) -> int:
@@ -126,15 +128,15 @@ def _usual_machine(measured: Measured, history: History) -> str:
     return max(measured.machines, key=printed)
 
 
-def _usual_count(measured: Measured, history: History, reference: str) -> int:
+def _usual_count(measured: PaperMeasurements, history: History, reference: str) -> int:
     """A count of the papers' tables where they have some, else the largest shared with another machine."""
     shared = set(_comparable(measured, reference))
-    stands = stands_for(measured, history).get(reference, [])
+    stands = find_stand_ins(measured, history).get(reference, [])
     papers = {each.processes for each in history.ratios if each.against in stands}
     return max(shared & papers or shared)
 
 
-def _comparable(measured: Measured, reference: str) -> dict[int, list[str]]:
+def _comparable(measured: PaperMeasurements, reference: str) -> dict[int, list[str]]:
     """By process count the MPIs that have a time both on the reference machine and on another."""
     here: set[tuple[int, str]] = set()
     there: set[tuple[int, str]] = set()
@@ -148,21 +150,21 @@ def _comparable(measured: Measured, reference: str) -> dict[int, list[str]]:
     return found
 
 
-def _ordered(measured: Measured, history: History) -> list[str]:
+def _ordered(measured: PaperMeasurements, history: History) -> list[str]:
     """Machines in the order of the papers, then by name."""
-    order = {machine: n for n, machine in enumerate(stands_for(measured, history))}
+    order = {machine: n for n, machine in enumerate(find_stand_ins(measured, history))}
     return sorted(measured.machines, key=lambda name: (order.get(name, len(order)), name))
 
 
 _Printed = Mapping[tuple[str, str, int], tuple[PrintedRatio, bool]]
 
 
-def _printed(measured: Measured, history: History, basis: Basis) -> _Printed:
+def _printed(measured: PaperMeasurements, history: History, basis: RatioBasis) -> _Printed:
     """Printed ratios to the reference machine at its count, and whether the model was fitted to them.
 
     By machine, routine and bytes.
     """
-    stands = stands_for(measured, history)
+    stands = find_stand_ins(measured, history)
     names = {name: machine for machine, known in stands.items() for name in known}
     fits = {((f.system, f.partition), f.routine, f.bytes) for f in history.fits}
     found = {}
@@ -176,17 +178,17 @@ def _printed(measured: Measured, history: History, basis: Basis) -> _Printed:
 
 
 def _row(
-    measured: Measured,
-    basis: Basis,
+    measured: PaperMeasurements,
+    basis: RatioBasis,
     operation: Operation,
     machine: str,
     environments: Sequence[str],
     printed: _Printed,
-) -> Row:
+) -> RatioRow:
     ratios = {}
     for name in environments:
         time = measured.time(machine, name, operation, basis.processes)
         reference = measured.time(basis.machine, name, operation, basis.processes)
         ratios[name] = time / reference if time is not None and reference is not None else None
     known, fitted = printed.get((machine, operation.routine, operation.bytes), (None, False))
-    return Row(operation, machine, ratios, known, fitted)
+    return RatioRow(operation, machine, ratios, known, fitted)

@@ -10,12 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from postprocess.analyses.papers.data import Cell, Measured, Operation
+from postprocess.analyses.papers.data import Operation, PaperCell, PaperMeasurements
 from postprocess.base.formats import plural, ratio
-from postprocess.base.text_table import MISSING, Sheet
+from postprocess.base.text_table import MISSING, TextTable
 from postprocess.model.mpicost import ROUTINES, Scaling
 from postprocess.model.verdict import CaseResult
-from postprocess.report.panels import MOST_PANELS, Chapter, Line, Panel, Picture, Point, thin
+from postprocess.report.panels import (
+    MOST_PANELS,
+    Chapter,
+    Panel,
+    PanelLine,
+    PanelPicture,
+    Point,
+    thin_values,
+)
 
 #: The model of each routine that has one.
 MODELS = {each.name: each.scaling for each in ROUTINES if each.scaling is not Scaling.NONE}
@@ -23,7 +31,7 @@ LEAST = 8  #: the paper finds bcast flat "except when p < 8"
 MOST_ON_PAGE = 120
 
 
-def divisor(routine: str, processes: int) -> float:
+def compute_divisor(routine: str, processes: int) -> float:
     """What the paper divides the time of a routine by: log2(p) or p-1. 96 is taken as it is.
 
     Raises ValueError if the paper has no model for the routine, or there are fewer than two processes.
@@ -35,12 +43,12 @@ def divisor(routine: str, processes: int) -> float:
     return math.log2(processes) if MODELS[routine] is Scaling.LOG2 else processes - 1.0
 
 
-def divisor_name(routine: str) -> str:
+def format_divisor(routine: str) -> str:
     """The divisor as people write it."""
     return "log2 p" if MODELS[routine] is Scaling.LOG2 else "p-1"
 
 
-def chapters(measured: Measured, strict: bool) -> list[Chapter]:
+def build_scalability_chapters(measured: PaperMeasurements, strict: bool) -> list[Chapter]:
     """A chapter for each machine, a picture for each routine, a panel for each size, a line for each MPI.
 
     A picture has fewer panels where all of them together would be more than a page can bear.
@@ -54,46 +62,46 @@ def chapters(measured: Measured, strict: bool) -> list[Chapter]:
     return found
 
 
-def growth(measured: Measured) -> list[Sheet]:
+def build_growth_tables(measured: PaperMeasurements) -> list[TextTable]:
     """A table for each machine: how much time over divisor grows from few to many processes."""
     return [sheet for machine in measured.machines if (sheet := _growth(measured, machine))]
 
 
-def ends(counts: Sequence[int]) -> tuple[int, int] | None:
+def select_end_counts(counts: Sequence[int]) -> tuple[int, int] | None:
     """The first and the last of several sorted counts; counts below ``LEAST`` only if there is no choice."""
     large = [count for count in counts if count >= LEAST]
     chosen = large if len(large) > 1 else counts
     return (chosen[0], chosen[-1]) if len(chosen) > 1 else None
 
 
-def _modelled(measured: Measured) -> list[Operation]:
+def _modelled(measured: PaperMeasurements) -> list[Operation]:
     return [each for each in measured.operations if each.routine in MODELS]
 
 
-def _counts(measured: Measured, machine: str, operation: Operation) -> list[int]:
+def _counts(measured: PaperMeasurements, machine: str, operation: Operation) -> list[int]:
     """Process counts of two and more at which some MPI has a time, if there are several."""
     counts = [count for count in measured.known(machine, operation) if count > 1]
     return counts if len(counts) > 1 else []
 
 
-def _growth(measured: Measured, machine: str) -> Sheet | None:
+def _growth(measured: PaperMeasurements, machine: str) -> TextTable | None:
     environments = measured.environments_on(machine)
     rows = []
     for operation in _modelled(measured):
-        limits = ends(_counts(measured, machine, operation))
+        limits = select_end_counts(_counts(measured, machine, operation))
         if limits is None:
             continue
         factors = [_factor(measured, machine, name, operation, limits) for name in environments]
         about = (operation.routine, operation.size, *measured.conditions(operation))
         span = f"{limits[0]} to {limits[1]}"
-        rows.append((*about, divisor_name(operation.routine), span, *factors))
+        rows.append((*about, format_divisor(operation.routine), span, *factors))
     title = f"Growth of time / divisor on {machine} (1.00: scales as the model says)"
     labels = ("routine", "size", *measured.varying, "divisor", "processes")
-    return Sheet(title, labels, tuple(environments), tuple(rows)) if rows else None
+    return TextTable(title, labels, tuple(environments), tuple(rows)) if rows else None
 
 
 def _factor(
-    measured: Measured,
+    measured: PaperMeasurements,
     machine: str,
     environment: str,
     operation: Operation,
@@ -107,10 +115,10 @@ def _factor(
 
 
 def _scaled(time: float | None, routine: str, processes: int) -> float | None:
-    return None if time is None else time / divisor(routine, processes)
+    return None if time is None else time / compute_divisor(routine, processes)
 
 
-def _chapter(measured: Measured, machine: str, strict: bool, most: int) -> Chapter:
+def _chapter(measured: PaperMeasurements, machine: str, strict: bool, most: int) -> Chapter:
     groups: dict[tuple[str, ...], list[Operation]] = {}
     for operation in _modelled(measured):
         if _counts(measured, machine, operation):
@@ -125,41 +133,41 @@ def _chapter(measured: Measured, machine: str, strict: bool, most: int) -> Chapt
 
 
 def _picture(
-    measured: Measured,
+    measured: PaperMeasurements,
     machine: str,
     title: Sequence[str],
     operations: Sequence[Operation],
     strict: bool,
     most: int,
-) -> Picture:
-    chosen = thin(range(len(operations)), most)
+) -> PanelPicture:
+    chosen = thin_values(range(len(operations)), most)
     left_out = len(operations) - len(chosen)
     panels = [
         Panel(operations[n].size, "processes", _lines(measured, machine, operations[n], strict))
         for n in chosen
     ]
-    return Picture(
-        f"{', '.join(title)}: time / {divisor_name(title[0])}",
+    return PanelPicture(
+        f"{', '.join(title)}: time / {format_divisor(title[0])}",
         f"{plural(left_out, 'further size')} not drawn" if left_out else "",
         tuple(panels),
     )
 
 
 def _lines(
-    measured: Measured, machine: str, operation: Operation, strict: bool
-) -> tuple[Line, ...]:
+    measured: PaperMeasurements, machine: str, operation: Operation, strict: bool
+) -> tuple[PanelLine, ...]:
     lines = []
     for style, name in enumerate(measured.environments):
         counts = [count for count in measured.planned(machine, name, operation) if count > 1]
-        cells = [Cell(machine, name, operation, count) for count in counts]
+        cells = [PaperCell(machine, name, operation, count) for count in counts]
         points = [_point(measured.results[c][0], measured.times[c], strict) for c in cells]
         if points:
-            lines.append(Line(name, style, tuple(points)))
+            lines.append(PanelLine(name, style, tuple(points)))
     return tuple(lines)
 
 
 def _point(result: CaseResult, time: float | None, strict: bool) -> Point:
-    by = divisor(result.case.routine, result.case.processes)
+    by = compute_divisor(result.case.routine, result.case.processes)
     limits = (result.band[0] / by, result.band[1] / by) if result.band else None
     failed = not result.healthy(strict)
     return Point(result.case.processes, None if time is None else time / by, limits, failed)

@@ -53,7 +53,7 @@ class CaseNight:
 
 
 @dataclass(frozen=True)
-class NightDone:
+class FinishedNight:
     """One night that came to its end."""
 
     number: int
@@ -69,7 +69,7 @@ class NightDone:
 
 
 @dataclass(frozen=True)
-class Begun:
+class SelftestHeader:
     """How a self-test was begun. A later call that goes on with it must ask for the same."""
 
     site: str
@@ -81,12 +81,12 @@ class Begun:
     references: str  #: where they are from, in words
 
 
-def begin(path: Path, begun: Begun) -> None:
+def write_selftest_header(path: Path, begun: SelftestHeader) -> None:
     """Write the first line. :raises UsageError: if it cannot be written."""
     _append(path, [{"record": "begun", **asdict(begun)}])
 
 
-def add(path: Path, night: NightDone) -> None:
+def append_selftest_night(path: Path, night: FinishedNight) -> None:
     """Add a night, whole. :raises UsageError: if it cannot be written."""
     end = {name: getattr(night, name) for name in ("number", "session", "seconds", "notes")}
     cases = [{"record": "case", "night": night.number, **asdict(row)} for row in night.rows]
@@ -105,7 +105,7 @@ def _append(path: Path, entries: Sequence[Mapping[str, Any]]) -> None:
         raise UsageError(f"{path}: {error.strerror}; choose another --output") from None
 
 
-def read(path: Path) -> tuple[Begun, list[NightDone]]:
+def read_selftest(path: Path) -> tuple[SelftestHeader, list[FinishedNight]]:
     """How it was begun, and every night that came to its end.
 
     :raises UsageError: if the file is missing or damaged.
@@ -121,7 +121,7 @@ def read(path: Path) -> tuple[Begun, list[NightDone]]:
             raise ValueError("has a line that is no record")
         if first.pop("record") != "begun":
             raise ValueError("does not begin with how it was begun")
-        begun = Begun(**{name: _tuple(value) for name, value in first.items()})
+        begun = SelftestHeader(**{name: _tuple(value) for name, value in first.items()})
         for key in begun.keys:
             Case.from_key(key)
         return begun, list(_nights(entries))
@@ -138,7 +138,7 @@ def _nights(entries: Sequence[dict[str, Any]]) -> Any:
         if entry["record"] == "case":
             rows.append(CaseNight(**{name: _tuple(entry[name]) for name in names}))
             continue
-        yield NightDone(
+        yield FinishedNight(
             entry["number"],
             entry["session"],
             entry["seconds"],
@@ -148,7 +148,7 @@ def _nights(entries: Sequence[dict[str, Any]]) -> Any:
         rows = []
 
 
-def mend(path: Path) -> None:
+def truncate_incomplete_night(path: Path) -> None:
     """Cut off what an interrupted night has left, so that the next one begins on a line of its own."""
     data = path.read_bytes()
     whole = [line for line in data.splitlines(keepends=True) if line.endswith(b"\n")]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postprocess.model.case import Case
-from postprocess.model.fault_injection import LIBRARY, PREFIX
+from postprocess.model.fault_injection import INJECTION_PREFIX, LIBRARY
 from postprocess.model.mpicost import PINGPONG, ROUTINES
 from postprocess.stats.band import LARGE_BYTES
 
@@ -21,7 +21,7 @@ EVERYTHING = ""  #: in the place of a routine
 
 
 @dataclass(frozen=True)
-class Plant:
+class InjectionKind:
     """A kind of slowdown. The fraction is by how much a delayed call is slower."""
 
     name: str
@@ -45,34 +45,36 @@ class Plant:
         return self.launches == 1.0
 
 
-PLANTS = {
+INJECTION_KINDS = {
     plant.name: plant
     for plant in (
-        Plant("slower-5", "one routine 5% slower", 0.05),
-        Plant("slower-10", "one routine 10% slower", 0.10),
-        Plant("slower-20", "one routine 20% slower", 0.20),
-        Plant("slower-50", "one routine 50% slower", 0.50),
-        Plant("slower-100", "one routine twice as slow", 1.0),
-        Plant("slower-400", "one routine five times as slow", 4.0),
-        Plant(
+        InjectionKind("slower-5", "one routine 5% slower", 0.05),
+        InjectionKind("slower-10", "one routine 10% slower", 0.10),
+        InjectionKind("slower-20", "one routine 20% slower", 0.20),
+        InjectionKind("slower-50", "one routine 50% slower", 0.50),
+        InjectionKind("slower-100", "one routine twice as slow", 1.0),
+        InjectionKind("slower-400", "one routine five times as slow", 4.0),
+        InjectionKind(
             "large", f"one routine 20% slower from {LARGE_BYTES} bytes on", 0.20, least=LARGE_BYTES
         ),
-        Plant("one-rank", "one routine 20% slower on one rank", 0.20, one_rank=True),
-        Plant("some-launches", "one routine 50% slower in one launch in four", 0.50, launches=0.25),
-        Plant(
+        InjectionKind("one-rank", "one routine 20% slower on one rank", 0.20, one_rank=True),
+        InjectionKind(
+            "some-launches", "one routine 50% slower in one launch in four", 0.50, launches=0.25
+        ),
+        InjectionKind(
             "spikes",
             "one routine five times as slow in a fifth of the trials",
             SPIKE,
             calls=SPIKES,
             effect=SPIKE * SPIKES_LEFT,
         ),
-        Plant("everything", "everything 7% slower", 0.07, everything=True),
+        InjectionKind("everything", "everything 7% slower", 0.07, everything=True),
     )
 }
 
 
 @dataclass(frozen=True, order=True)
-class Planting:
+class Injection:
     """A plant in one environment for one night."""
 
     environment: str
@@ -80,9 +82,9 @@ class Planting:
     routine: str  #: of mpicost, or EVERYTHING
 
     @property
-    def kind(self) -> Plant:
+    def kind(self) -> InjectionKind:
         """What is planted."""
-        return PLANTS[self.plant]
+        return INJECTION_KINDS[self.plant]
 
     @property
     def words(self) -> str:
@@ -93,9 +95,9 @@ class Planting:
         """Whether a case calls what is delayed, with a message of a size that is delayed."""
         if case.environment != self.environment or case.program != "mpicost":
             return False
-        called = functions(case.routine)
+        called = list_mpi_functions(case.routine)
         if self.routine:
-            called = {*called} & {*functions(self.routine)}
+            called = {*called} & {*list_mpi_functions(self.routine)}
         return bool(called) and case.bytes >= self.kind.least
 
     def variables(self, prefix: Path) -> dict[str, str]:
@@ -109,7 +111,7 @@ class Planting:
         kind = self.kind
         order = {
             "FRACTION": repr(kind.fraction),
-            "ROUTINES": ",".join(functions(self.routine)) if self.routine else "all",
+            "ROUTINES": ",".join(list_mpi_functions(self.routine)) if self.routine else "all",
             "LAUNCHES": repr(kind.launches),
             "CALLS": repr(kind.calls),
         }
@@ -118,21 +120,23 @@ class Planting:
             order["RANK"] = "0"
         elif kind.one_rank:
             order["RANK"] = "1"
-        named = {f"{PREFIX}{name}": value for name, value in order.items()}
+        named = {f"{INJECTION_PREFIX}{name}": value for name, value in order.items()}
         return {"LD_PRELOAD": str(prefix / LIBRARY)} | named
 
 
-def functions(routine: str) -> tuple[str, ...]:
+def list_mpi_functions(routine: str) -> tuple[str, ...]:
     """The MPI functions that a routine of mpicost calls while it is timed; none of a control."""
     return FUNCTIONS.get(routine, ())
 
 
-def plantable(cases: Sequence[Case], least: int = 0) -> list[str]:
+def list_injectable_routines(cases: Sequence[Case], least: int = 0) -> list[str]:
     """The routines that can be delayed at some size from ``least`` bytes on, in the order of the cases."""
-    fit = [each.routine for each in cases if functions(each.routine) and each.bytes >= least]
+    fit = [
+        each.routine for each in cases if list_mpi_functions(each.routine) and each.bytes >= least
+    ]
     return list(dict.fromkeys(fit))
 
 
-def unknown(names: Collection[str]) -> list[str]:
+def list_unknown_injections(names: Collection[str]) -> list[str]:
     """The names that are none of a plant."""
-    return sorted(set(names) - PLANTS.keys())
+    return sorted(set(names) - INJECTION_KINDS.keys())

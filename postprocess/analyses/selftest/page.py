@@ -7,24 +7,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from postprocess.analyses.selftest.data import Begun, NightDone
-from postprocess.analyses.selftest.injections import PLANTS
-from postprocess.analyses.selftest.result import PlantScore, Quiet, Scores
+from postprocess.analyses.selftest.data import FinishedNight, SelftestHeader
+from postprocess.analyses.selftest.injections import INJECTION_KINDS
+from postprocess.analyses.selftest.result import FalseAlarmScore, InjectionScore, SelftestScores
 from postprocess.analyses.selftest.score import FLAT
 from postprocess.base.formats import plural, signed
-from postprocess.base.text_table import NOT_PRINTED, Sheet, text
-from postprocess.base.text_table import markdown as as_markdown
+from postprocess.base.text_table import NOT_PRINTED, TextTable, render_text
+from postprocess.base.text_table import render_markdown_table as as_markdown
 from postprocess.report import templating
 
 MARKDOWN, JSON = "selftest.md", "selftest.json"
 
 
-def sheets(scores: Scores) -> list[Sheet]:
+def build_selftest_tables(scores: SelftestScores) -> list[TextTable]:
     """The tables."""
-    return [plants_sheet(scores.plants), quiet_sheet(scores)]
+    return [build_injection_table(scores.plants), build_false_alarm_table(scores)]
 
 
-def plants_sheet(plants: Sequence[PlantScore]) -> Sheet:
+def build_injection_table(plants: Sequence[InjectionScore]) -> TextTable:
     """What was caught of each plant, by Plumbline and by flat bands."""
     columns = (
         "planted",
@@ -44,12 +44,15 @@ def plants_sheet(plants: Sequence[PlantScore]) -> Sheet:
         "accused: called regressed beside the plant, and not slowed. flat: what one launch and a flat band so "
         "much above the reference catch and accuse, from the same data.",
     ]
-    notes += list(remarks(plants))
-    rows = tuple((plant.name, PLANTS[plant.name].words, *cells(plant)) for plant in plants)
-    return Sheet("Planted", ("plant", "what"), columns, rows, tuple(notes))
+    notes += list(describe_selftest_limits(plants))
+    rows = tuple(
+        (plant.name, INJECTION_KINDS[plant.name].words, *format_injection_cells(plant))
+        for plant in plants
+    )
+    return TextTable("Planted", ("plant", "what"), columns, rows, tuple(notes))
 
 
-def cells(plant: PlantScore) -> tuple[str, ...]:
+def format_injection_cells(plant: InjectionScore) -> tuple[str, ...]:
     """The numbers of one plant."""
     return (
         str(plant.plantings),
@@ -66,7 +69,7 @@ def cells(plant: PlantScore) -> tuple[str, ...]:
     )
 
 
-def remarks(plants: Iterable[PlantScore]) -> Iterable[str]:
+def describe_selftest_limits(plants: Iterable[InjectionScore]) -> Iterable[str]:
     """What the numbers alone do not tell."""
     for plant in plants:
         if not plant.worked:
@@ -84,22 +87,22 @@ def remarks(plants: Iterable[PlantScore]) -> Iterable[str]:
                 "spikes: the filter takes out half of them, and the rest is in the headline; the median trial "
                 f"is slower by {signed(plant.realised_median)}"
             )
-        if not PLANTS[plant.name].must_show:
+        if not INJECTION_KINDS[plant.name].must_show:
             yield f"{plant.name}: most fresh launches are well, so that cleared is right"
 
 
-def quiet_sheet(scores: Scores) -> Sheet:
+def build_false_alarm_table(scores: SelftestScores) -> TextTable:
     """How often nothing was taken for something."""
     columns = ("nights", "cases", "screened", "predicted", "cleared", "regressed", "predicted")
     columns += ("common cause", *(f"flat {band:.0%}" for band in FLAT))
     rows = []
     for name, quiet in (("nothing planted", scores.unchanged), ("beside a plant", scores.beside)):
-        rows.append((name, "in all", *numbers(quiet)))
-        rows.append((name, "per 1000 cases and night", *shares(quiet)))
-    return Sheet("Not slowed", ("nights", "count"), columns, tuple(rows))
+        rows.append((name, "in all", *format_false_alarm_counts(quiet)))
+        rows.append((name, "per 1000 cases and night", *format_false_alarm_rates(quiet)))
+    return TextTable("Not slowed", ("nights", "count"), columns, tuple(rows))
 
 
-def numbers(quiet: Quiet) -> tuple[str, ...]:
+def format_false_alarm_counts(quiet: FalseAlarmScore) -> tuple[str, ...]:
     """Counts and predictions."""
     return (
         str(quiet.nights),
@@ -114,22 +117,24 @@ def numbers(quiet: Quiet) -> tuple[str, ...]:
     )
 
 
-def shares(quiet: Quiet) -> tuple[str, ...]:
+def format_false_alarm_rates(quiet: FalseAlarmScore) -> tuple[str, ...]:
     """The same per 1000 cases and night."""
     found = (quiet.screened, quiet.screened_predicted, quiet.cleared, quiet.regressed)
     found += (quiet.regressed_predicted, quiet.common, *(each.false for each in quiet.flat))
     return (NOT_PRINTED, NOT_PRINTED, *(f"{quiet.per_thousand(each):.3g}" for each in found))
 
 
-def as_text(scores: Scores) -> str:
+def selftest_as_text(scores: SelftestScores) -> str:
     """All for a terminal."""
     lines = [f"FAULT: {fault}" for fault in scores.faults]
     lines += [f"UNFINISHED: {scores.unfinished}"] if scores.unfinished else []
     lines = lines or ["every plant that must be caught was"]
-    return "\n".join([*map(text, sheets(scores)), *lines]) + "\n"
+    return "\n".join([*map(render_text, build_selftest_tables(scores)), *lines]) + "\n"
 
 
-def write(directory: Path, begun: Begun, nights: Sequence[NightDone], scores: Scores) -> Path:
+def write_selftest_result(
+    directory: Path, begun: SelftestHeader, nights: Sequence[FinishedNight], scores: SelftestScores
+) -> Path:
     """Write ``selftest.md`` and ``selftest.json`` beside the rows; the path of the first.
 
     :raises UsageError: if they cannot be written.
@@ -141,19 +146,21 @@ def write(directory: Path, begun: Begun, nights: Sequence[NightDone], scores: Sc
         "seconds": sum(night.seconds for night in nights),
         "scores": asdict(scores),
     }
-    told = markdown(begun, nights, scores)
-    templating.write({page: told, directory / JSON: json.dumps(data, indent=1) + "\n"})
+    told = render_selftest_markdown(begun, nights, scores)
+    templating.write_pages({page: told, directory / JSON: json.dumps(data, indent=1) + "\n"})
     return page
 
 
-def markdown(begun: Begun, nights: Sequence[NightDone], scores: Scores) -> str:
+def render_selftest_markdown(
+    begun: SelftestHeader, nights: Sequence[FinishedNight], scores: SelftestScores
+) -> str:
     """All as Markdown."""
     done = len(nights)
     word = "passed" if scores.passed else "FAILED" if scores.faults else "unfinished"
     lines = [f"# Self-test: {word}", ""]
     lines += [f"Site {begun.site}, {done} nights, {begun.references}; seed {begun.seed}.", ""]
     lines += [f"- {each}" for each in (*scores.faults, scores.unfinished) if each]
-    for sheet in sheets(scores):
+    for sheet in build_selftest_tables(scores):
         lines += ["", f"## {sheet.title}", "", as_markdown(sheet)]
     lines += ["## Where", ""]
     lines += [

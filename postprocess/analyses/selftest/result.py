@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from scipy.stats import binom, poisson
 
-from postprocess.analyses.selftest.data import NightDone
-from postprocess.analyses.selftest.injections import PLANTS
+from postprocess.analyses.selftest.data import FinishedNight
+from postprocess.analyses.selftest.injections import INJECTION_KINDS
 from postprocess.base.formats import plural, signed
 from postprocess.model.verdict import JUDGED
 
@@ -17,7 +17,7 @@ WORKED = 0.5  #: of the intended slowdown: with less, a plant did not work
 
 
 @dataclass(frozen=True)
-class Flat:
+class FlatBandResult:
     """What one launch and a flat band would have said."""
 
     band: float  #: as a fraction of the reference
@@ -26,7 +26,7 @@ class Flat:
 
 
 @dataclass(frozen=True)
-class PlantScore:
+class InjectionScore:
     """What became of one plant. Counts are of cases in nights."""
 
     name: str
@@ -51,7 +51,7 @@ class PlantScore:
     others: int  #: cases in the same places that are not slowed
     accused: int  #: of those called regressed
     accused_keys: tuple[str, ...]
-    flat: tuple[Flat, ...]
+    flat: tuple[FlatBandResult, ...]
 
     @property
     def worked(self) -> bool:
@@ -61,11 +61,14 @@ class PlantScore:
     @property
     def spared(self) -> bool:
         """Whether chance alone may have spared every launch of a plant that delays some of them only."""
-        return not self.delayed and (1 - PLANTS[self.name].launches) ** self.plantings >= CHANCE
+        return (
+            not self.delayed
+            and (1 - INJECTION_KINDS[self.name].launches) ** self.plantings >= CHANCE
+        )
 
 
 @dataclass(frozen=True)
-class Quiet:
+class FalseAlarmScore:
     """What was said of cases that nothing was planted into. Counts are of cases in nights."""
 
     nights: int
@@ -76,7 +79,7 @@ class Quiet:
     regressed: int
     regressed_predicted: float
     common: int  #: of the regressed: told as one of many with a common cause
-    flat: tuple[Flat, ...]
+    flat: tuple[FlatBandResult, ...]
 
     def per_thousand(self, number: float) -> float:
         """So many per 1000 cases and night."""
@@ -84,12 +87,12 @@ class Quiet:
 
 
 @dataclass(frozen=True)
-class Scores:
+class SelftestScores:
     """All of a self-test, and what is wrong; empty if it passed."""
 
-    plants: tuple[PlantScore, ...]
-    unchanged: Quiet
-    beside: Quiet  #: cases that were not slowed, in nights in which others were
+    plants: tuple[InjectionScore, ...]
+    unchanged: FalseAlarmScore
+    beside: FalseAlarmScore  #: cases that were not slowed, in nights in which others were
     faults: tuple[str, ...]
     unfinished: str = ""  #: which nights are still to come; no fault, and nothing is passed yet
 
@@ -102,8 +105,8 @@ class Scores:
 SURE = 0.99  #: probability from which on a case is one that must be caught
 
 
-def faults(
-    nights: Sequence[NightDone], plants: Sequence[PlantScore], unchanged: Quiet
+def find_selftest_faults(
+    nights: Sequence[FinishedNight], plants: Sequence[InjectionScore], unchanged: FalseAlarmScore
 ) -> Iterable[str]:
     """What must not be, one line each."""
     lost = [row for night in nights for row in night.rows if row.verdict not in JUDGED]
@@ -111,13 +114,15 @@ def faults(
         what = f"{lost[0].key}: {lost[0].verdict}"
         yield f"{plural(len(lost), 'result')} of a case in a night are none: {what}"
     for plant in plants:
-        if too_many(plant.sure_missed, plant.sure):
+        if is_too_many_missed(plant.sure_missed, plant.sure):
             yield (
                 f"{plant.name}: {plant.sure_missed} of {plural(plant.sure, 'case')} were missed that these "
                 f"bands catch with {SURE:.0%}"
             )
     sure, missed = sum(plant.sure for plant in plants), sum(plant.sure_missed for plant in plants)
-    if too_many(missed, sure) and not any(too_many(p.sure_missed, p.sure) for p in plants):
+    if is_too_many_missed(missed, sure) and not any(
+        is_too_many_missed(p.sure_missed, p.sure) for p in plants
+    ):
         yield f"{missed} of {sure} cases of all plants were missed that these bands catch with {SURE:.0%}"
     if poisson.sf(unchanged.regressed - 1, unchanged.regressed_predicted) < CHANCE:
         yield (
@@ -126,8 +131,8 @@ def faults(
         )
 
 
-def without_effect(
-    names: Sequence[str], plants: Sequence[PlantScore], unfinished: bool
+def find_ineffective_injections(
+    names: Sequence[str], plants: Sequence[InjectionScore], unfinished: bool
 ) -> Iterator[str]:
     """The plants that proved nothing: what slows nothing is missed by right, whatever judges it."""
     scored = {plant.name: plant for plant in plants}
@@ -142,6 +147,6 @@ def without_effect(
             yield f"{name}: did not work: {signed(plant.realised)} where {signed(plant.intended)} was intended"
 
 
-def too_many(missed: int, sure: int) -> bool:
+def is_too_many_missed(missed: int, sure: int) -> bool:
     """Whether so many misses are no chance, where at most one in a hundred is missed."""
     return missed > 0 and float(binom.sf(missed - 1, sure, 1 - SURE)) < CHANCE

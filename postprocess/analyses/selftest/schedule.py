@@ -7,17 +7,22 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from postprocess.analyses.selftest.injections import EVERYTHING, Plant, Planting, plantable
+from postprocess.analyses.selftest.injections import (
+    EVERYTHING,
+    Injection,
+    InjectionKind,
+    list_injectable_routines,
+)
 from postprocess.base.errors import UsageError
 from postprocess.model.case import Case
 
 
 @dataclass(frozen=True)
-class Night:
+class InjectionNight:
     """One night: what is planted, at most one plant in an environment; nothing if it is unchanged."""
 
     number: int
-    plantings: tuple[Planting, ...] = ()
+    plantings: tuple[Injection, ...] = ()
 
     @property
     def words(self) -> str:
@@ -27,9 +32,9 @@ class Night:
         return ", ".join(f"{each.environment} {each.words}" for each in self.plantings)
 
 
-def schedule(
-    cases: Sequence[Case], plants: Sequence[Plant], times: int, unchanged: int, seed: int
-) -> list[Night]:
+def schedule_nights(
+    cases: Sequence[Case], plants: Sequence[InjectionKind], times: int, unchanged: int, seed: int
+) -> list[InjectionNight]:
     """All nights in the random order of a seed: unchanged and planted ones see the same machine.
 
     Each plant comes at least so many times, over environments and routines in turn. What slows everything has
@@ -39,21 +44,21 @@ def schedule(
     :raises UsageError: for a plant that slows none of an environment's cases
     """
     environments = sorted({case.environment for case in cases})
-    planted: list[tuple[Planting, ...]] = []
+    planted: list[tuple[Injection, ...]] = []
     for plant in (each for each in plants if each.everything):
-        together = tuple(Planting(name, plant.name, EVERYTHING) for name in environments)
+        together = tuple(Injection(name, plant.name, EVERYTHING) for name in environments)
         planted += [together] * -(-times // len(environments))
-    planted += in_turns(
+    planted += distribute_injections(
         environments, cases, [each for each in plants if not each.everything], times
     )
     nights = [*planted, *[()] * unchanged]
     random.Random(seed).shuffle(nights)
-    return [Night(number, night) for number, night in enumerate(nights, start=1)]
+    return [InjectionNight(number, night) for number, night in enumerate(nights, start=1)]
 
 
-def in_turns(
-    environments: Sequence[str], cases: Sequence[Case], plants: Sequence[Plant], times: int
-) -> list[tuple[Planting, ...]]:
+def distribute_injections(
+    environments: Sequence[str], cases: Sequence[Case], plants: Sequence[InjectionKind], times: int
+) -> list[tuple[Injection, ...]]:
     """Nights of one plant in each environment: neighbours in the list of plants, on different routines.
 
     Of the routines that are not in the night yet, each plant takes the one that it had least.
@@ -64,27 +69,29 @@ def in_turns(
     nights = []
     for number, first in enumerate(range(0, len(units), len(environments))):
         group = units[first : first + len(environments)]
-        shift = fairest(group, environments, hosted)
-        night: list[Planting] = []
+        shift = choose_rotation(group, environments, hosted)
+        night: list[Injection] = []
         for position, plant in enumerate(group):
             name = environments[(position + shift) % len(environments)]
             hosted[plant.name, name] += 1
-            routines = plantable([each for each in cases if each.environment == name], plant.least)
+            routines = list_injectable_routines(
+                [each for each in cases if each.environment == name], plant.least
+            )
             if not routines:
                 fix = "choose other --plants or more --routine"
                 raise UsageError(f"{plant.name}: slows no case of {name}; {fix}")
             turn = (number + position) % len(routines)
-            routine = next_routine(plant, (*routines[turn:], *routines[:turn]), night, had)
+            routine = choose_next_routine(plant, (*routines[turn:], *routines[:turn]), night, had)
             had[plant.name, routine] += 1
-            night.append(Planting(name, plant.name, routine))
+            night.append(Injection(name, plant.name, routine))
         nights.append(tuple(sorted(night)))
     return nights
 
 
-def next_routine(
-    plant: Plant,
+def choose_next_routine(
+    plant: InjectionKind,
     routines: Sequence[str],
-    night: Sequence[Planting],
+    night: Sequence[Injection],
     had: Counter[tuple[str, str]],
 ) -> str:
     """The routine that a plant comes to: not one of the night's if there is another, and one it had least."""
@@ -92,8 +99,8 @@ def next_routine(
     return min(routines, key=lambda routine: (routine in used, had[plant.name, routine]))
 
 
-def fairest(
-    group: Sequence[Plant], environments: Sequence[str], hosted: Counter[tuple[str, str]]
+def choose_rotation(
+    group: Sequence[InjectionKind], environments: Sequence[str], hosted: Counter[tuple[str, str]]
 ) -> int:
     """By how many places to shift a group so that plants come to environments that had them least."""
 

@@ -11,62 +11,64 @@ import statistics
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-from postprocess.analyses.selftest.data import CaseNight, NightDone
-from postprocess.analyses.selftest.injections import PLANTS
+from postprocess.analyses.selftest.data import CaseNight, FinishedNight
+from postprocess.analyses.selftest.injections import INJECTION_KINDS
 from postprocess.analyses.selftest.result import (
     SURE,
-    Flat,
-    PlantScore,
-    Quiet,
-    Scores,
-    faults,
-    without_effect,
+    FalseAlarmScore,
+    FlatBandResult,
+    InjectionScore,
+    SelftestScores,
+    find_ineffective_injections,
+    find_selftest_faults,
 )
 from postprocess.base.formats import plural
 from postprocess.model.verdict import JUDGED
-from postprocess.stats.confirmation_rule import repeated
+from postprocess.stats.confirmation_rule import compute_confirmation_probability
 from postprocess.stats.power import Scatter
 
 FLAT = (0.10, 0.05)  #: bands of the field's rule: one launch, so much above the reference
 
 
-def scores(nights: Sequence[NightDone], names: Sequence[str], planned: int) -> Scores:
+def score_nights(
+    nights: Sequence[FinishedNight], names: Sequence[str], planned: int
+) -> SelftestScores:
     """The score of these nights.
 
     :param names: of the plants that the self-test was begun with
     :param planned: how many nights it was begun with
     """
-    usual = usual_values(nights)
+    usual = compute_baseline_values(nights)
     of_plants = [row for night in nights for row in night.rows if row.plant]
     plants = tuple(
-        plant_score(name, nights, usual)
-        for name in PLANTS
+        score_injection(name, nights, usual)
+        for name in INJECTION_KINDS
         if any(row.plant == name for row in of_plants)
     )
-    unchanged = quiet([night for night in nights if night.unchanged])
-    beside = quiet([night for night in nights if not night.unchanged])
+    unchanged = score_false_alarms([night for night in nights if night.unchanged])
+    beside = score_false_alarms([night for night in nights if not night.unchanged])
     done = len({night.number for night in nights})
     unfinished = f"only {done} of {plural(planned, 'night')} are done" if done < planned else ""
-    found = list(faults(nights, plants, unchanged))
-    found += without_effect(names, plants, bool(unfinished))
+    found = list(find_selftest_faults(nights, plants, unchanged))
+    found += find_ineffective_injections(names, plants, bool(unfinished))
     if not unfinished and not any(plant.sure for plant in plants):
         found.append(
             f"nothing was planted that these bands catch with {SURE:.0%}: nothing is proven"
         )
-    return Scores(plants, unchanged, beside, tuple(found), unfinished)
+    return SelftestScores(plants, unchanged, beside, tuple(found), unfinished)
 
 
-def judged(rows: Iterable[CaseNight]) -> list[CaseNight]:
+def select_judged_rows(rows: Iterable[CaseNight]) -> list[CaseNight]:
     """Those that a value was measured of and held against a reference."""
     return [
         row for row in rows if row.verdict in JUDGED and row.value and row.reference and row.upper
     ]
 
 
-def usual_values(nights: Sequence[NightDone]) -> dict[str, tuple[float, float]]:
+def compute_baseline_values(nights: Sequence[FinishedNight]) -> dict[str, tuple[float, float]]:
     """Of each case the median headline of unchanged nights, and the median of their median trials."""
     found: dict[str, list[CaseNight]] = {}
-    for row in judged(row for night in nights if night.unchanged for row in night.rows):
+    for row in select_judged_rows(row for night in nights if night.unchanged for row in night.rows):
         found.setdefault(row.key, []).append(row)
     return {
         key: (
@@ -77,13 +79,13 @@ def usual_values(nights: Sequence[NightDone]) -> dict[str, tuple[float, float]]:
     }
 
 
-def plant_score(
-    name: str, nights: Sequence[NightDone], usual: dict[str, tuple[float, float]]
-) -> PlantScore:
+def score_injection(
+    name: str, nights: Sequence[FinishedNight], usual: dict[str, tuple[float, float]]
+) -> InjectionScore:
     """What became of one plant."""
-    plant = PLANTS[name]
+    plant = INJECTION_KINDS[name]
     here = [(night.number, row) for night in nights for row in night.rows if row.plant == name]
-    rows = judged(row for _, row in here)
+    rows = select_judged_rows(row for _, row in here)
     targets = [row for row in rows if row.target]
     others = [row for row in rows if not row.target]
     told = {(number, row.environment) for number, row in here if row.target and row.common}
@@ -93,20 +95,20 @@ def plant_score(
     }
     missed = [row for row in targets if not row.regressed and id(row) not in spoken_for]
     delayed = [row for row in targets if row.delayed]
-    promises = [promise(row, targets, usual, plant.intended) for row in targets]
+    promises = [predict_detection(row, targets, usual, plant.intended) for row in targets]
     sure = [row for row, chance in zip(targets, promises, strict=True) if chance >= SURE]
     sure = sure if plant.must_show else []
     places = {(number, row.environment) for number, row in here}
     accused = [row for row in others if row.regressed]
-    return PlantScore(
+    return InjectionScore(
         name=name,
         plantings=len(places),
         environments=tuple(sorted({environment for _, environment in places})),
         delayed=len(delayed),
         intended=plant.intended,
-        realised=slower(delayed, usual),
-        realised_median=slower(delayed, usual, of_medians=True),
-        drifted=slower(others, usual),
+        realised=measure_slowdown(delayed, usual),
+        realised_median=measure_slowdown(delayed, usual, of_medians=True),
+        drifted=measure_slowdown(others, usual),
         targets=len(targets),
         screened=sum(row.screened for row in targets),
         caught=sum(row.regressed for row in targets),
@@ -119,11 +121,11 @@ def plant_score(
         others=len(others),
         accused=len(accused),
         accused_keys=tuple(sorted({row.key for row in accused})),
-        flat=flat(targets, others),
+        flat=apply_flat_band(targets, others),
     )
 
 
-def slower(
+def measure_slowdown(
     rows: Sequence[CaseNight], usual: dict[str, tuple[float, float]], of_medians: bool = False
 ) -> float | None:
     """By how much these cases are slower than in unchanged nights, the median one, as a fraction."""
@@ -135,7 +137,7 @@ def slower(
     return statistics.median(ratios) - 1 if ratios else None
 
 
-def promise(
+def predict_detection(
     row: CaseNight,
     targets: Sequence[CaseNight],
     usual: dict[str, tuple[float, float]],
@@ -147,16 +149,16 @@ def promise(
     that spares launches must be in the first one and in enough of the fresh ones.
     """
     alike = [each for each in targets if each.of == row.of and each.delayed]
-    reached = slower(alike, usual)
+    reached = measure_slowdown(alike, usual)
     by = intended if reached is None else min(intended, reached)
-    share = PLANTS[row.plant].launches
-    chance = share * float(repeated(share)) if share < 1 else 1.0
+    share = INJECTION_KINDS[row.plant].launches
+    chance = share * float(compute_confirmation_probability(share)) if share < 1 else 1.0
     now = usual[row.key][0] if row.key in usual else row.reference or 1.0
     faster = min(math.log(now / (row.reference or now)), 0.0)  # than when it was calibrated
-    return chance * condemned(row, max(math.log1p(max(by, 0.0)) + faster, 0.0))
+    return chance * compute_fail_probability(row, max(math.log1p(max(by, 0.0)) + faster, 0.0))
 
 
-def condemned(row: CaseNight, shift: float = 0.0) -> float:
+def compute_fail_probability(row: CaseNight, shift: float = 0.0) -> float:
     """The probability that a night condemns a case whose launches are slower by ``shift`` on the logarithm."""
     return _chances(*_known(row), shift)[1]
 
@@ -175,11 +177,11 @@ def _chances(
     return scatter.screened(distance, shift), scatter.condemned(distance, shift)
 
 
-def quiet(nights: Sequence[NightDone]) -> Quiet:
+def score_false_alarms(nights: Sequence[FinishedNight]) -> FalseAlarmScore:
     """What was said of cases that nothing slowed."""
-    rows = judged(row for night in nights for row in night.rows if not row.target)
+    rows = select_judged_rows(row for night in nights for row in night.rows if not row.target)
     chances = [_chances(*_known(row), 0.0) for row in rows]
-    return Quiet(
+    return FalseAlarmScore(
         nights=len(nights),
         cases=len(rows),
         screened=sum(row.screened for row in rows),
@@ -188,14 +190,16 @@ def quiet(nights: Sequence[NightDone]) -> Quiet:
         regressed=sum(row.regressed for row in rows),
         regressed_predicted=sum(regressed for _, regressed in chances),
         common=sum(row.common for row in rows),
-        flat=flat([], rows),
+        flat=apply_flat_band([], rows),
     )
 
 
-def flat(targets: Sequence[CaseNight], others: Sequence[CaseNight]) -> tuple[Flat, ...]:
+def apply_flat_band(
+    targets: Sequence[CaseNight], others: Sequence[CaseNight]
+) -> tuple[FlatBandResult, ...]:
     """The field's rule on the same launches: slow is what lies so much above the reference."""
 
     def slow(rows: Sequence[CaseNight], band: float) -> int:
         return sum((row.value or 0.0) > (row.reference or 0.0) * (1 + band) for row in rows)
 
-    return tuple(Flat(band, slow(targets, band), slow(others, band)) for band in FLAT)
+    return tuple(FlatBandResult(band, slow(targets, band), slow(others, band)) for band in FLAT)

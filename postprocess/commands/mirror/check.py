@@ -8,7 +8,7 @@ from pathlib import Path
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import Parser
-from spack_envs.mirror.create import check
+from spack_envs.mirror.create import verify_mirror
 
 HELP = "Verify every file of a mirror, and list what is in it."
 EXAMPLE = "./plumbline mirror check /shared/mirror"
@@ -22,4 +22,4 @@ def add_arguments(parser: Parser) -> None:
 
 def run(_: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Verify a mirror. Returns the exit status."""
-    return check(arguments.folder, Progress())
+    return verify_mirror(arguments.folder, Progress())

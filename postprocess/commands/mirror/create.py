@@ -8,15 +8,15 @@ from pathlib import Path
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import WHERE, Parser
-from spack_envs.mirror.create import create
-from spack_envs.mirror.spack_sources import Given
+from spack_envs.mirror.create import create_mirror
+from spack_envs.mirror.spack_sources import GivenSource
 
 HELP = "Gather everything that a machine without a network needs; keep what is there."
 EXAMPLE = "./plumbline mirror create /shared/mirror"
 FAILS = "something could not be fetched"
 
 
-def source(text: str) -> Given:
+def source(text: str) -> GivenSource:
     """PACKAGE=PLACE, or PACKAGE=PLACE#REVISION of a git repository."""
     package, _, place = text.partition("=")
     where, _, revision = place.partition("#")
@@ -25,7 +25,7 @@ def source(text: str) -> Given:
     path = Path(where).absolute()
     if not path.exists():
         raise argparse.ArgumentTypeError(f"{package}: {path} is not there")
-    return Given(package, path, revision or "HEAD")
+    return GivenSource(package, path, revision or "HEAD")
 
 
 def add_arguments(parser: Parser) -> None:
@@ -45,4 +45,4 @@ def add_arguments(parser: Parser) -> None:
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Gather everything that a machine without a network needs. Returns the exit status."""
     with work.held():
-        return create(work, arguments.folder, arguments.source, Progress())
+        return create_mirror(work, arguments.folder, arguments.source, Progress())

@@ -18,20 +18,20 @@ from postprocess.base.formats import plural
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import staleness
-from postprocess.calibration.staleness import Finding, Nights
+from postprocess.calibration.staleness import CaseNights, StaleFinding
 from postprocess.cli.options import add_json
 from postprocess.cli.parser import WHERE, Parser
 from postprocess.model.case import Case
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import JUDGED
 from postprocess.references import provenance, reference_file
-from postprocess.references.catalog import read_origin
+from postprocess.references.catalog import read_provenance
 from postprocess.results import query
-from postprocess.results.schema import run_record
+from postprocess.results.schema import parse_run_json
 from postprocess.results.store import SUFFIX, read_session
 from site_configs.common import REFERENCE_DAYS
 from site_configs.topology.machine import read_machine
-from site_configs.validation.catalog import site_file
+from site_configs.validation.catalog import locate_site_file
 from site_configs.validation.isolated_reader import read_site
 
 SUMMARY = 1  #: version of the findings for programs
@@ -72,27 +72,27 @@ def add_arguments(parser: Parser) -> None:
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """List what is stale. Returns 1 if something is."""
-    return age(work, arguments.site, arguments.json, Progress())
+    return report_age(work, arguments.site, arguments.json, Progress())
 
 
-def age(work: WorkDirectory, site: str, report: Path | None, progress: Progress) -> int:
+def report_age(work: WorkDirectory, site: str, report: Path | None, progress: Progress) -> int:
     """Say what is stale of a site's references; 1 if something is.
 
     :raises UsageError: if the site, a reference file or the store cannot be read
     """
-    partitions = partitions_of(work, site)
+    partitions = read_partitions(work, site)
     machine = read_machine().as_dict()
-    found: list[Finding] = []
+    found: list[StaleFinding] = []
     files = cases = 0
     for system in sorted({system for system, _ in partitions}):
-        for path in files_of(work, system):
+        for path in list_reference_files(work, system):
             place = (system, path.parent.name, path.stem)
-            known = reference_file.load(path, *place)
-            origin = read_origin(path)
-            nights = nights_of(work, known, origin, progress)
+            known = reference_file.load_references(path, *place)
+            origin = read_provenance(path)
+            nights = read_nights_since(work, known, origin, progress)
             here = partitions.get(place[:2], Partition())
             name, now = "/".join(place), datetime.now(timezone.utc)
-            found += staleness.findings(
+            found += staleness.find_stale(
                 name, known, origin, nights, machine, here.days, now, here.nodes
             )
             files, cases = files + 1, cases + len(known)
@@ -113,12 +113,12 @@ def age(work: WorkDirectory, site: str, report: Path | None, progress: Progress)
     return 1 if stale else 0
 
 
-def partitions_of(work: WorkDirectory, site: str) -> dict[tuple[str, str], Partition]:
+def read_partitions(work: WorkDirectory, site: str) -> dict[tuple[str, str], Partition]:
     """What a site file tells of its partitions, by system and partition.
 
     :raises UsageError: if the site file is none that can be used
     """
-    path = site_file(work.source, site)
+    path = locate_site_file(work.source, site)
     reading = read_site(work, path)
     if reading.configuration is None:
         fault = f": {reading.faults[0].text}" if reading.faults else ""
@@ -133,7 +133,7 @@ def partitions_of(work: WorkDirectory, site: str) -> dict[tuple[str, str], Parti
     }
 
 
-def files_of(work: WorkDirectory, system: str) -> list[Path]:
+def list_reference_files(work: WorkDirectory, system: str) -> list[Path]:
     """The reference files of a system that a night would use: a reviewed one hides a provisional one."""
     found: dict[tuple[str, str], Path] = {}
     for root in reversed(work.reference_roots):
@@ -142,17 +142,17 @@ def files_of(work: WorkDirectory, system: str) -> list[Path]:
     return [found[place] for place in sorted(found)]
 
 
-def nights_of(
+def read_nights_since(
     work: WorkDirectory,
     known: Mapping[Case, Reference],
     origin: Mapping[str, Any],
     progress: Progress,
-) -> dict[str, Nights]:
+) -> dict[str, CaseNights]:
     """What the nights since its calibration measured, of each case that has any."""
-    since = {case.key: calibrated(case, origin) for case in known}
+    since = {case.key: find_calibration_time(case, origin) for case in known}
     if not work.store.is_dir():
         return {}
-    frame = query.headlines(
+    frame = query.read_headlines(
         work.store,
         keys=sorted(since),
         since=min(since.values()),
@@ -165,7 +165,7 @@ def nights_of(
         pl.col("started_utc") > pl.col("since"), pl.col("value") > 0
     )
     kernels = last_kernels(work.store, frame)
-    return dict(by_night(frame.iter_rows(named=True), units, kernels))
+    return dict(group_by_night(frame.iter_rows(named=True), units, kernels))
 
 
 def last_kernels(store: Path, rows: pl.DataFrame) -> dict[tuple[str, str], str]:
@@ -179,21 +179,21 @@ def last_kernels(store: Path, rows: pl.DataFrame) -> dict[tuple[str, str], str]:
         told = read_session(store / f"{name}{SUFFIX}", ("key", "session", "provenance"))
         for key, session, record in told.select("key", "session", "provenance").iter_rows():
             found[key, session] = record
-    parsed = {text: str(run_record(text).get("kernel", "")) for text in set(found.values())}
+    parsed = {text: str(parse_run_json(text).get("kernel", "")) for text in set(found.values())}
     return {place: parsed[text] for place, text in found.items()}
 
 
-def calibrated(case: Case, origin: Mapping[str, Any]) -> str:
+def find_calibration_time(case: Case, origin: Mapping[str, Any]) -> str:
     """When the reference of a case was measured: the end of its median launch."""
-    told = provenance.calibration_of(origin["programs"].get(case.program), case.key)
-    return provenance.taken_utc(told, case.key) if told else ""
+    told = provenance.find_case_calibration(origin["programs"].get(case.program), case.key)
+    return provenance.find_calibration_date(told, case.key) if told else ""
 
 
-def by_night(
+def group_by_night(
     rows: Iterable[Mapping[str, Any]],
     units: Mapping[str, str],
     kernels: Mapping[tuple[str, str], str],
-) -> Iterable[tuple[str, Nights]]:
+) -> Iterable[tuple[str, CaseNights]]:
     """By key: the median of each night, and what the last one ran. Rows come by key and time.
 
     A night with another MPI or in another unit than the reference is held against nothing; that it ran tells.
@@ -213,4 +213,4 @@ def by_night(
         }
     for key, facts in last.items():
         nights = values.get(key, {}).values()
-        yield key, Nights([statistics.median(each) for each in nights], facts)
+        yield key, CaseNights([statistics.median(each) for each in nights], facts)

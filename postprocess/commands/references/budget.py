@@ -10,30 +10,38 @@ from typing import Any
 
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
-from postprocess.base.formats import aligned, percent, plural
+from postprocess.base.formats import align_rows, format_percent, plural
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import ledger
-from postprocess.calibration.budget_text import HEAD, Advice, Row, better, commands, lines, rows
-from postprocess.calibration.noise_sources import LEAST_LAUNCHES, known_of
-from postprocess.calibration.recovery import gather
+from postprocess.calibration.budget_text import (
+    HEAD,
+    BudgetAdvice,
+    BudgetRow,
+    build_budget_rows,
+    format_budget,
+    format_commands,
+    is_better_spending,
+)
+from postprocess.calibration.noise_sources import LEAST_LAUNCHES, collect_known_noise
+from postprocess.calibration.recovery import recover_interrupted
 from postprocess.calibration.rounds import LAUNCHES
-from postprocess.calibration.samples import Sample, samples
-from postprocess.cli.option_types import count
+from postprocess.calibration.samples import CaseSample, collect_samples
+from postprocess.cli.option_types import parse_count
 from postprocess.cli.options import add_json, add_system
 from postprocess.cli.parser import HOW, Parser
-from postprocess.model.case import Case, LaunchPlace, named
-from postprocess.model.mpicost import PAPERS, TRIALS, program_order
+from postprocess.model.case import Case, LaunchPlace, format_case_names
+from postprocess.model.mpicost import PAPERS, TRIALS, program_sort_key
 from postprocess.model.reference import ENOUGH_LAUNCHES
-from postprocess.results.launch_costs import costs_of
+from postprocess.results.launch_costs import measure_costs
 from postprocess.results.summary import load_summary
 from postprocess.stats.trial_allocation import (
-    Cost,
-    Known,
-    median_trials,
-    pass_seconds,
-    reach,
-    spend,
+    KnownCase,
+    LaunchCost,
+    allocate_seconds,
+    choose_median_trials,
+    compute_pass_seconds,
+    find_least_launches,
 )
 
 SUMMARY = 1  #: version of the budget for programs
@@ -49,13 +57,13 @@ def add_arguments(parser: Parser) -> None:
     wanted = parser.group(HOW).add_mutually_exclusive_group()
     wanted.add_argument(
         "--seconds",
-        type=count,
+        type=parse_count,
         metavar="SECONDS",
         help=f"time for the calibration of a program (default: that of {LAUNCHES} launches of {TRIALS} trials)",
     )
     wanted.add_argument(
         "--see",
-        type=count,
+        type=parse_count,
         metavar="PERCENT",
         help="find the time after which half of the cases detect a slowdown of PERCENT",
     )
@@ -65,10 +73,10 @@ def add_arguments(parser: Parser) -> None:
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Plan how to spend some seconds on a calibration. Returns 0."""
     see = arguments.see / 100 if arguments.see else None
-    return budget(work, arguments.site, arguments.seconds, see, arguments.json, Progress())
+    return report_budget(work, arguments.site, arguments.seconds, see, arguments.json, Progress())
 
 
-def budget(
+def report_budget(
     work: WorkDirectory,
     system: str | None,
     seconds: float | None,
@@ -82,65 +90,69 @@ def budget(
     :param see: a slowdown, as a fraction, that half of the cases shall see; None for what the seconds bring
     :raises UsageError: if the calibrations do not tell enough, or a file is damaged
     """
-    chosen = chosen_samples(work, system, progress)
+    chosen = select_samples(work, system, progress)
     sessions = sorted({launch.session for each in chosen.values() for launch in each.launches})
-    known, without = known_of(chosen, work.store, progress)
-    costs = costs_of(work.sessions / session for session in sessions)
+    known, without = collect_known_noise(chosen, work.store, progress)
+    costs = measure_costs(work.sessions / session for session in sessions)
     usable = [each for each in known if each.place in costs]
-    say_left_out(
+    report_left_out(
         chosen, without, [each.case for each in known if each.place not in costs], progress
     )
     if not usable:
         raise UsageError(
-            f"{ledger.folder(work.root)}: no case has {LEAST_LAUNCHES} launches whose trials and times are "
+            f"{ledger.locate_ledger(work.root)}: no case has {LEAST_LAUNCHES} launches whose trials and times are "
             f"still in {work.root}; ./plumbline calibrate"
         )
-    told = rows(usable, costs)
-    for line in aligned([HEAD, *(each.cells for each in told)], texts=len(HEAD)):
+    told = build_budget_rows(usable, costs)
+    for line in align_rows([HEAD, *(each.cells for each in told)], texts=len(HEAD)):
         progress.say(line)
-    site, advices = site_of(work, sessions), []
-    for program in sorted({each.case.program for each in usable}, key=program_order):
+    site, advices = find_site_name(work, sessions), []
+    for program in sorted({each.case.program for each in usable}, key=program_sort_key):
         own = [each for each in usable if each.case.program == program]
-        advice = advise(own, costs, seconds, see)
+        advice = advise_budget(own, costs, seconds, see)
         if advice is None:
             progress.say(
-                f"{program}: no number of launches shows {percent(see)} in half of the cases"
+                f"{program}: no number of launches shows {format_percent(see)} in half of the cases"
             )
             continue
         advices.append(advice)
-        for line in lines(advice, site):
+        for line in format_budget(advice, site):
             progress.say(line)
     if report:
-        write_summary(report, as_data(told, advices, site))
+        write_summary(report, budget_as_data(told, advices, site))
     return 0
 
 
-def chosen_samples(
+def select_samples(
     work: WorkDirectory, system: str | None, progress: Progress
-) -> dict[Case, Sample]:
+) -> dict[Case, CaseSample]:
     """The launches of each case of one system; simulated time has no noise.
 
     :raises UsageError: if there is no launch, or of several systems
     """
     with work.held():
-        for line in gather(work.root):
+        for line in recover_interrupted(work.root):
             progress.say(line)
     known = [
         each
-        for each in ledger.read(work.root)
+        for each in ledger.read_ledger(work.root)
         if system in (None, each.place[0]) and not each.exact
     ]
     systems = sorted({each.place[0] for each in known})
     if not known:
         where = f" of site {system}" if system else ""
-        raise UsageError(f"{ledger.folder(work.root)}: no launch{where}; ./plumbline calibrate")
+        raise UsageError(
+            f"{ledger.locate_ledger(work.root)}: no launch{where}; ./plumbline calibrate"
+        )
     if len(systems) > 1:
-        raise UsageError(f"{ledger.folder(work.root)}: has {', '.join(systems)}; choose by --site")
-    return samples(known)
+        raise UsageError(
+            f"{ledger.locate_ledger(work.root)}: has {', '.join(systems)}; choose by --site"
+        )
+    return collect_samples(known)
 
 
-def say_left_out(
-    chosen: Mapping[Case, Sample],
+def report_left_out(
+    chosen: Mapping[Case, CaseSample],
     without_trials: Collection[Case],
     without_cost: Collection[Case],
     progress: Progress,
@@ -153,11 +165,11 @@ def say_left_out(
         (without_cost, "no session tells what their launches took"),
     ):
         if cases:
-            text = f"{plural(len(cases), 'case')} left out: {why}: {named(list(cases))}"
+            text = f"{plural(len(cases), 'case')} left out: {why}: {format_case_names(list(cases))}"
             progress.say(text)
 
 
-def site_of(work: WorkDirectory, sessions: Sequence[str]) -> str:
+def find_site_name(work: WorkDirectory, sessions: Sequence[str]) -> str:
     """The name under which the last of these sessions knew the site."""
     for session in reversed(sessions):
         try:
@@ -167,31 +179,33 @@ def site_of(work: WorkDirectory, sessions: Sequence[str]) -> str:
     return "local"
 
 
-def advise(
-    own: Sequence[Known],
-    costs: Mapping[LaunchPlace, Cost],
+def advise_budget(
+    own: Sequence[KnownCase],
+    costs: Mapping[LaunchPlace, LaunchCost],
     seconds: float | None,
     see: float | None,
-) -> Advice | None:
+) -> BudgetAdvice | None:
     """What to do for one program; None if no number of launches sees what is wanted."""
     has_trials = own[0].case.program == "mpicost"
-    counts = [PAPERS, median_trials(own, costs)] if has_trials else [PAPERS]
+    counts = [PAPERS, choose_median_trials(own, costs)] if has_trials else [PAPERS]
     if see is not None:
-        found = [each for count in counts if (each := reach(own, costs, count, see))]
+        found = [each for count in counts if (each := find_least_launches(own, costs, count, see))]
         if not found:
             return None
         # what sees as much for fewer seconds is better
         found.sort(key=lambda each: (each.seconds, each.night_seconds))
     else:
-        once = pass_seconds({each.place for each in own}, costs, PAPERS)
+        once = compute_pass_seconds({each.place for each in own}, costs, PAPERS)
         available = seconds if seconds is not None else LAUNCHES * once
-        found = [spend(own, costs, count, available) for count in counts]
-        if has_trials and better(found[1], found[0]):
+        found = [allocate_seconds(own, costs, count, available) for count in counts]
+        if has_trials and is_better_spending(found[1], found[0]):
             found.reverse()
-    return Advice(own[0].case.program, found[0], found[-1] if has_trials else None)
+    return BudgetAdvice(own[0].case.program, found[0], found[-1] if has_trials else None)
 
 
-def as_data(told: Sequence[Row], advices: Sequence[Advice], site: str) -> dict[str, Any]:
+def budget_as_data(
+    told: Sequence[BudgetRow], advices: Sequence[BudgetAdvice], site: str
+) -> dict[str, Any]:
     """The whole for programs."""
     return {
         "schema": SUMMARY,
@@ -199,7 +213,11 @@ def as_data(told: Sequence[Row], advices: Sequence[Advice], site: str) -> dict[s
         "rows": [asdict(each) for each in told],
         "advice": [
             asdict(each)
-            | {"commands": commands(each, site) if each.chosen.launches >= ENOUGH_LAUNCHES else []}
+            | {
+                "commands": format_commands(each, site)
+                if each.chosen.launches >= ENOUGH_LAUNCHES
+                else []
+            }
             for each in advices
         ],
     }

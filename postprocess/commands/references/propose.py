@@ -14,10 +14,10 @@ from postprocess.base.files import write_summary
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import ledger, proposal_text
-from postprocess.calibration.proposal import Proposal, propose
-from postprocess.calibration.recovery import gather
-from postprocess.calibration.samples import Sample, passed, samples
-from postprocess.calibration.update import among
+from postprocess.calibration.proposal import Proposal, propose_references
+from postprocess.calibration.recovery import recover_interrupted
+from postprocess.calibration.samples import CaseSample, collect_samples, list_excluded
+from postprocess.calibration.update import select_place
 from postprocess.cli.options import add_directory, add_json, add_system
 from postprocess.cli.parser import Parser
 from postprocess.model.case import Case, ReferencePlace
@@ -60,20 +60,22 @@ def propose_all(
     :raises UsageError: if there is no calibration, or a stored file is damaged
     """
     with work.held():
-        for line in gather(work.root):
+        for line in recover_interrupted(work.root):
             progress.say(line)
-    known = [each for each in ledger.read(work.root) if system in (None, each.place[0])]
+    known = [each for each in ledger.read_ledger(work.root) if system in (None, each.place[0])]
     if not known:
         where = f" of site {system}" if system else ""
-        raise UsageError(f"{ledger.folder(work.root)}: no launch{where}; ./plumbline calibrate")
+        raise UsageError(
+            f"{ledger.locate_ledger(work.root)}: no launch{where}; ./plumbline calibrate"
+        )
     root = (output or work.root / "proposal").absolute()
     if output is None:
         shutil.rmtree(root, ignore_errors=True)
     reviewed = work.source / "reference_data"
-    proposals = proposals_of(samples(known), reviewed)
+    proposals = build_proposals(collect_samples(known), reviewed)
     for each in proposals:
-        show(each, each.write(root), root, progress)
-    for line in proposal_text.left_out(passed(known)):
+        show_proposal(each, each.write(root), root, progress)
+    for line in proposal_text.describe_excluded(list_excluded(known)):
         progress.say(line)
     if report:
         entries = [
@@ -89,25 +91,29 @@ def propose_all(
     return 0
 
 
-def proposals_of(measured: Mapping[Case, Sample], reviewed: Path) -> list[Proposal]:
+def build_proposals(measured: Mapping[Case, CaseSample], reviewed: Path) -> list[Proposal]:
     """One proposal for each place that was calibrated."""
     places = sorted({ReferencePlace.of(case) for case in measured})
     return [
-        propose(place, among(measured, place), reference_file.find([reviewed], *place))
+        propose_references(
+            place,
+            select_place(measured, place),
+            reference_file.find_reference_file([reviewed], *place),
+        )
         for place in places
     ]
 
 
-def show(proposal: Proposal, written: Path, root: Path, progress: Progress) -> None:
+def show_proposal(proposal: Proposal, written: Path, root: Path, progress: Progress) -> None:
     """Print what a proposal changes, and keep the difference beside it."""
-    for line in proposal_text.lines(proposal, MOST_ROWS):
+    for line in proposal_text.format_proposal(proposal, MOST_ROWS):
         progress.say(line)
     difference = proposal.difference(written)
     file = root / "differences" / f"{'-'.join(proposal.place)}.diff"
     if root.name == "reference_data" or not difference:
         progress.say(f"  written: {written}")
     else:
-        files.replace({file: difference.encode()})
+        files.replace_files({file: difference.encode()})
         progress.say(f"  written: {written}; as a difference: {file}")
     lines = difference.splitlines()
     if len(lines) <= MOST_LINES:

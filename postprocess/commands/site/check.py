@@ -17,19 +17,19 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import Parser
 from postprocess.commands.site.costs import show_costs
-from postprocess.model.case import named
-from postprocess.model.plan import PlannedLaunch, places, planned_cases, read_plan
+from postprocess.model.case import format_case_names
+from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases, read_plan
 from postprocess.model.session import Selection
 from postprocess.parsers.reframe_report import read_report
-from postprocess.references.catalog import open_book
-from postprocess.runner.reframe import Reframe, RefusedError
-from postprocess.runner.reframe_pass import NoCase, make_plan
+from postprocess.references.catalog import load_catalog
+from postprocess.runner.reframe import ReframeDriver, RefusedError
+from postprocess.runner.reframe_pass import NoCaseSelected, make_plan
 from site_configs.schedulers.base import Scheduler
-from site_configs.topology.limits import unknown_limits
+from site_configs.topology.limits import find_unknown_limits
 from site_configs.validation import on_this_machine, rules
-from site_configs.validation.catalog import site_file
+from site_configs.validation.catalog import locate_site_file
 from site_configs.validation.isolated_reader import read_site
-from site_configs.validation.reader import Fault, Reading, suggestion
+from site_configs.validation.reader import SiteFault, SiteReading, format_suggestion
 
 HELP = "List every error of a site file, and the cost of a nightly run."
 EXAMPLE = "./plumbline site check mycluster"
@@ -44,29 +44,29 @@ def add_arguments(parser: Parser) -> None:
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Check a site file. Returns 1 if something is wrong."""
     with work.held():
-        return check(work, arguments.site, Progress())
+        return check_site(work, arguments.site, Progress())
 
 
-def check(work: WorkDirectory, site: str, progress: Progress) -> int:
+def check_site(work: WorkDirectory, site: str, progress: Progress) -> int:
     """Check the site of a name or path; 1 if something is wrong."""
-    path = site_file(work.source, site)
-    found = problems(work, path, progress)
+    path = locate_site_file(work.source, site)
+    found = find_problems(work, path, progress)
     for problem in found:
         progress.say(problem)
     progress.say(f"{path}: {'ok' if not found else f'{len(found)} wrong'}")
     return 1 if found else 0
 
 
-def problems(work: WorkDirectory, path: Path, progress: Progress) -> list[str]:
+def find_problems(work: WorkDirectory, path: Path, progress: Progress) -> list[str]:
     """All that is wrong with a site file, one line each; the costs of a night are said where nothing is."""
     reading = read_site(work, path)
-    found, scheduler = file_problems(reading, path, progress)
+    found, scheduler = find_file_problems(reading, path, progress)
     if found:
         return found
     progress.say(f"{path}: trying every check on it, without running any")
     try:
         with progress.phase("dry run"):
-            trial = dry_run(work, path)
+            trial = dry_run_site(work, path)
     except UsageError as error:
         return [f"{path}: {error}"]
     if trial.night:
@@ -76,39 +76,42 @@ def problems(work: WorkDirectory, path: Path, progress: Progress) -> list[str]:
         progress.say(
             f"not counted: {cases} of OSU and IMB that Spack builds, where there is a Spack"
         )
-    wrong = [*measured(reading, trial), *too_long(reading, trial.night, scheduler)]
+    wrong = [
+        *find_unmeasured_routines(reading, trial),
+        *find_too_long_launches(reading, trial.night, scheduler),
+    ]
     reviewed = [root for root in work.reference_roots if root != work.provisional]
-    wrong += unmeasured(reviewed, trial.planned)
+    wrong += find_unmeasured_references(reviewed, trial.planned)
     for partition in [] if wrong else reading.configuration["systems"][0]["partitions"]:
-        if line := left_out(partition):
+        if line := describe_limits(partition):
             progress.say(line)
     return [f"{path}: {text}" for text in wrong]
 
 
-def file_problems(
-    reading: Reading, path: Path, progress: Progress
+def find_file_problems(
+    reading: SiteReading, path: Path, progress: Progress
 ) -> tuple[list[str], Scheduler | None]:
     """What is wrong with the file itself, and on its machine with what is there; the machine's scheduler."""
-    found, scheduler = rules.faults(reading), None
+    found, scheduler = rules.find_site_faults(reading), None
     if not found and on_this_machine.is_here(reading):
-        here = on_this_machine.look()
-        found, scheduler = on_this_machine.faults(reading, here), here.scheduler
+        here = on_this_machine.inspect_machine()
+        found, scheduler = on_this_machine.find_machine_faults(reading, here), here.scheduler
     elif not found:
         patterns = ", ".join(reading.configuration["systems"][0]["hostnames"])
         progress.say(
             f"note: this host is none of {patterns} (hostnames), so modules, compilers and scheduler are "
             "not looked at"
         )
-    return [f"{place(path, fault)}: {fault.text}" for fault in found], scheduler
+    return [f"{format_place(path, fault)}: {fault.text}" for fault in found], scheduler
 
 
-def place(path: Path, fault: Fault) -> str:
+def format_place(path: Path, fault: SiteFault) -> str:
     """Where a fault is, as editors and compilers write it."""
     return f"{path}:{fault.line}" if fault.line else str(path)
 
 
 @dataclass(frozen=True)
-class Trial:
+class DryRun:
     """What a dry run of every check on a site tells."""
 
     night: list[PlannedLaunch]
@@ -118,32 +121,32 @@ class Trial:
     planned: list[PlannedLaunch] = field(default_factory=list)  #: all of it, with what is skipped
 
 
-def dry_run(work: WorkDirectory, path: Path) -> Trial:
+def dry_run_site(work: WorkDirectory, path: Path) -> DryRun:
     """Every check on a site, without running any.
 
     :raises UsageError: if ReFrame refuses the site under any check.
     """
-    reframe = Reframe(work.source, work.root, work.new_session(), work.reference_roots, None)
-    with removed_on_failure(reframe):
+    reframe = ReframeDriver(work.source, work.root, work.new_session(), work.reference_roots, None)
+    with remove_on_failure(reframe):
         try:
             planned = make_plan(reframe, Selection(path, tag="", only_looking=True))
-        except NoCase:
+        except NoCaseSelected:
             planned = []
         except UsageError:
-            if bare := next(without_case(reframe.session), ""):
+            if bare := next(describe_without_case(reframe.session), ""):
                 raise UsageError(bare) from None
             raise
         nightly = {each.test for each in read_report(reframe.report) if Selection.tag in each.tags}
-        tables = tables_of(reframe.report)
+        tables = read_measured_sizes(reframe.report)
     shutil.rmtree(reframe.session, ignore_errors=True)
     launches = [launch for launch in planned if launch.cases]
     night = [launch for launch in launches if launch.test in nightly]
     others = [launch for launch in launches if launch.test not in nightly]
     not_built = sum(skip.unavailable for launch in planned for skip in launch.skips)
-    return Trial(night, others, tables, not_built, planned)
+    return DryRun(night, others, tables, not_built, planned)
 
 
-def without_case(session: Path) -> Iterator[str]:
+def describe_without_case(session: Path) -> Iterator[str]:
     """The launches of a plan that a site leaves nothing of, for people."""
     for each in read_plan(session):
         if not each.all_cases:
@@ -152,21 +155,23 @@ def without_case(session: Path) -> Iterator[str]:
             yield f"{title}: leaves nothing of {each.test} with {each.environment}; {fix}"
 
 
-def unmeasured(roots: Sequence[Path], planned: Sequence[PlannedLaunch]) -> list[str]:
+def find_unmeasured_references(
+    roots: Sequence[Path], planned: Sequence[PlannedLaunch]
+) -> list[str]:
     """Reviewed references of what no check measures on this site any more, one line a file.
 
     A file with a fault is left to the lint of references.
     """
-    found, there, used = [], set(planned_cases(planned)), places(planned)
+    found, there, used = [], set(list_planned_cases(planned)), list_places(planned)
     try:
-        shelves = open_book(roots, used).shelves.values()
+        shelves = load_catalog(roots, used).shelves.values()
     except UsageError:
         return []
     fix = "measure it again, or remove the rows"
     for shelf in shelves:
         if lost := sorted(shelf.references.keys() - there):
             what = f"{plural(len(lost), 'case')} in it that no check of this site measures"
-            found.append(f"{shelf.path}: {what} ({named(lost)}); {fix}")
+            found.append(f"{shelf.path}: {what} ({format_case_names(lost)}); {fix}")
     for partition in sorted({place for place, _ in used}):
         system, name = partition.split(":")
         for path in (
@@ -179,14 +184,14 @@ def unmeasured(roots: Sequence[Path], planned: Sequence[PlannedLaunch]) -> list[
     return found
 
 
-def tables_of(report: Path) -> list[dict[str, list[int]]]:
+def read_measured_sizes(report: Path) -> list[dict[str, list[int]]]:
     """The routines that the checks in ReFrame's report measure, with their sizes in bytes."""
     runs = json.loads(report.read_text())["runs"]
     entries = [entry for run in runs for entry in run["testcases"]]
     return [entry["table"] for entry in entries if "table" in entry]
 
 
-def measured(reading: Reading, trial: Trial) -> list[str]:
+def find_unmeasured_routines(reading: SiteReading, trial: DryRun) -> list[str]:
     """Where a night would measure nothing, or leave out what does not exist, one line each."""
     if not trial.night:
         return ["a night on it measures nothing; see its layouts, peers and left_out_above"]
@@ -198,9 +203,9 @@ def measured(reading: Reading, trial: Trial) -> list[str]:
             if (partition["name"], name) not in there:
                 fix = "see its layouts, peers and left_out_above"
                 found.append(f"{title}: a night measures nothing with {name}; {fix}")
-        for word, choice in unknown_limits(limits_of(partition), trial.tables):
+        for word, choice in find_unknown_limits(limits_of(partition), trial.tables):
             what = f"{title}: defaults: left_out_above: {word!r}: no check measures it"
-            found.append(f"{what}; {suggestion(word, choice)}")
+            found.append(f"{what}; {format_suggestion(word, choice)}")
     return found
 
 
@@ -209,7 +214,7 @@ def limits_of(partition: Mapping[str, Any]) -> dict[str, int]:
     return partition["extras"]["defaults"].get("left_out_above", {})
 
 
-def left_out(partition: Mapping[str, Any]) -> str:
+def describe_limits(partition: Mapping[str, Any]) -> str:
     """What a night leaves out on a partition above which count of processes; empty for nothing."""
     by_count: dict[int, list[str]] = {}
     for word, limit in sorted(limits_of(partition).items()):
@@ -222,18 +227,18 @@ def left_out(partition: Mapping[str, Any]) -> str:
     return f"{partition['name']}: a night leaves out {'; '.join(parts)}" if parts else ""
 
 
-def too_long(
-    reading: Reading, night: Sequence[PlannedLaunch], scheduler: Scheduler | None
+def find_too_long_launches(
+    reading: SiteReading, night: Sequence[PlannedLaunch], scheduler: Scheduler | None
 ) -> list[str]:
     """Launches that may take longer than their queue lets a job run: they would wait for ever."""
     found = []
     for partition in reading.configuration["systems"][0]["partitions"]:
-        limit = on_this_machine.longest(partition, scheduler)
+        limit = on_this_machine.find_longest_job(partition, scheduler)
         own = [each for each in night if each.partition.partition(":")[2] == partition["name"]]
-        longest = max(own, key=asked_seconds, default=None)
-        if limit and longest and asked_seconds(longest) > limit:
+        longest = max(own, key=read_asked_seconds, default=None)
+        if limit and longest and read_asked_seconds(longest) > limit:
             layout = f"{longest.processes} processes, {longest.per_node} per node"
-            asked = f"a job of {layout} asks for {duration(asked_seconds(longest))}"
+            asked = f"a job of {layout} asks for {duration(read_asked_seconds(longest))}"
             fix = "name a queue for longer jobs in access, or fewer nodes in the topology"
             found.append(
                 f"partition {partition['name']!r}: {asked}, and its queue ends jobs after "
@@ -242,7 +247,7 @@ def too_long(
     return found
 
 
-def asked_seconds(launch: PlannedLaunch) -> float:
+def read_asked_seconds(launch: PlannedLaunch) -> float:
     """How long its job may last."""
     return max(launch.time_limit, launch.job_limit)
 
@@ -251,7 +256,7 @@ LOG = "site.log"  #: in the work directory: what ReFrame printed when it last re
 
 
 @contextlib.contextmanager
-def removed_on_failure(reframe: Reframe) -> Iterator[None]:
+def remove_on_failure(reframe: ReframeDriver) -> Iterator[None]:
     """Remove a session in which nothing was measured, if this fails; a complaint names where its log is now."""
     try:
         yield

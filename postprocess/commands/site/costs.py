@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from postprocess.base.formats import aligned, duration, plural
+from postprocess.base.formats import align_rows, duration, plural
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.mpicost import AUTOMATIC_LAUNCHES
@@ -16,9 +16,9 @@ from postprocess.results.launch_costs import (
     ROUGH_START,
     ROUGH_TRIAL,
     Job,
-    estimate,
-    jobs,
-    known_seconds,
+    estimate_job_seconds,
+    list_jobs,
+    read_job_seconds,
 )
 from site_configs.topology.layouts import Layout
 
@@ -26,7 +26,7 @@ HEAD = ("partition", "environment", "launches", "cases", "nodes", "time", "node-
 
 
 @dataclass(frozen=True)
-class Cost:
+class NightCost:
     """What launches take. Nodes are exclusive: a launch on a part of a node costs all of it.
 
     A simulated machine costs the one node on which it is simulated.
@@ -46,14 +46,14 @@ class Cost:
         return (*counts, duration(self.seconds), hours)
 
 
-def cost(launches: Sequence[PlannedLaunch], known: dict) -> Cost:
+def estimate_night_cost(launches: Sequence[PlannedLaunch], known: dict) -> NightCost:
     """What these launches take together."""
-    together = jobs(launches)
-    nodes = list(map(nodes_of, together))
+    together = list_jobs(launches)
+    nodes = list(map(count_job_nodes, together))
     exact = [job.launches[0].exact for job in together]
     taken = [1 if simulated else count for simulated, count in zip(exact, nodes, strict=True)]
-    seconds = [estimate(each, known) for each in together]
-    return Cost(
+    seconds = [estimate_job_seconds(each, known) for each in together]
+    return NightCost(
         launches=sum(len(job.launches) for job in together),
         cases=sum(job.cases for job in together),
         nodes=max(nodes, default=0),
@@ -62,7 +62,7 @@ def cost(launches: Sequence[PlannedLaunch], known: dict) -> Cost:
     )
 
 
-def nodes_of(job: Job) -> int:
+def count_job_nodes(job: Job) -> int:
     """The nodes that a job needs."""
     first = job.launches[0]
     return len(Layout(first.processes, first.per_node).ranks_per_host)
@@ -76,30 +76,30 @@ def show_costs(
     progress: Progress,
 ) -> None:
     """The table of what a night takes on each partition with each environment, and its sum."""
-    known = known_seconds(work)
+    known = read_job_seconds(work)
     places = dict.fromkeys((each.partition, each.environment) for each in night)
     rows = [HEAD]
     for place in places:
         own = [each for each in night if (each.partition, each.environment) == place]
-        rows.append((place[0].partition(":")[2], place[1], *cost(own, known).words))
-    for row in aligned(rows, texts=2):
+        rows.append((place[0].partition(":")[2], place[1], *estimate_night_cost(own, known).words))
+    for row in align_rows(rows, texts=2):
         progress.say(row)
-    total = cost(night, known)
+    total = estimate_night_cost(night, known)
     sums = f"{plural(total.cases, 'case')} in {plural(total.launches, 'launch', 'es')}"
     hours = f"{total.node_seconds / 3600:.2f} node-hours"
     progress.say(f"{path}: a night is {sums}: about {duration(total.seconds)} and {hours}")
-    progress.say(how_estimated(night, known))
+    progress.say(describe_estimate(night, known))
     first = ", ".join(f"{program} {launches}" for program, launches in AUTOMATIC_LAUNCHES.items())
     progress.say(f"a night without references calibrates first, in so many launches: {first}")
     if others:
-        more = cost(others, known)
+        more = estimate_night_cost(others, known)
         sums = f"{plural(more.cases, 'case')} in {plural(more.launches, 'launch', 'es')}"
         progress.say(f"checks that are no part of a night: {sums}")
 
 
-def how_estimated(launches: Sequence[PlannedLaunch], known: dict) -> str:
+def describe_estimate(launches: Sequence[PlannedLaunch], known: dict) -> str:
     """Where the estimate is from: what was measured in this work directory, else a rule of thumb."""
-    together = jobs(launches)
+    together = list_jobs(launches)
     measured = sum(job.key in known for job in together)
     rest = len(together) - measured
     parts = [f"{plural(measured, 'job')} as long as the last time"] if measured else []

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.cli.option_types import comma_list
+from postprocess.cli.option_types import parse_comma_list
 from postprocess.cli.parser import OUTPUT, WHERE, Parser
 from site_configs.generate import write
 from site_configs.generate.survey import NONE
-from spack_envs.mirror.use import choose
+from spack_envs.mirror.use import choose_mirror
 
 HELP = "Look at this machine and write a site file, for you to read and correct."
 EXAMPLE = "./plumbline site new mycluster"
@@ -34,7 +34,7 @@ def add_arguments(parser: Parser) -> None:
     )
     where.add_argument(
         "--mpis",
-        type=comma_list,
+        type=parse_comma_list,
         metavar="FAMILY,...",
         help="MPI families to install from wheels where there is none",
     )
@@ -50,10 +50,10 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Write a site file of the machine at hand. Returns the exit status."""
     chosen = (arguments.site, arguments.output, arguments.scheduler, arguments.mpis)
     progress = Progress()
-    return write.new(work, *chosen, lambda: mirrored_wheels(work, progress), progress)
+    return write.write_new_site(work, *chosen, lambda: mirrored_wheels(work, progress), progress)
 
 
 def mirrored_wheels(work: WorkDirectory, progress: Progress) -> Path | None:
     """Return the folder of wheels of the mirror in use; None without a mirror."""
-    mirror = choose(work.root, None, progress)
+    mirror = choose_mirror(work.root, None, progress)
     return mirror.wheels if mirror else None

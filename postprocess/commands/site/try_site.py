@@ -10,28 +10,28 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import aligned, microseconds
+from postprocess.base.formats import align_rows, microseconds
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.options import add_environment
 from postprocess.cli.parser import Parser
 from postprocess.commands.site import check
-from postprocess.commands.site.check import file_problems, removed_on_failure
+from postprocess.commands.site.check import find_file_problems, remove_on_failure
 from postprocess.model import options
-from postprocess.model.launch import Finished
+from postprocess.model.launch import FinishedLaunch
 from postprocess.model.session import Request, Selection
 from postprocess.runner.reframe_pass import make_plan, run_plan
-from postprocess.session.context import open_desk
-from site_configs.generate.python_source import registered
-from site_configs.mpi.discover import companion
+from postprocess.session.context import open_session_context
+from site_configs.generate.python_source import format_registered
+from site_configs.mpi.discover import find_companion_launcher
 from site_configs.mpi.family import Mpi
 from site_configs.schedulers.base import Scheduler
 from site_configs.schedulers.local import LOCAL
 from site_configs.schedulers.registry import find_scheduler
 from site_configs.topology.layouts import Layout
-from site_configs.validation.catalog import site_file
+from site_configs.validation.catalog import locate_site_file
 from site_configs.validation.isolated_reader import read_site
-from site_configs.validation.reader import Reading
+from site_configs.validation.reader import SiteReading
 
 CHECK = Path(__file__).resolve().parents[3] / "reframe_checks" / "luecke.py"
 TRIALS = 5
@@ -44,7 +44,7 @@ FAILS = "a launch does not work"
 
 
 @dataclass(frozen=True, order=True)
-class Row:
+class TrialRow:
     """A line of the table, and whether its launch works."""
 
     cells: tuple[str, ...]  #: in the order of ``HEAD``
@@ -59,26 +59,32 @@ def add_arguments(parser: Parser) -> None:
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Launch two processes on every partition with every MPI. Returns the exit status."""
-    return attempt(work, arguments.site, arguments.environment, Progress())
+    return try_site(work, arguments.site, arguments.environment, Progress())
 
 
-def attempt(work: WorkDirectory, site: str, environments: Sequence[str], progress: Progress) -> int:
+def try_site(
+    work: WorkDirectory, site: str, environments: Sequence[str], progress: Progress
+) -> int:
     """Try a site; 1 if something does not work.
 
     :raises UsageError: if there is something wrong with the site file.
     """
-    path = site_file(work.source, site)
+    path = locate_site_file(work.source, site)
     with work.held():
         reading = read_site(work, path)
-        wrong, scheduler = file_problems(reading, path, progress)
+        wrong, scheduler = find_file_problems(reading, path, progress)
         if wrong:
             raise UsageError(f"{wrong[0]} (all that is wrong: ./plumbline site check {site})")
-        session, done = launch_all(work, site, smallest(reading, path, environments), progress)
-    rows = sorted([row(each) for each in done] + untried(reading, environments, done))
-    for line in aligned([HEAD, *(each.cells for each in rows)], texts=len(HEAD)):
+        session, done = launch_all(
+            work, site, select_smallest(reading, path, environments), progress
+        )
+    rows = sorted(
+        [build_trial_row(each) for each in done] + find_untried(reading, environments, done)
+    )
+    for line in align_rows([HEAD, *(each.cells for each in rows)], texts=len(HEAD)):
         progress.say(line)
     failed = {each.cells[1] for each in rows if not each.works}
-    for line in advice(reading, failed, scheduler):
+    for line in suggest_launcher(reading, failed, scheduler):
         progress.say(line)
     works = sum(each.works for each in rows)
     progress.say(
@@ -89,18 +95,18 @@ def attempt(work: WorkDirectory, site: str, environments: Sequence[str], progres
 
 def launch_all(
     work: WorkDirectory, site: str, selection: Selection, progress: Progress
-) -> tuple[Path, list[Finished]]:
+) -> tuple[Path, list[FinishedLaunch]]:
     """Start everything in a session of its own, of which nothing is stored as a measurement."""
-    desk = open_desk(
+    desk = open_session_context(
         work, Request("try", ["./plumbline", *sys.argv[1:]], site, selection), progress
     )
     _, reframe = desk.open_session("try")
-    with removed_on_failure(reframe):
+    with remove_on_failure(reframe):
         planned = make_plan(reframe, selection)
     return reframe.session, run_plan(reframe, selection, planned, progress).finished
 
 
-def smallest(reading: Reading, path: Path, environments: Sequence[str]) -> Selection:
+def select_smallest(reading: SiteReading, path: Path, environments: Sequence[str]) -> Selection:
     """A broadcast of 8 bytes between two processes: on one node, and on two where a partition has two.
 
     A broadcast also runs in a world of one, and so tells a launcher that starts many of these.
@@ -120,7 +126,7 @@ def smallest(reading: Reading, path: Path, environments: Sequence[str]) -> Selec
     return Selection(path, environments, choice, checks=CHECK, tag="")
 
 
-def row(each: Finished) -> Row:
+def build_trial_row(each: FinishedLaunch) -> TrialRow:
     """One launch in the table."""
     launch, outcome = each.launch, each.outcome
     where = " + ".join(map(str, Layout(launch.processes, launch.per_node).ranks_per_host))
@@ -130,10 +136,12 @@ def row(each: Finished) -> Row:
         headline = outcome.records.cases[0].summary.headline
         result = f"works: {microseconds(headline)} us for 8 B"
     cells = (launch.partition.partition(":")[2], launch.environment, where, result)
-    return Row(cells, works=outcome.records is not None)
+    return TrialRow(cells, works=outcome.records is not None)
 
 
-def untried(reading: Reading, environments: Sequence[str], done: Sequence[Finished]) -> list[Row]:
+def find_untried(
+    reading: SiteReading, environments: Sequence[str], done: Sequence[FinishedLaunch]
+) -> list[TrialRow]:
     """What the site has and no launch came of: it must not look as if it worked."""
     tried = {(each.launch.partition.partition(":")[2], each.launch.environment) for each in done}
     parts = reading.configuration["systems"][0]["partitions"]
@@ -144,10 +152,12 @@ def untried(reading: Reading, environments: Sequence[str], done: Sequence[Finish
         if not environments or name in environments
     ]
     why = "not tried: two processes fit on none of its layouts"
-    return [Row((*place, "", why), works=False) for place in wanted if place not in tried]
+    return [TrialRow((*place, "", why), works=False) for place in wanted if place not in tried]
 
 
-def advice(reading: Reading, environments: set[str], scheduler: Scheduler | None) -> list[str]:
+def suggest_launcher(
+    reading: SiteReading, environments: set[str], scheduler: Scheduler | None
+) -> list[str]:
     """What is known to start the processes of the MPIs that failed, where the site does it in another way.
 
     Nothing where it is not known what starts them: on simulated machines, and if a scheduler was not asked.
@@ -159,20 +169,20 @@ def advice(reading: Reading, environments: set[str], scheduler: Scheduler | None
     found = []
     for entry in reading.configuration["environments"]:
         if entry["name"] in environments:
-            pair = (scheduler or LOCAL).choose_launcher(as_mpi(entry))
+            pair = (scheduler or LOCAL).choose_launcher(build_mpi(entry))
             words = list(pair.launcher) if isinstance(pair.launcher, tuple) else pair.launcher
             if words != entry["extras"]["launcher"]:
-                python = registered(words) if isinstance(words, str) else repr(words)
+                python = format_registered(words) if isinstance(words, str) else repr(words)
                 known = f"known to work with {entry['extras']['family']}"
                 found.append(f"{entry['name']}: {known}: launcher={python} ({pair.why})")
     return found
 
 
-def as_mpi(entry: Mapping[str, Any]) -> Mpi:
+def build_mpi(entry: Mapping[str, Any]) -> Mpi:
     """An environment of a site as far as its pairing depends on it."""
     extras = entry["extras"]
     module = entry["modules"][0] if entry["modules"] else ""
-    mpiexec = str(companion(Path(extras["mpicc"])))
+    mpiexec = str(find_companion_launcher(Path(extras["mpicc"])))
     return Mpi(
         entry["name"],
         extras["family"],

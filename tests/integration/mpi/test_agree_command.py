@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from site_configs.mpi.inventory import Inventory, load
+from site_configs.mpi.inventory import Inventory, load_inventory
 from tests.support.plumbline_runner import Ended, Workshop
 
 FEW = ("--routine", "bcast,barrier", "--bytes", "8,1024", "--processes", "2", "--launches", "3")
@@ -21,11 +21,11 @@ set -o pipefail
 SITE = """from shlex import quote
 from pathlib import Path
 from site_configs.common import environment, partition, site, work_directory
-from site_configs.programs.installed import Installed
-from site_configs.mpi.inventory import load
+from site_configs.programs.installed import InstalledProgram
+from site_configs.mpi.inventory import load_inventory
 from site_configs.ladder import Topology
 
-inventory = load(work_directory())
+inventory = load_inventory(work_directory())
 mpi = next(mpi for mpi in inventory.mpis if inventory.imb_of(mpi).folder)
 imb = inventory.imb_of(mpi).installed
 site_configuration = site(
@@ -40,7 +40,7 @@ site_configuration = site(
             launcher=mpi.launcher,
             mpicc=mpi.mpicc,
             env_vars={{key: quote(value) for key, value in mpi.env.items()}},
-            programs={{"imb": Installed({folder!r}, imb.env)}},
+            programs={{"imb": InstalledProgram({folder!r}, imb.env)}},
         )
     ],
 )
@@ -51,7 +51,7 @@ site_configuration = site(
 def there(workshop: Workshop) -> Inventory:
     """The MPIs, of which some have IMB; else the test is skipped and counted."""
     assert workshop.run("doctor").status == 0
-    found = load(workshop.home)
+    found = load_inventory(workshop.home)
     if not any(found.imb_of(mpi).folder for mpi in found.mpis):
         pytest.skip("no IMB for any MPI here: there is nothing to compare with")
     return found

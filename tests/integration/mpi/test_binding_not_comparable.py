@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from postprocess.references import expected_failures, provenance
-from postprocess.references.reference_file import location
+from postprocess.references.reference_file import locate_references
 from tests.support.mpi import of_family
 from tests.support.plumbline_runner import ROOT, Ended, Workshop
 
@@ -24,9 +24,9 @@ def rewired(workshop: Workshop) -> Path:
     chosen = ("--environment", name, *QUICK, "--launches", "2", "--output", str(root))
     ended = workshop.run("calibrate", *chosen)
     assert ended.status == 0, ended.output + ended.errors
-    path = provenance.beside(location(root, "local", "cpu", name))
+    path = provenance.locate_provenance(locate_references(root, "local", "cpu", name))
     origin = json.loads(path.read_text())
-    for each in provenance.calibrations(origin["programs"]["mpicost"]):
+    for each in provenance.list_calibrations(origin["programs"]["mpicost"]):
         each["circumstances"]["binding"] = {"2x2": "2 ranks of 64 CPUs shared by 2"}
     path.write_text(json.dumps(origin))
     return root

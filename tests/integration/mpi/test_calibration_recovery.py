@@ -30,21 +30,23 @@ def test_a_killed_calibration_is_completed_by_the_same_command(tmp_path: Path) -
             break
     killed.kill()
     said = killed.communicate()
-    assert not list(ledger.folder(workshop.home).glob("*.json")), said
+    assert not list(ledger.locate_ledger(workshop.home).glob("*.json")), said
 
     proposed = workshop.run("references", "propose", "--site", "local")
     assert proposed.status == 0, proposed.output + proposed.errors
-    there = len(ledger.read(workshop.home))
+    there = len(ledger.read_ledger(workshop.home))
     assert 1 <= there < LAUNCHES
     assert f"its {there} launch" in proposed.output and "that ended count" in proposed.output
 
     again = workshop.run(*words)
     assert again.status == 0, again.output + again.errors
     assert f"{there} of {LAUNCHES} launches are there; taking {LAUNCHES - there}" in again.output
-    path = reference_file.location(workshop.home / "references", "local", "cpu", mpich.name)
-    known = reference_file.load(path, "local", "cpu", mpich.name)
+    path = reference_file.locate_references(
+        workshop.home / "references", "local", "cpu", mpich.name
+    )
+    known = reference_file.load_references(path, "local", "cpu", mpich.name)
     assert {each.launches for each in known.values()} == {LAUNCHES}
-    entry = json.loads(provenance.beside(path).read_text())["programs"]["mpicost"]
+    entry = json.loads(provenance.locate_provenance(path).read_text())["programs"]["mpicost"]
     for case in known:
         sessions = [each["session"] for each in launches_behind(entry, case.key)]
         assert len(sessions) == LAUNCHES and len(set(sessions)) == 2

@@ -9,8 +9,8 @@ import pytest
 
 from site_configs.common import work_directory
 from site_configs.mpi.family import Mpi
-from site_configs.mpi.imb_wheel import LIBRARY, sources, try_imb
-from site_configs.mpi.inventory import load
+from site_configs.mpi.imb_wheel import LIBRARY, list_imb_folders, try_imb
+from site_configs.mpi.inventory import load_inventory
 from tests.support.fake_mpis import install, script
 
 ENDED = "# All processes entering MPI_Finalize"
@@ -44,10 +44,14 @@ def mpi(tmp_path: Path) -> Mpi:
 # Real MPIs.
 
 
-@pytest.mark.parametrize("mpi", load(work_directory()).mpis, ids=lambda mpi: mpi.name)
+@pytest.mark.parametrize("mpi", load_inventory(work_directory()).mpis, ids=lambda mpi: mpi.name)
 def test_it_fits_just_the_mpis_of_its_binary_interface(mpi: Mpi):
     found = try_imb(
-        mpi, folders := sources(load(work_directory()).mpis, work_directory() / "mpi"), print
+        mpi,
+        folders := list_imb_folders(
+            load_inventory(work_directory()).mpis, work_directory() / "mpi"
+        ),
+        print,
     )
     if not folders:
         pytest.skip("no Intel MPI is here to bring IMB")
@@ -56,8 +60,8 @@ def test_it_fits_just_the_mpis_of_its_binary_interface(mpi: Mpi):
 
 def test_a_library_path_of_another_mpi_is_seen(tmp_path: Path):
     """What is found is the MPI that answers, not the one that was meant."""
-    mpis = load(work_directory()).mpis
-    folders = sources(mpis, work_directory() / "mpi")
+    mpis = load_inventory(work_directory()).mpis
+    folders = list_imb_folders(mpis, work_directory() / "mpi")
     by_family = {mpi.family: mpi for mpi in mpis if mpi.origin == "wheel"}
     if not folders or not {"mpich", "intel-mpi"} <= set(by_family):
         pytest.skip("not the two MPIs from wheels that can be taken for each other")

@@ -13,11 +13,15 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from postprocess.base.processes import processes_of
+from postprocess.base.processes import find_processes
 from postprocess.model.reference import Reference
-from postprocess.references.catalog import read_origin
-from postprocess.references.reference_file import load, location, write
-from postprocess.stats.band import band
+from postprocess.references.catalog import read_provenance
+from postprocess.references.reference_file import (
+    load_references,
+    locate_references,
+    write_references,
+)
+from postprocess.stats.band import compute_band
 from site_configs.schema.variables import SESSION
 from tests.support.mpi import Installation, fault_library, of_family
 from tests.support.plumbline_runner import Ended, Workshop
@@ -43,10 +47,10 @@ def reviewed(workshop: Workshop, mpich: Installation, openmpi: Installation) -> 
     )
     assert ended.status == 0, ended.output + ended.errors
     for name in names.split(","):
-        path = location(root, "local", "cpu", name)
-        measured = load(path, "local", "cpu", name).values()
+        path = locate_references(root, "local", "cpu", name)
+        measured = load_references(path, "local", "cpu", name).values()
         wide = [Reference(each.case, CENTER, SPREAD, 20) for each in measured]
-        write(path, wide, read_origin(path))
+        write_references(path, wide, read_provenance(path))
     return root
 
 
@@ -79,8 +83,10 @@ def test_healthy_machine_passes(workshop: Workshop, reviewed: Path, mpich: Insta
 
 def beyond_all(reviewed: Path, mpi: Installation) -> float:
     """Seconds that no band of an MPI's references allows."""
-    known = load(location(reviewed, "local", "cpu", mpi.name), "local", "cpu", mpi.name)
-    return 2 * max(band(each).upper for each in known.values())
+    known = load_references(
+        locate_references(reviewed, "local", "cpu", mpi.name), "local", "cpu", mpi.name
+    )
+    return 2 * max(compute_band(each).upper for each in known.values())
 
 
 @pytest.mark.parametrize("lasting", [True, False])
@@ -137,7 +143,7 @@ def test_hang_is_a_timeout_and_leaves_no_process(
     ended = broken(workshop, reviewed, mpich, library, "hang", "--time-limit", "5")
     assert set(ended.verdicts().values()) == {"timeout"}
     assert ended.status == 1
-    assert not processes_of(SESSION, str(workshop.home), prefix=True)
+    assert not find_processes(SESSION, str(workshop.home), prefix=True)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +197,7 @@ def test_damaged_reference_stops_before_anything_runs(
 ) -> None:
     root = tmp_path / "references"
     shutil.copytree(reviewed, root)
-    path = location(root, "local", "cpu", mpich.name)
+    path = locate_references(root, "local", "cpu", mpich.name)
     path.write_text(path.read_text().replace("\ts\t", "\tus\t", 1))
     ended = workshop.run("run", "--environment", mpich.name, *SHORT, "--references", str(root))
     assert ended.status == 2
@@ -224,7 +230,7 @@ def test_driver_killed_in_the_middle(
     process.communicate()
     ended = workshop.measure("--environment", mpich.name, *SHORT, "--references", str(reviewed))
     assert ended.status == 0, ended.output
-    assert not processes_of(SESSION, str(workshop.home), prefix=True)
+    assert not find_processes(SESSION, str(workshop.home), prefix=True)
     assert all(path.read_bytes() == data for path, data in before.items())
 
 
@@ -242,13 +248,13 @@ def test_two_at_once_in_one_work_directory(
     finally:
         first.terminate()
         first.communicate()
-    assert not processes_of(SESSION, str(workshop.home), prefix=True)
+    assert not find_processes(SESSION, str(workshop.home), prefix=True)
 
 
 def wait_for_program(workshop: Workshop) -> None:
     """Until the parallel program of a session runs; fails rather than waits for ever."""
     deadline = time.monotonic() + 120
-    while "mpicost" not in processes_of(SESSION, str(workshop.home), prefix=True).values():
+    while "mpicost" not in find_processes(SESSION, str(workshop.home), prefix=True).values():
         assert time.monotonic() < deadline, "the program never started"
         time.sleep(0.1)
 

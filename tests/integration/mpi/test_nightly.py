@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from postprocess.references import provenance
-from postprocess.references.catalog import read_origin
-from postprocess.references.reference_file import load, location
+from postprocess.references.catalog import read_provenance
+from postprocess.references.reference_file import load_references, locate_references
 from spack_envs.programs import read_program
 from tests.support.mpi import mpi_installations
 from tests.support.plumbline_runner import ROOT, Ended, Workshop
@@ -48,8 +48,11 @@ def test_first_night_calibrates_and_says_so(workshop: Workshop, first: Ended) ->
     assert set(first.verdicts().values()) <= {"provisional", "fast"}
     assert "calibrating with 5 launches" in first.output
     for name in names:
-        known = load(
-            location(workshop.home / "references", "local", "cpu", name), "local", "cpu", name
+        known = load_references(
+            locate_references(workshop.home / "references", "local", "cpu", name),
+            "local",
+            "cpu",
+            name,
         )
         assert {reference.launches for reference in known.values()} == {5}
         assert len(known) == CASES
@@ -58,8 +61,8 @@ def test_first_night_calibrates_and_says_so(workshop: Workshop, first: Ended) ->
 def test_no_launch_begins_on_processors_that_were_idle(workshop: Workshop, first: Ended) -> None:
     """And the references tell so: launches that do not settle compare with nothing of these."""
     for name in {mpi.name for mpi in mpi_installations()}:
-        path = location(workshop.home / "references", "local", "cpu", name)
-        told = provenance.calibrations(read_origin(path)["programs"]["mpicost"])
+        path = locate_references(workshop.home / "references", "local", "cpu", name)
+        told = provenance.list_calibrations(read_provenance(path)["programs"]["mpicost"])
         assert {each["method"]["settle"] for each in told} == {0.5}
 
 

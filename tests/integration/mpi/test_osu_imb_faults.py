@@ -94,7 +94,9 @@ def imb_folder(folder: Path) -> Path:
 def site_file(workshop: Workshop, name: str, programs: dict[str, Path]) -> str:
     """A site with one environment, MPICH's, that declares these folders."""
     path = workshop.home / f"{name}.py"
-    mpi = next(each for each in inventory.load(work_directory()).mpis if each.family == "mpich")
+    mpi = next(
+        each for each in inventory.load_inventory(work_directory()).mpis if each.family == "mpich"
+    )
     arguments = {
         "family": mpi.family,
         "library": mpi.library,

@@ -11,7 +11,11 @@ import pytest
 from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.model.reference import Reference
 from postprocess.references import provenance
-from postprocess.references.reference_file import load, location, write
+from postprocess.references.reference_file import (
+    load_references,
+    locate_references,
+    write_references,
+)
 from postprocess.results.store import read_sessions
 from tests.support.mpi import of_family
 from tests.support.plumbline_runner import Ended, Workshop
@@ -95,17 +99,17 @@ def calibrated(workshop: Workshop, environments: list[str]) -> Path:
 
 
 def test_a_calibration_of_imb_is_one_of_imb(calibrated: Path, environments: list[str]) -> None:
-    path = location(calibrated, "local", "cpu", environments[0])
-    known = load(path, "local", "cpu", environments[0])
+    path = locate_references(calibrated, "local", "cpu", environments[0])
+    known = load_references(path, "local", "cpu", environments[0])
     assert {(case.program, case.routine) for case in known} == {("imb", name) for name in ROUTINES}
     units = {case.routine: reference.unit for case, reference in known.items()}
     assert units == {"allreduce_sum": "s", "pingpong": "s", "uniband": "MB/s"}
     assert {reference.launches for reference in known.values()} == {2}
-    programs = json.loads(provenance.beside(path).read_text())["programs"]
+    programs = json.loads(provenance.locate_provenance(path).read_text())["programs"]
     assert list(programs) == ["imb"]
-    (told,) = provenance.calibrations(programs["imb"])
+    (told,) = provenance.list_calibrations(programs["imb"])
     assert told["method"]["iterations"] == 20
-    assert provenance.keys_of(told) == {case.key for case in known}
+    assert provenance.list_calibrated_keys(told) == {case.key for case in known}
 
 
 def test_what_was_calibrated_a_moment_ago_is_provisional(
@@ -123,12 +127,18 @@ def test_what_was_calibrated_a_moment_ago_is_provisional(
 def doctored(calibrated: Path, environments: list[str]) -> Path:
     """Settled references that every healthy machine meets, but for one time and one rate."""
     root = calibrated.parent / "doctored"
-    paths = [location(each, "local", "cpu", environments[0]) for each in (calibrated, root)]
+    paths = [
+        locate_references(each, "local", "cpu", environments[0]) for each in (calibrated, root)
+    ]
     rows = [
         replace(each, center=WIDE[each.unit], spread=SPREAD, launches=20)
-        for each in load(paths[0], "local", "cpu", environments[0]).values()
+        for each in load_references(paths[0], "local", "cpu", environments[0]).values()
     ]
-    write(paths[1], map(out_of_reach, rows), json.loads(provenance.beside(paths[0]).read_text()))
+    write_references(
+        paths[1],
+        map(out_of_reach, rows),
+        json.loads(provenance.locate_provenance(paths[0]).read_text()),
+    )
     return root
 
 

@@ -67,7 +67,7 @@ def selftest(workshop: Workshop, *words: str, fault: str = "") -> Ended:
 def test_what_is_planted_is_caught_and_a_blind_judge_too(tmp_path: Path):
     workshop, output = Workshop(tmp_path / "home"), tmp_path / "first"
     ended = selftest(workshop, f"--output={output}", "--unchanged=1", "--launches=10")
-    begun, nights = data.read(output / data.FILE)
+    begun, nights = data.read_selftest(output / data.FILE)
     said = ended.output + ended.errors
     assert (begun.seed, len(nights)) == (1, 3), said
 

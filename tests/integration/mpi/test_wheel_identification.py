@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from site_configs.mpi.family import Mpi
-from site_configs.mpi.identify import identified
+from site_configs.mpi.identify import identify_wrapper
 from site_configs.mpi.probe import Candidate
 
 
@@ -13,5 +13,5 @@ def test_real_wheels_tell_what_they_are_without_being_started():
     from tests.support.mpi import mpi_installations
 
     for each in mpi_installations():
-        answer = identified(Candidate(Path(each.mpicc), Path("/nonexistent"), "wheel"))
+        answer = identify_wrapper(Candidate(Path(each.mpicc), Path("/nonexistent"), "wheel"))
         assert isinstance(answer, Mpi) and answer.name == each.name

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from postprocess.parsers.mpicost import read_launch
-from postprocess.stats.headline import bounds_of_slowest_mean
+from postprocess.stats.headline import bound_slowest_mean
 from tests.support.mpicost import FAMILIES, TINY, library, preload, program, read
 
 CALLS, TRIALS = 7, 5
@@ -45,7 +45,7 @@ def test_the_slowest_mean_is_recorded_and_believed(
     assert records.run["back_to_back"] == CALLS
     for case in records.cases:
         t_max, t_min = (np.array(case[key]) for key in ("t_max", "t_min"))
-        low, high = bounds_of_slowest_mean(t_max, t_min, processes)
+        low, high = bound_slowest_mean(t_max, t_min, processes)
         assert low * (1 - 1e-9) <= case["slowest_mean"] <= high * (1 + 1e-9)
     believed = {case.variable: case.slowest_mean for case in read_launch(file).cases}
     assert len(believed) == len(records.cases) and all(believed.values())

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from postprocess.model.measurement import Summary
+from postprocess.model.measurement import TrialSummary
 from postprocess.parsers.mpicost import read_launch
-from postprocess.stats.headline import summarise
+from postprocess.stats.headline import summarise_trials
 from tests.support.mpicost import FAMILIES, TINY, Record, Records, program
 
 RUN = {
@@ -115,10 +115,10 @@ def test_times_are_consistent(launch: Records) -> None:
 
 
 def test_statistics_follow_from_the_trials(launch: Records) -> None:
-    names = [field.name for field in fields(Summary)]
+    names = [field.name for field in fields(TrialSummary)]
     for case in launch.cases:
         resolution = launch.run["timer"]["resolution"]
-        summary = asdict(summarise(np.array(case["t_max"]), None, 1, resolution))
+        summary = asdict(summarise_trials(np.array(case["t_max"]), None, 1, resolution))
         assert {name: case[name] for name in names} == pytest.approx(summary, rel=1e-9)
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from postprocess.stats.headline import summarise
+from postprocess.stats.headline import summarise_trials
 from tests.support.mpicost import program
 
 FLOATS = ("headline", "median", "minimum", "p90", "p99", "standard_error")
@@ -117,7 +117,7 @@ def test_agrees_with_python(driver: Path, rows, dropped: int, resolution: float)
     if late[dropped:].all():
         assert ours is None
         return
-    theirs = asdict(summarise(trials, late, dropped, resolution))
+    theirs = asdict(summarise_trials(trials, late, dropped, resolution))
     assert {name: ours[name] for name in COUNTS + FLAGS} == {
         name: theirs[name] for name in COUNTS + FLAGS
     }

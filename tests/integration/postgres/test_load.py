@@ -48,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def load(folder: Path, dsn: str, **more):
-    from postprocess.results.postgres import load as load_store
+    from postprocess.results.postgres import load_store
 
     return load_store(folder, dsn, lambda text: None, **more)
 
@@ -113,13 +113,13 @@ def test_a_session_comes_whole_or_not_at_all(folder, dsn, monkeypatch):
     from postprocess.results import postgres
 
     calls = []
-    original = postgres.lines
+    original = postgres.encode_copy_lines
 
     def spoilt(frame: pl.DataFrame) -> bytes:
         calls.append(frame)
         return original(frame) + (b"half a row\n" if len(calls) == 2 else b"")
 
-    monkeypatch.setattr(postgres, "lines", spoilt)
+    monkeypatch.setattr(postgres, "encode_copy_lines", spoilt)
     with pytest.raises(UsageError, match="PostgreSQL: "):
         load(folder, dsn)
     monkeypatch.undo()
@@ -173,13 +173,13 @@ def test_tables_of_the_first_version_are_brought_up(folder, dsn):
     import psycopg
 
     from postprocess.results import postgres
-    from postprocess.results.schema import columns_of
+    from postprocess.results.schema import list_columns
 
     for path in folder.glob("*.parquet"):
         write_version_1(path, pl.read_parquet(path))
     with psycopg.connect(dsn, autocommit=True) as connection:
-        postgres.prepare(connection, version=1)
-        old = columns_of(SCHEMA, 1).names()
+        postgres.prepare_tables(connection, version=1)
+        old = list_columns(SCHEMA, 1).names()
         connection.execute("INSERT INTO plumbline_sessions VALUES ('20211122T013000Z-4711', '', 1)")
         frame = read_sessions(folder, ["20211122T013000Z-4711"]).select(old)
         columns = ", ".join(f'"{name}"' for name in old)
@@ -188,7 +188,7 @@ def test_tables_of_the_first_version_are_brought_up(folder, dsn):
             for row in frame.iter_rows():
                 target.write_row(row)
         connection.execute("UPDATE plumbline_sessions SET digest = %s",
-                           [postgres.digest_of(folder / "20211122T013000Z-4711.parquet")])  # fmt: skip
+                           [postgres.compute_digest(folder / "20211122T013000Z-4711.parquet")])  # fmt: skip
     assert load(folder, dsn).new == 2
     names = ", ".join(f'"{name}"' for name in SCHEMA.names())
     assert query(dsn, ALL.replace("*", names)) == held(folder)

@@ -24,11 +24,11 @@ def test_a_cluster_with_pbs_from_its_commands_to_a_dry_run(progress, tmp_path, m
     (work.root / "mpi").symlink_to(work_directory() / "mpi")
     look = partial(detect.look, answering(PBS), "pbsnodes".__eq__)
     monkeypatch.setattr(detect, "look", look)
-    monkeypatch.setattr(login_node, "on_path", lambda _: [])
-    assert write.new(work, "mine", path, None, None, progress) == 0
+    monkeypatch.setattr(login_node, "find_on_path", lambda _: [])
+    assert write.write_new_site(work, "mine", path, None, None, progress) == 0
     text = path.read_text()
 
-    assert check.check(work, str(path), progress) == 1  # what was not told is not forgotten
+    assert check.check_site(work, str(path), progress) == 1  # what was not told is not forgotten
     said = progress.console.file.getvalue()
     numbers = [n for n, line in enumerate(text.splitlines(), 1) if MARKED in line]
     assert len(numbers) == 2
@@ -37,7 +37,7 @@ def test_a_cluster_with_pbs_from_its_commands_to_a_dry_run(progress, tmp_path, m
     assert said.count("sockets_per_node: write 1 or more") == 2
 
     path.write_text(text.replace(MARKED, "sockets_per_node=2,"))
-    assert check.check(work, str(path), progress) == 0, progress.console.file.getvalue()
+    assert check.check_site(work, str(path), progress) == 0, progress.console.file.getvalue()
     said = progress.console.file.getvalue().removeprefix(said)
     assert platform.node() not in said  # the file is this host's, so PBS was asked
     # On four nodes of each kind, and with as many cores as PBS counts CPUs.

@@ -33,7 +33,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def test_a_cluster_from_nothing_to_a_first_verdict(cluster: Cluster, tmp_path: Path):
     head, path = HeadNode(tmp_path / "work", cluster=cluster), tmp_path / "toy.py"
-    mpis = {mpi.family: mpi for mpi in inventory.load(work_directory()).mpis}
+    mpis = {mpi.family: mpi for mpi in inventory.load_inventory(work_directory()).mpis}
     mpich, openmpi = mpis["mpich"], mpis["openmpi"]
 
     made = head.run("site", "new", "toy", "--output", str(path))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from postprocess.model.case import Case
-from postprocess.stats.estimate import calibrate, calibrate_exactly
+from postprocess.stats.estimate import estimate_exact_references, estimate_references
 from site_configs.simgrid import PLATFORMS
 from tests.support.paths import SUITE
 from tests.support.simgrid import simulated
@@ -65,7 +65,9 @@ def narrower(tmp_path_factory: pytest.TempPathFactory) -> Times:
 
 def exactly(healthy: Times, times: Times) -> dict[str, str]:
     """Verdicts against exact references."""
-    return verdicts(calibrate_exactly({case: [time] for case, time in healthy.items()}), times)
+    return verdicts(
+        estimate_exact_references({case: [time] for case, time in healthy.items()}), times
+    )
 
 
 def test_the_same_machine_gives_the_same_times_to_the_last_digit(healthy: Times, tmp_path: Path):
@@ -161,7 +163,7 @@ def noisy(times: Times, draws: np.random.Generator, launches: int) -> dict[Case,
 def nights(healthy: Times, times: Times) -> list[dict[str, str]]:
     """Verdicts of some nights on a noisy machine that costs ``times``, and was calibrated when healthy."""
     draws = np.random.default_rng(SEED)
-    references = calibrate(noisy(healthy, draws, CALIBRATION))
+    references = estimate_references(noisy(healthy, draws, CALIBRATION))
     found = []
     for _ in range(NIGHTS):
         tonight = {case: values[0] for case, values in noisy(times, draws, 1).items()}

@@ -7,7 +7,11 @@ from pathlib import Path
 
 from postprocess.model.reference import Reference
 from postprocess.references import provenance
-from postprocess.references.reference_file import load, location, write
+from postprocess.references.reference_file import (
+    load_references,
+    locate_references,
+    write_references,
+)
 from site_configs.common import work_directory
 from site_configs.mpi import inventory
 from tests.support.mpi import fault_library, of_family
@@ -24,19 +28,19 @@ APART = ("--processes", "2", "--per-node", "1")
 
 def test_what_is_slow_on_a_sick_node_is_cleared_on_others_and_the_node_is_named(tmp_path: Path):
     with cluster_or_skip(tmp_path / "cluster", nodes=4, cores=2) as cluster:
-        known = {mpi.family: mpi for mpi in inventory.load(work_directory()).mpis}
+        known = {mpi.family: mpi for mpi in inventory.load_inventory(work_directory()).mpis}
         mpi, head = known["openmpi"], HeadNode(tmp_path / "home", cluster=cluster)
         site = ("--site", str(write_site(tmp_path / "testcluster.py", cluster, [mpi])))
         root = tmp_path / "reviewed"
         calibrating = ("--launches", "1", "--output", str(root))
         ended = head.run("calibrate", *site, *WORDS, *APART, *calibrating)
         assert ended.status == 0, ended.output + ended.errors
-        path = location(root, "testcluster", "work", mpi.name)
+        path = locate_references(root, "testcluster", "work", mpi.name)
         healthy = [
             Reference(each.case, CENTER, SPREAD, 20)
-            for each in load(path, "testcluster", "work", mpi.name).values()
+            for each in load_references(path, "testcluster", "work", mpi.name).values()
         ]
-        write(path, healthy, json.loads(provenance.beside(path).read_text()))
+        write_references(path, healthy, json.loads(provenance.locate_provenance(path).read_text()))
         library = fault_library(of_family("openmpi"), tmp_path, "sick_host")
         planted = {"LD_PRELOAD": library, "SICK_HOST": "n1", "SICK_SECONDS": SICK_SECONDS}
         sick = [f"--set-env={mpi.name}:{name}={value}" for name, value in planted.items()]

@@ -25,7 +25,7 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Ended, dic
     """A sweep with a sick node, and its JSON page. Open MPI: its processes let each other run."""
     directory: Path = tmp_path_factory.mktemp("sick")
     with cluster_or_skip(directory / "cluster", nodes=4, cores=2) as cluster:
-        known = {mpi.family: mpi for mpi in inventory.load(work_directory()).mpis}
+        known = {mpi.family: mpi for mpi in inventory.load_inventory(work_directory()).mpis}
         mpi = known["openmpi"]
         site = write_site(directory / "testcluster.py", cluster, [mpi])
         head = HeadNode(directory / "home", cluster=cluster)

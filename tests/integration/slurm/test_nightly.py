@@ -13,7 +13,11 @@ import pytest
 
 from postprocess.model.reference import Reference
 from postprocess.references import provenance
-from postprocess.references.reference_file import load, location, write
+from postprocess.references.reference_file import (
+    load_references,
+    locate_references,
+    write_references,
+)
 from postprocess.results.store import read_sessions
 from site_configs.common import work_directory
 from site_configs.mpi import inventory
@@ -93,7 +97,7 @@ class Place:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     directory = tmp_path_factory.mktemp("slurm")
     with cluster_or_skip(directory / "cluster", nodes=4, cores=2) as cluster:
-        known = {mpi.family: mpi for mpi in inventory.load(work_directory()).mpis}
+        known = {mpi.family: mpi for mpi in inventory.load_inventory(work_directory()).mpis}
         mpis = {family: known[family] for family in ("mpich", "openmpi")}
         yield Place(cluster, HeadNode(directory / "home", cluster=cluster), mpis)
 
@@ -132,7 +136,7 @@ def test_two_mpis_and_all_kinds_of_layouts_get_their_verdicts(place: Place) -> N
     ended = place.head.run("calibrate", *short, *calibrating)
     assert ended.status == 0, ended.output + ended.errors
     for mpi in place.mpis.values():
-        widen(location(root, "testcluster", "work", mpi.name), mpi)
+        widen(locate_references(root, "testcluster", "work", mpi.name), mpi)
     ended = place.head.measure(*short, "--strict", "--processes", "2,3", "--references", str(root))
     found = {}
     for case in summary(ended):
@@ -146,9 +150,9 @@ def test_two_mpis_and_all_kinds_of_layouts_get_their_verdicts(place: Place) -> N
 
 def widen(path: Path, mpi: Mpi) -> None:
     """Give measured references a stated center and spread."""
-    known = load(path, "testcluster", "work", mpi.name)
+    known = load_references(path, "testcluster", "work", mpi.name)
     wide = [Reference(each.case, CENTER, SPREAD, 20) for each in known.values()]
-    write(path, wide, json.loads(provenance.beside(path).read_text()))
+    write_references(path, wide, json.loads(provenance.locate_provenance(path).read_text()))
 
 
 def test_launcher_of_another_mpi_is_incorrect_and_named(place: Place) -> None:
@@ -181,7 +185,7 @@ def test_launches_that_cannot_start_are_told_why_and_the_others_run(place: Place
     assert four["verdict"] == eight["verdict"] == "incomplete"
     assert "never started: waited" in four["reason"] and "s in the queue (" in four["reason"]
     assert "n3 (drained)" in four["reason"] and "max_pending_time" in four["reason"]
-    assert "never started: Slurm cannot run it as it is asked for (Part" in eight["reason"]
+    assert "never started: Slurm cannot run it is asked for (Part" in eight["reason"]
     assert "topology, layouts and access of the partition" in eight["reason"]
 
 

@@ -16,8 +16,8 @@ import pytest
 from spack_envs.mirror import manifest
 from spack_envs.mirror.manifest import MirrorError
 from spack_envs.mirror.manifest_schema import Manifest
-from spack_envs.mirror.wheels import locked
-from spack_envs.provide import Settings
+from spack_envs.mirror.wheels import parse_lock_file
+from spack_envs.provide import SpackSettings
 from tests.support.paths import ROOT
 
 #: A network namespace of its own, in which there is nothing but the loopback device.
@@ -42,16 +42,16 @@ def cut_off() -> list[str]:
 @pytest.fixture
 def mirror() -> tuple[Path, Manifest]:
     """The mirror of this user, for this Python."""
-    folder = Settings().cache / "mirror"
+    folder = SpackSettings().cache / "mirror"
     try:
-        contents = manifest.read(folder)
+        contents = manifest.read_manifest(folder)
         manifest.check_python(folder, contents)
     except MirrorError as error:
         pytest.skip(f"no mirror to build from: {error}")
     if contents.missing:
         pytest.skip(f"{folder}: this mirror has not all: {contents.missing[0].what}")
     there = {file.sha256 for file in contents.files}
-    needed = locked((ROOT / "requirements.lock").read_text())
+    needed = parse_lock_file((ROOT / "requirements.lock").read_text())
     newer = [each for each in needed if ";" not in each.text and not each.hashes & there]
     if newer:
         pytest.skip(f"{folder}: was made before {newer[0].name} {newer[0].version} was needed")

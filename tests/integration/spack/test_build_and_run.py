@@ -19,15 +19,15 @@ from postprocess.base.progress import Progress
 from site_configs.common import work_directory
 from site_configs.mpi import inventory
 from site_configs.mpi.family import Mpi
-from spack_envs.build import Commands, locked_hash, spack_environment_variables
+from spack_envs.build import SpackCommands, read_locked_hash, spack_environment_variables
 from spack_envs.errors import SourceError, SpackEnvironmentError
 from spack_envs.install import Builder
 from spack_envs.installation import Installation
-from spack_envs.machine import Environment, write_environment
-from spack_envs.mirror.use import default as default_mirror
-from spack_envs.mirrored import Sources
+from spack_envs.machine import SpackEnvironment, write_environment
+from spack_envs.mirror.use import find_default_mirror as default_mirror
+from spack_envs.mirrored import MirroredSources
 from spack_envs.products import PRODUCTS
-from spack_envs.provide import NoSpack, Spack, provide
+from spack_envs.provide import NoSpack, Spack, provide_spack
 from tests.support.paths import ROOT as SOURCE
 
 #: OSU and IMB for every MPI take minutes, and longer where other work keeps the machine busy.
@@ -74,13 +74,15 @@ class DebianMpi:
 @pytest.fixture(scope="module")
 def mpis() -> list[Mpi]:
     """The MPIs of this machine that have a Spack environment."""
-    return [mpi for mpi in inventory.load(work_directory()).mpis if mpi.family in LIBRARIES]
+    return [
+        mpi for mpi in inventory.load_inventory(work_directory()).mpis if mpi.family in LIBRARIES
+    ]
 
 
 @pytest.fixture(scope="module")
 def spack(tmp_path_factory) -> Spack:
     """The Spack that Plumbline would take here."""
-    answer = provide(tmp_path_factory.mktemp("spack"), print)
+    answer = provide_spack(tmp_path_factory.mktemp("spack"), print)
     if isinstance(answer, NoSpack):
         pytest.skip(f"no Spack: {answer.reason}")
     return answer
@@ -94,9 +96,9 @@ class Site:
     work: Path
     home: Path
     spack: Spack
-    sources: Sources | None
+    sources: MirroredSources | None
 
-    def environment(self, mpi: Mpi | DebianMpi) -> Environment:
+    def environment(self, mpi: Mpi | DebianMpi) -> SpackEnvironment:
         return write_environment(self.work, self.source, self.spack, mpi, sources=self.sources)
 
     def call(self, command: list[str]) -> subprocess.CompletedProcess[str]:
@@ -172,7 +174,7 @@ def test_every_mpi_gets_its_own_program(site, mpis, tmp_path):
         assert not environment.changed
         assert site.install(mpi) == program
         find = ["spack", "-e", str(environment.directory), "find", "--format", "{hash}", "mpicost"]
-        assert site.run(find) == locked_hash(environment.directory)
+        assert site.run(find) == read_locked_hash(environment.directory)
     assert {program: built(program) for program in before} == before
 
 
@@ -233,7 +235,7 @@ def test_missing_build_tool_is_not_compiled(site, mpis, tmp_path):
     (copy / "spack.lock").unlink(missing_ok=True)
     text = (copy / "machine.yaml").read_text()
     (copy / "machine.yaml").write_text(text.replace("spec: cmake@", "spec: cmake@1.").strip())
-    done = site.call(Commands(copy).concretize)
+    done = site.call(SpackCommands(copy).concretize)
     assert done.returncode != 0
     assert "cmake" in done.stdout + done.stderr
 
@@ -261,7 +263,7 @@ def prepared() -> Site:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", HOME)  # another fixture has its own
         work, mirror = work_directory(), default_mirror(Progress())
-        answer = provide(work, print)
+        answer = provide_spack(work, print)
     if isinstance(answer, NoSpack):
         pytest.skip(f"no Spack: {answer.reason}")
     sources = mirror.sources if mirror else None

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spack_envs.programs import read_program
-from spack_envs.provide import NoSpack, provide
+from spack_envs.provide import NoSpack, provide_spack
 from tests.support.mpi import mpi_installations
 from tests.support.plumbline_runner import ROOT, Ended, Workshop
 
@@ -46,7 +46,7 @@ def written_to_sources() -> list[Path]:
 
 
 def test_night_with_spack(tmp_path: Path) -> None:
-    answer = provide(tmp_path / "probe", print)
+    answer = provide_spack(tmp_path / "probe", print)
     if isinstance(answer, NoSpack):
         pytest.skip(f"no Spack: {answer.reason}")
     workshop = Workshop(tmp_path / "home", spack=True)

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base.units import MEGABYTES
-from postprocess.judging.outcome import assess
+from postprocess.judging.outcome import assess_launch
 from postprocess.model.benchmark import Benchmark
 from postprocess.model.case import Case
-from postprocess.model.launch import Finished
+from postprocess.model.launch import FinishedLaunch
 from postprocess.model.plan import PlannedLaunch, write_launch
-from spack_envs.programs import Program, write_program
+from spack_envs.programs import BuiltBinary, write_program
 from tests.support.factories import record
 from tests.support.factories.launch import case, planned
 from tests.support.factories.output import BANNERS, imb_head
@@ -148,7 +148,7 @@ def leave(
     """Write what a start leaves; None for no output or no exit code, an empty list for no testimony."""
     write_launch(session, launch)
     place = (launch.environment, launch.program, "/opt/bin", "spec/abc")
-    write_program(session, Program(*place, version="7.4", **BUILD))
+    write_program(session, BuiltBinary(*place, version="7.4", **BUILD))
     if text is not None:
         launch.output(session).write_text(text)
     records = witnessed(program=launch.executable) if witness is None else list(witness)
@@ -158,12 +158,12 @@ def leave(
         launch.ending(session).write_text(code)
 
 
-def measured(session: Path, factor: float = 1.0, **changes: Any) -> Finished:
+def measured(session: Path, factor: float = 1.0, **changes: Any) -> FinishedLaunch:
     """A start of OSU that ended well, ``factor`` times as slow as the sample; ReFrame is content with it."""
     launch = start(**changes)
     rows = {each.bytes: allreduce_row(each.bytes, factor) for each in launch.cases}
     leave(session, launch, osu_text(rows=rows))
-    outcome = assess(launch, session)
+    outcome = assess_launch(launch, session)
     assert outcome.records, outcome.reason
     said = {each.variable: "pass" for each in launch.cases}
-    return Finished(launch, outcome, 1.5, "stage", said, "osu-micro-benchmarks@7.4/abcdef")
+    return FinishedLaunch(launch, outcome, 1.5, "stage", said, "osu-micro-benchmarks@7.4/abcdef")

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from postprocess.judging.common_cause import CommonCause, common_causes
+from postprocess.judging.common_cause import CommonCause, find_common_causes
 from postprocess.model.case import Case
 from postprocess.model.mpicost import CONTROLS
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import CaseResult, Verdict
-from postprocess.references.catalog import ReferenceBook, Shelf
-from postprocess.stats.band import band
-from postprocess.stats.shrinkage import with_priors
+from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
+from postprocess.stats.band import compute_band
+from postprocess.stats.shrinkage import add_priors
 from tests.support.factories.launch import case, origin_of
 
 MPIS = ("mpich", "openmpi", "intel")
@@ -83,7 +83,7 @@ def calibrated(
     noise: Noise,
     launches: int = 20,
     told: bool = True,
-) -> ReferenceBook:
+) -> ReferenceCatalog:
     """The references that follow from so many nights; with the values behind them if ``told``."""
     logs = np.array([noise.logs(random, some) for _ in range(launches)])
     shelves = {}
@@ -101,14 +101,14 @@ def calibrated(
         values = {some[index].key: list(CENTER * np.exp(logs[:, index])) for index in own}
         origin = origin_of(headlines=values) if told else origin_of()
         place = (f"{some[0].system}:{some[0].partition}", name)
-        shelves[place] = Shelf(Path(f"{name}.tsv"), with_priors(known), origin)
-    return ReferenceBook(shelves)
+        shelves[place] = ReferenceSet(Path(f"{name}.tsv"), add_priors(known), origin)
+    return ReferenceCatalog(shelves)
 
 
 def night(
     random: np.random.Generator,
     some: Sequence[Case],
-    book: ReferenceBook,
+    book: ReferenceCatalog,
     noise: Noise,
     slower: Slower = lambda _: 0.0,
 ) -> list[CaseResult]:
@@ -120,10 +120,10 @@ def night(
     ]
 
 
-def judged(one: Case, book: ReferenceBook, value: float) -> CaseResult:
+def judged(one: Case, book: ReferenceCatalog, value: float) -> CaseResult:
     """The result of a case by its band alone."""
     reference = book.reference(one)
-    limits = band(reference)
+    limits = compute_band(reference)
     slow, reason = (Verdict.REGRESSED, "above the limit"), (Verdict.PASS, "")
     verdict, why = slow if limits.too_slow(value) else reason
     return CaseResult(
@@ -152,4 +152,4 @@ def causes(
     )
     book = calibrated(random, some, noise, **how)
     results = night(random, some, book, noise, slower)
-    return common_causes(results, book, hosts or {}), results
+    return find_common_causes(results, book, hosts or {}), results

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from postprocess.analyses.drift.detect import Nights
-from postprocess.base.units import SECONDS, better
+from postprocess.analyses.drift.detect import NightSeries
+from postprocess.base.units import SECONDS, find_better_direction
 from postprocess.model.case import Case
 from postprocess.model.verdict import Verdict
-from postprocess.results.store import Row, write_session
+from postprocess.results.store import StoreRow, write_session
 
 FIRST = datetime(2026, 9, 1, 2, 0, tzinfo=timezone.utc)
 REFERENCE = 20e-6
@@ -34,11 +34,13 @@ def noise(nights: int = 60, spread: float = 0.01, seed: int = 1) -> np.ndarray:
     return np.random.default_rng(seed).normal(0, spread, nights)
 
 
-def nights(logs: Sequence[float], case: Case = CASE, unit: str = SECONDS, epoch: int = 0) -> Nights:
+def nights(
+    logs: Sequence[float], case: Case = CASE, unit: str = SECONDS, epoch: int = 0
+) -> NightSeries:
     """A series whose logarithms are these."""
     count = len(logs)
-    sign = 1.0 if better(unit) == "lower" else -1.0
-    return Nights(
+    sign = 1.0 if find_better_direction(unit) == "lower" else -1.0
+    return NightSeries(
         case,
         unit,
         [session(night) for night in range(count)],
@@ -51,7 +53,7 @@ def nights(logs: Sequence[float], case: Case = CASE, unit: str = SECONDS, epoch:
     )
 
 
-def row(case: Case, night: int, value: float | None, **more) -> Row:
+def row(case: Case, night: int, value: float | None, **more) -> StoreRow:
     """One launch of a case in a night."""
     known = {
         "launch": 1,
@@ -63,7 +65,7 @@ def row(case: Case, night: int, value: float | None, **more) -> Row:
         "mpi_library": "MPICH Version: 5.0.2",
         "mode": "nightly",
     }
-    return Row(session(night), started(night), case=case, **known | more)
+    return StoreRow(session(night), started(night), case=case, **known | more)
 
 
 def write_nights(store: Path, cases: Mapping[Case, Sequence[float]]) -> None:

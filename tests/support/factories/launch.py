@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from postprocess.judging.outcome import assess
+from postprocess.judging.outcome import assess_launch
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.conditions import circumstances_of, method_of
-from postprocess.model.launch import Finished, Outcome
+from postprocess.model.launch import FinishedLaunch, LaunchOutcome
 from postprocess.model.measurement import CaseRecord
 from postprocess.model.plan import PlannedLaunch, write_launch
 from postprocess.model.reference import Reference
-from postprocess.parsers.reframe_report import Entry
+from postprocess.parsers.reframe_report import TestEntry
 from postprocess.references import reference_file
-from postprocess.references.catalog import ReferenceBook, Shelf
-from postprocess.stats.band import band
+from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
+from postprocess.stats.band import compute_band
 from tests.support.factories import record as record_samples
 
 LIBRARY = "MPICH Version: 5.0.2"
@@ -89,7 +89,7 @@ def leave(
         launch.ending(session).write_text(code)
 
 
-def entry(**changes: Any) -> Entry:
+def entry(**changes: Any) -> TestEntry:
     """ReFrame's word on a launch that went well."""
     values: dict[str, Any] = {
         "test": "luecke_0",
@@ -104,17 +104,17 @@ def entry(**changes: Any) -> Entry:
         "results": {each.variable: "pass" for each in CASES},
         "values": VALUES,
     }
-    return Entry(**values | changes)
+    return TestEntry(**values | changes)
 
 
 def finished(
     session: Path,
     scale: float = 1.0,
-    outcome: Outcome | None = None,
+    outcome: LaunchOutcome | None = None,
     said: dict[str, Any] | None = None,
     run: dict[str, Any] | None = None,
     **changes: Any,
-) -> Finished:
+) -> FinishedLaunch:
     """A launch that ended well, ``scale`` times as slow as the sample; or one with this outcome."""
     launch = planned(**changes)
     if outcome is None:
@@ -122,10 +122,10 @@ def finished(
         times = {each["routine"] + str(each["bytes"]): scale for each in records[1:-1]}
         records[1:-1] = [slowed(each, times) for each in records[1:-1]]
         leave(session, launch, records)
-        outcome = assess(launch, session)
+        outcome = assess_launch(launch, session)
         assert outcome.records, outcome.reason
     asserted = entry().results if said is None else said
-    return Finished(launch, outcome, 1.5, "stage", asserted, "mpicost@0.1.0/abcdef")
+    return FinishedLaunch(launch, outcome, 1.5, "stage", asserted, "mpicost@0.1.0/abcdef")
 
 
 def slowed(record: dict[str, Any], times: dict[str, float]) -> dict[str, Any]:
@@ -152,31 +152,31 @@ def origin_of(program: str = "mpicost", **more: Any) -> dict[str, Any]:
 
 def write_references(root: Path, center: float = 1e-6) -> Path:
     """A sound reference file of the sample cases."""
-    path = reference_file.location(root, *PLACE)
+    path = reference_file.locate_references(root, *PLACE)
     away = (
         0.1 * (19 / 20) ** 0.5
     )  # from the center, on the logarithm: of 20 launches a spread of 0.1
     values = [center * math.exp(sign * away) for sign in (1, -1) for _ in range(10)]
     told = {"headlines": {each.key: values for each in CASES}, "circumstances": {"compiler": "gcc"}}
     known = [Reference(each, center, 0.1, 20) for each in CASES]
-    reference_file.write(path, known, origin_of(**told))
+    reference_file.write_references(path, known, origin_of(**told))
     return path
 
 
-def headline(done: Finished, of: Case) -> float:
+def headline(done: FinishedLaunch, of: Case) -> float:
     """What a launch measured of a case, in seconds."""
     record: CaseRecord = done.records[of.variable]
     return record.summary.headline
 
 
 def book_of(
-    done: Finished,
+    done: FinishedLaunch,
     factor: float = 1.0,
     launches: int = 20,
     cases: Sequence[Case] = CASES,
     spread: float = 0.1,
     **method: Any,
-) -> ReferenceBook:
+) -> ReferenceCatalog:
     """References that lie ``factor`` above what a launch measured, by the launch's own method."""
     known = {
         each: Reference(each, factor * headline(done, each), spread, launches) for each in cases
@@ -184,15 +184,15 @@ def book_of(
     origin = origin_of(
         method=method_of(done.run, exact=False) | method, circumstances=circumstances_of(done.run)
     )
-    shelf = Shelf(Path("reference_data/local/cpu/mpich-5_0_2.tsv"), known, origin)
-    return ReferenceBook({(":".join(PLACE[:2]), PLACE[2]): shelf})
+    shelf = ReferenceSet(Path("reference_data/local/cpu/mpich-5_0_2.tsv"), known, origin)
+    return ReferenceCatalog({(":".join(PLACE[:2]), PLACE[2]): shelf})
 
 
-def reframe_says(done: Finished, book: ReferenceBook) -> dict[str, str]:
+def reframe_says(done: FinishedLaunch, book: ReferenceCatalog) -> dict[str, str]:
     """ReFrame's result of each variable, from the same bands."""
     said = {}
     for each in done.launch.cases:
         reference = book.reference(each)
-        slow = reference and band(reference).too_slow(headline(done, each))
+        slow = reference and compute_band(reference).too_slow(headline(done, each))
         said[each.variable] = "fail" if slow else "pass"
     return said

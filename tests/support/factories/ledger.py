@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from postprocess.calibration.ledger import Taken
+from postprocess.calibration.ledger import CalibrationLaunch
 from postprocess.model.case import Case
 from postprocess.references import provenance
 from tests.support.factories.launch import CASES, PLACE
@@ -20,7 +20,7 @@ def launch(
     cases: Sequence[Case] = CASES,
     facts: Mapping[str, Any] | None = None,
     **changes: Any,
-) -> Taken:
+) -> CalibrationLaunch:
     """A launch of some cases on a day of November, each with this value."""
     values = value if isinstance(value, Mapping) else dict.fromkeys(cases, value)
     known: dict[str, Any] = {
@@ -46,10 +46,10 @@ def launch(
         "values": {case.key: number for case, number in values.items()},
         "units": {case.key: "s" for case in values},
     }
-    return Taken(**known | changes)
+    return CalibrationLaunch(**known | changes)
 
 
 def launches_behind(told: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     """Session, end and hosts of each launch behind a case, from what a provenance tells of its program."""
-    calibration = provenance.calibration_of(told, key) or {}
+    calibration = provenance.find_case_calibration(told, key) or {}
     return next(some["launches"] for some in calibration["series"] if key in some["headlines"])

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from postprocess.analyses.links.detect import Measure
-from postprocess.judging.outcome import assess
-from postprocess.model.launch import Finished
-from postprocess.stats.headline import summarise
+from postprocess.analyses.links.detect import PairTimes
+from postprocess.judging.outcome import assess_launch
+from postprocess.model.launch import FinishedLaunch
+from postprocess.stats.headline import summarise_trials
 from tests.support.factories import launch as launch_samples
 from tests.support.factories import record
 
@@ -37,7 +37,7 @@ class Machine:
     slow_nodes: dict[int, float] = field(default_factory=dict)  #: factor by node
     slow_pairs: dict[tuple[int, int], float] = field(default_factory=dict)
 
-    def measure(self, rng: np.random.Generator, size: int = 1_000_000) -> Measure:
+    def measure(self, rng: np.random.Generator, size: int = 1_000_000) -> PairTimes:
         """The times of one way of measuring."""
         shape = (self.launches, self.nodes, self.nodes)
         own = rng.normal(0, self.node_spread, self.nodes)
@@ -56,9 +56,9 @@ class Machine:
             log[:, min(a, b), max(a, b)] += np.log(factor)
         log = np.triu(log, 1) + np.swapaxes(np.triu(log, 1), 1, 2)
         log[:, np.arange(self.nodes), np.arange(self.nodes)] = np.nan
-        return Measure(size, "median", np.exp(log))
+        return PairTimes(size, "median", np.exp(log))
 
-    def measures(self, seed: Sequence[int]) -> list[Measure]:
+    def measures(self, seed: Sequence[int]) -> list[PairTimes]:
         """A whole sweep: four ways of measuring, each with noise of its own."""
         rng = np.random.default_rng(seed)
         return [self.measure(rng, size) for size in (8, 8, 1_000_000, 1_000_000)]
@@ -105,7 +105,7 @@ class Tournament:
     def case(self, routine: str, peer: int, size: int, times: np.ndarray) -> dict[str, Any]:
         """A case record. ``times``: (pairs, trials)."""
         t_max, t_min = times.max(axis=0), times.min(axis=0)
-        summary = summarise(t_max, np.zeros(TRIALS, bool), 1, record.RESOLUTION)
+        summary = summarise_trials(t_max, np.zeros(TRIALS, bool), 1, record.RESOLUTION)
         series = {"t_max": t_max, "t_min": t_min, "t_global": t_max, "skew": 0 * t_max}
         changes = {key: values.tolist() for key, values in series.items()} | asdict(summary)
         return record.case_record(routine, size, peer, TRIALS, **changes)
@@ -131,7 +131,7 @@ class Tournament:
 
     def finished(
         self, session: Path, change: Callable[[list[dict[str, Any]]], None] | None = None
-    ) -> Finished:
+    ) -> FinishedLaunch:
         """The launch, run; ``change`` damages its records."""
         records = self.records()
         cases = tuple(
@@ -151,4 +151,4 @@ class Tournament:
         if change:
             change(records)
         launch_samples.leave(session, launch, records)
-        return Finished(launch, assess(launch, session), 1.0, "stage", {})
+        return FinishedLaunch(launch, assess_launch(launch, session), 1.0, "stage", {})

@@ -8,11 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from spack_envs.mirror import manifest
-from spack_envs.mirror.manifest_schema import NAME, Manifest, Release, Replaced, encoded
+from spack_envs.mirror.manifest_schema import (
+    NAME,
+    ArchivedRelease,
+    Manifest,
+    ReplacedSource,
+    encode_manifest,
+)
 
 RELEASES = ("spack", "spack-packages")
 OFFICIAL, OWN = "1" * 64, "2" * 64
-REPLACED = Replaced("osu-micro-benchmarks", "7.4", "a git copy (commit 0123)", OFFICIAL, OWN)
+REPLACED = ReplacedSource("osu-micro-benchmarks", "7.4", "a git copy (commit 0123)", OFFICIAL, OWN)
 
 
 def archive(folder: str, **files: str) -> bytes:
@@ -43,10 +49,10 @@ def make_mirror(folder: Path, **more: bytes) -> Manifest:
 def write(folder: Path, paths: tuple[str, ...], **changes) -> Manifest:
     """The manifest of files that are there."""
     releases = tuple(
-        Release(name, "v1", "c" * 40, f"releases/{name}-v1.tar.gz") for name in RELEASES
+        ArchivedRelease(name, "v1", "c" * 40, f"releases/{name}-v1.tar.gz") for name in RELEASES
     )
-    files = tuple(manifest.described(folder, path) for path in paths)
-    contents = Manifest(*manifest.this_python(), releases=releases, files=files)
+    files = tuple(manifest.describe_file(folder, path) for path in paths)
+    contents = Manifest(*manifest.describe_python(), releases=releases, files=files)
     contents = replace(contents, **changes)
-    (folder / NAME).write_bytes(encoded(contents))
+    (folder / NAME).write_bytes(encode_manifest(contents))
     return contents

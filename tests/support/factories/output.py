@@ -14,7 +14,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from postprocess.parsers.text_output import Failure, Output, OutputError, Table, TableRow
+from postprocess.parsers.text_output import (
+    FailureLine,
+    OutputError,
+    OutputTable,
+    ProgramOutput,
+    TableRow,
+)
 from tests.support.paths import DATA
 
 CORPUS = DATA / "outputs"
@@ -99,7 +105,7 @@ def osu_cells(draw: Callable[..., Any], columns: list[str]) -> dict[str, tuple[s
 
 
 @st.composite
-def osu_outputs(draw: Callable[..., Any]) -> tuple[str, Output]:
+def osu_outputs(draw: Callable[..., Any]) -> tuple[str, ProgramOutput]:
     """A whole output of an OSU program and what is in it."""
     kind = draw(st.sampled_from(sorted(OSU_KINDS)))
     title, columns, before, notes = OSU_KINDS[kind]
@@ -120,8 +126,8 @@ def osu_outputs(draw: Callable[..., Any]) -> tuple[str, Output]:
             cells = osu_cells(draw, columns)
             rows.append(TableRow(size, {k: v[1] for k, v in cells.items()}, validated or None))
             lines.append(osu_row(size, [v[0] for v in cells.values()], validated, len(tails)))
-        tables.append(Table(title, tuple(columns), tuple(rows), datatype=name, notes=notes))
-    return "\n".join([*lines, ""]), Output(version, tuple(tables))
+        tables.append(OutputTable(title, tuple(columns), tuple(rows), datatype=name, notes=notes))
+    return "\n".join([*lines, ""]), ProgramOutput(version, tuple(tables))
 
 
 def osu_header(columns: list[str], sized: bool, validated: bool, tails: int) -> str:
@@ -141,7 +147,7 @@ def osu_row(size: int | None, numbers: list[str], validated: bool, tails: int) -
 
 
 @st.composite
-def window_outputs(draw: Callable[..., Any]) -> tuple[str, Output]:
+def window_outputs(draw: Callable[..., Any]) -> tuple[str, ProgramOutput]:
     """What ``osu_mbw_mr -V`` prints: a column for each window size, bandwidths and then rates."""
     title, version = "OSU MPI Multiple Bandwidth / Message Rate Test", "7.4"
     windows = [str(2**power) for power in range(draw(st.integers(1, 8)))]
@@ -161,7 +167,7 @@ def window_outputs(draw: Callable[..., Any]) -> tuple[str, Output]:
                 lines.append(f"{size:<7}" + "".join(f"  {printed(v):>10}" for v in cells.values()))
             lines.append("")
             tables.append(
-                Table(
+                OutputTable(
                     title,
                     tuple(windows),
                     tuple(rows),
@@ -169,7 +175,7 @@ def window_outputs(draw: Callable[..., Any]) -> tuple[str, Output]:
                     notes={**notes, "table": caption},
                 )
             )
-    return "\n".join(lines) + "\n", Output(version, tuple(tables))
+    return "\n".join(lines) + "\n", ProgramOutput(version, tuple(tables))
 
 
 # --- IMB ---
@@ -229,7 +235,7 @@ def imb_head(banner: str, listed: list[str], old: bool) -> list[str]:
 
 
 @st.composite
-def imb_outputs(draw: Callable[..., Any]) -> tuple[str, Output]:
+def imb_outputs(draw: Callable[..., Any]) -> tuple[str, ProgramOutput]:
     """A whole output of an IMB program and what is in it."""
     banner, version = draw(st.sampled_from(BANNERS))
     listed = draw(st.lists(st.sampled_from(sorted(IMB_KINDS)), min_size=1, unique=True))
@@ -246,7 +252,7 @@ def imb_outputs(draw: Callable[..., Any]) -> tuple[str, Output]:
             for mode in modes:
                 tables += imb_table(draw, lines, name, groups, mode, (checked, shown))
     lines += ["", "", "# All processes entering MPI_Finalize", "", ""]
-    return "\n".join(lines), Output(version, tuple(tables), tuple(invalid))
+    return "\n".join(lines), ProgramOutput(version, tuple(tables), tuple(invalid))
 
 
 def imb_table(
@@ -256,7 +262,7 @@ def imb_table(
     groups: int,
     mode: str | None,
     how: tuple[bool, bool],
-) -> Iterator[Table]:
+) -> Iterator[OutputTable]:
     """Write a table and tell what is in it: one for each group that is shown."""
     checked, shown = how
     columns, sized = IMB_KINDS[name]
@@ -278,7 +284,7 @@ def imb_table(
     failing = draw(st.sampled_from([None, *REASONS]))
     numbers = list(range(groups)) if shown else [None]
     rows: dict[int | None, list[TableRow]] = {number: [] for number in numbers}
-    failures: dict[int | None, list[Failure]] = {number: [] for number in numbers}
+    failures: dict[int | None, list[FailureLine]] = {number: [] for number in numbers}
     for index, size in enumerate(sizes):
         lines += [""] if shown else []
         for number in numbers:
@@ -288,7 +294,7 @@ def imb_table(
                 lines.append("".join(f"{word:>13}" for word in start) + f" {failing}")
                 what = f"{title}, {size or 0} bytes: {' '.join(failing.split())}"
                 what = what if len(what) <= 100 else what[:100] + "..."
-                failures[number].append(Failure(size, f"line {len(lines)}: {what}"))
+                failures[number].append(FailureLine(size, f"line {len(lines)}: {what}"))
                 continue
             cells = imb_cells(draw, columns)
             words = [*start, *(cell[0] for cell in cells.values()), *["0.00"] * checked]
@@ -296,7 +302,7 @@ def imb_table(
             values = {key: cell[1] for key, cell in cells.items()}
             rows[number].append(TableRow(size, values, checked or None))
     for number in numbers:
-        yield Table(
+        yield OutputTable(
             title,
             ("#repetitions", *columns),
             tuple(rows[number]),
@@ -341,7 +347,7 @@ def imb_cells(draw: Callable[..., Any], columns: list[str]) -> dict[str, tuple[s
 # --- for both ---
 
 
-def outcome(parse: Callable[[str], Output], text: str) -> Output | OutputError:
+def outcome(parse: Callable[[str], ProgramOutput], text: str) -> ProgramOutput | OutputError:
     """What comes of a text; any other error is the parser's fault."""
     try:
         return parse(text)

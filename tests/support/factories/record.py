@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from postprocess.stats.headline import summarise
+from postprocess.stats.headline import summarise_trials
 
 TRIALS = 51
 RESOLUTION = 1e-9
@@ -73,7 +73,7 @@ def case_record(
     random = np.random.default_rng([size, peer, *routine.encode()])
     t_max = scale * random.lognormal(sigma=0.4, size=trials)
     flags = late or [0] * trials
-    summary = summarise(t_max, np.array(flags, dtype=bool), dropped, RESOLUTION)
+    summary = summarise_trials(t_max, np.array(flags, dtype=bool), dropped, RESOLUTION)
     record = {
         "record": "case",
         "routine": routine,

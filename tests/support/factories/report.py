@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from postprocess.judging.rules import judge
+from postprocess.judging.rules import judge_case
 from postprocess.model.case import Case
 from postprocess.model.measurement import Measurement
 from postprocess.model.reference import Reference
-from postprocess.model.verdict import CaseResult, Verdict, count, exit_status
-from postprocess.results.store import Row, read_sessions, write_session
-from postprocess.stats.band import band
-from postprocess.stats.headline import summarise
+from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status, count_verdicts
+from postprocess.results.store import StoreRow, read_sessions, write_session
+from postprocess.stats.band import compute_band
+from postprocess.stats.headline import summarise_trials
 
 SESSION = "20261121T090000Z-4711"
 TRIALS = 51
@@ -60,7 +60,7 @@ class Night:
     """Results of a session with their rows for the store; ``document`` is its summary file."""
 
     results: list[CaseResult] = field(default_factory=list)
-    rows: list[Row] = field(default_factory=list)
+    rows: list[StoreRow] = field(default_factory=list)
     strict: bool = False
     more: dict[str, Any] = field(default_factory=dict)  #: replaces keys of the document
 
@@ -71,8 +71,8 @@ class Night:
     def _counted(self) -> dict[str, Any]:
         return {
             "strict": self.strict,
-            "exit_status": exit_status(self.results, self.strict),
-            "counts": count(self.results),
+            "exit_status": compute_exit_status(self.results, self.strict),
+            "counts": count_verdicts(self.results),
             "launches": _launches(self.results),
             "cases": [result.entry() for result in self.results],
         }
@@ -163,7 +163,7 @@ def without_value(
 
     def add(night: Night, case: Case, random: np.random.Generator) -> None:
         night.results.append(CaseResult(case, verdict, reason, rerun=rerun(case)))
-        night.rows.append(Row(SESSION, _FRAME["started_utc"], 1, case, verdict, reason))
+        night.rows.append(StoreRow(SESSION, _FRAME["started_utc"], 1, case, verdict, reason))
 
     return add
 
@@ -187,16 +187,16 @@ def _measure(
 ) -> None:
     center = _cost(case) * 1e-6
     trials = _trials(random, center * factor * math.exp(random.normal(0, 0.02)), case)
-    summary = summarise(trials)
+    summary = summarise_trials(trials)
     reference = Reference(case, center, 0.04, launches)
     measured = Measurement(summary.headline, best=summary.minimum, summary=summary)
-    result = judge(case, measured, reference)
+    result = judge_case(case, measured, reference)
     if factor == 1.0 and result.verdict is Verdict.REGRESSED:
         result = replace(result, verdict=Verdict.CLEARED, reason="did not repeat in 3 launches")
     night.results.append(replace(result, rerun=rerun(case)))
-    limits = band(reference)
+    limits = compute_band(reference)
     night.rows.append(
-        Row(
+        StoreRow(
             SESSION,
             _FRAME["started_utc"],
             1,

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from site_configs.generate.survey import Facts
-from site_configs.generate.write import render
+from site_configs.generate.survey import MachineSurvey
+from site_configs.generate.write import render_site_file
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.login_node import LoginMpis
 from site_configs.schedulers.module_systems import ModuleSystem
@@ -49,7 +49,7 @@ CRAY_MPICH = Mpi(
     mpicc="/opt/cray/pe/craype/2.7/bin/cc",
     mpiexec="srun",
 )
-PLAIN = Facts(
+PLAIN = MachineSurvey(
     host="login03.example.org",
     date="2026-11-21",
     machine=Machine("login03", "A processor", "6.1", 16, 32, 2, 64 * 10**9, ()),
@@ -59,18 +59,18 @@ PLAIN = Facts(
 )
 
 
-def slurm(outputs: dict[str, str], *mpis: Mpi, **changes: Any) -> Facts:
+def slurm(outputs: dict[str, str], *mpis: Mpi, **changes: Any) -> MachineSurvey:
     """A machine on which Slurm's commands print this."""
     found = SLURM.read(answering(outputs))
     return replace(PLAIN, scheduler=found, mpis=LoginMpis(mpis, ()), **changes)
 
 
-def pbs(outputs: dict[str, str], *mpis: Mpi, **changes: Any) -> Facts:
+def pbs(outputs: dict[str, str], *mpis: Mpi, **changes: Any) -> MachineSurvey:
     """A machine on which PBS's commands print this."""
     found = PBS_SCHEDULER.read(answering(outputs))
     return replace(PLAIN, scheduler=found, mpis=LoginMpis(mpis, ()), **changes)
 
 
-def text_of(facts: Facts, name: str = "mine") -> str:
+def text_of(facts: MachineSurvey, name: str = "mine") -> str:
     """The site file of a machine."""
-    return render(facts, name, name, WORK)
+    return render_site_file(facts, name, name, WORK)

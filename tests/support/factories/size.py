@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from postprocess.base.units import MEGABYTES, SECONDS
-from postprocess.judging.rules import judge
+from postprocess.judging.rules import judge_case
 from postprocess.model.case import Case
 from postprocess.model.measurement import Measurement
 from postprocess.model.reference import Reference
@@ -57,7 +57,7 @@ def measured(case: Case, slowdown: float = 1.0, launches: int = LAUNCHES) -> Cas
     figures = {"Iterations": 1000.0, "Min": value * 0.9, "Max": value * 1.1}
     measurement = Measurement(value, unit, figures=figures)
     reference = Reference(case, center, 0.04, launches, unit)
-    return replace(judge(case, measurement, reference), rerun=samples.rerun(case))
+    return replace(judge_case(case, measurement, reference), rerun=samples.rerun(case))
 
 
 def lost(

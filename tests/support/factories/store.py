@@ -14,7 +14,7 @@ import polars as pl
 from postprocess.base import files
 from postprocess.model.case import Case
 from postprocess.results import store
-from postprocess.results.schema import columns_of
+from postprocess.results.schema import list_columns
 from postprocess.results.store import SCHEMA
 
 FIRST_NIGHT = datetime(2021, 11, 22, 1, 30, tzinfo=timezone.utc)
@@ -136,8 +136,8 @@ def trials(usual: np.ndarray, own: np.ndarray, random: np.random.Generator) -> l
 def write_version_1(path: Path, frame: pl.DataFrame) -> None:
     """A session as the first version of the store wrote it: without the newer columns, telling no version."""
     buffer = io.BytesIO()
-    frame.select(columns_of(SCHEMA, 1).names()).write_parquet(
+    frame.select(list_columns(SCHEMA, 1).names()).write_parquet(
         buffer, metadata={"seal": files.PLACEHOLDER}
     )
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(files.seal(buffer.getvalue()))
+    path.write_bytes(files.seal_data(buffer.getvalue()))

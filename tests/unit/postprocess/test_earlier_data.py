@@ -15,8 +15,8 @@ import polars as pl
 import pytest
 
 from postprocess.main import main
-from postprocess.references.catalog import read_origin
-from postprocess.references.reference_file import load
+from postprocess.references.catalog import read_provenance
+from postprocess.references.reference_file import load_references
 from tests.support.paths import DATA, ROOT
 
 EARLIER = DATA / "earlier"
@@ -73,7 +73,7 @@ def test_the_calibrations_make_the_references_that_they_made(work: Path, tmp_pat
 
 def test_references_are_read_with_their_calibrations(work: Path):
     path = work / "references" / REFERENCES
-    known = load(path, "local", "cpu", "mpich-5_0_2")
+    known = load_references(path, "local", "cpu", "mpich-5_0_2")
     assert [str(each.launches) for each in known.values()] == [row[-1] for row in rows(path)[1:]]
     assert [each.center for each in known.values()] == [float(row[-3]) for row in rows(path)[1:]]
-    assert read_origin(path)["programs"].keys() == {"mpicost"}
+    assert read_provenance(path)["programs"].keys() == {"mpicost"}

@@ -12,7 +12,7 @@ from postprocess.model.plan import PlannedLaunch, read_plan
 from postprocess.model.reference import Reference
 from postprocess.model.session import Selection
 from postprocess.references import reference_file
-from postprocess.runner.reframe import Reframe
+from postprocess.runner.reframe import ReframeDriver
 from site_configs.schema.reframe_request import write_request
 from tests.support.factories.launch import CASES, PLACE, origin_of
 from tests.support.paths import ROOT
@@ -59,10 +59,12 @@ def planned(
     if references:
         known = [Reference(each, 1e-6, 0.02, 20) for each in CASES]
         told = origin_of(method={"suite_version": "0.1.0", "trials": references})
-        reference_file.write(reference_file.location(roots[0], *PLACE), known, told)
+        reference_file.write_references(
+            reference_file.locate_references(roots[0], *PLACE), known, told
+        )
     own = {"programs": ["mpicost"], "routines": ["pingpong"], **(choice or {})}
     selection = Selection(site, choice=own, tag=tag, only_looking=True)
-    reframe = Reframe(ROOT, folder / "home", folder / "session", roots, None)
+    reframe = ReframeDriver(ROOT, folder / "home", folder / "session", roots, None)
     write_request(reframe.session, reframe.request(selection))
     done = subprocess.run(
         [*reframe.command(selection, "--dry-run"), *words],

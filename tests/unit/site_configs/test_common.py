@@ -32,7 +32,7 @@ from site_configs.mpi.inventory import Inventory
 from site_configs.schema import variables as site_variables
 from site_configs.schema.reframe_request import ReframeRequest
 from site_configs.schema.variables import SESSION
-from site_configs.schema.waivers import accepted_here
+from site_configs.schema.waivers import collect_waivers
 from site_configs.topology.layouts import Layout, Topology
 from site_configs.topology.machine import Machine
 from tests.support.paths import ROOT
@@ -260,7 +260,7 @@ def test_the_local_site_is_what_the_inventory_says(monkeypatch, tmp_path: Path):
         module="mpich/5",
         env={"PATH": "/p/bin:/a b"},
     )
-    monkeypatch.setattr(inventory, "load", lambda _: Inventory(machine, (mpi,), ()))
+    monkeypatch.setattr(inventory, "load_inventory", lambda _: Inventory(machine, (mpi,), ()))
     found = runpy.run_path(str(ROOT / "site_configs" / "local.py"))["site_configuration"]
     (place,) = system(found)["partitions"]
     assert (system(found)["name"], place["name"], place["environs"]) == (
@@ -278,7 +278,7 @@ def test_the_local_site_is_what_the_inventory_says(monkeypatch, tmp_path: Path):
 
 def test_plumbline_sets_every_variable_that_sites_and_checks_read():
     """Else what the user happens to have in one would be a choice that nobody made."""
-    driver = reframe.Reframe(ROOT, ROOT, ROOT, [], None)
+    driver = reframe.ReframeDriver(ROOT, ROOT, ROOT, [], None)
     told = driver.environment()
     names = {value for name, value in vars(site_variables).items() if name.isupper()}
     assert SESSION in names <= told.keys()
@@ -296,5 +296,5 @@ def test_what_a_site_accepts_each_partition_does_and_the_nearer_word_counts():
     assert gpu["binding"] == cpu["binding"] == "another launcher"
     assert own["extras"]["accept"] == {"compiler": "of the gpus"}
     environment = mpich(accept={"compiler": "of this mpi"})["extras"]
-    assert accepted_here({"accept": gpu}, environment)["compiler"] == "of this mpi"
-    assert accepted_here({"accept": gpu}, {}) == gpu
+    assert collect_waivers({"accept": gpu}, environment)["compiler"] == "of this mpi"
+    assert collect_waivers({"accept": gpu}, {}) == gpu

@@ -14,7 +14,7 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.commands.site import check
 from site_configs.common import work_directory
 from site_configs.mpi import inventory
-from site_configs.validation.catalog import site_names
+from site_configs.validation.catalog import list_site_names
 from tests.support.paths import ROOT
 
 #: Cases and launches of a night on a machine that is not this one.
@@ -30,7 +30,7 @@ HOURS = re.compile(r"about .* and \d+\.\d\d node-hours")
 
 def night(work: WorkDirectory, name: str, progress: Progress) -> tuple[int, int]:
     """Cases and launches of a night on a site, which must be well."""
-    status = check.check(work, name, progress)
+    status = check.check_site(work, name, progress)
     text = progress.console.file.getvalue()
     assert status == 0, text
     assert HOURS.search(text)
@@ -50,7 +50,7 @@ def test_a_night_has_this_many_cases(name: str, tmp_path: Path, progress: Progre
 def test_a_night_on_this_machine_is_as_many_cases_with_every_mpi(
     tmp_path: Path, progress: Progress
 ):
-    found = inventory.load(work_directory())
+    found = inventory.load_inventory(work_directory())
     work = WorkDirectory(tmp_path / "home", ROOT)
     work.root.mkdir()
     shutil.copy(inventory.inventory_file(work_directory()), work.root)
@@ -67,6 +67,6 @@ def test_no_site_that_comes_with_plumbline_is_left_out():
     )
     if listed.returncode != 0:
         pytest.skip("no git here: which sites come with Plumbline is not known")
-    own = {Path(line).stem for line in listed.stdout.splitlines()} & set(site_names(ROOT))
+    own = {Path(line).stem for line in listed.stdout.splitlines()} & set(list_site_names(ROOT))
     assert own <= {*NIGHTS, "local"}
-    assert {*NIGHTS, "local"} <= set(site_names(ROOT))
+    assert {*NIGHTS, "local"} <= set(list_site_names(ROOT))

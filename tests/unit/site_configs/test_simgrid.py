@@ -27,7 +27,7 @@ from site_configs.simgrid import (
     version,
 )
 from site_configs.topology.layouts import Layout
-from site_configs.topology.limits import within
+from site_configs.topology.limits import is_within_limits
 from tests.support.plumbline_runner import ROOT, Workshop
 from tests.support.request import ask
 
@@ -150,6 +150,6 @@ def test_a_platform_of_ones_own_can_be_a_machine(tmp_path: Path):
 )
 def test_a_site_leaves_out_what_takes_long(processes: int, small: bool, large: bool):
     limits = {"alltoall:1000": 64, "alltoall": 128}
-    assert within(limits, "alltoall", 8, processes) is small
-    assert within(limits, "alltoall", 1000, processes) is large
-    assert within(limits, "bcast", 1000, processes)
+    assert is_within_limits(limits, "alltoall", 8, processes) is small
+    assert is_within_limits(limits, "alltoall", 1000, processes) is large
+    assert is_within_limits(limits, "bcast", 1000, processes)

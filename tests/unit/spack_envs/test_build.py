@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spack_envs.build import Commands, locked_hash, spack_environment_variables
+from spack_envs.build import SpackCommands, read_locked_hash, spack_environment_variables
 from spack_envs.errors import SpackEnvironmentError
 
 DIRECTORY = Path("/site/spack/environments/mpich-5.0.2")
@@ -33,7 +33,7 @@ def test_this_spack_comes_before_any_other():
 
 
 def test_every_command_names_its_environment():
-    commands = Commands(DIRECTORY)
+    commands = SpackCommands(DIRECTORY)
     called = (commands.concretize, commands.install_of("mpicost"), commands.location_of("mpicost"))
     for command in called:
         assert command[:3] == ["spack", "-e", str(DIRECTORY)]
@@ -49,8 +49,8 @@ def test_hash_is_read_from_the_solution(tmp_path):
         {"hash": "def", "spec": "osu-micro-benchmarks"},
     ]
     (tmp_path / "spack.lock").write_text(json.dumps({"roots": roots}))
-    assert locked_hash(tmp_path) == "abc"
-    assert locked_hash(tmp_path, "osu-micro-benchmarks") == "def"
+    assert read_locked_hash(tmp_path) == "abc"
+    assert read_locked_hash(tmp_path, "osu-micro-benchmarks") == "def"
 
 
 @pytest.mark.parametrize(
@@ -70,5 +70,5 @@ def test_no_solution_is_one_line(tmp_path, text):
     if text is not None:
         (tmp_path / "spack.lock").write_text(text)
     with pytest.raises(SpackEnvironmentError, match=r"spack\.lock: no solution") as caught:
-        locked_hash(tmp_path)
+        read_locked_hash(tmp_path)
     assert "\n" not in str(caught.value)

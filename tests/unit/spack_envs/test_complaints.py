@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spack_envs import complaints
-from spack_envs.complaints import FIX, complaint
+from spack_envs.complaints import FIX, extract_spack_error
 from spack_envs.errors import SourceError, SpackEnvironmentError
 
 TARBALL = """==> Installing osu-micro-benchmarks-7.4-q2i75n3 [7/7]
@@ -93,7 +93,7 @@ See build log for details:
     ],
 )
 def test_reason_is_one_line_with_the_fix(output, line):
-    assert str(complaint(output)) == line
+    assert str(extract_spack_error(output)) == line
 
 
 @pytest.mark.parametrize(
@@ -104,13 +104,15 @@ def test_reason_is_one_line_with_the_fix(output, line):
     ],
 )
 def test_only_what_cannot_be_fetched_has_no_source(output, kind, monkeypatch):
-    monkeypatch.setattr(complaints, "unfetched", lambda *_: "another sentence")
-    monkeypatch.setattr(complaints, "failed", lambda *_: "cannot be fetched from here")
-    assert type(complaint(output)) is kind
+    monkeypatch.setattr(complaints, "describe_fetch_failure", lambda *_: "another sentence")
+    monkeypatch.setattr(
+        complaints, "describe_build_failure", lambda *_: "cannot be fetched from here"
+    )
+    assert type(extract_spack_error(output)) is kind
 
 
 @given(st.text(), st.sampled_from([TARBALL, REPOSITORY, CHECKSUM, SOLVER, COMPILER, ""]))
 def test_whatever_spack_says_is_one_line(noise, output):
-    said = str(complaint(noise + output))
+    said = str(extract_spack_error(noise + output))
     assert said
     assert len(said.splitlines()) == 1

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from spack_envs import facades
-from spack_envs.facades import component_version, prefix_for_spack
+from spack_envs.facades import format_component_version, prefix_for_spack
 
 
 def script(path: Path, text: str, show: str = "") -> Path:
@@ -151,7 +151,7 @@ def test_intel_wheel_gets_the_layout_of_oneapi(tmp_path):
     ],
 )
 def test_folder_of_a_version_is_that_of_the_recipe(version, folder):
-    assert component_version(version) == folder
+    assert format_component_version(version) == folder
 
 
 @pytest.mark.parametrize("family", ["mpich", "intel-mpi"])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from spack_envs import fetch as module
-from spack_envs.fetch import FetchError, complaint, fetch
+from spack_envs.fetch import FetchError, extract_git_error, fetch_release
 from tests.support.threads import at_once
 
 
@@ -35,53 +35,53 @@ def upstream(tmp_path):
 
 
 def test_fetches_the_release(tmp_path, upstream):
-    fetch(upstream, "v1", tmp_path / "cache" / "copy")
+    fetch_release(upstream, "v1", tmp_path / "cache" / "copy")
     assert (tmp_path / "cache" / "copy" / "file").read_text() == "released"
     assert os.listdir(tmp_path / "cache") == ["copy"]
 
 
 def test_release_that_is_not_there(tmp_path, upstream):
     with pytest.raises(FetchError, match="has no release v2"):
-        fetch(upstream, "v2", tmp_path / "cache" / "copy")
+        fetch_release(upstream, "v2", tmp_path / "cache" / "copy")
     assert not (tmp_path / "cache").exists()
 
 
 def test_repository_that_is_not_there(tmp_path):
     with pytest.raises(FetchError, match=r"file:///nonexistent: .*not appear to be") as caught:
-        fetch("file:///nonexistent", "v1", tmp_path / "copy")
+        fetch_release("file:///nonexistent", "v1", tmp_path / "copy")
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "copy").exists()
 
 
 def test_address_that_looks_like_an_option(tmp_path):
     with pytest.raises(FetchError):
-        fetch("--upload-pack=touch x", "v1", tmp_path / "copy")
+        fetch_release("--upload-pack=touch x", "v1", tmp_path / "copy")
 
 
 def test_silent_upstream_is_given_up(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"http://127.0.0.1:{server.getsockname()[1]}/x.git"
         with pytest.raises(FetchError, match=r"no answer in 0\.2 s"):
-            fetch(address, "v1", tmp_path / "copy", patience=0.2)
+            fetch_release(address, "v1", tmp_path / "copy", patience=0.2)
 
 
 def test_upstream_that_refuses(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with pytest.raises(FetchError) as caught:
-        fetch(f"http://127.0.0.1:{port}/x.git", "v1", tmp_path / "copy")
+        fetch_release(f"http://127.0.0.1:{port}/x.git", "v1", tmp_path / "copy")
     assert str(caught.value).count(f"127.0.0.1:{port}/x.git") == 1
 
 
 def test_git_is_needed(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(FetchError, match="git is not on PATH"):
-        fetch("file:///x", "v1", tmp_path / "copy")
+        fetch_release("file:///x", "v1", tmp_path / "copy")
 
 
 def test_several_at_once(tmp_path, upstream):
     def run() -> str:
-        fetch(upstream, "v1", tmp_path / "cache" / "copy")
+        fetch_release(upstream, "v1", tmp_path / "cache" / "copy")
         return (tmp_path / "cache" / "copy" / "file").read_text()
 
     assert at_once(run) == ["released"] * 4
@@ -89,7 +89,7 @@ def test_several_at_once(tmp_path, upstream):
 
 
 def test_failed_transfer_leaves_nothing(tmp_path, upstream, monkeypatch):
-    real = module.git
+    real = module.run_git
 
     def fails(arguments, *rest):
         if arguments[0] == "clone":
@@ -97,16 +97,16 @@ def test_failed_transfer_leaves_nothing(tmp_path, upstream, monkeypatch):
             raise FetchError("broken off")
         return real(arguments, *rest)
 
-    monkeypatch.setattr(module, "git", fails)
+    monkeypatch.setattr(module, "run_git", fails)
     with pytest.raises(FetchError, match="broken off"):
-        fetch(upstream, "v1", tmp_path / "cache" / "copy")
+        fetch_release(upstream, "v1", tmp_path / "cache" / "copy")
     assert os.listdir(tmp_path / "cache") == []
 
 
 def test_cache_that_cannot_be_written_is_named(tmp_path, upstream):
     (tmp_path / "cache").write_text("a file")
     with pytest.raises(FetchError, match="cache: "):
-        fetch(upstream, "v1", tmp_path / "cache" / "copy")
+        fetch_release(upstream, "v1", tmp_path / "cache" / "copy")
 
 
 def test_leftovers_of_killed_processes_go_but_not_those_of_running_ones(tmp_path, upstream):
@@ -114,7 +114,7 @@ def test_leftovers_of_killed_processes_go_but_not_those_of_running_ones(tmp_path
     old.mkdir()
     new.mkdir()
     os.utime(old, (0, 0))
-    fetch(upstream, "v1", tmp_path / "copy")
+    fetch_release(upstream, "v1", tmp_path / "copy")
     assert not old.exists()
     assert new.exists()
 
@@ -132,4 +132,4 @@ def test_leftovers_of_killed_processes_go_but_not_those_of_running_ones(tmp_path
     ],
 )
 def test_complaint_is_what_git_says(errors, words):
-    assert complaint(errors) == words
+    assert extract_git_error(errors) == words

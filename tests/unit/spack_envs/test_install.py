@@ -93,7 +93,7 @@ class Place:
 @pytest.fixture
 def place(tmp_path, monkeypatch) -> Place:
     """An environment that was written and never built."""
-    monkeypatch.setattr(module, "unanswered", lambda product: "")
+    monkeypatch.setattr(module, "explain_no_answer", lambda product: "")
     place = Place(tmp_path)
     (tmp_path / "suite").mkdir()
     (tmp_path / "suite" / "main.c").write_text("int main;")
@@ -256,7 +256,9 @@ def test_own_environment_has_what_the_whole_one_has(place):
 
 
 def test_git_is_not_let_near_a_repository_that_does_not_answer(place, monkeypatch):
-    monkeypatch.setattr(module, "unanswered", lambda product: "no answer" if product.git else "")
+    monkeypatch.setattr(
+        module, "explain_no_answer", lambda product: "no answer" if product.git else ""
+    )
     for program in ("osu", "imb"):
         place.install(program)
     installs = [call for call in place.calls() if call.startswith("install")]
@@ -269,11 +271,11 @@ def test_repository_is_asked_only_where_a_program_comes_from_one(monkeypatch):
         assert seconds <= 10
         raise FetchError(f"{address}: Could not resolve host")
 
-    monkeypatch.setattr(module, "git", silent)
-    assert module.unanswered(PRODUCTS["imb"]) == "Could not resolve host"
-    assert module.unanswered(PRODUCTS["osu"]) == ""
-    monkeypatch.setattr(module, "git", lambda *_: "abc HEAD")
-    assert module.unanswered(PRODUCTS["imb"]) == ""
+    monkeypatch.setattr(module, "run_git", silent)
+    assert module.explain_no_answer(PRODUCTS["imb"]) == "Could not resolve host"
+    assert module.explain_no_answer(PRODUCTS["osu"]) == ""
+    monkeypatch.setattr(module, "run_git", lambda *_: "abc HEAD")
+    assert module.explain_no_answer(PRODUCTS["imb"]) == ""
 
 
 def test_several_at_once_build_once(place):

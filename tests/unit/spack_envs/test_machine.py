@@ -19,13 +19,13 @@ from spack_envs.machine import write_environment
 from spack_envs.products import PRODUCTS
 from spack_envs.provide import Spack
 from spack_envs.recipes import BUILT, EXTERNAL
-from spack_envs.toolchain import External
+from spack_envs.toolchain import ExternalPackage
 from tests.support.paths import ROOT as SOURCE
 
 TOOLCHAIN = (
-    External("gcc", "gcc@12.2.0 languages='c'", "/usr", {"c": "/usr/bin/gcc"}),
-    External("cmake", "cmake@4.4.4", "/opt/venv"),
-    External("ninja", "ninja@1.13.2", "/opt/venv"),
+    ExternalPackage("gcc", "gcc@12.2.0 languages='c'", "/usr", {"c": "/usr/bin/gcc"}),
+    ExternalPackage("cmake", "cmake@4.4.4", "/opt/venv"),
+    ExternalPackage("ninja", "ninja@1.13.2", "/opt/venv"),
 )
 
 
@@ -122,7 +122,7 @@ def test_recipes_of_ours_come_before_those_of_spack(work, spack):
 
 def test_missing_make_is_not_compiled(work, spack):
     assert settings(write(work, spack))["packages"]["gmake"] == {"buildable": False}
-    there = (*TOOLCHAIN, External("gmake", "gmake@4.3", "/usr"))
+    there = (*TOOLCHAIN, ExternalPackage("gmake", "gmake@4.3", "/usr"))
     sections = settings(write_environment(work, SOURCE, spack, an_mpi(), there))["packages"]
     assert "gmake" not in sections
     assert sections["gmake:"]["externals"] == [{"spec": "gmake@4.3", "prefix": "/usr"}]
@@ -322,7 +322,7 @@ def test_work_directory_that_cannot_be_made_is_named(tmp_path, spack):
 def test_no_accepted_text_can_change_the_meaning_of_a_file(name, version, prefix):
     mpi = an_mpi(name=name, version=version, prefix=f"/{prefix}")
     try:
-        machine.check(mpi, [Path(mpi.prefix)])
+        machine.check_names(mpi, [Path(mpi.prefix)])
     except SpackEnvironmentError as error:
         assert "\n" not in str(error)
     else:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from spack_envs.errors import SpackEnvironmentError
-from spack_envs.mirrored import Sources, Substitute, unpack, write_repository
+from spack_envs.mirrored import MirroredSources, Substitute, unpack_release, write_repository
 from tests.support.factories.mirror import archive
 
 OSU = Substitute("osu-micro-benchmarks", "7.4", "a git copy", "2" * 64)
@@ -25,16 +25,16 @@ def packed(folder: Path, data: bytes) -> tuple[Path, str]:
 
 def test_an_archive_is_unpacked_once(tmp_path: Path):
     path, sha256 = packed(tmp_path, archive("spack", file="text"))
-    folder = unpack(path, sha256, tmp_path / "root")
+    folder = unpack_release(path, sha256, tmp_path / "root")
     assert (folder / "file").read_text() == "text"
     path.unlink()
-    assert unpack(path, sha256, tmp_path / "root") == folder
+    assert unpack_release(path, sha256, tmp_path / "root") == folder
     assert os.listdir(tmp_path / "root") == [folder.name]
 
 
 def test_another_archive_has_another_folder(tmp_path: Path):
-    one = unpack(*packed(tmp_path, archive("spack", file="1")), tmp_path / "root")
-    other = unpack(*packed(tmp_path, archive("spack", file="2")), tmp_path / "root")
+    one = unpack_release(*packed(tmp_path, archive("spack", file="1")), tmp_path / "root")
+    other = unpack_release(*packed(tmp_path, archive("spack", file="2")), tmp_path / "root")
     assert one != other
 
 
@@ -54,7 +54,7 @@ def leading_out() -> bytes:
 def test_what_cannot_be_unpacked_leaves_nothing(tmp_path: Path, data: bytes, words: str):
     path, sha256 = packed(tmp_path, data)
     with pytest.raises(SpackEnvironmentError, match=words):
-        unpack(path, sha256, tmp_path / "root")
+        unpack_release(path, sha256, tmp_path / "root")
     assert os.listdir(tmp_path / "root") == []
     assert not list(tmp_path.rglob("escaped"))
 
@@ -62,7 +62,7 @@ def test_what_cannot_be_unpacked_leaves_nothing(tmp_path: Path, data: bytes, wor
 def test_an_archive_with_another_checksum_is_not_unpacked(tmp_path: Path):
     path, _ = packed(tmp_path, archive("spack", file="text"))
     with pytest.raises(SpackEnvironmentError, match="is damaged"):
-        unpack(path, "0" * 64, tmp_path / "root")
+        unpack_release(path, "0" * 64, tmp_path / "root")
     assert not (tmp_path / "root").exists()
 
 
@@ -102,5 +102,5 @@ def test_what_a_source_is_from_cannot_become_a_program(tmp_path: Path):
 
 
 def test_spack_is_told_of_sources_and_never_of_binaries():
-    entry = Sources(Path("/m/sources")).entry
+    entry = MirroredSources(Path("/m/sources")).entry
     assert entry == {"url": "file:///m/sources", "source": True, "binary": False}

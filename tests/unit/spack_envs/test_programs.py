@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from postprocess.base.errors import UsageError
-from spack_envs.programs import Program, program_file, read_program, write_program
+from spack_envs.programs import BuiltBinary, locate_program_file, read_program, write_program
 
-BUILT = Program("mpich-5_0_2", "mpicost", "/opt/mpicost", "mpicost@0.1.0/abc")
+BUILT = BuiltBinary("mpich-5_0_2", "mpicost", "/opt/mpicost", "mpicost@0.1.0/abc")
 
 
 def test_a_program_is_found_again(tmp_path: Path):
     write_program(tmp_path, BUILT)
-    write_program(tmp_path, Program("openmpi-5_0_11", "mpicost", "/opt/other", "cmake"))
+    write_program(tmp_path, BuiltBinary("openmpi-5_0_11", "mpicost", "/opt/other", "cmake"))
     assert read_program(tmp_path, "mpich-5_0_2", "mpicost") == BUILT
 
 
@@ -26,13 +26,13 @@ def test_for_a_name_that_was_not_built_those_that_were_are_named(tmp_path: Path)
 
 def test_a_program_built_again_takes_the_place_of_the_first(tmp_path: Path):
     write_program(tmp_path, BUILT)
-    write_program(tmp_path, Program("mpich-5_0_2", "mpicost", "/opt/new", "cmake"))
+    write_program(tmp_path, BuiltBinary("mpich-5_0_2", "mpicost", "/opt/new", "cmake"))
     assert read_program(tmp_path, "mpich-5_0_2", "mpicost").path == "/opt/new"
 
 
 @pytest.mark.parametrize("text", [None, "", "{", "[]", "7", "{}", '{"environment": "x"}'])
 def test_what_was_not_built_is_named_with_the_fix(tmp_path: Path, text: str | None):
-    path = program_file(tmp_path, "mpich-5_0_2", "mpicost")
+    path = locate_program_file(tmp_path, "mpich-5_0_2", "mpicost")
     if text is not None:
         path.parent.mkdir(parents=True)
         path.write_text(text)

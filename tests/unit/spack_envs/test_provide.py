@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spack_envs import provide as module
-from spack_envs.provide import NoSpack, Settings, Spack, provide, why_not
+from spack_envs.provide import NoSpack, Spack, SpackSettings, explain_rejected_spack, provide_spack
 
 NOWHERE = "file:///nonexistent"
 
@@ -43,7 +43,7 @@ def cache(environ):
 
 def get(tmp_path: Path, environ: dict[str, str]) -> Spack | NoSpack:
     """What is provided, without saying anything."""
-    return provide(tmp_path / "work", lambda _: None, environ)
+    return provide_spack(tmp_path / "work", lambda _: None, environ)
 
 
 def test_order_of_places(tmp_path, environ, cache):
@@ -65,9 +65,9 @@ def test_order_of_places(tmp_path, environ, cache):
 
 
 def test_cache_follows_xdg(tmp_path, environ):
-    assert Settings(environ).cache == tmp_path / "home" / ".cache" / "plumbline"
+    assert SpackSettings(environ).cache == tmp_path / "home" / ".cache" / "plumbline"
     environ["XDG_CACHE_HOME"] = str(tmp_path / "xdg")
-    assert Settings(environ).cache == tmp_path / "xdg" / "plumbline"
+    assert SpackSettings(environ).cache == tmp_path / "xdg" / "plumbline"
 
 
 @pytest.mark.parametrize(
@@ -102,12 +102,12 @@ def test_root_without_a_spack_is_passed_over(tmp_path, environ, cache):
 
 @pytest.mark.parametrize("version", ["1.0", "1.0.2", "1.1.0", "1.2.0.dev0", "2.0", "10.0"])
 def test_versions_from_1_0_are_taken(version):
-    assert why_not(version) == ""
+    assert explain_rejected_spack(version) == ""
 
 
 @pytest.mark.parametrize("version", ["0.23.1", "0.100", "", "one.two", "1"])
 def test_other_versions_are_not(version):
-    assert why_not(version)
+    assert explain_rejected_spack(version)
 
 
 def test_unreachable_upstream_is_one_line(tmp_path, environ):
@@ -148,13 +148,13 @@ def test_fetches_what_is_missing_and_says_so_once(tmp_path, environ):
     }
     said: list[str] = []
     cache = tmp_path / "home" / ".cache" / "plumbline"
-    first = provide(tmp_path / "work", said.append, environ)
+    first = provide_spack(tmp_path / "work", said.append, environ)
     assert first == Spack(cache / "spack/bin/spack", cache / "spack-packages", "1.1.0", "fetched")
     assert [line.split()[:3] for line in said] == [
         ["fetching", "spack", "v7.0"],
         ["fetching", "spack-packages", "v2099.01.0"],
     ]
-    second = provide(tmp_path / "work", said.append, environ)
+    second = provide_spack(tmp_path / "work", said.append, environ)
     assert isinstance(second, Spack)
     assert second.origin == "cache"
     assert len(said) == 2
@@ -166,12 +166,12 @@ def test_nothing_is_fetched_if_a_spack_is_there(tmp_path, environ, cache, monkey
     def never(*_):
         raise AssertionError("fetched")
 
-    monkeypatch.setattr(module, "fetch", never)
+    monkeypatch.setattr(module, "fetch_release", never)
     assert isinstance(get(tmp_path, environ), Spack)
 
 
 def test_pinned_releases():
-    settings = Settings({"HOME": "/home/me"})
+    settings = SpackSettings({"HOME": "/home/me"})
     assert (settings.spack.tag, settings.packages.tag) == ("v1.1.0", "v2026.03.0")
     assert settings.spack.address == "https://github.com/spack/spack.git"
     assert settings.packages.address == "https://github.com/spack/spack-packages.git"

@@ -18,7 +18,7 @@ def names(folder) -> list[str]:
 
 def test_a_new_file_in_a_new_folder(tmp_path):
     path = tmp_path / "a" / "b" / "file"
-    files.create(path, b"data")
+    files.create_file(path, b"data")
     assert path.read_bytes() == b"data"
     assert names(path.parent) == ["file"]
 
@@ -33,9 +33,9 @@ def test_create_never_replaces(tmp_path, monkeypatch, links):
     if not links:
         monkeypatch.setattr(os, "link", without_links)
     path = tmp_path / "file"
-    files.create(path, b"first")
+    files.create_file(path, b"first")
     with pytest.raises(FileExistsError):
-        files.create(path, b"second")
+        files.create_file(path, b"second")
     assert path.read_bytes() == b"first"
     assert names(tmp_path) == ["file"]
 
@@ -44,21 +44,21 @@ def test_create_does_not_fill_a_dangling_link(tmp_path):
     path = tmp_path / "file"
     path.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(FileExistsError):
-        files.create(path, b"data")
+        files.create_file(path, b"data")
     assert names(tmp_path) == ["file"]
 
 
 def test_replace_changes_all_files(tmp_path):
     one, two = tmp_path / "one", tmp_path / "deeper" / "two"
-    files.replace({one: b"1", two: b"2"})
-    files.replace({one: b"11", two: b"22"})
+    files.replace_files({one: b"1", two: b"2"})
+    files.replace_files({one: b"11", two: b"22"})
     assert (one.read_bytes(), two.read_bytes()) == (b"11", b"22")
     assert names(tmp_path) == ["deeper", "one"] and names(two.parent) == ["two"]
 
 
 def test_replace_changes_none_unless_all_are_on_disk(tmp_path, monkeypatch):
     one, two = tmp_path / "one", tmp_path / "two"
-    files.replace({one: b"1", two: b"2"})
+    files.replace_files({one: b"1", two: b"2"})
     flush, calls = os.fsync, []
 
     def full_on_the_second(descriptor):
@@ -69,12 +69,14 @@ def test_replace_changes_none_unless_all_are_on_disk(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full_on_the_second)
     with pytest.raises(OSError, match="No space left"):
-        files.replace({one: b"11", two: b"22"})
+        files.replace_files({one: b"11", two: b"22"})
     assert (one.read_bytes(), two.read_bytes()) == (b"1", b"2")
     assert names(tmp_path) == ["one", "two"]
 
 
-@pytest.mark.parametrize("write", [files.create, lambda path, data: files.replace({path: data})])
+@pytest.mark.parametrize(
+    "write", [files.create_file, lambda path, data: files.replace_files({path: data})]
+)
 def test_data_is_on_disk_before_it_has_its_name(tmp_path, monkeypatch, write):
     path = tmp_path / "file"
     seen = []
@@ -87,7 +89,9 @@ def test_data_is_on_disk_before_it_has_its_name(tmp_path, monkeypatch, write):
     assert seen == [(4, False)]
 
 
-@pytest.mark.parametrize("write", [files.create, lambda path, data: files.replace({path: data})])
+@pytest.mark.parametrize(
+    "write", [files.create_file, lambda path, data: files.replace_files({path: data})]
+)
 def test_a_folder_that_is_a_file_is_an_error(tmp_path, write):
     (tmp_path / "folder").write_text("no folder")
     with pytest.raises(NotADirectoryError, match="its folder is a file"):
@@ -97,7 +101,7 @@ def test_a_folder_that_is_a_file_is_an_error(tmp_path, write):
 def test_others_may_read_as_the_umask_allows(tmp_path):
     previous = os.umask(0o027)
     try:
-        files.create(tmp_path / "file", b"data")
+        files.create_file(tmp_path / "file", b"data")
     finally:
         os.umask(previous)
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
@@ -153,9 +157,9 @@ def test_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch
 
 def test_link_is_made_kept_and_moved(tmp_path):
     path = tmp_path / "links" / "lib"
-    assert files.link(path, tmp_path / "one")
+    assert files.make_symlink(path, tmp_path / "one")
     before = identity(path)
-    assert not files.link(path, tmp_path / "one")
+    assert not files.make_symlink(path, tmp_path / "one")
     assert identity(path) == before
-    assert files.link(path, tmp_path / "two")
+    assert files.make_symlink(path, tmp_path / "two")
     assert os.readlink(path) == str(tmp_path / "two")

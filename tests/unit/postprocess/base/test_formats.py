@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from postprocess.base import formats
-from postprocess.base.units import UNITS, better
+from postprocess.base.units import UNITS, find_better_direction
 from postprocess.model.case import Case
 from postprocess.model.verdict import CaseResult, Verdict
 
@@ -39,9 +39,9 @@ def test_a_value_is_written_in_what_people_read():
 
 
 def test_band_and_ratio():
-    assert formats.band((4.1e-6, 7.83e-6), "s") == "4.10 to 7.83"
-    assert formats.band((4100.0, 7830.0), "MB/s") == "4100 to 7830"
-    assert formats.band(None, "s") == "-"
+    assert formats.format_band((4.1e-6, 7.83e-6), "s") == "4.10 to 7.83"
+    assert formats.format_band((4100.0, 7830.0), "MB/s") == "4100 to 7830"
+    assert formats.format_band(None, "s") == "-"
     assert formats.ratio(2.3e-6, 1e-6) == "2.30"
     assert formats.ratio(4.71e-9, 1e-6) == "0.0047"
     assert formats.ratio(None, 1e-6) == formats.ratio(1e-6, None) == formats.ratio(1.0, 0.0) == "-"
@@ -108,7 +108,7 @@ def test_plural():
     ],
 )
 def test_words_for_a_comparison_hold_in_both_directions(value, unit, written):
-    assert formats.compared(value, 1e-6, unit) == written
+    assert formats.format_comparison(value, 1e-6, unit) == written
 
 
 POSITIVE = st.floats(1e-9, 1e9)
@@ -118,9 +118,9 @@ POSITIVE = st.floats(1e-9, 1e9)
 def test_worse_than_the_reference_is_above_one_in_every_unit(value, reference, unit):
     case = Case("local", "cpu", "mpich", "osu", "bw", 0, "warm", "loop", 2, 2, 8)
     result = CaseResult(case, Verdict.PASS, value=value, reference=reference, unit=unit)
-    worse = value > reference if better(unit) == "lower" else value < reference
+    worse = value > reference if find_better_direction(unit) == "lower" else value < reference
     assert (result.slowdown > 1) == worse
-    assert ("slow" in formats.compared(value, reference, unit)) == (result.slowdown >= 1)
+    assert ("slow" in formats.format_comparison(value, reference, unit)) == (result.slowdown >= 1)
 
 
 @given(st.integers(0, 2**62))
@@ -134,7 +134,7 @@ def test_a_size_reads_back_as_it_was(count):
 
 @given(st.lists(st.lists(st.text("ab é", max_size=9), min_size=3, max_size=3), min_size=1))
 def test_columns_are_under_each_other(rows: list[list[str]]):
-    lines = formats.aligned(rows, texts=1)
+    lines = formats.align_rows(rows, texts=1)
     starts = max(len(row[0]) for row in rows) + 2
     for row, line in zip(rows, lines, strict=True):
         assert line[:starts].rstrip() == row[0].rstrip()

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from postprocess.base import progress as module
 from postprocess.base.progress import Progress
-from postprocess.base.sanitize import one_line
+from postprocess.base.sanitize import sanitize_line
 
 
 def spoken(text: str) -> str:
@@ -41,7 +41,7 @@ def test_a_line_is_printed_as_it_is(text: str):
 
 @given(st.text())
 def test_whatever_is_said_is_one_harmless_line(text: str):
-    assert spoken(text) == one_line(text) + "\n"
+    assert spoken(text) == sanitize_line(text) + "\n"
 
 
 def test_a_note_is_said_and_kept():
@@ -58,7 +58,7 @@ def test_what_goes_on_now_is_shown_as_it_is(text: str):
         progress.now(text)
         shown = progress.status.status
     assert isinstance(shown, Text)  # neither markup nor emoji codes mean anything in one
-    assert shown.plain == one_line(text)
+    assert shown.plain == sanitize_line(text)
 
 
 def test_outside_a_phase_nothing_goes_on():

@@ -16,7 +16,7 @@ MARKS = st.text(st.sampled_from("ab1 \\`*_{}[]()#+-.!|<>&~=$:/\n@"), max_size=30
 
 @given(ANY_TEXT)
 def test_one_line_is_printable_utf8(text):
-    line = sanitize.one_line(text)
+    line = sanitize.sanitize_line(text)
     assert line.isprintable()
     line.encode("utf-8")
 
@@ -34,22 +34,26 @@ def test_one_line_is_printable_utf8(text):
     ],
 )
 def test_control_and_invisible_characters_are_spelled_out(text, shown):
-    assert sanitize.one_line(text) == shown
+    assert sanitize.sanitize_line(text) == shown
 
 
 def test_a_long_text_is_cut_and_says_so():
-    line = sanitize.one_line("x" * 1_000_000)
+    line = sanitize.sanitize_line("x" * 1_000_000)
     assert line == "x" * sanitize.LIMIT + "... (1000000 characters)"
 
 
 def test_lines_of_a_library_string():
     text = "MPICH Version:      5.0.2\nMPICH ABI:\t18:2:6\n\n\x1b[2J"
-    assert sanitize.lines(text) == ["MPICH Version: 5.0.2", "MPICH ABI: 18:2:6", r"\x1b[2J"]
+    assert sanitize.sanitize_lines(text) == [
+        "MPICH Version: 5.0.2",
+        "MPICH ABI: 18:2:6",
+        r"\x1b[2J",
+    ]
 
 
 @given(ANY_TEXT)
 def test_each_of_the_lines_is_printable(text):
-    assert all(line and line.isprintable() for line in sanitize.lines(text))
+    assert all(line and line.isprintable() for line in sanitize.sanitize_lines(text))
 
 
 def inline_text(rendered: str) -> str:
@@ -67,31 +71,31 @@ def inline_text(rendered: str) -> str:
 
 @given(MARKS)
 def test_markdown_shows_the_text_and_obeys_none_of_it(text):
-    expected = sanitize.one_line(text).strip()
-    rendered = sanitize.markdown(text)
+    expected = sanitize.sanitize_line(text).strip()
+    rendered = sanitize.escape_markdown(text)
     assert not expected or inline_text(rendered) == expected
 
 
 @given(MARKS)
 def test_a_cell_of_a_table_stays_one_cell(text):
-    table = f"| a | b |\n|---|---|\n| {sanitize.markdown(text)} | end |\n"
+    table = f"| a | b |\n|---|---|\n| {sanitize.escape_markdown(text)} | end |\n"
     tokens = [token.type for token in MARKDOWN.parse(table)]
     assert tokens.count("td_open") == 2
     assert MARKDOWN.parse(table)[tokens.index("tbody_close") - 3].content == "end"
 
 
 def test_addresses_are_no_links():
-    assert "://" not in sanitize.markdown("see https://e.example")
-    assert "www." not in sanitize.markdown("see www.e.example")
+    assert "://" not in sanitize.escape_markdown("see https://e.example")
+    assert "www." not in sanitize.escape_markdown("see www.e.example")
 
 
 def test_names_stay_readable():
     name = "reduce_sum on mpich-5.0.2: 12.3 us"
-    assert sanitize.markdown(name) == name
+    assert sanitize.escape_markdown(name) == name
 
 
 @given(st.text(st.sampled_from("`a\n ")))
 def test_no_text_closes_its_fence(text):
-    fence = sanitize.fence(text)
+    fence = sanitize.choose_fence(text)
     assert len(fence) >= 3
     assert fence not in text

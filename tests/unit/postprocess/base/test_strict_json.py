@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postprocess.base.strict_json import Entry, loads, shown
+from postprocess.base.strict_json import JsonObject, format_external, parse_json
 
 VALUES = st.recursive(
     st.none()
@@ -23,7 +23,7 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_reads_what_json_can_say(value):
-    assert loads(json.dumps(value)) == value
+    assert parse_json(json.dumps(value)) == value
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_reads_what_json_can_say(value):
 @pytest.mark.parametrize("frame", ["%s", "[1.0, %s]", '{"a": %s}', '{"a": [%s, 1]}'])
 def test_a_number_is_finite(text, frame):
     with pytest.raises(ValueError, match="is not a finite number") as caught:
-        loads(frame % text)
+        parse_json(frame % text)
     assert not isinstance(caught.value, json.JSONDecodeError)
 
 
@@ -43,7 +43,7 @@ def test_a_number_is_finite(text, frame):
 )
 def test_a_key_is_there_once(text):
     with pytest.raises(ValueError, match="'a': the key is there twice"):
-        loads(text)
+        parse_json(text)
 
 
 @pytest.mark.parametrize(
@@ -55,24 +55,24 @@ def test_a_key_is_there_once(text):
 )
 def test_what_is_not_json_or_too_much_says_so(text):
     with pytest.raises(ValueError):
-        loads(text)
+        parse_json(text)
 
 
 def test_cut_off_text_is_a_decode_error():
     with pytest.raises(json.JSONDecodeError):
-        loads('{"t_max": [1.0, 2.')
+        parse_json('{"t_max": [1.0, 2.')
 
 
 def test_nan_inside_a_string_is_text():
-    assert loads('{"name": "nan inf NaN"}') == {"name": "nan inf NaN"}
+    assert parse_json('{"name": "nan inf NaN"}') == {"name": "nan inf NaN"}
 
 
 def test_what_is_shown_is_short_and_on_one_line():
-    assert shown("a\nb\x1b[31m") == "'a\\nb\\x1b[31m'"
-    assert len(shown("x" * 1000)) < 70
+    assert format_external("a\nb\x1b[31m") == "'a\\nb\\x1b[31m'"
+    assert len(format_external("x" * 1000)) < 70
 
 
-ENTRY = Entry(
+ENTRY = JsonObject(
     {
         "true": True,
         "one": 1,
@@ -109,26 +109,26 @@ def test_fields_of_the_right_type():
 @pytest.mark.parametrize(
     ("ask", "key", "fault"),
     [
-        (Entry.integer, "nothing", "is missing"),
-        (Entry.integer, "true", "not of type int"),
-        (Entry.integer, "half", "not of type int"),
-        (Entry.integer, "text", "not of type int"),
-        (Entry.integer, "minus", "not an integer of 0 or more"),
-        (Entry.integer, "huge", "not an integer of 0 or more"),
+        (JsonObject.integer, "nothing", "is missing"),
+        (JsonObject.integer, "true", "not of type int"),
+        (JsonObject.integer, "half", "not of type int"),
+        (JsonObject.integer, "text", "not of type int"),
+        (JsonObject.integer, "minus", "not an integer of 0 or more"),
+        (JsonObject.integer, "huge", "not an integer of 0 or more"),
         (lambda entry, key: entry.integer(key, least=2), "one", "not an integer of 2 or more"),
-        (Entry.number, "true", "not of type int or float"),
-        (Entry.number, "text", "not of type int or float"),
-        (Entry.number, "none", "not of type int or float"),
-        (Entry.number, "minus", "less than 0"),
-        (Entry.flag, "one", "not of type bool"),
-        (Entry.flag, "text", "not of type bool"),
-        (Entry.text, "blank", "is empty"),
-        (Entry.text, "one", "not of type str"),
+        (JsonObject.number, "true", "not of type int or float"),
+        (JsonObject.number, "text", "not of type int or float"),
+        (JsonObject.number, "none", "not of type int or float"),
+        (JsonObject.number, "minus", "less than 0"),
+        (JsonObject.flag, "one", "not of type bool"),
+        (JsonObject.flag, "text", "not of type bool"),
+        (JsonObject.text, "blank", "is empty"),
+        (JsonObject.text, "one", "not of type str"),
         (lambda entry, key: entry.word(key, ("a", "b")), "text", "not one of a, b"),
-        (Entry.objects, "empty", "not a list of objects"),
-        (Entry.objects, "mixed", "not a list of objects"),
-        (Entry.objects, "text", "not of type list"),
-        (Entry.object, "objects", "not of type dict"),
+        (JsonObject.objects, "empty", "not a list of objects"),
+        (JsonObject.objects, "mixed", "not a list of objects"),
+        (JsonObject.objects, "text", "not of type list"),
+        (JsonObject.object, "objects", "not of type dict"),
     ],
 )
 def test_a_field_of_the_wrong_type_is_named(ask, key, fault):
@@ -137,7 +137,7 @@ def test_a_field_of_the_wrong_type_is_named(ask, key, fault):
 
 
 def test_a_field_inside_another_is_named_by_both_keys():
-    outer = Entry({"outer": {"middle": [{"inner": -1}]}})
+    outer = JsonObject({"outer": {"middle": [{"inner": -1}]}})
     with pytest.raises(ValueError, match=r"^outer\.middle\.inner: -1 is"):
         outer.object("outer").objects("middle")[0].integer("inner")
 
@@ -158,12 +158,12 @@ def test_a_field_inside_another_is_named_by_both_keys():
 )
 def test_a_series_is_of_times(values, zero, fault):
     with pytest.raises(ValueError, match=f"^t: .*{fault}"):
-        Entry({"t": values}).series("t", 3, zero=zero)
+        JsonObject({"t": values}).series("t", 3, zero=zero)
 
 
 @pytest.mark.parametrize("value", [2, -1, True, 1.0, "0", None])
 def test_a_bit_is_0_or_1(value):
     with pytest.raises(ValueError, match=r"^late: trial 2 is .*, not 0 or 1"):
-        Entry({"late": [0, value]}).bits("late", 2)
+        JsonObject({"late": [0, value]}).bits("late", 2)
     with pytest.raises(ValueError, match="has 2 entries"):
-        Entry({"late": [0, 1]}).bits("late", 3)
+        JsonObject({"late": [0, 1]}).bits("late", 3)

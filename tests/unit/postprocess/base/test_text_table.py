@@ -13,8 +13,8 @@ from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.model.benchmark import Benchmark
 from postprocess.parsers.imb import parse_imb
 from postprocess.parsers.osu import parse_osu
-from postprocess.parsers.osu_imb_launch import scale
-from postprocess.parsers.text_output import Table
+from postprocess.parsers.osu_imb_launch import find_unit_scale
+from postprocess.parsers.text_output import OutputTable
 from tests.support.factories.output import IMB, OSU
 from tests.support.factories.sheet import checks, starts
 
@@ -36,7 +36,7 @@ OURS = {
 }
 
 
-def corpus(program: str) -> dict[str, list[Table]]:
+def corpus(program: str) -> dict[str, list[OutputTable]]:
     """The tables of every output in the corpus, by the file's words for what was run."""
     files, parse = {"osu": (OSU, parse_osu), "imb": (IMB, parse_imb)}[program]
     return {file.stem: parse(file.read_text()).tables for file in files}
@@ -79,7 +79,7 @@ def test_what_a_line_starts_has_printed_its_title(program: str, line: Benchmark)
 @pytest.mark.parametrize(("program", "line"), LINES, ids=every_line)
 def test_the_columns_of_a_line_count_in_its_unit(program: str, line: Benchmark):
     columns = [line.column, *filter(None, [line.median])]
-    rates = {scale(column) == 1.0 for column in columns}
+    rates = {find_unit_scale(column) == 1.0 for column in columns}
     assert rates == {line.unit == MEGABYTES}
     assert line.unit in (SECONDS, MEGABYTES)
 
@@ -155,9 +155,9 @@ def test_a_start_of_osu_is_one_program_at_sizes_that_double(sizes: list[int]):
 
 
 def doubling(sizes: list[int]) -> list[list[int]]:
-    from reframe_checks.osu import doubling  # which was imported for a site
+    from reframe_checks.osu import split_into_chains  # which was imported for a site
 
-    return doubling(sizes)
+    return split_into_chains(sizes)
 
 
 @given(st.lists(st.integers(0, 10**6), unique=True))

@@ -7,27 +7,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess.base.formats import SHOWN
-from postprocess.base.units import MEGABYTES, SECONDS, UNITS, better, slowdown
+from postprocess.base.units import (
+    MEGABYTES,
+    SECONDS,
+    UNITS,
+    compute_slowdown,
+    find_better_direction,
+)
 
 POSITIVE = st.floats(min_value=1e-9, max_value=1e9)
 
 
 def test_seconds_are_better_if_fewer_and_rates_if_higher():
-    assert (better(SECONDS), better(MEGABYTES)) == ("lower", "higher")
+    assert (find_better_direction(SECONDS), find_better_direction(MEGABYTES)) == ("lower", "higher")
     assert set(UNITS) == {SECONDS, MEGABYTES} == set(SHOWN)
 
 
 @pytest.mark.parametrize("unit", ["", "us", "MB", "MiB/s", "S"])
 def test_no_other_unit_has_a_direction(unit: str):
     """None is taken for seconds by accident: a rate would be judged upside down."""
-    for ask in (better, lambda name: slowdown(1.0, 1.0, name)):
+    for ask in (find_better_direction, lambda name: compute_slowdown(1.0, 1.0, name)):
         with pytest.raises(ValueError, match=f"unit '{unit}' is none of s, MB/s"):
             ask(unit)
 
 
 @given(POSITIVE, POSITIVE)
 def test_a_rate_is_as_slow_as_the_time_that_it_is_the_inverse_of(value, reference):
-    slow = slowdown(value, reference, SECONDS)
-    assert slowdown(1 / value, 1 / reference, MEGABYTES) == pytest.approx(slow, rel=1e-9)
+    slow = compute_slowdown(value, reference, SECONDS)
+    assert compute_slowdown(1 / value, 1 / reference, MEGABYTES) == pytest.approx(slow, rel=1e-9)
     assert (slow > 1) == (value / reference > 1)
-    assert slowdown(value, value, MEGABYTES) == 1.0
+    assert compute_slowdown(value, value, MEGABYTES) == 1.0

@@ -9,9 +9,15 @@ import pytest
 
 from postprocess.base.errors import UsageError
 from postprocess.calibration import ledger
-from postprocess.calibration.ledger import OPENED, keep, open_calibration, read, taken
-from postprocess.calibration.recovery import gather
-from postprocess.judging.outcome import assess
+from postprocess.calibration.ledger import (
+    OPENED,
+    append_launches,
+    collect_launches,
+    open_calibration,
+    read_ledger,
+)
+from postprocess.calibration.recovery import recover_interrupted
+from postprocess.judging.outcome import assess_launch
 from tests.support.factories.launch import CASES, finished, headline, leave, planned
 from tests.support.factories.ledger import METHOD, launch
 
@@ -34,16 +40,16 @@ def interrupted(work: Path, name: str = "20261101T010000Z-1") -> Path:
 
 def test_what_is_kept_is_read_back(tmp_path: Path):
     some = [launch(1.5, 2), launch(2.5, 1, by_hand={"oversubscribe": True})]
-    keep(tmp_path, "a", some[:1])
-    keep(tmp_path, "b", some[1:])
-    assert read(tmp_path) == some[::-1]
+    append_launches(tmp_path, "a", some[:1])
+    append_launches(tmp_path, "b", some[1:])
+    assert read_ledger(tmp_path) == some[::-1]
 
 
 def test_an_interrupted_calibration_loses_no_launch_that_ended(tmp_path: Path):
     directory = interrupted(tmp_path)
-    (line,) = gather(tmp_path)
+    (line,) = recover_interrupted(tmp_path)
     assert line == f"calibration {directory.name} was interrupted: its 1 launch that ended count"
-    (only,) = read(tmp_path)
+    (only,) = read_ledger(tmp_path)
     done = finished(tmp_path / "same", number=1)
     assert only.values == {case.key: headline(done, case) for case in CASES}
     assert only.by_hand == {"oversubscribe": True, "set_env": {"A": "1"}, "shell": SHELL}
@@ -52,16 +58,16 @@ def test_an_interrupted_calibration_loses_no_launch_that_ended(tmp_path: Path):
 
 def test_launches_are_gathered_once(tmp_path: Path):
     interrupted(tmp_path)
-    assert gather(tmp_path) and gather(tmp_path) == []
-    assert len(read(tmp_path)) == 1
+    assert recover_interrupted(tmp_path) and recover_interrupted(tmp_path) == []
+    assert len(read_ledger(tmp_path)) == 1
 
 
 def test_what_begins_afresh_forgets_earlier_launches_of_its_cases_alone(tmp_path: Path):
     """Those that it meant to measure, whether or not it did."""
     for day, cases, afresh in ((1, CASES, []), (2, CASES[:1], CASES[:2]), (3, CASES[2:3], [])):
         one = launch(float(day), day, cases=cases)
-        keep(tmp_path, one.session, [one], afresh)
-    found = [pair for each in read(tmp_path) for pair in each.values.items()]
+        append_launches(tmp_path, one.session, [one], afresh)
+    found = [pair for each in read_ledger(tmp_path) for pair in each.values.items()]
     assert sorted(found) == sorted(
         [(CASES[0].key, 2.0), (CASES[2].key, 1.0), (CASES[2].key, 3.0), (CASES[3].key, 1.0)]
     )
@@ -69,11 +75,11 @@ def test_what_begins_afresh_forgets_earlier_launches_of_its_cases_alone(tmp_path
 
 def test_an_interrupted_calibration_had_begun_afresh_too(tmp_path: Path):
     one = launch(1.0, 1, "20261031T010000Z-1")
-    keep(tmp_path, one.session, [one])
+    append_launches(tmp_path, one.session, [one])
     directory = interrupted(tmp_path)
     open_calibration(directory, {}, False, True, {})
-    gather(tmp_path)
-    assert {each.session for each in read(tmp_path)} == {directory.name}
+    recover_interrupted(tmp_path)
+    assert {each.session for each in read_ledger(tmp_path)} == {directory.name}
 
 
 def test_simulated_time_is_not_gathered(tmp_path: Path):
@@ -81,15 +87,15 @@ def test_simulated_time_is_not_gathered(tmp_path: Path):
     directory = tmp_path / "sessions" / "a"
     finished(directory, exact=True)
     open_calibration(directory, {}, False, False, {})
-    assert gather(tmp_path) == [] and read(tmp_path) == []
+    assert recover_interrupted(tmp_path) == [] and read_ledger(tmp_path) == []
 
 
 def test_a_marker_of_before_shells_were_told_tells_of_none(tmp_path: Path):
     directory = interrupted(tmp_path)
     marker = {"set_env": {}, "oversubscribe": False, "afresh": False}
     (directory / OPENED).write_text(json.dumps(marker))
-    gather(tmp_path)
-    assert [each.by_hand for each in read(tmp_path)] == [{}]
+    recover_interrupted(tmp_path)
+    assert [each.by_hand for each in read_ledger(tmp_path)] == [{}]
 
 
 @pytest.mark.parametrize("shell", [{"UCX_TLS": 1}, "x", None], ids=str)
@@ -97,15 +103,15 @@ def test_a_marker_with_a_damaged_shell_is_told_too(tmp_path: Path, shell):
     directory = interrupted(tmp_path)
     marker = {"set_env": {}, "oversubscribe": False, "afresh": False, "shell": shell}
     (directory / OPENED).write_text(json.dumps(marker))
-    (line,) = gather(tmp_path)
+    (line,) = recover_interrupted(tmp_path)
     assert f"{directory / OPENED}: " in line and "is damaged" in line
-    assert read(tmp_path) == []
+    assert read_ledger(tmp_path) == []
 
 
 def test_simulated_time_knows_no_shell(tmp_path: Path):
     """No variable of an MPI changes it."""
-    opened = ledger.Opened("a", oversubscribe=True, shell=SHELL)
-    (one,) = taken(opened, tmp_path, [finished(tmp_path, exact=True)])
+    opened = ledger.CalibrationHeader("a", oversubscribe=True, shell=SHELL)
+    (one,) = collect_launches(opened, tmp_path, [finished(tmp_path, exact=True)])
     assert one.by_hand == {"oversubscribe": True}
 
 
@@ -114,14 +120,14 @@ def test_a_damaged_marker_is_told_and_stops_nobody(tmp_path: Path, set_env):
     directory = interrupted(tmp_path)
     marker = {"set_env": set_env, "oversubscribe": False, "afresh": False}
     (directory / OPENED).write_text(json.dumps(marker))
-    (line,) = gather(tmp_path)
+    (line,) = recover_interrupted(tmp_path)
     assert f"{directory / OPENED}: set_env" in line and "remove it" in line
-    assert gather(tmp_path) == [] and read(tmp_path) == []
+    assert recover_interrupted(tmp_path) == [] and read_ledger(tmp_path) == []
 
 
 def test_a_session_that_was_no_calibration_is_left_alone(tmp_path: Path):
     finished(tmp_path / "sessions" / "night")
-    assert gather(tmp_path) == [] and read(tmp_path) == []
+    assert recover_interrupted(tmp_path) == [] and read_ledger(tmp_path) == []
 
 
 @pytest.mark.parametrize("file", [OPENED, "plan"])
@@ -129,11 +135,11 @@ def test_a_damaged_session_is_told_and_stops_nobody(tmp_path: Path, file: str):
     directory = interrupted(tmp_path)
     path = directory / file if file == OPENED else next((directory / "plan").iterdir())
     path.write_text("{")
-    (line,) = gather(tmp_path)
+    (line,) = recover_interrupted(tmp_path)
     assert (
         line.startswith("launches of an interrupted calibration are lost: ") and str(path) in line
     )
-    assert gather(tmp_path) == [] and read(tmp_path) == []
+    assert recover_interrupted(tmp_path) == [] and read_ledger(tmp_path) == []
 
 
 @pytest.mark.parametrize(
@@ -159,30 +165,30 @@ def test_a_damaged_session_is_told_and_stops_nobody(tmp_path: Path, file: str):
     ],
 )
 def test_a_damaged_ledger_is_refused(tmp_path: Path, key: str, value):
-    path = keep(tmp_path, "a", [launch()])
+    path = append_launches(tmp_path, "a", [launch()])
     data = json.loads(path.read_text())
     data["launches"][0][key] = value
     path.write_text(json.dumps(data))
     with pytest.raises(UsageError, match=r"a\.json: .*is damaged; move it away"):
-        read(tmp_path)
+        read_ledger(tmp_path)
 
 
 @pytest.mark.parametrize(("key", "value"), [("launches", ["x"]), ("afresh", ["x"]), ("afresh", 1)])
 def test_a_damaged_session_of_the_ledger_is_refused(tmp_path: Path, key: str, value):
-    path = keep(tmp_path, "a", [launch()])
+    path = append_launches(tmp_path, "a", [launch()])
     path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
     with pytest.raises(UsageError, match=r"a\.json: .*is damaged; move it away"):
-        read(tmp_path)
+        read_ledger(tmp_path)
 
 
 def test_a_ledger_of_another_version_is_refused(tmp_path: Path):
-    path = keep(tmp_path, "a", [])
+    path = append_launches(tmp_path, "a", [])
     path.write_text(json.dumps({"schema": 2, "launches": []}))
     with pytest.raises(UsageError, match="schema: is not 1"):
-        read(tmp_path)
+        read_ledger(tmp_path)
 
 
 def test_a_launch_that_failed_has_nothing(tmp_path: Path):
-    opened = ledger.Opened("a")
-    bad = finished(tmp_path, outcome=assess(planned(), tmp_path))
-    assert taken(opened, tmp_path, [bad]) == []
+    opened = ledger.CalibrationHeader("a")
+    bad = finished(tmp_path, outcome=assess_launch(planned(), tmp_path))
+    assert collect_launches(opened, tmp_path, [bad]) == []

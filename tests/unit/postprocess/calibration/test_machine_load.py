@@ -26,39 +26,39 @@ def progress(monkeypatch: pytest.MonkeyPatch) -> Progress:
 def looks(monkeypatch: pytest.MonkeyPatch, *shares: float) -> Iterator[float]:
     """What each look finds, the last again and again."""
     found = iter(shares)
-    monkeypatch.setattr(machine_load, "share_of_others", lambda: next(found, shares[-1]))
+    monkeypatch.setattr(machine_load, "measure_other_load", lambda: next(found, shares[-1]))
     return found
 
 
 def test_a_quiet_machine_keeps_nobody_waiting(progress: Progress, monkeypatch):
     looks(monkeypatch, machine_load.BUSY_SHARE)
-    assert machine_load.kept_busy(progress) == 0
+    assert machine_load.wait_for_idle(progress) == 0
     assert "waiting" not in progress.phases
 
 
 def test_what_ends_within_a_minute_is_waited_for(progress: Progress, monkeypatch):
     left = looks(monkeypatch, *10 * [0.9], 0.05, 0.9)
-    assert machine_load.kept_busy(progress) == 0
+    assert machine_load.wait_for_idle(progress) == 0
     assert list(left) == [0.9]
     assert progress.phases["waiting"] == pytest.approx(20.0)
 
 
 def test_what_goes_on_is_told_after_a_minute(progress: Progress, monkeypatch):
     looks(monkeypatch, 0.9, 0.4)
-    assert machine_load.kept_busy(progress) == 0.4
+    assert machine_load.wait_for_idle(progress) == 0.4
     assert progress.phases["waiting"] == pytest.approx(machine_load.WAIT_SECONDS)
 
 
 def test_who_says_so_measures_beside_others(progress: Progress, monkeypatch):
     looks(monkeypatch, 0.9)
     monkeypatch.setenv(machine_load.BESIDE_OTHERS, "1")
-    assert machine_load.kept_busy(progress) == 0
+    assert machine_load.wait_for_idle(progress) == 0
 
 
 def test_a_look_counts_what_was_not_idle(progress: Progress, monkeypatch):
     times = iter([(850, 1000), (925, 1100)])
-    monkeypatch.setattr(machine_load, "cpu_times", lambda: next(times))
-    assert machine_load.share_of_others() == pytest.approx(0.25)
+    monkeypatch.setattr(machine_load, "read_cpu_times", lambda: next(times))
+    assert machine_load.measure_other_load() == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize(("own", "share"), [(0.0, 0.75), (1.0, 0.5), (9.0, 0.0)])
@@ -67,21 +67,21 @@ def test_what_others_use_is_what_our_own_processes_do_not(monkeypatch, own, shar
     second = machine_load.os.sysconf("SC_CLK_TCK")
     times = iter([(0, 0), (second, 4 * second)])
     seconds = iter([5.0, 5.0 + own])
-    monkeypatch.setattr(machine_load, "cpu_times", lambda: next(times))
-    monkeypatch.setattr(machine_load, "own_seconds", lambda: next(seconds))
-    assert machine_load.watch().share() == pytest.approx(share)
+    monkeypatch.setattr(machine_load, "read_cpu_times", lambda: next(times))
+    monkeypatch.setattr(machine_load, "read_own_cpu_seconds", lambda: next(seconds))
+    assert machine_load.start_load_monitor().share() == pytest.approx(share)
 
 
 def test_where_no_times_are_told_nobody_is_accused(monkeypatch):
-    monkeypatch.setattr(machine_load, "cpu_times", lambda: (0, 0))
-    assert machine_load.watch().share() is None
+    monkeypatch.setattr(machine_load, "read_cpu_times", lambda: (0, 0))
+    assert machine_load.start_load_monitor().share() is None
 
 
 def test_children_that_ended_are_our_own():
-    before = machine_load.own_seconds()
+    before = machine_load.read_own_cpu_seconds()
     spin = "import time\nwhile time.process_time() < 0.3: pass"
     subprocess.run([sys.executable, "-c", spin], check=True)
-    assert machine_load.own_seconds() - before >= 0.3
+    assert machine_load.read_own_cpu_seconds() - before >= 0.3
 
 
 @pytest.mark.parametrize(("share", "notes"), [(machine_load.BUSY_SHARE, 0), (0.5, 1)])

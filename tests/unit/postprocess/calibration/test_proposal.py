@@ -15,11 +15,11 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import ledger, proposal, proposal_text
-from postprocess.calibration.disturbance import MarkKind, two_modes
+from postprocess.calibration.disturbance import MarkKind, compute_mode_gap
 from postprocess.calibration.machine_load import BUSY_SHARE
-from postprocess.calibration.proposal import ABSORBS, propose
-from postprocess.calibration.samples import samples
-from postprocess.calibration.update import update
+from postprocess.calibration.proposal import ABSORBS, propose_references
+from postprocess.calibration.samples import collect_samples
+from postprocess.calibration.update import update_references
 from postprocess.commands.references.propose import propose_all
 from postprocess.references import reference_file
 from tests.support.factories.launch import CASES, PLACE
@@ -35,12 +35,12 @@ def days(factor: float = 1.0, noise=NOISE, cases=CASES, **changes):
 
 @pytest.fixture
 def stored(tmp_path: Path) -> Path:
-    (path,) = update(tmp_path / "reference_data", days())
+    (path,) = update_references(tmp_path / "reference_data", days())
     return path
 
 
 def changes(launches, stored: Path | None):
-    found = propose(PLACE, samples(launches), stored)
+    found = propose_references(PLACE, collect_samples(launches), stored)
     return {change.case: change for change in found.changes}
 
 
@@ -70,17 +70,17 @@ def test_what_moved_tells_by_how_much_and_by_how_many_old_bands(stored: Path):
 def test_a_slowdown_beyond_the_old_band_is_marked_and_comes_first(stored: Path):
     worse = {case: (1.3 if case == CASES[2] else 0.2) for case in CASES}
     some = [launch({c: worse[c] * n for c in CASES}, d) for d, n in enumerate(NOISE, 1)]
-    found = propose(PLACE, samples(some), stored)
+    found = propose_references(PLACE, collect_samples(some), stored)
     assert found.changes[0].case == CASES[2] and ABSORBS in found.changes[0].marks
     assert sum(ABSORBS in each.marks for each in found.changes) == 1
-    lines = proposal_text.lines(found, 40)
+    lines = proposal_text.format_proposal(found, 40)
     assert any("ABSORBS A SLOWDOWN" in line and "+30.0%" in line for line in lines)
     assert any(line.startswith("  WARNING: a slowdown is absorbed in 1 case") for line in lines)
 
 
 @pytest.mark.parametrize("launches", [1, 5])
 def test_a_slowdown_is_seen_against_a_provisional_reference_too(tmp_path: Path, launches: int):
-    (path,) = update(tmp_path, days()[:launches])
+    (path,) = update_references(tmp_path, days()[:launches])
     assert ABSORBS in changes(days(1.3), path)[CASES[0]].marks
     assert ABSORBS not in changes(days(1.02), path)[CASES[0]].marks
 
@@ -109,7 +109,7 @@ def test_two_groups_of_launches_are_seen():
 
 @given(st.lists(st.floats(0.95, 1.05), max_size=30))
 def test_launches_of_one_group_are_no_two(values):
-    assert two_modes(values) == 0
+    assert compute_mode_gap(values) == 0
 
 
 def test_launches_beside_other_work_are_named():
@@ -119,7 +119,9 @@ def test_launches_beside_other_work_are_named():
     assert mark == (
         "beside other work, which kept up to 88% of the machine busy: 10 of 12 launches are disturbed"
     )
-    lines = proposal_text.lines(propose(PLACE, samples(some), None), 40)
+    lines = proposal_text.format_proposal(
+        propose_references(PLACE, collect_samples(some), None), 40
+    )
     assert sum("beside other work" in line for line in lines) == 1
     some = [replace(each, others=BUSY_SHARE) for each in days()]
     assert changes(some, None)[CASES[0]].marks == ()
@@ -157,27 +159,30 @@ def test_few_launches_are_provisional():
 
 
 def test_what_was_not_measured_stays_with_its_provenance(stored: Path, tmp_path: Path):
-    found = propose(PLACE, samples(days(1.5, cases=CASES[:1])), stored)
+    found = propose_references(PLACE, collect_samples(days(1.5, cases=CASES[:1])), stored)
     kinds = [change.kind for change in found.changes]
     assert kinds.count("not measured") == len(CASES) - 1
     path = found.write(tmp_path / "out")
-    assert set(reference_file.load(path, *PLACE)) == set(CASES)
-    assert reference_file.lint(path) == []
+    assert set(reference_file.load_references(path, *PLACE)) == set(CASES)
+    assert reference_file.lint_reference_file(path) == []
 
 
 def test_another_method_replaces_a_program_and_tells_what_vanishes(stored: Path, tmp_path: Path):
     other = {"method": METHOD | {"trials": 7}}
-    found = propose(PLACE, samples(days(cases=CASES[:1], facts=other)), stored)
+    found = propose_references(PLACE, collect_samples(days(cases=CASES[:1], facts=other)), stored)
     assert [change.kind for change in found.changes].count("vanishes") == len(CASES) - 1
     assert any(
-        "would have no reference any more" in line for line in proposal_text.lines(found, 40)
+        "would have no reference any more" in line
+        for line in proposal_text.format_proposal(found, 40)
     )
-    assert set(reference_file.load(found.write(tmp_path / "out"), *PLACE)) == set(CASES[:1])
+    assert set(reference_file.load_references(found.write(tmp_path / "out"), *PLACE)) == set(
+        CASES[:1]
+    )
 
 
 def test_a_rate_that_fell_is_a_slowdown(tmp_path: Path):
     units = {case.key: "MB/s" for case in CASES}
-    (path,) = update(tmp_path, days(1000.0, units=units))
+    (path,) = update_references(tmp_path, days(1000.0, units=units))
     found = changes(days(800.0, units=units), path)[CASES[0]]
     assert ABSORBS in found.marks and found.slowdown == pytest.approx(1.25)
 
@@ -186,7 +191,7 @@ def test_a_rate_that_fell_is_a_slowdown(tmp_path: Path):
 def test_marks_are_told_by_their_kind_however_they_are_worded(wording: str):
     """Each of its own case is told with the case, those of the calibration are counted by kind."""
     far_off = days(noise=[*NOISE[:-1], 12.0], cases=CASES[:2], by_hand={"oversubscribe": True})
-    found = propose(PLACE, samples(far_off), None)
+    found = propose_references(PLACE, collect_samples(far_off), None)
     reworded = replace(
         found,
         changes=tuple(
@@ -199,7 +204,7 @@ def test_marks_are_told_by_their_kind_however_they_are_worded(wording: str):
             for change in found.changes
         ),
     )
-    lines = proposal_text.lines(reworded, 40)
+    lines = proposal_text.format_proposal(reworded, 40)
     own, counted = wording.format("DISTURBED"), wording.format("BY_HAND")
     assert [line for line in lines if own in line] == [
         f"  {change.case.key}: {own}" for change in found.changes
@@ -214,7 +219,7 @@ def test_marks_are_told_by_their_kind_however_they_are_worded(wording: str):
 def work(tmp_path: Path, stored: Path) -> WorkDirectory:
     made = WorkDirectory(tmp_path / "home", tmp_path)
     for each in days(1.3):
-        ledger.keep(made.root, each.session, [each])
+        ledger.append_launches(made.root, each.session, [each])
     return made
 
 
@@ -223,8 +228,8 @@ def test_a_proposal_is_written_beside_and_never_over_the_references(work, stored
     assert propose_all(work, None, None, None, Progress()) == 0
     first = capsys.readouterr().out
     assert stored.read_bytes() == before
-    written = reference_file.location(work.root / "proposal", *PLACE)
-    assert reference_file.load(written, *PLACE)[CASES[0]].center > 1.2
+    written = reference_file.locate_references(work.root / "proposal", *PLACE)
+    assert reference_file.load_references(written, *PLACE)[CASES[0]].center > 1.2
     assert f"cp -r {work.root}/proposal/local {work.source}/reference_data" in first
     assert "--- a/local/cpu/mpich-5_0_2.tsv" in first and "+mpicost" in first
     assert propose_all(work, None, None, None, Progress()) == 0
@@ -244,7 +249,7 @@ def test_all_changes_are_told_to_programs(work: WorkDirectory, tmp_path: Path):
 
 
 def test_launches_that_do_not_count_are_told(work: WorkDirectory, capsys):
-    ledger.keep(work.root, "z", [launch(1.0, 20, facts={"source_hash": "new"})])
+    ledger.append_launches(work.root, "z", [launch(1.0, 20, facts={"source_hash": "new"})])
     propose_all(work, None, None, None, Progress())
     assert "12 earlier launches left out: another source_hash than the last one" in (
         capsys.readouterr().out
@@ -257,5 +262,7 @@ def test_without_a_calibration_there_is_nothing_to_propose(work: WorkDirectory):
 
 
 def test_the_table_ends_where_nobody_reads_on(stored: Path):
-    found = proposal.propose(PLACE, samples(days(1.02)), stored)
-    assert any(line.startswith("  and 3 cases more") for line in proposal_text.lines(found, 1))
+    found = proposal.propose_references(PLACE, collect_samples(days(1.02)), stored)
+    assert any(
+        line.startswith("  and 3 cases more") for line in proposal_text.format_proposal(found, 1)
+    )

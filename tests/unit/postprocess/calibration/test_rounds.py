@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess.base.progress import Progress
-from postprocess.calibration.ledger import remembered
-from postprocess.calibration.rounds import Demand, rounds
-from postprocess.calibration.schedule import Done, calibrate_all
+from postprocess.calibration.ledger import drop_forgotten
+from postprocess.calibration.rounds import LaunchTarget, plan_rounds
+from postprocess.calibration.schedule import PassResult, calibrate_all
 from postprocess.model.case import ReferencePlace
 from postprocess.model.session import Selection
 from tests.support.factories.launch import CASES, PLACE, planned
@@ -37,7 +37,7 @@ class Machine:
         self.exact = exact
         self.begun: dict[str, str] = {}
 
-    def run(self, selection: Selection, afresh: bool) -> Done:
+    def run(self, selection: Selection, afresh: bool) -> PassResult:
         names = tuple(selection.environments) or ("mpich-5_0_2", OTHER)
         self.passes.append((names, selection.launches))
         new, unwell = [], set()
@@ -54,14 +54,14 @@ class Machine:
                 more = {"place": place, "facts": self.facts, "exact": self.exact}
                 new.append(launch(1.0, 1, session, each.cases, **more))
         self.ledger += new
-        return Done(new, unwell)
+        return PassResult(new, unwell)
 
     def calibrate(self, **demand) -> int:
         progress = Progress()
-        return calibrate_all(PLAN, SELECTION, Demand(**demand), self.read, self.run, progress)
+        return calibrate_all(PLAN, SELECTION, LaunchTarget(**demand), self.read, self.run, progress)
 
     def read(self) -> list:
-        return remembered(self.ledger, self.begun)
+        return drop_forgotten(self.ledger, self.begun)
 
     def count(self, name: str) -> int:
         return sum(each.place.environment == name for each in self.ledger)
@@ -77,15 +77,15 @@ def test_references_that_stayed_slow_are_no_success():
     """A slowdown was measured, and not taken."""
     machine = Machine()
 
-    def run(selection: Selection, afresh: bool) -> Done:
+    def run(selection: Selection, afresh: bool) -> PassResult:
         return replace(machine.run(selection, afresh), held=CASES[:1])
 
-    assert calibrate_all(PLAN, SELECTION, Demand(), machine.read, run, Progress()) == 1
+    assert calibrate_all(PLAN, SELECTION, LaunchTarget(), machine.read, run, Progress()) == 1
 
 
 def test_simulated_time_needs_one_launch():
     exact = [replace(each, exact=True) for each in PLAN]
-    assert {each.launches for each in rounds(exact, {}, Demand(), {})} == {1}
+    assert {each.launches for each in plan_rounds(exact, {}, LaunchTarget(), {})} == {1}
 
 
 def test_the_same_command_on_several_days_takes_the_rest(capsys):
@@ -146,7 +146,7 @@ def test_what_never_adds_up_ends():
     machine = Machine({OTHER: 1})
     run = machine.run
 
-    def elsewhere(selection: Selection, afresh: bool) -> Done:
+    def elsewhere(selection: Selection, afresh: bool) -> PassResult:
         machine.facts = {"source_hash": str(len(machine.passes))}
         return run(selection, afresh)
 
@@ -177,7 +177,7 @@ def test_afresh_forgets_what_failed_in_its_first_pass_too(fails: int):
 @pytest.mark.parametrize("per_node", [[1, 2], []])
 def test_a_round_asks_for_nothing_that_its_part_of_the_plan_has_not(per_node: list[int]):
     chosen = replace(SELECTION, choice={"per_node": per_node} if per_node else {})
-    (first, _) = rounds(PLAN, {}, Demand(), {})
+    (first, _) = plan_rounds(PLAN, {}, LaunchTarget(), {})
     found = first.of(chosen)
     assert found.environments == ["mpich-5_0_2"] and found.launches == 20
     assert found.choice["processes"] == [2]

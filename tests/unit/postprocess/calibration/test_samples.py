@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postprocess.calibration.samples import current, passed, samples
+from postprocess.calibration.samples import collect_samples, list_excluded, select_current
 from postprocess.model.case import Case
 from tests.support.factories.launch import CASES
 from tests.support.factories.ledger import METHOD, launch
 
 
 def test_launches_of_several_days_add_up():
-    found = samples([launch(1.0, 1), launch(2.0, 2), launch(3.0, 3)])
+    found = collect_samples([launch(1.0, 1), launch(2.0, 2), launch(3.0, 3)])
     assert set(found) == set(CASES)
     assert found[CASES[0]].values == [1.0, 2.0, 3.0]
 
@@ -31,21 +31,21 @@ def test_launches_of_several_days_add_up():
 )
 def test_launches_of_something_else_do_not_count(changes, name: str):
     some = [launch(1.0, 1), launch(2.0, 2, **changes)]
-    assert samples(some)[CASES[0]].values == [2.0]
-    (left,) = passed(some)
+    assert collect_samples(some)[CASES[0]].values == [2.0]
+    (left,) = list_excluded(some)
     assert (left.launches, left.differing) == (1, name)
 
 
 def test_what_cannot_change_a_time_does_not_part_launches():
     facts = {"mpi_library": "MPICH at /a/path", "spec": "mpicost/another-hash"}
     there = launch(1.0, 1, facts=facts, machine={"host": "login2"})
-    assert samples([there, launch(2.0, 2)])[CASES[0]].values == [1.0, 2.0]
+    assert collect_samples([there, launch(2.0, 2)])[CASES[0]].values == [1.0, 2.0]
 
 
 def test_a_layout_has_a_binding_of_its_own():
     wide = {"binding": {"4x4": "4 ranks of 1 CPU"}, "caches": "L1"}
     some = [launch(1.0, 1), launch(2.0, 2, circumstances=wide)]
-    assert current(some) == some
+    assert select_current(some) == some
 
 
 @pytest.mark.parametrize(
@@ -54,21 +54,21 @@ def test_a_layout_has_a_binding_of_its_own():
 def test_options_by_hand_count_only_where_nothing_was_measured_without(by_hand):
     otherwise = {"binding": {"2x2": "2 ranks of 2 CPUs"}, "caches": "L1"}
     odd = launch(9.0, 9, by_hand=by_hand, circumstances=otherwise)
-    assert samples([launch(1.0, 1), odd])[CASES[0]].values == [1.0]
-    assert samples([odd])[CASES[0]].values == [9.0]
-    (left,) = passed([launch(1.0, 1), odd])
+    assert collect_samples([launch(1.0, 1), odd])[CASES[0]].values == [1.0]
+    assert collect_samples([odd])[CASES[0]].values == [9.0]
+    (left,) = list_excluded([launch(1.0, 1), odd])
     assert (left.launches, "options" in left.differing) == (1, True)
 
 
 def test_simulated_time_adds_up_over_sessions():
     some = [launch(1.0, day, exact=True) for day in (1, 2)]
-    assert samples(some)[CASES[0]].values == [1.0, 1.0]
+    assert collect_samples(some)[CASES[0]].values == [1.0, 1.0]
 
 
 @given(st.permutations(range(1, 7)))
 def test_the_order_of_the_ledger_is_of_no_account(days):
     some = [launch(float(day), day) for day in days]
-    assert samples(some)[CASES[0]].values == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    assert collect_samples(some)[CASES[0]].values == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
 
 
 NAMES = st.text("abz019_.+", min_size=1, max_size=5)

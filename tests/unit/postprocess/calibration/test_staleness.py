@@ -13,18 +13,18 @@ import pytest
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import staleness
-from postprocess.calibration.ledger import Taken
-from postprocess.calibration.staleness import Nights
-from postprocess.calibration.update import update
+from postprocess.calibration.ledger import CalibrationLaunch
+from postprocess.calibration.staleness import CaseNights
+from postprocess.calibration.update import update_references
 from postprocess.commands.references import age
 from postprocess.commands.references.age import Partition
 from postprocess.model.verdict import JUDGED, Verdict
 from postprocess.references import provenance
-from postprocess.references.catalog import read_origin
-from postprocess.references.reference_file import load
+from postprocess.references.catalog import read_provenance
+from postprocess.references.reference_file import load_references
 from postprocess.results import store
-from postprocess.results.store import Row
-from site_configs.topology.machine import firmware
+from postprocess.results.store import StoreRow
+from site_configs.topology.machine import read_firmware
 from tests.support.factories.launch import CASES, PLACE
 from tests.support.factories.ledger import launch
 from tests.support.paths import ROOT
@@ -37,19 +37,21 @@ LIBRARY = {"mpi_library": "MPICH Version: 5.0.2", "source_hash": "0123"}
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Three launches on three days of November, of 1 s each."""
-    (path,) = update(tmp_path / "references", [launch(1.0, day) for day in (1, 2, 3)])
+    (path,) = update_references(tmp_path / "references", [launch(1.0, day) for day in (1, 2, 3)])
     return path
 
 
 def stale(path: Path, nights=None, machine=HERE, days: int = 180, now: datetime = NOW):
-    known = load(path, *PLACE)
-    found = staleness.findings("p", known, read_origin(path), nights or {}, machine, days, now)
+    known = load_references(path, *PLACE)
+    found = staleness.find_stale(
+        "p", known, read_provenance(path), nights or {}, machine, days, now
+    )
     assert found == sorted(found, key=lambda each: not each.stale)
     return [each for each in found if each.stale]
 
 
 def nights_of(values, **last: str):
-    return {CASES[0].key: Nights(values, LIBRARY | last)}
+    return {CASES[0].key: CaseNights(values, LIBRARY | last)}
 
 
 def test_a_fresh_reference_is_not_stale(path: Path):
@@ -65,12 +67,12 @@ def test_a_reference_is_old_after_the_days_that_the_site_allows(path: Path):
 
 
 def test_only_the_cases_of_the_old_calibration_are_old(path: Path):
-    update(path.parents[2], [launch(1.0, 28, cases=CASES[1:])])
+    update_references(path.parents[2], [launch(1.0, 28, cases=CASES[1:])])
     (found,) = stale(path, days=20)
     assert found.cases == (CASES[0].key,)
 
 
-def aged(number: int) -> list[Taken]:
+def aged(number: int) -> list[CalibrationLaunch]:
     """Launches of January 2024, on a machine as it was then."""
     machine = {"host": "login", "kernel": "5.14", "firmware": "F1"}
     when = [f"2024-01-{day:02d}T01:00:00Z" for day in range(1, number + 1)]
@@ -81,7 +83,7 @@ def aged(number: int) -> list[Taken]:
 
 def test_one_new_launch_makes_no_old_reference_young(tmp_path: Path):
     here = {"host": "login", "kernel": "6.1", "firmware": "F9"}
-    (path,) = update(tmp_path, [*aged(20), launch(1.0, 20, machine=here)])
+    (path,) = update_references(tmp_path, [*aged(20), launch(1.0, 20, machine=here)])
     told = [each.text for each in stale(path, machine=here)]
     assert any("days ago, on 2024-01-11; the limit is 180" in text for text in told)
     assert "the kernel of login was 5.14 and is 6.1" in told
@@ -91,23 +93,23 @@ def test_one_new_launch_makes_no_old_reference_young(tmp_path: Path):
 def test_launches_of_new_make_a_reference_young_once_they_are_most(tmp_path: Path):
     here = {"host": "login", "kernel": "6.1", "firmware": "F9"}
     new = [launch(1.0, day, machine=here) for day in range(1, 8)]
-    (path,) = update(tmp_path, [*aged(3), *new])
+    (path,) = update_references(tmp_path, [*aged(3), *new])
     assert stale(path, machine=here) == []
 
 
 def test_each_case_is_as_old_as_its_own_launches(tmp_path: Path):
     """Of one calibration, which one update writes."""
     new = [launch(1.0, day, cases=CASES[1:]) for day in range(1, 20)]
-    (path,) = update(tmp_path, [*aged(5), *new])
+    (path,) = update_references(tmp_path, [*aged(5), *new])
     (found,) = (each for each in stale(path) if each.what == "old")
     assert found.cases == (CASES[0].key,)
 
 
 def test_a_file_that_does_not_tell_its_launches_is_as_old_as_it_says(path: Path):
-    origin = read_origin(path)
-    (told,) = provenance.calibrations(origin["programs"]["mpicost"])
+    origin = read_provenance(path)
+    (told,) = provenance.list_calibrations(origin["programs"]["mpicost"])
     del told["series"]
-    provenance.beside(path).write_bytes(provenance.encoded(origin))
+    provenance.locate_provenance(path).write_bytes(provenance.encode_provenance(origin))
     (found,) = stale(path, days=26)
     assert found.text == "calibrated 27 days ago, on 2026-11-03; the limit is 26"
     assert stale(path, machine={"host": "login", "kernel": "7"})
@@ -122,13 +124,13 @@ def test_a_reference_that_is_provisional_for_a_month_is_stale(path: Path):
 
 
 def test_ten_launches_are_not_provisional(tmp_path: Path):
-    (path,) = update(tmp_path, [launch(1.0, day) for day in range(1, 11)])
+    (path,) = update_references(tmp_path, [launch(1.0, day) for day in range(1, 11)])
     assert stale(path, now=datetime(2027, 2, 1, tzinfo=timezone.utc)) == []
 
 
 def test_simulated_time_does_not_age(tmp_path: Path):
     simulated = {"exact": True, "circumstances": {}, "machine": {"simulated": "SMPI"}}
-    (path,) = update(tmp_path, [launch(1.0, 1, **simulated)])
+    (path,) = update_references(tmp_path, [launch(1.0, 1, **simulated)])
     assert stale(path, days=1) == []
 
 
@@ -137,7 +139,7 @@ def test_simulated_time_does_not_age(tmp_path: Path):
     [("kernel", "the kernel"), ("firmware", "the firmware"), ("cpu_model", "the processor")],
 )
 def test_a_machine_that_has_changed_makes_its_references_stale(tmp_path: Path, fact, name):
-    (path,) = update(tmp_path, [launch(1.0, 1, machine={"host": "login", fact: "old"})])
+    (path,) = update_references(tmp_path, [launch(1.0, 1, machine={"host": "login", fact: "old"})])
     (found,) = stale(path, machine={"host": "login", fact: "new"})
     assert found.text == f"{name} of login was old and is new"
     assert stale(path, machine={"host": "another", fact: "new"}) == []
@@ -146,20 +148,22 @@ def test_a_machine_that_has_changed_makes_its_references_stale(tmp_path: Path, f
 
 def test_the_kernel_of_the_nodes_is_held_against_the_last_night_on_whatever_host(tmp_path: Path):
     some = [launch(1.0, day, kernel="5.14") for day in (1, 2, 3)]
-    (path,) = update(tmp_path, some)
+    (path,) = update_references(tmp_path, some)
     elsewhere = {"host": "login2", "kernel": "5.14"}
     assert stale(path, nights_of([1.0], kernel="5.14"), elsewhere) == []
     (found,) = stale(path, nights_of([1.0], kernel="6.1"), elsewhere)
     assert found.text == "the kernel was '5.14' and is '6.1' in the last night"
     assert stale(path, nights_of([1.0], kernel=""), elsewhere) == []
-    (path,) = update(tmp_path, [*some, *(launch(1.0, day) for day in (4, 5, 6))])
+    (path,) = update_references(tmp_path, [*some, *(launch(1.0, day) for day in (4, 5, 6))])
     assert stale(path, nights_of([1.0], kernel="6.1"), elsewhere) == []
 
 
 def test_launches_on_several_kernels_are_told_and_not_stale(tmp_path: Path):
     some = [launch(1.0, day, kernel=f"6.{min(day, 2)}") for day in (1, 2, 3)]
-    (path,) = update(tmp_path, some)
-    found = staleness.findings("p", load(path, *PLACE), read_origin(path), {}, HERE, 180, NOW)
+    (path,) = update_references(tmp_path, some)
+    found = staleness.find_stale(
+        "p", load_references(path, *PLACE), read_provenance(path), {}, HERE, 180, NOW
+    )
     assert [(each.stale, each.text) for each in found] == [
         (False, "launches on 2 kernels: 6.1 in 1, 6.2 in 2")
     ]
@@ -189,7 +193,7 @@ def test_fewer_nights_and_less_than_a_hundredth_and_both_sides_say_nothing(path:
 
 def test_a_rate_is_slow_below_its_center(tmp_path: Path):
     units = {case.key: "MB/s" for case in CASES}
-    (path,) = update(tmp_path, [launch(100.0, day, units=units) for day in (1, 2)])
+    (path,) = update_references(tmp_path, [launch(100.0, day, units=units) for day in (1, 2)])
     (found,) = stale(path, nights_of(20 * [90.0]))
     assert found.text.startswith("on the slow side")
 
@@ -200,15 +204,18 @@ def test_of_cases_that_scatter_about_their_center_few_are_accused(path: Path):
     accused = 0
     for _ in range(200):
         nights = {
-            c.key: Nights([dice.lognormvariate(0, 0.05) for _ in range(30)], LIBRARY) for c in CASES
+            c.key: CaseNights([dice.lognormvariate(0, 0.05) for _ in range(30)], LIBRARY)
+            for c in CASES
         }
         accused += bool(stale(path, nights))
     assert accused <= 20
 
 
 def test_launches_of_one_moment_are_told_and_not_stale(tmp_path: Path):
-    (path,) = update(tmp_path, [launch(1.0, 1, "a"), launch(1.0, 1, "b")])
-    found = staleness.findings("p", load(path, *PLACE), read_origin(path), {}, HERE, 180, NOW)
+    (path,) = update_references(tmp_path, [launch(1.0, 1, "a"), launch(1.0, 1, "b")])
+    found = staleness.find_stale(
+        "p", load_references(path, *PLACE), read_provenance(path), {}, HERE, 180, NOW
+    )
     assert [str(each) for each in found] == [
         "note: p, mpicost, 4 cases: all launches within 1 min: they know nothing of other days"
     ]
@@ -228,19 +235,21 @@ def test_launches_of_one_moment_are_told_and_not_stale(tmp_path: Path):
 )
 def test_launches_of_one_node_set_are_told_and_not_stale(tmp_path: Path, hosts, nodes, told):
     some = [launch(1.0, day, hosts=tuple(each.split())) for day, each in enumerate(hosts, 1)]
-    (path,) = update(tmp_path, some)
-    origin = read_origin(path)
-    found = staleness.findings("p", load(path, *PLACE), origin, {}, HERE, 180, NOW, nodes)
+    (path,) = update_references(tmp_path, some)
+    origin = read_provenance(path)
+    found = staleness.find_stale(
+        "p", load_references(path, *PLACE), origin, {}, HERE, 180, NOW, nodes
+    )
     assert [(each.stale, each.text) for each in found] == (
         [(False, f"{told}: they know nothing of others")] if told else []
     )
 
 
 def test_the_firmware_is_read_as_far_as_it_is_told(tmp_path: Path):
-    assert firmware(tmp_path) == ""
+    assert read_firmware(tmp_path) == ""
     (tmp_path / "bios_version").write_text("F12\n")
     (tmp_path / "bios_date").write_text("11/21/2026\n")
-    assert firmware(tmp_path) == "F12 11/21/2026"
+    assert read_firmware(tmp_path) == "F12 11/21/2026"
 
 
 # The command.
@@ -253,7 +262,7 @@ def work(tmp_path: Path, path: Path, monkeypatch) -> WorkDirectory:
     path.parents[2].rename(made.root.parent / "moved")
     made.root.mkdir()
     (tmp_path / "moved").rename(made.provisional)
-    monkeypatch.setattr(age, "partitions_of", lambda *_: {("local", "cpu"): Partition(10_000, 4)})
+    monkeypatch.setattr(age, "read_partitions", lambda *_: {("local", "cpu"): Partition(10_000, 4)})
     monkeypatch.setattr(age, "datetime", SimpleNamespace(now=lambda _: NOW))
     return made
 
@@ -262,27 +271,27 @@ def night(work: WorkDirectory, day: int, value: float, mode: str = "nightly", **
     name = f"202612{day:02d}T010000Z-1"
     started = f"2026-12-{day:02d}T01:00:00Z"
     told = {"verdict": Verdict.PASS, **LIBRARY} | other
-    row = Row(name, started, 1, CASES[0], value=value, mode=mode, **told)
+    row = StoreRow(name, started, 1, CASES[0], value=value, mode=mode, **told)
     store.write_session(work.store / f"{name}{store.SUFFIX}", [row])
 
 
 def test_runs_by_hand_are_no_nights(work: WorkDirectory):
     for day in range(1, 16):
         night(work, day, 1.03, mode="run")
-    assert age.age(work, "local", None, Progress()) == 0
+    assert age.report_age(work, "local", None, Progress()) == 0
 
 
 def test_the_command_asks_the_store_of_nights(work: WorkDirectory, tmp_path: Path, capsys):
     for day in range(1, 14):
         night(work, day, 1.03)
-    assert age.age(work, "local", None, Progress()) == 0
+    assert age.report_age(work, "local", None, Progress()) == 0
     night(work, 14, 1.03, mode="calibrate")
-    assert age.age(work, "local", None, Progress()) == 0
+    assert age.report_age(work, "local", None, Progress()) == 0
     assert "4 references in 1 file: 0 stale" in capsys.readouterr().out
     night(work, 15, 1.03)
     report = tmp_path / "stdout"
     report.symlink_to(tmp_path / "report.json")
-    assert age.age(work, "local", report, Progress()) == 1
+    assert age.report_age(work, "local", report, Progress()) == 1
     assert "1 stale; ./plumbline calibrate" in capsys.readouterr().out
     assert report.is_symlink()  # as /dev/stdout, which is not ours to replace
     told = json.loads(report.read_text())
@@ -295,34 +304,34 @@ def test_the_command_asks_the_store_of_nights(work: WorkDirectory, tmp_path: Pat
 def test_what_was_not_judged_or_is_in_another_unit_is_no_night(work: WorkDirectory, other):
     for day in range(1, 16):
         night(work, day, 1.03, **other)
-    assert age.age(work, "local", None, Progress()) == 0
+    assert age.report_age(work, "local", None, Progress()) == 0
 
 
 def test_a_night_with_another_library_is_not_judged_and_tells_that_it_is_another(
     work: WorkDirectory, capsys
 ):
     night(work, 1, 1.03, verdict=Verdict.NOT_COMPARABLE, mpi_library="MPICH Version: 6")
-    assert age.age(work, "local", None, Progress()) == 1
+    assert age.report_age(work, "local", None, Progress()) == 1
     assert "is 'MPICH Version: 6' in the last night" in capsys.readouterr().out
 
 
 def test_the_kernel_of_the_last_night_is_in_its_run_record(work: WorkDirectory, capsys):
     night(work, 1, 1.0, provenance=json.dumps({"kernel": "6.2"}))
     night(work, 2, 1.0, provenance=json.dumps({"kernel": "6.1"}))
-    assert age.age(work, "local", None, Progress()) == 0
+    assert age.report_age(work, "local", None, Progress()) == 0
     night(work, 3, 1.0, provenance=json.dumps({"kernel": "6.2"}))
-    assert age.age(work, "local", None, Progress()) == 1
+    assert age.report_age(work, "local", None, Progress()) == 1
     assert "the kernel was '6.1' and is '6.2' in the last night" in capsys.readouterr().out
 
 
 def test_the_command_knows_the_nodes_of_the_site(work: WorkDirectory, capsys):
-    assert age.age(work, "local", None, Progress()) == 0
+    assert age.report_age(work, "local", None, Progress()) == 0
     assert "one node set in all launches, 1 of 4 nodes (n1)" in capsys.readouterr().out
 
 
 def test_a_site_file_tells_its_nodes_and_days(tmp_path: Path):
     here = WorkDirectory(tmp_path, ROOT)
-    assert age.partitions_of(here, "simulated")["simulated", "torus"].nodes > 1
+    assert age.read_partitions(here, "simulated")["simulated", "torus"].nodes > 1
 
 
 def test_nights_of_before_the_calibration_say_nothing(work: WorkDirectory):
@@ -330,13 +339,13 @@ def test_nights_of_before_the_calibration_say_nothing(work: WorkDirectory):
     for day in range(1, 15):
         night(work, day, 1.03)
     path = work.provisional.joinpath(*PLACE[:2], f"{PLACE[2]}.tsv")
-    (told,) = provenance.calibrations(read_origin(path)["programs"]["mpicost"])
+    (told,) = provenance.list_calibrations(read_provenance(path)["programs"]["mpicost"])
     for moments, status in (("10", "30", "30"), 0), (("01", "01", "30"), 1):
         for each, day in zip(told["series"][0]["launches"], moments, strict=True):
             each["ended_utc"] = f"2026-12-{day}T00:00:00Z"
-        origin = read_origin(path) | {"programs": {"mpicost": {"calibrations": [told]}}}
-        provenance.beside(path).write_bytes(provenance.encoded(origin))
-        assert age.age(work, "local", None, Progress()) == status
+        origin = read_provenance(path) | {"programs": {"mpicost": {"calibrations": [told]}}}
+        provenance.locate_provenance(path).write_bytes(provenance.encode_provenance(origin))
+        assert age.report_age(work, "local", None, Progress()) == status
 
 
 def test_nights_count_for_each_case_since_its_own_calibration(work: WorkDirectory):
@@ -345,25 +354,29 @@ def test_nights_count_for_each_case_since_its_own_calibration(work: WorkDirector
         night(work, day, 1.03)
     root, late = work.root / "other", [f"2026-12-{day}T01:00:00Z" for day in (28, 29, 30)]
     some = [launch(1.0, day, cases=CASES[1:]) for day in (1, 2, 3)]
-    update(root, [*some, *(launch(1.0, cases=CASES[:1], ended_utc=each) for each in late)])
+    update_references(
+        root, [*some, *(launch(1.0, cases=CASES[:1], ended_utc=each) for each in late)]
+    )
     for each in (root / PLACE[0] / PLACE[1]).iterdir():
         each.replace(work.provisional / PLACE[0] / PLACE[1] / each.name)
-    assert age.age(work, "local", None, Progress()) == 0
+    assert age.report_age(work, "local", None, Progress()) == 0
 
 
 def test_a_reviewed_file_hides_the_provisional_one(work: WorkDirectory, capsys):
     night(work, 1, 1.0, source_hash="new")
-    assert age.age(work, "local", None, Progress()) == 1
-    update(work.source / "reference_data", [launch(1.0, 1, facts={"source_hash": "new"})])
+    assert age.report_age(work, "local", None, Progress()) == 1
+    update_references(
+        work.source / "reference_data", [launch(1.0, 1, facts={"source_hash": "new"})]
+    )
     capsys.readouterr()
-    assert age.age(work, "local", None, Progress()) == 0
+    assert age.report_age(work, "local", None, Progress()) == 0
     assert "4 references in 1 file: 0 stale" in capsys.readouterr().out
 
 
 def test_without_a_store_the_rest_is_said(work: WorkDirectory, monkeypatch):
-    monkeypatch.setattr(age, "partitions_of", lambda *_: {("local", "cpu"): Partition(1)})
+    monkeypatch.setattr(age, "read_partitions", lambda *_: {("local", "cpu"): Partition(1)})
     monkeypatch.setattr(age, "datetime", Later)
-    assert age.age(work, "local", None, Progress()) == 1
+    assert age.report_age(work, "local", None, Progress()) == 1
 
 
 class Later(datetime):

@@ -13,31 +13,31 @@ import pytest
 
 from postprocess.base.errors import UsageError
 from postprocess.calibration import update as references_update
-from postprocess.calibration.ledger import Opened, taken
-from postprocess.model.launch import Finished, Outcome
+from postprocess.calibration.ledger import CalibrationHeader, collect_launches
+from postprocess.model.launch import FinishedLaunch, LaunchOutcome
 from postprocess.model.session import Session
 from postprocess.model.verdict import Verdict
 from postprocess.references import provenance, reference_file
-from postprocess.references.catalog import read_origin
+from postprocess.references.catalog import read_provenance
 from tests.support.factories.benchmark import BUILD, METHOD, measured
 from tests.support.factories.launch import CASES, PLACE, finished, headline
 from tests.support.factories.ledger import launch, launches_behind
 
-FAILED = Outcome(None, Verdict.CRASHED, "the program ended with exit code 139")
+FAILED = LaunchOutcome(None, Verdict.CRASHED, "the program ended with exit code 139")
 
 
 def session(name: str = "20261121T090000Z-1") -> Session:
     return Session(Path("sessions") / name, "calibrate", "local", ["./plumbline"], False)
 
 
-def update(root: Path, by: Session, done: list[Finished], only: set | None) -> list[Path]:
+def update(root: Path, by: Session, done: list[FinishedLaunch], only: set | None) -> list[Path]:
     """The references of one session."""
-    new = taken(Opened(by.name), by.directory, done)
+    new = collect_launches(CalibrationHeader(by.name), by.directory, done)
     references_update.refuse_mixed(new)
-    return references_update.update(root, new, only, only is not None)
+    return references_update.update_references(root, new, only, only is not None)
 
 
-def launches(root: Path, *scales: float, **changes: Any) -> list[Finished]:
+def launches(root: Path, *scales: float, **changes: Any) -> list[FinishedLaunch]:
     return [
         finished(root / str(number), scale, number=number, **changes)
         for number, scale in enumerate(scales, 1)
@@ -45,24 +45,24 @@ def launches(root: Path, *scales: float, **changes: Any) -> list[Finished]:
 
 
 def stored(path: Path) -> dict:
-    return reference_file.load(path, *PLACE)
+    return reference_file.load_references(path, *PLACE)
 
 
 def told(path: Path, program: str = "mpicost") -> dict[str, Any]:
     """What the provenance tells of the last calibration of a program."""
-    return provenance.calibrations(read_origin(path)["programs"][program])[-1]
+    return provenance.list_calibrations(read_provenance(path)["programs"][program])[-1]
 
 
 def headlines(path: Path, program: str = "mpicost") -> dict[str, list[float]]:
     """All values behind the references of a program."""
-    some = provenance.calibrations(read_origin(path)["programs"][program])
-    return {key: values for each in some for key, values in provenance.headlines(each).items()}
+    some = provenance.list_calibrations(read_provenance(path)["programs"][program])
+    return {key: values for each in some for key, values in provenance.list_headlines(each).items()}
 
 
 def test_a_calibration_makes_one_reference_of_each_case(tmp_path: Path):
     done = launches(tmp_path, 1.0, 1.1, 1.3)
     (path,) = update(tmp_path / "references", session(), done, only=None)
-    assert path == reference_file.location(tmp_path / "references", *PLACE)
+    assert path == reference_file.locate_references(tmp_path / "references", *PLACE)
     found = stored(path)
     assert set(found) == set(CASES)
     for case, reference in found.items():
@@ -70,13 +70,13 @@ def test_a_calibration_makes_one_reference_of_each_case(tmp_path: Path):
         assert reference.center == pytest.approx(math.exp(statistics.mean(logs)))
         assert reference.spread == pytest.approx(statistics.stdev(logs))
         assert (reference.launches, reference.unit) == (3, "s")
-    assert reference_file.lint(path) == []
+    assert reference_file.lint_reference_file(path) == []
 
 
 def test_the_provenance_tells_what_ran_and_every_value(tmp_path: Path):
     done = launches(tmp_path, 1.0, 1.1)
     (path,) = update(tmp_path / "references", session(), done, only=None)
-    assert list(read_origin(path)["programs"]) == ["mpicost"]
+    assert list(read_provenance(path)["programs"]) == ["mpicost"]
     found = told(path)
     assert found["mpi_library"] == done[0].run["mpi_library"]
     assert (found["version"], found["source_hash"]) == ("0.1.0", "0123456789abcdef")
@@ -106,7 +106,7 @@ def test_each_environment_has_its_own_file(tmp_path: Path):
     there = finished(tmp_path / "there", 2.0, environment=name, cases=cases)
     paths = update(tmp_path / "references", session(), [here, there], only=None)
     assert [path.stem for path in paths] == ["mpich-5_0_2", name]
-    found = reference_file.load(paths[1], "local", "cpu", name)
+    found = reference_file.load_references(paths[1], "local", "cpu", name)
     assert {case: found[case].center for case in cases} == {
         case: pytest.approx(headline(there, case)) for case in cases
     }
@@ -121,10 +121,10 @@ def test_rows_that_were_not_measured_stay(tmp_path: Path):
     assert set(after) == set(CASES)
     assert {case: after[case] for case in CASES[:2]} == before
     assert set(headlines(path)) == {case.key for case in CASES}
-    entry = read_origin(path)["programs"]["mpicost"]
+    entry = read_provenance(path)["programs"]["mpicost"]
     for case in CASES:
         by = "a" if case in CASES[:2] else "b"
-        assert provenance.calibration_of(entry, case.key)["sessions"] == [by]
+        assert provenance.find_case_calibration(entry, case.key)["sessions"] == [by]
         assert {each["session"] for each in launches_behind(entry, case.key)} == {by}
 
 
@@ -150,9 +150,9 @@ SHELL = {"shell": {"UCX_TLS": "tcp"}}
 def after(root: Path, old: list, new: list) -> tuple[dict, list[str]]:
     """What stands in a file after two calibrations, and what was said in the second."""
     said: list[str] = []
-    references_update.update(root, old)
-    (path,) = references_update.update(root, old + new, say=said.append)
-    assert reference_file.lint(path) == []
+    references_update.update_references(root, old)
+    (path,) = references_update.update_references(root, old + new, say=said.append)
+    assert reference_file.lint_reference_file(path) == []
     return stored(path), said
 
 
@@ -175,9 +175,11 @@ def test_a_reference_is_replaced_by_as_many_as_are_enough_or_where_it_was_provis
 
 @pytest.mark.parametrize("by_hand", [BY_HAND, SHELL], ids=str)
 def test_options_by_hand_never_replace_a_reference_without(tmp_path: Path, by_hand):
-    references_update.update(tmp_path, many(1))
+    references_update.update_references(tmp_path, many(1))
     said: list[str] = []
-    (path,) = references_update.update(tmp_path, many(25, 2.0, by_hand=by_hand), say=said.append)
+    (path,) = references_update.update_references(
+        tmp_path, many(25, 2.0, by_hand=by_hand), say=said.append
+    )
     assert {each.launches for each in stored(path).values()} == {1}
     assert said == [
         "mpich-5_0_2, mpicost: the reference without options by hand stays; choose another place "
@@ -195,8 +197,8 @@ def test_what_was_measured_with_options_by_hand_gives_way_to_a_launch_without(
 
 def automatic(root: Path, new: list) -> Path:
     """The file after an automatic calibration of all cases, which may only add."""
-    (path,) = references_update.update(root, new, set(CASES), only_new=True)
-    assert reference_file.lint(path) == []
+    (path,) = references_update.update_references(root, new, set(CASES), only_new=True)
+    assert reference_file.lint_reference_file(path) == []
     return path
 
 
@@ -204,10 +206,10 @@ def automatic(root: Path, new: list) -> Path:
 def test_an_automatic_calibration_replaces_what_was_made_with_options_by_hand(
     tmp_path: Path, by_hand
 ):
-    references_update.update(tmp_path, many(20, 2.0, by_hand=by_hand))
+    references_update.update_references(tmp_path, many(20, 2.0, by_hand=by_hand))
     path = automatic(tmp_path, many(5, 1.0, 21))
     assert {(each.launches, each.center) for each in stored(path).values()} == {(5, 1.0)}
-    some = provenance.calibrations(read_origin(path)["programs"]["mpicost"])
+    some = provenance.list_calibrations(read_provenance(path)["programs"]["mpicost"])
     assert [each.get("options") for each in some] == [None]
 
 
@@ -219,7 +221,7 @@ def test_an_automatic_calibration_with_options_replaces_those_with_others_only(t
         ("same", BY_HAND, 2.0),
         ("other", others, 1.0),
     ):
-        references_update.update(tmp_path / name, many(5, 2.0, by_hand=by_hand))
+        references_update.update_references(tmp_path / name, many(5, 2.0, by_hand=by_hand))
         path = automatic(tmp_path / name, many(5, 1.0, 21, by_hand=BY_HAND))
         assert {each.center for each in stored(path).values()} == {center}, name
 
@@ -240,9 +242,9 @@ def test_an_automatic_calibration_never_moves_a_row_even_if_told_to(tmp_path: Pa
 def test_an_automatic_calibration_of_nothing_new_leaves_the_files_as_they_are(tmp_path: Path):
     root = tmp_path / "references"
     (path,) = update(root, session("a"), launches(tmp_path / "a", 1.0), only=None)
-    before = path.read_bytes(), provenance.beside(path).read_bytes()
+    before = path.read_bytes(), provenance.locate_provenance(path).read_bytes()
     update(root, session("b"), launches(tmp_path / "b", 2.0), only=set(CASES))
-    assert (path.read_bytes(), provenance.beside(path).read_bytes()) == before
+    assert (path.read_bytes(), provenance.locate_provenance(path).read_bytes()) == before
 
 
 def test_only_what_was_named_is_written(tmp_path: Path):
@@ -272,8 +274,8 @@ def test_another_method_is_refused_and_changes_nothing(tmp_path: Path, other, on
 def test_a_file_that_tells_no_method_cannot_be_added_to(tmp_path: Path):
     root = tmp_path / "references"
     (path,) = update(root, session("a"), launches(tmp_path / "a", 1.0), only=set(CASES[:2]))
-    sidecar = provenance.beside(path)
-    known = read_origin(path)
+    sidecar = provenance.locate_provenance(path)
+    known = read_provenance(path)
     del known["programs"]["mpicost"]["calibrations"][0]["method"]
     sidecar.write_text(json.dumps(known))
     with pytest.raises(UsageError, match="programs: mpicost: calibration 1: method: is missing"):
@@ -311,9 +313,9 @@ def test_simulated_time_that_does_not_repeat_makes_no_reference(tmp_path: Path):
 def test_a_simulated_reference_tells_nothing_of_the_machine_that_simulated(tmp_path: Path):
     done = launches(tmp_path, 1.0, 1.0, exact=True)
     (path,) = update(tmp_path / "references", session(), done, only=None)
-    assert {each.exact for each in reference_file.load(path, *PLACE).values()} == {True}
+    assert {each.exact for each in reference_file.load_references(path, *PLACE).values()} == {True}
     assert "cpu_model" not in told(path)["method"]
-    assert set(read_origin(path)["machine"]) == {"simulated"}
+    assert set(read_provenance(path)["machine"]) == {"simulated"}
 
 
 # Several programs in one file.
@@ -324,8 +326,8 @@ def test_two_programs_stand_in_one_file_and_each_is_told_of(tmp_path: Path):
     (path,) = update(tmp_path / "references", session(), done, only=None)
     osu = done[1].launch.cases
     assert set(stored(path)) == {*CASES, *osu}
-    assert reference_file.lint(path) == []
-    assert list(read_origin(path)["programs"]) == ["mpicost", "osu"]
+    assert reference_file.lint_reference_file(path) == []
+    assert list(read_provenance(path)["programs"]) == ["mpicost", "osu"]
     found = told(path, "osu")
     assert found["method"] == METHOD | BUILD | {"version": "7.4", "cpu_model": "a processor"}
     assert (found["version"], found["spec"]) == ("7.4", "osu-micro-benchmarks@7.4/abcdef")
@@ -375,18 +377,18 @@ def test_a_program_that_comes_later_joins_the_others(tmp_path: Path):
     assert told(path) == kept
     assert told(path, "osu")["sessions"] == ["c"]
     assert {each.launches for each in stored(path).values() if each.case.program == "osu"} == {1}
-    assert reference_file.lint(path) == []
+    assert reference_file.lint_reference_file(path) == []
 
 
 def test_another_method_of_one_program_is_refused_and_changes_nothing(tmp_path: Path):
     root = tmp_path / "references"
     done = [finished(tmp_path / "a"), measured(tmp_path / "b")]
     (path,) = update(root, session("a"), done, only=None)
-    before = path.read_bytes(), provenance.beside(path).read_bytes()
+    before = path.read_bytes(), provenance.locate_provenance(path).read_bytes()
     other = measured(tmp_path / "c", method=METHOD | {"warmups": 0})
     with pytest.raises(UsageError, match="its references were measured with another warmups; "):
         update(root, session("b"), [finished(tmp_path / "d"), other], only=None)
-    assert (path.read_bytes(), provenance.beside(path).read_bytes()) == before
+    assert (path.read_bytes(), provenance.locate_provenance(path).read_bytes()) == before
 
 
 def test_starts_of_one_program_must_be_measured_alike_and_of_two_need_not(tmp_path: Path):
@@ -402,8 +404,8 @@ def test_a_program_of_which_the_file_tells_nothing_stops_a_calibration(tmp_path:
     root = tmp_path / "references"
     done = [finished(tmp_path / "a"), measured(tmp_path / "b")]
     (path,) = update(root, session("a"), done, only=None)
-    known = read_origin(path)
+    known = read_provenance(path)
     del known["programs"]["osu"]
-    provenance.beside(path).write_text(json.dumps(known))
+    provenance.locate_provenance(path).write_text(json.dumps(known))
     with pytest.raises(UsageError, match="programs: says nothing of osu"):
         update(root, session("b"), [finished(tmp_path / "c")], only=None)

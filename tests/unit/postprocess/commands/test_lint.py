@@ -15,9 +15,9 @@ from postprocess.commands.lint import lint
 from postprocess.commands.site import check
 from postprocess.model.session import Selection
 from postprocess.references import reference_file
-from postprocess.runner.reframe import Reframe
-from postprocess.runner.reframe_pass import look_at_plan
-from site_configs.validation.catalog import site_names
+from postprocess.runner.reframe import ReframeDriver
+from postprocess.runner.reframe_pass import preview_plan
+from site_configs.validation.catalog import list_site_names
 from tests.support.factories.launch import write_references
 from tests.support.paths import ROOT
 
@@ -47,7 +47,7 @@ def test_each_fault_of_a_reference_file_is_a_line(work, progress, tmp_path: Path
     path = write_references(tmp_path)
     text = path.read_text().replace("\ts\t", "\tus\t")
     path.write_text(text)
-    faults = reference_file.lint(path)
+    faults = reference_file.lint_reference_file(path)
     assert lint(work, [path], progress) == 1
     assert said(progress).splitlines() == [f"{path}: {len(faults)} wrong", *faults]
     assert len(faults) > 1
@@ -107,9 +107,9 @@ def test_a_family_of_which_nothing_is_chosen_runs_nowhere(work, tmp_path: Path):
         for name, table in families.items()
     ]
     path.write_text(HEAD + "".join(classes))
-    reframe = Reframe(work.source, work.root, work.new_session(), [], None)
+    reframe = ReframeDriver(work.source, work.root, work.new_session(), [], None)
     choice = {"routines": ["bcast"], "processes": [2]}
-    planned = look_at_plan(reframe, Selection(site, checks=path, choice=choice, only_looking=True))
+    planned = preview_plan(reframe, Selection(site, checks=path, choice=choice, only_looking=True))
     assert {case.routine for launch in planned for case in launch.cases} == {"bcast"}
     assert all(launch.cases for launch in planned)
 
@@ -150,7 +150,7 @@ def test_without_a_path_references_and_every_site_are_checked(work, progress, mo
     looked: list[Path] = []
     monkeypatch.setattr(linting, "lint_path", lambda _, path, __: looked.append(path) or [])
     assert lint(work, [], progress) == 0
-    sites = [ROOT / "site_configs" / f"{name}.py" for name in sorted(site_names(ROOT))]
+    sites = [ROOT / "site_configs" / f"{name}.py" for name in sorted(list_site_names(ROOT))]
     assert {"local", "slurm_cluster"} <= {path.stem for path in sites}
     assert looked == [ROOT / "reference_data", work.provisional, *sites]
 
@@ -161,8 +161,8 @@ def test_without_a_path_references_and_every_site_are_checked(work, progress, mo
 def test_a_site_is_checked_as_site_check_does(work, progress, monkeypatch):
     """``test_site_examples`` has what comes of it."""
     path = ROOT / "site_configs" / "slurm_cluster.py"
-    monkeypatch.setattr(check, "dry_run", lambda *_: check.Trial([], [], []))
-    monkeypatch.setattr(check, "measured", lambda *_: [])
+    monkeypatch.setattr(check, "dry_run_site", lambda *_: check.DryRun([], [], []))
+    monkeypatch.setattr(check, "find_unmeasured_routines", lambda *_: [])
     assert lint(work, [path], progress) == 0
     first, *_, last = said(progress).splitlines()
     assert first.startswith("note: this host is none of ")

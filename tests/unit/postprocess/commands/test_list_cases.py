@@ -14,24 +14,30 @@ from postprocess.base.files import write_summary
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.commands import list_cases
-from postprocess.commands.list_cases import by_routine, in_full, left_out, short, totals
-from postprocess.judging.evaluate import verdicts
+from postprocess.commands.list_cases import (
+    describe_left_out_launches,
+    describe_totals,
+    format_sizes,
+    group_sizes_by_routine,
+    print_full_list,
+)
+from postprocess.judging.evaluate import evaluate_launches
 from postprocess.model.benchmark import Benchmark
 from postprocess.model.case import LaunchPlace
-from postprocess.model.plan import PlannedLaunch, Skip
+from postprocess.model.plan import PlannedLaunch, SkippedCase
 from postprocess.model.session import Request, Selection, Session
 from postprocess.results.launch_costs import (
     ROUGH_SIZE,
     ROUGH_START,
     ROUGH_TRIAL,
     Job,
-    estimate,
-    jobs,
-    known_seconds,
+    estimate_job_seconds,
+    list_jobs,
+    read_job_seconds,
 )
 from postprocess.results.summary import summarise_session
-from postprocess.session.context import Desk
-from postprocess.setup.prepare import Prepared
+from postprocess.session.context import SessionContext
+from postprocess.setup.prepare import PreparedMachine
 from tests.support.factories.launch import CASES, book_of, case, finished, planned
 
 
@@ -42,7 +48,7 @@ def work(tmp_path: Path) -> WorkDirectory:
 
 def job(**changes) -> Job:
     """A job of one start."""
-    (only,) = jobs([planned(**changes)])
+    (only,) = list_jobs([planned(**changes)])
     return only
 
 
@@ -50,7 +56,7 @@ def session(work: WorkDirectory, name: str, seconds: float, **launch) -> Path:
     """The summary of a session with one launch that took so long."""
     directory = work.sessions / name
     done = replace(finished(directory, **launch), seconds=seconds)
-    results = verdicts([done], book_of(done), "local")
+    results = evaluate_launches([done], book_of(done), "local")
     opened = Session(directory, "nightly", "local", [], False)
     summary = summarise_session(opened, "CMake (no Spack)", (), [done], results, 0, [], {})
     write_summary(directory / "summary.json", summary.to_dict())
@@ -60,9 +66,9 @@ def session(work: WorkDirectory, name: str, seconds: float, **launch) -> Path:
 def test_what_took_so_long_before_is_expected_to_again(work: WorkDirectory):
     session(work, "20261121T090000Z-1", 30.0)
     session(work, "20261121T100000Z-1", 12.0)
-    known = known_seconds(work)
+    known = read_job_seconds(work)
     assert known == {(LaunchPlace.of(CASES[0]), len(CASES)): 12.0}
-    assert estimate(job(), known) == 12.0
+    assert estimate_job_seconds(job(), known) == 12.0
 
 
 @pytest.mark.parametrize(
@@ -79,10 +85,10 @@ def test_what_took_so_long_before_is_expected_to_again(work: WorkDirectory):
 def test_of_another_launch_the_time_is_guessed(work: WorkDirectory, other):
     session(work, "20261121T090000Z-1", 30.0)
     other_job = job(**other)
-    known = known_seconds(work)
+    known = read_job_seconds(work)
     assert other_job.key not in known
     expected = ROUGH_START + other_job.cases * planned().trials * ROUGH_TRIAL
-    assert estimate(other_job, known) == pytest.approx(expected)
+    assert estimate_job_seconds(other_job, known) == pytest.approx(expected)
 
 
 def test_a_launch_that_failed_tells_nothing_of_the_time(work: WorkDirectory):
@@ -90,7 +96,7 @@ def test_a_launch_that_failed_tells_nothing_of_the_time(work: WorkDirectory):
     data = json.loads(path.read_text())
     data["launches"][0]["outcome"] = "timeout"
     path.write_text(json.dumps(data))
-    assert known_seconds(work) == {}
+    assert read_job_seconds(work) == {}
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "7", "{}", '{"schema": 99}'])
@@ -99,15 +105,19 @@ def test_a_summary_that_cannot_be_read_is_passed_over(work: WorkDirectory, text:
     damaged = work.sessions / "20261121T100000Z-1" / "summary.json"
     damaged.parent.mkdir()
     damaged.write_text(text)
-    assert list(known_seconds(work).values()) == [30.0]
+    assert list(read_job_seconds(work).values()) == [30.0]
 
 
 def test_sizes_are_listed_by_routine():
-    assert by_routine(job()) == {"bcast": [8, 1_000_000], "pingpong x 1": [8], "barrier": [0]}
-    assert short([0]) == "no payload"
-    assert short([8, 1_000_000]) == "8 B, 1 MB"
-    assert short([0, 8]) == "0 B, 8 B"
-    assert short([2**n for n in range(21)]) == "1 B to 1 MiB (21 sizes)"
+    assert group_sizes_by_routine(job()) == {
+        "bcast": [8, 1_000_000],
+        "pingpong x 1": [8],
+        "barrier": [0],
+    }
+    assert format_sizes([0]) == "no payload"
+    assert format_sizes([8, 1_000_000]) == "8 B, 1 MB"
+    assert format_sizes([0, 8]) == "0 B, 8 B"
+    assert format_sizes([2**n for n in range(21)]) == "1 B to 1 MiB (21 sizes)"
 
 
 def benchmark(routine: str, number: int = 1, **changes) -> PlannedLaunch:
@@ -120,49 +130,51 @@ def benchmark(routine: str, number: int = 1, **changes) -> PlannedLaunch:
 
 def test_the_starts_of_a_job_are_one_job_and_take_its_time_once(work: WorkDirectory):
     plan = [planned(), benchmark("bw"), benchmark("latency"), benchmark("bw", number=2)]
-    assert [len(each.launches) for each in jobs(plan)] == [1, 2, 1]
-    together = jobs(plan)[1]
+    assert [len(each.launches) for each in list_jobs(plan)] == [1, 2, 1]
+    together = list_jobs(plan)[1]
     assert together.key == (("local:cpu", "mpich-5_0_2", "osu", 2, 2), 40)
-    assert estimate(together, {}) == pytest.approx(2 * ROUGH_START + 40 * ROUGH_SIZE)
+    assert estimate_job_seconds(together, {}) == pytest.approx(2 * ROUGH_START + 40 * ROUGH_SIZE)
     path = session(work, "20261121T090000Z-1", 30.0)
     data = json.loads(path.read_text())
     (launch,) = data["launches"]
     starts = [launch | {"program": "osu", "start": name, "cases": 20} for name in ("bw", "latency")]
     data["launches"] += [each | {"directory": "stage/osu"} for each in starts]
     path.write_text(json.dumps(data))
-    assert known_seconds(work) == {jobs([planned()])[0].key: 30.0, together.key: 30.0}
+    assert read_job_seconds(work) == {list_jobs([planned()])[0].key: 30.0, together.key: 30.0}
     data["launches"][-1]["outcome"] = "crashed"
     path.write_text(json.dumps(data))
-    assert together.key not in known_seconds(work)
+    assert together.key not in read_job_seconds(work)
 
 
 def test_each_program_has_its_totals():
     plan = [planned(), *(benchmark(name) for name in ("bw", "latency", "bcast"))]
-    lines = list(totals(plan, {}))
+    lines = list(describe_totals(plan, {}))
     assert lines[0].startswith("mpicost: 4 cases in 1 start, 1 job: about ")
     assert lines[1].startswith("osu: 60 cases in 3 starts, 1 job: about ")
     assert lines[2].startswith("64 cases in 4 starts, 2 jobs: about ")
-    known = {each.key: 5.0 for each in jobs(plan)}
-    assert list(totals(plan, known))[-1] == "64 cases in 4 starts, 2 jobs: about 10 s"
+    known = {each.key: 5.0 for each in list_jobs(plan)}
+    assert list(describe_totals(plan, known))[-1] == "64 cases in 4 starts, 2 jobs: about 10 s"
 
 
 def test_what_is_left_out_is_said_with_the_way_to_get_it():
     whole = benchmark("bw")
-    skips = tuple(Skip(each, "another sentence", no_program=True) for each in whole.cases)
+    skips = tuple(SkippedCase(each, "another sentence", no_program=True) for each in whole.cases)
     skipped = replace(whole, cases=(), skips=skips)
-    lines = list(left_out([planned(), skipped]))
+    lines = list(describe_left_out_launches([planned(), skipped]))
     assert lines == [
         "left out: 20 cases of osu: another sentence (./plumbline doctor says what is lacking)",
         "left out: imb: nothing of theirs was chosen (--program mpicost,osu,imb)",
     ]
-    assert next(totals([planned(), skipped], {})).startswith("4 cases in 1 start, 1 job")
-    assert list(in_full([skipped])) == []
-    big = replace(planned(), cases=(), skips=(Skip(CASES[0], "needs 900 GB, and no Spack"),))
-    assert "left out: 1 case of mpicost: needs 900 GB, and no Spack" in list(left_out([big]))
+    assert next(describe_totals([planned(), skipped], {})).startswith("4 cases in 1 start, 1 job")
+    assert list(print_full_list([skipped])) == []
+    big = replace(planned(), cases=(), skips=(SkippedCase(CASES[0], "needs 900 GB, and no Spack"),))
+    assert "left out: 1 case of mpicost: needs 900 GB, and no Spack" in list(
+        describe_left_out_launches([big])
+    )
 
 
 def test_a_job_of_many_starts_is_one_paragraph():
-    lines = list(in_full([benchmark("bw"), benchmark("latency")]))
+    lines = list(print_full_list([benchmark("bw"), benchmark("latency")]))
     assert lines == [
         "local:cpu mpich-5_0_2 osu, 2 processes, 2 per node",
         "  bw               1 B to 512 KiB (20 sizes)",
@@ -181,9 +193,11 @@ def test_the_list_names_every_case(work, monkeypatch, capsys):
     progress = Progress(Console(file=io.StringIO()))
     request = Request("list", [], "local", Selection(Path("site.py")))
     monkeypatch.setattr(
-        list_cases, "open_desk", lambda *_: Desk(work, request, Prepared(None, None), progress)
+        list_cases,
+        "open_session_context",
+        lambda *_: SessionContext(work, request, PreparedMachine(None, None), progress),
     )
-    monkeypatch.setattr(list_cases, "look_at_plan", look)
+    monkeypatch.setattr(list_cases, "preview_plan", look)
     assert list_cases.list_cases(work, request, progress) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "local:cpu mpich-5_0_2 mpicost, 2 processes, 2 per node"

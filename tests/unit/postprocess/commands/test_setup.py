@@ -17,18 +17,18 @@ from postprocess.base.files import write_summary
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli import request as asking
 from postprocess.commands import calibrate, list_cases, nightly, report, setup, tests
-from postprocess.judging.evaluate import verdicts
+from postprocess.judging.evaluate import evaluate_launches
 from postprocess.main import build_parser, main
 from postprocess.model.options import AS_REFERENCES
 from postprocess.model.session import Request, Session
-from postprocess.model.verdict import exit_status
+from postprocess.model.verdict import compute_exit_status
 from postprocess.results.summary import summarise_session
-from postprocess.setup.prepare import Prepared
+from postprocess.setup.prepare import PreparedMachine
 from site_configs.mpi import inventory
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.inventory import Inventory, inventory_file
 from site_configs.topology.machine import read_machine
-from spack_envs.programs import Program, write_program
+from spack_envs.programs import BuiltBinary, write_program
 from tests.support.factories.launch import book_of, finished
 from tests.support.paths import ROOT
 
@@ -68,9 +68,9 @@ def unprepared(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         pytest.fail("began although it was to be refused")
 
-    monkeypatch.setattr(setup, "prepare", fail)
-    monkeypatch.setattr(nightly.nightly, "night", fail)
-    monkeypatch.setattr(calibrate, "calibration", fail)
+    monkeypatch.setattr(setup, "prepare_machine", fail)
+    monkeypatch.setattr(nightly.nightly, "run_nightly", fail)
+    monkeypatch.setattr(calibrate, "run_calibration", fail)
     monkeypatch.setattr(list_cases, "list_cases", fail)
 
 
@@ -123,7 +123,7 @@ def test_a_work_directory_that_cannot_be_is_one_line(words, tmp_path: Path, caps
 
 
 def test_looking_before_measuring_leaves_no_file(command, tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(nightly.nightly, "night", lambda *_: 0)
+    monkeypatch.setattr(nightly.nightly, "run_nightly", lambda *_: 0)
     path, link = tmp_path / "summary.json", tmp_path / "link"
     link.symlink_to(path)
     for each in (path, link):
@@ -135,7 +135,7 @@ def test_looking_before_measuring_leaves_no_file(command, tmp_path: Path, monkey
 
 
 def asked(work: WorkDirectory, *words: str) -> Request:
-    return asking.request(work, build_parser().parse_args(words))
+    return asking.build_request(work, build_parser().parse_args(words))
 
 
 def test_what_is_not_chosen_is_left_to_the_checks(work: WorkDirectory):
@@ -207,7 +207,7 @@ def test_a_calibration_has_launches_and_a_place(work: WorkDirectory, tmp_path: P
 @pytest.fixture
 def known(work: WorkDirectory) -> None:
     """An inventory with one MPI."""
-    inventory.save(Inventory(read_machine(), (MPICH,), ()), inventory_file(work.root))
+    inventory.save_inventory(Inventory(read_machine(), (MPICH,), ()), inventory_file(work.root))
 
 
 @pytest.mark.usefixtures("known")
@@ -217,7 +217,7 @@ def test_where_a_wrapper_is(command, program: str, path: str):
 
 
 def test_where_the_program_is(command, work: WorkDirectory):
-    write_program(work.root, Program("mpich-5_0_2", "mpicost", "/built/mpicost", "cmake"))
+    write_program(work.root, BuiltBinary("mpich-5_0_2", "mpicost", "/built/mpicost", "cmake"))
     ended = command("where", "mpicost", "--environment", "mpich-5_0_2")
     assert ended == (0, "/built/mpicost\n", "")
 
@@ -251,9 +251,9 @@ def stored(work: WorkDirectory, factor: float = 1.0) -> Path:
     """A session that came to a summary."""
     directory = work.sessions / "20261121T090000Z-1"
     done = finished(directory)
-    results = verdicts([done], book_of(done, factor), "local")
+    results = evaluate_launches([done], book_of(done, factor), "local")
     session = Session(directory, "nightly", "local", ["./plumbline", "nightly"], False)
-    status = exit_status(results, strict=False)
+    status = compute_exit_status(results, strict=False)
     summary = summarise_session(session, "CMake (no Spack)", (), [done], results, status, [], {})
     write_summary(directory / "summary.json", summary.to_dict())
     return directory
@@ -312,9 +312,9 @@ def test_setup_asks_every_mpi_again_and_shows_the_page(command, work, monkeypatc
 
     def prepare(work_, site, families, progress, fresh=False, mirror=None):
         calls.append((work_.root, site, families, fresh))
-        return Prepared(Inventory(read_machine(), (replace(MPICH, name="seen"),), ()), None)
+        return PreparedMachine(Inventory(read_machine(), (replace(MPICH, name="seen"),), ()), None)
 
-    monkeypatch.setattr(setup, "prepare", prepare)
+    monkeypatch.setattr(setup, "prepare_machine", prepare)
     status, output, errors = command("setup", "--mpis", "mpich")
     assert (status, errors) == (0, "")
     assert calls == [(work.root, "local", ["mpich"], True)]
@@ -323,7 +323,7 @@ def test_setup_asks_every_mpi_again_and_shows_the_page(command, work, monkeypatc
 
 @pytest.mark.parametrize(("name", "status"), [("setup", 1), ("doctor", 0)])
 def test_setup_builds_and_fails_if_something_does_not_build(command, monkeypatch, name, status):
-    monkeypatch.setattr(setup, "prepare", lambda *_: Prepared(None, None))
+    monkeypatch.setattr(setup, "prepare_machine", lambda *_: PreparedMachine(None, None))
     monkeypatch.setattr(setup, "build_programs", lambda *_: 2)
     ended, output, errors = command(name)
     assert (ended, errors) == (status, "")
@@ -340,7 +340,7 @@ def test_the_tests_run_in_the_work_directory_that_was_set_up(command, work, monk
         calls.append((words, cwd, env))
         return Ended
 
-    monkeypatch.setattr(tests, "prepare", lambda *_: None)
+    monkeypatch.setattr(tests, "prepare_machine", lambda *_: None)
     monkeypatch.setattr(tests.subprocess, "run", run)
     assert command("test", "-k", "one and two")[0] == 5
     ((words, where, environment),) = calls
@@ -370,7 +370,7 @@ NOTHING = {"program": [], "trials": None, "iterations": None, "cache": None}
 )
 def test_an_option_that_no_chosen_program_has_is_refused(chosen: dict, said: str):
     with pytest.raises(UsageError) as refused:
-        asking.refuse_without_effect(Namespace(**NOTHING | chosen))
+        asking.check_options_take_effect(Namespace(**NOTHING | chosen))
     assert str(refused.value).startswith(said)
 
 
@@ -383,7 +383,7 @@ def test_an_option_that_no_chosen_program_has_is_refused(chosen: dict, said: str
     ],
 )
 def test_an_option_that_one_of_them_has_is_not(chosen: dict):
-    asking.refuse_without_effect(Namespace(**NOTHING | chosen))
+    asking.check_options_take_effect(Namespace(**NOTHING | chosen))
 
 
 def test_the_line_of_such_an_option_ends_the_command(command):

@@ -10,12 +10,19 @@ import pytest
 
 from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.judging import common_cause
-from postprocess.judging.common_cause import WITNESSES, CommonCause, common_causes
-from postprocess.judging.common_cause_retest import Doubt, told
-from postprocess.judging.common_cause_text import controls_say, sentence
-from postprocess.judging.common_shift import COMMON_CASES, FLOOR, Seen, moves_of, seen, shift_of
+from postprocess.judging.common_cause import PROBE_CASES, CommonCause, find_common_causes
+from postprocess.judging.common_cause_retest import CommonCauseRetest, apply_confirmed_causes
+from postprocess.judging.common_cause_text import describe_cause, describe_controls
+from postprocess.judging.common_shift import (
+    COMMON_CASES,
+    FLOOR,
+    JudgedSlowdown,
+    collect_slowdowns,
+    compute_log_deviations,
+    estimate_shift,
+)
 from postprocess.model.mpicost import CONTROLS, is_control
-from postprocess.model.verdict import CaseResult, Verdict, exit_status
+from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from tests.support.factories.common import MPIS, Noise, calibrated, cases, causes, night
 from tests.support.factories.launch import case
 
@@ -44,10 +51,10 @@ def test_everything_slower_is_one_finding():
     assert (cause.environments, cause.programs, cause.sizes, cause.nodes) == ((), (), (), ())
     assert len(cause.cases) == 3 * 42
     assert not any(is_control(each) for each in cause.cases)
-    assert sentence(cause).startswith(
+    assert describe_cause(cause).startswith(
         f"cpu: everything {cause.shift:.0%} slower (median of 126 cases)"
     )
-    assert "the machine, not MPI: control_compute is " in sentence(cause)
+    assert "the machine, not MPI: control_compute is " in describe_cause(cause)
 
 
 def test_what_half_of_the_cases_are_is_not_said_of_everything():
@@ -59,7 +66,7 @@ def test_what_half_of_the_cases_are_is_not_said_of_everything():
     def words(slower: int) -> str:
         logs = [half + 0.001] * slower + [0.0] * (len(cause.members) - slower)
         members = (replace(each, log=log) for each, log in zip(cause.members, logs, strict=True))
-        return sentence(replace(cause, members=tuple(members)))
+        return describe_cause(replace(cause, members=tuple(members)))
 
     assert words(some).startswith("cpu: everything ")
     assert words(some - 1).startswith(f"cpu: most cases {cause.shift:.0%} slower (median of 126")
@@ -70,17 +77,19 @@ def test_one_mpi_is_told_from_the_whole(seed: int):
     cause = only(lambda one: 0.1 * (one.environment == "mpich" and not is_control(one)), seed)
     assert cause.environments == ("mpich",)
     assert {each.environment for each in cause.cases} == {"mpich"}
-    assert "everything with mpich " in sentence(cause)
+    assert "everything with mpich " in describe_cause(cause)
     same = ", ".join(sorted(CONTROLS))
-    assert sentence(cause).endswith(f"MPI or the network, not the processors: {same} are as ever")
+    assert describe_cause(cause).endswith(
+        f"MPI or the network, not the processors: {same} are as ever"
+    )
 
 
 def test_a_part_explains_nothing_if_the_rest_is_as_slow():
     members = only(all_slower).members
     group, rest = members[:60], members[60:]
-    assert not common_cause.is_quiet(rest, group, common_cause.ALPHA)
+    assert not common_cause.is_unshifted(rest, group, common_cause.ALPHA)
     fine = [replace(e, log=0.0, result=replace(e.result, verdict=Verdict.PASS)) for e in rest]
-    assert common_cause.is_quiet(fine, group, common_cause.ALPHA)
+    assert common_cause.is_unshifted(fine, group, common_cause.ALPHA)
 
 
 def test_two_of_three_mpis_are_named():
@@ -91,7 +100,7 @@ def test_two_of_three_mpis_are_named():
 def test_one_class_of_sizes_is_told_from_the_whole():
     cause = only(lambda one: 0.1 * (one.bytes > 10_000))
     assert cause.sizes == (2,)
-    assert "everything from 10 kB on 1" in sentence(cause)
+    assert "everything from 10 kB on 1" in describe_cause(cause)
 
 
 def test_one_node_set_is_told_from_the_whole():
@@ -99,7 +108,7 @@ def test_one_node_set_is_told_from_the_whole():
     cause = only(lambda one: 0.1 * (hosts[one] == ("n1",)), hosts=hosts)
     assert cause.nodes == (("n1",),)
     assert cause.hosts == ("n1",)
-    assert ", only on n1" in sentence(cause)
+    assert ", only on n1" in describe_cause(cause)
 
 
 def test_what_is_slower_than_all_by_itself_sticks_out():
@@ -138,7 +147,7 @@ def test_without_correlation_in_mind_a_healthy_night_would_be_an_alarm(monkeypat
         z = np.median([each.log / each.error for each in some])
         return float(math.erfc(z * math.sqrt(len(some)) / 1.2533 / math.sqrt(2)) / 2)
 
-    monkeypatch.setattr("postprocess.judging.common_shift.probability", naive)
+    monkeypatch.setattr("postprocess.judging.common_shift.compute_shift_probability", naive)
     assert any(causes(seed, noise=Noise(launch=0.03))[0] for seed in range(20))
 
 
@@ -161,7 +170,7 @@ def test_provisional_references_tell_no_small_shift_but_many_far_beyond_their_ba
     assert causes(1, lambda _: 0.3, QUIET, launches=5)[0] == []
     found, _ = causes(1, lambda _: 9.0, QUIET, launches=5)
     assert len(found) == 1
-    assert "126 of 126 cases beyond their bands" in sentence(found[0])
+    assert "126 of 126 cases beyond their bands" in describe_cause(found[0])
 
 
 def test_simulated_time_and_what_was_not_judged_are_left_out():
@@ -171,23 +180,23 @@ def test_simulated_time_and_what_was_not_judged_are_left_out():
     for shelf in book.shelves.values():
         for each, reference in shelf.references.items():
             shelf.references[each] = replace(reference, exact=True)
-    assert seen(results, book, {}) == []
+    assert collect_slowdowns(results, book, {}) == []
     crashed = [CaseResult(each, Verdict.CRASHED, "signal 11") for each in cases()]
-    assert common_causes(crashed, book, {}) == []
+    assert find_common_causes(crashed, book, {}) == []
 
 
 # --- the controls ---
 
 
 def test_without_controls_nobody_knows():
-    assert sentence(only(all_slower, controls=False)).endswith(
+    assert describe_cause(only(all_slower, controls=False)).endswith(
         "no control was judged, so it may be the machine or MPI"
     )
 
 
 def test_one_slower_control_is_enough_for_the_machine_to_be_named():
     cause = only(lambda one: 0.0 if one.routine == "control_timer" else no_control(one) or 0.07)
-    words = controls_say(cause)
+    words = describe_controls(cause)
     assert words.startswith("the machine, not MPI: control_compute is ")
     assert "control_timer" not in words
 
@@ -195,12 +204,12 @@ def test_one_slower_control_is_enough_for_the_machine_to_be_named():
 def test_a_control_that_scatters_too_much_says_nothing():
     cause = only(no_control)
     noisy = tuple(replace(each, error=0.5) for each in cause.controls)
-    assert "cannot tell, they scatter too much" in controls_say(replace(cause, controls=noisy))
+    assert "cannot tell, they scatter too much" in describe_controls(replace(cause, controls=noisy))
     one = tuple(
         replace(each, error=0.5 if each.case.routine == "control_memory" else 0.01, log=0.0)
         for each in cause.controls
     )
-    assert controls_say(replace(cause, controls=one)) == (
+    assert describe_controls(replace(cause, controls=one)) == (
         "MPI or the network, not the processors: control_compute, control_timer are as ever; "
         "control_memory cannot tell"
     )
@@ -218,29 +227,29 @@ def test_only_controls_of_the_same_launches_speak():
 def test_witnesses_are_precise_and_show_it():
     cause = only(all_slower)
     by_case = {each.case: each for each in cause.members}
-    assert len(cause.witnesses) == WITNESSES
+    assert len(cause.witnesses) == PROBE_CASES
     half = math.log1p(cause.shift) / 2
     assert all(by_case[each].log >= half for each in cause.witnesses)
     showing = sorted(each.error for each in cause.members if each.log >= half)
-    assert sorted(by_case[each].error for each in cause.witnesses) == showing[:WITNESSES]
+    assert sorted(by_case[each].error for each in cause.witnesses) == showing[:PROBE_CASES]
 
 
 def test_fresh_launches_refute_a_cause_or_not():
     cause = only(all_slower)
     for factor, refuted in ((1.0, True), (1.02, True), (1.06, False)):
-        doubt = Doubt(cause)
+        doubt = CommonCauseRetest(cause)
         while not doubt.decided:
-            doubt.hear([factor] * WITNESSES)
+            doubt.hear([factor] * PROBE_CASES)
         assert doubt.refuted == refuted
 
 
 def test_what_did_not_arrive_refutes_nothing():
-    doubt = Doubt(only(all_slower))
+    doubt = CommonCauseRetest(only(all_slower))
     while not doubt.decided:
-        doubt.hear([1.0] * (WITNESSES // 2))
+        doubt.hear([1.0] * (PROBE_CASES // 2))
     assert not doubt.refuted
-    again = Doubt(doubt.cause)
-    again.listen(5, [], None)
+    again = CommonCauseRetest(doubt.cause)
+    again.record_launches(5, [], None)
     assert again.decided and not again.refuted
 
 
@@ -248,11 +257,11 @@ def test_a_shift_within_all_bands_fails_the_night():
     found, results = causes(1, lambda _: 0.05, Noise(0.001, 0.001, 0.03))
     (cause,) = found
     fine = [each for each in results if each.verdict == Verdict.PASS]
-    after = told(fine, found)
+    after = apply_confirmed_causes(fine, found)
     failed = [each.case for each in after if each.verdict == Verdict.REGRESSED]
     assert failed and {*failed} <= {*cause.witnesses}
-    assert exit_status(fine, strict=False) == 0
-    assert exit_status(after, strict=False) == 1
+    assert compute_exit_status(fine, strict=False) == 0
+    assert compute_exit_status(after, strict=False) == 1
     assert all(
         each.cause.startswith("common cause: cpu: most cases 5% slower")
         for each in after
@@ -262,31 +271,39 @@ def test_a_shift_within_all_bands_fails_the_night():
 
 def test_nothing_that_was_slow_passes_by_a_cause():
     found, results = causes(1, all_slower, QUIET)
-    after = {each.case: each for each in told(results, found)}
+    after = {each.case: each for each in apply_confirmed_causes(results, found)}
     slow = [each for each in results if each.verdict == Verdict.REGRESSED]
     assert slow
     assert all(after[each.case].verdict == Verdict.REGRESSED for each in slow)
     assert all(each.reason in after[each.case].reason for each in slow)
-    assert told(results, []) == results
+    assert apply_confirmed_causes(results, []) == results
 
 
 # --- small things ---
 
 
 def test_a_rate_that_falls_is_slower():
-    assert moves_of([100.0, 50.0], MEGABYTES)[1] > 0 > moves_of([2.0, 1.0], SECONDS)[1]
-    assert moves_of([1.0], SECONDS) == moves_of([1.0, 0.0], SECONDS) == ()
+    assert (
+        compute_log_deviations([100.0, 50.0], MEGABYTES)[1]
+        > 0
+        > compute_log_deviations([2.0, 1.0], SECONDS)[1]
+    )
+    assert (
+        compute_log_deviations([1.0], SECONDS) == compute_log_deviations([1.0, 0.0], SECONDS) == ()
+    )
 
 
 def test_what_is_in_common_of_nothing_is_nothing():
-    shift = shift_of([])
+    shift = estimate_shift([])
     assert not shift.clear(1.0)
     assert not shift.many(1.0)
 
 
 def test_a_case_without_a_band_is_not_explained():
     one = cases()[0]
-    blind = Seen(CaseResult(one, Verdict.REGRESSED, value=2.0, reference=1.0), (), 0.7, 0.0)
+    blind = JudgedSlowdown(
+        CaseResult(one, Verdict.REGRESSED, value=2.0, reference=1.0), (), 0.7, 0.0
+    )
     assert not only(all_slower).explains(blind)
 
 
@@ -294,7 +311,7 @@ def test_every_look_is_paid_for(monkeypatch):
     """More ways of looking must not mean more alarms."""
     asked: list[float] = []
     monkeypatch.setattr(
-        common_cause, "causes_of", lambda some, alpha: asked.append(alpha) or iter(())
+        common_cause, "find_partition_causes", lambda some, alpha: asked.append(alpha) or iter(())
     )
     causes(1, environments=("mpich",), controls=False)
     causes(1, environments=MPIS, controls=False)

@@ -13,15 +13,15 @@ import pytest
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.judging import common_cause_onset, common_cause_retest, confirmation
-from postprocess.judging.common_cause import CommonCause, common_causes
-from postprocess.judging.common_cause_onset import since, since_in
-from postprocess.judging.confirmation import Measure, confirmed
+from postprocess.judging.common_cause import CommonCause, find_common_causes
+from postprocess.judging.common_cause_onset import find_onset, find_onset_in_store
+from postprocess.judging.confirmation import Measure, confirm_slow_cases
 from postprocess.model.case import Case
-from postprocess.model.launch import Finished, Outcome
+from postprocess.model.launch import FinishedLaunch, LaunchOutcome
 from postprocess.model.options import AGAIN
 from postprocess.model.session import Selection
 from postprocess.model.verdict import FAILED_LAUNCH, JUDGED, CaseResult, Verdict
-from postprocess.references.catalog import ReferenceBook
+from postprocess.references.catalog import ReferenceCatalog
 from postprocess.report import overview
 from postprocess.results.store import StoreError
 from postprocess.stats.confirmation_rule import PASSES
@@ -33,7 +33,7 @@ WRONG = (Verdict.INCORRECT, "wrong data")
 QUIET = Noise(night=0.003, launch=0.003, own=0.02)
 
 
-def slower_night(by: float = 0.07) -> tuple[list[CaseResult], ReferenceBook]:
+def slower_night(by: float = 0.07) -> tuple[list[CaseResult], ReferenceCatalog]:
     """A night in which everything is slower, with the references it is held against."""
     random = np.random.default_rng(1)
     book = calibrated(random, cases(), QUIET)
@@ -47,19 +47,21 @@ def fresh(
     asked: list[Selection] = []
     references = {each.case: each.reference for each in results}
 
-    def measure(selection: Selection) -> list[Finished]:
+    def measure(selection: Selection) -> list[FinishedLaunch]:
         asked.append(selection)
-        done = Finished(planned(cases=tuple(references)), Outcome(None), 1.0, "stage", {})
+        done = FinishedLaunch(
+            planned(cases=tuple(references)), LaunchOutcome(None), 1.0, "stage", {}
+        )
         return [
             replace(done, launch=replace(done.launch, number=number + 1))
             for number in range(selection.launches)
         ]
 
-    def said(one: Case, _: Sequence[Finished], book: ReferenceBook) -> CaseResult:
+    def said(one: Case, _: Sequence[FinishedLaunch], book: ReferenceCatalog) -> CaseResult:
         return judged(one, book, references[one] * factor(one))
 
-    monkeypatch.setattr(confirmation, "case_verdict", said)
-    monkeypatch.setattr(common_cause_retest, "case_verdict", said)
+    monkeypatch.setattr(confirmation, "evaluate_case", said)
+    monkeypatch.setattr(common_cause_retest, "evaluate_case", said)
     return measure, asked
 
 
@@ -72,7 +74,7 @@ def test_it_is_told_once_and_a_few_cases_stand_for_all(progress: Progress, monke
     """Else every case of a night would be measured up to six times more."""
     results, book = slower_night()
     measure, asked = fresh(results, monkeypatch, lambda _: 1.07)
-    after = confirmed(results, [], book, SITE, measure, progress, lambda _: "since ever")
+    after = confirm_slow_cases(results, [], book, SITE, measure, progress, lambda _: "since ever")
     (note,) = progress.notes
     assert note.startswith(
         "cpu: everything 7% slower (median of 126 cases), since ever: the machine"
@@ -89,7 +91,9 @@ def test_what_sticks_out_is_confirmed_by_itself(progress: Progress, monkeypatch)
     bad = results[5].case
     results[5] = judged(bad, book, 2 * results[5].reference)
     measure, _ = fresh(results, monkeypatch, lambda one: 2.0 if one == bad else 1.07)
-    after = {each.case: each for each in confirmed(results, [], book, SITE, measure, progress)}
+    after = {
+        each.case: each for each in confirm_slow_cases(results, [], book, SITE, measure, progress)
+    }
     assert after[bad].verdict == Verdict.REGRESSED
     assert "fresh launches" in after[bad].reason
     assert not after[bad].cause
@@ -100,7 +104,7 @@ def test_what_fresh_launches_do_not_show_leaves_each_case_to_itself(
 ):
     results, book = slower_night()
     measure, asked = fresh(results, monkeypatch, lambda _: 1.0)
-    after = confirmed(results, [], book, SITE, measure, progress)
+    after = confirm_slow_cases(results, [], book, SITE, measure, progress)
     (note,) = progress.notes
     assert note.endswith("fresh launches do not show it, and each case stands by itself")
     assert {each.case for each in after if each.verdict == Verdict.CLEARED} == beyond(results)
@@ -109,11 +113,11 @@ def test_what_fresh_launches_do_not_show_leaves_each_case_to_itself(
 
 
 def test_what_cannot_be_measured_again_stands(progress: Progress):
-    def refuse(_: Selection) -> list[Finished]:
+    def refuse(_: Selection) -> list[FinishedLaunch]:
         raise UsageError("the site is gone")
 
     results, book = slower_night()
-    after = confirmed(results, [], book, SITE, refuse, progress)
+    after = confirm_slow_cases(results, [], book, SITE, refuse, progress)
     assert beyond(results) <= beyond(after)
 
 
@@ -121,9 +125,9 @@ def test_a_shift_within_all_bands_is_measured_again_too(progress: Progress, monk
     results, book = slower_night()
     results = [replace(each, verdict=Verdict.PASS, reason="") for each in results]
     measure, asked = fresh(results, monkeypatch, lambda _: 1.07)
-    after = confirmed(results, [], book, SITE, measure, progress)
+    after = confirm_slow_cases(results, [], book, SITE, measure, progress)
     assert [each.launches for each in asked] == list(PASSES)[: len(asked)]
-    (cause,) = common_causes(results, book, {})
+    (cause,) = find_common_causes(results, book, {})
     assert beyond(after) == {*cause.witnesses}
 
 
@@ -135,15 +139,15 @@ def test_a_fresh_launch_that_failed_is_no_mere_slowdown(
     results, book = slower_night()
     if within_bands:
         results = [replace(each, verdict=Verdict.PASS, reason="") for each in results]
-    (cause,) = common_causes(results, book, {})
+    (cause,) = find_common_causes(results, book, {})
     measure, _ = fresh(results, monkeypatch, lambda _: 1.07)
 
-    def one_fails(selection: Selection) -> list[Finished]:
+    def one_fails(selection: Selection) -> list[FinishedLaunch]:
         first, *others = measure(selection)
         launch = replace(first.launch, cases=cause.witnesses)
-        return [replace(first, launch=launch, outcome=Outcome(None, verdict, "why")), *others]
+        return [replace(first, launch=launch, outcome=LaunchOutcome(None, verdict, "why")), *others]
 
-    after = {r.case: r for r in confirmed(results, [], book, SITE, one_fails, progress)}
+    after = {r.case: r for r in confirm_slow_cases(results, [], book, SITE, one_fails, progress)}
     for case in cause.witnesses:
         assert (after[case].verdict, after[case].reason) == (verdict, "in a second look: why")
 
@@ -157,14 +161,14 @@ def test_a_healthy_case_that_fails_beside_those_measured_again_fails(
     beside = next(each.case for each in results if each.verdict == Verdict.PASS)
     measure, asked = fresh(results, monkeypatch, lambda _: 1.0)
 
-    def one_fails(selection: Selection) -> list[Finished]:
+    def one_fails(selection: Selection) -> list[FinishedLaunch]:
         first, *others = measure(selection)
         if len(asked) == batch:
             launch = replace(first.launch, cases=(beside,))
-            others.append(replace(first, launch=launch, outcome=Outcome(None, *WRONG)))
+            others.append(replace(first, launch=launch, outcome=LaunchOutcome(None, *WRONG)))
         return [first, *others]
 
-    after = {r.case: r for r in confirmed(results, [], book, SITE, one_fails, progress)}
+    after = {r.case: r for r in confirm_slow_cases(results, [], book, SITE, one_fails, progress)}
     assert len(asked) == 2
     assert (after[beside].verdict, after[beside].reason) == (
         WRONG[0],
@@ -177,14 +181,16 @@ def test_a_healthy_case_that_fails_beside_those_measured_again_fails(
 
 def test_the_cases_of_a_cause_are_folded_behind_the_first_few():
     results, book = slower_night()
-    told = common_cause_retest.told(results, common_causes(results, book, {}))
+    told = common_cause_retest.apply_confirmed_causes(
+        results, find_common_causes(results, book, {})
+    )
     after = [replace(each, reason="another sentence") for each in told]
     named = [each for each in after if each.verdict == Verdict.REGRESSED]
     shared = [each for each in named if each.cause]
-    left = overview.folded(named)
+    left = overview.fold_causes(named)
     assert len(shared) > 50
     assert len(left) == overview.MOST_OF_CAUSE + len(named) - len(shared)
-    (together,) = [each for each in overview.troubles(named) if len(each.results) > 1]
+    (together,) = [each for each in overview.group_failures(named) if len(each.results) > 1]
     assert len(together.results) == len(shared)
     assert together.reason.startswith("common cause: cpu: everything 7% slower")
     assert ";" not in together.reason
@@ -218,7 +224,7 @@ def told_by(nights: Sequence[tuple[str, float, str]], cause: CommonCause, **othe
 @pytest.fixture(scope="module")
 def cause() -> CommonCause:
     results, book = slower_night()
-    (found,) = common_causes(results, book, dict.fromkeys(cases(), ("n1", "n2")))
+    (found,) = find_common_causes(results, book, dict.fromkeys(cases(), ("n1", "n2")))
     return found
 
 
@@ -240,7 +246,7 @@ def cause() -> CommonCause:
     ],
 )
 def test_history_says_since_when(cause: CommonCause, nights, words: str):
-    assert since(cause, told_by(nights, cause)) == words
+    assert find_onset(cause, told_by(nights, cause)) == words
 
 
 @pytest.mark.parametrize(
@@ -253,22 +259,22 @@ def test_history_says_since_when(cause: CommonCause, nights, words: str):
     ],
 )
 def test_what_was_no_night_or_not_judged_or_in_another_unit_says_nothing(cause: CommonCause, other):
-    assert since(cause, told_by([("2026-11-18", 1.0, "n1")], cause)) != ""
-    assert since(cause, told_by([("2026-11-18", 1.0, "n1")], cause, **other)) == ""
+    assert find_onset(cause, told_by([("2026-11-18", 1.0, "n1")], cause)) != ""
+    assert find_onset(cause, told_by([("2026-11-18", 1.0, "n1")], cause, **other)) == ""
 
 
 def test_a_night_with_few_of_the_cases_says_nothing(cause: CommonCause):
     history = told_by([("2026-11-18", 1.0, "n1")], cause)
-    assert since(cause, history.head(len(cause.members) // 2 - 1)) == ""
+    assert find_onset(cause, history.head(len(cause.members) // 2 - 1)) == ""
 
 
 def test_a_store_that_is_empty_or_damaged_hides_nothing(
     cause: CommonCause, tmp_path: Path, monkeypatch
 ):
-    assert since_in(tmp_path, cause) == ""
+    assert find_onset_in_store(tmp_path, cause) == ""
 
     def damaged(*_, **__):
         raise StoreError("x.parquet: damaged")
 
-    monkeypatch.setattr(common_cause_onset, "headlines", damaged)
-    assert since_in(tmp_path, cause) == ""
+    monkeypatch.setattr(common_cause_onset, "read_headlines", damaged)
+    assert find_onset_in_store(tmp_path, cause) == ""

@@ -14,18 +14,22 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.units import MEGABYTES
 from postprocess.judging import confirmation
-from postprocess.judging.confirmation import SICK_CASES, Suspect, confirmed
-from postprocess.judging.evaluate import verdicts
-from postprocess.judging.retest import Look
-from postprocess.judging.rules import judge
-from postprocess.model.launch import Finished, Outcome
+from postprocess.judging.confirmation import (
+    LEAST_CASES_OF_SICK_NODE,
+    RetestCandidate,
+    confirm_slow_cases,
+)
+from postprocess.judging.evaluate import evaluate_launches
+from postprocess.judging.retest import RetestTarget
+from postprocess.judging.rules import judge_case
+from postprocess.model.launch import FinishedLaunch, LaunchOutcome
 from postprocess.model.measurement import Measurement
 from postprocess.model.options import AGAIN
 from postprocess.model.reference import Reference
 from postprocess.model.session import Selection
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict
-from postprocess.references.catalog import ReferenceBook
-from postprocess.stats.confirmation_rule import CLEAR
+from postprocess.references.catalog import ReferenceCatalog
+from postprocess.stats.confirmation_rule import FINE_TO_CLEAR
 from tests.support.factories.launch import CASES, PLACE, book_of, case, finished, reframe_says
 
 SITE = Path("site_configs/local.py")
@@ -35,21 +39,21 @@ SLOW, FINE = 3.0, 1.0
 class Machine:
     """Fresh launches that are so many times as slow as the references say, one after the other."""
 
-    def __init__(self, directory: Path, book: ReferenceBook, scales: Iterable[float | None]):
+    def __init__(self, directory: Path, book: ReferenceCatalog, scales: Iterable[float | None]):
         self.directory, self.book, self.scales = directory, book, iter(scales)
         self.asked: list[Selection] = []
 
-    def __call__(self, selection: Selection) -> list[Finished]:
+    def __call__(self, selection: Selection) -> list[FinishedLaunch]:
         self.asked.append(selection)
         return [self.launch(number) for number in range(selection.launches)]
 
-    def launch(self, number: int) -> Finished:
+    def launch(self, number: int) -> FinishedLaunch:
         scale = next(self.scales)
         session = self.directory / f"again-{len(self.asked)}-{number}"
         if scale is None:
             return finished(
                 session,
-                outcome=Outcome(None, Verdict.CRASHED, "signal 11"),
+                outcome=LaunchOutcome(None, Verdict.CRASHED, "signal 11"),
                 number=number + 1,
             )
         done = finished(session, scale, number=number + 1)
@@ -66,11 +70,11 @@ def looked_at(
     book = book_of(finished(tmp_path / "healthy"))
     night = finished(tmp_path / "night", SLOW)
     night = replace(night, asserted=reframe_says(night, book))
-    results = verdicts([night], book, "local")
+    results = evaluate_launches([night], book, "local")
     assert {each.verdict for each in results} == {Verdict.REGRESSED}
     machine = kind(tmp_path, book, scales)
     selection = Selection(SITE, choice={"trials": 5, "sizes": [8]})
-    return confirmed(results, [night], book, selection, machine, progress), machine
+    return confirm_slow_cases(results, [night], book, selection, machine, progress), machine
 
 
 @pytest.mark.parametrize(
@@ -111,7 +115,8 @@ def test_only_what_was_slow_is_asked_for(tmp_path: Path, progress: Progress):
     assert asked.environments == [PLACE[2]]
     hosts = tuple(sorted({host["name"] for host in finished(tmp_path / "x").run["hosts"]}))
     wanted = {
-        Look("mpicost", PLACE[1], PLACE[2], each.layout, each.routine, hosts) for each in CASES
+        RetestTarget("mpicost", PLACE[1], PLACE[2], each.layout, each.routine, hosts)
+        for each in CASES
     }
     assert asked.choice == {
         "trials": 5,
@@ -121,13 +126,13 @@ def test_only_what_was_slow_is_asked_for(tmp_path: Path, progress: Progress):
 
 
 def test_what_cannot_be_measured_again_stays_regressed(tmp_path: Path, progress: Progress):
-    def refuse(_: Selection) -> list[Finished]:
+    def refuse(_: Selection) -> list[FinishedLaunch]:
         raise UsageError("the site is gone")
 
     book = book_of(finished(tmp_path / "healthy"))
     night = finished(tmp_path / "night", SLOW)
-    results = verdicts([replace(night, asserted=reframe_says(night, book))], book, "local")
-    after = confirmed(results, [night], book, Selection(SITE), refuse, progress)
+    results = evaluate_launches([replace(night, asserted=reframe_says(night, book))], book, "local")
+    after = confirm_slow_cases(results, [night], book, Selection(SITE), refuse, progress)
     assert {each.verdict for each in after} == {Verdict.REGRESSED}
     assert after[0].reason.endswith("; it could not be measured again")
     assert progress.notes == ["could not be measured again: the site is gone"]
@@ -136,9 +141,9 @@ def test_what_cannot_be_measured_again_stays_regressed(tmp_path: Path, progress:
 def test_a_healthy_night_is_left_alone(tmp_path: Path, progress: Progress):
     book = book_of(finished(tmp_path / "healthy"))
     night = finished(tmp_path / "night")
-    results = verdicts([replace(night, asserted=reframe_says(night, book))], book, "local")
+    results = evaluate_launches([replace(night, asserted=reframe_says(night, book))], book, "local")
     machine = Machine(tmp_path, book, [])
-    assert confirmed(results, [], book, Selection(SITE), machine, progress) == results
+    assert confirm_slow_cases(results, [], book, Selection(SITE), machine, progress) == results
     assert machine.asked == []
 
 
@@ -149,12 +154,12 @@ def test_exact_time_needs_no_second_look(tmp_path: Path, progress: Progress):
         shelf.references[each] = replace(reference, exact=True, spread=0.0)
     results = [CaseResult(each, Verdict.REGRESSED, "slow", value=1.0) for each in sorted(CASES)]
     machine = Machine(tmp_path, book, [])
-    assert confirmed(results, [], book, Selection(SITE), machine, progress) == results
+    assert confirm_slow_cases(results, [], book, Selection(SITE), machine, progress) == results
 
 
-@given(st.lists(st.sampled_from(["slow", "fine", "lost"]), min_size=CLEAR, max_size=6))
+@given(st.lists(st.sampled_from(["slow", "fine", "lost"]), min_size=FINE_TO_CLEAR, max_size=6))
 def test_a_case_is_cleared_by_two_values_inside_and_by_nothing_else(votes: list[str]):
-    suspect = Suspect(CaseResult(case(), Verdict.REGRESSED, "slow", value=1.0))
+    suspect = RetestCandidate(CaseResult(case(), Verdict.REGRESSED, "slow", value=1.0))
     answers = {
         "slow": CaseResult(case(), Verdict.REGRESSED, value=1.0),
         "fine": CaseResult(case(), Verdict.PASS, value=0.5),
@@ -165,13 +170,13 @@ def test_a_case_is_cleared_by_two_values_inside_and_by_nothing_else(votes: list[
         if not suspect.decided:
             heard.append(vote)
             suspect.hear(answers[vote])
-    cleared = heard.count("fine") >= CLEAR
+    cleared = heard.count("fine") >= FINE_TO_CLEAR
     assert (suspect.verdict().verdict == Verdict.CLEARED) == cleared
 
 
 @pytest.mark.parametrize("verdict", [*FAILED_LAUNCH, Verdict.NOT_COMPARABLE])
 def test_what_is_worse_than_slow_in_one_fresh_launch_is_the_verdict(verdict: Verdict):
-    suspect = Suspect(CaseResult(case(), Verdict.REGRESSED, "slow", value=1.0))
+    suspect = RetestCandidate(CaseResult(case(), Verdict.REGRESSED, "slow", value=1.0))
     suspect.hear(CaseResult(case(), Verdict.PASS, value=0.5))
     suspect.hear(CaseResult(case(), verdict, "why", value=0.5))
     assert suspect.verdict().verdict == verdict
@@ -185,9 +190,9 @@ def test_what_is_worse_than_slow_in_one_fresh_launch_is_the_verdict(verdict: Ver
 def test_a_slow_launch_clears_nobody_though_its_reference_is_provisional(value, best, verdict):
     """The limit is 4 us: one moment of a launch that was inside it excuses the rest of it no second time."""
     reference = Reference(case(), 1e-6, 0.05, 5)
-    suspect = Suspect(judge(case(), Measurement(50e-6, best=20e-6), reference))
+    suspect = RetestCandidate(judge_case(case(), Measurement(50e-6, best=20e-6), reference))
     assert suspect.result.verdict == Verdict.REGRESSED
-    again = judge(case(), Measurement(value, best=best), reference)
+    again = judge_case(case(), Measurement(value, best=best), reference)
     assert again.verdict == Verdict.PROVISIONAL
     while not suspect.decided:
         suspect.hear(again)
@@ -198,32 +203,34 @@ def test_a_slow_launch_clears_nobody_though_its_reference_is_provisional(value, 
 def test_what_is_fast_clears_in_the_direction_of_its_unit(value: float, times: float):
     """Of a rate higher is better."""
     reference = Reference(case(program="osu"), 1e3, 0.05, 20, MEGABYTES)
-    said = judge(reference.case, Measurement(value, MEGABYTES), reference)
+    said = judge_case(reference.case, Measurement(value, MEGABYTES), reference)
     assert said.beyond and said.too_slow == (times < 1)
-    suspect = Suspect(CaseResult(reference.case, Verdict.REGRESSED, "slow", value=1.0))
+    suspect = RetestCandidate(CaseResult(reference.case, Verdict.REGRESSED, "slow", value=1.0))
     suspect.hear(said)
     assert len(suspect.fine) == (times > 1)
 
 
 def test_what_cannot_be_compared_counts_neither_way():
-    suspect = Suspect(CaseResult(case(), Verdict.REGRESSED, "slow", value=1.0))
+    suspect = RetestCandidate(CaseResult(case(), Verdict.REGRESSED, "slow", value=1.0))
     for _ in range(4):
         suspect.hear(CaseResult(case(), Verdict.NOT_COMPARABLE, "another node", value=0.5))
         assert not suspect.decided
-    for _ in range(CLEAR):
+    for _ in range(FINE_TO_CLEAR):
         suspect.hear(CaseResult(case(), Verdict.PASS, value=0.5))
     assert suspect.verdict().verdict == Verdict.CLEARED
 
 
 def test_a_case_beside_the_suspects_that_fails_in_their_fresh_launches_fails(tmp_path: Path):
-    fresh = finished(tmp_path, outcome=Outcome(None, Verdict.INCORRECT, "wrong data"), number=1)
+    fresh = finished(
+        tmp_path, outcome=LaunchOutcome(None, Verdict.INCORRECT, "wrong data"), number=1
+    )
     beside = CaseResult(sorted(CASES)[0], Verdict.PASS, value=1.0)
-    (after,) = [confirmation.failed_again(beside, [fresh])]
+    (after,) = [confirmation.apply_retest_failure(beside, [fresh])]
     assert (after.verdict, after.reason) == (Verdict.INCORRECT, "in a second look: wrong data")
     worse = replace(beside, verdict=Verdict.CRASHED)
-    assert confirmation.failed_again(worse, [fresh]) == worse
+    assert confirmation.apply_retest_failure(worse, [fresh]) == worse
     other = replace(beside, case=case(routine="scatter", size=80_000))
-    assert confirmation.failed_again(other, [fresh]) == other
+    assert confirmation.apply_retest_failure(other, [fresh]) == other
 
 
 def test_a_second_look_wherever_the_scheduler_put_it_is_told_once(
@@ -232,7 +239,7 @@ def test_a_second_look_wherever_the_scheduler_put_it_is_told_once(
     """With a scheduler that cannot be asked for other nodes, a sick node may be measured again."""
 
     class Anywhere(Machine):
-        def launch(self, number: int) -> Finished:
+        def launch(self, number: int) -> FinishedLaunch:
             done = super().launch(number)
             return replace(done, launch=replace(done.launch, anywhere=True))
 
@@ -246,9 +253,11 @@ def test_a_second_look_wherever_the_scheduler_put_it_is_told_once(
     )
 
 
-def heard_on(hosts: Sequence[str], votes: Sequence[tuple[str, Sequence[str]]]) -> Suspect:
+def heard_on(hosts: Sequence[str], votes: Sequence[tuple[str, Sequence[str]]]) -> RetestCandidate:
     """A case that was slow on some hosts, and fine or slow in fresh launches on others."""
-    suspect = Suspect(CaseResult(case(), Verdict.REGRESSED, "slow", value=1.0), tuple(hosts))
+    suspect = RetestCandidate(
+        CaseResult(case(), Verdict.REGRESSED, "slow", value=1.0), tuple(hosts)
+    )
     for vote, there in votes:
         verdict = Verdict.PASS if vote == "fine" else Verdict.REGRESSED
         suspect.hear(CaseResult(case(), verdict, value=0.5), there)
@@ -273,9 +282,9 @@ def test_the_reason_says_whether_it_was_fine_on_other_nodes(votes, elsewhere: bo
 
 
 def test_hosts_that_several_cases_were_slow_on_alone_are_named(progress: Progress):
-    sick = [heard_on(["n1"], [("fine", ["n2"])] * 3) for _ in range(SICK_CASES)]
-    confirmation.say_of_nodes(sick[1:], progress)
+    sick = [heard_on(["n1"], [("fine", ["n2"])] * 3) for _ in range(LEAST_CASES_OF_SICK_NODE)]
+    confirmation.report_slow_nodes(sick[1:], progress)
     assert progress.notes == []
-    confirmation.say_of_nodes(sick, progress)
+    confirmation.report_slow_nodes(sick, progress)
     (note,) = progress.notes
     assert note.startswith("n1: 3 cases were slow there, and not on other nodes: ./plumbline links")

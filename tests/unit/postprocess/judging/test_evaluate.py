@@ -12,19 +12,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postprocess.judging.evaluate import median_launch, rerun_command, verdicts
+from postprocess.judging.evaluate import (
+    evaluate_launches,
+    format_rerun_command,
+    select_median_launch,
+)
 from postprocess.main import build_parser
 from postprocess.model.benchmark import Benchmark
 from postprocess.model.conditions import circumstances_of, method_of
-from postprocess.model.launch import Finished, Outcome
+from postprocess.model.launch import FinishedLaunch, LaunchOutcome
 from postprocess.model.measurement import Measurement
-from postprocess.model.plan import Skip
+from postprocess.model.plan import SkippedCase
 from postprocess.model.reference import Reference
-from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict, exit_status
-from postprocess.references.catalog import ReferenceBook, Shelf
-from postprocess.results.rows import rows
+from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict, compute_exit_status
+from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
+from postprocess.results.rows import build_rows
 from postprocess.results.store import read_sessions, write_session
-from spack_envs.programs import Program
+from spack_envs.programs import BuiltBinary
 from tests.support.factories.benchmark import measured, start
 from tests.support.factories.launch import (
     CASES,
@@ -38,11 +42,11 @@ from tests.support.factories.launch import (
     reframe_says,
 )
 
-FAILURES = [Outcome(None, verdict, f"reason of {verdict}") for verdict in FAILED_LAUNCH]
+FAILURES = [LaunchOutcome(None, verdict, f"reason of {verdict}") for verdict in FAILED_LAUNCH]
 
 
 @pytest.fixture(scope="module")
-def well(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+def well(tmp_path_factory: pytest.TempPathFactory) -> FinishedLaunch:
     """A launch that ended well."""
     return finished(tmp_path_factory.mktemp("session"))
 
@@ -51,42 +55,44 @@ def words(results: Sequence[CaseResult]) -> list[str]:
     return [str(result.verdict) for result in results]
 
 
-def agreed(done: Finished, book: ReferenceBook) -> Finished:
+def agreed(done: FinishedLaunch, book: ReferenceCatalog) -> FinishedLaunch:
     """The same launch, with ReFrame's assertion from the same bands."""
     return replace(done, asserted=reframe_says(done, book))
 
 
-def test_every_planned_case_has_one_result_in_the_order_of_cases(well: Finished):
-    results = verdicts([well], book_of(well), "local")
+def test_every_planned_case_has_one_result_in_the_order_of_cases(well: FinishedLaunch):
+    results = evaluate_launches([well], book_of(well), "local")
     assert [result.case for result in results] == sorted(CASES)
     assert words(results) == ["pass"] * len(CASES)
     assert all(result.launches == 1 for result in results)
 
 
 def test_no_launch_gives_no_result():
-    assert verdicts([], ReferenceBook(), "local") == []
+    assert evaluate_launches([], ReferenceCatalog(), "local") == []
 
 
-def test_a_slow_case_regresses_and_no_other(well: Finished):
+def test_a_slow_case_regresses_and_no_other(well: FinishedLaunch):
     book = book_of(well)
     slow = CASES[1]
     shelf = book.shelf(slow)
     reference = shelf.references[slow]
     shelf.references[slow] = replace(reference, center=reference.center / 3)
-    results = verdicts([agreed(well, book)], book, "local")
+    results = evaluate_launches([agreed(well, book)], book, "local")
     assert {result.case for result in results if result.verdict == Verdict.REGRESSED} == {slow}
     assert words(results).count("pass") == len(CASES) - 1
 
 
-def test_a_suspiciously_fast_launch_is_fast_and_reframe_need_not_mind(well: Finished):
+def test_a_suspiciously_fast_launch_is_fast_and_reframe_need_not_mind(well: FinishedLaunch):
     book = book_of(well, factor=10.0)
-    assert set(words(verdicts([agreed(well, book)], book, "local"))) == {"fast"}
+    assert set(words(evaluate_launches([agreed(well, book)], book, "local"))) == {"fast"}
 
 
 @pytest.mark.parametrize("said", ["pass", "xfail", "xpass", None, ""])
-def test_a_regression_that_reframe_does_not_see_is_incorrect(well: Finished, said: str | None):
+def test_a_regression_that_reframe_does_not_see_is_incorrect(
+    well: FinishedLaunch, said: str | None
+):
     book = book_of(well, factor=0.1)
-    results = verdicts([replace(well, asserted={CASES[0].variable: said})], book, "local")
+    results = evaluate_launches([replace(well, asserted={CASES[0].variable: said})], book, "local")
     assert set(words(results)) == {"incorrect"}
     first = next(result for result in results if result.case == CASES[0])
     assert first.reason == (f"Plumbline says regressed, ReFrame says {said}: one of them is wrong")
@@ -97,41 +103,43 @@ def test_a_regression_that_reframe_does_not_see_is_incorrect(well: Finished, sai
 def test_a_case_inside_its_band_that_reframe_does_not_pass_is_incorrect(well, said, launches):
     asserted = entry().results | {CASES[0].variable: said}
     book = book_of(well, launches=launches)
-    results = verdicts([replace(well, asserted=asserted)], book, "local")
+    results = evaluate_launches([replace(well, asserted=asserted)], book, "local")
     assert {result.case for result in results if result.verdict == Verdict.INCORRECT} == {CASES[0]}
 
 
-def test_a_case_without_a_reference_says_so(well: Finished):
+def test_a_case_without_a_reference_says_so(well: FinishedLaunch):
     book = book_of(well, cases=CASES[1:])
-    results = verdicts([well], book, "local")
+    results = evaluate_launches([well], book, "local")
     by_case = {result.case: result for result in results}
     assert by_case[CASES[0]].verdict == Verdict.NO_REFERENCE
     assert by_case[CASES[0]].value == headline(well, CASES[0])
     assert words(results).count("pass") == len(CASES) - 1
 
 
-def test_without_any_reference_file_every_case_says_so(well: Finished):
-    assert set(words(verdicts([well], ReferenceBook(), "local"))) == {"no-reference"}
+def test_without_any_reference_file_every_case_says_so(well: FinishedLaunch):
+    assert set(words(evaluate_launches([well], ReferenceCatalog(), "local"))) == {"no-reference"}
 
 
-def test_options_by_hand_of_the_launch_are_held_against_those_of_its_reference(well: Finished):
+def test_options_by_hand_of_the_launch_are_held_against_those_of_its_reference(
+    well: FinishedLaunch,
+):
     """Without them a launch is no night of a reference that was made with them; with them it is one."""
     by_hand = {"set_env": {"A": "1"}}
     book = book_of(well)
     for shelf in book.shelves.values():
         for told in shelf.origin["programs"].values():
             told["options"] = by_hand
-    assert set(words(verdicts([agreed(well, book)], book, "local"))) == {"not-comparable"}
+    assert set(words(evaluate_launches([agreed(well, book)], book, "local"))) == {"not-comparable"}
     alike = replace(well, launch=replace(well.launch, by_hand=by_hand))
-    assert set(words(verdicts([agreed(alike, book)], book, "local"))) == {"pass"}
+    assert set(words(evaluate_launches([agreed(alike, book)], book, "local"))) == {"pass"}
 
 
 @pytest.mark.parametrize(
     "method", [{"trials": 11}, {"cpu_model": "another"}, {"suite_version": "9"}], ids=str
 )
-def test_a_reference_of_another_method_is_not_comparable(well: Finished, method):
+def test_a_reference_of_another_method_is_not_comparable(well: FinishedLaunch, method):
     book = book_of(well, cases=CASES[1:], **method)
-    results = {result.case: result for result in verdicts([well], book, "local")}
+    results = {result.case: result for result in evaluate_launches([well], book, "local")}
     assert results[CASES[0]].verdict == Verdict.NO_REFERENCE
     for case_ in CASES[1:]:
         result = results[case_]
@@ -141,51 +149,53 @@ def test_a_reference_of_another_method_is_not_comparable(well: Finished, method)
         assert "\n" not in result.reason
 
 
-def test_one_launch_of_another_method_is_enough_not_to_compare(well: Finished, tmp_path: Path):
+def test_one_launch_of_another_method_is_enough_not_to_compare(
+    well: FinishedLaunch, tmp_path: Path
+):
     other = finished(tmp_path, number=2, run={"cpu_model": "another"})
     for launches in ([well, other], [other, well]):
-        assert set(words(verdicts(launches, book_of(well), "local"))) == {"not-comparable"}
+        assert set(words(evaluate_launches(launches, book_of(well), "local"))) == {"not-comparable"}
 
 
 @pytest.mark.parametrize("outcome", FAILURES, ids=lambda each: str(each.verdict))
 @pytest.mark.parametrize("first", [True, False])
-def test_a_launch_that_failed_decides(well: Finished, tmp_path: Path, outcome, first: bool):
+def test_a_launch_that_failed_decides(well: FinishedLaunch, tmp_path: Path, outcome, first: bool):
     bad = finished(tmp_path, outcome=outcome, number=2)
     launches = [bad, well, well] if first else [well, well, bad]
-    for result in verdicts(launches, book_of(well), "local"):
+    for result in evaluate_launches(launches, book_of(well), "local"):
         assert (result.verdict, result.reason) == (outcome.verdict, outcome.reason)
         assert result.value is None
 
 
 @given(st.lists(st.sampled_from(FAILURES), min_size=1))
-def test_the_worst_of_several_failures_decides(outcomes: list[Outcome]):
+def test_the_worst_of_several_failures_decides(outcomes: list[LaunchOutcome]):
     launches = [finished(Path(), outcome=each) for each in outcomes]
     worst = min(outcomes, key=lambda each: FAILED_LAUNCH.index(each.verdict))
-    results = verdicts(launches, ReferenceBook(), "local")
+    results = evaluate_launches(launches, ReferenceCatalog(), "local")
     assert {(each.verdict, each.reason) for each in results} == {(worst.verdict, worst.reason)}
 
 
-def test_a_failed_launch_touches_no_case_of_another(well: Finished):
+def test_a_failed_launch_touches_no_case_of_another(well: FinishedLaunch):
     others = tuple(case(processes=4, per_node=4, size=size) for size in (8, 16))
     bad = finished(Path(), outcome=FAILURES[1], cases=others)
-    results = verdicts([well, bad], book_of(well), "local")
+    results = evaluate_launches([well, bad], book_of(well), "local")
     assert {each.case for each in results if each.verdict == Verdict.CRASHED} == set(others)
     assert words(results).count("pass") == len(CASES)
 
 
 @pytest.mark.parametrize("verdict", sorted(set(Verdict) - {*FAILED_LAUNCH, Verdict.SKIPPED}))
-def test_an_outcome_of_an_unforeseen_kind_is_never_a_pass(well: Finished, verdict: Verdict):
-    odd = finished(Path(), outcome=Outcome(None, verdict, "?"))
-    assert set(words(verdicts([odd], ReferenceBook(), "local"))) == {"incomplete"}
-    assert set(words(verdicts([well, odd], book_of(well), "local"))) == {"incomplete"}
+def test_an_outcome_of_an_unforeseen_kind_is_never_a_pass(well: FinishedLaunch, verdict: Verdict):
+    odd = finished(Path(), outcome=LaunchOutcome(None, verdict, "?"))
+    assert set(words(evaluate_launches([odd], ReferenceCatalog(), "local"))) == {"incomplete"}
+    assert set(words(evaluate_launches([well, odd], book_of(well), "local"))) == {"incomplete"}
 
 
-def test_the_median_launch_is_judged(well: Finished, tmp_path: Path):
+def test_the_median_launch_is_judged(well: FinishedLaunch, tmp_path: Path):
     """Three launches, one of them slow: the case is not. Two of them slow: it is."""
     slow = finished(tmp_path, scale=10.0, number=2)
     book = book_of(well)
-    assert set(words(verdicts([slow, well, well], book, "local"))) == {"pass"}
-    results = verdicts([well, slow, slow], book, "local")
+    assert set(words(evaluate_launches([slow, well, well], book, "local"))) == {"pass"}
+    results = evaluate_launches([well, slow, slow], book, "local")
     assert set(words(results)) == {"regressed"}
     assert {each.launches for each in results} == {3}
     assert results[0].value == headline(slow, results[0].case)
@@ -194,18 +204,21 @@ def test_the_median_launch_is_judged(well: Finished, tmp_path: Path):
 @given(st.permutations([1.0, 2.0, 3.0, 4.0]), st.integers(1, 4))
 def test_the_lower_of_the_middle_two_launches_stands_for_an_even_number(order, number):
     measured = [(Measurement(value), None) for value in order[:number]]
-    chosen, _ = median_launch(measured)
+    chosen, _ = select_median_launch(measured)
     assert chosen.value == sorted(order[:number])[(number - 1) // 2]
 
 
-def test_a_skipped_case_has_its_reason_and_fails_only_a_strict_night(well: Finished):
+def test_a_skipped_case_has_its_reason_and_fails_only_a_strict_night(well: FinishedLaunch):
     other = case(size=10**9)
-    skipping = replace(well, launch=replace(well.launch, skips=(Skip(other, "too large"),)))
-    results = verdicts([skipping], book_of(well), "local")
+    skipping = replace(well, launch=replace(well.launch, skips=(SkippedCase(other, "too large"),)))
+    results = evaluate_launches([skipping], book_of(well), "local")
     (skipped,) = [each for each in results if each.case == other]
     assert (skipped.verdict, skipped.reason) == (Verdict.SKIPPED, "too large")
     assert len(results) == len(CASES) + 1
-    assert (exit_status(results, strict=False), exit_status(results, strict=True)) == (0, 1)
+    assert (
+        compute_exit_status(results, strict=False),
+        compute_exit_status(results, strict=True),
+    ) == (0, 1)
 
 
 # The command that measures a case again.
@@ -232,7 +245,7 @@ def test_a_skipped_case_has_its_reason_and_fails_only_a_strict_night(well: Finis
 )
 def test_the_rerun_command_names_the_case(changes, site, trials, expected):
     start = "./plumbline run --environment mpich-5_0_2 --program mpicost "
-    assert rerun_command(planned(trials=trials), case(**changes), site) == start + expected
+    assert format_rerun_command(planned(trials=trials), case(**changes), site) == start + expected
 
 
 @given(
@@ -252,7 +265,7 @@ def test_the_rerun_command_names_the_case(changes, site, trials, expected):
     st.integers(2, 1000),
 )
 def test_the_rerun_command_survives_the_shell_and_selects_the_case(site, wanted, trials):
-    line = rerun_command(planned(trials=trials), wanted, f"site {site}")
+    line = format_rerun_command(planned(trials=trials), wanted, f"site {site}")
     command, *rest = shlex.split(line)
     assert command == "./plumbline"
     arguments = build_parser().parse_args(rest)
@@ -300,28 +313,28 @@ def test_the_rerun_command_of_a_reference_benchmark(benchmark, changes, iteratio
     about = {"program": "osu", "cache": "warm", "sync": "barrier", "routine": benchmark.routine}
     wanted = case(**about | changes)
     launch = planned(trials=iterations, benchmarks=(benchmark,), cases=(wanted,), program="osu")
-    line = rerun_command(launch, wanted, "local")
+    line = format_rerun_command(launch, wanted, "local")
     assert line == f"./plumbline run --environment mpich-5_0_2 --program osu {expected}"
     build_parser().parse_args(shlex.split(line)[1:])
-    elsewhere = rerun_command(launch, wanted, "cluster")
+    elsewhere = format_rerun_command(launch, wanted, "cluster")
     assert elsewhere.endswith(f"--cache {wanted.cache} --iterations {iterations}")
     assert "--sync" not in elsewhere and "--trials" not in elsewhere
 
 
-def test_each_result_carries_its_rerun_command(well: Finished):
-    for result in verdicts([well], book_of(well), "my site"):
-        assert result.rerun == rerun_command(well.launch, result.case, "my site")
+def test_each_result_carries_its_rerun_command(well: FinishedLaunch):
+    for result in evaluate_launches([well], book_of(well), "my site"):
+        assert result.rerun == format_rerun_command(well.launch, result.case, "my site")
         assert "--site 'my site'" in result.rerun
 
 
 # What is stored.
 
 
-def test_every_trial_of_every_launch_is_stored(well: Finished, tmp_path: Path):
+def test_every_trial_of_every_launch_is_stored(well: FinishedLaunch, tmp_path: Path):
     launches = [well, finished(tmp_path, scale=2.0, number=2)]
-    results = verdicts(launches, book_of(well), "local")
+    results = evaluate_launches(launches, book_of(well), "local")
     results = [replace(each, q=0.5, detectable=0.1, expected="known") for each in results]
-    stored = rows("s1", "2026-11-21T09:00:00Z", launches, results, "nightly")
+    stored = build_rows("s1", "2026-11-21T09:00:00Z", launches, results, "nightly")
     assert len(stored) == 2 * len(CASES)
     write_session(tmp_path / "s1.parquet", stored)
     frame = read_sessions(tmp_path, ["s1"])
@@ -341,12 +354,12 @@ def test_every_trial_of_every_launch_is_stored(well: Finished, tmp_path: Path):
             assert mine[0]["hosts"] == ",".join(sorted(h["name"] for h in done.run["hosts"]))
 
 
-def test_how_a_program_was_built_is_stored(well: Finished):
+def test_how_a_program_was_built_is_stored(well: FinishedLaunch):
     """Also of a launch that failed; what nobody told is unknown."""
-    results = verdicts([well], book_of(well), "local")
-    built = Program("e", "mpicost", "/x", "cmake", compiler="gcc 12.2.0", flags="-O3")
+    results = evaluate_launches([well], book_of(well), "local")
+    built = BuiltBinary("e", "mpicost", "/x", "cmake", compiler="gcc 12.2.0", flags="-O3")
     known, unknown = (
-        rows("s1", "", [replace(well, built=each)], results)[0] for each in (built, None)
+        build_rows("s1", "", [replace(well, built=each)], results)[0] for each in (built, None)
     )
     assert (known.compiler, known.flags) == ("gcc 12.2.0", "-O3")
     assert (unknown.compiler, unknown.flags) == ("unknown", "unknown")
@@ -355,9 +368,9 @@ def test_how_a_program_was_built_is_stored(well: Finished):
 def test_a_start_of_a_reference_benchmark_is_judged_and_stored_with_all_its_figures(tmp_path: Path):
     """It has no trials: what a mean hides is lost, and nothing pretends that it is there."""
     done = measured(tmp_path)
-    results = verdicts([done], osu_book(done), "local")
+    results = evaluate_launches([done], osu_book(done), "local")
     assert words(results) == ["pass"] * len(done.launch.cases)
-    stored = rows("s1", "2026-11-21T09:00:00Z", [done], results)
+    stored = build_rows("s1", "2026-11-21T09:00:00Z", [done], results)
     write_session(tmp_path / "s1.parquet", stored)
     frame = read_sessions(tmp_path, ["s1"])
     for each in done.launch.cases:
@@ -372,7 +385,9 @@ def test_a_start_of_a_reference_benchmark_is_judged_and_stored_with_all_its_figu
     ]
 
 
-def osu_book(done: Finished, factor: float = 1.0, launches: int = 20, **method) -> ReferenceBook:
+def osu_book(
+    done: FinishedLaunch, factor: float = 1.0, launches: int = 20, **method
+) -> ReferenceCatalog:
     """References of a start of OSU, ``factor`` above what it measured."""
     known = {
         each: Reference(each, factor * done.measurements[each.variable].value, 0.1, launches)
@@ -384,12 +399,12 @@ def osu_book(done: Finished, factor: float = 1.0, launches: int = 20, **method) 
         circumstances=circumstances_of(done.run),
     )
     path = Path("reference_data/local/cpu/mpich-5_0_2.tsv")
-    return ReferenceBook({("local:cpu", "mpich-5_0_2"): Shelf(path, known, origin)})
+    return ReferenceCatalog({("local:cpu", "mpich-5_0_2"): ReferenceSet(path, known, origin)})
 
 
 def test_a_start_of_another_method_is_not_comparable_and_keeps_its_value(tmp_path: Path):
     done = measured(tmp_path)
-    for result in verdicts([done], osu_book(done, iterations=100), "local"):
+    for result in evaluate_launches([done], osu_book(done, iterations=100), "local"):
         assert result.verdict == Verdict.NOT_COMPARABLE
         assert result.reason.startswith("iterations is 200, and 100 in mpich-5_0_2.tsv")
         found = done.measurements[result.case.variable]
@@ -399,9 +414,11 @@ def test_a_start_of_another_method_is_not_comparable_and_keeps_its_value(tmp_pat
 def test_a_slow_start_regresses_and_reframe_must_say_so_too(tmp_path: Path):
     done = measured(tmp_path)
     book = osu_book(done, factor=0.1)
-    assert set(words(verdicts([done], book, "local"))) == {"incorrect"}  # it passed all of them
+    assert set(words(evaluate_launches([done], book, "local"))) == {
+        "incorrect"
+    }  # it passed all of them
     failing = replace(done, asserted=dict.fromkeys(done.asserted, "fail"))
-    assert set(words(verdicts([failing], book, "local"))) == {"regressed"}
+    assert set(words(evaluate_launches([failing], book, "local"))) == {"regressed"}
 
 
 def test_a_provisional_reference_condemns_a_start_whose_median_is_too_slow(tmp_path: Path):
@@ -409,10 +426,10 @@ def test_a_provisional_reference_condemns_a_start_whose_median_is_too_slow(tmp_p
     done = measured(tmp_path)
     few = {"launches": 5}
     book = osu_book(done, factor=0.3, **few)  # the band ends at some 0.6 of what was measured
-    assert set(words(verdicts([done], book, "local"))) == {"provisional"}
+    assert set(words(evaluate_launches([done], book, "local"))) == {"provisional"}
     book = osu_book(done, factor=0.1, **few)
     failing = replace(done, asserted=dict.fromkeys(done.asserted, "fail"))
-    assert set(words(verdicts([failing], book, "local"))) == {"regressed"}
+    assert set(words(evaluate_launches([failing], book, "local"))) == {"regressed"}
 
 
 @pytest.mark.parametrize("said", ["pass", "fail"])
@@ -424,7 +441,7 @@ def test_a_rate_that_is_printed_as_nothing_is_incomplete_and_no_wrong_data(tmp_p
     found = replace(done.measurements[case.variable], value=0.0, unit="MB/s")
     done.measurements[case.variable] = found
     done = replace(done, asserted=done.asserted | {case.variable: said})
-    results = {result.case: result for result in verdicts([done], book, "local")}
+    results = {result.case: result for result in evaluate_launches([done], book, "local")}
     assert results[case].verdict == Verdict.INCOMPLETE
     assert results[case].reason == "printed as 0.00: too little to be seen"
     assert words([result for each, result in results.items() if each != case]) == ["pass"] * 2
@@ -435,7 +452,7 @@ def test_the_median_of_rates_is_judged_by_their_direction(tmp_path: Path):
     done = measured(tmp_path, sizes=(8,), cases=start().cases[1:2])
     variable = done.launch.cases[0].variable
 
-    def rate(value: float, number: int) -> Finished:
+    def rate(value: float, number: int) -> FinishedLaunch:
         launch = replace(done.launch, number=number)
         each = replace(done, launch=launch)
         found = replace(done.measurements[variable], value=value, unit="MB/s", best=None)
@@ -447,14 +464,14 @@ def test_the_median_of_rates_is_judged_by_their_direction(tmp_path: Path):
     for key, known in shelf.references.items():
         shelf.references[key] = replace(known, center=1000.0, unit="MB/s")
     high, low = rate(1000.0, 1), rate(10.0, 2)
-    assert words(verdicts([low, high, high], book, "local")) == ["pass"]
-    assert words(verdicts([low, low, high], book, "local")) == ["regressed"]
+    assert words(evaluate_launches([low, high, high], book, "local")) == ["pass"]
+    assert words(evaluate_launches([low, low, high], book, "local")) == ["regressed"]
 
 
 def test_a_launch_without_records_is_stored_with_its_verdict(tmp_path: Path):
     bad = finished(Path(), outcome=FAILURES[2])
-    results = verdicts([bad], ReferenceBook(), "local")
-    stored = rows("s1", "2026-11-21T09:00:00Z", [bad], results)
+    results = evaluate_launches([bad], ReferenceCatalog(), "local")
+    stored = build_rows("s1", "2026-11-21T09:00:00Z", [bad], results)
     assert {(row.verdict, row.reason, len(row.t_max)) for row in stored} == {
         (Verdict.TIMEOUT, "reason of timeout", 0)
     }
@@ -465,7 +482,7 @@ def test_a_launch_without_records_is_stored_with_its_verdict(tmp_path: Path):
 def test_rerun_command_has_the_options_that_concern_the_case():
     options = ["--oversubscribe", "--set-env=mpich:A=1 2", "--set-env=openmpi:B=3"]
     chosen = replace(case(), environment="mpich")
-    command = rerun_command(planned(trials=51), chosen, "local", options)
+    command = format_rerun_command(planned(trials=51), chosen, "local", options)
     words = shlex.split(command)
     assert words[-2:] == ["--oversubscribe", "--set-env=mpich:A=1 2"]
     build_parser().parse_args(words[1:])

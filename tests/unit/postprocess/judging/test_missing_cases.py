@@ -9,45 +9,60 @@ from pathlib import Path
 import pytest
 
 from postprocess.base.units import MEGABYTES
-from postprocess.judging.missing_cases import Asked, absent, is_whole, unplanned
-from postprocess.model.plan import PlannedLaunch, Skip
+from postprocess.judging.missing_cases import (
+    RequestedCases,
+    find_unplanned_cases,
+    find_unplanned_environments,
+    is_whole,
+)
+from postprocess.model.plan import PlannedLaunch, SkippedCase
 from postprocess.model.reference import Reference
 from postprocess.model.session import Selection
-from postprocess.model.verdict import CaseResult, Verdict, exit_status
+from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.references import reference_file
-from postprocess.references.catalog import open_book
+from postprocess.references.catalog import load_catalog
 from tests.support.factories.launch import PLACE, case, origin_of, planned, write_references
 
-EVERYTHING = Asked(Selection(Path()))
+EVERYTHING = RequestedCases(Selection(Path()))
 UNREVIEWED = Path("unreviewed")
 
 
-def asked(families: list[str] | None = None, environments: Sequence[str] = (), **choice) -> Asked:
-    return Asked(Selection(Path(), environments=environments, choice=choice), families)
+def asked(
+    families: list[str] | None = None, environments: Sequence[str] = (), **choice
+) -> RequestedCases:
+    return RequestedCases(Selection(Path(), environments=environments, choice=choice), families)
 
 
 def test_a_case_without_its_environment_is_incomplete(tmp_path: Path):
     write_references(tmp_path)
     here = planned()
-    gone = absent([tmp_path], [replace(here, environment="other")], UNREVIEWED, EVERYTHING)
+    gone = find_unplanned_environments(
+        [tmp_path], [replace(here, environment="other")], UNREVIEWED, EVERYTHING
+    )
     assert {result.case for result in gone} == set(here.cases)
     assert {result.verdict for result in gone} == {Verdict.INCOMPLETE}
     assert all(here.environment in result.reason for result in gone)
-    assert exit_status(gone, strict=False) == 1
+    assert compute_exit_status(gone, strict=False) == 1
 
 
 def test_what_is_gone_keeps_its_unit_and_is_measured_again_by_its_program(tmp_path: Path):
     rate = Reference(case(program="osu"), 100.0, 0.1, 20, MEGABYTES)
-    reference_file.write(reference_file.location(tmp_path, *PLACE), [rate], origin_of("osu"))
-    (gone,) = absent([tmp_path], [planned(environment="other")], UNREVIEWED, EVERYTHING)
+    reference_file.write_references(
+        reference_file.locate_references(tmp_path, *PLACE), [rate], origin_of("osu")
+    )
+    (gone,) = find_unplanned_environments(
+        [tmp_path], [planned(environment="other")], UNREVIEWED, EVERYTHING
+    )
     assert (gone.case, gone.reference, gone.unit) == (rate.case, 100.0, MEGABYTES)
     assert gone.rerun == f"./plumbline run --environment {PLACE[2]} --program osu"
 
 
 def test_nothing_is_gone_where_every_environment_is_planned(tmp_path: Path):
     write_references(tmp_path)
-    assert absent([tmp_path], [planned()], UNREVIEWED, EVERYTHING) == []
-    assert absent([tmp_path / "none"], [planned()], UNREVIEWED, EVERYTHING) == []
+    assert find_unplanned_environments([tmp_path], [planned()], UNREVIEWED, EVERYTHING) == []
+    assert (
+        find_unplanned_environments([tmp_path / "none"], [planned()], UNREVIEWED, EVERYTHING) == []
+    )
 
 
 @pytest.mark.parametrize("name", ["programs", "routines", "sizes", "processes", "cache", "sync"])
@@ -61,14 +76,14 @@ def test_a_choice_makes_a_night_partial(name: str):
 def test_a_reviewed_case_that_is_not_planned_any_more_is_incomplete(tmp_path: Path):
     write_references(tmp_path / "reviewed")
     launch = planned()
-    book = open_book([tmp_path / "reviewed"], [(launch.partition, launch.environment)])
+    book = load_catalog([tmp_path / "reviewed"], [(launch.partition, launch.environment)])
     fewer = replace(launch, cases=launch.cases[1:])
-    (found,) = unplanned(book, [fewer], tmp_path / "provisional", EVERYTHING)
+    (found,) = find_unplanned_cases(book, [fewer], tmp_path / "provisional", EVERYTHING)
     assert (found.case, found.verdict) == (launch.cases[0], Verdict.INCOMPLETE)
     assert "is not measured any more" in found.reason
-    skipped = replace(fewer, skips=(Skip(launch.cases[0], "too large"),))
-    assert unplanned(book, [skipped], tmp_path / "provisional", EVERYTHING) == []
-    assert unplanned(book, [launch], tmp_path / "provisional", EVERYTHING) == []
+    skipped = replace(fewer, skips=(SkippedCase(launch.cases[0], "too large"),))
+    assert find_unplanned_cases(book, [skipped], tmp_path / "provisional", EVERYTHING) == []
+    assert find_unplanned_cases(book, [launch], tmp_path / "provisional", EVERYTHING) == []
 
 
 def cut(launch: PlannedLaunch) -> PlannedLaunch:
@@ -81,42 +96,56 @@ def test_an_unreviewed_case_of_enough_launches_is_missed_too(tmp_path: Path):
     root = tmp_path / "unreviewed"
     path = write_references(root)
     launch = planned()
-    book = open_book([root], [(launch.partition, launch.environment)])
-    (found,) = unplanned(book, [cut(launch)], root, EVERYTHING)
+    book = load_catalog([root], [(launch.partition, launch.environment)])
+    (found,) = find_unplanned_cases(book, [cut(launch)], root, EVERYTHING)
     assert (found.case, found.verdict) == (launch.cases[0], Verdict.INCOMPLETE)
     assert f"{path}: measure it again, or remove the row if it is given up" in found.reason
     warm = [replace(each, cache="warm") for each in launch.cases]
-    assert unplanned(book, [replace(launch, cases=tuple(warm))], root, EVERYTHING) == []
+    assert find_unplanned_cases(book, [replace(launch, cases=tuple(warm))], root, EVERYTHING) == []
     other = replace(launch, cases=(case(program="osu"),))
-    assert len(unplanned(book, [other], root, EVERYTHING)) == len(launch.cases)
+    assert len(find_unplanned_cases(book, [other], root, EVERYTHING)) == len(launch.cases)
     (shelf,) = book.shelves.values()
     known = {of: replace(each, launches=9) for of, each in shelf.references.items()}
     few = replace(book, shelves={PLACE: replace(shelf, references=known)})
-    assert unplanned(few, [cut(launch)], root, EVERYTHING) == []
+    assert find_unplanned_cases(few, [cut(launch)], root, EVERYTHING) == []
     by_hand = {
         "mpicost": shelf.origin["programs"]["mpicost"] | {"options": {"oversubscribe": True}}
     }
     shelf.origin["programs"] = by_hand
-    assert unplanned(book, [cut(launch)], root, EVERYTHING) == []
+    assert find_unplanned_cases(book, [cut(launch)], root, EVERYTHING) == []
 
 
 def test_a_whole_partition_that_left_the_site_is_missed(tmp_path: Path):
     reviewed, root = tmp_path / "reviewed", tmp_path / "unreviewed"
     path = write_references(reviewed)
     elsewhere = [planned(partition="local:gpu")]
-    gone = absent([reviewed, root], elsewhere, root, EVERYTHING)
+    gone = find_unplanned_environments([reviewed, root], elsewhere, root, EVERYTHING)
     assert {each.case for each in gone} == set(planned().cases)
     assert f"of partition cpu nothing is measured now, and has references in {path}: " in (
         gone[0].reason
     )
-    assert absent([reviewed], elsewhere, root, asked(partitions=["gpu"])) == []
-    assert len(absent([reviewed], elsewhere, root, asked(partitions=["gpu", "cpu"]))) == len(gone)
-    assert absent([reviewed], [planned(partition="another:gpu")], root, EVERYTHING) == []
-    assert len(absent([reviewed], elsewhere, reviewed, EVERYTHING)) == len(gone)
+    assert find_unplanned_environments([reviewed], elsewhere, root, asked(partitions=["gpu"])) == []
+    assert len(
+        find_unplanned_environments([reviewed], elsewhere, root, asked(partitions=["gpu", "cpu"]))
+    ) == len(gone)
+    assert (
+        find_unplanned_environments(
+            [reviewed], [planned(partition="another:gpu")], root, EVERYTHING
+        )
+        == []
+    )
+    assert len(find_unplanned_environments([reviewed], elsewhere, reviewed, EVERYTHING)) == len(
+        gone
+    )
     few = [Reference(case(), 1e-6, 0.1, 9)]
-    reference_file.write(reference_file.location(root, *PLACE), few, origin_of())
-    assert absent([root], elsewhere, root, EVERYTHING) == []
-    assert len(absent([root], [planned(environment="other")], root, EVERYTHING)) == 1
+    reference_file.write_references(
+        reference_file.locate_references(root, *PLACE), few, origin_of()
+    )
+    assert find_unplanned_environments([root], elsewhere, root, EVERYTHING) == []
+    assert (
+        len(find_unplanned_environments([root], [planned(environment="other")], root, EVERYTHING))
+        == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -148,36 +177,49 @@ def test_a_whole_partition_that_left_the_site_is_missed(tmp_path: Path):
 def test_a_partial_session_misses_what_it_would_have_measured(tmp_path: Path, choice, missed: int):
     write_references(tmp_path)
     of = asked(**choice)
-    gone = absent([tmp_path], [planned(environment="other")], UNREVIEWED, of)
+    gone = find_unplanned_environments([tmp_path], [planned(environment="other")], UNREVIEWED, of)
     assert len(gone) == missed
-    assert exit_status([*gone, CaseResult(case("x"), Verdict.PASS)], False) == (1 if missed else 0)
+    assert compute_exit_status([*gone, CaseResult(case("x"), Verdict.PASS)], False) == (
+        1 if missed else 0
+    )
     if not {"environments", "families"} & {*choice}:
-        book = open_book([tmp_path], [(planned().partition, PLACE[2])])
+        book = load_catalog([tmp_path], [(planned().partition, PLACE[2])])
         here = [planned(cases=(case("x"),))]
-        assert len(unplanned(book, here, UNREVIEWED, of)) == missed
+        assert len(find_unplanned_cases(book, here, UNREVIEWED, of)) == missed
 
 
 def test_an_empty_message_is_one_size_among_others_where_a_routine_has_several(tmp_path: Path):
     imb = [
         Reference(case(size=size, program="imb", sync="barrier"), 1e-6, 0.1, 20) for size in (0, 8)
     ]
-    reference_file.write(reference_file.location(tmp_path, *PLACE), imb, origin_of("imb"))
-    gone = absent([tmp_path], [planned(environment="other")], UNREVIEWED, asked(sizes=[8]))
+    reference_file.write_references(
+        reference_file.locate_references(tmp_path, *PLACE), imb, origin_of("imb")
+    )
+    gone = find_unplanned_environments(
+        [tmp_path], [planned(environment="other")], UNREVIEWED, asked(sizes=[8])
+    )
     assert [each.case.bytes for each in gone] == [8]
-    gone = absent([tmp_path], [planned(environment="other")], UNREVIEWED, asked(peers=[1]))
+    gone = find_unplanned_environments(
+        [tmp_path], [planned(environment="other")], UNREVIEWED, asked(peers=[1])
+    )
     assert gone == []  # of IMB and OSU what has no partner is left out then
 
 
 def test_controls_have_no_size_that_is_chosen(tmp_path: Path):
     known = [Reference(case("control_compute", 8), 1e-6, 0.1, 20)]
-    reference_file.write(reference_file.location(tmp_path, *PLACE), known, origin_of())
+    reference_file.write_references(
+        reference_file.locate_references(tmp_path, *PLACE), known, origin_of()
+    )
     here = [planned(environment="other")]
-    assert len(absent([tmp_path], here, UNREVIEWED, asked(sizes=[1000]))) == 1
+    assert len(find_unplanned_environments([tmp_path], here, UNREVIEWED, asked(sizes=[1000]))) == 1
 
 
 def test_a_damaged_file_of_what_was_not_asked_for_disturbs_nobody(tmp_path: Path):
     write_references(tmp_path).write_text("x")
     here = [planned(environment="other")]
-    assert absent([tmp_path], here, UNREVIEWED, asked(environments=["other"])) == []
+    assert (
+        find_unplanned_environments([tmp_path], here, UNREVIEWED, asked(environments=["other"]))
+        == []
+    )
     with pytest.raises(reference_file.ReferenceFileError):
-        absent([tmp_path], here, UNREVIEWED, EVERYTHING)
+        find_unplanned_environments([tmp_path], here, UNREVIEWED, EVERYTHING)

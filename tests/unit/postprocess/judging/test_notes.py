@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from postprocess.judging.evaluate import verdicts
-from postprocess.judging.notes import accepted_notes, fast_notes
+from postprocess.judging.evaluate import evaluate_launches
+from postprocess.judging.notes import describe_fast_cases, describe_waivers
 from postprocess.model.reference import Reference
-from postprocess.model.verdict import CaseResult, Verdict, exit_status
-from postprocess.references.catalog import ReferenceBook, Shelf
+from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
+from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
 from tests.support.factories.launch import (
     CASES,
     PLACE,
@@ -34,10 +34,10 @@ def results(fast: int, judged: int) -> list[CaseResult]:
     ]
 
 
-def book(exact: bool = False) -> ReferenceBook:
+def book(exact: bool = False) -> ReferenceCatalog:
     known = {each: Reference(each, 1e-6, 0.0, 20, exact=exact) for each in MANY_CASES}
-    shelf = Shelf(Path("x.tsv"), known, origin_of())
-    return ReferenceBook({(":".join(PLACE[:2]), PLACE[2]): shelf})
+    shelf = ReferenceSet(Path("x.tsv"), known, origin_of())
+    return ReferenceCatalog({(":".join(PLACE[:2]), PLACE[2]): shelf})
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def book(exact: bool = False) -> ReferenceBook:
     [(5, 25, True), (4, 19, False), (4, 4, False), (5, 26, False), (5, 5, True), (30, 30, True)],
 )
 def test_a_fifth_and_at_least_five_are_told(fast: int, judged: int, told: bool):
-    lines = list(fast_notes(results(fast, judged), book(), "local"))
+    lines = list(describe_fast_cases(results(fast, judged), book(), "local"))
     assert len(lines) == told
     if told:
         (line,) = lines
@@ -54,11 +54,11 @@ def test_a_fifth_and_at_least_five_are_told(fast: int, judged: int, told: bool):
         )
         command = f"./plumbline calibrate --environment {PLACE[2]} --program mpicost --afresh"
         assert f"; {command} measures" in line
-    assert exit_status(results(fast, judged), strict=True) == (judged < len(MANY_CASES))
+    assert compute_exit_status(results(fast, judged), strict=True) == (judged < len(MANY_CASES))
 
 
 def test_a_site_and_its_partition_are_named():
-    (line,) = fast_notes(results(20, 30), book(), "big")
+    (line,) = describe_fast_cases(results(20, 30), book(), "big")
     assert "./plumbline calibrate --site big --partition cpu --environment " in line
 
 
@@ -66,12 +66,12 @@ def test_one_program_does_not_thin_out_another():
     others = [replace(each, case=replace(each.case, program="osu")) for each in results(0, 30)]
     (shelf,) = book().shelves.values()
     known = shelf.references | {r.case: Reference(r.case, 1e-6, 0.1, 20) for r in others}
-    both = ReferenceBook({(":".join(PLACE[:2]), PLACE[2]): replace(shelf, references=known)})
-    assert len(list(fast_notes([*results(6, 30), *others], both, "local"))) == 1
+    both = ReferenceCatalog({(":".join(PLACE[:2]), PLACE[2]): replace(shelf, references=known)})
+    assert len(list(describe_fast_cases([*results(6, 30), *others], both, "local"))) == 1
 
 
 def test_in_simulated_time_it_is_the_programs_that_changed():
-    assert not list(fast_notes(results(30, 30), book(exact=True), "simulated"))
+    assert not list(describe_fast_cases(results(30, 30), book(exact=True), "simulated"))
 
 
 ACCEPTS = {"compiler": "gcc 13 was measured against 12 in May"}
@@ -82,7 +82,7 @@ def outcome(tmp_path: Path, accepts: dict[str, str]):
     book = book_of(finished(tmp_path / "before"))
     said = reframe_says(finished(tmp_path / "before"), book)
     done = finished(tmp_path / "now", said=said, run=OTHER, accepts=accepts)
-    return verdicts([done], book, PLACE[0]), accepted_notes([done], book)
+    return evaluate_launches([done], book, PLACE[0]), describe_waivers([done], book)
 
 
 def test_another_compiler_is_not_comparable_and_named(tmp_path: Path):

@@ -12,12 +12,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from postprocess.judging.outcome import assess, exit_code, outcome, wrong_world
+from postprocess.judging.outcome import (
+    assess_launch,
+    check_mpi_world,
+    determine_outcome,
+    read_exit_code,
+)
 from postprocess.model.benchmark import Benchmark
 from postprocess.model.case import NAMED
-from postprocess.model.plan import PlannedLaunch, Skip, read_plan, write_launch
+from postprocess.model.plan import PlannedLaunch, SkippedCase, read_plan, write_launch
 from postprocess.model.verdict import Verdict
-from postprocess.parsers.reframe_report import Blocked
+from postprocess.parsers.reframe_report import BlockedTest
 from tests.support.factories import benchmark, record
 from tests.support.factories.launch import CASES, LIBRARY, VALUES, case, entry, leave, planned
 
@@ -33,7 +38,7 @@ def assessed(
     """Verdict and reason of a launch that left this; ``("", "")`` if its values can be judged."""
     launch = launch or planned()
     leave(session, launch, records, code)
-    found = assess(launch, session)
+    found = assess_launch(launch, session)
     assert (found.records is None) == (found.verdict is not None)
     assert "\n" not in found.reason
     return str(found.verdict or ""), found.reason
@@ -45,7 +50,7 @@ def whole(**changes: Any) -> Records:
 
 def test_a_launch_that_went_well_hands_over_its_records(tmp_path: Path):
     leave(tmp_path, planned(), whole())
-    found = assess(planned(), tmp_path)
+    found = assess_launch(planned(), tmp_path)
     assert (found.verdict, found.reason) == (None, "")
     assert {each.variable for each in found.records.cases} == {each.variable for each in CASES}
 
@@ -85,11 +90,11 @@ def test_a_whole_file_does_not_excuse_an_exit_code(tmp_path: Path, code: int):
 
 def test_the_exit_code_of_a_job_script_is_read_and_nothing_else(tmp_path: Path):
     path = tmp_path / "x.exit"
-    assert exit_code(path) is None
+    assert read_exit_code(path) is None
     path.write_text("0\n")
-    assert exit_code(path) == 0
+    assert read_exit_code(path) == 0
     path.write_text("0 0\n")
-    assert exit_code(path) is None
+    assert read_exit_code(path) is None
 
 
 @pytest.mark.parametrize("code", ["0\n", "1\n", "139\n", None])
@@ -121,7 +126,7 @@ def test_records_that_are_cut_off_anywhere_are_never_judged(tmp_path: Path):
     for length in sorted({0, 1, len(text) - 1, len(text) // 2, *ends, *(end + 1 for end in ends)}):
         if length < len(text):
             path.write_bytes(text[:length])
-            found = assess(planned(), tmp_path)
+            found = assess_launch(planned(), tmp_path)
             assert (found.verdict, found.records) == (Verdict.INCOMPLETE, None), length
 
 
@@ -141,7 +146,7 @@ def test_a_time_that_is_not_a_number_is_incorrect(tmp_path: Path, word: str):
     text = path.read_text()
     first = text.partition('"t_max": [')[2].partition(",")[0]
     path.write_text(text.replace(first, word, 1))
-    assert assess(planned(), tmp_path).verdict in (Verdict.INCORRECT, Verdict.INCOMPLETE)
+    assert assess_launch(planned(), tmp_path).verdict in (Verdict.INCORRECT, Verdict.INCOMPLETE)
 
 
 def test_a_case_that_did_not_come_is_incomplete_and_named(tmp_path: Path):
@@ -237,7 +242,7 @@ def test_many_worlds_of_one_process_are_named_even_if_they_garbled_their_file(
     leave(tmp_path, launch, whole(processes=1))
     file = launch.records(tmp_path)
     file.write_text(file.read_text().replace("\n", f"\n{damage}", 1))
-    found = assess(launch, tmp_path)
+    found = assess_launch(launch, tmp_path)
     assert found.verdict == Verdict.INCORRECT
     assert found.reason == (
         "started 2 singleton processes instead of one MPI_COMM_WORLD of 2: the launcher does not match "
@@ -260,7 +265,7 @@ def test_what_a_program_wrote_is_read_once(tmp_path: Path, program: str, is_whol
         benchmark.leave(tmp_path, launch, benchmark.osu_text(), witness=None if is_whole else [])
         written = launch.witness(tmp_path)
     opened.clear()
-    found = assess(launch, tmp_path)
+    found = assess_launch(launch, tmp_path)
     assert (found.verdict is None) == is_whole, found.reason
     assert opened.count(str(written)) == 1
 
@@ -270,7 +275,7 @@ def test_damaged_records_of_a_larger_world_are_not_taken_for_many_worlds(tmp_pat
     leave(tmp_path, launch, whole(processes=12, mpi_library='"processes":1,'))
     file = launch.records(tmp_path)
     file.write_text(file.read_text() + "{")
-    assert "world" not in assess(launch, tmp_path).reason
+    assert "world" not in assess_launch(launch, tmp_path).reason
 
 
 @pytest.mark.parametrize(
@@ -291,7 +296,7 @@ def test_every_host_must_have_the_ranks_that_the_layout_gives_it(ranks, said):
 
     layout = {"processes": 5, "per_node": 2}
     launch = planned(cases=tuple(replace(each, **layout) for each in CASES))
-    problem = wrong_world(launch, Records())
+    problem = check_mpi_world(launch, Records())
     assert (problem.reason if problem else "") == said
     assert problem is None or problem.verdict == Verdict.INCORRECT
 
@@ -312,9 +317,9 @@ def test_ranks_that_are_strewn_over_hosts_are_incorrect(tmp_path: Path):
 
 
 def test_a_launch_of_which_every_case_is_skipped_did_not_fail(tmp_path: Path):
-    launch = planned(cases=(), skips=(Skip(CASES[0], "too large"),))
+    launch = planned(cases=(), skips=(SkippedCase(CASES[0], "too large"),))
     assert (launch.processes, launch.per_node) == (2, 2)
-    assert outcome(launch, tmp_path, None).verdict == Verdict.SKIPPED
+    assert determine_outcome(launch, tmp_path, None).verdict == Verdict.SKIPPED
     write_launch(tmp_path, launch)
     assert read_plan(tmp_path) == [launch]
 
@@ -324,7 +329,7 @@ def test_another_number_of_trials_is_incorrect(tmp_path: Path):
     assert (verdict, reason) == ("incorrect", "ran 51 trials, not 11")
 
 
-FAILED_BUILD = Blocked("the build failed: build system error: cc1: error")
+FAILED_BUILD = BlockedTest("the build failed: build system error: cc1: error")
 
 
 @pytest.mark.parametrize(
@@ -372,7 +377,7 @@ def test_reframe_has_a_say_in_a_launch_whose_files_are_well(
     tmp_path: Path, said, blocked, verdict, reason
 ):
     leave(tmp_path, planned(), whole())
-    found = outcome(planned(), tmp_path, said, blocked)
+    found = determine_outcome(planned(), tmp_path, said, blocked)
     assert (str(found.verdict or ""), found.reason) == (verdict, reason)
     assert (found.records is None) == bool(verdict)
 
@@ -402,7 +407,7 @@ def test_another_number_than_reframe_asserted_is_incorrect_and_both_are_named(
     leave(tmp_path, planned(), whole())
     others = {name: value for name, value in VALUES.items() if name != VARIABLE}
     values = others if asserted is None else others | {VARIABLE: asserted}
-    found = outcome(planned(), tmp_path, entry(values=values, **changes))
+    found = determine_outcome(planned(), tmp_path, entry(values=values, **changes))
     assert (found.verdict, found.records) == (Verdict.INCORRECT, None)
     what = f"ReFrame asserted {said}, the records say {VALUE:.9g} s: one of them is wrong"
     assert found.reason == f"{VARIABLE}: {what}"
@@ -411,7 +416,7 @@ def test_another_number_than_reframe_asserted_is_incorrect_and_both_are_named(
 def test_the_number_that_reframe_asserted_may_differ_in_its_last_digits(tmp_path: Path):
     leave(tmp_path, planned(), whole())
     values = {name: (value * (1 + 1e-12), unit) for name, (value, unit) in VALUES.items()}
-    assert outcome(planned(), tmp_path, entry(values=values)).verdict is None
+    assert determine_outcome(planned(), tmp_path, entry(values=values)).verdict is None
 
 
 def test_records_that_changed_after_reframe_read_them_are_incorrect(tmp_path: Path):
@@ -420,8 +425,8 @@ def test_records_that_changed_after_reframe_read_them_are_incorrect(tmp_path: Pa
     case = records[1]
     records[1] = record.case_record(case["routine"], case["bytes"], peer=case["peer"], scale=2e-6)
     leave(tmp_path, planned(), records)
-    assert assess(planned(), tmp_path).verdict is None
-    assert outcome(planned(), tmp_path, entry()).verdict == Verdict.INCORRECT
+    assert assess_launch(planned(), tmp_path).verdict is None
+    assert determine_outcome(planned(), tmp_path, entry()).verdict == Verdict.INCORRECT
 
 
 A_BENCHMARK = Benchmark("osu_bcast", "bcast", "title", "Avg Latency(us)")
@@ -437,7 +442,7 @@ def test_a_program_without_a_source_is_skipped_whatever_the_reason_says(
 ):
     launch = planned(benchmarks=() if ours else (A_BENCHMARK,))
     said = entry(result="fail_deps", phase="setup")
-    found = outcome(launch, tmp_path, said, Blocked(reason, without_source))
+    found = determine_outcome(launch, tmp_path, said, BlockedTest(reason, without_source))
     assert (str(found.verdict), reason in found.reason) == (verdict, True)
 
 
@@ -445,7 +450,7 @@ def test_a_crash_is_named_with_the_last_words_of_the_job(tmp_path: Path):
     leave(tmp_path, planned(), None, "139\n")
     (tmp_path / "rfm_job.err").write_text("first\nsegfault at \x1b[31m0\n\n \0")
     said = entry(result="fail", phase="sanity", directory=str(tmp_path), errors="rfm_job.err")
-    found = outcome(planned(), tmp_path, said)
+    found = determine_outcome(planned(), tmp_path, said)
     assert found.verdict == Verdict.CRASHED
     assert found.reason == ("the program ended with exit code 139, SIGSEGV: segfault at \\x1b[31m0")
 
@@ -453,7 +458,7 @@ def test_a_crash_is_named_with_the_last_words_of_the_job(tmp_path: Path):
 def test_a_job_that_was_never_submitted_is_named_with_reframes_reason(tmp_path: Path):
     leave(tmp_path, planned(), None, None)
     said = entry(result="fail", phase="run", reason="job error: sbatch: invalid partition")
-    found = outcome(planned(), tmp_path, said)
+    found = determine_outcome(planned(), tmp_path, said)
     assert found.verdict == Verdict.CRASHED
     assert found.reason == (
         "the job ended before the program did: job error: sbatch: invalid partition"
@@ -467,7 +472,7 @@ def test_a_job_that_slurm_ended_at_its_limit_is_a_timeout(tmp_path: Path):
         "srun: error: n1: task 0: Terminated\n"
     )
     said = entry(result="fail", phase="sanity", directory=str(tmp_path), errors="err")
-    assert outcome(planned(), tmp_path, said).verdict == Verdict.TIMEOUT
+    assert determine_outcome(planned(), tmp_path, said).verdict == Verdict.TIMEOUT
 
 
 DAMAGE: list[Callable[[Records], object]] = [
@@ -484,7 +489,7 @@ def test_no_word_of_reframe_makes_a_bad_launch_good(tmp_path: Path, damage, code
     records = whole()
     damage(records)
     leave(tmp_path, planned(), records, code)
-    found = outcome(planned(), tmp_path, entry())
+    found = determine_outcome(planned(), tmp_path, entry())
     assert found.records is None
     assert found.verdict is not None
     assert found.reason

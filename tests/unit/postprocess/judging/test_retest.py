@@ -7,27 +7,32 @@ from dataclasses import replace
 
 import pytest
 
-from postprocess.judging.retest import Look, looks, taken, to_avoid
+from postprocess.judging.retest import (
+    RetestTarget,
+    build_retest_choice,
+    list_avoided_nodes,
+    select_targets,
+)
 from tests.support.factories.launch import case
 
 
 def test_cases_of_a_routine_are_one_look_and_survive_json():
     cases = [case(size=8), case(size=80), case(routine="barrier", size=0)]
-    choice = json.loads(json.dumps(looks(cases, dict.fromkeys(cases, ("n1", "n2")))))
-    found = taken(choice)
+    choice = json.loads(json.dumps(build_retest_choice(cases, dict.fromkeys(cases, ("n1", "n2")))))
+    found = select_targets(choice)
     assert [look.routine for look in found] == sorted({each.routine for each in cases})
     assert {look.avoided for look in found} == {("n1", "n2")}
-    assert found[0] == Look(
+    assert found[0] == RetestTarget(
         "mpicost", cases[0].partition, cases[0].environment, "2x2", "barrier", ("n1", "n2")
     )
 
 
 def test_only_the_looks_of_a_place_are_taken():
-    choice = looks([case(), case(routine="barrier", size=0)], {})
+    choice = build_retest_choice([case(), case(routine="barrier", size=0)], {})
     place = {"program": "mpicost", "layout": "2x2"}
-    assert len(taken(choice, **place)) == 2
-    assert taken(choice, **place, environment="elsewhere") == []
-    assert taken(choice, program="osu", layout="2x2") == []
+    assert len(select_targets(choice, **place)) == 2
+    assert select_targets(choice, **place, environment="elsewhere") == []
+    assert select_targets(choice, program="osu", layout="2x2") == []
 
 
 @pytest.mark.parametrize(
@@ -38,7 +43,7 @@ def test_nodes_are_avoided_by_their_short_names_while_enough_others_are_left(
     nodes, needed, avoided
 ):
     """A scheduler knows n1 where MPI says n1.cluster, and one name that it does not know refuses the job."""
-    slow = [Look("mpicost", "cpu", "mpich", "2x1", "bcast", ("n2.cluster", "n1.cluster"))]
+    slow = [RetestTarget("mpicost", "cpu", "mpich", "2x1", "bcast", ("n2.cluster", "n1.cluster"))]
     slow.append(replace(slow[0], routine="barrier", avoided=("n1",)))
-    assert to_avoid(slow, nodes, needed) == avoided
-    assert to_avoid([replace(slow[0], avoided=())], nodes, needed) == []
+    assert list_avoided_nodes(slow, nodes, needed) == avoided
+    assert list_avoided_nodes([replace(slow[0], avoided=())], nodes, needed) == []

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess.base.units import MEGABYTES, SECONDS
-from postprocess.judging.rules import judge
+from postprocess.judging.rules import judge_case
 from postprocess.model.case import Case
-from postprocess.model.measurement import Measurement, Summary
+from postprocess.model.measurement import Measurement, TrialSummary
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import Verdict
-from postprocess.stats.band import band
+from postprocess.stats.band import compute_band
 
 CASE = Case("laptop", "cpu", "mpich", "mpicost", "bcast", 0, "flush", "window", 2, 2, 8)
-SUMMARY = Summary(1e-6, 1e-6, 1e-6, 2e-6, 3e-6, 45, 7, 5, True, False)
+SUMMARY = TrialSummary(1e-6, 1e-6, 1e-6, 2e-6, 3e-6, 45, 7, 5, True, False)
 SETTLED = Reference(CASE, 1e-5, 0.03, 20)
 PROVISIONAL = Reference(CASE, 1e-5, 0.03, 5)
 
@@ -31,7 +31,7 @@ RATE = Reference(CASE, 1e3, 0.03, 20, MEGABYTES)
 def ruling(value, known=SETTLED, resolution=0.0, best=None, unit=SECONDS):
     """The verdict on a headline; every trial took as long unless one is said to be the best."""
     measured = Measurement(value, unit, value if best is None else best, {"x": 1.0}, SUMMARY)
-    result = judge(CASE, measured, known, resolution)
+    result = judge_case(CASE, measured, known, resolution)
     assert result.case == CASE
     assert (result.summary, result.figures) == (SUMMARY, {"x": 1.0})
     assert result.unit == unit
@@ -43,7 +43,7 @@ def ruling(value, known=SETTLED, resolution=0.0, best=None, unit=SECONDS):
 def test_inside_the_band_is_pass():
     result = ruling(1.02e-5)
     assert (result.verdict, result.reason) == (Verdict.PASS, "")
-    limits = band(SETTLED)
+    limits = compute_band(SETTLED)
     assert result.band == (limits.lower, limits.upper)
     assert (result.value, result.reference) == (1.02e-5, 1e-5)
     assert (result.launches, result.reference_launches) == (1, 20)
@@ -52,7 +52,7 @@ def test_inside_the_band_is_pass():
 def test_above_the_band_is_regressed():
     result = ruling(1.5e-5)
     assert result.verdict is Verdict.REGRESSED
-    limit = band(SETTLED).upper * 1e6
+    limit = compute_band(SETTLED).upper * 1e6
     assert result.reason == (
         "15.0 us is 1.5 times as slow as its reference 10.0 us of 20 launches, "
         f"above the limit {limit:.1f} us"
@@ -70,7 +70,7 @@ def test_far_below_the_band_is_fast():
 
 @pytest.mark.parametrize("known", [SETTLED, PROVISIONAL])
 def test_a_limit_is_inside(known):
-    limits = band(known)
+    limits = compute_band(known)
     inside = Verdict.PROVISIONAL if known is PROVISIONAL else Verdict.PASS
     assert ruling(limits.upper, known).verdict is inside
     assert ruling(limits.lower, known).verdict is inside
@@ -88,7 +88,7 @@ def test_few_launches_can_only_assert_gross_changes():
 
 
 def test_provisional_reference_does_not_condemn_for_a_few_slow_trials():
-    limit = band(PROVISIONAL).upper
+    limit = compute_band(PROVISIONAL).upper
     result = ruling(1e-3, PROVISIONAL, best=limit)
     assert result.verdict is Verdict.PROVISIONAL and result.beyond
     assert "above the limit 40.0 us; but the best it shows, 40.0 us, is not" in result.reason
@@ -177,13 +177,13 @@ def test_what_a_program_prints_coarsely_is_as_coarse_in_its_references():
 
 
 def test_a_case_without_trials_has_no_summary():
-    result = judge(CASE, Measurement(1e-5), SETTLED, 0.0)
+    result = judge_case(CASE, Measurement(1e-5), SETTLED, 0.0)
     assert result.summary is None
     assert result.entry()["statistics"] is None
 
 
 def test_a_timer_is_as_fine_as_can_be_unless_said_otherwise():
-    assert judge(CASE, Measurement(1.5e-5), SETTLED).verdict is Verdict.REGRESSED
+    assert judge_case(CASE, Measurement(1.5e-5), SETTLED).verdict is Verdict.REGRESSED
 
 
 POSITIVE = st.floats(min_value=1e-9, max_value=1.0)
@@ -196,7 +196,7 @@ def test_slower_is_never_judged_better(one, other, center, spread, launches):
     order = [Verdict.FAST, inside, Verdict.REGRESSED]
     faster, slower = sorted([one, other])
     ranks = [
-        order.index(judge(CASE, Measurement(value, best=value), known).verdict)
+        order.index(judge_case(CASE, Measurement(value, best=value), known).verdict)
         for value in (faster, slower)
     ]
     assert ranks == sorted(ranks)
@@ -205,7 +205,10 @@ def test_slower_is_never_judged_better(one, other, center, spread, launches):
 @given(POSITIVE, st.floats(0, 1), st.integers(2, 40))
 def test_the_reference_itself_is_never_regressed(center, spread, launches):
     known = Reference(CASE, center, spread, launches)
-    assert judge(CASE, Measurement(center), known).verdict in (Verdict.PASS, Verdict.PROVISIONAL)
+    assert judge_case(CASE, Measurement(center), known).verdict in (
+        Verdict.PASS,
+        Verdict.PROVISIONAL,
+    )
 
 
 @pytest.mark.parametrize("known", [None, SETTLED, PROVISIONAL])
@@ -220,7 +223,7 @@ def test_every_ruling_is_an_entry_of_the_summary_file(value, known):
 
 def test_a_rate_below_its_band_is_regressed():
     result = ruling(500.0, RATE, unit=MEGABYTES)
-    limit = band(RATE).lower
+    limit = compute_band(RATE).lower
     assert result.verdict is Verdict.REGRESSED and result.beyond
     assert result.reason == (
         "500.0 MB/s is 2 times as slow as its reference 1000 MB/s of 20 launches, "
@@ -238,7 +241,7 @@ def test_a_rate_above_its_band_is_fast():
 
 @pytest.mark.parametrize("known", [RATE, ROUGH])
 def test_a_limit_of_a_rate_is_inside(known):
-    limits = band(known)
+    limits = compute_band(known)
     inside = Verdict.PROVISIONAL if known is ROUGH else Verdict.PASS
     for value, verdict in [
         (limits.upper, inside),
@@ -250,7 +253,7 @@ def test_a_limit_of_a_rate_is_inside(known):
 
 
 def test_provisional_reference_of_a_rate_condemns_where_the_best_is_too_slow():
-    limit = band(ROUGH).lower
+    limit = compute_band(ROUGH).lower
     result = ruling(1.0, ROUGH, best=limit, unit=MEGABYTES)
     assert result.verdict is Verdict.PROVISIONAL and result.beyond
     assert "but the best it shows, 250.0 MB/s, is not" in result.reason
@@ -263,11 +266,11 @@ def test_provisional_reference_of_a_rate_condemns_where_the_best_is_too_slow():
 )
 def test_a_single_mean_is_never_condemned_by_a_provisional_reference(known, value):
     """It is what a program without trials shows; a settled reference condemns it."""
-    result = judge(CASE, Measurement(value, known.unit), known)
+    result = judge_case(CASE, Measurement(value, known.unit), known)
     assert result.verdict is Verdict.PROVISIONAL and result.beyond
     assert "not counted as a regression: the program reports only a mean" in result.reason
     settled = replace(known, launches=20)
-    assert judge(CASE, Measurement(value, known.unit), settled).verdict is Verdict.REGRESSED
+    assert judge_case(CASE, Measurement(value, known.unit), settled).verdict is Verdict.REGRESSED
 
 
 @given(
@@ -286,14 +289,14 @@ def test_a_rate_is_judged_as_the_time_that_it_is_the_inverse_of(
     sized = replace(CASE, bytes=size)
     known = Reference(sized, center, spread if launches > 1 else 0.0, launches)
     mirrored = replace(known, center=1 / center, unit=MEGABYTES)
-    limits = band(known)
+    limits = compute_band(known)
     seen = [value, *([best] if shows_best else [])]
     for limit in (limits.lower, limits.upper):
         if limit and any(math.isclose(each, limit, rel_tol=1e-9) for each in seen):
             return  # 1 / x rounds: the other limit may lie on its other side
     inverse = 1 / best if shows_best else None
-    time = judge(sized, Measurement(value, best=best if shows_best else None), known)
-    rate = judge(sized, Measurement(1 / value, MEGABYTES, inverse), mirrored)
+    time = judge_case(sized, Measurement(value, best=best if shows_best else None), known)
+    rate = judge_case(sized, Measurement(1 / value, MEGABYTES, inverse), mirrored)
     assert (time.verdict, time.beyond) == (rate.verdict, rate.beyond)
     assert time.slowdown == pytest.approx(rate.slowdown, rel=1e-9)
     assert (" as slow as " in time.reason) == (" as slow as " in rate.reason)
@@ -305,6 +308,6 @@ def test_a_lower_rate_is_never_judged_better(one, other, center, spread, launche
     known = Reference(CASE, center, spread if launches > 1 else 0.0, launches, MEGABYTES)
     inside = Verdict.PROVISIONAL if known.provisional else Verdict.PASS
     order = [Verdict.REGRESSED, inside, Verdict.FAST]
-    pair = [judge(CASE, Measurement(v, MEGABYTES, v), known) for v in sorted([one, other])]
+    pair = [judge_case(CASE, Measurement(v, MEGABYTES, v), known) for v in sorted([one, other])]
     ranks = [order.index(result.verdict) for result in pair]
     assert ranks == sorted(ranks)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from postprocess.base.errors import UsageError
 from postprocess.base.units import UNITS
-from postprocess.model.benchmark import RANKS, Benchmark, from_stored
-from postprocess.model.plan import Skip, plan_file, read_plan, write_launch
+from postprocess.model.benchmark import RANKS, Benchmark, parse_benchmark
+from postprocess.model.plan import SkippedCase, locate_plan_file, read_plan, write_launch
 from tests.support.factories.benchmark import (
     ALLREDUCE,
     BARRIER,
@@ -88,7 +88,7 @@ def test_a_benchmark_with_sizes_of_its_own_has_no_others(sizes: list[int]):
 
 @given(BENCHMARKS)
 def test_a_line_is_read_back_as_it_was_stored(line: Benchmark):
-    assert from_stored(json.loads(json.dumps(asdict(line)))) == line
+    assert parse_benchmark(json.loads(json.dumps(asdict(line)))) == line
 
 
 def test_the_plan_of_a_start_is_read_back_with_its_lines(tmp_path: Path):
@@ -96,7 +96,9 @@ def test_the_plan_of_a_start_is_read_back_with_its_lines(tmp_path: Path):
     other = start("osu", IBCAST, (8,), number=2)
     skipped = start("osu", (INIT,), (0,))
     reason = "no Spack"
-    skipped = replace(skipped, cases=(), skips=tuple(Skip(each, reason) for each in skipped.cases))
+    skipped = replace(
+        skipped, cases=(), skips=tuple(SkippedCase(each, reason) for each in skipped.cases)
+    )
     for launch in (one, other, skipped):
         write_launch(tmp_path, launch)
     assert sorted(read_plan(tmp_path), key=lambda each: each.start) == [one, other, skipped]
@@ -107,7 +109,7 @@ def test_starts_of_one_job_have_different_files(tmp_path: Path):
     assert one.test == other.test
     for name in ("output", "witness", "ending", "records"):
         assert getattr(one, name)(tmp_path) != getattr(other, name)(tmp_path)
-    assert plan_file(tmp_path, one) != plan_file(tmp_path, other)
+    assert locate_plan_file(tmp_path, one) != locate_plan_file(tmp_path, other)
     files = [getattr(one, name)(tmp_path) for name in ("output", "witness", "ending", "records")]
     assert len(set(files)) == len(files)
 
@@ -115,7 +117,7 @@ def test_starts_of_one_job_have_different_files(tmp_path: Path):
 @pytest.mark.parametrize("key", [field.name for field in fields(Benchmark)])
 def test_a_plan_whose_lines_lack_something_is_refused(tmp_path: Path, key: str):
     write_launch(tmp_path, start())
-    path = plan_file(tmp_path, start())
+    path = locate_plan_file(tmp_path, start())
     data = json.loads(path.read_text())
     del data["benchmarks"][0][key]
     path.write_text(json.dumps(data))
@@ -130,7 +132,7 @@ def test_a_plan_whose_lines_lack_something_is_refused(tmp_path: Path, key: str):
 @pytest.mark.parametrize("damage", [{"unit": "us"}, {"ranks": "one"}, {"colour": "red"}])
 def test_a_plan_whose_lines_mean_nothing_is_refused(tmp_path: Path, damage):
     write_launch(tmp_path, start())
-    path = plan_file(tmp_path, start())
+    path = locate_plan_file(tmp_path, start())
     data = json.loads(path.read_text())
     data["benchmarks"][0] |= damage
     path.write_text(json.dumps(data))

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from postprocess.judging.evaluate import verdicts
+from postprocess.judging.evaluate import evaluate_launches
 from postprocess.model import conditions
 from postprocess.model.conditions import (
     binding_of,
@@ -133,7 +133,7 @@ def test_conditions_are_computed_once_for_all_cases_of_a_launch(tmp_path, monkey
     asked = []
     spy = partial(asking, asked, circumstances_of)
     monkeypatch.setattr(conditions, "circumstances_of", spy)
-    results = verdicts([done], launch_samples.book_of(done), "local")
+    results = evaluate_launches([done], launch_samples.book_of(done), "local")
     assert len(results) == len(done.launch.cases)
     assert len(asked) == 1
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from postprocess.judging.outcome import assess
-from postprocess.model.fault_injection import TOLD, misplanted, was_delayed
+from postprocess.judging.outcome import assess_launch
+from postprocess.model.fault_injection import TOLD, describe_unplanned_injection, is_delayed
 from postprocess.model.verdict import Verdict
 from tests.support.factories import record
 from tests.support.factories.launch import leave, planned
@@ -32,15 +32,15 @@ from tests.support.factories.launch import leave, planned
 def test_a_launch_is_delayed_if_and_only_if_that_was_planned(
     tmp_path: Path, environment: dict[str, Any], planted: bool, well: bool
 ):
-    assert (misplanted({"environment": environment}, planted) == "") == well
+    assert (describe_unplanned_injection({"environment": environment}, planted) == "") == well
     launch = planned(planted=planted)
     leave(tmp_path, launch, record.launch(environment=environment))
-    found = assess(launch, tmp_path)
+    found = assess_launch(launch, tmp_path)
     assert found.verdict == (None if well else Verdict.INCORRECT), found.reason
     assert well or "selftest" in found.reason or "self-test" in found.reason
 
 
 def test_a_share_of_launches_is_spared():
-    assert was_delayed({"environment": {TOLD: "1"}})
-    assert not was_delayed({"environment": {TOLD: "0"}})
-    assert not was_delayed({})
+    assert is_delayed({"environment": {TOLD: "1"}})
+    assert not is_delayed({"environment": {TOLD: "0"}})
+    assert not is_delayed({})

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess.base.errors import UsageError
-from postprocess.model.plan import plan_file, planned_cases, read_plan, write_launch
+from postprocess.model.plan import list_planned_cases, locate_plan_file, read_plan, write_launch
 from tests.support.factories.launch import CASES, case, planned
 
 
@@ -42,7 +42,7 @@ def test_launches_that_differ_have_different_files(tmp_path: Path):
         planned(environment="openmpi-5_0_11"),
         planned(cases=other),
     ]
-    for path in (lambda x: plan_file(tmp_path, x), lambda x: x.records(tmp_path)):
+    for path in (lambda x: locate_plan_file(tmp_path, x), lambda x: x.records(tmp_path)):
         assert len({path(launch) for launch in launches}) == len(launches)
     assert all("/" not in launch.name and ":" not in launch.name for launch in launches)
 
@@ -67,7 +67,7 @@ def test_a_launch_of_no_case_has_no_processes():
 )
 def test_a_damaged_plan_is_refused_in_one_line(tmp_path: Path, damage):
     write_launch(tmp_path, planned())
-    path = plan_file(tmp_path, planned())
+    path = locate_plan_file(tmp_path, planned())
     path.write_text(json.dumps(damage(json.loads(path.read_text()))))
     with pytest.raises(UsageError) as refused:
         read_plan(tmp_path)
@@ -80,7 +80,7 @@ def test_a_damaged_plan_is_refused_in_one_line(tmp_path: Path, damage):
 def test_a_plan_that_is_cut_off_is_refused(tmp_path_factory: pytest.TempPathFactory, length: int):
     session = tmp_path_factory.mktemp("session")
     write_launch(session, planned())
-    path = plan_file(session, planned())
+    path = locate_plan_file(session, planned())
     whole = path.read_bytes()
     path.write_bytes(whole[: length % (len(whole) - 1)])
     with pytest.raises(UsageError):
@@ -89,4 +89,4 @@ def test_a_plan_that_is_cut_off_is_refused(tmp_path_factory: pytest.TempPathFact
 
 def test_cases_of_several_launches_are_planned_once_and_in_order():
     launches = [planned(number=2), planned(cases=CASES[::-1]), planned(cases=())]
-    assert planned_cases(launches) == sorted(CASES)
+    assert list_planned_cases(launches) == sorted(CASES)

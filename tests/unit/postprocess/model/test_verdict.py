@@ -10,8 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess.model.case import Case
-from postprocess.model.measurement import Summary
-from postprocess.model.verdict import CaseResult, Verdict, count, exit_status, is_healthy
+from postprocess.model.measurement import TrialSummary
+from postprocess.model.verdict import (
+    CaseResult,
+    Verdict,
+    compute_exit_status,
+    count_verdicts,
+    is_healthy,
+)
 
 CASE = Case("laptop", "cpu", "mpich", "mpicost", "bcast", 0, "flush", "window", 2, 2, 8)
 HEALTHY = {"pass", "cleared", "fast", "provisional", "skipped"}
@@ -52,19 +58,19 @@ def test_which_verdicts_are_healthy(verdict):
 def test_one_unhealthy_case_is_enough(strict, verdicts):
     healthy = all(is_healthy(verdict, strict) for verdict in verdicts)
     ran = set(verdicts) != {Verdict.SKIPPED}
-    assert exit_status(results(*verdicts), strict) == (0 if healthy and ran else 1)
+    assert compute_exit_status(results(*verdicts), strict) == (0 if healthy and ran else 1)
 
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_a_night_that_measured_nothing_is_not_healthy(strict):
-    assert exit_status([], strict) == 1
-    assert exit_status(results(Verdict.SKIPPED), strict) == 1
+    assert compute_exit_status([], strict) == 1
+    assert compute_exit_status(results(Verdict.SKIPPED), strict) == 1
 
 
 def test_counts_are_in_the_order_of_the_list_and_without_zeros():
     found = results(Verdict.SKIPPED, Verdict.REGRESSED, Verdict.PASS, Verdict.PASS)
-    assert list(count(found).items()) == [("pass", 2), ("regressed", 1), ("skipped", 1)]
-    assert count([]) == {}
+    assert list(count_verdicts(found).items()) == [("pass", 2), ("regressed", 1), ("skipped", 1)]
+    assert count_verdicts([]) == {}
 
 
 def test_a_result_without_a_value_is_an_entry_all_the_same():
@@ -76,7 +82,7 @@ def test_a_result_without_a_value_is_an_entry_all_the_same():
 
 
 def test_an_entry_holds_the_key_its_parts_and_the_result():
-    summary = Summary(1e-6, 1e-6, 1e-6, 2e-6, 3e-6, 45, 7, 5, True, False)
+    summary = TrialSummary(1e-6, 1e-6, 1e-6, 2e-6, 3e-6, 45, 7, 5, True, False)
     entry = CaseResult(
         CASE,
         Verdict.REGRESSED,
@@ -104,5 +110,8 @@ def test_an_entry_holds_the_key_its_parts_and_the_result():
 def test_strictly_no_word_makes_up_for_a_provisional_reference(verdict: Verdict):
     healthy = CaseResult(CASE, verdict, value=1.0)
     unsure = replace(healthy, provisional=True)
-    assert exit_status([healthy], strict=True) == 0
-    assert (exit_status([unsure], strict=False), exit_status([unsure], strict=True)) == (0, 1)
+    assert compute_exit_status([healthy], strict=True) == 0
+    assert (
+        compute_exit_status([unsure], strict=False),
+        compute_exit_status([unsure], strict=True),
+    ) == (0, 1)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from postprocess.model.verdict import Verdict
 from postprocess.parsers.imb import END, parse_imb
-from postprocess.parsers.text_output import Output, OutputError, Table
+from postprocess.parsers.text_output import OutputError, OutputTable, ProgramOutput
 from tests.support.factories.output import (
     CORPUS,
     IMB,
@@ -68,13 +68,13 @@ FOOT = f"\n\n{END}\n\n"
 WHOLE = HEAD + ALLREDUCE + BARRIER + FOOT
 
 
-def read(name: str) -> Output:
+def read(name: str) -> ProgramOutput:
     return parse_imb((CORPUS / "imb" / f"{name}.txt").read_text())
 
 
 @given(imb_outputs())
 @settings(max_examples=150)
-def test_what_a_writer_prints_a_reader_returns(sample: tuple[str, Output]) -> None:
+def test_what_a_writer_prints_a_reader_returns(sample: tuple[str, ProgramOutput]) -> None:
     text, expected = sample
     assert parse_imb(text) == expected
 
@@ -91,7 +91,7 @@ def test_every_number_of_the_corpus_is_read(path: Path) -> None:
     assert sum(len(table.failures) for table in output.tables) == len(lines) - len(expected)
 
 
-def numbers(table: Table, row) -> list[float]:
+def numbers(table: OutputTable, row) -> list[float]:
     """What a row was printed with: group, size, values, defects."""
     return [
         *([] if table.group is None else [table.group]),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from postprocess.model.case import Case
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.mpicost import read_launch
-from postprocess.stats.headline import summarise
+from postprocess.stats.headline import summarise_trials
 from tests.support.factories import record as samples
 
 GOOD = samples.launch()
@@ -78,7 +78,9 @@ def test_every_trial_is_kept_as_written(tmp_path):
         for name in ("t_max", "t_min", "t_global", "skew"):
             assert getattr(case, name).tolist() == record[name]
         assert case.late.tolist() == [False] * samples.TRIALS
-        assert case.summary == summarise(np.array(record["t_max"]), None, 1, samples.RESOLUTION)
+        assert case.summary == summarise_trials(
+            np.array(record["t_max"]), None, 1, samples.RESOLUTION
+        )
 
 
 def test_a_record_gives_its_case(tmp_path):
@@ -289,8 +291,8 @@ def test_a_trial_cannot_be_exchanged_after_the_fact(tmp_path_factory, trial, fac
     times[trial - 1] *= factor
     records[BCAST]["t_min"][trial - 1] *= factor / 2
     path = samples.write(tmp_path_factory.mktemp("changed") / "a", records)
-    before = summarise(np.array(GOOD[BCAST]["t_max"]), None, 1, samples.RESOLUTION)
-    if summarise(np.array(times), None, 1, samples.RESOLUTION) != before:
+    before = summarise_trials(np.array(GOOD[BCAST]["t_max"]), None, 1, samples.RESOLUTION)
+    if summarise_trials(np.array(times), None, 1, samples.RESOLUTION) != before:
         with pytest.raises(RecordError) as caught:
             read_launch(path)
         assert caught.value.verdict is Verdict.INCORRECT

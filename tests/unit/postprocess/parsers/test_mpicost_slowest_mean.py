@@ -8,7 +8,7 @@ import pytest
 
 from postprocess.model.verdict import RecordError
 from postprocess.parsers.mpicost import read_launch
-from postprocess.stats.headline import bounds_of_slowest_mean
+from postprocess.stats.headline import bound_slowest_mean
 from tests.support.factories.record import case_record, end_record, run_record
 
 
@@ -24,7 +24,7 @@ def written(tmp_path: Path, mean, **run) -> Path:
 
 def bounds() -> tuple[float, float]:
     case = case_record("bcast", 8)
-    return bounds_of_slowest_mean(np.array(case["t_max"]), np.array(case["t_min"]), 2)
+    return bound_slowest_mean(np.array(case["t_max"]), np.array(case["t_min"]), 2)
 
 
 def test_it_is_there_where_trials_were_back_to_back(tmp_path: Path):

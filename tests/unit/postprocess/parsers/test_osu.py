@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from postprocess.model.verdict import Verdict
 from postprocess.parsers.osu import parse_osu
-from postprocess.parsers.text_output import Output, OutputError, Table
+from postprocess.parsers.text_output import OutputError, OutputTable, ProgramOutput
 from tests.support.factories.output import (
     CORPUS,
     IMB,
@@ -37,13 +37,13 @@ BARRIER = """
 """
 
 
-def read(name: str) -> Output:
+def read(name: str) -> ProgramOutput:
     return parse_osu((CORPUS / "osu" / f"{name}.txt").read_text())
 
 
 @given(osu_outputs() | window_outputs())
 @settings(max_examples=300)
-def test_what_a_writer_prints_a_reader_returns(sample: tuple[str, Output]) -> None:
+def test_what_a_writer_prints_a_reader_returns(sample: tuple[str, ProgramOutput]) -> None:
     text, expected = sample
     assert parse_osu(text) == expected
 
@@ -302,7 +302,7 @@ def test_a_message_is_short_and_harmless() -> None:
     assert r"\x1b[31mxxx" in str(caught.value)
 
 
-def is_start(part: tuple[Table, ...], whole: tuple[Table, ...]) -> bool:
+def is_start(part: tuple[OutputTable, ...], whole: tuple[OutputTable, ...]) -> bool:
     """Whether the tables are those of the whole, up to a row of one of them."""
     if not part:
         return False

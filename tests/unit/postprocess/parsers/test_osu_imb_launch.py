@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess.base.units import MEGABYTES
-from postprocess.judging.outcome import assess, outcome
-from postprocess.model.launch import Outcome
+from postprocess.judging.outcome import assess_launch, determine_outcome
+from postprocess.model.launch import LaunchOutcome
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.verdict import Verdict
-from postprocess.parsers.osu_imb_launch import read_benchmarks, scale
-from spack_envs.programs import program_file, read_program, write_program
+from postprocess.parsers.osu_imb_launch import find_unit_scale, read_benchmarks
+from spack_envs.programs import locate_program_file, read_program, write_program
 from tests.support.factories.benchmark import (
     ALLREDUCE,
     BARRIER,
@@ -48,7 +48,7 @@ def assessed(
 ) -> tuple[str, str]:
     """Verdict and reason of a start that left this; ``("", "")`` if its values can be judged."""
     leave(session, launch, text, **left)
-    found = assess(launch, session)
+    found = assess_launch(launch, session)
     assert (found.records is None) == (found.verdict is not None)
     assert "\n" not in found.reason
     return str(found.verdict or ""), found.reason
@@ -104,7 +104,7 @@ def test_a_start_of_imb_gives_the_cases_of_all_its_tables(tmp_path: Path):
     }
     assert records.run["version"] == "2021.11"
     assert {each.best for each in records.measurements.values()} == {None}
-    assert assess(IMB_START, tmp_path).verdict is None
+    assert assess_launch(IMB_START, tmp_path).verdict is None
 
 
 def test_two_benchmarks_may_share_a_table(tmp_path: Path):
@@ -148,13 +148,13 @@ def test_milliseconds_are_seconds_too(tmp_path: Path):
     ],
 )
 def test_a_column_tells_what_it_counts_in(column: str, factor: float):
-    assert scale(column) == factor
+    assert find_unit_scale(column) == factor
 
 
 @pytest.mark.parametrize("column", ["", "Iterations", "Overlap(%)", "Messages/s", "t_max"])
 def test_a_column_that_counts_in_something_else_is_no_headline(column: str):
     with pytest.raises(ValueError, match="does not tell what it counts in"):
-        scale(column)
+        find_unit_scale(column)
 
 
 @given(st.lists(st.integers(1, 10**8), min_size=3, max_size=3, unique=True))
@@ -225,7 +225,7 @@ def test_two_tables_where_one_was_planned_are_incorrect(tmp_path: Path):
     text = one.replace("# All processes", table + "# All processes")
     launch = start("imb", (BARRIER,), (0,))
     leave(tmp_path, launch, one)
-    assert assess(launch, tmp_path).verdict is None
+    assert assess_launch(launch, tmp_path).verdict is None
     verdict, reason = assessed(tmp_path, launch, text)
     assert verdict == "incorrect"
     assert reason.endswith("2 tables of 'Barrier', where one was planned")
@@ -429,13 +429,13 @@ def test_a_whole_output_does_not_excuse_an_exit_code(tmp_path: Path, code, reaso
     assert assessed(tmp_path, start(), osu_text(), code=code) == ("crashed", reason)
 
 
-def after(session: Path, launches: list[PlannedLaunch], **changes: Any) -> list[Outcome]:
+def after(session: Path, launches: list[PlannedLaunch], **changes: Any) -> list[LaunchOutcome]:
     """What became of the starts of one job of which ReFrame says this."""
-    whole = [found.records for each in launches if (found := assess(each, session)).records]
+    whole = [found.records for each in launches if (found := assess_launch(each, session)).records]
     measured = {name: each for records in whole for name, each in records.measurements.items()}
     values = {name: (each.value, each.unit) for name, each in measured.items()}
     said = entry(test=launches[0].test, values=values, **changes)
-    return [outcome(launch, session, said) for launch in launches]
+    return [determine_outcome(launch, session, said) for launch in launches]
 
 
 def test_one_start_that_hangs_or_crashes_or_lies_hurts_its_own_cases_alone(tmp_path: Path):
@@ -523,5 +523,5 @@ def test_another_build_is_another_method(tmp_path: Path):
 def test_a_start_of_which_nobody_knows_how_it_was_built_is_incomplete(tmp_path: Path):
     launch = start()
     leave(tmp_path, launch, osu_text())
-    program_file(tmp_path, launch.environment, "osu").unlink()
-    assert assess(launch, tmp_path).verdict == "incomplete"
+    locate_program_file(tmp_path, launch.environment, "osu").unlink()
+    assert assess_launch(launch, tmp_path).verdict == "incomplete"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from postprocess.parsers.reframe_report import blocked_by, find, read_report
+from postprocess.parsers.reframe_report import find_blocking_test, find_test_entry, read_report
 from spack_envs.errors import SourceError, SpackEnvironmentError
 from spack_envs.installation import FAILURE, is_without_source, write_failure
 from tests.support.factories.launch import entry
@@ -109,7 +109,7 @@ def test_a_report_that_is_not_text_is_empty(tmp_path: Path):
 def test_of_several_attempts_the_last_counts(tmp_path: Path):
     runs = [[launched(result="fail", fail_phase="sanity")], [launched()]]
     entries = read_report(report(tmp_path / "report.json", *runs))
-    assert find(entries, "luecke_0", "local:cpu", "mpich-5_0_2").result == "pass"
+    assert find_test_entry(entries, "luecke_0", "local:cpu", "mpich-5_0_2").result == "pass"
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_of_several_attempts_the_last_counts(tmp_path: Path):
     ],
 )
 def test_a_launch_that_is_not_in_the_report_is_not_found(wanted):
-    assert find([entry()], *wanted) is None
+    assert find_test_entry([entry()], *wanted) is None
 
 
 def test_a_launch_whose_program_did_not_build_is_blocked_by_the_build(tmp_path: Path):
@@ -131,7 +131,7 @@ def test_a_launch_whose_program_did_not_build_is_blocked_by_the_build(tmp_path: 
     )
     run = launched(result="fail_deps", job_stderr=None, perfvalues=None)
     entries = read_report(report(tmp_path / "report.json", [failed, run]))
-    assert blocked_by(entries, entries[1]).reason == (
+    assert find_blocking_test(entries, entries[1]).reason == (
         "the build failed: exit code 2: bcast.c:1: error: no semicolon "
         f"(all of it: {tmp_path / 'rfm_build.err'})"
     )
@@ -151,7 +151,7 @@ def test_a_build_without_a_source_says_so_in_a_file(tmp_path: Path, error, witho
         write_failure(tmp_path, error)
     failed = builder(result="fail", fail_phase="compile", stagedir=str(tmp_path))
     entries = read_report(report(tmp_path / "report.json", [failed, launched()]))
-    assert blocked_by(entries, entries[1]).without_source is without
+    assert find_blocking_test(entries, entries[1]).without_source is without
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", "1", '{"without_source": 1}', "\xff"])
@@ -163,7 +163,7 @@ def test_what_says_nothing_of_a_source_excuses_no_build(tmp_path: Path, text: st
 def test_a_build_on_another_partition_blocks_nothing(tmp_path: Path):
     failed = builder(result="fail", fail_phase="compile", partition="gpu")
     entries = read_report(report(tmp_path / "report.json", [failed, launched()]))
-    assert blocked_by(entries, entries[1]) is None
+    assert find_blocking_test(entries, entries[1]) is None
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from postprocess.model.conditions import METHOD, circumstances_of, conditions_of, method_of
 from postprocess.model.reference import Reference
 from postprocess.references import provenance
-from postprocess.references.catalog import InShell, Shelf, open_book
+from postprocess.references.catalog import ReferenceSet, ShellDifference, load_catalog
 from postprocess.references.comparability import Difference
 from postprocess.references.reference_file import ReferenceFileError
 from site_configs.common import PLATFORM_HASH
@@ -40,7 +40,7 @@ CIRCUMSTANCES = circumstances_of(RUN)
 
 def test_a_book_has_the_references_of_the_places_that_have_a_file(tmp_path: Path):
     write_references(tmp_path)
-    book = open_book([tmp_path], [WHERE, WHERE, ("local:cpu", "openmpi-5_0_11")])
+    book = load_catalog([tmp_path], [WHERE, WHERE, ("local:cpu", "openmpi-5_0_11")])
     assert list(book.shelves) == [WHERE]
     assert book.reference(CASES[0]).center == 1e-6
     for other in (
@@ -55,9 +55,9 @@ def test_a_book_has_the_references_of_the_places_that_have_a_file(tmp_path: Path
 def test_the_first_root_that_has_the_file_wins(tmp_path: Path):
     reviewed, provisional = tmp_path / "reviewed", tmp_path / "provisional"
     write_references(provisional, 2e-6)
-    assert open_book([reviewed, provisional], [WHERE]).reference(CASES[0]).center == 2e-6
+    assert load_catalog([reviewed, provisional], [WHERE]).reference(CASES[0]).center == 2e-6
     path = write_references(reviewed, 1e-6)
-    book = open_book([reviewed, provisional], [WHERE])
+    book = load_catalog([reviewed, provisional], [WHERE])
     assert book.reference(CASES[0]).center == 1e-6
     assert book.shelf(CASES[0]).path == path
 
@@ -69,19 +69,25 @@ def test_the_first_root_that_has_the_file_wins(tmp_path: Path):
         lambda path: path.write_text(path.read_text() + path.read_text().split("\n")[-2] + "\n"),
         lambda path: path.write_text("colour\n"),
         lambda path: path.write_text(""),
-        lambda path: provenance.beside(path).unlink(),
-        lambda path: provenance.beside(path).write_text("{"),
-        lambda path: provenance.beside(path).write_text(json.dumps(origin_of(method="mine"))),
-        lambda path: provenance.beside(path).write_text(json.dumps(origin_of(method=None))),
-        lambda path: provenance.beside(path).write_text(json.dumps(origin_of(method={}))),
-        lambda path: provenance.beside(path).write_text(json.dumps(origin_of("osu"))),
+        lambda path: provenance.locate_provenance(path).unlink(),
+        lambda path: provenance.locate_provenance(path).write_text("{"),
+        lambda path: provenance.locate_provenance(path).write_text(
+            json.dumps(origin_of(method="mine"))
+        ),
+        lambda path: provenance.locate_provenance(path).write_text(
+            json.dumps(origin_of(method=None))
+        ),
+        lambda path: provenance.locate_provenance(path).write_text(
+            json.dumps(origin_of(method={}))
+        ),
+        lambda path: provenance.locate_provenance(path).write_text(json.dumps(origin_of("osu"))),
     ],
 )
 def test_a_file_with_a_fault_stops_the_session_in_one_line(tmp_path: Path, damage):
     path = write_references(tmp_path)
     damage(path)
     with pytest.raises(ReferenceFileError) as refused:
-        open_book([tmp_path], [WHERE])
+        load_catalog([tmp_path], [WHERE])
     assert str(path.with_suffix("")) in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -91,15 +97,19 @@ def test_a_fault_in_the_first_root_does_not_make_the_second_count(tmp_path: Path
     write_references(provisional)
     write_references(reviewed).write_text("")
     with pytest.raises(ReferenceFileError):
-        open_book([reviewed, provisional], [WHERE])
+        load_catalog([reviewed, provisional], [WHERE])
 
 
-def shelf(**told: Any) -> Shelf:
-    return Shelf(Path("mpich.tsv"), {}, origin_of(**{"circumstances": CIRCUMSTANCES} | told))
+def shelf(**told: Any) -> ReferenceSet:
+    return ReferenceSet(Path("mpich.tsv"), {}, origin_of(**{"circumstances": CIRCUMSTANCES} | told))
 
 
 def differing(
-    known: Shelf, run: dict[str, Any], exact: bool = False, accepts: Any = (), by_hand: Any = ()
+    known: ReferenceSet,
+    run: dict[str, Any],
+    exact: bool = False,
+    accepts: Any = (),
+    by_hand: Any = (),
 ) -> str:
     """What is said of a launch of a case of its program."""
     return known.difference(
@@ -170,8 +180,8 @@ def test_what_options_set_for_the_references_must_be_set_for_a_launch_too():
 
 def test_what_to_do_about_a_difference_does_not_hang_on_its_name():
     assert Difference("shell variable of another wording", 1, 2).fix == "calibrate again"
-    assert InShell("another name", "rc", None).fix.startswith("unset it")
-    assert InShell("another name", "rc", "tcp").fix.startswith("set it to 'tcp'")
+    assert ShellDifference("another name", "rc", None).fix.startswith("unset it")
+    assert ShellDifference("another name", "rc", "tcp").fix.startswith("set it to 'tcp'")
 
 
 def test_what_the_shell_sets_for_an_mpi_must_be_the_same_on_both_sides():
@@ -202,7 +212,7 @@ def test_every_part_of_the_method_must_be_told(key: str):
     assert f"does not tell the {key}" in differing(shelf(method=partly), RUN)
 
 
-def simulated(method: dict[str, Any]) -> Shelf:
+def simulated(method: dict[str, Any]) -> ReferenceSet:
     return replace(shelf(method=method), references={1: Reference(1, 1.0, 0.0, 2, exact=True)})
 
 
@@ -253,7 +263,7 @@ def test_the_method_of_a_reference_benchmark_is_what_its_plan_says():
         "version": "7.4",
         "cpu_model": "a processor",
     }
-    known = Shelf(
+    known = ReferenceSet(
         Path("mpich.tsv"), {}, origin_of("osu", method=method, circumstances=circumstances_of(OSU))
     )
     assert differing(known, OSU) == ""
@@ -281,7 +291,7 @@ def test_the_method_of_a_reference_benchmark_is_what_its_plan_says():
     ],
 )
 def test_a_reference_benchmark_measured_otherwise_is_not_comparable(change, said):
-    known = Shelf(
+    known = ReferenceSet(
         Path("mpich.tsv"),
         {},
         osu_origin(),
@@ -294,7 +304,7 @@ def test_each_program_is_compared_with_its_own_method():
     both["programs"] |= origin_of(
         "osu", method=method_of(OSU, exact=False), circumstances=circumstances_of(OSU)
     )["programs"]
-    known = Shelf(Path("mpich.tsv"), {}, both)
+    known = ReferenceSet(Path("mpich.tsv"), {}, both)
     assert differing(known, RUN) == differing(known, OSU) == ""
     assert "trials is 11" in differing(known, RUN | {"trials": 11})
 
@@ -344,7 +354,7 @@ NAMELESS = [
 def test_processors_that_nothing_names_are_not_taken_for_the_same(program: str, facts):
     run = (RUN if program == "mpicost" else OSU) | facts
     told = {"method": method_of(run, exact=False), "circumstances": circumstances_of(run)}
-    known = Shelf(Path("mpich.tsv"), {}, origin_of(program, **told))
+    known = ReferenceSet(Path("mpich.tsv"), {}, origin_of(program, **told))
     assert differing(known, run) == (
         f"cpu_model is {facts['cpu_model']!r} without caches, which may be any machine, "
         "and the same in mpich.tsv; accept it in the site file"

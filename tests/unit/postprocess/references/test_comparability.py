@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from postprocess.model.conditions import circumstances_of
-from postprocess.references.comparability import joint
+from postprocess.references.comparability import join_conditions
 
 
 def run(*cpus: str, hosts: int = 1, **more):
@@ -19,12 +19,12 @@ def run(*cpus: str, hosts: int = 1, **more):
 
 def test_a_calibration_has_the_bindings_of_all_its_layouts():
     two, four = (circumstances_of(run(*cpus)) for cpus in (["0", "1"], ["0-3"] * 4))
-    found = joint(two, four)
+    found = join_conditions(two, four)
     assert found["binding"] == {
         "2x2": "2 ranks of 1 CPU",
         "4x4": "4 ranks of 4 CPUs shared by 4",
     }
-    assert joint({}, found) == joint(found, {}) == found
+    assert join_conditions({}, found) == join_conditions(found, {}) == found
 
 
 @pytest.mark.parametrize(
@@ -37,4 +37,4 @@ def test_a_calibration_has_the_bindings_of_all_its_layouts():
 )
 def test_launches_under_other_conditions_make_no_calibration(other, name):
     with pytest.raises(ValueError, match=name):
-        joint(circumstances_of(run("0", "1")), circumstances_of(other))
+        join_conditions(circumstances_of(run("0", "1")), circumstances_of(other))

@@ -12,12 +12,12 @@ import pytest
 
 from postprocess.base.errors import UsageError
 from postprocess.judging import common_cause_retest
-from postprocess.judging.common_cause import common_causes
-from postprocess.model.verdict import HEALTHY, CaseResult, Verdict, exit_status
+from postprocess.judging.common_cause import find_common_causes
+from postprocess.model.verdict import HEALTHY, CaseResult, Verdict, compute_exit_status
 from postprocess.references import expected_failures
 from postprocess.references.expected_failures import COLUMNS, KEYS, MOST_DAYS
 from postprocess.report import overview, session_report
-from postprocess.report.terminal import render
+from postprocess.report.terminal import render_terminal
 from postprocess.results.summary import parse_summary
 from tests.support.factories.common import Noise, calibrated, cases, night
 from tests.support.factories.launch import case
@@ -50,9 +50,9 @@ def slow(factor: float = 1.3, verdict: Verdict = Verdict.REGRESSED, **changes) -
 
 
 def excused(path: Path, result: CaseResult, today: date = TODAY) -> CaseResult:
-    known, problems = expected_failures.parse(path, TODAY)
+    known, problems = expected_failures.parse_expected_file(path, TODAY)
     assert not problems
-    return expected_failures.applied([result], {"local": known}, today)[0]
+    return expected_failures.apply_expected_failures([result], {"local": known}, today)[0]
 
 
 def test_what_fails_as_expected_keeps_its_verdict_and_counts_as_healthy(tmp_path: Path):
@@ -60,9 +60,9 @@ def test_what_fails_as_expected_keeps_its_verdict_and_counts_as_healthy(tmp_path
     assert result.verdict is Verdict.REGRESSED
     assert result.expected == "the switch is being replaced (NET-7)"
     assert result.reason == f"is slow; expected until 2026-12-31: {result.expected}"
-    assert exit_status([result], strict=False) == 0
-    assert exit_status([result], strict=True) == 1
-    assert exit_status([result, slow(routine="barrier")], strict=False) == 1
+    assert compute_exit_status([result], strict=False) == 0
+    assert compute_exit_status([result], strict=True) == 1
+    assert compute_exit_status([result, slow(routine="barrier")], strict=False) == 1
 
 
 @pytest.mark.parametrize("verdict", [v for v in Verdict if v is not Verdict.REGRESSED])
@@ -87,7 +87,7 @@ def test_on_its_last_day_it_holds_and_then_no_more(tmp_path: Path):
     path = written(tmp_path, {})
     assert excused(path, slow(), date(2026, 12, 31)).expected
     late = excused(path, slow(), date(2027, 1, 1))
-    assert late.expected == "" and exit_status([late], strict=False) == 1
+    assert late.expected == "" and compute_exit_status([late], strict=False) == 1
 
 
 def test_several_verdicts_and_patterns(tmp_path: Path):
@@ -105,8 +105,11 @@ def test_a_routine_or_an_environment_is_enough_of_a_name(tmp_path: Path):
 
 
 def test_an_expectation_of_another_system_says_nothing(tmp_path: Path):
-    known, _ = expected_failures.parse(written(tmp_path, {}), TODAY)
-    assert expected_failures.applied([slow()], {"elsewhere": known}, TODAY)[0].expected == ""
+    known, _ = expected_failures.parse_expected_file(written(tmp_path, {}), TODAY)
+    assert (
+        expected_failures.apply_expected_failures([slow()], {"elsewhere": known}, TODAY)[0].expected
+        == ""
+    )
 
 
 @pytest.mark.parametrize(
@@ -143,24 +146,24 @@ def test_an_expectation_of_another_system_says_nothing(tmp_path: Path):
 )
 def test_a_row_with_a_fault_stops_the_session_in_one_line(tmp_path: Path, row, fault):
     path = written(tmp_path, row)
-    (problem,) = expected_failures.parse(path, TODAY)[1]
+    (problem,) = expected_failures.parse_expected_file(path, TODAY)[1]
     assert problem.startswith(f"{path}: row 2: ") and fault in problem and "\n" not in problem
     with pytest.raises(UsageError):
-        expected_failures.load([tmp_path], ["local"])
+        expected_failures.load_expected_failures([tmp_path], ["local"])
 
 
 @pytest.mark.parametrize("text", ["", "colour\n", HEADER, f"{HEADER}\nx\n", "\0\n"])
 def test_a_damaged_file_stops_the_session(tmp_path: Path, text: str):
     path = written(tmp_path, text=text or "\n")
     with pytest.raises(UsageError, match=str(path)):
-        expected_failures.load([tmp_path], ["local"])
+        expected_failures.load_expected_failures([tmp_path], ["local"])
 
 
 def test_a_row_that_is_there_twice_or_says_less_than_one_above_is_named(tmp_path: Path):
     less = {"bytes": "8", "factor": "1.2", "expires": "2026-12-01"}
     more = [{"factor": "2"}, {"expires": "2027-01-31"}, {"verdicts": "regressed,crashed"}]
     path = written(tmp_path, {}, {}, less, *more)
-    problems = expected_failures.parse(path, TODAY)[1]
+    problems = expected_failures.parse_expected_file(path, TODAY)[1]
     assert [text.partition(" has no")[0] for text in problems] == [
         f"{path}: row {row}:" for row in (3, 4)
     ]
@@ -169,14 +172,17 @@ def test_a_row_that_is_there_twice_or_says_less_than_one_above_is_named(tmp_path
 def test_the_first_root_with_a_file_counts(tmp_path: Path):
     written(tmp_path / "b", {})
     assert [
-        e.row for e in expected_failures.load([tmp_path / "a", tmp_path / "b"], ["local"])["local"]
+        e.row
+        for e in expected_failures.load_expected_failures(
+            [tmp_path / "a", tmp_path / "b"], ["local"]
+        )["local"]
     ] == [2]
-    assert expected_failures.load([tmp_path / "a"], ["local"]) == {}
+    assert expected_failures.load_expected_failures([tmp_path / "a"], ["local"]) == {}
 
 
 def noted(path: Path, *results: CaseResult, today: date = TODAY, whole: bool = True) -> list[str]:
-    known, _ = expected_failures.parse(path, TODAY)
-    return list(expected_failures.notes(results, {"local": known}, today, whole))
+    known, _ = expected_failures.parse_expected_file(path, TODAY)
+    return list(expected_failures.check_expected_failures(results, {"local": known}, today, whole))
 
 
 def test_what_is_wrong_with_an_expectation_is_noted(tmp_path: Path):
@@ -195,17 +201,18 @@ def test_what_is_wrong_with_an_expectation_is_noted(tmp_path: Path):
 
 def test_lint_names_what_expired_and_what_fits_no_case(tmp_path: Path):
     path = written(tmp_path, {})
-    assert expected_failures.lint(path, TODAY, [case()]) == []
-    assert "expired on" in expected_failures.lint(path, date(2027, 1, 1))[0]
+    assert expected_failures.lint_expected_file(path, TODAY, [case()]) == []
+    assert "expired on" in expected_failures.lint_expected_file(path, date(2027, 1, 1))[0]
     assert (
-        "no case with a reference" in expected_failures.lint(path, TODAY, [case("barrier", 0)])[0]
+        "no case with a reference"
+        in expected_failures.lint_expected_file(path, TODAY, [case("barrier", 0)])[0]
     )
 
 
 def test_lint_names_a_row_of_a_whole_program_with_line_and_fix(tmp_path: Path):
     path = written(tmp_path, {"routine": "*", "program": "mpicost"})
     fix = "fits every routine of every environment; name a routine or an environment"
-    assert expected_failures.lint(path, TODAY, [case()]) == [f"{path}: row 2: {fix}"]
+    assert expected_failures.lint_expected_file(path, TODAY, [case()]) == [f"{path}: row 2: {fix}"]
 
 
 def test_every_failing_verdict_but_wrong_data_can_be_expected_and_no_other():
@@ -220,15 +227,17 @@ def test_the_witnesses_of_a_common_cause_are_not_excused_and_their_rows_say_so(t
     within = [replace(each, verdict=Verdict.PASS, reason="") for each in measured]
     after = [
         replace(each, reason=f"another sentence; {each.reason}")
-        for each in common_cause_retest.told(within, common_causes(within, book, {}))
+        for each in common_cause_retest.apply_confirmed_causes(
+            within, find_common_causes(within, book, {})
+        )
     ]
     failing = [each for each in after if each.verdict is Verdict.REGRESSED]
     rows = [{key: str(getattr(each.case, key)) for key in KEYS} for each in failing]
     path = written(tmp_path, *rows)
-    known, problems = expected_failures.parse(path, TODAY)
+    known, problems = expected_failures.parse_expected_file(path, TODAY)
     assert not problems and 0 < len(failing) < len(after)
-    final = expected_failures.applied(after, {"local": known}, TODAY)
-    assert final == after and exit_status(final, strict=False) == 1
+    final = expected_failures.apply_expected_failures(after, {"local": known}, TODAY)
+    assert final == after and compute_exit_status(final, strict=False) == 1
     lines = noted(path, *after, whole=False)
     assert len(lines) == len(rows)
     assert "row 2: did not apply to 1 case that it expects, which one cause slows" in lines[0]
@@ -239,9 +248,9 @@ def test_a_session_that_measured_nothing_fails_whatever_is_expected(tmp_path: Pa
     path = written(tmp_path, {"verdicts": str(verdict), "factor": "-"})
     lost = excused(path, replace(slow(verdict=verdict), value=None))
     assert lost.expected
-    assert exit_status([lost], strict=False) == 1
-    assert exit_status([lost, CaseResult(case(), Verdict.SKIPPED)], strict=False) == 1
-    assert exit_status([lost, CaseResult(case(), Verdict.PASS)], strict=False) == 0
+    assert compute_exit_status([lost], strict=False) == 1
+    assert compute_exit_status([lost, CaseResult(case(), Verdict.SKIPPED)], strict=False) == 1
+    assert compute_exit_status([lost, CaseResult(case(), Verdict.PASS)], strict=False) == 0
 
 
 def test_the_day_is_that_of_utc(tmp_path: Path, monkeypatch):
@@ -251,9 +260,14 @@ def test_the_day_is_that_of_utc(tmp_path: Path, monkeypatch):
     time.tzset()
     try:
         farthest = Late.now(timezone.utc).date() + timedelta(days=MOST_DAYS)
-        assert expected_failures.parse(written(tmp_path, {"expires": str(farthest)}))[1] == []
+        assert (
+            expected_failures.parse_expected_file(written(tmp_path, {"expires": str(farthest)}))[1]
+            == []
+        )
         too_far = str(farthest + timedelta(days=1))
-        (problem,) = expected_failures.parse(written(tmp_path, {"expires": too_far}))[1]
+        (problem,) = expected_failures.parse_expected_file(written(tmp_path, {"expires": too_far}))[
+            1
+        ]
         assert "more than 400 days ahead" in problem
     finally:
         monkeypatch.undo()
@@ -279,7 +293,7 @@ def summary_of_expected(strict: bool):
         expected="a known fault",
     )
     results = (failure, *summary.results[1:])
-    status = exit_status(results, strict)
+    status = compute_exit_status(results, strict)
     return replace(summary, results=results, strict=strict, exit_status=status)
 
 
@@ -288,10 +302,10 @@ def test_table_headline_last_line_and_status_agree(strict: bool):
     summary = summary_of_expected(strict)
     assert summary.good is not strict
     assert bool(summary.failed) is strict
-    text = render(summary, 200, terminal=False)
+    text = render_terminal(summary, 200, terminal=False)
     assert "expected until" in text  # listed, whatever it counts for
-    assert "1 failed as expected" in overview.last_line(summary)
-    assert ("No other failure" in overview.headline(summary)) is not strict
+    assert "1 failed as expected" in overview.format_last_line(summary)
+    assert ("No other failure" in overview.format_headline(summary)) is not strict
     assert text.rstrip().endswith("(strict, exit status 1)" if strict else "(exit status 0)")
     for page in (
         session_report.render_html(summary, {}),

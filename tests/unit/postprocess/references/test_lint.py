@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from postprocess.model.reference import Reference
 from postprocess.references import lint as reference_lint
 from postprocess.references import provenance, reference_file
-from postprocess.references.lint import lint, lint_root
+from postprocess.references.lint import lint_reference, lint_references
 from postprocess.references.reference_file import COLUMNS
 from tests.support.factories.launch import CASES, PLACE, origin_of, write_references
 from tests.support.paths import ROOT
@@ -40,18 +40,18 @@ OTHERS = {
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A reference file without a fault; every test that changes it puts it back."""
     path = write_references(tmp_path_factory.mktemp("references"))
-    assert lint(path) == []
+    assert lint_reference(path) == []
     return path
 
 
 def faults_of(path: Path, text: str, told: str | None = None) -> list[str]:
     """What lint says of other texts in the places of a table and its provenance."""
-    sidecar = provenance.beside(path)
+    sidecar = provenance.locate_provenance(path)
     before = path.read_text(), sidecar.read_text()
     try:
         path.write_text(text)
         sidecar.write_text(told or before[1])
-        return lint(path)
+        return lint_reference(path)
     finally:
         path.write_text(before[0])
         sidecar.write_text(before[1])
@@ -83,7 +83,7 @@ def same(one: str, other: str) -> bool:
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_every_change_of_one_headline_is_found(sound: Path, data: st.DataObject):
-    origin = json.loads(provenance.beside(sound).read_text())
+    origin = json.loads(provenance.locate_provenance(sound).read_text())
     values = origin["programs"]["mpicost"]["headlines"][data.draw(st.sampled_from(CASES)).key]
     place = data.draw(st.integers(0, len(values) - 1))
     values[place] *= data.draw(st.sampled_from([0.5, 0.999, 1.001, 2.0, 1e6]))
@@ -93,7 +93,7 @@ def test_every_change_of_one_headline_is_found(sound: Path, data: st.DataObject)
 
 def changed(path: Path, **told) -> list[str]:
     """What lint says if this is told of mpicost."""
-    origin = json.loads(provenance.beside(path).read_text())
+    origin = json.loads(provenance.locate_provenance(path).read_text())
     origin["programs"]["mpicost"] |= told
     return faults_of(path, path.read_text(), json.dumps(origin))
 
@@ -134,7 +134,7 @@ def test_headlines_without_a_row_are_found(sound: Path):
 
 
 def test_a_program_without_a_row_is_found(sound: Path):
-    origin = json.loads(provenance.beside(sound).read_text())
+    origin = json.loads(provenance.locate_provenance(sound).read_text())
     origin["programs"] |= origin_of("osu")["programs"]
     found = faults_of(sound, sound.read_text(), json.dumps(origin))
     assert any("programs: osu: has no row in the table" in line for line in found)
@@ -148,19 +148,19 @@ def test_a_time_that_falls_steeply_with_size_is_found_but_not_of_few_launches():
             large: Reference(large, 1e-6, 0.1, launches),
         }
 
-    assert [case for case, _ in reference_lint.sudden(known(20))] == [CASES[1]]
-    assert not list(reference_lint.sudden(known(5)))
+    assert [case for case, _ in reference_lint.find_steep_drops(known(20))] == [CASES[1]]
+    assert not list(reference_lint.find_steep_drops(known(5)))
 
 
 def test_all_of_the_repository_is_well():
-    assert lint_root(ROOT / "reference_data") == []
+    assert lint_references(ROOT / "reference_data") == []
 
 
 def test_expected_failures_are_looked_at_with_the_references(tmp_path: Path):
     write_references(tmp_path)
     path = tmp_path / PLACE[0] / reference_file.EXPECTED
     path.write_text("colour\n")
-    (line,) = lint_root(tmp_path)
+    (line,) = lint_references(tmp_path)
     assert line.startswith(f"{path}: row 1: is not the header")
 
 
@@ -168,7 +168,7 @@ def test_expected_failures_are_looked_at_with_the_references(tmp_path: Path):
 def test_launches_that_differ_by_more_than_ten_are_a_fault_where_they_are_enough(launches, absurd):
     case = sorted(CASES)[0]
     noisy = Reference(case, 1e-6, spread=math.log(11), launches=launches)
-    found = [said for _, said in reference_lint.implausible({case: noisy})]
+    found = [said for _, said in reference_lint.find_implausible({case: noisy})]
     assert found == (
         ["spread: launches differ by a factor of 11; calibrate again"] if absurd else []
     )

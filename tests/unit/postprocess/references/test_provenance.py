@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from postprocess.calibration.update import update
+from postprocess.calibration.update import update_references
 from postprocess.model.reference import Reference
 from postprocess.references import provenance, reference_file
-from postprocess.references.catalog import read_origin
+from postprocess.references.catalog import read_provenance
 from tests.support.factories.launch import CASES, origin_of
 from tests.support.factories.ledger import METHOD, launch, launches_behind
 
@@ -20,20 +20,20 @@ KEYS = [case.key for case in CASES]
 def written(tmp_path):
     """Two cases calibrated on two days in November; then the others, with another library and compiler."""
     root = tmp_path / "references"
-    update(root, [launch(1.0, 1, cases=CASES[:2]), launch(2.0, 2, cases=CASES[:2])])
+    update_references(root, [launch(1.0, 1, cases=CASES[:2]), launch(2.0, 2, cases=CASES[:2])])
     other = {"mpi_library": "MPICH Version: 5.1", "compiler": "gcc 13.1.0", "spec": "b"}
-    (path,) = update(root, [launch(3.0, 9, cases=CASES[2:], facts=other)])
+    (path,) = update_references(root, [launch(3.0, 9, cases=CASES[2:], facts=other)])
     return path
 
 
 def save(path, known) -> list[str]:
-    provenance.beside(path).write_bytes(provenance.encoded(known))
-    return reference_file.lint(path)
+    provenance.locate_provenance(path).write_bytes(provenance.encode_provenance(known))
+    return reference_file.lint_reference_file(path)
 
 
 def test_each_row_keeps_its_own_provenance(written):
-    entry = read_origin(written)["programs"]["mpicost"]
-    first, last = (provenance.calibration_of(entry, key) for key in (KEYS[0], KEYS[-1]))
+    entry = read_provenance(written)["programs"]["mpicost"]
+    first, last = (provenance.find_case_calibration(entry, key) for key in (KEYS[0], KEYS[-1]))
     assert (first["mpi_library"], first["compiler"]) == ("MPICH Version: 5.0.2", "gcc 12.2.0")
     assert (last["mpi_library"], last["compiler"]) == ("MPICH Version: 5.1", "gcc 13.1.0")
     assert (first["date_utc"][:10], last["date_utc"][:10]) == ("2026-11-02", "2026-11-09")
@@ -41,43 +41,46 @@ def test_each_row_keeps_its_own_provenance(written):
         "20261101",
         "20261102",
     ]
-    assert provenance.headlines(first)[KEYS[0]] == [1.0, 2.0]
-    assert reference_file.lint(written) == []
+    assert provenance.list_headlines(first)[KEYS[0]] == [1.0, 2.0]
+    assert reference_file.lint_reference_file(written) == []
 
 
 def test_a_row_that_is_measured_again_leaves_its_earlier_calibration(written):
-    update(written.parents[2], [launch(5.0, 12, cases=CASES[1:])])
-    entry = read_origin(written)["programs"]["mpicost"]
-    assert [len(provenance.keys_of(each)) for each in entry["calibrations"]] == [1, len(CASES) - 1]
-    assert provenance.calibration_of(entry, KEYS[0])["date_utc"][:10] == "2026-11-02"
+    update_references(written.parents[2], [launch(5.0, 12, cases=CASES[1:])])
+    entry = read_provenance(written)["programs"]["mpicost"]
+    assert [len(provenance.list_calibrated_keys(each)) for each in entry["calibrations"]] == [
+        1,
+        len(CASES) - 1,
+    ]
+    assert provenance.find_case_calibration(entry, KEYS[0])["date_utc"][:10] == "2026-11-02"
 
 
 def test_a_file_in_the_form_of_old_is_read_and_joined(tmp_path):
-    path = reference_file.location(tmp_path, *("local", "cpu", "mpich-5_0_2"))
+    path = reference_file.locate_references(tmp_path, *("local", "cpu", "mpich-5_0_2"))
     values = {key: [1.0, 1.0] for key in KEYS}
     old = origin_of(method=METHOD, headlines=values, mpi_library="of old")
-    reference_file.write(path, [Reference(case, 1.0, 0.0, 2) for case in CASES], old)
-    update(tmp_path, [launch(2.0, 5, cases=CASES[1:])])
-    entry = read_origin(path)["programs"]["mpicost"]
-    kept = provenance.calibration_of(entry, KEYS[0])
+    reference_file.write_references(path, [Reference(case, 1.0, 0.0, 2) for case in CASES], old)
+    update_references(tmp_path, [launch(2.0, 5, cases=CASES[1:])])
+    entry = read_provenance(path)["programs"]["mpicost"]
+    kept = provenance.find_case_calibration(entry, KEYS[0])
     assert (kept["mpi_library"], kept["machine"]) == ("of old", {"host": "n1"})
     assert kept["headlines"] == {KEYS[0]: [1.0, 1.0]}
-    assert provenance.calibration_of(entry, KEYS[1])["mpi_library"] != "of old"
-    assert reference_file.lint(path) == []
+    assert provenance.find_case_calibration(entry, KEYS[1])["mpi_library"] != "of old"
+    assert reference_file.lint_reference_file(path) == []
 
 
 def test_simulated_rows_that_stay_keep_theirs(tmp_path):
-    (path,) = update(tmp_path, [launch(1e-6, 1, exact=True, circumstances={})])
-    assert "series" not in read_origin(path)["programs"]["mpicost"]["calibrations"][0]
-    update(tmp_path, [launch(2e-6, 2, cases=CASES[:1], exact=True, circumstances={})])
-    entry = read_origin(path)["programs"]["mpicost"]
-    days = [provenance.calibration_of(entry, key)["date_utc"][8:10] for key in KEYS]
+    (path,) = update_references(tmp_path, [launch(1e-6, 1, exact=True, circumstances={})])
+    assert "series" not in read_provenance(path)["programs"]["mpicost"]["calibrations"][0]
+    update_references(tmp_path, [launch(2e-6, 2, cases=CASES[:1], exact=True, circumstances={})])
+    entry = read_provenance(path)["programs"]["mpicost"]
+    days = [provenance.find_case_calibration(entry, key)["date_utc"][8:10] for key in KEYS]
     assert days == ["02"] + ["01"] * (len(CASES) - 1)
-    assert reference_file.lint(path) == []
+    assert reference_file.lint_reference_file(path) == []
 
 
 def test_lint_finds_a_row_without_provenance(written):
-    known = read_origin(written)
+    known = read_provenance(written)
     series = known["programs"]["mpicost"]["calibrations"][0]["series"]
     del series[0]["headlines"][KEYS[0]]
     (fault,) = save(written, known)
@@ -85,7 +88,7 @@ def test_lint_finds_a_row_without_provenance(written):
 
 
 def test_lint_finds_a_row_of_two_calibrations(written):
-    known = read_origin(written)
+    known = read_provenance(written)
     some = known["programs"]["mpicost"]["calibrations"]
     some[1]["series"][0]["headlines"][KEYS[0]] = [1.0]
     (fault,) = save(written, known)
@@ -93,14 +96,14 @@ def test_lint_finds_a_row_of_two_calibrations(written):
 
 
 def test_lint_finds_two_calibrations_of_all_others(written):
-    known = read_origin(written)
+    known = read_provenance(written)
     for each in known["programs"]["mpicost"]["calibrations"]:
         del each["series"]
     assert "two calibrations tell of all other cases" in save(written, known)[0]
 
 
 def test_lint_finds_calibrations_of_two_methods(written):
-    known = read_origin(written)
+    known = read_provenance(written)
     known["programs"]["mpicost"]["calibrations"][1]["method"]["trials"] = 7
     assert "made by different methods" in save(written, known)[0]
 
@@ -117,19 +120,21 @@ def test_lint_finds_calibrations_of_two_methods(written):
     ],
 )
 def test_lint_finds_what_a_calibration_lacks(written, change, said: str):
-    known = read_origin(written)
+    known = read_provenance(written)
     change(known["programs"]["mpicost"]["calibrations"][0])
     assert any(said in fault for fault in save(written, known))
 
 
 @pytest.mark.parametrize("wrong", [[], {}, "x", [1]])
 def test_lint_finds_calibrations_that_are_none(written, wrong):
-    known = read_origin(written)
+    known = read_provenance(written)
     known["programs"]["mpicost"]["calibrations"] = wrong
     assert "calibrations: is not a list of objects" in save(written, known)[0]
 
 
 def test_a_case_and_its_values_stand_in_one_line(written):
-    lines = provenance.beside(written).read_text().splitlines()
+    lines = provenance.locate_provenance(written).read_text().splitlines()
     assert any(KEYS[0] in line and "[1.0, 2.0]" in line for line in lines)
-    assert json.loads(provenance.encoded(read_origin(written))) == read_origin(written)
+    assert json.loads(provenance.encode_provenance(read_provenance(written))) == read_provenance(
+        written
+    )

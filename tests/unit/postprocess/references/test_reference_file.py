@@ -54,8 +54,8 @@ GOOD = [
 @pytest.fixture
 def path(tmp_path) -> Path:
     """A good reference file with its provenance."""
-    path = reference_file.location(tmp_path, *PLACE)
-    reference_file.write(path, GOOD, ORIGIN)
+    path = reference_file.locate_references(tmp_path, *PLACE)
+    reference_file.write_references(path, GOOD, ORIGIN)
     return path
 
 
@@ -66,11 +66,11 @@ def sidecar(path: Path) -> Path:
 def refusal(path: Path) -> str:
     """The line with which loading refuses the file, which lint also finds."""
     with pytest.raises(ReferenceFileError) as caught:
-        reference_file.load(path, *PLACE)
+        reference_file.load_references(path, *PLACE)
     assert isinstance(caught.value, UsageError)
     line = str(caught.value)
     assert "\n" not in line
-    assert reference_file.lint(path)[0] == line
+    assert reference_file.lint_reference_file(path)[0] == line
     return line
 
 
@@ -110,12 +110,14 @@ def any_reference(draw) -> Reference:
 
 @given(st.lists(any_reference(), min_size=1, unique_by=lambda reference: reference.case))
 def test_what_is_written_is_read_again(tmp_path_factory, drawn):
-    path = reference_file.location(tmp_path_factory.mktemp("trip"), *PLACE)
+    path = reference_file.locate_references(tmp_path_factory.mktemp("trip"), *PLACE)
     programs = {reference.case.program: TOLD for reference in drawn}
-    reference_file.write(path, drawn, {**ORIGIN, "programs": programs})
-    assert reference_file.load(path, *PLACE) == {reference.case: reference for reference in drawn}
-    assert reference_file.lint(path) == []
-    cases = list(reference_file.load(path, *PLACE))
+    reference_file.write_references(path, drawn, {**ORIGIN, "programs": programs})
+    assert reference_file.load_references(path, *PLACE) == {
+        reference.case: reference for reference in drawn
+    }
+    assert reference_file.lint_reference_file(path) == []
+    cases = list(reference_file.load_references(path, *PLACE))
     assert cases == sorted(cases)
 
 
@@ -130,12 +132,12 @@ def test_the_file_is_as_people_review_it(path):
 
 def test_the_same_references_make_the_same_file_in_any_order(path):
     before = path.read_bytes()
-    reference_file.write(path, reversed(GOOD), ORIGIN)
+    reference_file.write_references(path, reversed(GOOD), ORIGIN)
     assert path.read_bytes() == before
 
 
 def test_the_place_comes_from_the_caller(path):
-    loaded = reference_file.load(path, "other", "gpu", "openmpi")
+    loaded = reference_file.load_references(path, "other", "gpu", "openmpi")
     assert {(c.system, c.partition, c.environment) for c in loaded} == {("other", "gpu", "openmpi")}
 
 
@@ -187,15 +189,15 @@ def test_every_column_has_its_damage():
 @settings(max_examples=300)
 def test_a_cell_is_refused_or_read_as_it_stands(tmp_path_factory, data):
     """Whatever a cell is replaced by, it is either named, or its text is what was loaded."""
-    path = reference_file.location(tmp_path_factory.mktemp("cell"), *PLACE)
-    reference_file.write(path, GOOD, ORIGIN)
+    path = reference_file.locate_references(tmp_path_factory.mktemp("cell"), *PLACE)
+    reference_file.write_references(path, GOOD, ORIGIN)
     rows = table(path)
     row = data.draw(st.integers(min_value=1, max_value=len(GOOD)))
     column = data.draw(st.integers(min_value=0, max_value=len(COLUMNS) - 1))
     rows[row][column] = data.draw(st.text(alphabet=st.characters(codec="utf-8"), max_size=12))
     path.write_bytes("".join("\t".join(cells) + "\n" for cells in rows).encode())
     try:
-        loaded = reference_file.load(path, *PLACE)
+        loaded = reference_file.load_references(path, *PLACE)
     except ReferenceFileError as error:
         stranger = f"{sidecar(path)}: programs: says nothing of {rows[row][column]}; "
         known = COLUMNS[column] == "program" and str(error).startswith(stranger)
@@ -233,7 +235,7 @@ def test_a_duplicate_names_both_rows(path):
     rows.insert(3, [*rows[2][:9], "1e-06", "0.5", "10"])
     put(path, rows)
     assert "row 4: is the same case as row 3; remove one" in refusal(path)
-    assert len(reference_file.lint(path)) == 1, "one fault is said once"
+    assert len(reference_file.lint_reference_file(path)) == 1, "one fault is said once"
 
 
 def test_simulated_and_measured_times_do_not_stand_in_one_file(path):
@@ -261,7 +263,7 @@ def test_rows_are_sorted(path, above, below):
 
 def test_numbers_are_sorted_as_numbers(path):
     sizes = [8, 10_000, 100_000, 1_000_000]
-    reference_file.write(
+    reference_file.write_references(
         path, [Reference(case(size=size), 1e-6, 0.1, 20) for size in sizes], ORIGIN
     )
     assert [row[7] for row in table(path)[1:]] == [str(size) for size in sizes]
@@ -305,8 +307,8 @@ def test_a_blank_line_is_not_a_row(path):
 @given(st.data())
 def test_a_file_cut_inside_a_row_is_refused(tmp_path_factory, data):
     """Else 20 launches would read as 2."""
-    path = reference_file.location(tmp_path_factory.mktemp("cut"), *PLACE)
-    reference_file.write(path, GOOD, ORIGIN)
+    path = reference_file.locate_references(tmp_path_factory.mktemp("cut"), *PLACE)
+    reference_file.write_references(path, GOOD, ORIGIN)
     content = path.read_bytes()
     length = data.draw(st.integers(min_value=0, max_value=len(content) - 1))
     if content[:length].endswith(b"\n") and length > len(HEADER) + 1:
@@ -331,14 +333,14 @@ def test_lint_finds_every_fault_at_once(path):
     rows[1][8], rows[2][9], rows[4][11] = "us", "nan", "0"
     put(path, rows)
     sidecar(path).unlink()
-    faults = reference_file.lint(path)
+    faults = reference_file.lint_reference_file(path)
     assert [fault.split(": ")[1] for fault in faults] == ["row 2", "row 3", "row 5", "is missing; "
         "restore it or calibrate again"]  # fmt: skip
     assert all(fault.startswith(str(path.parent)) for fault in faults)
 
 
 def test_lint_of_a_good_file_is_silent(path):
-    assert reference_file.lint(path) == []
+    assert reference_file.lint_reference_file(path) == []
 
 
 # ---------------------------------------------------------------- provenance
@@ -362,17 +364,17 @@ def test_provenance_has_every_key_of_a_program(path, key):
     said = f"{sidecar(path)}: programs: mpicost: {key}: is missing; correct it"
     assert said in refusal(path)
     with pytest.raises(ReferenceFileError, match=f"mpicost: {key}: is missing"):
-        reference_file.write(path, GOOD, origin(**{key: None}))
+        reference_file.write_references(path, GOOD, origin(**{key: None}))
 
 
 def test_provenance_tells_of_every_program(path):
     """A case of a program of which nothing is told would be held against values of unknown making."""
     row = Reference(replace(GOOD[1].case, program="osu", cache="warm", sync="loop"), 1.0, 0.1, 20)
     with pytest.raises(ReferenceFileError, match="programs: says nothing of osu; calibrate again"):
-        reference_file.write(path, [*GOOD, row], ORIGIN)
+        reference_file.write_references(path, [*GOOD, row], ORIGIN)
     both = {**ORIGIN, "programs": {"mpicost": TOLD, "osu": TOLD | {"version": "7.4"}}}
-    reference_file.write(path, [*GOOD, row], both)
-    assert reference_file.lint(path) == []
+    reference_file.write_references(path, [*GOOD, row], both)
+    assert reference_file.lint_reference_file(path) == []
     sidecar(path).write_text(json.dumps(ORIGIN))
     assert f"{sidecar(path)}: programs: says nothing of osu" in refusal(path)
 
@@ -413,7 +415,7 @@ def test_provenance_says_something(path, key, value):
     sidecar(path).write_text(json.dumps(origin(**{key: value})))
     assert f"{sidecar(path)}: programs: mpicost: {key}: " in refusal(path)
     with pytest.raises(ReferenceFileError, match=key):
-        reference_file.write(path, GOOD, origin(**{key: value}))
+        reference_file.write_references(path, GOOD, origin(**{key: value}))
 
 
 @pytest.mark.parametrize(
@@ -432,7 +434,7 @@ def test_provenance_says_something_of_machine_and_programs(path, key, value):
     sidecar(path).write_text(json.dumps(ORIGIN | {key: value}))
     assert f"{sidecar(path)}: {key}: " in refusal(path)
     with pytest.raises(ReferenceFileError, match=key):
-        reference_file.write(path, GOOD, ORIGIN | {key: value})
+        reference_file.write_references(path, GOOD, ORIGIN | {key: value})
 
 
 @pytest.mark.parametrize(
@@ -460,8 +462,8 @@ def test_provenance_that_cannot_be_read_is_named(path):
 
 
 def test_more_provenance_is_welcome(path):
-    reference_file.write(path, GOOD, ORIGIN | {"kernel": "Linux 6.1", "machine": "n1"})
-    assert reference_file.lint(path) == []
+    reference_file.write_references(path, GOOD, ORIGIN | {"kernel": "Linux 6.1", "machine": "n1"})
+    assert reference_file.lint_reference_file(path) == []
 
 
 # ---------------------------------------------------------------- writing
@@ -485,7 +487,9 @@ def test_more_provenance_is_welcome(path):
 def test_nothing_is_written_that_would_not_load(path, changes, said):
     before = path.read_bytes()
     with pytest.raises(ReferenceFileError) as caught:
-        reference_file.write(path, [GOOD[0], replace(GOOD[1], **changes), *GOOD[2:]], ORIGIN)
+        reference_file.write_references(
+            path, [GOOD[0], replace(GOOD[1], **changes), *GOOD[2:]], ORIGIN
+        )
     assert str(caught.value).startswith(f"{path}: row ") and said in str(caught.value)
     assert path.read_bytes() == before
 
@@ -493,34 +497,36 @@ def test_nothing_is_written_that_would_not_load(path, changes, said):
 def test_a_duplicate_is_not_written(path):
     before = path.read_bytes()
     with pytest.raises(ReferenceFileError, match="row 3: is the same case as row 2"):
-        reference_file.write(path, [GOOD[0], replace(GOOD[0], center=1.0)], ORIGIN)
+        reference_file.write_references(path, [GOOD[0], replace(GOOD[0], center=1.0)], ORIGIN)
     assert path.read_bytes() == before
 
 
 def test_no_reference_is_no_file(tmp_path):
-    path = reference_file.location(tmp_path, *PLACE)
+    path = reference_file.locate_references(tmp_path, *PLACE)
     with pytest.raises(ReferenceFileError, match="row 2: there is none"):
-        reference_file.write(path, [], ORIGIN)
+        reference_file.write_references(path, [], ORIGIN)
     assert not path.exists()
 
 
 def test_one_file_is_of_one_environment(tmp_path):
     other = replace(GOOD[1], case=replace(case("scan_sum"), environment="openmpi-4.1.4"))
     with pytest.raises(ReferenceFileError, match="the cases are of 2 environments"):
-        reference_file.write(reference_file.location(tmp_path, *PLACE), [GOOD[0], other], ORIGIN)
+        reference_file.write_references(
+            reference_file.locate_references(tmp_path, *PLACE), [GOOD[0], other], ORIGIN
+        )
 
 
 @pytest.mark.parametrize("value", [math.nan, {"a": math.inf}, {1, 2}])
 def test_provenance_is_written_as_json_or_not_at_all(path, value):
     before = sidecar(path).read_bytes()
     with pytest.raises(ReferenceFileError, match="correct it"):
-        reference_file.write(path, GOOD, ORIGIN | {"extra": value})
+        reference_file.write_references(path, GOOD, ORIGIN | {"extra": value})
     assert sidecar(path).read_bytes() == before
 
 
 def test_writing_replaces_earlier_references_and_leaves_nothing_else(path):
-    reference_file.write(path, GOOD[:2], origin(version="0.2.0"))
-    assert len(reference_file.load(path, *PLACE)) == 2
+    reference_file.write_references(path, GOOD[:2], origin(version="0.2.0"))
+    assert len(reference_file.load_references(path, *PLACE)) == 2
     assert sorted(entry.name for entry in path.parent.iterdir()) == [
         "mpich-5.0.2.provenance.json",
         "mpich-5.0.2.tsv",
@@ -547,7 +553,9 @@ except references.ReferenceFileError as error:
 def test_a_full_disk_leaves_the_earlier_references(path, too_long):
     """One of the two files does not fit; neither may change."""
     if too_long == "the references":
-        reference_file.write(path, [*GOOD, Reference(case("scan_sum"), 1.0, 0.5, 3)], ORIGIN)
+        reference_file.write_references(
+            path, [*GOOD, Reference(case("scan_sum"), 1.0, 0.5, 3)], ORIGIN
+        )
     sizes = path.stat().st_size, sidecar(path).stat().st_size
     limit = max(sizes) - 1 if too_long == "the references" else min(sizes) // 2
     before = {entry.name: entry.read_bytes() for entry in path.parent.iterdir()}
@@ -561,9 +569,9 @@ def test_a_full_disk_leaves_the_earlier_references(path, too_long):
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "laptop").write_text("a file")
-    path = reference_file.location(tmp_path, *PLACE)
+    path = reference_file.locate_references(tmp_path, *PLACE)
     with pytest.raises(ReferenceFileError, match="cannot be written: "):
-        reference_file.write(path, GOOD, ORIGIN)
+        reference_file.write_references(path, GOOD, ORIGIN)
 
 
 # ---------------------------------------------------------------- finding
@@ -572,48 +580,56 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
 def test_the_first_root_wins(tmp_path):
     reviewed, provisional = tmp_path / "reviewed", tmp_path / "provisional"
     roots = [reviewed, provisional]
-    assert reference_file.find(roots, *PLACE) is None
-    reference_file.write(reference_file.location(provisional, *PLACE), GOOD, ORIGIN)
-    assert reference_file.find(roots, *PLACE) == reference_file.location(provisional, *PLACE)
-    reference_file.write(reference_file.location(reviewed, *PLACE), GOOD, ORIGIN)
-    assert reference_file.find(roots, *PLACE) == reference_file.location(reviewed, *PLACE)
-    assert reference_file.find(roots, "laptop", "cpu", "mpich-5.0.3") is None
-    assert reference_file.find([], *PLACE) is None
+    assert reference_file.find_reference_file(roots, *PLACE) is None
+    reference_file.write_references(
+        reference_file.locate_references(provisional, *PLACE), GOOD, ORIGIN
+    )
+    assert reference_file.find_reference_file(roots, *PLACE) == reference_file.locate_references(
+        provisional, *PLACE
+    )
+    reference_file.write_references(
+        reference_file.locate_references(reviewed, *PLACE), GOOD, ORIGIN
+    )
+    assert reference_file.find_reference_file(roots, *PLACE) == reference_file.locate_references(
+        reviewed, *PLACE
+    )
+    assert reference_file.find_reference_file(roots, "laptop", "cpu", "mpich-5.0.3") is None
+    assert reference_file.find_reference_file([], *PLACE) is None
 
 
 def test_a_broken_file_is_found_and_not_passed_over(path, tmp_path):
-    reviewed = reference_file.location(tmp_path / "reviewed", *PLACE)
+    reviewed = reference_file.locate_references(tmp_path / "reviewed", *PLACE)
     reviewed.parent.mkdir(parents=True)
     reviewed.symlink_to(tmp_path / "gone")
-    assert reference_file.find([tmp_path / "reviewed", tmp_path], *PLACE) == reviewed
+    assert reference_file.find_reference_file([tmp_path / "reviewed", tmp_path], *PLACE) == reviewed
     assert "No such file" in refusal(reviewed)
 
 
 def test_a_root_that_cannot_be_searched_is_an_error(path, tmp_path):
     with pytest.raises(ReferenceFileError, match="File name too long"):
-        reference_file.find([tmp_path], "laptop", "cpu", "x" * 300)
+        reference_file.find_reference_file([tmp_path], "laptop", "cpu", "x" * 300)
 
 
 # ---------------------------------------------------------------- a whole tree
 
 
 def test_lint_of_a_tree(path, tmp_path):
-    assert reference_file.lint_root(tmp_path) == []
+    assert reference_file.lint_reference_files(tmp_path) == []
     historical = tmp_path / "historical" / "luecke2001"
     historical.mkdir(parents=True)
     (historical / "table1.tsv").write_text("anything")
-    assert reference_file.lint_root(tmp_path) == []
+    assert reference_file.lint_reference_files(tmp_path) == []
     stray = tmp_path / "laptop" / "mpich-5.0.2.tsv"
     stray.write_bytes(path.read_bytes())
     orphan = path.with_name("gone.provenance.json")
     orphan.write_text("{}")
     broken = path.with_name("openmpi-4.1.4.tsv")
     broken.write_text("x\n")
-    faults = reference_file.lint_root(tmp_path)
+    faults = reference_file.lint_reference_files(tmp_path)
     assert [fault.split(": ")[0] for fault in faults] == [
         str(orphan),
         str(broken),
         str(broken).replace(".tsv", ".provenance.json"),
         str(stray),
     ]
-    assert reference_file.lint_root(tmp_path / "none") == []
+    assert reference_file.lint_reference_files(tmp_path / "none") == []

@@ -15,9 +15,9 @@ from postprocess.cli import request
 from postprocess.main import build_parser
 from postprocess.model.options import AS_REFERENCES
 from postprocess.model.reference import Reference
-from postprocess.model.session import Selection, as_references
+from postprocess.model.session import Selection, use_reference_trials
 from postprocess.references import provenance, reference_file
-from postprocess.references.trial_count import trials_of, unusual
+from postprocess.references.trial_count import describe_unusual_trials, read_reference_trials
 from tests.support.factories.launch import CASES, PLACE, origin_of, planned
 from tests.support.paths import ROOT
 from tests.support.request import ask
@@ -25,41 +25,43 @@ from tests.support.request import ask
 
 def write(root: Path, environment: str = PLACE[2], **method) -> Path:
     """A reference file that was measured by this method."""
-    path = reference_file.location(root, *PLACE[:2], environment)
+    path = reference_file.locate_references(root, *PLACE[:2], environment)
     known = [Reference(each, 1e-6, 0.02, 20) for each in CASES]
-    reference_file.write(path, known, origin_of(method={"suite_version": "0.1.0", **method}))
+    reference_file.write_references(
+        path, known, origin_of(method={"suite_version": "0.1.0", **method})
+    )
     return path
 
 
 def test_what_the_first_root_with_a_file_tells(tmp_path: Path):
     roots = [tmp_path / "first", tmp_path / "second"]
-    assert trials_of(roots, *PLACE) is None
+    assert read_reference_trials(roots, *PLACE) is None
     write(roots[1], trials=21)
-    assert trials_of(roots, *PLACE) == 21
+    assert read_reference_trials(roots, *PLACE) == 21
     write(roots[0], trials=101)
-    assert trials_of(roots, *PLACE) == 101
+    assert read_reference_trials(roots, *PLACE) == 101
 
 
 @pytest.mark.parametrize("trials", [None, "21", 2.5, 1, True])
 def test_what_is_no_number_of_trials_tells_nothing(tmp_path: Path, trials):
     write(tmp_path, trials=trials)
-    assert trials_of([tmp_path], *PLACE) is None
+    assert read_reference_trials([tmp_path], *PLACE) is None
 
 
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"programs": 3}', '{"programs": {"mpicost": 1}}']
 )
 def test_a_damaged_file_tells_nothing_here(tmp_path: Path, text: str):
-    provenance.beside(write(tmp_path, trials=21)).write_text(text)
-    assert trials_of([tmp_path], *PLACE) is None
+    provenance.locate_provenance(write(tmp_path, trials=21)).write_text(text)
+    assert read_reference_trials([tmp_path], *PLACE) is None
 
 
 def test_references_of_other_programs_tell_nothing(tmp_path: Path):
     path = write(tmp_path, trials=21)
-    origin = json.loads(provenance.beside(path).read_text())
+    origin = json.loads(provenance.locate_provenance(path).read_text())
     origin["programs"]["osu"] = origin["programs"].pop("mpicost")
-    provenance.beside(path).write_text(json.dumps(origin))
-    assert trials_of([tmp_path], *PLACE) is None
+    provenance.locate_provenance(path).write_text(json.dumps(origin))
+    assert read_reference_trials([tmp_path], *PLACE) is None
 
 
 def trials_in(root: Path, choice: dict, patch: pytest.MonkeyPatch, defaults: dict | None = None):
@@ -101,8 +103,8 @@ def test_user_and_site_have_precedence(tmp_path, monkeypatch):
 
 def test_a_number_that_the_user_gave_stays():
     given = Selection(Path(), choice={"trials": 21})
-    assert as_references(given) is given
-    assert as_references(Selection(Path())).choice == {AS_REFERENCES: True}
+    assert use_reference_trials(given) is given
+    assert use_reference_trials(Selection(Path())).choice == {AS_REFERENCES: True}
 
 
 @pytest.mark.parametrize(
@@ -120,11 +122,11 @@ def test_a_number_that_the_user_gave_stays():
 )
 def test_sessions_that_are_held_against_references(tmp_path: Path, words: str, as_measured: bool):
     arguments = build_parser().parse_args(words.split())
-    asked = request.request(WorkDirectory(tmp_path, ROOT), arguments)
+    asked = request.build_request(WorkDirectory(tmp_path, ROOT), arguments)
     assert (AS_REFERENCES in asked.selection.choice) is as_measured
 
 
 def test_another_number_than_the_papers_is_told():
     launches = [planned(trials=51), planned(trials=21, environment="b"), planned(trials=21)]
-    assert unusual(launches) == ["21 trials of mpicost, not 51: b, mpich-5_0_2"]
-    assert unusual([planned(trials=51), planned(trials=21, cases=())]) == []
+    assert describe_unusual_trials(launches) == ["21 trials of mpicost, not 51: b, mpich-5_0_2"]
+    assert describe_unusual_trials([planned(trials=51), planned(trials=21, cases=())]) == []

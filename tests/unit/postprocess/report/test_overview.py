@@ -25,7 +25,9 @@ def test_every_verdict_has_its_place_in_the_order():
 
 
 def test_the_larger_ratio_comes_first_among_equals():
-    ordered = [r for r in overview.worst_first(SUMMARY.results) if r.verdict is Verdict.REGRESSED]
+    ordered = [
+        r for r in overview.sort_by_severity(SUMMARY.results) if r.verdict is Verdict.REGRESSED
+    ]
     ratios = [r.value / r.reference for r in ordered]
     assert len(ratios) == 3
     assert ratios == sorted(ratios, reverse=True)
@@ -40,32 +42,32 @@ def test_half_the_bandwidth_is_as_bad_as_twice_the_time():
             (sizes.cases(sizes=(32,))[0], 0.5e-6, "MB/s"),
         )
     )
-    assert overview.worst_first([slow, halved, slower]) == [slower, halved, slow]
+    assert overview.sort_by_severity([slow, halved, slower]) == [slower, halved, slow]
 
 
 def test_many_cases_of_one_kind_do_not_hide_the_others():
     planned = sizes.cases()
     crashed = [sizes.lost(case) for case in planned if case.program == "imb"]
     slow = [sizes.measured(case, 3.0) for case in planned if case.program == "osu"]
-    chosen = overview.some_of_each([*crashed, *slow], 20)
+    chosen = overview.sample_each_verdict([*crashed, *slow], 20)
     assert [str(r.verdict) for r in chosen] == 10 * ["crashed"] + 10 * ["regressed"]
-    alone = overview.some_of_each([*crashed, slow[0]], 20)
+    alone = overview.sample_each_verdict([*crashed, slow[0]], 20)
     assert [str(r.verdict) for r in alone] == 19 * ["crashed"] + ["regressed"]
     other = [sizes.lost(case) for case in planned if case.program == "osu"][-1]
-    assert other in overview.some_of_each([*crashed, other], 2)
+    assert other in overview.sample_each_verdict([*crashed, other], 2)
 
 
 @given(st.lists(st.sampled_from(THREE.results), unique_by=id), st.integers(0, 40))
 def test_of_each_kind_some_are_chosen_the_worst_first(results, most):
-    chosen = overview.some_of_each(results, most)
+    chosen = overview.sample_each_verdict(results, most)
     assert len(chosen) == min(most, len(results))
-    assert chosen == [r for r in overview.worst_first(results) if r in chosen]
+    assert chosen == [r for r in overview.sort_by_severity(results) if r in chosen]
     kinds = {(r.verdict, r.case.program) for r in results}
     assert len({(r.verdict, r.case.program) for r in chosen}) == min(most, len(kinds))
 
 
 def test_cases_of_a_lost_launch_are_one_trouble_and_measured_ones_each_their_own():
-    troubles = overview.troubles(SUMMARY.failed)
+    troubles = overview.group_failures(SUMMARY.failed)
     sizes = [(str(trouble.verdict), len(trouble.results)) for trouble in troubles]
     assert sizes == [
         ("incorrect", 1),
@@ -78,7 +80,7 @@ def test_cases_of_a_lost_launch_are_one_trouble_and_measured_ones_each_their_own
 
 
 def test_reasons_are_counted():
-    assert overview.reasons(SUMMARY.results, Verdict.SKIPPED) == [("no Spack", 12)]
+    assert overview.count_reasons(SUMMARY.results, Verdict.SKIPPED) == [("no Spack", 12)]
 
 
 @pytest.mark.parametrize(
@@ -101,6 +103,6 @@ def test_the_reasons_for_skipping_are_in_the_line_that_counts(reasons, told):
         for reason, number in reasons.items()
         for _ in range(number)
     ]
-    assert overview.totals(results) == f"{plural(len(results), 'case')}: {told}"
-    line = overview.last_line(replace(SUMMARY, results=tuple(results), exit_status=1))
+    assert overview.format_totals(results) == f"{plural(len(results), 'case')}: {told}"
+    line = overview.format_last_line(replace(SUMMARY, results=tuple(results), exit_status=1))
     assert line.endswith(f" {told} (exit status 1)")

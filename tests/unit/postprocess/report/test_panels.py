@@ -18,12 +18,12 @@ def results():
 
 
 def chapter(results, title):
-    (found,) = [c for c in series.chapters(results, False) if c.title == title]
+    (found,) = [c for c in series.build_chapters(results, False) if c.title == title]
     return found
 
 
 def test_every_routine_has_a_chapter(results):
-    assert [c.title for c in series.chapters(results, False)] == sorted(samples.SIZES)
+    assert [c.title for c in series.build_chapters(results, False)] == sorted(samples.SIZES)
 
 
 def test_one_panel_per_size_and_one_line_per_mpi(results):
@@ -83,7 +83,7 @@ def test_an_mpi_keeps_its_style_where_another_is_missing(results):
 
 def test_an_mpi_that_only_other_programs_used_keeps_its_style(results):
     bcast = [r for r in results if r.case.routine == "bcast"]
-    (found,) = series.chapters(bcast, False, ["another", *sorted(samples.LIBRARIES)])
+    (found,) = series.build_chapters(bcast, False, ["another", *sorted(samples.LIBRARIES)])
     assert [line.style for line in found.pictures[0].panels[0].lines] == [1, 2, 3]
 
 
@@ -91,7 +91,7 @@ def test_what_differs_is_never_in_one_line(results):
     bcast = [r for r in results if r.case.routine == "bcast"]
     warm = [replace(r, case=replace(r.case, cache="warm")) for r in bcast]
     spread = [replace(r, case=replace(r.case, per_node=1)) for r in bcast]
-    found = series.chapters([*bcast, *warm, *spread], False)
+    found = series.build_chapters([*bcast, *warm, *spread], False)
     titles = [c.title for c in found]
     assert titles == ["bcast, flush", "bcast, flush, 1 per node", "bcast, warm"]
     for panel in (panel for c in found for picture in c.pictures for panel in picture.panels):
@@ -104,7 +104,7 @@ def test_a_large_session_gets_fewer_panels(results):
     copies = [
         replace(r, case=replace(r.case, partition=name)) for name in "abcdefg" for r in results
     ]
-    found = series.chapters(copies, False)
+    found = series.build_chapters(copies, False)
     assert len(found) == 7 * len(samples.SIZES)
     panels = sum(len(picture.panels) for c in found for picture in c.pictures)
     fewest = sum(len(c.pictures) for c in found)
@@ -113,7 +113,7 @@ def test_a_large_session_gets_fewer_panels(results):
 
 @given(st.lists(st.integers(), unique=True, min_size=1).map(sorted), st.integers(1, 9))
 def test_thin_keeps_order_and_ends(values, most):
-    chosen = series.thin(values, most)
+    chosen = series.thin_values(values, most)
     assert len(chosen) == min(most, len(values))
     assert chosen == sorted(set(chosen))
     assert chosen[-1] == values[-1]

@@ -12,8 +12,8 @@ import pytest
 
 from postprocess.base import formats
 from postprocess.report import legend, panels, plots
-from postprocess.report.panels import Line, Panel, Point
-from postprocess.report.trial_selection import Trials, TrialsOfCase
+from postprocess.report.panels import Panel, PanelLine, Point
+from postprocess.report.trial_selection import CaseTrials, LaunchTrials
 from tests.support.factories import report as samples
 
 RESULTS = samples.bad_night().results
@@ -21,7 +21,7 @@ BAD = "var(--bad)"
 
 
 def panel_of(routine, number=0, results=RESULTS):
-    (found,) = [c for c in panels.chapters(results, False) if c.title == routine]
+    (found,) = [c for c in panels.build_chapters(results, False) if c.title == routine]
     return found.pictures[0].panels[number]
 
 
@@ -29,7 +29,7 @@ def small_panel(*values, band=(0.5e-6, 2e-6), x="processes", title="8 B"):
     points = tuple(
         Point(2**n, value, band, value is None) for n, value in enumerate(values, start=1)
     )
-    return Panel(title, x, (Line("mpich", 0, points),))
+    return Panel(title, x, (PanelLine("mpich", 0, points),))
 
 
 def texts(svg):
@@ -48,12 +48,14 @@ def series_markers(svg, style=0):
 def of_case(times, late=None, **changes):
     result = replace(next(r for r in RESULTS if r.value is not None), **changes)
     flags = np.zeros(len(times), dtype=bool) if late is None else np.array(late)
-    launch = Trials(1, np.array(times), flags, 1, float(np.mean(times)), float(np.median(times)))
-    return TrialsOfCase(result, (launch,))
+    launch = LaunchTrials(
+        1, np.array(times), flags, 1, float(np.mean(times)), float(np.median(times))
+    )
+    return CaseTrials(result, (launch,))
 
 
 def test_x_has_ticks_only_where_something_was_measured():
-    shown = texts(plots.lines(panel_of("bcast")))
+    shown = texts(plots.draw_lines(panel_of("bcast")))
     assert [text for text in shown if text in {"1", "2", "3", "4", "8", "16", "32"}][:4] == [
         "2",
         "4",
@@ -64,9 +66,9 @@ def test_x_has_ticks_only_where_something_was_measured():
 
 
 def test_each_mpi_has_its_colour_and_marker():
-    svg = plots.lines(panel_of("bcast"))
+    svg = plots.draw_lines(panel_of("bcast"))
     assert [len(series_markers(svg, style)) for style in range(4)] == [4, 4, 4, 0]
-    signs = [plots.line_style(n) for n in range(9)]
+    signs = [plots.choose_line_style(n) for n in range(9)]
     assert len({sign["marker"] for sign in signs[:8]}) == 8
     assert len({sign["color"] for sign in signs[:8]}) == 8
     assert signs[8]["linestyle"] != signs[0]["linestyle"]
@@ -75,7 +77,7 @@ def test_each_mpi_has_its_colour_and_marker():
 def test_one_process_count_shows_points_values_and_bars():
     results = [r for r in RESULTS if r.case.processes == 2]
     panel = panel_of("bcast", 0, results)
-    svg = plots.lines(panel)
+    svg = plots.draw_lines(panel)
     shown = texts(svg)
     assert shown.count("2") == 1
     values = {formats.microseconds(line.points[0].value) for line in panel.lines}
@@ -85,14 +87,16 @@ def test_one_process_count_shows_points_values_and_bars():
 
 
 def test_failed_cases_have_a_ring():
-    rings = [s for s in styles(plots.lines(panel_of("bcast", 1)), "use") if f"stroke: {BAD}" in s]
+    rings = [
+        s for s in styles(plots.draw_lines(panel_of("bcast", 1)), "use") if f"stroke: {BAD}" in s
+    ]
     assert len(rings) == 1
-    assert BAD not in plots.lines(panel_of("bcast", 0))
+    assert BAD not in plots.draw_lines(panel_of("bcast", 0))
 
 
 def test_a_missing_value_breaks_the_line_and_leaves_a_cross():
-    whole = plots.lines(small_panel(1e-6, 2e-6, 3e-6, 4e-6))
-    broken = plots.lines(small_panel(1e-6, 2e-6, None, 4e-6))
+    whole = plots.draw_lines(small_panel(1e-6, 2e-6, 3e-6, 4e-6))
+    broken = plots.draw_lines(small_panel(1e-6, 2e-6, None, 4e-6))
     assert len(series_markers(broken)) == len(series_markers(whole)) - 1
     cross = "stroke: var(--series-0); stroke-width: 2.2"
     assert [cross in s for s in styles(broken, "use")].count(True) == 1
@@ -102,20 +106,20 @@ def test_a_missing_value_breaks_the_line_and_leaves_a_cross():
 
 
 def test_a_panel_without_any_value_is_still_drawn():
-    svg = plots.lines(small_panel(None, None, band=None))
+    svg = plots.draw_lines(small_panel(None, None, band=None))
     assert {"2", "4"} <= set(texts(svg))
 
 
 def test_a_band_is_shaded_where_there_is_one():
-    assert "fill-opacity" in plots.lines(small_panel(1e-6, 2e-6))
-    assert "fill-opacity" not in plots.lines(small_panel(1e-6, 2e-6, band=None))
+    assert "fill-opacity" in plots.draw_lines(small_panel(1e-6, 2e-6))
+    assert "fill-opacity" not in plots.draw_lines(small_panel(1e-6, 2e-6, band=None))
 
 
 @pytest.mark.parametrize("band", [(1e-130, 1e130), (0.0, 1e-6), (1e-6, 1e-6)])
 def test_a_band_without_end_leaves_the_values_readable(band):
     for svg in (
-        plots.lines(small_panel(1e-6, 2e-6, band=band)),
-        plots.trials(of_case([3e-6, 1e-6, 1.1e-6], band=band, reference=1e-6)),
+        plots.draw_lines(small_panel(1e-6, 2e-6, band=band)),
+        plots.draw_trials(of_case([3e-6, 1e-6, 1.1e-6], band=band, reference=1e-6)),
     ):
         numbers = [float(t.replace("\u202f", "")) for t in texts(svg) if re.fullmatch(r"[\d.]+", t)]
         assert max(numbers) <= 1000
@@ -125,7 +129,7 @@ def test_a_band_without_end_leaves_the_values_readable(band):
 @pytest.mark.parametrize("sizes", [(0, 8, 1000), (0,), (8,), tuple(range(8, 8 * 60, 8))])
 def test_any_sizes_can_be_drawn(sizes):
     points = tuple(Point(x, 1e-6, None, False) for x in sizes)
-    svg = plots.lines(Panel("2 processes", "bytes", (Line("mpich", 0, points),)))
+    svg = plots.draw_lines(Panel("2 processes", "bytes", (PanelLine("mpich", 0, points),)))
     labels = [text for text in texts(svg) if text and text.endswith(" B")]
     assert len(series_markers(svg)) == min(len(sizes), plots.MOST_MARKED)
     assert 1 <= len(labels) <= 12
@@ -134,25 +138,25 @@ def test_any_sizes_can_be_drawn(sizes):
 def test_every_point_of_a_long_line_is_seen():
     """A line has its marker at every few points only, but one that no line leads to has its own."""
     values = [None, 1e-6, None, *[3e-6] * 21]
-    svg = plots.lines(small_panel(*values, x="bytes", band=None))
+    svg = plots.draw_lines(small_panel(*values, x="bytes", band=None))
     assert len(series_markers(svg)) == len(range(3, 24, 3)) + 1
-    first = plots.lines(small_panel(*values[1:], x="bytes", band=None))
+    first = plots.draw_lines(small_panel(*values[1:], x="bytes", band=None))
     assert len(series_markers(first)) == len(range(3, 23, 3)) + 1
 
 
 def test_bandwidth_is_drawn_in_megabytes_per_second():
     points = tuple(Point(2**n, 100.0 * 2**n, (80.0 * 2**n, 120.0 * 2**n), False) for n in range(5))
-    panel = Panel("bw", "bytes", (Line("mpich", 0, points),), unit="MB/s")
-    svg = plots.lines(panel)
+    panel = Panel("bw", "bytes", (PanelLine("mpich", 0, points),), unit="MB/s")
+    svg = plots.draw_lines(panel)
     assert {"MB/s", "100", "1000"} <= set(texts(svg))
     assert "µs" not in texts(svg)
     assert 'aria-label="bw: bandwidth over bytes for mpich' in svg
-    alone = replace(panel, lines=(Line("mpich", 0, points[:1]),))
-    assert "100.0" in texts(plots.lines(alone))
+    alone = replace(panel, lines=(PanelLine("mpich", 0, points[:1]),))
+    assert "100.0" in texts(plots.draw_lines(alone))
 
 
 def test_noise_does_not_fill_the_axis():
-    svg = plots.lines(small_panel(1e-6, 1.01e-6, 0.99e-6, band=None))
+    svg = plots.draw_lines(small_panel(1e-6, 1.01e-6, 0.99e-6, band=None))
     heights = [
         float(e.get("y")) for e in ET.fromstring(svg).iter("use") if "series" in e.get("style")
     ]
@@ -161,7 +165,7 @@ def test_noise_does_not_fill_the_axis():
 
 def test_trials_show_each_kind_by_its_own_sign():
     times = [9e-6] + 18 * [1e-6] + [7e-6, 8e-6, 5e-6]
-    svg = plots.trials(of_case(times, [False, True] + 20 * [False]))
+    svg = plots.draw_trials(of_case(times, [False, True] + 20 * [False]))
     markers = styles(svg, "use")
     assert sum("fill: var(--series-0)" in s for s in markers) == 18
     assert sum(f"stroke: {BAD}" in s for s in markers) == 2
@@ -170,8 +174,8 @@ def test_trials_show_each_kind_by_its_own_sign():
 
 
 def test_trials_show_median_headline_reference_and_band():
-    svg = plots.trials(of_case([1e-6, 1e-6, 2e-6], reference=1e-6, band=(0.9e-6, 1.1e-6)))
-    plain = plots.trials(of_case([1e-6, 1e-6, 2e-6], reference=None, band=None))
+    svg = plots.draw_trials(of_case([1e-6, 1e-6, 2e-6], reference=1e-6, band=(0.9e-6, 1.1e-6)))
+    plain = plots.draw_trials(of_case([1e-6, 1e-6, 2e-6], reference=None, band=None))
     drawn = [s for s in styles(svg, "path") if "stroke-dasharray" in s]
     assert len([s for s in drawn if "var(--good)" in s]) == 1
     assert "fill-opacity" in svg
@@ -181,22 +185,22 @@ def test_trials_show_median_headline_reference_and_band():
 def test_launches_stand_beside_each_other():
     shown = of_case([1e-6, 1e-6, 2e-6])
     launches = tuple(replace(shown.launches[0], launch=n) for n in (1, 2, 3))
-    svg = plots.trials(replace(shown, launches=launches))
+    svg = plots.draw_trials(replace(shown, launches=launches))
     assert {"launch 1", "launch 2", "launch 3"} <= set(texts(svg))
     assert sum("fill: var(--series-0)" in s for s in styles(svg, "use")) == 6
 
 
 @pytest.mark.parametrize("title", [samples.HOSTILE, "$\\frac{", "a\x00b\x1b[0m", "--> <!-- ]]>"])
 def test_text_in_a_picture_is_escaped(title):
-    svg = plots.lines(small_panel(1e-6, 2e-6, title=title))
+    svg = plots.draw_lines(small_panel(1e-6, 2e-6, title=title))
     root = ET.fromstring(svg)
-    plain = ET.fromstring(plots.lines(small_panel(1e-6, 2e-6)))
+    plain = ET.fromstring(plots.draw_lines(small_panel(1e-6, 2e-6)))
     assert [e.tag for e in root.iter()] == [e.tag for e in plain.iter()]
-    assert plots.one_line(title) in texts(svg)
+    assert plots.sanitize_line(title) in texts(svg)
 
 
 def test_a_picture_is_one_element_that_needs_nothing_from_outside():
-    svg = plots.lines(panel_of("bcast"))
+    svg = plots.draw_lines(panel_of("bcast"))
     assert svg.startswith("<svg ")
     assert not re.search(r"<style|<!DOCTYPE|<\?xml|<image|<metadata|xlink|http|//", svg)
     assert all(target.startswith("#") for target in re.findall(r'href="([^"]*)"', svg))
@@ -204,7 +208,7 @@ def test_a_picture_is_one_element_that_needs_nothing_from_outside():
 
 
 def test_ids_are_unique_among_pictures():
-    drawn = [plots.lines(panel_of("bcast")) for _ in range(2)]
+    drawn = [plots.draw_lines(panel_of("bcast")) for _ in range(2)]
     ids = [re.findall(r'\bid="([^"]*)"', svg) for svg in drawn]
     assert ids[0]
     assert not set(ids[0]) & set(ids[1])
@@ -213,13 +217,13 @@ def test_ids_are_unique_among_pictures():
 
 
 def test_colours_follow_the_page():
-    for svg in (plots.lines(panel_of("bcast", 1)), *legend.keys().values()):
+    for svg in (plots.draw_lines(panel_of("bcast", 1)), *legend.draw_sign_keys().values()):
         assert not re.search(r"#[0-9a-f]{6}", svg)
 
 
 def test_the_users_own_style_changes_nothing():
     def drawn():
-        return re.sub(r"f\d+-", "", plots.lines(panel_of("bcast")))
+        return re.sub(r"f\d+-", "", plots.draw_lines(panel_of("bcast")))
 
     expected = drawn()
     with matplotlib.rc_context({"axes.spines.left": False, "svg.fonttype": "path"}):
@@ -228,5 +232,11 @@ def test_the_users_own_style_changes_nothing():
 
 
 def test_every_sign_has_its_key():
-    assert set(legend.keys()) >= {*plots.KINDS, *plots.LEVELS, "band", "failed", "missing"}
-    assert all('aria-hidden="true"' in key for key in legend.keys().values())
+    assert set(legend.draw_sign_keys()) >= {
+        *plots.KINDS,
+        *plots.LEVELS,
+        "band",
+        "failed",
+        "missing",
+    }
+    assert all('aria-hidden="true"' in key for key in legend.draw_sign_keys().values())

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess.base.units import MEGABYTES, SECONDS
-from postprocess.judging.rules import judge
+from postprocess.judging.rules import judge_case
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.measurement import Measurement
 from postprocess.model.reference import Prior, Reference
@@ -20,23 +20,23 @@ from postprocess.report import sensitivity as view
 from postprocess.report import session_report, terminal
 from postprocess.report.sensitivity import (
     CLASSES,
-    class_of,
-    judged,
-    misses,
-    offers,
-    row,
-    seconds_by_place,
-    sight,
+    assess_sensitivity,
+    build_offers,
+    build_sensitivity_row,
+    classify_detectable,
+    measure_place_seconds,
+    select_with_power,
+    summarise_sensitivity,
 )
-from postprocess.results.summary import Launch, parse_summary
+from postprocess.results.summary import SummaryLaunch, parse_summary
 from postprocess.stats.sample_size import (
     PLANS,
     TARGET,
     Plan,
-    cheapest,
-    month,
-    seen_with,
-    steadiness,
+    choose_cheapest_plan,
+    compute_detectable_under,
+    compute_median_efficiency,
+    count_month_launches,
 )
 from tests.support.factories import report as samples
 
@@ -51,7 +51,7 @@ def result(size: int = 8, unit: str = SECONDS, resolution: float = 0.0, **more) 
     facts = {"center": 1e-5, "spread": 0.03, "launches": 20, "prior": Prior(0.03, 6.0)} | more
     reference = Reference(case, **facts, unit=unit)
     value = reference.center
-    return judge(case, Measurement(value, unit, value), reference, resolution)
+    return judge_case(case, Measurement(value, unit, value), reference, resolution)
 
 
 @pytest.mark.parametrize("unit", [SECONDS, MEGABYTES])
@@ -59,53 +59,55 @@ def result(size: int = 8, unit: str = SECONDS, resolution: float = 0.0, **more) 
 def test_without_a_further_launch_a_case_sees_what_it_sees(unit, more):
     """From the result alone follows what its reference said, floors and all."""
     known = result(unit=unit, **more)
-    assert seen_with(known, TODAY) == pytest.approx(known.detectable)
+    assert compute_detectable_under(known, TODAY) == pytest.approx(known.detectable)
 
 
 def test_ten_launches_take_the_width_of_a_provisional_band():
     few = result(launches=5, spread=0.015, prior=Prior(0.015, 6.0))
     assert few.detectable > 3.0
-    assert seen_with(few, Plan(1, 10)) < TARGET
-    assert cheapest(few) == Plan(1, 10)
+    assert compute_detectable_under(few, Plan(1, 10)) < TARGET
+    assert choose_cheapest_plan(few) == Plan(1, 10)
 
 
 def test_what_differs_too_much_needs_medians_and_what_is_coarse_nothing_helps():
-    assert cheapest(result()).median_of > 1
+    assert choose_cheapest_plan(result()).median_of > 1
     coarse = result(**COARSE)
-    assert all(seen_with(coarse, plan) > 0.2 for plan in PLANS)
-    assert cheapest(coarse) is None
-    assert cheapest(result(launches=1, spread=0.0)) is None
+    assert all(compute_detectable_under(coarse, plan) > 0.2 for plan in PLANS)
+    assert choose_cheapest_plan(coarse) is None
+    assert choose_cheapest_plan(result(launches=1, spread=0.0)) is None
 
 
 @given(st.floats(0.002, 0.2), st.integers(2, 30))
 def test_the_cheapest_plan_is_the_cheapest_that_serves(spread: float, launches: int):
     known = result(spread=spread, launches=launches, prior=Prior(spread, 6.0))
-    serving = [plan for plan in PLANS if seen_with(known, plan) <= TARGET]
-    best = cheapest(known)
+    serving = [plan for plan in PLANS if compute_detectable_under(known, plan) <= TARGET]
+    best = choose_cheapest_plan(known)
     assert (best is None) == (not serving)
     if best:
-        assert seen_with(known, best) <= TARGET
-        assert month(best, launches) == min(month(plan, launches) for plan in serving)
+        assert compute_detectable_under(known, best) <= TARGET
+        assert count_month_launches(best, launches) == min(
+            count_month_launches(plan, launches) for plan in serving
+        )
 
 
 @given(st.floats(0.002, 0.2), st.sampled_from(PLANS))
 def test_more_launches_never_show_less(spread: float, plan: Plan):
     known = result(spread=spread, prior=Prior(spread, 6.0))
-    here = seen_with(known, plan) * (1 + 1e-9)
-    assert seen_with(known, replace(plan, values=2 * plan.values)) <= here
-    assert seen_with(known, replace(plan, median_of=plan.median_of + 2)) <= here
+    here = compute_detectable_under(known, plan) * (1 + 1e-9)
+    assert compute_detectable_under(known, replace(plan, values=2 * plan.values)) <= here
+    assert compute_detectable_under(known, replace(plan, median_of=plan.median_of + 2)) <= here
 
 
 def test_a_median_narrows_band_and_margin_as_it_is_steadier():
     known = result(spread=0.2, prior=None)  # no floor matters
-    times = math.log1p(seen_with(known, Plan(5, 20))) / math.log1p(known.detectable)
-    assert times == pytest.approx(steadiness(5))
+    times = math.log1p(compute_detectable_under(known, Plan(5, 20))) / math.log1p(known.detectable)
+    assert times == pytest.approx(compute_median_efficiency(5))
 
 
 @pytest.mark.parametrize("median_of", [1, 3, 9])
 def test_medians_are_as_steady_as_said(median_of: int):
     drawn = np.median(np.random.default_rng(1).normal(size=(40_000, median_of)), axis=1)
-    assert steadiness(median_of) == pytest.approx(drawn.std(), rel=0.02)
+    assert compute_median_efficiency(median_of) == pytest.approx(drawn.std(), rel=0.02)
 
 
 def test_launches_that_are_there_are_not_paid_again():
@@ -118,46 +120,46 @@ def test_launches_that_are_there_are_not_paid_again():
     [(0.01, "5%"), (0.05, "5%"), (0.051, "10%"), (0.1, "10%"), (1.0, "100%"), (1.1, "more")],
 )
 def test_a_bound_belongs_to_its_class(detectable: float, name: str):
-    assert CLASSES[class_of(detectable)] == name
-    assert CLASSES[class_of(None)] == "nothing"
+    assert CLASSES[classify_detectable(detectable)] == name
+    assert CLASSES[classify_detectable(None)] == "nothing"
 
 
 def test_a_row_counts_what_sees_nothing_as_the_worst():
     some = [replace(result(8), detectable=each) for each in (0.04, 0.08, 0.3, None)]
-    found = row(("mpicost",), some)
+    found = build_sensitivity_row(("mpicost",), some)
     assert (found.cases, found.seen, found.shares) == (4, 2, (1, 1, 0, 1, 0, 0, 1))
     assert (found.median, found.most) == (0.08, None)
-    assert row((), some[:3]).most == 0.3
+    assert build_sensitivity_row((), some[:3]).most == 0.3
 
 
 def test_only_what_was_held_against_something_is_counted():
     lost = CaseResult(CASE, Verdict.CRASHED, "signal 11")
     blind = result(launches=1, spread=0.0)
     old = replace(result(), detectable=None, spread=None, degrees=None)  # of an earlier Plumbline
-    assert judged([lost, blind, old, result(16)]) == [blind, result(16)]
-    assert sight([lost, old]) == ""
-    assert sight([blind, result(16, spread=0.001, prior=None)]) == (
+    assert select_with_power([lost, blind, old, result(16)]) == [blind, result(16)]
+    assert summarise_sensitivity([lost, old]) == ""
+    assert summarise_sensitivity([blind, result(16, spread=0.001, prior=None)]) == (
         "a 10% slowdown would be seen in 1 of 2 cases"
     )
 
 
-def launch(number: int, seconds: float, start: str = "", directory: str = "stage") -> Launch:
+def launch(number: int, seconds: float, start: str = "", directory: str = "stage") -> SummaryLaunch:
     rest = ("osu", start, 3, "mpich", "local:cpu", 2, 2)
-    return Launch(*rest, number, seconds, "ok", "", directory)
+    return SummaryLaunch(*rest, number, seconds, "ok", "", directory)
 
 
 def test_the_time_of_a_job_is_counted_once():
     """Every start of a job tells the seconds of the whole job."""
     place = LaunchPlace("local:cpu", "mpich", "osu", 2, 2)
     starts = [launch(n, 10.0 * n, start) for n in (1, 2) for start in ("a", "b", "c")]
-    assert seconds_by_place(starts) == {place: 15.0}
+    assert measure_place_seconds(starts) == {place: 15.0}
     two_jobs = [launch(1, 4.0, directory="a"), launch(1, 5.0, directory="b")]
-    assert seconds_by_place([*two_jobs, launch(2, 9.0)]) == {place: 9.0}
+    assert measure_place_seconds([*two_jobs, launch(2, 9.0)]) == {place: 9.0}
 
 
 def test_a_place_is_paid_once_for_all_its_cases():
     some = [result(8 * n, launches=5, spread=0.01, prior=Prior(0.01, 6.0)) for n in range(4)]
-    today, ten = offers(some, SECONDS_OF)[:2]
+    today, ten = build_offers(some, SECONDS_OF)[:2]
     assert (today.seen, today.once, today.nightly) == (0, 0, 0)
     assert (ten.what, ten.seen, ten.once, ten.nightly) == ("calibrate with 10 launches", 4, 5, 0)
     assert (ten.once_seconds, ten.nightly_seconds) == (50.0, 0.0)
@@ -166,9 +168,9 @@ def test_a_place_is_paid_once_for_all_its_cases():
 def test_the_report_and_the_terminal_tell():
     night = samples.bad_night(samples.few_cases()[::5])
     summary = parse_summary(night.document())
-    found = misses(summary)
+    found = assess_sensitivity(summary)
     assert sum(each.cases for each in found.programs) == sum(each.cases for each in found.rows)
-    assert found.line in terminal.render(summary, 200, False)
+    assert found.line in terminal.render_terminal(summary, 200, False)
     html, markdown = (
         session_report.render_html(summary, {}),
         session_report.render_markdown(summary),
@@ -180,17 +182,17 @@ def test_the_report_and_the_terminal_tell():
             assert offer.what in page
     assert html.count('class="sight-') > len(CLASSES)
     old = replace(summary, results=())
-    assert misses(old) is None
+    assert assess_sensitivity(old) is None
     assert "Detection limits" not in session_report.render_markdown(old)
 
 
 def test_the_worst_come_first_with_what_would_help():
     some = [result(8 * n, spread=0.02 + n / 100, prior=None) for n in range(30)]
     some.append(result(8000, launches=1, spread=0.0))
-    first, second, *_ = shown = view.worst(some)
+    first, second, *_ = shown = view.list_least_sensitive(some)
     assert len(shown) == view.MOST_WORST
     assert first.detectable is None
-    assert view.helping(first, {}).startswith("calibrate it: a single launch")
+    assert view.describe_remedy(first, {}).startswith("calibrate it: a single launch")
     assert second.detectable == max(each.detectable or 0 for each in some)
     assert math.isfinite(second.detectable)
-    assert "2 more a night (20 s)" in view.helping(result(spread=0.028), SECONDS_OF)
+    assert "2 more a night (20 s)" in view.describe_remedy(result(spread=0.028), SECONDS_OF)

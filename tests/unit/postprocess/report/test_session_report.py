@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 
 from postprocess.base import files, formats
 from postprocess.base.errors import UsageError
-from postprocess.base.sanitize import one_line
+from postprocess.base.sanitize import sanitize_line
 from postprocess.model.verdict import Verdict
 from postprocess.report import panels as series
 from postprocess.report import session_report, templating, trial_selection
@@ -62,7 +62,7 @@ class Page(HTMLParser):
 
 def html_of(night: samples.Night, frame: pl.DataFrame | None = None) -> str:
     frame = night.frame() if frame is None else frame
-    trials = trial_selection.read(frame, samples.SESSION)
+    trials = trial_selection.read_trials(frame, samples.SESSION)
     return session_report.render_html(parse_summary(night.document()), trials)
 
 
@@ -246,7 +246,7 @@ def test_every_case_is_in_the_table(bad, html):
 def test_each_routine_has_its_pictures(bad, page):
     panels = [
         panel
-        for chapter in series.chapters(bad.results, False)
+        for chapter in series.build_chapters(bad.results, False)
         for picture in chapter.pictures
         for panel in picture.panels
     ]
@@ -294,7 +294,7 @@ def test_hostile_text_adds_nothing_to_the_page(hostile_and_plain):
         t for t in expected.tags if t not in breaks
     ]
     assert [name for name, _ in found.attributes] == [name for name, _ in expected.attributes]
-    assert found.text.count(one_line(text)) >= 20
+    assert found.text.count(sanitize_line(text)) >= 20
     assert found.text.replace("\n", "").isprintable()
 
 
@@ -368,7 +368,7 @@ def test_every_value_of_osu_and_imb_stands_there_with_its_band(three, three_html
     expected = Counter()
     for r in three.results:
         if r.case.program != "mpicost" and r.value is not None:
-            expected[formats.band(r.band, r.unit)] += 1
+            expected[formats.format_band(r.band, r.unit)] += 1
     found = Counter(cell for row in cells for cell in row if " to " in cell)
     assert found == expected
     assert sum(cell.endswith("skipped") for row in cells for cell in row) == 241

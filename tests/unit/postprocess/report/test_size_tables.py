@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from postprocess.model.verdict import Verdict, is_healthy
 from postprocess.report import size_tables
-from postprocess.report.panels import environments
+from postprocess.report.panels import list_environments
 from tests.support.factories import size as samples
 
 NIGHT = samples.three_programs()
@@ -18,7 +18,7 @@ OTHERS = [r for r in NIGHT.results if r.case.program != "mpicost"]
 
 
 def shown(results, strict=False):
-    return size_tables.by_program(results, strict, environments(results))
+    return size_tables.build_program_tables(results, strict, list_environments(results))
 
 
 def curves(results, strict=False):

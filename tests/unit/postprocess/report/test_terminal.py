@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from postprocess.base.sanitize import one_line
+from postprocess.base.sanitize import sanitize_line
 from postprocess.model.verdict import HEALTHY, Verdict
 from postprocess.report import terminal as tables
 from postprocess.results.summary import SessionSummary, parse_summary
@@ -53,7 +53,7 @@ class Terminal(io.StringIO):
 
 
 def test_last_line_counts_every_verdict(bad):
-    last = tables.render(bad, 80, False).splitlines()[-1]
+    last = tables.render_terminal(bad, 80, False).splitlines()[-1]
     assert last == (
         "738 cases: 703 pass, 3 regressed, 6 cleared, 1 fast, 1 incorrect, 6 timeout, "
         "6 provisional, 12 skipped: no Spack (exit status 1)"
@@ -62,7 +62,7 @@ def test_last_line_counts_every_verdict(bad):
 
 def test_last_line_of_a_good_night():
     night = samples.healthy_night(samples.few_cases()[:5], 3)
-    assert tables.render(summary_of(night), 80, False).splitlines()[-1] == (
+    assert tables.render_terminal(summary_of(night), 80, False).splitlines()[-1] == (
         "5 cases: 5 provisional (exit status 0)"
     )
 
@@ -70,13 +70,13 @@ def test_last_line_of_a_good_night():
 def test_strict_names_provisional_cases_and_says_so():
     night = samples.healthy_night(samples.few_cases()[:5], 3)
     night.strict = True
-    text = tables.render(summary_of(night), 80, False)
+    text = tables.render_terminal(summary_of(night), 80, False)
     assert text.splitlines()[-1] == "5 cases: 5 provisional (strict, exit status 1)"
     assert all(result.case.key in text for result in night.results)
 
 
 def test_each_failed_case_has_one_line_with_all_that_is_known(bad):
-    lines = tables.render(bad, 80, False).splitlines()
+    lines = tables.render_terminal(bad, 80, False).splitlines()
     for result in bad.failed:
         (line,) = [line for line in lines if f"{result.case.key}  " in line]
         assert line.startswith(str(result.verdict))
@@ -89,17 +89,17 @@ def test_numbers_of_a_failed_case_have_their_unit():
     slow = next(r for r in night.results if r.verdict is Verdict.REGRESSED)
     numbers = {"value": 1.5e-3, "reference": 0.5e-3, "band": (0.4e-3, 0.6e-3)}
     night.results = [replace(slow, **numbers)]
-    line = tables.render(summary_of(night), 80, False).splitlines()[-4]
+    line = tables.render_terminal(summary_of(night), 80, False).splitlines()[-4]
     assert " ".join(line.split()).startswith("regressed 1500 us 500.0 400.0 to 600.0 3.00 local")
     bandwidth = {"value": 400.0, "reference": 800.0, "band": (700.0, 900.0), "unit": "MB/s"}
     night.results = [replace(slow, **bandwidth)]
-    line = tables.render(summary_of(night), 80, False).splitlines()[-4]
+    line = tables.render_terminal(summary_of(night), 80, False).splitlines()[-4]
     shown = "regressed 400.0 MB/s 800.0 700.0 to 900.0 2.00 local"
     assert " ".join(line.split()).startswith(shown)
 
 
 def test_three_programs_have_their_sections_and_their_totals(three):
-    lines = tables.render(three, 80, False).splitlines()
+    lines = tables.render_terminal(three, 80, False).splitlines()
     heads = [line for line in lines if line in ("mpicost", "imb", "osu")]
     assert heads == ["mpicost", "imb", "osu"]
     assert lines[-2].startswith("osu: 723 cases: ")
@@ -111,7 +111,9 @@ def test_three_programs_have_their_sections_and_their_totals(three):
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_the_grid_of_a_large_night_fits_a_screen(large, strict):
-    lines = COLOUR.sub("", tables.render(replace(large, strict=strict), 120, True)).splitlines()
+    lines = COLOUR.sub(
+        "", tables.render_terminal(replace(large, strict=strict), 120, True)
+    ).splitlines()
     assert lines.index("") <= tables.MOST_LINES + 1
     assert all(len(line) <= 120 for line in lines[: lines.index("")])
     assert len(lines) < 160
@@ -120,7 +122,7 @@ def test_the_grid_of_a_large_night_fits_a_screen(large, strict):
 @pytest.mark.parametrize("terminal", [False, True])
 def test_what_is_not_listed_is_counted_and_can_be_found(large, terminal, monkeypatch):
     monkeypatch.setattr(tables, "MOST_IN_PIPE", 100)
-    text = COLOUR.sub("", tables.render(large, 120, terminal))
+    text = COLOUR.sub("", tables.render_terminal(large, 120, terminal))
     named = len(large.failed) + len(large.outliers)
     listed = text.count("rerun: ")
     assert listed == (tables.MOST_IN_TERMINAL if terminal else 100)
@@ -135,11 +137,11 @@ def test_what_is_not_listed_is_counted_and_can_be_found(large, terminal, monkeyp
 
 
 def test_nothing_is_said_to_be_left_out_where_nothing_is(bad):
-    assert "more (" not in tables.render(bad, 80, False)
+    assert "more (" not in tables.render_terminal(bad, 80, False)
 
 
 def test_healthy_cases_are_counted_and_not_listed(bad):
-    text = tables.render(bad, 80, False)
+    text = tables.render_terminal(bad, 80, False)
     quiet = [r for r in bad.results if r.verdict in HEALTHY and not r.beyond]
     assert quiet
     assert not any(f"{result.case.key}  " in text for result in quiet)
@@ -148,17 +150,17 @@ def test_healthy_cases_are_counted_and_not_listed(bad):
 
 def test_fast_cases_are_listed_though_they_are_no_failure(bad):
     (fast,) = [r for r in bad.results if r.verdict is Verdict.FAST]
-    assert f"{fast.case.key}  " in tables.render(bad, 80, False)
+    assert f"{fast.case.key}  " in tables.render_terminal(bad, 80, False)
 
 
 def test_notes_and_reasons_for_skipping_are_printed(bad):
-    text = tables.render(bad, 80, False)
+    text = tables.render_terminal(bad, 80, False)
     assert "note: no Spack could be had" in text
     assert "skipped: 12 cases: no Spack" in text
 
 
 def test_the_worst_comes_first(bad):
-    lines = tables.render(bad, 80, False).splitlines()
+    lines = tables.render_terminal(bad, 80, False).splitlines()
     words = [line.split()[0] for line in lines if " rerun: " in line]
     named = ["incorrect"] + 6 * ["timeout"] + 3 * ["regressed"] + ["fast"] + 6 * ["cleared"]
     assert words == named
@@ -167,16 +169,16 @@ def test_the_worst_comes_first(bad):
 def test_a_pipe_gets_neither_colour_nor_folding(bad, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     stream = io.StringIO()
-    tables.verdict_table(bad, 20, stream)
+    tables.print_verdict_table(bad, 20, stream)
     assert ESCAPE not in stream.getvalue()
-    assert stream.getvalue() == tables.render(bad, 300, False)
+    assert stream.getvalue() == tables.render_terminal(bad, 300, False)
 
 
 @pytest.mark.parametrize("width", [20, 80, 200])
 def test_a_command_is_whole_on_its_line_in_a_terminal(bad, width, monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
     stream = Terminal()
-    tables.verdict_table(bad, width, stream)
+    tables.print_verdict_table(bad, width, stream)
     assert ESCAPE in stream.getvalue()
     lines = COLOUR.sub("", stream.getvalue()).splitlines()
     for result in bad.failed:
@@ -184,7 +186,7 @@ def test_a_command_is_whole_on_its_line_in_a_terminal(bad, width, monkeypatch):
 
 
 def test_a_narrow_terminal_stacks_counts_instead_of_breaking_words(bad):
-    lines = COLOUR.sub("", tables.render(bad, 80, True)).splitlines()
+    lines = COLOUR.sub("", tables.render_terminal(bad, 80, True)).splitlines()
     assert any(re.fullmatch(r"bcast +12 pass +12 pass +10 pass, *", line) for line in lines)
     assert all(len(line) <= 80 for line in lines[: lines.index("")])
 
@@ -193,21 +195,21 @@ def test_a_stream_that_knows_only_ascii_gets_escapes():
     night = samples.hostile(samples.bad_night(samples.few_cases()), "Zürich ✗")
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="ascii")
-    tables.verdict_table(summary_of(night), 80, stream)
+    tables.print_verdict_table(summary_of(night), 80, stream)
     assert rb"Z\xfcrich \u2717" in raw.getvalue()
 
 
 def test_a_status_of_zero_that_the_cases_deny_is_named():
     night = samples.bad_night(samples.few_cases())
     night.more = {"exit_status": 0}
-    text = tables.render(summary_of(night), 80, False)
+    text = tables.render_terminal(summary_of(night), 80, False)
     assert "error: the session ended with exit status 0 although" in text
 
 
 def test_a_session_without_cases_is_no_success():
     summary = summary_of(samples.Night())
     assert not summary.good
-    last = tables.render(summary, 80, False).splitlines()[-1]
+    last = tables.render_terminal(summary, 80, False).splitlines()[-1]
     assert last == "0 cases: nothing was measured (exit status 1)"
 
 
@@ -215,12 +217,12 @@ def test_a_session_without_cases_is_no_success():
 def test_hostile_text_is_shown_and_not_obeyed(terminal):
     plain = samples.hostile(samples.bad_night(samples.few_cases()), "x")
     night = samples.hostile(samples.bad_night(samples.few_cases()))
-    text = tables.render(summary_of(night), 80, terminal)
-    assert text.count("\n") == tables.render(summary_of(plain), 80, terminal).count("\n")
+    text = tables.render_terminal(summary_of(night), 80, terminal)
+    assert text.count("\n") == tables.render_terminal(summary_of(plain), 80, terminal).count("\n")
     rest = COLOUR.sub("", text) if terminal else text
     assert rest.replace("\n", "").isprintable()
-    assert f"note: {one_line(samples.HOSTILE)}\n" in rest
-    assert f"rerun: {one_line(samples.HOSTILE)}\n" in rest
+    assert f"note: {sanitize_line(samples.HOSTILE)}\n" in rest
+    assert f"rerun: {sanitize_line(samples.HOSTILE)}\n" in rest
     assert r"\n# l\r\n- m\t\x1b[31mn\x07\x00\u202eo\u2028p" in rest
 
 
@@ -230,7 +232,7 @@ def test_no_text_breaks_the_lines_of_a_pipe(text):
     planned = samples.few_cases()[:2]
     night = samples.hostile(samples.healthy_night(planned), text)
     night.results = [replace(r, verdict=Verdict.CRASHED) for r in night.results]
-    lines = tables.render(summary_of(night), 80, False).split("\n")
+    lines = tables.render_terminal(summary_of(night), 80, False).split("\n")
     found = [line for line in lines if line.startswith("crashed")]
     assert [r.case.key in line for r, line in zip(night.results, found, strict=True)] == [True] * 2
     assert all(line.isprintable() for line in lines)

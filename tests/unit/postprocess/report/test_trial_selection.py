@@ -10,15 +10,15 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from postprocess.base.errors import UsageError
-from postprocess.judging.evaluate import verdicts
-from postprocess.model.launch import Outcome
+from postprocess.judging.evaluate import evaluate_launches
+from postprocess.model.launch import LaunchOutcome
 from postprocess.model.verdict import Verdict
 from postprocess.report import trial_selection
-from postprocess.report.trial_selection import Trials
-from postprocess.results.rows import rows
-from postprocess.results.store import Row, read_sessions, write_session
+from postprocess.report.trial_selection import LaunchTrials
+from postprocess.results.rows import build_rows
+from postprocess.results.store import StoreRow, read_sessions, write_session
 from postprocess.results.summary import parse_summary
-from postprocess.stats.headline import removed_by_filter
+from postprocess.stats.headline import mark_removed_trials
 from tests.support.factories import report as samples
 from tests.support.factories import size as sizes
 from tests.support.factories.benchmark import measured
@@ -30,11 +30,11 @@ SUMMARY = parse_summary(NIGHT.document())
 
 def made(times, late=(), dropped=1):
     flags = np.array(late or [False] * len(times))
-    return Trials(1, np.array(times, dtype=float), flags, dropped, 1.0, 1.0)
+    return LaunchTrials(1, np.array(times, dtype=float), flags, dropped, 1.0, 1.0)
 
 
 def test_trials_come_back_for_every_case_that_has_them():
-    known = trial_selection.read(NIGHT.frame(), samples.SESSION)
+    known = trial_selection.read_trials(NIGHT.frame(), samples.SESSION)
     assert set(known) == {r.case.key for r in NIGHT.results if r.value is not None}
     row = next(row for row in NIGHT.rows if row.summary)
     (launch,) = known[row.case.key]
@@ -45,12 +45,16 @@ def test_trials_come_back_for_every_case_that_has_them():
 def test_trials_of_launches_are_those_that_the_store_gives_back(tmp_path):
     """A session draws its own before anybody reads its store; ``report`` draws the same from there."""
     done = [finished(tmp_path / str(n), scale=n, number=n) for n in range(9, 0, -1)]
-    failed = finished(tmp_path / "bad", outcome=Outcome(None, Verdict.CRASHED, "SIGSEGV"), number=4)
+    failed = finished(
+        tmp_path / "bad", outcome=LaunchOutcome(None, Verdict.CRASHED, "SIGSEGV"), number=4
+    )
     benchmark = measured(tmp_path / "osu")
     launches = [*done, failed, benchmark]
-    results = verdicts(launches, book_of(done[0]), "local")
-    write_session(tmp_path / "s.parquet", rows("s", "2026-11-21T09:00:00Z", launches, results))
-    stored = trial_selection.read(read_sessions(tmp_path, ["s"]), "s")
+    results = evaluate_launches(launches, book_of(done[0]), "local")
+    write_session(
+        tmp_path / "s.parquet", build_rows("s", "2026-11-21T09:00:00Z", launches, results)
+    )
+    stored = trial_selection.read_trials(read_sessions(tmp_path, ["s"]), "s")
     own = trial_selection.of_launches(launches)
     assert own.keys() == stored.keys() == {case.key for case in done[0].launch.cases}
     for key, trials in own.items():
@@ -63,13 +67,15 @@ def test_trials_of_launches_are_those_that_the_store_gives_back(tmp_path):
 
 
 def test_other_sessions_are_left_out():
-    assert trial_selection.read(NIGHT.frame(), "another") == {}
+    assert trial_selection.read_trials(NIGHT.frame(), "another") == {}
 
 
 def test_launches_come_in_order_and_the_latest_are_kept():
     row = next(row for row in NIGHT.rows if row.summary)
     rows = [replace(row, launch=n) for n in (3, 1, 2, 9, 8, 7, 6, 5, 4)]
-    (launches,) = trial_selection.read(samples.Night(rows=rows).frame(), samples.SESSION).values()
+    (launches,) = trial_selection.read_trials(
+        samples.Night(rows=rows).frame(), samples.SESSION
+    ).values()
     assert [launch.launch for launch in launches] == [4, 5, 6, 7, 8, 9]
 
 
@@ -87,16 +93,16 @@ def test_launches_come_in_order_and_the_latest_are_kept():
 )
 def test_broken_trials_yield_no_picture_and_no_error(damage):
     row = replace(next(row for row in NIGHT.rows if row.summary), **{"late": (), **damage})
-    assert trial_selection.read(samples.Night(rows=[row]).frame(), samples.SESSION) == {}
+    assert trial_selection.read_trials(samples.Night(rows=[row]).frame(), samples.SESSION) == {}
 
 
 def test_an_empty_store_yields_nothing():
-    assert trial_selection.read(pl.DataFrame(), samples.SESSION) == {}
+    assert trial_selection.read_trials(pl.DataFrame(), samples.SESSION) == {}
 
 
 def test_a_missing_column_is_named():
     with pytest.raises(UsageError, match="late"):
-        trial_selection.read(NIGHT.frame().drop("late"), samples.SESSION)
+        trial_selection.read_trials(NIGHT.frame().drop("late"), samples.SESSION)
 
 
 def test_masks_tell_first_late_spike_and_kept_apart():
@@ -116,15 +122,15 @@ def test_masks_tell_first_late_spike_and_kept_apart():
 def test_kept_are_exactly_those_in_the_headline():
     for row in NIGHT.rows:
         if row.summary:
-            launch = Trials(1, row.t_max, np.array(row.late), 1, 1.0, 1.0)
+            launch = LaunchTrials(1, row.t_max, np.array(row.late), 1, 1.0, 1.0)
             kept = row.t_max[launch.masks()["kept"]]
             assert np.mean(kept) == pytest.approx(row.summary.headline, rel=1e-12)
-            assert (~removed_by_filter(row.t_max)).sum() == kept.size
+            assert (~mark_removed_trials(row.t_max)).sum() == kept.size
 
 
 def test_every_failed_case_with_trials_is_chosen_the_worst_first():
-    known = trial_selection.read(NIGHT.frame(), samples.SESSION)
-    chosen, left_out = trial_selection.of_failed(SUMMARY, known)
+    known = trial_selection.read_trials(NIGHT.frame(), samples.SESSION)
+    chosen, left_out = trial_selection.select_failed(SUMMARY, known)
     assert left_out == 0
     assert {c.result for c in chosen} == {r for r in SUMMARY.failed if r.value is not None}
     ratios = [c.result.value / c.result.reference for c in chosen]
@@ -133,15 +139,15 @@ def test_every_failed_case_with_trials_is_chosen_the_worst_first():
 
 def test_more_failed_cases_than_the_page_bears_are_counted(monkeypatch):
     monkeypatch.setattr(trial_selection, "MOST_FAILED", 1)
-    known = trial_selection.read(NIGHT.frame(), samples.SESSION)
-    chosen, left_out = trial_selection.of_failed(SUMMARY, known)
+    known = trial_selection.read_trials(NIGHT.frame(), samples.SESSION)
+    chosen, left_out = trial_selection.select_failed(SUMMARY, known)
     assert len(chosen) == 1
     assert left_out == sum(r.value is not None for r in SUMMARY.failed) - 1
 
 
 def test_representatives_are_healthy_different_and_explained():
-    known = trial_selection.read(NIGHT.frame(), samples.SESSION)
-    chosen = trial_selection.representative(SUMMARY, known)
+    known = trial_selection.read_trials(NIGHT.frame(), samples.SESSION)
+    chosen = trial_selection.select_representative(SUMMARY, known)
     assert 3 <= len(chosen) <= 6
     assert not {c.result for c in chosen} & set(SUMMARY.failed)
     assert len({c.result.case for c in chosen}) == len({c.why for c in chosen}) == len(chosen)
@@ -153,19 +159,19 @@ def test_programs_without_trials_are_left_out_by_that():
     three = sizes.three_programs()
     others = [r for r in three.results if r.case.program != "mpicost" and r.value is not None]
     rows = [
-        Row(samples.SESSION, "", 1, r.case, r.verdict, r.reason, unit=r.unit, value=r.value)
+        StoreRow(samples.SESSION, "", 1, r.case, r.verdict, r.reason, unit=r.unit, value=r.value)
         for r in others[::20]
     ]
     frame = replace(three, rows=[*NIGHT.rows, *rows]).frame()
-    known = trial_selection.read(frame, samples.SESSION)
-    assert set(known) == set(trial_selection.read(NIGHT.frame(), samples.SESSION))
+    known = trial_selection.read_trials(frame, samples.SESSION)
+    assert set(known) == set(trial_selection.read_trials(NIGHT.frame(), samples.SESSION))
     summary = parse_summary(three.document())
-    assert [c.result for c in trial_selection.representative(summary, known)] == [
-        c.result for c in trial_selection.representative(SUMMARY, known)
+    assert [c.result for c in trial_selection.select_representative(summary, known)] == [
+        c.result for c in trial_selection.select_representative(SUMMARY, known)
     ]
-    assert {c.result.case.program for c in trial_selection.of_failed(summary, known)[0]} == {
+    assert {c.result.case.program for c in trial_selection.select_failed(summary, known)[0]} == {
         "mpicost"
     }
     stray = {r.case.key: next(iter(known.values())) for r in others}
-    assert trial_selection.of_failed(summary, stray) == ([], 0)
-    assert trial_selection.representative(summary, stray) == []
+    assert trial_selection.select_failed(summary, stray) == ([], 0)
+    assert trial_selection.select_representative(summary, stray) == []

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 from postprocess.main import main
-from postprocess.results.csv_export import output
+from postprocess.results.csv_export import open_output
 from postprocess.results.store import SCHEMA, read_sessions, write_session
 from tests.support.factories.store import Site, session_name
 from tests.support.paths import ROOT
@@ -158,7 +158,7 @@ def test_a_pipe_is_written_to_and_stays(tmp_path):
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        with output(pipe) as stream:
+        with open_output(pipe) as stream:
             stream.write(b"rows")
         assert os.read(reader, 10) == b"rows"
     finally:

@@ -12,7 +12,7 @@ from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.results import index, store
 from postprocess.results.index import COLUMNS, FOLDER, ORDER
-from postprocess.results.query import headlines
+from postprocess.results.query import read_headlines
 from postprocess.results.store import StoreError, read_sessions
 from tests.support.factories.store import Site, session_name, write_version_1
 
@@ -55,7 +55,7 @@ def session_file(folder: Path, number: int) -> Path:
 
 
 def test_everything_but_the_trials_comes_in_order(folder):
-    first, again = headlines(folder), headlines(folder)
+    first, again = read_headlines(folder), read_headlines(folder)
     assert first.equals(expected(folder)) and again.equals(first)
     assert first.height == NIGHTS * SITE.cases
     assert not {"t_max", "late", "provenance", "figures"} & {*first.columns}
@@ -63,12 +63,12 @@ def test_everything_but_the_trials_comes_in_order(folder):
 
 def test_the_history_of_some_cases(folder):
     keys = [SITE.keys()[number].key for number in (3, 30)]
-    found = headlines(folder, keys=keys)
+    found = read_headlines(folder, keys=keys)
     assert found.equals(expected(folder).filter(pl.col("key").is_in(keys)))
     assert found.height == 2 * NIGHTS
-    assert headlines(folder, keys=[keys[0]]).height == NIGHTS
-    assert headlines(folder, keys=["no:such:case"]).is_empty()
-    assert headlines(folder, keys=[]).is_empty()
+    assert read_headlines(folder, keys=[keys[0]]).height == NIGHTS
+    assert read_headlines(folder, keys=["no:such:case"]).is_empty()
+    assert read_headlines(folder, keys=[]).is_empty()
 
 
 @pytest.mark.parametrize(
@@ -85,13 +85,13 @@ def test_the_history_of_some_cases(folder):
     ],
 )
 def test_since_a_time(folder, since, nights):
-    assert headlines(folder, since=since)["session"].n_unique() == nights
+    assert read_headlines(folder, since=since)["session"].n_unique() == nights
 
 
 @pytest.mark.parametrize("since", ["yesterday", "2021-13-01", "", "2021-12-01 01:30", "20211201"])
 def test_what_is_no_time_is_refused(folder, since):
     with pytest.raises(UsageError, match="is not a date; write it as 2026-11-21"):
-        headlines(folder, since=since)
+        read_headlines(folder, since=since)
 
 
 def test_a_session_whose_name_was_made_a_second_before_the_month_began_is_found(tmp_path):
@@ -99,7 +99,7 @@ def test_a_session_whose_name_was_made_a_second_before_the_month_began_is_found(
         session=pl.lit("20211130T235959Z-1"), started_utc=pl.lit("2021-12-01T00:00:00Z")
     )
     store.write_frame(tmp_path / "20211130T235959Z-1.parquet", frame)
-    assert headlines(tmp_path, since="2021-12-01").height == SITE.cases
+    assert read_headlines(tmp_path, since="2021-12-01").height == SITE.cases
 
 
 def test_a_calibration_is_no_night_and_neither_is_what_does_not_tell(folder):
@@ -109,30 +109,32 @@ def test_a_calibration_is_no_night_and_neither_is_what_does_not_tell(folder):
     change(session_file(folder, 4), mode=pl.lit("run"))
     old = session_file(folder, 5)
     write_version_1(old, pl.read_parquet(old))
-    assert headlines(folder)["session"].n_unique() == NIGHTS - 5
-    assert headlines(folder, modes=["run"])["session"].unique().to_list() == [session_name(4)]
-    assert headlines(folder, modes=["calibrate"])["session"].unique().to_list() == [session_name(1)]
-    assert headlines(folder, modes=[""])["session"].unique().to_list() == [session_name(5)]
-    assert headlines(folder, modes=None)["session"].n_unique() == NIGHTS
-    assert headlines(folder, modes=[]).is_empty()
+    assert read_headlines(folder)["session"].n_unique() == NIGHTS - 5
+    assert read_headlines(folder, modes=["run"])["session"].unique().to_list() == [session_name(4)]
+    assert read_headlines(folder, modes=["calibrate"])["session"].unique().to_list() == [
+        session_name(1)
+    ]
+    assert read_headlines(folder, modes=[""])["session"].unique().to_list() == [session_name(5)]
+    assert read_headlines(folder, modes=None)["session"].n_unique() == NIGHTS
+    assert read_headlines(folder, modes=[]).is_empty()
 
 
 def test_only_the_columns_that_are_asked_for(folder):
-    found = headlines(folder, columns=["value", "key"])
+    found = read_headlines(folder, columns=["value", "key"])
     assert found.equals(expected(folder).select("value", "key"))
 
 
 def test_an_empty_store_has_no_headlines(tmp_path):
-    found = headlines(tmp_path)
+    found = read_headlines(tmp_path)
     assert found.is_empty() and found.columns == COLUMNS
     with pytest.raises(StoreError, match="none: No such file"):
-        headlines(tmp_path / "none")
+        read_headlines(tmp_path / "none")
 
 
 def test_sessions_without_a_time_in_their_names_are_found_whenever_asked(tmp_path):
     store.write_frame(tmp_path / "x.parquet", SITE.night(3).with_columns(session=pl.lit("x")))
-    assert headlines(tmp_path, since="2021-11-25").height == SITE.cases
-    assert headlines(tmp_path, since="2021-11-26").is_empty()
+    assert read_headlines(tmp_path, since="2021-11-25").height == SITE.cases
+    assert read_headlines(tmp_path, since="2021-11-26").is_empty()
 
 
 # What is not to be believed.
@@ -147,27 +149,27 @@ def damage(path: Path) -> None:
 @pytest.mark.parametrize("indexed", [False, True])
 def test_a_damaged_session_is_named_even_if_others_are_asked_for(folder, indexed):
     if indexed:
-        headlines(folder)
+        read_headlines(folder)
     path = session_file(folder, 2)
     damage(path)
     os.utime(path, ns=(1, 1))
     with pytest.raises(StoreError, match=rf"{path.name}: is damaged, its checksum is wrong"):
-        headlines(folder, keys=["no:such:case"])
+        read_headlines(folder, keys=["no:such:case"])
 
 
 def test_a_foreign_file_is_named(folder):
-    headlines(folder)
+    read_headlines(folder)
     (folder / "mine.parquet").write_bytes(b"PAR1")
     with pytest.raises(StoreError, match=r"mine\.parquet: is damaged"):
-        headlines(folder)
+        read_headlines(folder)
     (folder / "mine.parquet").unlink()
     (folder / "mine.parquet").symlink_to(folder / "gone")
     with pytest.raises(StoreError, match=r"mine\.parquet: No such file"):
-        headlines(folder)
+        read_headlines(folder)
 
 
 def test_what_was_read_once_is_not_read_again(folder, monkeypatch):
-    first = headlines(folder)
+    first = read_headlines(folder)
     SITE.write(folder, NIGHTS)
     read = []
     original = index.read_session
@@ -176,20 +178,20 @@ def test_what_was_read_once_is_not_read_again(folder, monkeypatch):
         "read_session",
         lambda path, names: read.append(path) or original(path, names),
     )
-    assert headlines(folder).height == first.height + SITE.cases
+    assert read_headlines(folder).height == first.height + SITE.cases
     assert read == [session_file(folder, NIGHTS)]
-    assert headlines(folder).equals(expected(folder))
+    assert read_headlines(folder).equals(expected(folder))
     assert len(read) == 1
 
 
 def test_the_index_follows_the_store(folder):
     """A session that is gone, or that is another one now, is answered as it is now."""
-    headlines(folder)
+    read_headlines(folder)
     session_file(folder, 0).unlink()
-    assert headlines(folder).equals(expected(folder))
+    assert read_headlines(folder).equals(expected(folder))
     change(session_file(folder, 10), value=pl.lit(7.0))
-    assert headlines(folder).equals(expected(folder))
-    assert 7.0 in headlines(folder)["value"]
+    assert read_headlines(folder).equals(expected(folder))
+    assert 7.0 in read_headlines(folder)["value"]
 
 
 @pytest.mark.parametrize(
@@ -197,17 +199,17 @@ def test_the_index_follows_the_store(folder):
     [
         damage,
         lambda path: path.write_bytes(b""),
-        lambda path: path.write_bytes(files.seal(files.PLACEHOLDER.encode())),
+        lambda path: path.write_bytes(files.seal_data(files.PLACEHOLDER.encode())),
         lambda path: path.write_bytes((path.parent / "202112.parquet").read_bytes()),
         lambda path: path.unlink(),
     ],
 )
 def test_a_spoilt_index_is_made_anew(folder, spoil):
-    headlines(folder)
+    read_headlines(folder)
     path = folder / FOLDER / "202111.parquet"
     whole = path.read_bytes()
     spoil(path)
-    assert headlines(folder).equals(expected(folder))
+    assert read_headlines(folder).equals(expected(folder))
     assert path.read_bytes() == whole
 
 
@@ -222,24 +224,24 @@ def test_a_spoilt_index_is_made_anew(folder, spoil):
 )
 def test_an_index_of_another_kind_is_not_believed(folder, told):
     """However well it is sealed: these have wrong values."""
-    headlines(folder)
+    read_headlines(folder)
     path = folder / FOLDER / "202111.parquet"
     covers = pl.read_parquet_metadata(path)["covers"]
     told = {key: covers if value == "same" else value for key, value in told.items()}
     wrong = pl.read_parquet(path).with_columns(value=pl.lit(7.0))
     wrong.write_parquet(path, metadata=told | {"seal": files.PLACEHOLDER})
-    path.write_bytes(files.seal(path.read_bytes()))
-    assert headlines(folder).equals(expected(folder))
+    path.write_bytes(files.seal_data(path.read_bytes()))
+    assert read_headlines(folder).equals(expected(folder))
 
 
 def test_where_no_index_can_be_kept_the_answer_is_the_same(folder):
     (folder / FOLDER).write_text("no folder")
-    assert headlines(folder).equals(expected(folder))
+    assert read_headlines(folder).equals(expected(folder))
 
 
 def test_long_work_is_told(folder, monkeypatch):
     monkeypatch.setattr(index, "MANY", 3)
     said: list[str] = []
-    headlines(folder, say=said.append)
+    read_headlines(folder, say=said.append)
     assert said == ["reading 9 sessions of 202111 for the first time",
                     "reading 3 sessions of 202112 for the first time"]  # fmt: skip

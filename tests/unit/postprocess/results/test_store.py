@@ -20,20 +20,20 @@ from hypothesis import strategies as st
 from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.model.case import Case
-from postprocess.model.measurement import Summary
+from postprocess.model.measurement import TrialSummary
 from postprocess.model.verdict import Verdict
 from postprocess.parsers import mpicost
 from postprocess.results import schema, store
-from postprocess.results.store import Row, StoreError, read_sessions, write_session
-from postprocess.stats.headline import summarise
+from postprocess.results.store import StoreError, StoreRow, read_sessions, write_session
+from postprocess.stats.headline import summarise_trials
 from tests.support.factories import record as samples
 from tests.support.factories.store import write_version_1
 from tests.support.paths import ROOT
 
 SESSION = "20261121T090000Z-4711"
 CASE = Case("laptop", "cpu", "mpich-5.0.2", "mpicost", "bcast", 0, "flush", "window", 2, 2, 8)
-SUMMARY = Summary(1e-6, 1.1e-6, 0.9e-6, 2e-6, 3e-6, 2, 1, 0, True, False)
-ROW = Row(
+SUMMARY = TrialSummary(1e-6, 1.1e-6, 0.9e-6, 2e-6, 3e-6, 2, 1, 0, True, False)
+ROW = StoreRow(
     session=SESSION,
     started_utc="2026-11-21T09:00:00Z",
     launch=1,
@@ -65,7 +65,7 @@ ROW = Row(
     expected="known",
     provenance='{"record": "run"}',
 )
-LOST = Row(SESSION, "2026-11-21T09:00:00Z", 2, CASE, Verdict.TIMEOUT, "no end after 60 s")
+LOST = StoreRow(SESSION, "2026-11-21T09:00:00Z", 2, CASE, Verdict.TIMEOUT, "no end after 60 s")
 
 
 @pytest.fixture
@@ -87,10 +87,10 @@ def test_a_row_is_read_as_it_was_written(path):
     first, second = frame.rows(named=True)
     for field in fields(Case):
         assert first[field.name] == second[field.name] == getattr(CASE, field.name)
-    for field in fields(Summary):
+    for field in fields(TrialSummary):
         assert first[field.name] == getattr(SUMMARY, field.name)
         assert second[field.name] is None
-    plain = [f.name for f in fields(Row) if f.name not in ("case", "summary", "verdict")]
+    plain = [f.name for f in fields(StoreRow) if f.name not in ("case", "summary", "verdict")]
     for name in plain:
         assert first[name] == getattr(ROW, name)
         stored = getattr(LOST, name)
@@ -161,7 +161,7 @@ def test_the_trials_of_a_launch_can_all_be_found_again(path, tmp_path):
     write_session(path, rows)
     for record, back in zip(launch.cases, read_sessions(path.parent).rows(named=True), strict=True):
         trials, late = np.array(back["t_max"]), np.array(back["late"])
-        assert summarise(trials, late, back["dropped"]) == record.summary
+        assert summarise_trials(trials, late, back["dropped"]) == record.summary
         assert json.loads(back["provenance"]) == launch.run
 
 
@@ -286,14 +286,14 @@ def test_a_mark_in_the_data_is_data(path):
 
 
 def test_what_is_whole_but_no_parquet_is_named(tmp_path):
-    (tmp_path / "b.parquet").write_bytes(files.seal(files.PLACEHOLDER.encode()))
+    (tmp_path / "b.parquet").write_bytes(files.seal_data(files.PLACEHOLDER.encode()))
     with pytest.raises(StoreError, match=r"b\.parquet: is not a Parquet file"):
         read_sessions(tmp_path)
 
 
 def test_a_file_without_a_place_for_the_seal_is_not_sealed():
     with pytest.raises(ValueError, match="no placeholder"):
-        files.seal(b"PAR1")
+        files.seal_data(b"PAR1")
 
 
 @pytest.mark.parametrize(
@@ -310,7 +310,7 @@ def test_other_columns_are_refused(path, change):
     buffer = io.BytesIO()
     told = {"schema": "2", "seal": files.PLACEHOLDER}
     change(pl.read_parquet(path)).write_parquet(buffer, metadata=told)
-    path.write_bytes(files.seal(buffer.getvalue()))
+    path.write_bytes(files.seal_data(buffer.getvalue()))
     with pytest.raises(StoreError, match="its columns are not those of its version"):
         read_sessions(path.parent)
     with pytest.raises(StoreError, match="its columns are not those of its version"):
@@ -324,7 +324,7 @@ def sealed(path: Path, frame: pl.DataFrame, **told: str) -> None:
     buffer = io.BytesIO()
     frame.write_parquet(buffer, metadata=told | {"seal": files.PLACEHOLDER})
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(files.seal(buffer.getvalue()))
+    path.write_bytes(files.seal_data(buffer.getvalue()))
 
 
 def test_a_file_tells_its_version(path):
@@ -352,7 +352,7 @@ def test_a_file_whose_version_is_no_number_is_refused(path, version):
 
 
 def test_the_first_version_had_these_columns():
-    assert schema.columns_of(store.SCHEMA, 1).names() == [
+    assert schema.list_columns(store.SCHEMA, 1).names() == [
         *["session", "started_utc", "launch", "system", "partition", "environment", "program"],
         *["routine", "peer", "cache", "sync", "processes", "per_node", "bytes", "key"],
         *["verdict", "reason", "reference", "lower", "upper", "unit", "value", "figures"],
@@ -392,7 +392,7 @@ def test_a_file_of_the_first_version_is_read_as_todays_and_stays(
     frame = read_sessions(path.parent)
     assert path.read_bytes() == before
     assert frame.schema == store.SCHEMA
-    held = schema.columns_of(store.SCHEMA, 1).names()
+    held = schema.list_columns(store.SCHEMA, 1).names()
     assert frame.select(held).equals(old.select(held))
     for row in frame.rows(named=True):
         assert (row["compiler"], row["flags"], row["hosts"]) == (compiler, flags, hosts)
@@ -470,12 +470,12 @@ WRITE = """
 import os, resource, signal, sys
 from pathlib import Path
 from postprocess.model.case import Case
-from postprocess.results.store import Row, StoreError, write_session
+from postprocess.results.store import StoreRow, StoreError, write_session
 from postprocess.model.verdict import Verdict
 path = Path(sys.argv[1])
 case = Case("laptop", "cpu", "mpich", "mpicost", "bcast", 0, "flush", "window", 2, 2, 8)
 times = [i * 1e-9 + 1e-6 for i in range(1000)]
-rows = [Row(path.stem, "", n, case, Verdict.PASS, t_max=times) for n in range(50)]
+rows = [StoreRow(path.stem, "", n, case, Verdict.PASS, t_max=times) for n in range(50)]
 """
 
 FULL_DISK = (

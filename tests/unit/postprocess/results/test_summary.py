@@ -11,13 +11,13 @@ import pytest
 
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
-from postprocess.judging.evaluate import verdicts
-from postprocess.model.launch import Finished, Outcome
+from postprocess.judging.evaluate import evaluate_launches
+from postprocess.model.launch import FinishedLaunch, LaunchOutcome
 from postprocess.model.session import Session
-from postprocess.model.verdict import Verdict, exit_status
-from postprocess.references.catalog import ReferenceBook
+from postprocess.model.verdict import Verdict, compute_exit_status
+from postprocess.references.catalog import ReferenceCatalog
 from postprocess.results.summary import (
-    Built,
+    BuiltProgram,
     environments,
     load_summary,
     parse_summary,
@@ -25,7 +25,7 @@ from postprocess.results.summary import (
     summarise_session,
 )
 from site_configs.mpi.family import Mpi
-from spack_envs.programs import Program
+from spack_envs.programs import BuiltBinary
 from tests.support.factories import report as samples
 from tests.support.factories import size as sizes
 from tests.support.factories.launch import CASES, book_of, finished
@@ -208,7 +208,7 @@ def test_a_missing_file_is_named(tmp_path):
 # How it is made.
 
 MPICH = Mpi("mpich-5_0_2", "mpich", "5.0.2", "MPICH", "wheel", "/p", "/p/mpicc", "/p/mpiexec")
-CRASH = Outcome(None, Verdict.CRASHED, "the program ended with exit code 139, SIGSEGV")
+CRASH = LaunchOutcome(None, Verdict.CRASHED, "the program ended with exit code 139, SIGSEGV")
 HOSTILE = '"q" <b> \n\r\x00\x1b[31m \u2028 \ud800 \U0001f600'
 
 
@@ -218,10 +218,10 @@ def session(directory: Path, **changes) -> Session:
 
 
 def written(
-    directory: Path, launches: list[Finished], book: ReferenceBook, notes=(), **changes
+    directory: Path, launches: list[FinishedLaunch], book: ReferenceCatalog, notes=(), **changes
 ) -> Path:
-    results = verdicts(launches, book, "local")
-    status = exit_status(results, strict=False)
+    results = evaluate_launches(launches, book, "local")
+    status = compute_exit_status(results, strict=False)
     told = session(directory, **changes), "CMake (no Spack)", (MPICH,), launches, results, status
     summary = summarise_session(*told, notes, {"set-up": 1.23456, "running": 2.0})
     path = directory / "summary.json"
@@ -233,7 +233,7 @@ def test_a_summary_is_read_back_as_it_was_meant(tmp_path: Path):
     done = finished(tmp_path)
     book = book_of(done)
     summary = load_summary(written(tmp_path, [done], book, ["a note"]))
-    assert summary.results == tuple(verdicts([done], book, "local"))
+    assert summary.results == tuple(evaluate_launches([done], book, "local"))
     assert summary.good
     assert (summary.session, summary.mode, summary.site) == (
         "20261121T090000Z-1",
@@ -256,7 +256,7 @@ def test_what_is_shown_is_what_is_read_back(tmp_path: Path):
     """It is shown before it is written, so that a full disk cannot hide it."""
     done, bad = finished(tmp_path / "a"), finished(tmp_path / "b", outcome=CRASH, number=2)
     few = replace(done, launch=replace(done.launch, program="osu", cases=done.launch.cases[:1]))
-    results = verdicts([done], book_of(done), "local")
+    results = evaluate_launches([done], book_of(done), "local")
     told = session(tmp_path), "CMake (no Spack)", (MPICH,), [done, bad, few], results, 1
     summary = summarise_session(*told, ["a note"], {"running": 1.23456})
     write_summary(tmp_path / "summary.json", summary.to_dict())
@@ -288,7 +288,7 @@ def test_the_keys_of_the_file_and_their_order(tmp_path: Path):
 
 def test_a_night_on_which_everything_failed_is_read_back_too(tmp_path: Path):
     bad = finished(tmp_path, outcome=CRASH)
-    summary = load_summary(written(tmp_path, [bad], ReferenceBook()))
+    summary = load_summary(written(tmp_path, [bad], ReferenceCatalog()))
     assert {each.verdict for each in summary.results} == {Verdict.CRASHED}
     assert len(summary.failed) == len(CASES)
     assert not summary.good
@@ -299,7 +299,9 @@ def test_a_night_on_which_everything_failed_is_read_back_too(tmp_path: Path):
 
 def test_text_from_outside_does_not_break_the_file(tmp_path: Path):
     done = finished(tmp_path, outcome=replace(CRASH, reason=HOSTILE))
-    path = written(tmp_path, [done], ReferenceBook(), [HOSTILE], command=["./plumbline", HOSTILE])
+    path = written(
+        tmp_path, [done], ReferenceCatalog(), [HOSTILE], command=["./plumbline", HOSTILE]
+    )
     json.loads(path.read_bytes().decode("ascii"))
     summary = load_summary(path)
     assert summary.results[0].reason == HOSTILE
@@ -329,22 +331,22 @@ def test_each_case_has_its_key_its_parts_and_how_to_run_it_again(tmp_path: Path)
 def test_each_program_is_told_as_it_was_built(tmp_path: Path):
     """The optimisation level with which a benchmark was built stands beside its numbers."""
     done = finished(tmp_path)
-    osu = Program("mpich-5_0_2", "osu", "/p", "osu@8.0/abc", "8.0", "gcc 12.2.0", "-O2 -g")
+    osu = BuiltBinary("mpich-5_0_2", "osu", "/p", "osu@8.0/abc", "8.0", "gcc 12.2.0", "-O2 -g")
     benchmark = replace(done, launch=replace(done.launch, program="osu", start="bw"), built=osu)
     skipped = replace(done, launch=replace(done.launch, program="imb", cases=()))
     place, nobody_knows = "mpich-5_0_2", ["unknown"] * 3
     assert programs([done, benchmark, benchmark, skipped]) == [
-        Built(place, "mpicost", *nobody_knows, done.spec),
-        Built(place, "osu", "8.0", "gcc 12.2.0", "-O2 -g", "osu@8.0/abc"),
+        BuiltProgram(place, "mpicost", *nobody_knows, done.spec),
+        BuiltProgram(place, "osu", "8.0", "gcc 12.2.0", "-O2 -g", "osu@8.0/abc"),
     ]
-    summary = load_summary(written(tmp_path, [replace(done, built=osu)], ReferenceBook()))
+    summary = load_summary(written(tmp_path, [replace(done, built=osu)], ReferenceCatalog()))
     assert summary.programs[0].flags == "-O2 -g"
     (launch,) = summary.launches
     assert (launch.program, launch.start, launch.cases) == ("mpicost", "", len(CASES))
 
 
 def test_sources_that_are_not_the_official_ones_are_told_beside_the_spec(tmp_path: Path):
-    osu = Program("mpich-5_0_2", "osu", "/p", "osu@8.0/abc", source="copy.tar.gz")
+    osu = BuiltBinary("mpich-5_0_2", "osu", "/p", "osu@8.0/abc", source="copy.tar.gz")
     assert programs([replace(finished(tmp_path), built=osu)])[0].spec == (
         "osu@8.0/abc, sources: copy.tar.gz"
     )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from postprocess.base import processes
-from postprocess.base.processes import end_processes, processes_of
+from postprocess.base.processes import end_processes, find_processes
 
 SESSION = "PLUMBLINE_SESSION"
 WAIT = "import signal, sys; {first}; print('ready', flush=True); signal.pause()"
@@ -70,10 +70,10 @@ def name_of(process: subprocess.Popen[str]) -> str:
 def test_a_process_of_the_session_is_ended_and_named(begin, value, first):
     process = begin(value, first)
     name = name_of(process)
-    assert processes_of(SESSION, value) == {process.pid: name}
+    assert find_processes(SESSION, value) == {process.pid: name}
     assert end_processes(SESSION, value) == [name]
     assert process.wait() == -signal.SIGTERM
-    assert processes_of(SESSION, value) == {}
+    assert find_processes(SESSION, value) == {}
 
 
 def test_a_process_that_ignores_the_polite_request_is_ended_all_the_same(begin, value, monkeypatch):
@@ -87,7 +87,7 @@ def test_a_process_that_ignores_the_polite_request_is_ended_all_the_same(begin, 
 def test_a_daemon_with_neither_parent_nor_terminal_is_ended(begin, value):
     parent = begin(value, DAEMON)
     parent.wait()
-    (daemon,) = processes_of(SESSION, value)
+    (daemon,) = find_processes(SESSION, value)
     assert daemon != parent.pid
     assert len(end_processes(SESSION, value)) == 1
     assert os.WTERMSIG(os.waitpid(daemon, 0)[1]) == signal.SIGTERM
@@ -97,13 +97,13 @@ def test_what_a_process_of_the_session_started_is_of_the_session(begin, value):
     first = "import subprocess; child = subprocess.Popen(['sleep', '60'])"
     process = begin(value, first)
     deadline = time.monotonic() + 60
-    while len(processes_of(SESSION, value)) < 2 and time.monotonic() < deadline:
+    while len(find_processes(SESSION, value)) < 2 and time.monotonic() < deadline:
         time.sleep(0.01)  # between fork and exec a process shows no environment
-    (child,) = processes_of(SESSION, value).keys() - {process.pid}
+    (child,) = find_processes(SESSION, value).keys() - {process.pid}
     assert len(end_processes(SESSION, value)) == 2
     assert process.wait() == -signal.SIGTERM
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGTERM
-    assert processes_of(SESSION, value) == {}
+    assert find_processes(SESSION, value) == {}
 
 
 def test_others_are_left_alone(begin, value):
@@ -138,7 +138,7 @@ def test_this_process_is_never_ended():
     """The variable with which this process itself was started, whatever it is."""
     with open("/proc/self/environ") as file:
         variable, _, text = file.read().partition("\0")[0].partition("=")
-    assert os.getpid() not in processes_of(variable, text)
+    assert os.getpid() not in find_processes(variable, text)
 
 
 def test_a_name_that_is_no_text_does_not_stop_the_search(begin, value):

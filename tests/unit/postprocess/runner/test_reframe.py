@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from postprocess.model.session import Selection
 from postprocess.runner import reframe as reframe_driver
-from postprocess.runner.reframe import Reframe
+from postprocess.runner.reframe import ReframeDriver
 from site_configs.schema.reframe_request import ReframeRequest, read_request
 from tests.support.request import ask
 
@@ -28,13 +28,13 @@ sys.exit(3)
 
 
 @pytest.fixture
-def reframe(tmp_path: Path) -> Reframe:
+def reframe(tmp_path: Path) -> ReframeDriver:
     roots = [tmp_path / "reviewed", tmp_path / "provisional"]
-    return Reframe(tmp_path / "source", tmp_path / "work", tmp_path / "session", roots, None)
+    return ReframeDriver(tmp_path / "source", tmp_path / "work", tmp_path / "session", roots, None)
 
 
 @pytest.fixture
-def shown(reframe: Reframe, monkeypatch: pytest.MonkeyPatch):
+def shown(reframe: ReframeDriver, monkeypatch: pytest.MonkeyPatch):
     """Start a program in the place of ReFrame that shows what it was given."""
     reframe.source.mkdir()
     (reframe.source / "show_all.py").write_text(SHOW)
@@ -108,7 +108,7 @@ def test_a_report_of_an_earlier_pass_is_not_taken_for_that_of_this_one(shown, re
     assert not reframe.report.exists()
 
 
-def test_the_command_line(reframe: Reframe):
+def test_the_command_line(reframe: ReframeDriver):
     words = reframe.command(Selection(Path("/my site.py"), launches=5), "--run")
     assert words[:3] == [sys.executable, "-m", "postprocess.runner.reframe_main"]
     assert words[-1] == "--run"
@@ -124,7 +124,7 @@ NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_.+-]*", fullmatch=True)
 
 @given(st.lists(NAMES, min_size=1, max_size=3), NAMES)
 def test_exactly_the_environments_that_were_asked_for_are_selected(chosen, other):
-    reframe = Reframe(Path("s"), Path("w"), Path("x"), [], None)
+    reframe = ReframeDriver(Path("s"), Path("w"), Path("x"), [], None)
     words = reframe.command(Selection(Path("site.py"), environments=chosen), "--run")
     pattern = words[words.index("-p") + 1]
     for name in (*chosen, other):

@@ -12,22 +12,22 @@ from pathlib import Path
 import pytest
 
 from postprocess.base.errors import UsageError
-from postprocess.base.processes import processes_of
-from postprocess.model.plan import places, plan_file, read_plan, write_launch
+from postprocess.base.processes import find_processes
+from postprocess.model.plan import list_places, locate_plan_file, read_plan, write_launch
 from postprocess.model.session import Selection
 from postprocess.runner import reframe as reframe_driver
-from postprocess.runner.reframe import Reframe
+from postprocess.runner.reframe import ReframeDriver
 from postprocess.runner.reframe_pass import (
-    complaint,
-    look_at_plan,
+    extract_complaint,
+    find_unmatched_parts,
     make_plan,
+    preview_plan,
     run_again,
     run_plan,
-    short,
-    without_case,
+    shorten_test_name,
 )
 from site_configs.schema.variables import SESSION
-from spack_envs.programs import Program, write_program
+from spack_envs.programs import BuiltBinary, write_program
 from tests.support.factories import record
 from tests.support.factories.launch import CASES, PLACE, VALUES, case, leave, planned
 from tests.support.paths import ROOT
@@ -50,14 +50,14 @@ BUILD = RUN | {"unique_name": "build", "fixture": True, "time_compile": 4.0, "pe
 
 
 @pytest.fixture
-def reframe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reframe:
+def reframe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ReframeDriver:
     """A session whose ReFrame is the program that :func:`play` writes."""
     monkeypatch.setattr(reframe_driver, "START", "played")
     (tmp_path / "source").mkdir()
-    return Reframe(tmp_path / "source", tmp_path / "work", tmp_path / "session", [], None)
+    return ReframeDriver(tmp_path / "source", tmp_path / "work", tmp_path / "session", [], None)
 
 
-def play(reframe: Reframe, script: str = "", report: object = None) -> None:
+def play(reframe: ReframeDriver, script: str = "", report: object = None) -> None:
     """Let this script stand for ReFrame; the report is written before it begins."""
     lines = ["import os, subprocess, sys", "from pathlib import Path"]
     if report is not None:
@@ -69,14 +69,14 @@ def play(reframe: Reframe, script: str = "", report: object = None) -> None:
 # The plan.
 
 
-def test_what_the_checks_planned_is_the_plan(reframe: Reframe):
+def test_what_the_checks_planned_is_the_plan(reframe: ReframeDriver):
     write_launch(reframe.session, planned())
     play(reframe, "sys.exit(0 if sys.argv[-1] == '--dry-run' else 1)")
     assert make_plan(reframe, SITE) == [planned()]
 
 
 @pytest.mark.parametrize("launches", [[], [planned(cases=())]])
-def test_a_selection_that_matches_nothing_is_refused(reframe: Reframe, launches):
+def test_a_selection_that_matches_nothing_is_refused(reframe: ReframeDriver, launches):
     for launch in launches:
         write_launch(reframe.session, launch)
     play(reframe)
@@ -89,10 +89,13 @@ def test_a_selection_that_matches_nothing_is_refused(reframe: Reframe, launches)
 
 def test_a_selection_that_matches_nothing_is_named():
     selection = Selection(Path(), environments=["typo"], choice={"processes": [2, 3]})
-    assert next(without_case(selection, [])) == "the selection (--environment typo --processes 2,3)"
+    assert (
+        next(find_unmatched_parts(selection, []))
+        == "the selection (--environment typo --processes 2,3)"
+    )
 
 
-def test_a_check_that_does_not_load_is_refused_although_others_planned(reframe: Reframe):
+def test_a_check_that_does_not_load_is_refused_although_others_planned(reframe: ReframeDriver):
     write_launch(reframe.session, planned())
     play(reframe, "print('x: WARNING: skipping check_y.py: no module z'); sys.exit(1)")
     with pytest.raises(UsageError) as refused:
@@ -103,7 +106,7 @@ def test_a_check_that_does_not_load_is_refused_although_others_planned(reframe: 
     assert "skipping check_y.py" in reframe.log.read_text()
 
 
-def test_a_test_that_plans_no_case_is_refused(reframe: Reframe):
+def test_a_test_that_plans_no_case_is_refused(reframe: ReframeDriver):
     """It could fail, and no verdict would tell."""
     write_launch(reframe.session, planned())
     write_launch(reframe.session, planned(test="empty", cases=()))
@@ -134,17 +137,17 @@ def test_a_test_that_plans_no_case_is_refused(reframe: Reframe):
     ],
 )
 def test_no_word_of_a_selection_is_lost(selection: Selection, lost: list[str]):
-    assert list(without_case(selection, [planned()])) == lost
+    assert list(find_unmatched_parts(selection, [planned()])) == lost
 
 
-def test_looking_at_a_plan_leaves_no_session_unless_it_fails(reframe: Reframe):
+def test_looking_at_a_plan_leaves_no_session_unless_it_fails(reframe: ReframeDriver):
     write_launch(reframe.session, planned())
     play(reframe)
-    assert look_at_plan(reframe, SITE) == [planned()]
+    assert preview_plan(reframe, SITE) == [planned()]
     assert not reframe.session.exists()
     play(reframe, "sys.exit(1)")
     with pytest.raises(UsageError):
-        look_at_plan(reframe, SITE)
+        preview_plan(reframe, SITE)
     assert reframe.log.exists()
 
 
@@ -160,15 +163,15 @@ def test_looking_at_a_plan_leaves_no_session_unless_it_fails(reframe: Reframe):
     ],
 )
 def test_what_reframe_complains_of(output: list[str], expected: str):
-    assert complaint(output) == f"ReFrame refuses: {expected}"
+    assert extract_complaint(output) == f"ReFrame refuses: {expected}"
 
 
 # The run.
 
 
-def test_a_launch_that_went_well_is_finished_with_all_there_is(reframe: Reframe, progress):
+def test_a_launch_that_went_well_is_finished_with_all_there_is(reframe: ReframeDriver, progress):
     leave(reframe.session, planned(), record.launch())
-    write_program(reframe.work, Program("mpich-5_0_2", "mpicost", "/x", "mpicost@0.1.0/abc"))
+    write_program(reframe.work, BuiltBinary("mpich-5_0_2", "mpicost", "/x", "mpicost@0.1.0/abc"))
     play(reframe, report=[BUILD, RUN])
     done = run_plan(reframe, SITE, [planned()], progress)
     (each,) = done.finished
@@ -179,7 +182,7 @@ def test_a_launch_that_went_well_is_finished_with_all_there_is(reframe: Reframe,
     assert progress.notes == []
 
 
-def test_what_reframe_does_not_report_is_incomplete(reframe: Reframe, progress):
+def test_what_reframe_does_not_report_is_incomplete(reframe: ReframeDriver, progress):
     launches = [planned(), planned(test="luecke_1"), planned(environment="openmpi-5_0_11")]
     for launch in launches:
         leave(reframe.session, launch, record.launch())
@@ -192,7 +195,9 @@ def test_what_reframe_does_not_report_is_incomplete(reframe: Reframe, progress):
 @pytest.mark.parametrize(
     "script", ["print('ERROR: out of memory'); sys.exit(1)", "os.kill(os.getpid(), 9)", ""]
 )
-def test_a_reframe_that_leaves_no_report_fails_every_launch(reframe: Reframe, progress, script):
+def test_a_reframe_that_leaves_no_report_fails_every_launch(
+    reframe: ReframeDriver, progress, script
+):
     leave(reframe.session, planned(), record.launch())
     reframe.report.parent.mkdir(parents=True)
     reframe.report.write_text(json.dumps({"runs": [{"testcases": [RUN]}]}))  # of the dry run
@@ -202,7 +207,9 @@ def test_a_reframe_that_leaves_no_report_fails_every_launch(reframe: Reframe, pr
     assert [note for note in progress.notes if note.startswith("ReFrame left no report: ")]
 
 
-def test_a_launch_whose_program_did_not_build_says_so_and_others_run(reframe: Reframe, progress):
+def test_a_launch_whose_program_did_not_build_says_so_and_others_run(
+    reframe: ReframeDriver, progress
+):
     name = "openmpi-5_0_11"
     cases = tuple(case(each.routine, each.bytes, each.peer, environment=name) for each in CASES)
     other = planned(environment=name, cases=cases, library="Open MPI v5.0.11")
@@ -220,9 +227,9 @@ def test_a_launch_whose_program_did_not_build_says_so_and_others_run(reframe: Re
     assert outcomes[1].verdict is None
 
 
-def checks_plan(reframe: Reframe, *actions: str) -> str:
+def checks_plan(reframe: ReframeDriver, *actions: str) -> str:
     """A script for ReFrame whose checks plan a launch in the session they are told, by these actions alone."""
-    text = plan_file(reframe.session, planned()).read_text()
+    text = locate_plan_file(reframe.session, planned()).read_text()
     return f"""
 Path({str(reframe.work)!r}).mkdir(exist_ok=True)
 with Path({str(reframe.work)!r}, "actions").open("a") as log:
@@ -235,12 +242,12 @@ if sys.argv[-1] in {actions!r}:
 """
 
 
-def actions(reframe: Reframe) -> list[str]:
+def actions(reframe: ReframeDriver) -> list[str]:
     """What ReFrame was started for."""
     return (reframe.work / "actions").read_text().split()
 
 
-def test_what_runs_again_is_planned_by_the_run_itself(reframe: Reframe, progress):
+def test_what_runs_again_is_planned_by_the_run_itself(reframe: ReframeDriver, progress):
     leave(reframe.session, planned(), record.launch())
     play(reframe, checks_plan(reframe, "--run"), report=[BUILD, RUN])
     launches, done = run_again(reframe, SITE, progress)
@@ -250,7 +257,9 @@ def test_what_runs_again_is_planned_by_the_run_itself(reframe: Reframe, progress
     assert actions(reframe) == ["--run"]
 
 
-def test_what_came_to_no_plan_when_it_ran_again_is_planned_by_a_dry_run(reframe: Reframe, progress):
+def test_what_came_to_no_plan_when_it_ran_again_is_planned_by_a_dry_run(
+    reframe: ReframeDriver, progress
+):
     """As where its program was not built; of that, the run's own stage directory tells."""
     leave(reframe.session, planned(), None, None)
     failed = BUILD | {"result": "fail", "fail_phase": "compile", "fail_reason": "no compiler"}
@@ -284,21 +293,23 @@ def test_a_reframe_that_leaves_no_report_when_it_runs_again_fails_every_launch(r
     assert actions(reframe) == ["--run", "--dry-run"]
 
 
-def test_what_cannot_be_planned_again_is_an_error(reframe: Reframe, progress):
+def test_what_cannot_be_planned_again_is_an_error(reframe: ReframeDriver, progress):
     play(reframe, "print('ERROR: no such file'); sys.exit(1)")
     with pytest.raises(UsageError, match="no such file"):
         run_again(reframe, SITE, progress)
 
 
-def test_a_process_that_was_left_behind_is_ended_and_noted(reframe: Reframe, progress):
+def test_a_process_that_was_left_behind_is_ended_and_noted(reframe: ReframeDriver, progress):
     quiet = "stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL"
     play(reframe, f"subprocess.Popen(['sleep', '60'], start_new_session=True, {quiet})", report=[])
     run_plan(reframe, SITE, [], progress)
     assert "ended a process that was left behind: sleep" in progress.notes
-    assert processes_of(SESSION, str(reframe.session)) == {}
+    assert find_processes(SESSION, str(reframe.session)) == {}
 
 
-def test_when_the_driver_is_told_to_end_reframe_and_its_jobs_end_too(reframe: Reframe, tmp_path):
+def test_when_the_driver_is_told_to_end_reframe_and_its_jobs_end_too(
+    reframe: ReframeDriver, tmp_path
+):
     """The driver is a process of its own here; it gets SIGTERM while a job runs."""
     start = "subprocess.Popen(['sleep', '60']); print('[ RUN      ] x', flush=True)"
     play(reframe, f"import signal; {start}; signal.pause()")
@@ -308,13 +319,13 @@ from pathlib import Path
 from postprocess.runner import reframe as reframe_driver
 from postprocess.runner.reframe_pass import run_plan
 from postprocess.base.progress import Progress
-from postprocess.runner.reframe import Reframe, Selection
+from postprocess.runner.reframe import ReframeDriver, Selection
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 reframe_driver.START = "played"
 class Told(Progress):
     def now(self, text):
         print("running", flush=True)
-run_plan(Reframe(*map(Path, {list(map(str, (reframe.source, reframe.work, reframe.session)))}), [], None),
+run_plan(ReframeDriver(*map(Path, {list(map(str, (reframe.source, reframe.work, reframe.session)))}), [], None),
          Selection(Path("site.py")), [], Told())
 """
     process = subprocess.Popen(
@@ -324,17 +335,17 @@ run_plan(Reframe(*map(Path, {list(map(str, (reframe.source, reframe.work, refram
         text=True,
     )
     assert process.stdout.readline() == "running\n"
-    assert len(processes_of(SESSION, str(reframe.session))) == 2
+    assert len(find_processes(SESSION, str(reframe.session))) == 2
     os.kill(process.pid, signal.SIGTERM)
     process.communicate()
     assert process.returncode == 143
-    assert processes_of(SESSION, str(reframe.session)) == {}
+    assert find_processes(SESSION, str(reframe.session)) == {}
 
 
 # What is said meanwhile.
 
 
-def test_the_start_and_the_end_of_a_test_are_passed_on(reframe: Reframe, progress):
+def test_the_start_and_the_end_of_a_test_are_passed_on(reframe: ReframeDriver, progress):
     name = "luecke %layout=2x2 %.repeat_no=0 /6238cc7a @local:cpu+mpich-5_0_2"
     lines = [f"[ RUN      ] {name}", f"[     FAIL ] ( 1/24) {name}", "noise", "[ READY    ] x"]
     play(reframe, f"print({chr(10).join(lines)!r})", report=[RUN])
@@ -357,9 +368,9 @@ def test_the_start_and_the_end_of_a_test_are_passed_on(reframe: Reframe, progres
     ],
 )
 def test_the_name_of_a_test_as_people_say_it(name: str, expected: str):
-    assert short(name) == expected
+    assert shorten_test_name(name) == expected
 
 
 def test_the_places_of_a_plan():
     launches = [planned(), planned(number=2), planned(partition="local:gpu")]
-    assert places(launches) == {(":".join(PLACE[:2]), PLACE[2]), ("local:gpu", PLACE[2])}
+    assert list_places(launches) == {(":".join(PLACE[:2]), PLACE[2]), ("local:gpu", PLACE[2])}

@@ -16,23 +16,23 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import ledger, update
-from postprocess.calibration.rounds import Demand
+from postprocess.calibration.rounds import LaunchTarget
 from postprocess.main import build_parser
-from postprocess.model.plan import places
+from postprocess.model.plan import list_places
 from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references import provenance, reference_file
-from postprocess.references.catalog import open_book
+from postprocess.references.catalog import load_catalog
 from postprocess.session import calibrate as calibration_pass
 from postprocess.session.calibrate import (
-    affordable,
     calibrate_unknown,
-    known_costs,
-    once_through,
-    taken_alike,
-    unwell,
+    estimate_one_pass,
+    find_unhealthy_parts,
+    plan_for_seconds,
+    read_comparable_launches,
+    read_known_costs,
 )
-from postprocess.stats.trial_allocation import Cost
+from postprocess.stats.trial_allocation import LaunchCost
 from tests.support.factories.budget import ELAPSED, SECONDS, entry, write_session_directory
 from tests.support.factories.budget import PLACE as JOB_PLACE
 from tests.support.factories.launch import CASES, PLACE, case, planned
@@ -42,9 +42,9 @@ from tests.support.factories.ledger import launch
 def test_a_case_that_is_skipped_is_no_fault():
     some = [CaseResult(each, Verdict.PASS, "") for each in CASES]
     skipped = CaseResult(case("alltoall", 8), Verdict.SKIPPED, "too large")
-    assert unwell([*some, skipped]) == set()
+    assert find_unhealthy_parts([*some, skipped]) == set()
     crashed = CaseResult(case("scatter", 8), Verdict.CRASHED, "ended")
-    assert unwell([*some, crashed]) == {("local:cpu", "mpich-5_0_2", "mpicost")}
+    assert find_unhealthy_parts([*some, crashed]) == {("local:cpu", "mpich-5_0_2", "mpicost")}
 
 
 @pytest.mark.parametrize(
@@ -64,10 +64,10 @@ def test_launches_with_other_options_are_of_no_account(tmp_path: Path, options, 
     told = {"a": {}, "b": {"oversubscribe": True}, "c": {"set_env": {"A": "1"}}}
     told["d"] = {"shell": {"UCX_TLS": "tcp"}}
     for name, by_hand in told.items():
-        ledger.keep(tmp_path, name, [launch(session=name, by_hand=by_hand)])
+        ledger.append_launches(tmp_path, name, [launch(session=name, by_hand=by_hand)])
     if "shell" in options:  # which simulated time does not know
-        ledger.keep(tmp_path, "e", [launch(session="e", exact=True)])
-    found = taken_alike(tmp_path, Selection(Path("site.py"), **options))
+        ledger.append_launches(tmp_path, "e", [launch(session="e", exact=True)])
+    found = read_comparable_launches(tmp_path, Selection(Path("site.py"), **options))
     assert [each.session for each in found] == sessions
 
 
@@ -85,22 +85,22 @@ class Night:
         self.measured: list[set] = []
         self.work = SimpleNamespace(root=root, provisional=root / "references")
         self.roots = [root / "reviewed", self.work.provisional]
-        self.path = reference_file.location(self.work.provisional, *PLACE)
+        self.path = reference_file.locate_references(self.work.provisional, *PLACE)
         self.made(self.work.provisional, old)
-        monkeypatch.setattr(calibration_pass, "calibrate", self.calibrate)
+        monkeypatch.setattr(calibration_pass, "run_calibration_pass", self.calibrate)
 
     def made(self, root: Path, by_hand: dict[str, Any]) -> None:
         """References of five launches that took two seconds."""
-        update.update(root, [launch(2.0, day, by_hand=by_hand) for day in range(1, 6)])
+        update.update_references(root, [launch(2.0, day, by_hand=by_hand) for day in range(1, 6)])
 
     def calibrate(self, _, root: Path, only: set, selection: Selection) -> None:
         """A calibration whose launches take a second."""
         self.measured.append(only)
         chosen = selection.set_env, selection.oversubscribe
-        by_hand = ledger.Opened("", *chosen, shell=selection.shell).by_hand(PLACE[2])
+        by_hand = ledger.CalibrationHeader("", *chosen, shell=selection.shell).by_hand(PLACE[2])
         days = range(11, 11 + selection.launches)
         new = [launch(1.0, day, by_hand=by_hand) for day in days]
-        update.update(root, new, only, True)
+        update.update_references(root, new, only, True)
 
     def begin(self, **options: Any) -> set[float]:
         """Calibrate what is unknown before a night with these options; the references that it has then."""
@@ -113,15 +113,17 @@ class Night:
             request=request,
             prepared=SimpleNamespace(inventory=True),
         )
-        plan = [planned(by_hand=ledger.Opened("", **options).by_hand(PLACE[2]))]
-        book = calibrate_unknown(desk, plan, open_book(self.roots, places(plan)))
+        plan = [planned(by_hand=ledger.CalibrationHeader("", **options).by_hand(PLACE[2]))]
+        book = calibrate_unknown(desk, plan, load_catalog(self.roots, list_places(plan)))
         return {book.reference(each).center for each in CASES}
 
     @property
     def options(self) -> list[Any]:
         """What the file of the work directory tells of options, by calibration."""
-        told = json.loads(provenance.beside(self.path).read_text())["programs"]["mpicost"]
-        return [each.get("options") for each in provenance.calibrations(told)]
+        told = json.loads(provenance.locate_provenance(self.path).read_text())["programs"][
+            "mpicost"
+        ]
+        return [each.get("options") for each in provenance.list_calibrations(told)]
 
 
 @pytest.mark.parametrize(
@@ -147,14 +149,14 @@ def test_what_a_night_does_not_know_is_not_calibrated_beside_other_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     night = Night(tmp_path, monkeypatch, OVERSUBSCRIBED)
-    monkeypatch.setattr(calibration_pass, "kept_busy", lambda _: 0.4)
+    monkeypatch.setattr(calibration_pass, "wait_for_idle", lambda _: 0.4)
     assert night.begin() == {2.0}
     assert night.measured == []
     (note,) = night.notes
     assert note.startswith(
         "machine is 40% busy with other processes: cases without a reference are not"
     )
-    monkeypatch.setattr(calibration_pass, "kept_busy", lambda _: 0.0)
+    monkeypatch.setattr(calibration_pass, "wait_for_idle", lambda _: 0.0)
     assert night.begin() == {1.0}
 
 
@@ -162,7 +164,7 @@ def test_a_night_that_knows_all_does_not_look_for_other_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     night = Night(tmp_path, monkeypatch, {})
-    monkeypatch.setattr(calibration_pass, "kept_busy", pytest.fail)
+    monkeypatch.setattr(calibration_pass, "wait_for_idle", pytest.fail)
     assert night.begin() == {2.0}
 
 
@@ -179,13 +181,13 @@ def test_a_night_that_knows_all_does_not_look_for_other_work(
 def test_a_calibration_beside_other_work_is_refused(
     monkeypatch: pytest.MonkeyPatch, busy, exact, inventory, beside, refused
 ):
-    monkeypatch.setattr(calibration_pass, "kept_busy", lambda _: busy)
+    monkeypatch.setattr(calibration_pass, "wait_for_idle", lambda _: busy)
     desk: Any = SimpleNamespace(
         request=SimpleNamespace(beside_others=beside),
         prepared=SimpleNamespace(inventory=inventory),
         progress=None,
     )
-    asked = partial(calibration_pass.refuse_busy, desk, [planned(exact=exact)])
+    asked = partial(calibration_pass.refuse_busy_machine, desk, [planned(exact=exact)])
     if not refused:
         asked()
         return
@@ -203,14 +205,14 @@ def test_a_calibration_looks_for_other_work_before_it_launches(
         progress=Progress(),
         open_session=lambda _: (None, None),
     )
-    monkeypatch.setattr(calibration_pass, "open_desk", lambda *_: desk)
-    monkeypatch.setattr(calibration_pass, "look_at_plan", lambda *_: [planned()])
-    monkeypatch.setattr(calibration_pass, "affordable", lambda _, __, demand, ___: demand)
-    monkeypatch.setattr(calibration_pass, "kept_busy", lambda _: 0.4)
+    monkeypatch.setattr(calibration_pass, "open_session_context", lambda *_: desk)
+    monkeypatch.setattr(calibration_pass, "preview_plan", lambda *_: [planned()])
+    monkeypatch.setattr(calibration_pass, "plan_for_seconds", lambda _, __, demand, ___: demand)
+    monkeypatch.setattr(calibration_pass, "wait_for_idle", lambda _: 0.4)
     monkeypatch.setattr(calibration_pass, "calibrate_all", pytest.fail)
     work: Any = SimpleNamespace(held=nullcontext, root=tmp_path)
     with pytest.raises(UsageError, match="40% busy"):
-        calibration_pass.calibration(work, request, Progress(), Demand())
+        calibration_pass.run_calibration(work, request, Progress(), LaunchTarget())
 
 
 @pytest.mark.parametrize("old", [{}, OVERSUBSCRIBED], ids=str)
@@ -262,7 +264,7 @@ def test_only_the_cases_without_a_reference_of_use_are_measured(
 ):
     night = Night(tmp_path, monkeypatch, OVERSUBSCRIBED)
     plain = [launch(2.0, 7, cases=CASES[:1])]
-    update.update(night.work.provisional, plain)
+    update.update_references(night.work.provisional, plain)
     assert night.begin() == {1.0, 2.0}
     assert night.measured == [set(CASES[1:])]
 
@@ -277,10 +279,12 @@ class Bench:
         self.root, self.notes, self.new, self.sessions = root, [], [], 0
         self.output = root / "references"
         stand_in = SimpleNamespace(finished=[])
-        monkeypatch.setattr(calibration_pass, "measure_in", lambda *_: ([planned()], stand_in))
-        monkeypatch.setattr(calibration_pass.ledger, "taken", self.taken)
-        monkeypatch.setattr(calibration_pass, "verdicts", lambda *_: [])
-        monkeypatch.setattr(calibration_pass, "keep", lambda *_: None)
+        monkeypatch.setattr(
+            calibration_pass, "measure_in_session", lambda *_: ([planned()], stand_in)
+        )
+        monkeypatch.setattr(calibration_pass.ledger, "collect_launches", self.taken)
+        monkeypatch.setattr(calibration_pass, "evaluate_launches", lambda *_: [])
+        monkeypatch.setattr(calibration_pass, "finish_session", lambda *_: None)
         self.desk: Any = SimpleNamespace(
             work=SimpleNamespace(root=root),
             progress=SimpleNamespace(note=self.notes.append, say=lambda _: None),
@@ -296,17 +300,21 @@ class Bench:
         (self.root / name).mkdir()
         return SimpleNamespace(name=name, directory=self.root / name), None
 
-    def calibrate(self, *new: ledger.Taken, set_env: dict | None = None, **more: Any) -> Any:
+    def calibrate(
+        self, *new: ledger.CalibrationLaunch, set_env: dict | None = None, **more: Any
+    ) -> Any:
         self.new = [replace(each, session=f"s{self.sessions + 1:03d}") for each in new]
         selection = Selection(Path("site.py"), set_env=set_env or {})
-        return calibration_pass.calibrate(self.desk, self.output, None, selection, **more)
+        return calibration_pass.run_calibration_pass(
+            self.desk, self.output, None, selection, **more
+        )
 
-    def taken(self, *given: Any) -> list[ledger.Taken]:
+    def taken(self, *given: Any) -> list[ledger.CalibrationLaunch]:
         return [replace(each, others=given[3]) for each in self.new]
 
     def center(self) -> float:
-        path = reference_file.location(self.output, *PLACE)
-        return reference_file.load(path, *PLACE)[CASES[0]].center
+        path = reference_file.locate_references(self.output, *PLACE)
+        return reference_file.load_references(path, *PLACE)[CASES[0]].center
 
 
 @pytest.fixture
@@ -314,7 +322,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     return Bench(tmp_path, monkeypatch)
 
 
-def days(value: float, first: int, number: int, **more: Any) -> list[ledger.Taken]:
+def days(value: float, first: int, number: int, **more: Any) -> list[ledger.CalibrationLaunch]:
     return [launch(value, day, **more) for day in range(first, first + number)]
 
 
@@ -327,7 +335,7 @@ def test_a_reference_is_not_moved_to_the_slow_side_of_its_band(bench: Bench):
     (note,) = bench.notes
     assert note.startswith(f"4 cases would absorb a slowdown, {max(CASES).key} the most, ")
     assert "14.0%: the old references stay" in note and "calibrate --take" in note
-    assert len(ledger.read(bench.root)) == 20
+    assert len(ledger.read_ledger(bench.root)) == 20
     assert bench.calibrate(*days(1.3, 21, 1), take=True).held == {}
     assert bench.center() > 1.1
 
@@ -336,10 +344,12 @@ def test_a_reference_is_not_moved_to_the_slow_side_of_its_band(bench: Bench):
 def test_what_others_used_meanwhile_is_kept_with_launches_of_this_machine(
     bench: Bench, monkeypatch, inventory, share
 ):
-    monkeypatch.setattr(calibration_pass, "watch", lambda: SimpleNamespace(share=lambda: 0.3))
+    monkeypatch.setattr(
+        calibration_pass, "start_load_monitor", lambda: SimpleNamespace(share=lambda: 0.3)
+    )
     bench.desk.prepared.inventory = inventory
     bench.calibrate(*days(1.0, 1, 2))
-    assert [each.others for each in ledger.read(bench.root)] == [share, share]
+    assert [each.others for each in ledger.read_ledger(bench.root)] == [share, share]
 
 
 def test_only_the_cases_that_got_slower_stay(bench: Bench):
@@ -362,7 +372,7 @@ def test_launches_of_one_session_that_differ_make_no_reference(bench: Bench):
     with pytest.raises(UsageError, match="launches differ in compiler"):
         bench.calibrate(*some)
     assert not bench.output.exists()
-    assert len(ledger.read(bench.root)) == 2
+    assert len(ledger.read_ledger(bench.root)) == 2
 
 
 def test_launches_with_other_options_by_hand_do_not_count_beside_these(bench: Bench):
@@ -386,42 +396,44 @@ def work(tmp_path) -> WorkDirectory:
 
 def test_launches_that_fit_with_the_trials_of_the_plan(work, capsys):
     once = SECONDS
-    found = affordable(work, [planned(trials=51)], Demand(seconds=300), Progress())
-    assert found == Demand(launches=int(300 // once))
+    found = plan_for_seconds(work, [planned(trials=51)], LaunchTarget(seconds=300), Progress())
+    assert found == LaunchTarget(launches=int(300 // once))
     assert "takes about 31 s: 9 launches in 5 min 00 s" in capsys.readouterr().out
     fewer = SECONDS - ELAPSED + 11 * ELAPSED / 51
-    found = affordable(work, [planned(trials=11)], Demand(seconds=300, at_most=4), Progress())
-    assert found == Demand(launches=int(300 // fewer), at_most=4)
+    found = plan_for_seconds(
+        work, [planned(trials=11)], LaunchTarget(seconds=300, at_most=4), Progress()
+    )
+    assert found == LaunchTarget(launches=int(300 // fewer), at_most=4)
 
 
 def test_what_was_told_in_launches_stays(work):
-    for demand in (Demand(), Demand(7), Demand(None, 3, True)):
-        assert affordable(work, [planned()], demand, Progress()) is demand
+    for demand in (LaunchTarget(), LaunchTarget(7), LaunchTarget(None, 3, True)):
+        assert plan_for_seconds(work, [planned()], demand, Progress()) is demand
 
 
 def test_less_than_one_launch_is_refused(work):
     with pytest.raises(UsageError, match=r"--seconds 20: one launch .* about 31 s; give more"):
-        affordable(work, [planned(trials=51)], Demand(seconds=20), Progress())
+        plan_for_seconds(work, [planned(trials=51)], LaunchTarget(seconds=20), Progress())
 
 
 def test_all_of_a_plan_is_paid(work):
     known = {
-        (JOB_PLACE, len(CASES)): Cost(1.0, 0.5),
-        ((*JOB_PLACE[:2], "osu", 2, 2), 2): Cost(40.0),
+        (JOB_PLACE, len(CASES)): LaunchCost(1.0, 0.5),
+        ((*JOB_PLACE[:2], "osu", 2, 2), 2): LaunchCost(40.0),
     }
     mpicost = planned(trials=11)
     starts = [planned(program="osu", start=f"s{n}", cases=CASES[n : n + 1]) for n in range(2)]
-    assert once_through([mpicost], known) == (6.5, True)
-    assert once_through([mpicost, *starts], known) == (46.5, True)
-    assert once_through([mpicost, *starts, planned(cases=())], known) == (46.5, True)
-    seconds, sure = once_through([mpicost, *starts[:1]], known)
+    assert estimate_one_pass([mpicost], known) == (6.5, True)
+    assert estimate_one_pass([mpicost, *starts], known) == (46.5, True)
+    assert estimate_one_pass([mpicost, *starts, planned(cases=())], known) == (46.5, True)
+    seconds, sure = estimate_one_pass([mpicost, *starts[:1]], known)
     assert seconds > 6.5 and not sure
 
 
 def test_another_choice_of_cases_is_only_estimated(work, capsys):
     few = planned(trials=51, cases=CASES[:2])
-    assert (JOB_PLACE, 4) in known_costs(work) and (JOB_PLACE, 2) not in known_costs(work)
-    affordable(work, [few], Demand(seconds=600), Progress())
+    assert (JOB_PLACE, 4) in read_known_costs(work) and (JOB_PLACE, 2) not in read_known_costs(work)
+    plan_for_seconds(work, [few], LaunchTarget(seconds=600), Progress())
     assert "(roughly: not all of it was measured here yet)" in capsys.readouterr().out
 
 

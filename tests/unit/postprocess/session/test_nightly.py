@@ -14,9 +14,9 @@ from rich.console import Console
 from postprocess.base.progress import Progress
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.session import Selection
-from postprocess.model.verdict import CaseResult, Verdict, exit_status
+from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.references import expected_failures
-from postprocess.runner.reframe_pass import Pass
+from postprocess.runner.reframe_pass import PassRecord
 from postprocess.session import context as desk_module
 from postprocess.session import nightly as module
 from tests.support.factories.launch import CASES, PLACE, case, planned, write_references
@@ -53,7 +53,7 @@ class Night:
 
     def keep(self, _, session, __, results) -> int:
         self.kept.append((session.mode, list(results)))
-        return exit_status(results, strict=False)
+        return compute_exit_status(results, strict=False)
 
     def begin(self, mode: str = "nightly", **choice) -> int:
         work = SimpleNamespace(
@@ -74,8 +74,8 @@ class Night:
             work=work,
             request=request,
         )
-        module.open_desk = lambda *_: desk  # restored by the fixture
-        return module.night(work, request, PROGRESS)
+        module.open_session_context = lambda *_: desk  # restored by the fixture
+        return module.run_nightly(work, request, PROGRESS)
 
 
 def end(*_):
@@ -91,7 +91,7 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Night:
         "make_plan": lambda *_: made.planned,
         "say_plan": lambda *_: None,
         "calibrate_unknown": lambda _, __, book: book,
-        "run_plan": lambda *_: Pass([], 0.0),
+        "run_plan": lambda *_: PassRecord([], 0.0),
         "verdicts": lambda *_: [SLOW],
         "confirmed": lambda results, *_: results,
         "keep": made.keep,
@@ -102,7 +102,7 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Night:
 
 
 def test_what_was_measured_is_kept_and_what_looked_slow_stands(night: Night, monkeypatch):
-    monkeypatch.setattr(module, "confirmed", end)
+    monkeypatch.setattr(module, "confirm_slow_cases", end)
     with pytest.raises(SystemExit):
         night.begin()
     assert night.kept == [("nightly", [SLOW])]
@@ -134,14 +134,14 @@ def test_what_has_references_and_is_gone_is_kept_as_incomplete(
     """An MPI was upgraded: the environment of its references is no more."""
     write_references(night.reviewed)
     if ends:
-        monkeypatch.setattr(module, "confirmed", end)
+        monkeypatch.setattr(module, "confirm_slow_cases", end)
     with pytest.raises(SystemExit) if ends else nullcontext():
         night.begin(**choice)
     ((_, results),) = night.kept
     gone = [each for each in results if each != SLOW]
     assert {each.case for each in gone} == {*missed}
     assert {each.verdict for each in gone} <= {Verdict.INCOMPLETE}
-    assert results == sorted(results, key=module.by_case)
+    assert results == sorted(results, key=module.result_sort_key)
 
 
 def test_a_case_that_its_environment_does_not_plan_any_more_is_kept_as_incomplete(night: Night):
@@ -176,19 +176,21 @@ def test_only_a_reviewed_file_excuses(night: Night, root: str):
 
 def test_a_second_look_is_no_night(night: Night, monkeypatch):
     """Drift, history and the log of alarms take what is stored as ``nightly`` for a healthy choice of cases."""
-    monkeypatch.setattr(desk_module, "run_again", lambda *_: ([], Pass([], 0.0)))
+    monkeypatch.setattr(desk_module, "run_again", lambda *_: ([], PassRecord([], 0.0)))
 
     def confirmed(results, _, __, selection, measure, *___):
         assert measure(selection) == []
         return results
 
-    monkeypatch.setattr(module, "confirmed", confirmed)
+    monkeypatch.setattr(module, "confirm_slow_cases", confirmed)
     night.begin()
     assert [mode for mode, _ in night.kept] == ["confirm", "nightly"]
     assert len(night.logged) == 1
 
 
 def test_a_night_says_that_its_references_are_too_slow(night: Night, monkeypatch):
-    monkeypatch.setattr(module, "fast_notes", lambda results, _, site: [f"{len(results)}, {site}"])
+    monkeypatch.setattr(
+        module, "describe_fast_cases", lambda results, _, site: [f"{len(results)}, {site}"]
+    )
     night.begin()
     assert PROGRESS.notes[-1] == "1, local"

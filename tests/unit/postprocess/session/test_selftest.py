@@ -18,39 +18,39 @@ from rich.console import Console
 
 from postprocess.analyses.selftest import data as selftest_rows
 from postprocess.analyses.selftest import page as selftest_page
-from postprocess.analyses.selftest.data import Begun, CaseNight, NightDone
+from postprocess.analyses.selftest.data import CaseNight, FinishedNight, SelftestHeader
 from postprocess.analyses.selftest.injections import (
     FUNCTIONS,
-    PLANTS,
-    Planting,
-    functions,
-    plantable,
-    unknown,
+    INJECTION_KINDS,
+    Injection,
+    list_injectable_routines,
+    list_mpi_functions,
+    list_unknown_injections,
 )
-from postprocess.analyses.selftest.result import CHANCE, SURE, Scores, too_many
-from postprocess.analyses.selftest.schedule import schedule
-from postprocess.analyses.selftest.score import condemned, scores
+from postprocess.analyses.selftest.result import CHANCE, SURE, SelftestScores, is_too_many_missed
+from postprocess.analyses.selftest.schedule import schedule_nights
+from postprocess.analyses.selftest.score import compute_fail_probability, score_nights
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.calibration import update
 from postprocess.judging.common_shift import COMMON_CASES
 from postprocess.model.case import Case
 from postprocess.model.mpicost import CONTROLS
-from postprocess.model.plan import PlannedLaunch, places, read_plan
+from postprocess.model.plan import PlannedLaunch, list_places, read_plan
 from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
-from postprocess.references.catalog import open_book
+from postprocess.references.catalog import load_catalog
 from postprocess.session import selftest_night
 from postprocess.session.selftest import (
     QUICK,
-    Demand,
-    conclude,
-    enough,
-    go_on,
-    nights_of,
+    SelftestDemand,
+    conclude_selftest,
+    has_enough_references,
+    list_nights,
+    resume_or_begin,
     take_references,
 )
-from postprocess.session.selftest_night import Bench
+from postprocess.session.selftest_night import SelftestBench
 from postprocess.stats.band import LARGE_BYTES
 from tests.support.factories.launch import case as a_case
 from tests.support.factories.launch import planned
@@ -86,40 +86,44 @@ def test_every_routine_of_mpicost_can_be_delayed():
     source = (ROOT / "suite" / "src" / "routines.c").read_text()
     routines = re.findall(r'^    \{"(\w+)", ', source, re.M)
     assert set(SIZES) == set(QUICK) < set(routines)
-    assert {name for name in routines if not functions(name)} == CANNOT | set(CONTROLS)
-    assert functions("allreduce_max") == functions("allreduce_sum") == ("MPI_Allreduce",)
+    assert {name for name in routines if not list_mpi_functions(name)} == CANNOT | set(CONTROLS)
+    assert (
+        list_mpi_functions("allreduce_max")
+        == list_mpi_functions("allreduce_sum")
+        == ("MPI_Allreduce",)
+    )
 
 
 def test_a_plant_slows_what_calls_the_same_function_with_messages_of_its_sizes():
     everything = [*quick(), a_case("allreduce_max", 8, environment="a-1")]
 
-    def slowed(planting: Planting) -> set[tuple[str, str, int]]:
+    def slowed(planting: Injection) -> set[tuple[str, str, int]]:
         return {
             (each.environment, each.routine, each.bytes)
             for each in everything
             if planting.slows(each)
         }
 
-    assert slowed(Planting("a-1", "slower-5", "allreduce_sum")) == {
+    assert slowed(Injection("a-1", "slower-5", "allreduce_sum")) == {
         ("a-1", "allreduce_sum", 8),
         ("a-1", "allreduce_sum", 1_000_000),
         ("a-1", "allreduce_max", 8),
     }
-    assert slowed(Planting("b-2", "large", "bcast")) == {
+    assert slowed(Injection("b-2", "large", "bcast")) == {
         ("b-2", "bcast", 10_000),
         ("b-2", "bcast", 1_000_000),
     }
     every = {(e.environment, e.routine, e.bytes) for e in everything if e.environment == "c-3"}
-    assert slowed(Planting("c-3", "everything", "")) == every
-    assert not Planting("a-1", "everything", "").slows(a_case("control_timer", environment="a-1"))
-    assert not Planting("a-1", "everything", "").slows(a_case(environment="a-1", program="osu"))
+    assert slowed(Injection("c-3", "everything", "")) == every
+    assert not Injection("a-1", "everything", "").slows(a_case("control_timer", environment="a-1"))
+    assert not Injection("a-1", "everything", "").slows(a_case(environment="a-1", program="osu"))
 
 
-@pytest.mark.parametrize("name", PLANTS)
+@pytest.mark.parametrize("name", INJECTION_KINDS)
 def test_the_library_is_told_what_is_planted(name: str):
-    plant = PLANTS[name]
+    plant = INJECTION_KINDS[name]
     routine = "" if plant.everything else "bcast"
-    told = Planting("a-1", name, routine).variables(Path("/opt/mpicost"))
+    told = Injection("a-1", name, routine).variables(Path("/opt/mpicost"))
     assert told.pop("LD_PRELOAD") == "/opt/mpicost/lib/libdelay.so"
     assert float(told["PLUMBLINE_DELAY_FRACTION"]) == plant.fraction > 0
     assert float(told["PLUMBLINE_DELAY_LAUNCHES"]) == plant.launches
@@ -130,16 +134,25 @@ def test_the_library_is_told_what_is_planted(name: str):
 
 
 def test_of_a_ping_pong_one_rank_is_delayed():
-    told = Planting("a-1", "slower-5", "pingpong").variables(Path("/p"))
+    told = Injection("a-1", "slower-5", "pingpong").variables(Path("/p"))
     assert told["PLUMBLINE_DELAY_RANK"] == "0"
     assert told["PLUMBLINE_DELAY_ROUTINES"] == "MPI_Recv,MPI_Send"
 
 
 def test_what_is_planted_in_which_words():
-    assert unknown(["spikes", "x", "slower-5"]) == ["x"]
-    assert PLANTS["spikes"].intended == pytest.approx(4 * 5 / 45)  # 10 of 50 trials, 5 removed
-    assert [name for name, plant in PLANTS.items() if not plant.must_show] == ["some-launches"]
-    assert plantable(quick(), LARGE_BYTES) == ["allreduce_sum", "alltoall", "bcast", "pingpong"]
+    assert list_unknown_injections(["spikes", "x", "slower-5"]) == ["x"]
+    assert INJECTION_KINDS["spikes"].intended == pytest.approx(
+        4 * 5 / 45
+    )  # 10 of 50 trials, 5 removed
+    assert [name for name, plant in INJECTION_KINDS.items() if not plant.must_show] == [
+        "some-launches"
+    ]
+    assert list_injectable_routines(quick(), LARGE_BYTES) == [
+        "allreduce_sum",
+        "alltoall",
+        "bcast",
+        "pingpong",
+    ]
     assert "MPI_Barrier" in FUNCTIONS["barrier"]
 
 
@@ -149,21 +162,21 @@ def test_what_is_planted_in_which_words():
 @pytest.mark.parametrize("environments", [MPIS[:1], MPIS[:2], MPIS, (*MPIS, "d-4")])
 @pytest.mark.parametrize("times", [1, 3, 10])
 def test_every_plant_comes_as_often_as_asked_and_over_all_mpis(environments, times: int):
-    nights = schedule(quick(environments), list(PLANTS.values()), times, 7, seed=1)
+    nights = schedule_nights(quick(environments), list(INJECTION_KINDS.values()), times, 7, seed=1)
     assert [night.number for night in nights] == list(range(1, len(nights) + 1))
     assert sum(not night.plantings for night in nights) == 7
     plantings = [each for night in nights for each in night.plantings]
     come = Counter(each.plant for each in plantings)
-    assert come.keys() == PLANTS.keys()
+    assert come.keys() == INJECTION_KINDS.keys()
     assert all(number >= times for number in come.values())
-    assert all(come[name] == times for name in PLANTS if name != "everything")
+    assert all(come[name] == times for name in INJECTION_KINDS if name != "everything")
     for night in nights:
         assert len({each.environment for each in night.plantings}) == len(night.plantings)
         kinds = {each.plant for each in night.plantings}
         assert "everything" not in kinds or kinds == {"everything"}
     if times == 10:
         where = Counter((each.plant, each.environment) for each in plantings)
-        assert min(where[plant, name] for plant in PLANTS for name in environments) >= 2
+        assert min(where[plant, name] for plant in INJECTION_KINDS for name in environments) >= 2
         of = {(each.plant, each.routine) for each in plantings if each.plant == "slower-10"}
         assert len(of) == len(SIZES)
 
@@ -172,16 +185,19 @@ def test_every_plant_comes_as_often_as_asked_and_over_all_mpis(environments, tim
 @pytest.mark.parametrize("times", [1, 3, 10])
 def test_the_plantings_of_a_night_are_on_different_routines(environments, times: int):
     """Each plant has as many routines as there are environments, or more."""
-    plants = [each for each in PLANTS.values() if not each.everything]
-    assert all(len(plantable(quick(MPIS[:1]), each.least)) >= len(environments) for each in plants)
-    for night in schedule(quick(environments), plants, times, 0, seed=1):
+    plants = [each for each in INJECTION_KINDS.values() if not each.everything]
+    assert all(
+        len(list_injectable_routines(quick(MPIS[:1]), each.least)) >= len(environments)
+        for each in plants
+    )
+    for night in schedule_nights(quick(environments), plants, times, 0, seed=1):
         routines = [each.routine for each in night.plantings]
         assert len(set(routines)) == len(routines)
 
 
 def test_where_routines_are_too_few_each_comes_as_often_as_the_others():
     cases = [each for each in quick() if each.routine in ("bcast", "alltoall")]
-    nights = schedule(cases, [PLANTS["slower-10"]], 12, 0, seed=1)
+    nights = schedule_nights(cases, [INJECTION_KINDS["slower-10"]], 12, 0, seed=1)
     for night in nights:
         assert {each.routine for each in night.plantings} == {"bcast", "alltoall"}
     come = Counter(each.routine for night in nights for each in night.plantings)
@@ -191,7 +207,7 @@ def test_where_routines_are_too_few_each_comes_as_often_as_the_others():
 def test_all_plants_of_a_night_are_too_few_for_one_cause():
     """Else none of a night's cases would be measured again, and the night would be another than at a site."""
     cases = quick()
-    for night in schedule(cases, list(PLANTS.values()), 10, 0, seed=5):
+    for night in schedule_nights(cases, list(INJECTION_KINDS.values()), 10, 0, seed=5):
         if {each.plant for each in night.plantings} == {"everything"}:
             continue
         targets = [each for each in cases for planting in night.plantings if planting.slows(each)]
@@ -199,8 +215,8 @@ def test_all_plants_of_a_night_are_too_few_for_one_cause():
 
 
 def test_the_order_follows_from_the_seed():
-    plants = list(PLANTS.values())
-    one, same, other = (schedule(quick(), plants, 2, 5, seed) for seed in (1, 1, 2))
+    plants = list(INJECTION_KINDS.values())
+    one, same, other = (schedule_nights(quick(), plants, 2, 5, seed) for seed in (1, 1, 2))
     assert one == same
     assert one != other
 
@@ -214,7 +230,7 @@ PLAN = [planned()]
 def references_of(root: Path, launches: int, by_hand: dict[str, Any]) -> Path:
     """A folder with references of so many launches with these options."""
     days = range(1, launches + 1)
-    update.update(root, [launch(1.0, day, by_hand=by_hand) for day in days])
+    update.update_references(root, [launch(1.0, day, by_hand=by_hand) for day in days])
     return root
 
 
@@ -231,8 +247,8 @@ def test_references_are_enough_if_they_are_of_many_launches_without_options_by_h
     tmp_path: Path, launches: int, by_hand: dict[str, Any], good: bool
 ):
     root = references_of(tmp_path, launches, by_hand)
-    assert enough(open_book([root], places(PLAN)), PLAN, 10) is good
-    assert not enough(open_book([tmp_path / "none"], places(PLAN)), PLAN, 1)
+    assert has_enough_references(load_catalog([root], list_places(PLAN)), PLAN, 10) is good
+    assert not has_enough_references(load_catalog([tmp_path / "none"], list_places(PLAN)), PLAN, 1)
 
 
 def test_references_with_options_by_hand_that_were_asked_for_are_refused(tmp_path: Path):
@@ -240,9 +256,9 @@ def test_references_with_options_by_hand_that_were_asked_for_are_refused(tmp_pat
         root = references_of(tmp_path / str(len(by_hand)), 10, by_hand)
         request = SimpleNamespace(references=root)
         desk = SimpleNamespace(reference_roots=[root], request=request, progress=None)
-        return take_references(Bench(desk, Selection(Path("site.py"))), PLAN, demand)
+        return take_references(SelftestBench(desk, Selection(Path("site.py"))), PLAN, demand)
 
-    demand = Demand(tmp_path / "output", ("slower-5",), 1, 1, 20)
+    demand = SelftestDemand(tmp_path / "output", ("slower-5",), 1, 1, 20)
     assert took({}) == "references of the site"
     with pytest.raises(
         UsageError, match="has not 10 launches of each case without options by hand; "
@@ -259,7 +275,7 @@ def test_a_plan_that_is_known_tells_what_is_set_by_hand_in_this_night(tmp_path: 
 
     monkeypatch.setattr(selftest_night, "make_plan", make_plan)
     plain = Selection(Path("site.py"))
-    bench = Bench(SimpleNamespace(), plain)
+    bench = SelftestBench(SimpleNamespace(), plain)
     delayed = {"mpich-5_0_2": {"LD_PRELOAD": "libdelay.so"}}
     for number, (selection, by_hand) in enumerate(
         [
@@ -280,7 +296,7 @@ def test_what_is_told_as_one_of_many_is_known_whatever_the_reason_says():
     night = SimpleNamespace(plantings=())
     alone = CaseResult(a_case(), Verdict.REGRESSED, "common cause: of another wording")
     shared = replace(alone, reason="another sentence", cause="cpu: everything 7% slower")
-    rows = Bench(SimpleNamespace(), Selection(Path("site.py"))).rows
+    rows = SelftestBench(SimpleNamespace(), Selection(Path("site.py"))).rows
     for result in (alone, shared):
         (row,) = rows(night, [result], [result], [], [])
         assert row.common is (result is shared)
@@ -291,7 +307,7 @@ def test_references_of_another_shell_are_not_those_of_a_self_test(tmp_path: Path
     root = references_of(tmp_path, 10, shell)
     for by_hand, good in ((shell, True), ({}, False)):
         plan = [planned(by_hand=by_hand)]
-        assert enough(open_book([root], places(plan)), plan, 10) is good
+        assert has_enough_references(load_catalog([root], list_places(plan)), plan, 10) is good
 
 
 # --- the rows
@@ -321,39 +337,39 @@ def row(**changes: Any) -> CaseNight:
     return CaseNight(**values | changes)
 
 
-def night(number: int, *rows: CaseNight) -> NightDone:
-    return NightDone(number, f"s{number}", 1.5, ("note",), rows)
+def night(number: int, *rows: CaseNight) -> FinishedNight:
+    return FinishedNight(number, f"s{number}", 1.5, ("note",), rows)
 
 
 KEYS = tuple(each.key for each in quick())
-BEGUN = Begun("local", 7, 10, 40, ("slower-5",), KEYS, "references of the site")
+BEGUN = SelftestHeader("local", 7, 10, 40, ("slower-5",), KEYS, "references of the site")
 
 
 def test_what_is_written_is_read_again(tmp_path: Path):
     path = tmp_path / "new" / selftest_rows.FILE
-    selftest_rows.begin(path, BEGUN)
+    selftest_rows.write_selftest_header(path, BEGUN)
     nights = [night(1, row(again=(1.0, 2.0))), night(2, row(value=None), row(key="other"))]
     for each in nights:
-        selftest_rows.add(path, each)
-    assert selftest_rows.read(path) == (BEGUN, nights)
+        selftest_rows.append_selftest_night(path, each)
+    assert selftest_rows.read_selftest(path) == (BEGUN, nights)
 
 
 def test_a_night_that_was_interrupted_while_it_was_written_does_not_count(tmp_path: Path):
     """Wherever it was cut off, what came before it stays, and the next night fits behind it."""
     path = tmp_path / selftest_rows.FILE
-    selftest_rows.begin(path, BEGUN)
-    selftest_rows.add(path, night(1, row()))
+    selftest_rows.write_selftest_header(path, BEGUN)
+    selftest_rows.append_selftest_night(path, night(1, row()))
     before = path.read_bytes()
-    selftest_rows.add(path, night(2, row(), row(key="x")))
+    selftest_rows.append_selftest_night(path, night(2, row(), row(key="x")))
     whole = path.read_bytes()
     for length in range(len(before), len(whole), 7):
         path.write_bytes(whole[:length])
-        assert selftest_rows.read(path) == (BEGUN, [night(1, row())])
-        begun, done = go_on(path, BEGUN)
+        assert selftest_rows.read_selftest(path) == (BEGUN, [night(1, row())])
+        begun, done = resume_or_begin(path, BEGUN)
         assert (begun, [each.number for each in done]) == (BEGUN, [1])
         assert path.read_bytes() == before
     path.write_bytes(whole)
-    assert len(go_on(path, BEGUN)[1]) == 2
+    assert len(resume_or_begin(path, BEGUN)[1]) == 2
 
 
 @pytest.mark.parametrize(
@@ -363,9 +379,9 @@ def test_a_damaged_file_is_refused_in_one_line(tmp_path: Path, text: str):
     path = tmp_path / selftest_rows.FILE
     path.write_text(text)
     with pytest.raises(UsageError, match="is damaged"):
-        selftest_rows.read(path)
+        selftest_rows.read_selftest(path)
     with pytest.raises(UsageError, match="No such file"):
-        selftest_rows.read(tmp_path / "none")
+        selftest_rows.read_selftest(tmp_path / "none")
 
 
 @pytest.mark.parametrize(
@@ -381,10 +397,13 @@ def test_a_damaged_file_is_refused_in_one_line(tmp_path: Path, text: str):
 )
 def test_one_goes_on_with_the_same_self_test_only(tmp_path: Path, changes: dict[str, Any]):
     path = tmp_path / selftest_rows.FILE
-    assert go_on(path, BEGUN) == (BEGUN, [])
-    assert go_on(path, replace(BEGUN, seed=8)) == (BEGUN, [])  # the seed is that of the beginning
+    assert resume_or_begin(path, BEGUN) == (BEGUN, [])
+    assert resume_or_begin(path, replace(BEGUN, seed=8)) == (
+        BEGUN,
+        [],
+    )  # the seed is that of the beginning
     with pytest.raises(UsageError, match="was begun with other"):
-        go_on(path, replace(BEGUN, **changes))
+        resume_or_begin(path, replace(BEGUN, **changes))
 
 
 # --- the score
@@ -397,10 +416,10 @@ def planted(plant: str = "slower-50", by: float = 1.5, **changes: Any) -> CaseNi
     return row(**caught | values | {"median": by} | changes)
 
 
-def score(nights: list[NightDone]) -> Scores:
+def score(nights: list[FinishedNight]) -> SelftestScores:
     """Of a self-test that was begun with what is in these nights, and came to its end."""
     names = {row.plant for night in nights for row in night.rows if row.plant}
-    return scores(nights, sorted(names), len(nights))
+    return score_nights(nights, sorted(names), len(nights))
 
 
 MISSED = {"verdict": "pass", "first": "pass", "again": ()}
@@ -454,20 +473,20 @@ def test_a_plant_that_did_not_work_promises_nothing_and_is_a_fault():
     assert not plant.worked
     assert (plant.sure, plant.promised) == (0, pytest.approx(0, abs=1e-6))
     assert result.faults == ("slower-20: did not work: +1.0% where +20.0% was intended",)
-    assert "intended: what it missed says little" in selftest_page.as_text(result)
+    assert "intended: what it missed says little" in selftest_page.selftest_as_text(result)
 
 
 def test_a_plant_that_nothing_is_known_of_is_a_fault():
     nights = [night(1, row()), night(2, planted())]
-    assert scores(nights, ("slower-50",), 2).faults == ()
-    assert scores(nights, ("slower-5", "slower-50"), 2).faults == (
+    assert score_nights(nights, ("slower-50",), 2).faults == ()
+    assert score_nights(nights, ("slower-5", "slower-50"), 2).faults == (
         "slower-5: nothing tells whether it worked: no night has it",
     )
     nights = [night(1, row(key="other")), night(2, planted())]
     (fault,) = score(nights).faults
     assert fault.startswith("slower-50: nothing tells whether it worked: no unchanged night")
-    assert scores(nights, ("slower-5", "slower-50"), 3).faults == ()  # it may come yet
-    assert not scores(nights, ("slower-5", "slower-50"), 3).passed
+    assert score_nights(nights, ("slower-5", "slower-50"), 3).faults == ()  # it may come yet
+    assert not score_nights(nights, ("slower-5", "slower-50"), 3).passed
 
 
 @pytest.mark.parametrize("nights", [10, 30])
@@ -485,26 +504,28 @@ def test_a_self_test_that_is_not_at_its_end_has_not_passed(tmp_path: Path, capsy
     """It is no fault either: it goes on later. The nights are those of the schedule."""
     begun = replace(BEGUN, times=3, unchanged=2, plants=("slower-50",), keys=KEYS[:1])
     path = tmp_path / selftest_rows.FILE
-    selftest_rows.begin(path, begun)
+    selftest_rows.write_selftest_header(path, begun)
     for number in range(1, done + 1):
-        selftest_rows.add(path, night(number, planted() if number > 1 else row()))
-    assert conclude(tmp_path, Progress(Console(quiet=True))) == 1
+        selftest_rows.append_selftest_night(path, night(number, planted() if number > 1 else row()))
+    assert conclude_selftest(tmp_path, Progress(Console(quiet=True))) == 1
     shown = capsys.readouterr().out
     assert f"UNFINISHED: only {done} of 5 nights are done\n" in shown
     assert "FAULT" not in shown
     assert (tmp_path / "selftest.md").read_text().startswith("# Self-test: unfinished\n")
-    selftest_rows.add(path, night(done or 1, row()))  # the same night again is none more
-    assert conclude(tmp_path, Progress(Console(quiet=True))) == 1
+    selftest_rows.append_selftest_night(
+        path, night(done or 1, row())
+    )  # the same night again is none more
+    assert conclude_selftest(tmp_path, Progress(Console(quiet=True))) == 1
     for number in range(1, 6):
-        selftest_rows.add(path, night(number, planted() if number > 1 else row()))
-    assert conclude(tmp_path, Progress(Console(quiet=True))) == 0
+        selftest_rows.append_selftest_night(path, night(number, planted() if number > 1 else row()))
+    assert conclude_selftest(tmp_path, Progress(Console(quiet=True))) == 0
 
 
 def test_a_plant_that_slows_nothing_or_is_unknown_is_refused():
     with pytest.raises(UsageError, match="large: slows no case of a-1"):
-        nights_of(replace(BEGUN, plants=("large",), keys=KEYS[:1]))
+        list_nights(replace(BEGUN, plants=("large",), keys=KEYS[:1]))
     with pytest.raises(UsageError, match="slower-1: is no plant"):
-        nights_of(replace(BEGUN, plants=("slower-1",)))
+        list_nights(replace(BEGUN, plants=("slower-1",)))
 
 
 def test_a_machine_that_has_become_faster_promises_less():
@@ -560,7 +581,7 @@ def test_the_wrongly_accused_are_named_and_kept_apart():
     (plant,) = result.plants
     assert (plant.accused, plant.accused_keys, plant.caught) == (1, ("beside",), 1)
     assert (result.beside.cases, result.beside.regressed, result.beside.common) == (2, 2, 1)
-    page = selftest_page.markdown(BEGUN, [night(2, planted(), wrong)], result)
+    page = selftest_page.render_selftest_markdown(BEGUN, [night(2, planted(), wrong)], result)
     assert "- beside" in page
 
 
@@ -595,7 +616,7 @@ def test_what_the_machine_did_meanwhile_is_told_beside_what_was_planted():
     result = score([night(1, *usual), night(2, planted(by=1.8), *others)])
     assert result.plants[0].realised == pytest.approx(0.8)
     assert result.plants[0].drifted == pytest.approx(0.2)
-    assert "+20.0%" in selftest_page.as_text(result)
+    assert "+20.0%" in selftest_page.selftest_as_text(result)
 
 
 def test_flat_bands_are_held_against_the_same_launches():
@@ -614,41 +635,44 @@ def test_flat_bands_are_held_against_the_same_launches():
 def test_misses_are_too_many_where_chance_does_not_make_them(sure: int, missed: int):
     if missed > sure:
         return
-    assert not too_many(0, sure)
-    if too_many(missed, sure):
+    assert not is_too_many_missed(0, sure)
+    if is_too_many_missed(missed, sure):
         assert missed / sure > 1 - SURE
-        assert missed == sure or too_many(missed + 1, sure)
-        assert too_many(missed, sure - 1) or missed == sure
-    assert not too_many(1, 1)  # one of one: one in a hundred, and CHANCE is less
-    assert too_many(2, 2)
+        assert missed == sure or is_too_many_missed(missed + 1, sure)
+        assert is_too_many_missed(missed, sure - 1) or missed == sure
+    assert not is_too_many_missed(1, 1)  # one of one: one in a hundred, and CHANCE is less
+    assert is_too_many_missed(2, 2)
     assert CHANCE < 1 - SURE
 
 
 def test_promises_follow_the_bands():
-    assert condemned(row(), math.log(1.5)) > 0.999
-    assert condemned(row(), 0.0) < 1e-6
-    assert 0.01 < condemned(row(), math.log(1.1)) < 0.5  # at the limit; and again and again
-    assert condemned(row(spread=0.0), math.log(1.2)) == 1.0
+    assert compute_fail_probability(row(), math.log(1.5)) > 0.999
+    assert compute_fail_probability(row(), 0.0) < 1e-6
+    assert (
+        0.01 < compute_fail_probability(row(), math.log(1.1)) < 0.5
+    )  # at the limit; and again and again
+    assert compute_fail_probability(row(spread=0.0), math.log(1.2)) == 1.0
 
 
 def test_pages_show_every_plant_and_close_with_the_faults():
     nights = [night(1, row())]
     nights += [
-        night(n, planted(name, 1 + PLANTS[name].intended)) for n, name in enumerate(PLANTS, start=2)
+        night(n, planted(name, 1 + INJECTION_KINDS[name].intended))
+        for n, name in enumerate(INJECTION_KINDS, start=2)
     ]
     result = score(nights)
-    shown = selftest_page.as_text(result)
-    for name, plant in PLANTS.items():
+    shown = selftest_page.selftest_as_text(result)
+    for name, plant in INJECTION_KINDS.items():
         assert name in shown
         assert plant.words in shown
         assert f"{plant.intended:+.1%}" in shown
     assert shown.endswith("every plant that must be caught was\n")
-    assert "FAULT: " in selftest_page.as_text(score([]))
+    assert "FAULT: " in selftest_page.selftest_as_text(score([]))
 
 
 def test_the_result_is_written_for_people_and_programs(tmp_path: Path):
     nights = [night(1, row()), night(2, planted())]
-    page = selftest_page.write(tmp_path, BEGUN, nights, score(nights))
+    page = selftest_page.write_selftest_result(tmp_path, BEGUN, nights, score(nights))
     assert page.read_text().startswith("# Self-test: passed\n")
     data = json.loads((tmp_path / selftest_page.JSON).read_text())
     assert data["scores"]["plants"][0]["caught"] == 1

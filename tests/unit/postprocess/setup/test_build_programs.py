@@ -12,15 +12,15 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.setup import build_programs as building
 from postprocess.setup.build_programs import build_programs
-from postprocess.setup.prepare import Prepared
+from postprocess.setup.prepare import PreparedMachine
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.inventory import Inventory
 from site_configs.topology.machine import Machine
 from spack_envs.errors import SourceError, SpackEnvironmentError
 from spack_envs.installation import RECORD, Installation
-from spack_envs.layout import Layout
+from spack_envs.layout import SpackLayout
 from spack_envs.products import PRODUCTS
-from spack_envs.programs import keep_installed, program_file, read_program
+from spack_envs.programs import keep_installed, locate_program_file, read_program
 from spack_envs.provide import Spack
 from tests.support.paths import ROOT
 
@@ -31,7 +31,7 @@ MPIS = tuple(
     for name in ("mpich-1", "mpich-2")
 )
 FOUND = Inventory(MACHINE, MPIS, ())
-BOTH = Prepared(FOUND, SPACK, by_spack=("mpich-1", "mpich-2"))
+BOTH = PreparedMachine(FOUND, SPACK, by_spack=("mpich-1", "mpich-2"))
 TOLD = {"version": "7.4", "compiler": "gcc 12.2.0", "flags": "-O2"}
 
 
@@ -40,7 +40,7 @@ def work(tmp_path: Path) -> WorkDirectory:
     """A work directory with a Spack environment for each MPI."""
     work = WorkDirectory(tmp_path / "home", ROOT)
     for mpi in MPIS:
-        directory = Layout(work.root).environment(mpi.name)
+        directory = SpackLayout(work.root).environment(mpi.name)
         directory.mkdir(parents=True)
         for name in ("spack.yaml", "spack.lock"):
             (directory / name).write_text(f"{name} of {mpi.name}")
@@ -104,7 +104,7 @@ def test_program_that_cannot_be_built_is_noted_and_hurts_no_other(work, broken, 
         "mpich-2: imb: cannot be fetched from a cold store",
     ]
     assert read_program(work.root, "mpich-1", "imb").spec == "intel-mpi-benchmarks/abc"
-    assert not program_file(work.root, "mpich-1", "osu").exists()
+    assert not locate_program_file(work.root, "mpich-1", "osu").exists()
 
 
 def test_program_without_a_source_is_noted_and_no_failure(work, broken, progress):
@@ -115,24 +115,24 @@ def test_program_without_a_source_is_noted_and_no_failure(work, broken, progress
 
 
 def test_mpi_that_has_no_environment_is_left_to_cmake(work, broken, progress):
-    prepared = Prepared(FOUND, SPACK, by_spack=("mpich-2",), by_cmake=("mpich-1",))
+    prepared = PreparedMachine(FOUND, SPACK, by_spack=("mpich-2",), by_cmake=("mpich-1",))
     build_programs(work, prepared, progress)
     assert {line.partition(":")[0] for line in lines(progress)} == {"mpich-2"}
 
 
 def test_on_a_site_that_declares_its_mpis_programs_are_built_too(work, broken, progress):
-    assert build_programs(work, Prepared(None, SPACK, by_spack=("mpich-2",)), progress) == 0
+    assert build_programs(work, PreparedMachine(None, SPACK, by_spack=("mpich-2",)), progress) == 0
     assert {line.partition(":")[0] for line in lines(progress)} == {"mpich-2"}
 
 
-@pytest.mark.parametrize("prepared", [Prepared(FOUND, None), Prepared(None, SPACK)])
+@pytest.mark.parametrize("prepared", [PreparedMachine(FOUND, None), PreparedMachine(None, SPACK)])
 def test_what_only_a_session_builds_is_said(work, broken, progress, prepared):
     assert build_programs(work, prepared, progress) == 0
     assert lines(progress) == [f"programs: built by the first session, with {prepared.built_with}"]
 
 
 def test_solution_is_kept_beside_what_was_built_by_it(work, tmp_path):
-    place = Layout(work.root).environment("mpich-1")
+    place = SpackLayout(work.root).environment("mpich-1")
     session = tmp_path / "session"
     for name in PRODUCTS:
         program = keep_installed(session, "mpich-1", installed(work.root, place, name))
@@ -146,7 +146,7 @@ def test_solution_is_kept_beside_what_was_built_by_it(work, tmp_path):
 
 
 def test_installation_that_does_not_tell_is_named(work):
-    done = installed(work.root, Layout(work.root).environment("mpich-1"), "osu")
+    done = installed(work.root, SpackLayout(work.root).environment("mpich-1"), "osu")
     (Path(done.prefix) / RECORD).unlink()
     with pytest.raises(SpackEnvironmentError, match="is damaged"):
         keep_installed(work.root, "mpich-1", done)

@@ -10,14 +10,19 @@ from rich.console import Console
 
 from postprocess.base.progress import Progress
 from postprocess.setup import prepare as preparation
-from postprocess.setup.declared_mpis import DeclaredMpi, Unfit, declared_mpi, declared_mpis
-from postprocess.setup.prepare import prepare
+from postprocess.setup.declared_mpis import (
+    DeclaredMpi,
+    UnusableEnvironment,
+    parse_declared_mpi,
+    read_declared_mpis,
+)
+from postprocess.setup.prepare import prepare_machine
 from site_configs.common import environment
 from spack_envs.errors import SpackEnvironmentError
-from spack_envs.layout import Layout
-from spack_envs.machine import external_entry
+from spack_envs.layout import SpackLayout
+from spack_envs.machine import build_external_entry
 from spack_envs.provide import Spack
-from spack_envs.toolchain import External
+from spack_envs.toolchain import ExternalPackage
 from tests.support.factories.scheduler import CRAY
 from tests.support.factories.site import CRAY_MPICH, OPENMPI, PLAIN, slurm, text_of
 from tests.support.fake_mpis import install, script
@@ -39,12 +44,14 @@ def an_environment(**changes) -> dict:
 
 def problem(**changes) -> str:
     with pytest.raises(SpackEnvironmentError) as refused:
-        declared_mpi(an_environment(**changes))
+        parse_declared_mpi(an_environment(**changes))
     return str(refused.value)
 
 
 def test_an_mpi_of_modules_is_known_by_its_prefix(sw: Path):
-    assert declared_mpi(an_environment(prefix=str(sw), modules=["openmpi/4.1.6"])) == DeclaredMpi(
+    assert parse_declared_mpi(
+        an_environment(prefix=str(sw), modules=["openmpi/4.1.6"])
+    ) == DeclaredMpi(
         name="openmpi-4",
         family="openmpi",
         version="4.1.6",
@@ -56,9 +63,9 @@ def test_an_mpi_of_modules_is_known_by_its_prefix(sw: Path):
 
 
 def test_the_prefix_follows_from_a_wrapper_with_its_path(sw: Path):
-    found = declared_mpi(an_environment(mpicc=f"{sw}/bin/mpicc"))
+    found = parse_declared_mpi(an_environment(mpicc=f"{sw}/bin/mpicc"))
     assert (found.prefix, found.mpicc) == (str(sw), f"{sw}/bin/mpicc")
-    given = declared_mpi(an_environment(mpicc=f"{sw}/bin/mpicc", prefix="/opt/other"))
+    given = parse_declared_mpi(an_environment(mpicc=f"{sw}/bin/mpicc", prefix="/opt/other"))
     assert given.prefix == "/opt/other"
 
 
@@ -112,9 +119,12 @@ def test_modules_that_do_not_load_are_named(modules: Path):
 
 
 def test_spack_loads_the_modules_of_an_mpi():
-    entry = external_entry(External("mpich", "mpich@=5", "/sw", modules=("a", "b")))
+    entry = build_external_entry(ExternalPackage("mpich", "mpich@=5", "/sw", modules=("a", "b")))
     assert entry["externals"] == [{"spec": "mpich@=5", "prefix": "/sw", "modules": ["a", "b"]}]
-    assert "modules" not in external_entry(External("mpich", "mpich@=5", "/sw"))["externals"][0]
+    assert (
+        "modules"
+        not in build_external_entry(ExternalPackage("mpich", "mpich@=5", "/sw"))["externals"][0]
+    )
 
 
 # Whole sites.
@@ -130,23 +140,25 @@ def test_a_site_file_that_was_made_by_site_new_tells_where_its_mpis_are(tmp_path
     text = text_of(slurm(CRAY, OPENMPI, CRAY_MPICH))
     assert 'prefix="/sw/openmpi/5.0.3",  # Spack builds on it' in text
     site = site_of(tmp_path, text.replace("/sw/openmpi/5.0.3", str(sw)))
-    openmpi, cray = declared_mpis(work, site)
+    openmpi, cray = read_declared_mpis(work, site)
     assert (openmpi.prefix, openmpi.modules) == (str(sw), ("openmpi/5.0.3",))
-    assert cray == Unfit(
+    assert cray == UnusableEnvironment(
         CRAY_MPICH.name, "family 'cray-mpich' is none of mpich, openmpi, intel-mpi"
     )
 
 
 def test_a_site_file_with_a_fault_is_left_to_reframe(tmp_path, work):
     text = text_of(PLAIN).replace('family="mpich"', "family=None")
-    assert [each.name for each in declared_mpis(work, site_of(tmp_path, text))] == ["openmpi-5_0_3"]
-    assert list(declared_mpis(work, site_of(tmp_path, "site_configuration = 1 / 0"))) == []
+    assert [each.name for each in read_declared_mpis(work, site_of(tmp_path, text))] == [
+        "openmpi-5_0_3"
+    ]
+    assert list(read_declared_mpis(work, site_of(tmp_path, "site_configuration = 1 / 0"))) == []
 
 
 def test_each_mpi_of_a_site_gets_an_environment_or_a_line(tmp_path, work, sw, monkeypatch):
     written = []
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(preparation, "provide", lambda *_: SPACK)
+    monkeypatch.setattr(preparation, "provide_spack", lambda *_: SPACK)
     monkeypatch.setattr(
         preparation.spack_machine, "write_environment", lambda *words: written.append(words[3].name)
     )
@@ -162,11 +174,11 @@ def test_each_mpi_of_a_site_gets_an_environment_or_a_line(tmp_path, work, sw, mo
         f"site_configuration = site('mine', description='x', environments=[{', '.join(pieces)}],\n"
         f"    partitions=[partition('cpu', topology=Topology(4), environments={names})])\n"
     )
-    stale = Layout(work.root).environment("two") / "spack.yaml"
+    stale = SpackLayout(work.root).environment("two") / "spack.yaml"
     stale.parent.mkdir(parents=True)
     stale.touch()
     progress = Progress(Console(file=io.StringIO(), width=200))
-    found = prepare(work, site_of(tmp_path, text), None, progress)
+    found = prepare_machine(work, site_of(tmp_path, text), None, progress)
     assert written == ["one"]
     assert found.built_with == "Spack 1.1.0, CMake for two, three"
     assert progress.notes == [

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.setup.doctor import machine_facts, mpi_lines, show
-from postprocess.setup.prepare import Prepared
+from postprocess.setup.doctor import describe_machine, describe_mpi, print_doctor_page
+from postprocess.setup.prepare import PreparedMachine
 from site_configs.mpi.family import Mpi, Unusable
 from site_configs.mpi.inventory import Inventory
 from site_configs.topology.machine import Cache, Machine
@@ -23,15 +23,15 @@ MPICH = Mpi("mpich-5_0_2", "mpich", "5.0.2", "MPICH 5.0.2", "wheel", "/p", "/p/c
 FOUND = Inventory(MACHINE, (MPICH,), (Unusable("/usr/bin/mpicc", "path", "compiling failed"),))
 
 
-def page(prepared: Prepared) -> str:
+def page(prepared: PreparedMachine) -> str:
     progress = Progress(Console(file=io.StringIO(), width=200))
-    show(WorkDirectory(Path("/home/me/.plumbline"), Path()), prepared, progress)
+    print_doctor_page(WorkDirectory(Path("/home/me/.plumbline"), Path()), prepared, progress)
     return progress.console.file.getvalue()
 
 
 def test_the_page_names_the_machine_its_mpis_and_what_is_wrong():
     spack = Spack(Path("/bin/spack"), Path("/packages"), "1.1.0", "PATH")
-    lines = page(Prepared(FOUND, spack)).splitlines()
+    lines = page(PreparedMachine(FOUND, spack)).splitlines()
     for line in (
         "machine         n1: a processor",
         "cores           8 on 2 socket(s), 16 hardware threads",
@@ -52,18 +52,18 @@ def test_the_page_names_the_machine_its_mpis_and_what_is_wrong():
 
 
 def test_without_spack_and_on_a_site_of_its_own_there_is_a_page_all_the_same():
-    text = page(Prepared(None, None))
+    text = page(PreparedMachine(None, None))
     assert "Spack           none: see the note above" in text
     assert "process counts  the site's own, like its MPIs: ./plumbline list shows them" in text
     assert "says" not in text
 
 
 def test_a_machine_that_shows_little_is_described_in_words():
-    facts = dict(machine_facts(replace(MACHINE, cores=1, sockets=1, caches=())))
+    facts = dict(describe_machine(replace(MACHINE, cores=1, sockets=1, caches=())))
     assert facts["caches"] == "not shown by the kernel"
     assert facts["process counts"].startswith("none: one core cannot time messages")
 
 
 def test_every_mpi_has_its_lines():
-    assert len(mpi_lines(FOUND)) == 5
-    assert mpi_lines(Inventory(MACHINE, (), ())) == []
+    assert len(describe_mpi(FOUND)) == 5
+    assert describe_mpi(Inventory(MACHINE, (), ())) == []

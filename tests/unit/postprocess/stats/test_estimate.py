@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postprocess.judging.rules import judge
+from postprocess.judging.rules import judge_case
 from postprocess.model.case import Case
 from postprocess.model.measurement import Measurement
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import Verdict
 from postprocess.references import reference_file
-from postprocess.stats.band import band, to_reframe
-from postprocess.stats.estimate import calibrate, calibrate_exactly
+from postprocess.stats.band import compute_band, convert_to_reframe
+from postprocess.stats.estimate import estimate_exact_references, estimate_references
 from tests.support.factories.launch import origin_of
 
 PLACE = ("laptop", "cpu", "mpich")
@@ -30,7 +30,7 @@ def case(size: int = 8) -> Case:
 
 @given(st.lists(TIMES, min_size=2, max_size=40))
 def test_center_and_spread_are_those_of_the_logarithm(times):
-    (reference,) = calibrate({case(): times})
+    (reference,) = estimate_references({case(): times})
     logs = [math.log(time) for time in times]
     assert reference.center == pytest.approx(statistics.geometric_mean(times), rel=1e-9)
     assert reference.spread == pytest.approx(statistics.stdev(logs), rel=1e-9, abs=1e-12)
@@ -38,71 +38,73 @@ def test_center_and_spread_are_those_of_the_logarithm(times):
 
 
 def test_a_worked_example():
-    (reference,) = calibrate({case(): [1e-6, 4e-6]})
+    (reference,) = estimate_references({case(): [1e-6, 4e-6]})
     assert reference.center == pytest.approx(2e-6)
     assert reference.spread == pytest.approx(math.log(4) / math.sqrt(2))
 
 
 @given(st.lists(TIMES, min_size=2, max_size=40), st.floats(min_value=1e-3, max_value=1e3))
 def test_a_faster_machine_has_the_same_spread(times, factor):
-    (one,) = calibrate({case(): times})
-    (other,) = calibrate({case(): [factor * time for time in times]})
+    (one,) = estimate_references({case(): times})
+    (other,) = estimate_references({case(): [factor * time for time in times]})
     assert other.center == pytest.approx(factor * one.center, rel=1e-9)
     assert other.spread == pytest.approx(one.spread, rel=1e-6, abs=1e-12)
 
 
 def test_one_launch_has_no_spread_and_is_provisional():
-    (reference,) = calibrate({case(): [2e-6]})
+    (reference,) = estimate_references({case(): [2e-6]})
     assert (reference.center, reference.spread) == (pytest.approx(2e-6), 0.0)
     assert reference.launches == 1 and reference.provisional
 
 
 @pytest.mark.parametrize(("launches", "provisional"), [(9, True), (10, False)])
 def test_ten_launches_are_enough(launches, provisional):
-    (reference,) = calibrate({case(): [1e-6] * launches})
+    (reference,) = estimate_references({case(): [1e-6] * launches})
     assert reference.provisional is provisional
 
 
 def test_cases_come_sorted():
-    made = calibrate({case(size): [1e-6] for size in (1_000_000, 8, 10_000)})
+    made = estimate_references({case(size): [1e-6] for size in (1_000_000, 8, 10_000)})
     assert [reference.case.bytes for reference in made] == [8, 10_000, 1_000_000]
-    assert calibrate({}) == []
+    assert estimate_references({}) == []
 
 
 def test_arrays_are_samples_too():
-    assert calibrate({case(): np.array([1e-6, 2e-6])}) == calibrate({case(): [1e-6, 2e-6]})
+    assert estimate_references({case(): np.array([1e-6, 2e-6])}) == estimate_references(
+        {case(): [1e-6, 2e-6]}
+    )
 
 
 @pytest.mark.parametrize("times", [[], [0.0], [1e-6, -1e-6], [math.nan], [1e-6, math.inf]])
 def test_what_is_no_time_is_refused_by_case(times):
     with pytest.raises(ValueError, match=f"^{case().key}: "):
-        calibrate({case(): times})
+        estimate_references({case(): times})
 
 
 @given(st.lists(st.lists(TIMES, min_size=1, max_size=12), min_size=1, max_size=4))
 def test_a_calibration_can_be_written_and_read(tmp_path_factory, samples):
-    made = calibrate({case(8 * size): times for size, times in enumerate(samples)})
-    path = reference_file.location(tmp_path_factory.mktemp("made"), *PLACE)
-    reference_file.write(path, made, origin_of())
-    assert list(reference_file.load(path, *PLACE).values()) == made
+    made = estimate_references({case(8 * size): times for size, times in enumerate(samples)})
+    path = reference_file.locate_references(tmp_path_factory.mktemp("made"), *PLACE)
+    reference_file.write_references(path, made, origin_of())
+    assert list(reference_file.load_references(path, *PLACE).values()) == made
 
 
 # Simulated time, which repeats.
 
 
 def test_simulated_launches_give_an_exact_reference(tmp_path):
-    (reference,) = calibrate_exactly({case(): [3.5e-6, 3.5e-6]})
+    (reference,) = estimate_exact_references({case(): [3.5e-6, 3.5e-6]})
     assert reference == Reference(case(), 3.5e-6, 0.0, 2, exact=True)
     assert not reference.provisional
-    path = reference_file.location(tmp_path, *PLACE)
-    reference_file.write(path, [reference], origin_of())
+    path = reference_file.locate_references(tmp_path, *PLACE)
+    reference_file.write_references(path, [reference], origin_of())
     assert path.read_text().splitlines()[1].split("\t")[-3:] == ["3.5e-06", "exact", "2"]
-    assert reference_file.load(path, *PLACE) == {case(): reference}
+    assert reference_file.load_references(path, *PLACE) == {case(): reference}
 
 
 def test_time_that_does_not_repeat_is_not_exact():
     with pytest.raises(ValueError, match="simulated time does not repeat"):
-        calibrate_exactly({case(): [3.5e-6, 3.6e-6]})
+        estimate_exact_references({case(): [3.5e-6, 3.6e-6]})
 
 
 @pytest.mark.parametrize(
@@ -115,8 +117,8 @@ def test_time_that_does_not_repeat_is_not_exact():
     ],
 )
 def test_any_difference_from_an_exact_reference_is_seen(value, verdict):
-    (reference,) = calibrate_exactly({case(): [1e-3]})
-    assert judge(case(), Measurement(value), reference, resolution=1e-6).verdict == verdict
-    limits = band(reference)
-    _, _, upper, _ = to_reframe(reference, limits, best=value)
+    (reference,) = estimate_exact_references({case(): [1e-3]})
+    assert judge_case(case(), Measurement(value), reference, resolution=1e-6).verdict == verdict
+    limits = compute_band(reference)
+    _, _, upper, _ = convert_to_reframe(reference, limits, best=value)
     assert (value <= reference.center * (1 + upper)) == (verdict != Verdict.REGRESSED)

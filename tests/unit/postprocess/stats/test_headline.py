@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postprocess.model.measurement import Summary
-from postprocess.stats.headline import removed_by_filter, summarise
+from postprocess.model.measurement import TrialSummary
+from postprocess.stats.headline import mark_removed_trials, summarise_trials
 
 TIMES = st.floats(min_value=1e-9, max_value=1e3)
 TICKS = st.integers(min_value=1, max_value=12).map(lambda ticks: ticks * 1e-9)
@@ -51,7 +51,7 @@ def naive_bimodal(values: list[float], resolution: float) -> bool:
 
 def naive_summary(
     trials: list[float], late: list[bool], dropped: int, resolution: float
-) -> Summary:
+) -> TrialSummary:
     values = [t for i, t in enumerate(trials) if i >= dropped and not late[i]]
     median = naive_median(values)
     candidates = sum(1 for value in values if value > 1.8 * median)
@@ -59,7 +59,7 @@ def naive_summary(
     while removed < math.floor(len(values) / 10) and max(rest) > 1.8 * median:
         rest.remove(max(rest))
         removed += 1
-    return Summary(
+    return TrialSummary(
         headline=math.fsum(rest) / len(rest),
         median=median,
         minimum=min(values),
@@ -73,7 +73,7 @@ def naive_summary(
     )
 
 
-def assert_same(ours: Summary, theirs: Summary, factor: float = 1.0) -> None:
+def assert_same(ours: TrialSummary, theirs: TrialSummary, factor: float = 1.0) -> None:
     for name, value in asdict(theirs).items():
         if isinstance(value, float):
             assert getattr(ours, name) == pytest.approx(factor * value, rel=1e-12), name
@@ -87,19 +87,21 @@ def test_agrees_with_a_version_written_from_the_text(trials, data):
     dropped = data.draw(st.integers(min_value=0, max_value=len(trials) - 1))
     late[-1] = False
     resolution = data.draw(st.sampled_from([0.0, 1e-9, 2e-9]))
-    ours = summarise(np.array(trials), np.array(late), dropped, resolution)
+    ours = summarise_trials(np.array(trials), np.array(late), dropped, resolution)
     assert_same(ours, naive_summary(trials, late, dropped, resolution))
 
 
 @given(TRIALS)
 def test_without_flags_no_trial_is_late(trials):
     values = np.array(trials)
-    assert summarise(values) == summarise(values, np.zeros(len(trials), dtype=bool), 1, 0.0)
+    assert summarise_trials(values) == summarise_trials(
+        values, np.zeros(len(trials), dtype=bool), 1, 0.0
+    )
 
 
 @given(TRIALS)
 def test_values_are_in_order(trials):
-    summary = summarise(np.array(trials))
+    summary = summarise_trials(np.array(trials))
     slack = 1 + 1e-12
     assert summary.minimum <= summary.headline * slack
     assert summary.headline <= max(trials[1:]) * slack
@@ -109,7 +111,7 @@ def test_values_are_in_order(trials):
 
 @given(TRIALS)
 def test_filter_never_raises_the_mean_and_never_removes_more_than_a_tenth(trials):
-    summary = summarise(np.array(trials))
+    summary = summarise_trials(np.array(trials))
     m = len(trials) - 1
     assert summary.kept + summary.removed == m
     assert summary.removed == min(summary.candidates, m // 10)
@@ -121,17 +123,19 @@ def test_filter_never_raises_the_mean_and_never_removes_more_than_a_tenth(trials
 def test_order_after_the_first_trial_does_not_matter(trials, random):
     shuffled = trials[1:]
     random.shuffle(shuffled)
-    assert summarise(np.array([trials[0], *shuffled])) == summarise(np.array(trials))
+    assert summarise_trials(np.array([trials[0], *shuffled])) == summarise_trials(np.array(trials))
 
 
 @given(TRIALS, TIMES)
 def test_first_trial_does_not_matter(trials, other):
-    assert summarise(np.array([other, *trials[1:]])) == summarise(np.array(trials))
+    assert summarise_trials(np.array([other, *trials[1:]])) == summarise_trials(np.array(trials))
 
 
 @given(TRIALS, SCALES)
 def test_scales_with_the_unit(trials, factor):
-    assert_same(summarise(factor * np.array(trials)), summarise(np.array(trials)), factor)
+    assert_same(
+        summarise_trials(factor * np.array(trials)), summarise_trials(np.array(trials)), factor
+    )
 
 
 @given(MANY, st.data())
@@ -139,7 +143,7 @@ def test_mask_leaves_exactly_what_the_headline_averages(trials, data):
     late = np.array(data.draw(st.lists(st.booleans(), min_size=len(trials), max_size=len(trials))))
     late[-1] = False
     values = np.array(trials)
-    mask, summary = removed_by_filter(values, late, 1), summarise(values, late, 1)
+    mask, summary = mark_removed_trials(values, late, 1), summarise_trials(values, late, 1)
     assert mask.shape == values.shape and mask.dtype == bool
     assert mask[0] and mask[late].all()
     assert np.count_nonzero(~mask) == summary.kept
@@ -154,19 +158,19 @@ def test_a_late_trial_counts_as_if_it_had_not_been_run(trials, data):
     late = np.zeros(len(trials) + 3, dtype=bool)
     late[1:4] = True
     with_late = [trials[0], *data.draw(st.lists(TIMES, min_size=3, max_size=3)), *trials[1:]]
-    assert summarise(np.array(with_late), late) == summarise(np.array(trials))
+    assert summarise_trials(np.array(with_late), late) == summarise_trials(np.array(trials))
 
 
 def test_the_papers_51_trials():
     """Nine spikes among 50 values: five are removed, the largest, and four leak into the mean."""
     spikes = [30.0, 31.0, 32.0, 33.0, 50.0, 60.0, 70.0, 80.0, 90.0]
     trials = np.array([1e6] + [10.0] * 41 + spikes)
-    summary = summarise(trials)
+    summary = summarise_trials(trials)
     assert (summary.candidates, summary.removed, summary.kept) == (9, 5, 45)
     assert summary.headline == pytest.approx((41 * 10 + 30 + 31 + 32 + 33) / 45)
     assert summary.filter_saturated
     assert (summary.median, summary.minimum) == (10.0, 10.0)
-    assert removed_by_filter(trials).nonzero()[0].tolist() == [0, 46, 47, 48, 49, 50]
+    assert mark_removed_trials(trials).nonzero()[0].tolist() == [0, 46, 47, 48, 49, 50]
 
 
 @pytest.mark.parametrize(
@@ -175,30 +179,30 @@ def test_the_papers_51_trials():
 def test_the_cap_is_a_tenth_of_the_data_rounded_down(m, removed):
     fast = np.ones(m // 2 + 1)
     trials = np.concatenate([[1.0], fast, np.full(m - fast.size, 5.0)])
-    assert summarise(trials).removed == removed
+    assert summarise_trials(trials).removed == removed
 
 
 def test_a_spike_is_above_the_threshold_not_at_it():
     at = np.array([1.0] + [5.0] * 19 + [9.0])
     above = np.array([1.0] + [5.0] * 19 + [np.nextafter(9.0, 10.0)])
-    assert summarise(at).candidates == 0
-    assert summarise(above).candidates == 1
+    assert summarise_trials(at).candidates == 0
+    assert summarise_trials(above).candidates == 1
 
 
 def test_as_many_candidates_as_the_cap_do_not_saturate_it():
-    assert not summarise(np.array([1.0] + [1.0] * 18 + [5.0] * 2)).filter_saturated
-    assert summarise(np.array([1.0] + [1.0] * 17 + [5.0] * 3)).filter_saturated
+    assert not summarise_trials(np.array([1.0] + [1.0] * 18 + [5.0] * 2)).filter_saturated
+    assert summarise_trials(np.array([1.0] + [1.0] * 17 + [5.0] * 3)).filter_saturated
 
 
 def test_quantiles_are_linear_between_order_statistics():
-    summary = summarise(np.arange(0.0, 12.0), dropped=1)
+    summary = summarise_trials(np.arange(0.0, 12.0), dropped=1)
     assert (summary.p90, summary.p99) == (pytest.approx(10.0), pytest.approx(10.9))
 
 
 def test_one_value_is_its_own_summary():
     assert_same(
-        summarise(np.array([9.0, 2.0])),
-        Summary(2.0, 2.0, 2.0, 2.0, 2.0, 1, 0, 0, False, False),
+        summarise_trials(np.array([9.0, 2.0])),
+        TrialSummary(2.0, 2.0, 2.0, 2.0, 2.0, 1, 0, 0, False, False),
     )
 
 
@@ -210,22 +214,22 @@ def modes(low: int, high: int, spikes: int = 0) -> np.ndarray:
 
 
 def test_two_modes_are_told_from_one_with_a_few_spikes():
-    assert summarise(modes(40, 10)).bimodal
-    assert summarise(modes(10, 40)).bimodal
-    assert not summarise(modes(41, 9)).bimodal
-    assert not summarise(modes(9, 41)).bimodal
-    assert not summarise(modes(50, 0)).bimodal
-    assert not summarise(modes(45, 0, spikes=5)).bimodal
+    assert summarise_trials(modes(40, 10)).bimodal
+    assert summarise_trials(modes(10, 40)).bimodal
+    assert not summarise_trials(modes(41, 9)).bimodal
+    assert not summarise_trials(modes(9, 41)).bimodal
+    assert not summarise_trials(modes(50, 0)).bimodal
+    assert not summarise_trials(modes(45, 0, spikes=5)).bimodal
 
 
 def test_a_spike_does_not_hide_two_modes():
-    assert summarise(modes(39, 10, spikes=1)).bimodal
+    assert summarise_trials(modes(39, 10, spikes=1)).bimodal
 
 
 def test_a_gap_of_two_ticks_is_no_gap():
     ticks = np.array([1.0] + [10.0] * 30 + [12.0] * 20)
-    assert not summarise(ticks, resolution=1.0).bimodal
-    assert summarise(ticks, resolution=0.99).bimodal
+    assert not summarise_trials(ticks, resolution=1.0).bimodal
+    assert summarise_trials(ticks, resolution=0.99).bimodal
 
 
 @pytest.mark.parametrize(
@@ -241,7 +245,7 @@ def test_a_gap_of_two_ticks_is_no_gap():
         ([1.0, math.inf, 2.0], None, 1),
     ],
 )
-@pytest.mark.parametrize("function", [summarise, removed_by_filter])
+@pytest.mark.parametrize("function", [summarise_trials, mark_removed_trials])
 def test_refuses_what_has_no_headline(function, trials, late, dropped):
     flags = None if late is None else np.array(late)
     with pytest.raises(ValueError, match="trial"):
@@ -250,13 +254,13 @@ def test_refuses_what_has_no_headline(function, trials, late, dropped):
 
 def test_a_dropped_or_late_trial_may_be_anything():
     trials = np.array([math.nan, 2.0, math.inf])
-    assert summarise(trials, np.array([False, False, True])).headline == 2.0
+    assert summarise_trials(trials, np.array([False, False, True])).headline == 2.0
 
 
 def test_input_is_left_as_it_was():
     trials = np.array([3.0, 2.0, 1.0])
     late = np.zeros(3, dtype=bool)
-    summarise(trials, late)
-    removed_by_filter(trials, late)
+    summarise_trials(trials, late)
+    mark_removed_trials(trials, late)
     assert trials.tolist() == [3.0, 2.0, 1.0]
     assert not late.any()

@@ -12,15 +12,25 @@ from hypothesis import strategies as st
 from scipy.stats import t as student
 
 from postprocess.base.units import MEGABYTES, SECONDS
-from postprocess.judging.rules import judge
+from postprocess.judging.rules import judge_case
 from postprocess.model.case import Case
 from postprocess.model.measurement import Measurement
 from postprocess.model.reference import Prior, Reference
 from postprocess.model.verdict import Verdict
 from postprocess.stats import power
-from postprocess.stats.band import SLOW_ALPHA, SMALL_FLOOR, band
-from postprocess.stats.confirmation_rule import CLEAR, CONDEMN, repeated
-from postprocess.stats.power import CAUGHT, Scatter, caught, detectable, margin
+from postprocess.stats.band import SLOW_ALPHA, SMALL_FLOOR, compute_band
+from postprocess.stats.confirmation_rule import (
+    FINE_TO_CLEAR,
+    SLOW_TO_CONFIRM,
+    compute_confirmation_probability,
+)
+from postprocess.stats.power import (
+    DETECTION_POWER,
+    Scatter,
+    compute_detectable_slowdown,
+    compute_detection_margin,
+    compute_detection_probability,
+)
 
 CASE = Case("laptop", "cpu", "mpich", "mpicost", "bcast", 0, "flush", "window", 2, 2, 8)
 SETTLED = Reference(CASE, 1e-5, 0.03, 20)
@@ -32,7 +42,7 @@ def found(reference: Reference, best: float | None = None, resolution: float = 0
     """Detectability after a night as usual; ``best`` as a share of the headline."""
     value = reference.center
     measured = Measurement(value, reference.unit, None if best is None else best * value)
-    return detectable(reference, band(reference, resolution), measured)
+    return compute_detectable_slowdown(reference, compute_band(reference, resolution), measured)
 
 
 @pytest.mark.parametrize(("launches", "degrees"), [(3, 2.0), (5, 4.0), (10, 25.0), (30, 1029.0)])
@@ -41,7 +51,7 @@ def test_the_mean_over_what_is_not_known_is_the_prediction_distribution(launches
     known = Scatter(0.02, degrees, launches)
     width = student.ppf(0.99, degrees) * 0.02 * math.sqrt(1 + 1 / launches)
     assert known.screened(width) == pytest.approx(0.01, rel=1e-6)
-    offsets, precisions, weights = power.possible(launches, degrees)
+    offsets, precisions, weights = power.integrate_parameters(launches, degrees)
     first = np.sum(weights * power.ndtr(-width / 0.02 * precisions + offsets))
     assert first == pytest.approx(0.01, rel=1e-5)
 
@@ -51,11 +61,13 @@ def test_fresh_launches_are_counted_as_a_night_counts_them(chance):
     """Every course of votes up to the decision, each with its probability."""
 
     def condemned(slow: int, fine: int) -> float:
-        if slow == CONDEMN or fine == CLEAR:
-            return float(slow == CONDEMN)
+        if slow == SLOW_TO_CONFIRM or fine == FINE_TO_CLEAR:
+            return float(slow == SLOW_TO_CONFIRM)
         return chance * condemned(slow + 1, fine) + (1 - chance) * condemned(slow, fine + 1)
 
-    assert repeated(np.array(chance)) == pytest.approx(condemned(0, 0), abs=1e-12)
+    assert compute_confirmation_probability(np.array(chance)) == pytest.approx(
+        condemned(0, 0), abs=1e-12
+    )
 
 
 @pytest.mark.parametrize(("launches", "kin"), [(5, 6.0), (10, 0.0), (20, 12.0)])
@@ -71,18 +83,18 @@ def test_simulated_nights_catch_nine_in_ten(launches: int, kin: float, spread: f
     shared = np.sqrt(((launches - 1) * own + more) / degrees)
     width = student.ppf(1 - SLOW_ALPHA, degrees) * shared * math.sqrt(1 + 1 / launches)
     width = np.maximum(width, math.log1p(SMALL_FLOOR))
-    shift = width + shared * margin(launches, degrees)
-    nights = random.normal(shift, spread, (CONDEMN + CLEAR, many))
+    shift = width + shared * compute_detection_margin(launches, degrees)
+    nights = random.normal(shift, spread, (SLOW_TO_CONFIRM + FINE_TO_CLEAR, many))
     first, *fresh = nights > logs.mean(axis=1) + width
-    share = np.mean(first & (np.sum(fresh, axis=0) >= CONDEMN))
-    assert share == pytest.approx(CAUGHT, abs=0.008)
+    share = np.mean(first & (np.sum(fresh, axis=0) >= SLOW_TO_CONFIRM))
+    assert share == pytest.approx(DETECTION_POWER, abs=0.008)
 
 
 @given(LAUNCHES, SPREADS)
 def test_what_is_said_to_be_caught_is_caught(launches: int, spread: float):
     known = Scatter(spread, launches - 1.0, launches)
     shift = known.smallest(0.1)
-    assert known.condemned(0.1, shift) == pytest.approx(CAUGHT, abs=1e-4)
+    assert known.condemned(0.1, shift) == pytest.approx(DETECTION_POWER, abs=1e-4)
     assert known.condemned(0.1) <= known.screened(0.1) <= 0.5
 
 
@@ -92,13 +104,15 @@ def test_more_scatter_hides_more_and_more_launches_show_more(launches, spread, t
     here = found(reference, 1.0)
     assert found(replace(reference, spread=spread * times), 1.0) >= here
     assert found(replace(reference, launches=launches + 1), 1.0) <= here
-    assert margin(launches + 1, 50.0) <= margin(launches, 50.0)
-    assert margin(launches, 50.0) <= margin(launches, 20.0)
+    assert compute_detection_margin(launches + 1, 50.0) <= compute_detection_margin(launches, 50.0)
+    assert compute_detection_margin(launches, 50.0) <= compute_detection_margin(launches, 20.0)
 
 
 @given(st.floats(-5, 5), st.floats(0.01, 2))
 def test_the_chance_grows_with_the_slowdown(beyond: float, more: float):
-    assert caught(beyond, 10, 9.0) < caught(beyond + more, 10, 9.0)
+    assert compute_detection_probability(beyond, 10, 9.0) < compute_detection_probability(
+        beyond + more, 10, 9.0
+    )
 
 
 def test_a_case_of_hardly_any_scatter_sees_little_more_than_its_floor():
@@ -152,9 +166,9 @@ def test_a_verdict_carries_what_it_could_have_caught(launches: int, knows: bool)
         SETTLED, launches=launches, spread=0.03 if launches > 1 else 0.0, prior=prior
     )
     measured = Measurement(1.01e-5, SECONDS, 1e-5)
-    result = judge(CASE, measured, reference)
+    result = judge_case(CASE, measured, reference)
     assert (result.detectable is not None) is knows
     assert (result.spread, result.degrees) == (reference.moderated if knows else (None, None))
-    unknown = judge(CASE, measured, None)
+    unknown = judge_case(CASE, measured, None)
     assert unknown.verdict is Verdict.NO_REFERENCE
     assert (unknown.detectable, unknown.spread, unknown.degrees) == (None, None, None)

@@ -14,14 +14,14 @@ from scipy.special import polygamma
 
 from postprocess.model.case import Case
 from postprocess.model.reference import Prior, Reference
-from postprocess.stats.band import SLOW_ALPHA, band
-from postprocess.stats.estimate import calibrate
+from postprocess.stats.band import SLOW_ALPHA, compute_band
+from postprocess.stats.estimate import estimate_references
 from postprocess.stats.shrinkage import (
-    ENOUGH_KIN,
+    LEAST_GROUP_SIZE,
     MOST_DEGREES,
-    inverse_trigamma,
-    prior,
-    with_priors,
+    add_priors,
+    estimate_prior,
+    invert_trigamma,
 )
 from tests.support.factories.launch import case
 
@@ -44,7 +44,7 @@ def references(found: dict[Case, float], launches: int = 10) -> dict[Case, Refer
 
 @given(st.floats(min_value=1e-3, max_value=1e3))
 def test_inverse_of_trigamma(value: float):
-    assert polygamma(1, inverse_trigamma(value)) == pytest.approx(value, rel=1e-8)
+    assert polygamma(1, invert_trigamma(value)) == pytest.approx(value, rel=1e-8)
 
 
 @pytest.mark.parametrize(("launches", "degrees"), [(5, 4.0), (10, 4.0), (20, 12.0)])
@@ -53,36 +53,36 @@ def test_what_the_kin_say_is_estimated_right(launches: int, degrees: float):
     true = spreads(random, 3_000, degrees, 0.02)
     logs = random.normal(0.0, true[:, None], size=(len(true), launches))
     known = dict(zip(cases(len(true)), map(float, logs.std(axis=1, ddof=1)), strict=True))
-    found = prior(list(references(known, launches).values()))
+    found = estimate_prior(list(references(known, launches).values()))
     assert found.spread == pytest.approx(0.02, rel=0.05)
     assert found.degrees == pytest.approx(degrees, rel=0.2)
 
 
 def test_cases_that_scatter_alike_share_one_spread():
     known = references({each: 0.02 for each in cases(50)})
-    found = prior(list(known.values()))
+    found = estimate_prior(list(known.values()))
     assert found.degrees == MOST_DEGREES
     assert found.spread == pytest.approx(0.02, rel=0.1)
 
 
 def test_few_kin_say_nothing():
-    known = references({each: 0.02 for each in cases(ENOUGH_KIN - 1)})
-    assert prior(list(known.values())) is None
-    assert with_priors(known) == known
+    known = references({each: 0.02 for each in cases(LEAST_GROUP_SIZE - 1)})
+    assert estimate_prior(list(known.values())) is None
+    assert add_priors(known) == known
 
 
 def test_a_case_without_spread_says_nothing_and_is_given_that_of_its_kin():
     """Printed with two decimals, a short time may be the same in every launch."""
     *others, rounded = cases(40)
     known = references({each: 0.02 for each in others} | {rounded: 0.0})
-    found = with_priors(known)[rounded]
-    assert found.prior == prior([known[each] for each in others])
+    found = add_priors(known)[rounded]
+    assert found.prior == estimate_prior([known[each] for each in others])
     assert 0.015 < found.moderated[0] < 0.025
 
 
 def test_single_launches_say_nothing_of_a_spread():
     known = {each: Reference(each, CENTER, 0.0, 1) for each in cases(40)}
-    assert all(each.prior is None for each in with_priors(known).values())
+    assert all(each.prior is None for each in add_priors(known).values())
 
 
 def test_kin_are_of_one_program_and_one_class_of_sizes():
@@ -91,10 +91,10 @@ def test_kin_are_of_one_program_and_one_class_of_sizes():
     other = [replace(each, program="osu") for each in small]
     lonely = replace(small[0], bytes=5_000)
     spread = {each: 0.1 for each in small} | {each: 0.01 for each in large}
-    found = with_priors(references(spread | {each: 0.5 for each in other} | {lonely: 0.01}))
+    found = add_priors(references(spread | {each: 0.5 for each in other} | {lonely: 0.01}))
     for group, typical in ((small, 0.1), (large, 0.01), (other, 0.5)):
         assert found[group[0]].prior.spread == pytest.approx(typical, rel=0.1)
-    assert found[lonely].prior == prior(list(found.values()))  # no kin enough: all speak
+    assert found[lonely].prior == estimate_prior(list(found.values()))  # no kin enough: all speak
 
 
 @given(st.floats(0.0, 1.0), st.integers(2, 40), st.floats(1e-3, 1.0), st.floats(0.1, 100))
@@ -113,11 +113,13 @@ def exceeded(launches: int, shared: bool, slower: float = 0.0) -> float:
     logs = random.normal(math.log(CENTER), true[:, None], size=(len(true), launches + 1))
     places = cases(len(true))
     samples = {each: np.exp(row[:-1]).tolist() for each, row in zip(places, logs, strict=True)}
-    known = {each.case: each for each in calibrate(samples)}
+    known = {each.case: each for each in estimate_references(samples)}
     if shared:
-        known = with_priors(known)
+        known = add_priors(known)
     fresh = np.exp(logs[:, -1]) * (1 + slower)
-    return float(np.mean([band(known[c]).upper < x for c, x in zip(places, fresh, strict=True)]))
+    return float(
+        np.mean([compute_band(known[c]).upper < x for c, x in zip(places, fresh, strict=True)])
+    )
 
 
 @pytest.mark.parametrize("launches", [10, 20])

@@ -10,22 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from postprocess.stats import trial_allocation
-from postprocess.stats.headline import headlines, summarise
+from postprocess.stats.headline import compute_headlines, summarise_trials
 from postprocess.stats.trial_allocation import (
     LEAST,
     MOST,
-    Cost,
-    Known,
-    Noise,
-    best_trials,
-    fitting,
-    median_sight,
-    median_trials,
-    noise_of,
-    reach,
-    sees,
-    spend,
-    trial_variance,
+    KnownCase,
+    LaunchCost,
+    NoiseVariance,
+    allocate_seconds,
+    choose_median_trials,
+    choose_trials,
+    compute_median_sensitivity,
+    compute_sensitivity,
+    count_fitting_launches,
+    estimate_noise,
+    estimate_trial_variance,
+    find_least_launches,
 )
 from tests.support.factories.launch import CASES, case
 
@@ -37,21 +37,21 @@ times = some.lists(some.floats(1e-7, 1e-3), min_size=1, max_size=60)
 def test_many_headlines_at_once_are_those_of_the_statistic(values, seed):
     samples = np.random.default_rng(seed).choice(values, size=(5, len(values)))
     samples[0, 0] *= 50  # a spike that the filter may take out
-    alone = [summarise(each, dropped=0).headline for each in samples]
-    assert headlines(samples) == pytest.approx(alone, rel=1e-12)
+    alone = [summarise_trials(each, dropped=0).headline for each in samples]
+    assert compute_headlines(samples) == pytest.approx(alone, rel=1e-12)
 
 
 def test_the_variance_of_a_trial_of_a_mean_is_that_of_the_trials():
     random = np.random.default_rng(1)
     found = [
-        trial_variance(np.exp(random.normal(0, 0.1, 50)), random) for _ in range(60)
+        estimate_trial_variance(np.exp(random.normal(0, 0.1, 50)), random) for _ in range(60)
     ]  # no value is beyond 1.8 medians: the headline is the mean
     assert np.mean(found) == pytest.approx(0.01, rel=0.05)
 
 
 def test_so_it_is_of_few_trials():
     random = np.random.default_rng(4)
-    found = [trial_variance(np.exp(random.normal(0, 0.05, 5)), random) for _ in range(600)]
+    found = [estimate_trial_variance(np.exp(random.normal(0, 0.05, 5)), random) for _ in range(600)]
     assert np.mean(found) == pytest.approx(0.0025, rel=0.1)
 
 
@@ -59,44 +59,48 @@ def test_a_spike_that_the_filter_takes_out_brings_less_than_in_a_mean():
     random = np.random.default_rng(2)
     spiked = np.exp(random.normal(0, 0.1, 50))
     spiked[:2] *= 20
-    assert trial_variance(spiked, random) < np.var(spiked / np.mean(spiked)) / 3
+    assert estimate_trial_variance(spiked, random) < np.var(spiked / np.mean(spiked)) / 3
 
 
 def test_one_trial_says_nothing():
     with pytest.raises(ValueError, match="one trial"):
-        trial_variance(np.array([1.0]), np.random.default_rng(1))
+        estimate_trial_variance(np.array([1.0]), np.random.default_rng(1))
 
 
 def test_what_trials_bring_in_is_not_counted_as_between_launches():
     values = np.exp([0.1, -0.1, 0.1, -0.1])
     total = 4 * 0.01 / 3
-    assert noise_of(values).between == pytest.approx(total)
-    assert noise_of(values).trial == 0
-    noise = noise_of(values, [0.1, 0.3], [50, 50])
+    assert estimate_noise(values).between == pytest.approx(total)
+    assert estimate_noise(values).trial == 0
+    noise = estimate_noise(values, [0.1, 0.3], [50, 50])
     assert noise.trial == pytest.approx(0.2)
     assert noise.between == pytest.approx(total - 0.2 / 50)
     assert noise.spread(51) == pytest.approx(math.sqrt(total))
 
 
 def test_launches_that_differ_by_no_more_than_their_trials_make_them_have_nothing_between():
-    assert noise_of([1.0, 1.001, 1.0], [1.0], [50]).between == 0
+    assert estimate_noise([1.0, 1.001, 1.0], [1.0], [50]).between == 0
 
 
 @pytest.mark.parametrize(
     ("noise", "cost", "trials"),
     [
         # sqrt((8 + 1) / 1 x 100) = 30, and the one that is dropped
-        (Noise(0.01, 1.0), Cost(8.0, 1.0), 31),
-        (Noise(0.01, 1.0), Cost(99.0, 1.0), 101),
-        (Noise(1.0, 0.01), Cost(8.0, 1.0), LEAST),  # what launches differ by: no trial helps
-        (Noise(0.01, 0.0), Cost(8.0, 1.0), LEAST),  # trials are all alike
-        (Noise(0.0, 1.0), Cost(8.0, 1.0), MOST),  # launches are all alike
-        (Noise(0.01, 1.0), Cost(8.0, 0.0), MOST),  # trials cost nothing
-        (Noise(0.01, 1e6), Cost(8.0, 1.0), MOST),
+        (NoiseVariance(0.01, 1.0), LaunchCost(8.0, 1.0), 31),
+        (NoiseVariance(0.01, 1.0), LaunchCost(99.0, 1.0), 101),
+        (
+            NoiseVariance(1.0, 0.01),
+            LaunchCost(8.0, 1.0),
+            LEAST,
+        ),  # what launches differ by: no trial helps
+        (NoiseVariance(0.01, 0.0), LaunchCost(8.0, 1.0), LEAST),  # trials are all alike
+        (NoiseVariance(0.0, 1.0), LaunchCost(8.0, 1.0), MOST),  # launches are all alike
+        (NoiseVariance(0.01, 1.0), LaunchCost(8.0, 0.0), MOST),  # trials cost nothing
+        (NoiseVariance(0.01, 1e6), LaunchCost(8.0, 1.0), MOST),
     ],
 )
-def test_trials_of_a_launch(noise: Noise, cost: Cost, trials: int):
-    assert best_trials(noise, cost) == trials
+def test_trials_of_a_launch(noise: NoiseVariance, cost: LaunchCost, trials: int):
+    assert choose_trials(noise, cost) == trials
 
 
 @given(
@@ -104,12 +108,12 @@ def test_trials_of_a_launch(noise: Noise, cost: Cost, trials: int):
 )
 @settings(max_examples=200)
 def test_no_other_number_of_trials_knows_the_mean_better_for_its_seconds(b, v, start, trial):
-    noise, cost = Noise(b, v), Cost(start, trial)
+    noise, cost = NoiseVariance(b, v), LaunchCost(start, trial)
 
     def variance_times_seconds(trials: int) -> float:
         return noise.spread(trials) ** 2 * cost.seconds(trials)
 
-    best = best_trials(noise, cost)
+    best = choose_trials(noise, cost)
     assert LEAST <= best <= MOST
     others = [n for n in (best - 1, best + 1, LEAST, 51, 200, MOST) if LEAST <= n <= MOST]
     least = min(variance_times_seconds(n) for n in others)
@@ -118,72 +122,94 @@ def test_no_other_number_of_trials_knows_the_mean_better_for_its_seconds(b, v, s
 
 def simulated(
     random: np.random.Generator, between: float, trial: float, launches: int = 20
-) -> Known:
+) -> KnownCase:
     """A case whose launches and trials were drawn, as the budget sees it."""
     logs = random.normal(0, between, (launches, 1)) + random.normal(0, trial, (launches, 50))
     times = np.exp(logs)
-    within = [trial_variance(each, random, 100) for each in times]
-    return Known(case(), noise_of(headlines(times), within, [50] * launches), launches)
+    within = [estimate_trial_variance(each, random, 100) for each in times]
+    return KnownCase(
+        case(), estimate_noise(compute_headlines(times), within, [50] * launches), launches
+    )
 
 
 @pytest.mark.parametrize(
     ("between", "trial", "cost"),
-    [(0.02, 0.15, Cost(5.0, 0.1)), (0.05, 0.15, Cost(30.0, 0.05)), (0.03, 0.1, Cost(10.0, 0.02))],
+    [
+        (0.02, 0.15, LaunchCost(5.0, 0.1)),
+        (0.05, 0.15, LaunchCost(30.0, 0.05)),
+        (0.03, 0.1, LaunchCost(10.0, 0.02)),
+    ],
 )
-def test_drawn_noise_gives_back_the_best_trials(between: float, trial: float, cost: Cost):
+def test_drawn_noise_gives_back_the_best_trials(between: float, trial: float, cost: LaunchCost):
     random = np.random.default_rng(5)
     known = [simulated(random, between, trial) for _ in range(40)]
-    expected = best_trials(Noise(between**2, trial**2), cost)
+    expected = choose_trials(NoiseVariance(between**2, trial**2), cost)
     assert LEAST < expected < MOST
-    assert median_trials(known, {known[0].place: cost}) == pytest.approx(expected, rel=0.12)
+    assert choose_median_trials(known, {known[0].place: cost}) == pytest.approx(expected, rel=0.12)
 
 
 def test_as_many_launches_as_fit():
-    assert [fitting(seconds, 3.0) for seconds in (0, 2.9, 3.0, 60.0, 62.9)] == [0, 0, 1, 20, 20]
-    assert all(fitting(20 * once, once) == 20 for once in (0.1, 0.7, 25.33, 1e-3 / 3))
+    assert [count_fitting_launches(seconds, 3.0) for seconds in (0, 2.9, 3.0, 60.0, 62.9)] == [
+        0,
+        0,
+        1,
+        20,
+        20,
+    ]
+    assert all(
+        count_fitting_launches(20 * once, once) == 20 for once in (0.1, 0.7, 25.33, 1e-3 / 3)
+    )
 
 
-def known(between: float = 0.0004, trial: float = 0.01, **changes) -> Known:
-    return Known(case(**changes), Noise(between, trial), 20)
+def known(between: float = 0.0004, trial: float = 0.01, **changes) -> KnownCase:
+    return KnownCase(case(**changes), NoiseVariance(between, trial), 20)
 
 
 def test_fewer_than_ten_launches_see_nothing_and_more_see_more():
-    assert [sees(known(), 51, launches) for launches in (0, 1, 2, 9)] == [None] * 4
-    sights = [sees(known(), 51, launches) for launches in (10, 20, 40, 400)]
+    assert [compute_sensitivity(known(), 51, launches) for launches in (0, 1, 2, 9)] == [None] * 4
+    sights = [compute_sensitivity(known(), 51, launches) for launches in (10, 20, 40, 400)]
     assert sights == sorted(sights, reverse=True) and 0.05 < sights[-1] < sights[0] < 0.2
 
 
 def test_more_trials_see_more_and_kin_do_too():
-    assert sees(known(), 101, 20) < sees(known(), 51, 20) < sees(known(), 11, 20)
-    kin = Known(case(), Noise(0.0004, 0.01), 20, kin=50.0)
-    assert sees(kin, 51, 10) < sees(known(), 51, 10)
+    assert (
+        compute_sensitivity(known(), 101, 20)
+        < compute_sensitivity(known(), 51, 20)
+        < compute_sensitivity(known(), 11, 20)
+    )
+    kin = KnownCase(case(), NoiseVariance(0.0004, 0.01), 20, kin=50.0)
+    assert compute_sensitivity(kin, 51, 10) < compute_sensitivity(known(), 51, 10)
 
 
 def test_half_of_the_cases_see_it():
     cases = [known(between) for between in (1e-4, 4e-4, 0.04)]
-    assert median_sight(cases, 51, 20) == sees(cases[1], 51, 20)
-    assert median_sight(cases, 51, 5) is None
+    assert compute_median_sensitivity(cases, 51, 20) == compute_sensitivity(cases[1], 51, 20)
+    assert compute_median_sensitivity(cases, 51, 5) is None
 
 
 def test_a_launch_of_each_place_is_paid():
     cases = [known(), known(size=1_000_000), known(processes=4, per_node=4)]
-    costs = {cases[0].place: Cost(1.0, 0.1), cases[2].place: Cost(2.0, 0.3)}
-    found = spend(cases, costs, 51, 300.0)
+    costs = {cases[0].place: LaunchCost(1.0, 0.1), cases[2].place: LaunchCost(2.0, 0.3)}
+    found = allocate_seconds(cases, costs, 51, 300.0)
     assert found.night_seconds == pytest.approx(1.0 + 5.1 + 2.0 + 15.3)
     assert found.launches == 12 and found.seconds <= 300.0
-    assert found.sees == median_sight(cases, 51, 12)
+    assert found.sees == compute_median_sensitivity(cases, 51, 12)
 
 
 def test_the_fewest_launches_that_see_it():
-    cases, costs = [known()], {known().place: Cost(1.0, 0.1)}
-    found = reach(cases, costs, 51, 0.1)
-    assert found is not None and found.sees <= 0.1 < sees(cases[0], 51, found.launches - 1)
-    assert reach(cases, costs, 51, 0.5).launches == trial_allocation.ENOUGH_LAUNCHES
-    assert reach(cases, costs, 51, 0.06) is None
+    cases, costs = [known()], {known().place: LaunchCost(1.0, 0.1)}
+    found = find_least_launches(cases, costs, 51, 0.1)
+    assert found is not None and found.sees <= 0.1 < compute_sensitivity(
+        cases[0], 51, found.launches - 1
+    )
+    assert find_least_launches(cases, costs, 51, 0.5).launches == trial_allocation.ENOUGH_LAUNCHES
+    assert find_least_launches(cases, costs, 51, 0.06) is None
 
 
 def test_a_program_without_trials_has_launches_only():
-    imb = Known(case(program="imb", cache="warm", sync="loop"), noise_of([1.0, 1.01, 0.99]), 3)
+    imb = KnownCase(
+        case(program="imb", cache="warm", sync="loop"), estimate_noise([1.0, 1.01, 0.99]), 3
+    )
     assert imb.noise.trial == 0 and imb.noise.spread(51) == imb.noise.spread(11)
-    assert Cost(36.0).seconds(51) == Cost(36.0).seconds(11) == 36.0
+    assert LaunchCost(36.0).seconds(51) == LaunchCost(36.0).seconds(11) == 36.0
     assert CASES[0].program == "mpicost"

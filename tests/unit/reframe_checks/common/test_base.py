@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from reframe.core.runtime import temp_runtime
 
-from postprocess.judging.retest import Look
+from postprocess.judging.retest import RetestTarget
 from postprocess.model.benchmark import Benchmark
 from postprocess.model.plan import PlannedLaunch, read_plan
 from site_configs.schedulers import pbs_launchers
@@ -74,7 +74,7 @@ def test_two_starts_of_one_name_are_refused(tmp_path: Path, monkeypatch):
 def test_where_no_other_nodes_can_be_asked_for_the_plan_says_so(
     scheduler: str, nodes: int, slow_on: tuple[str, ...], options: list[str], anywhere: bool
 ):
-    look = Look("mpicost", "cpu", "mpich", "2x2", "bcast", slow_on)
+    look = RetestTarget("mpicost", "cpu", "mpich", "2x2", "bcast", slow_on)
     check = SimpleNamespace(
         processes=2, num_tasks_per_node=2, job=SimpleNamespace(options=[]),
         looks_here=lambda: [look] if slow_on else [], current_partition=SimpleNamespace(

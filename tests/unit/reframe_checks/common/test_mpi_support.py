@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reframe_checks.common.mpi_support import unsupported
+from reframe_checks.common.mpi_support import explain_unsupported
 from tests.support.factories.sheet import checks
 
 SHEETS = {program: check.sheet for program, check in checks().items()}
@@ -16,11 +16,11 @@ LINES = {line.name: line for sheet in SHEETS.values() for line in sheet}
     [("mpich", "5.0.2"), ("openmpi", "5.0.11"), ("intel-mpi", "2021.19.0")],
 )
 def test_what_was_tried_is_supported(family: str, version: str):
-    assert [name for name in LINES if unsupported(family, version, LINES[name])] == []
+    assert [name for name in LINES if explain_unsupported(family, version, LINES[name])] == []
 
 
 def test_every_line_that_is_non_blocking_or_one_sided_needs_mpi_3():
-    lacking = {name for name, line in LINES.items() if unsupported("mpich", "1.5", line)}
+    lacking = {name for name, line in LINES.items() if explain_unsupported("mpich", "1.5", line)}
     of_imb = {line.name for line in SHEETS["imb"] if line.executable != "IMB-MPI1"}
     of_osu = {"iallreduce", "ialltoall", "ibcast", "put_latency", "get_latency", "put_bw", "get_bw"}
     assert of_imb and lacking == of_imb | {f"osu_{name}" for name in of_osu}
@@ -40,4 +40,4 @@ def test_every_line_that_is_non_blocking_or_one_sided_needs_mpi_3():
     ],
 )
 def test_an_mpi_that_is_too_old_is_told_with_the_standard(family, version, benchmark, reason):
-    assert unsupported(family, version, LINES[benchmark]) == reason
+    assert explain_unsupported(family, version, LINES[benchmark]) == reason

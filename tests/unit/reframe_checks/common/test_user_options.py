@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reframe_checks.common.memory import shared_bytes
-from reframe_checks.common.user_options import chosen, chosen_layouts, fits, resolve
+from reframe_checks.common.memory import estimate_shared_bytes
+from reframe_checks.common.user_options import (
+    is_layout_possible,
+    read_choice,
+    resolve,
+    select_layouts,
+)
 from site_configs.common import partition
 from site_configs.schema.variables import SESSION
 from site_configs.topology.layouts import Layout, Topology
@@ -27,16 +32,16 @@ def choose(
     """The layouts that a choice leaves of a partition, or adds to it."""
     ask(monkeypatch, choice=choice, oversubscribe=oversubscribe)
     extras = partition("cpu", topology=topology, environments=[])["extras"]
-    return " ".join(map(str, chosen_layouts("cpu", extras)))
+    return " ".join(map(str, select_layouts("cpu", extras)))
 
 
 def test_without_a_choice_a_default_holds(monkeypatch):
     monkeypatch.delenv(SESSION, raising=False)
-    assert chosen("trials", 51) == 51
+    assert read_choice("trials", 51) == 51
     ask(monkeypatch)
-    assert chosen("trials", 51) == 51
+    assert read_choice("trials", 51) == 51
     ask(monkeypatch, choice={"trials": 5})
-    assert chosen("trials", 51) == 5
+    assert read_choice("trials", 51) == 5
 
 
 @pytest.mark.parametrize(
@@ -55,7 +60,7 @@ def test_what_no_check_knows_is_refused_with_file_and_key(monkeypatch, choice, c
     """A misspelt key would be obeyed by nobody, and its silence be taken for a result."""
     session = ask(monkeypatch, choice=choice)
     with pytest.raises(ValueError, match=f"^{session}/request.json: {complaint}"):
-        chosen("cache", "flush")
+        read_choice("cache", "flush")
 
 
 TOLD = {"outside": 1, "user": 2, "site": 3, "references": 4}
@@ -119,7 +124,7 @@ def test_more_processes_than_cores_only_where_that_was_asked_for(monkeypatch):
 def test_what_fits_has_its_nodes_and_its_cores(processes: int, per_node: int):
     extras = partition("cpu", topology=CLUSTER, environments=[])["extras"]
     expected = per_node <= min(processes, 4) and processes <= 16 and -(-processes // per_node) <= 4
-    assert fits(Layout(processes, per_node), extras) == expected
+    assert is_layout_possible(Layout(processes, per_node), extras) == expected
 
 
 @pytest.mark.parametrize(
@@ -134,4 +139,4 @@ def test_what_fits_has_its_nodes_and_its_cores(processes: int, per_node: int):
     ],
 )
 def test_memory_of_a_case(routine: str, blocks: int):
-    assert shared_bytes(routine, 8, 1000) == 1000 * blocks
+    assert estimate_shared_bytes(routine, 8, 1000) == 1000 * blocks

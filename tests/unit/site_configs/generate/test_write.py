@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from postprocess.base.errors import UsageError
 from postprocess.base.workdir import WorkDirectory
 from site_configs.generate import survey, write
-from site_configs.generate.survey import host_pattern, site_name, usable_name
+from site_configs.generate.survey import build_host_pattern, choose_site_name, clean_name
 from site_configs.mpi.family import Unusable
 from site_configs.mpi.login_node import LoginMpis
 from site_configs.schedulers import detect
@@ -41,7 +41,7 @@ def changes(text: str) -> list[str]:
 
 def test_a_large_cray_with_slurm():
     facts = slurm(CRAY, CRAY_MPICH, cray_modules=("PrgEnv-gnu/8.5.0", "cray-mpich/8.1.28"))
-    text = text_of(facts, site_name(facts))
+    text = text_of(facts, choose_site_name(facts))
     ast.parse(text)
     assert '"big_cray",  # part of every reference\'s path' in text
     assert values(text, "launcher") == ["slurm.SRUN_CRAY"]
@@ -183,7 +183,7 @@ def test_no_name_of_a_machine_becomes_python(name: str, other: str):
         mpis=LoginMpis((mpi,), (), (other,)),
         cray_modules=(name,),
     )
-    text = text_of(facts, site_name(facts))
+    text = text_of(facts, choose_site_name(facts))
     tree = ast.parse(text)
     calls = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call)}
     assert calls == {"environment", "partition", "site", "Topology"}
@@ -191,12 +191,12 @@ def test_no_name_of_a_machine_becomes_python(name: str, other: str):
 
 @given(st.text(max_size=20))
 def test_a_name_of_a_site_is_one(text: str):
-    assert re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", usable_name(text))
+    assert re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", clean_name(text))
 
 
 def test_hosts_that_are_numbered_are_alike():
-    assert re.match(host_pattern("login03.example.org"), "login12")
-    assert not re.match(host_pattern("login03"), "node12")
+    assert re.match(build_host_pattern("login03.example.org"), "login12")
+    assert not re.match(build_host_pattern("login03"), "node12")
 
 
 @pytest.mark.parametrize(
@@ -234,13 +234,13 @@ def work(tmp_path: Path) -> WorkDirectory:
 def looked(monkeypatch: pytest.MonkeyPatch) -> list:
     """The machine is a plain one; how often it was looked at."""
     times: list = []
-    monkeypatch.setattr(survey, "look", lambda *_: times.append(1) or PLAIN)
+    monkeypatch.setattr(survey, "survey_machine", lambda *_: times.append(1) or PLAIN)
     return times
 
 
 def test_a_site_is_written_among_the_others_and_its_marks_are_told(work, progress, monkeypatch):
-    monkeypatch.setattr(survey, "look", lambda *_: pbs(PBS, OPENMPI))
-    assert write.new(work, "mine", None, None, None, no_mirror, progress) == 0
+    monkeypatch.setattr(survey, "survey_machine", lambda *_: pbs(PBS, OPENMPI))
+    assert write.write_new_site(work, "mine", None, None, None, no_mirror, progress) == 0
     path = work.source / "site_configs" / "mine.py"
     first, *marked, last = progress.console.file.getvalue().splitlines()
     assert first == f"wrote {path}"
@@ -251,7 +251,7 @@ def test_a_site_is_written_among_the_others_and_its_marks_are_told(work, progres
 
 
 def test_without_a_name_the_host_gives_it(work, progress, looked):
-    assert write.new(work, None, None, None, None, no_mirror, progress) == 0
+    assert write.write_new_site(work, None, None, None, None, no_mirror, progress) == 0
     assert (work.source / "site_configs" / "login03.py").exists()
 
 
@@ -263,13 +263,15 @@ def test_nothing_is_ever_overwritten(work, progress, looked, make: str, named: b
         make
     ]()
     with pytest.raises(UsageError, match="is there already and is not overwritten; choose another"):
-        write.new(work, "login03" if named else None, None, None, None, no_mirror, progress)
+        write.write_new_site(
+            work, "login03" if named else None, None, None, None, no_mirror, progress
+        )
     assert looked == ([] if named else [1])  # what is known before is said before a long look
 
 
 def test_a_file_elsewhere_is_named_by_its_path(work, progress, looked, tmp_path: Path):
     path = tmp_path / "site.py"
-    write.new(work, None, path, None, None, no_mirror, progress)
+    write.write_new_site(work, None, path, None, None, no_mirror, progress)
     assert f"./plumbline site try {path} " in path.read_text()
     assert progress.console.file.getvalue().strip().endswith(f"./plumbline site check {path}")
 
@@ -277,12 +279,14 @@ def test_a_file_elsewhere_is_named_by_its_path(work, progress, looked, tmp_path:
 @pytest.mark.parametrize("name", ["9x", "a b", "../x", "é"])
 def test_a_name_that_no_site_can_have(work, progress, looked, name: str):
     with pytest.raises(UsageError, match="write letters, digits, _ and - only"):
-        write.new(work, name, None, None, None, no_mirror, progress)
+        write.write_new_site(work, name, None, None, None, no_mirror, progress)
 
 
 def test_a_place_that_cannot_be_written_to(work, progress, looked, tmp_path: Path):
     with pytest.raises(UsageError, match="choose another place with --output"):
-        write.new(work, None, tmp_path / "none" / "site.py", None, None, no_mirror, progress)
+        write.write_new_site(
+            work, None, tmp_path / "none" / "site.py", None, None, no_mirror, progress
+        )
 
 
 def test_a_scheduler_that_does_not_answer_is_said(work, progress, monkeypatch):
@@ -293,10 +297,10 @@ def test_a_scheduler_that_does_not_answer_is_said(work, progress, monkeypatch):
     with pytest.raises(
         UsageError, match="no controller; ask again when it answers, or --scheduler none"
     ):
-        write.new(work, "mine", None, None, None, no_mirror, progress)
+        write.write_new_site(work, "mine", None, None, None, no_mirror, progress)
 
 
 def test_a_family_of_which_there_is_no_wheel(work, progress, monkeypatch):
     monkeypatch.setattr(detect, "look", lambda: SLURM)
     with pytest.raises(UsageError, match="--mpis: the package index has no 'mpic'"):
-        write.new(work, "mine", None, None, ["mpic"], no_mirror, progress)
+        write.write_new_site(work, "mine", None, None, ["mpic"], no_mirror, progress)

@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 
 from site_configs.mpi import discover
-from site_configs.mpi.discover import MODULE, companion, from_modules, on_path
+from site_configs.mpi.discover import MODULE, find_companion_launcher, find_in_modules, find_on_path
 from site_configs.mpi.probe import Candidate
 from tests.support.fake_mpis import all_end, debian, install, script
 
 
 def found(*directories: Path | str) -> list[str]:
     """The wrappers on a search path of these directories."""
-    return [str(each.mpicc) for each in on_path(os.pathsep.join(map(str, directories)))]
+    return [str(each.mpicc) for each in find_on_path(os.pathsep.join(map(str, directories)))]
 
 
 def test_a_wrapper_is_found_with_its_launcher(tmp_path: Path):
     mpicc = install(tmp_path)
-    assert on_path(str(tmp_path / "bin")) == [
+    assert find_on_path(str(tmp_path / "bin")) == [
         Candidate(mpicc, tmp_path / "bin" / "mpiexec", "path")
     ]
 
@@ -57,7 +57,7 @@ def test_a_path_with_nonsense_in_it_is_searched_all_the_same(tmp_path: Path, ent
 
 
 def test_an_empty_path_has_nothing():
-    assert on_path("") == []
+    assert find_on_path("") == []
 
 
 def test_only_what_can_be_run_is_a_wrapper(tmp_path: Path):
@@ -72,7 +72,7 @@ def test_only_what_can_be_run_is_a_wrapper(tmp_path: Path):
 @pytest.mark.parametrize("chosen", ["openmpi", "mpich"])
 def test_debians_two_mpis_are_two_and_the_plain_name_is_none(tmp_path: Path, chosen: str):
     bin_ = debian(tmp_path, chosen)
-    assert on_path(str(bin_)) == [
+    assert find_on_path(str(bin_)) == [
         Candidate(bin_ / f"mpicc.{name}", bin_ / f"mpiexec.{name}", "debian")
         for name in ("mpich", "openmpi")
     ]
@@ -107,12 +107,16 @@ def test_links_in_a_circle_end_the_search(tmp_path: Path):
     bin_ = install(tmp_path, suffix=".mpich").parent
     (bin_ / "a").symlink_to("b")
     (bin_ / "b").symlink_to("a")
-    assert not discover.points_to(bin_ / "a", {bin_ / "mpicc.mpich"})
+    assert not discover.is_link_to(bin_ / "a", {bin_ / "mpicc.mpich"})
 
 
 def test_the_launcher_has_the_suffix_of_the_wrapper():
-    assert companion(Path("/opt/mpicc-1/bin/mpicc")) == Path("/opt/mpicc-1/bin/mpiexec")
-    assert companion(Path("/usr/bin/mpicc.openmpi")) == Path("/usr/bin/mpiexec.openmpi")
+    assert find_companion_launcher(Path("/opt/mpicc-1/bin/mpicc")) == Path(
+        "/opt/mpicc-1/bin/mpiexec"
+    )
+    assert find_companion_launcher(Path("/usr/bin/mpicc.openmpi")) == Path(
+        "/usr/bin/mpiexec.openmpi"
+    )
 
 
 # Environment modules.
@@ -151,7 +155,7 @@ def test_the_modules_of_mpis_are_candidates(modules):
     )
     for name in ("mpich/5.0.2", "openmpi/5.0"):
         install(root / name)
-    first, second = from_modules()
+    first, second = find_in_modules()
     assert (first.mpicc, first.mpiexec) == (
         root / "mpich/5.0.2/bin/mpicc",
         root / "mpich/5.0.2/bin/mpiexec",
@@ -167,7 +171,7 @@ def test_the_modules_of_mpis_are_candidates(modules):
 def test_what_the_users_profile_prints_does_not_matter(modules):
     root = modules("mpich/5.0.2", profile="echo Welcome; echo to this; echo machine\n")
     install(root / "mpich/5.0.2")
-    (only,) = from_modules()
+    (only,) = find_in_modules()
     assert only.mpicc == root / "mpich/5.0.2/bin/mpicc"
 
 
@@ -177,15 +181,15 @@ def test_a_module_that_does_not_load_or_brings_no_wrapper_is_no_candidate(module
         install(root / name)
     with (tmp_path / ".bash_profile").open("a") as profile:
         profile.write(f"PATH={root}/mine/bin:$PATH\n")
-    assert [each.module for each in from_modules()] == ["mpich/1"]
+    assert [each.module for each in find_in_modules()] == ["mpich/1"]
 
 
 def test_a_machine_without_modules_is_not_asked_for_them(modules, monkeypatch):
     modules("mpich/5.0.2")
     monkeypatch.delenv("MODULESHOME")
     monkeypatch.delenv("LMOD_CMD", raising=False)
-    monkeypatch.setattr(discover, "module_shell", lambda _: pytest.fail("a shell was started"))
-    assert from_modules() == []
+    monkeypatch.setattr(discover, "run_module_shell", lambda _: pytest.fail("a shell was started"))
+    assert find_in_modules() == []
 
 
 def test_a_module_command_that_hangs_or_prints_no_text_brings_nothing(
@@ -194,11 +198,11 @@ def test_a_module_command_that_hangs_or_prints_no_text_brings_nothing(
     modules("mpich/5.0.2", profile="sleep 600\n")
     monkeypatch.setenv("PLUMBLINE_TEST_MARK", str(tmp_path))
     monkeypatch.setattr(discover, "MODULE_SECONDS", 0.3)
-    assert from_modules() == []
+    assert find_in_modules() == []
     assert all_end("PLUMBLINE_TEST_MARK", str(tmp_path))
     modules(profile="printf '\\377\\376\\n'\n")
     monkeypatch.setattr(discover, "MODULE_SECONDS", 30)
-    assert from_modules() == []
+    assert find_in_modules() == []
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,12 @@ from site_configs.mpi import family as mpis
 from site_configs.mpi.family import (
     FAMILIES,
     Mpi,
-    distinct_names,
+    build_family_environment,
     environment_name,
-    family_env,
-    from_dict,
-    identify,
-    one_line,
+    identify_library,
+    join_lines,
+    name_distinctly,
+    parse_mpi,
 )
 
 LIBRARIES = [
@@ -48,20 +48,20 @@ LIBRARIES = [
 
 @pytest.mark.parametrize(("library", "family", "version"), LIBRARIES)
 def test_a_library_tells_its_family_and_version(library: str, family: str, version: str):
-    assert identify(library) == (family, version)
-    assert identify(one_line(library)) == (family, version)
+    assert identify_library(library) == (family, version)
+    assert identify_library(join_lines(library)) == (family, version)
 
 
 def test_a_library_derived_from_mpich_that_says_so_is_not_mpich():
     both = "MPICH Version: 3.4a2"
-    assert identify(f"MVAPICH2 Version : 2.3.7 {both}")[0] == "mvapich"
-    assert identify(f"{both} Intel(R) MPI Library 2021.5 for Linux* OS")[0] == "intel-mpi"
-    assert identify(f"CRAY MPICH version 8.1.28 {both}")[0] == "cray-mpich"
+    assert identify_library(f"MVAPICH2 Version : 2.3.7 {both}")[0] == "mvapich"
+    assert identify_library(f"{both} Intel(R) MPI Library 2021.5 for Linux* OS")[0] == "intel-mpi"
+    assert identify_library(f"CRAY MPICH version 8.1.28 {both}")[0] == "cray-mpich"
 
 
 @given(st.text())
 def test_whatever_a_library_says_is_understood_or_unknown(library: str):
-    family, version = identify(library)
+    family, version = identify_library(library)
     assert family in {name for name, _ in FAMILIES} | {"unknown"}
     assert version
 
@@ -88,7 +88,7 @@ def mpi(number: int, name: str = "", family: str = "mpich", version: str = "5.0.
 
 
 def names(found: list[Mpi]) -> list[str]:
-    return [each.name for each in distinct_names(found)]
+    return [each.name for each in name_distinctly(found)]
 
 
 def test_two_mpis_of_one_version_have_different_names():
@@ -115,15 +115,15 @@ def test_versions_that_look_alike_as_names_stay_apart():
 def test_names_never_collide_whatever_they_were_before(kinds):
     """MPIs that are remembered bring names from a time when others were there."""
     found = [mpi(n, name, family, version) for n, (name, family, version) in enumerate(kinds)]
-    named = distinct_names(found)
+    named = name_distinctly(found)
     assert len({each.name for each in named}) == len(found)
     assert [each.prefix for each in named] == [each.prefix for each in found]
-    assert distinct_names(named) == named
+    assert name_distinctly(named) == named
 
 
 def test_an_mpi_is_stored_and_read_back():
     found = mpi(1, "mpich-5_0_2")
-    assert from_dict(asdict(found)) == found
+    assert parse_mpi(asdict(found)) == found
     assert found.launcher == [found.mpiexec]
 
 
@@ -133,28 +133,30 @@ def test_an_mpi_of_another_version_of_plumbline_is_refused(change):
     if None in change.values():
         del data["name"]
     with pytest.raises(TypeError):
-        from_dict(data)
+        parse_mpi(data)
 
 
 @pytest.mark.parametrize(("user", "allowed"), [(0, True), (1000, False)])
 def test_open_mpi_is_told_that_root_is_meant_and_nobody_else(monkeypatch, user, allowed):
     monkeypatch.setattr(mpis.os, "geteuid", lambda: user)
-    assert ("OMPI_ALLOW_RUN_AS_ROOT" in family_env("openmpi", Path("/opt"))) == allowed
-    assert "OMPI_ALLOW_RUN_AS_ROOT" not in family_env("mpich", Path("/opt"))
+    assert (
+        "OMPI_ALLOW_RUN_AS_ROOT" in build_family_environment("openmpi", Path("/opt"))
+    ) == allowed
+    assert "OMPI_ALLOW_RUN_AS_ROOT" not in build_family_environment("mpich", Path("/opt"))
 
 
 def test_more_processes_than_cores_are_allowed_only_if_asked_for():
     for family in ("openmpi", "mpich"):
-        plain = family_env(family, Path("/opt"))
-        more = family_env(family, Path("/opt"), oversubscribed=True)
+        plain = build_family_environment(family, Path("/opt"))
+        more = build_family_environment(family, Path("/opt"), oversubscribed=True)
         assert more.items() > plain.items()
         assert not any("oversubscribe" in value for value in plain.values())
 
 
 def test_mpich_is_told_to_bind_as_the_others_do_by_themselves():
-    assert family_env("mpich", Path("/opt"))["HYDRA_BINDING"] == "core"
-    assert "HYDRA_BINDING" not in family_env("openmpi", Path("/opt"))
+    assert build_family_environment("mpich", Path("/opt"))["HYDRA_BINDING"] == "core"
+    assert "HYDRA_BINDING" not in build_family_environment("openmpi", Path("/opt"))
 
 
 def test_intel_mpi_is_told_where_it_is():
-    assert family_env("intel-mpi", Path("/opt/intel")) == {"I_MPI_ROOT": "/opt/intel"}
+    assert build_family_environment("intel-mpi", Path("/opt/intel")) == {"I_MPI_ROOT": "/opt/intel"}

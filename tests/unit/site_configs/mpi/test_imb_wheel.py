@@ -12,8 +12,8 @@ import pytest
 
 from site_configs.mpi import imb_wheel, inventory
 from site_configs.mpi.family import Mpi
-from site_configs.mpi.imb_wheel import LIBRARY, sources, told, try_imb
-from site_configs.mpi.inventory import load, take
+from site_configs.mpi.imb_wheel import LIBRARY, list_imb_folders, parse_imb_library, try_imb
+from site_configs.mpi.inventory import collect_inventory, load_inventory
 from tests.support.fake_mpis import install, script
 
 ENDED = "# All processes entering MPI_Finalize"
@@ -129,22 +129,24 @@ def test_an_mpi_takes_the_imb_that_it_brings_itself(mpi: Mpi, folder: Path):
 
 def test_imb_is_looked_for_in_intel_mpis_and_in_the_wheel(mpi: Mpi, folder: Path, tmp_path: Path):
     intel = replace(mpi, family="intel-mpi", prefix=str(folder.parent))
-    wheel = tmp_path / "mpi" / f"intel-mpi-{imb_wheel.wheels.version('intel-mpi')}" / "bin"
-    assert sources([mpi, intel], tmp_path / "mpi") == [folder]
+    wheel = (
+        tmp_path / "mpi" / f"intel-mpi-{imb_wheel.wheels.read_locked_version('intel-mpi')}" / "bin"
+    )
+    assert list_imb_folders([mpi, intel], tmp_path / "mpi") == [folder]
     script(wheel / "IMB-MPI1", "")
-    assert sources([mpi, intel], tmp_path / "mpi") == [folder, wheel]
+    assert list_imb_folders([mpi, intel], tmp_path / "mpi") == [folder, wheel]
 
 
 @pytest.mark.parametrize("cut", range(4))
 def test_an_output_that_was_cut_proves_nothing(cut: int):
     whole = f"{ENDED}\nplumbline: a world of 2 of\nMPICH\nplumbline: end\n"
-    assert told(whole) == "MPICH"
+    assert parse_imb_library(whole) == "MPICH"
     part = "".join(line for at, line in enumerate(whole.splitlines(True)) if at != cut)
     if cut == 2:
-        assert told(part) == ""
+        assert parse_imb_library(part) == ""
     else:
         with pytest.raises(imb_wheel.ProbeError):
-            told(part)
+            parse_imb_library(part)
 
 
 # What the inventory remembers.
@@ -156,13 +158,15 @@ def look(mpi: Mpi, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     asks = f"case \"$*\" in *IMB-MPI1*) {ran()};; *) printf 'world of 2\\n{SAYS}\\n';; esac"
     script(Path(mpi.mpiexec), asks)
     monkeypatch.setenv("PATH", str(Path(mpi.mpicc).parent))
-    monkeypatch.setattr(inventory, "from_modules", lambda: [])
-    monkeypatch.setattr(imb_wheel, "sources", lambda *_: [folder] if folder.exists() else [])
+    monkeypatch.setattr(inventory, "find_in_modules", lambda: [])
+    monkeypatch.setattr(
+        imb_wheel, "list_imb_folders", lambda *_: [folder] if folder.exists() else []
+    )
 
     def look(fresh: bool = False):
         said: list[str] = []
-        found = take(tmp_path / "work", (), said.append, fresh)
-        assert load(tmp_path / "work").imb == found.imb
+        found = collect_inventory(tmp_path / "work", (), said.append, fresh)
+        assert load_inventory(tmp_path / "work").imb == found.imb
         return found.imb_of(found.mpis[0]), any(line.startswith("trying IMB") for line in said)
 
     return look

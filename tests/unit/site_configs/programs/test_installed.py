@@ -9,12 +9,12 @@ import pytest
 from site_configs.common import environment
 from site_configs.programs.installed import (
     WHEEL,
-    Installed,
-    extras_of,
+    InstalledProgram,
+    build_extras,
+    describe_missing_executables,
+    explain_missing_program,
     find_executable,
-    missing,
-    source_of,
-    why_no_program,
+    find_program_source,
 )
 
 
@@ -27,11 +27,11 @@ def extras(tmp_path: Path, *, solved: bool = False, **declared) -> dict:
     """Extras of an environment, with or without a Spack environment of it."""
     if solved:
         (tmp_path / "spack.yaml").touch()
-    own = extras_of(declared.get("programs", {}), declared.get("lacking", {}))
+    own = build_extras(declared.get("programs", {}), declared.get("lacking", {}))
     return own | {"spack_environment": str(tmp_path)}
 
 
-BY_WHEEL = {"imb": Installed("/w/bin", {"LD_LIBRARY_PATH": "/m/lib"}, WHEEL)}
+BY_WHEEL = {"imb": InstalledProgram("/w/bin", {"LD_LIBRARY_PATH": "/m/lib"}, WHEEL)}
 DECLARED = {"osu": "/sw/osu", "imb": "/sw/imb"}
 ABI = "Intel MPI's IMB needs libmpi.so.12, which this MPI has not"
 
@@ -59,8 +59,8 @@ def test_a_program_comes_from_one_place_or_it_is_said_why_not(
     tmp_path: Path, program, spack, solved, declared, source, why
 ):
     own = extras(tmp_path, solved=solved, **declared)
-    assert source_of(program, own, spack) == source
-    assert why_no_program(program, own, spack) == why
+    assert find_program_source(program, own, spack) == source
+    assert explain_missing_program(program, own, spack) == why
 
 
 def test_checks_are_told_of_what_is_installed():
@@ -81,7 +81,7 @@ def test_checks_are_told_of_what_is_installed():
         ({"imb": None}, "imb: None: write an absolute path, as in '/sw/imb/bin'"),
         ({"osu": ""}, "osu: '': write an absolute path"),
         ({"osu": "libexec"}, "osu: 'libexec': write an absolute path"),
-        ({"osu": Installed("libexec")}, "osu: 'libexec': write an absolute path"),
+        ({"osu": InstalledProgram("libexec")}, "osu: 'libexec': write an absolute path"),
     ],
 )
 def test_a_wrong_declaration_is_one_line_with_its_key(programs, said: str):
@@ -92,13 +92,17 @@ def test_a_wrong_declaration_is_one_line_with_its_key(programs, said: str):
 
 @pytest.mark.parametrize("place", ["", "pt2pt", "pt2pt/standard"])
 def test_a_folder_is_known_by_an_executable_in_it_or_below(tmp_path: Path, place: str):
-    assert missing("osu", str(tmp_path)).startswith(f"{tmp_path}: has no osu_latency; write the")
+    assert describe_missing_executables("osu", str(tmp_path)).startswith(
+        f"{tmp_path}: has no osu_latency; write the"
+    )
     path = tmp_path / place / "osu_latency"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
     assert find_executable(tmp_path, "osu_latency") == path
-    assert missing("osu", str(tmp_path)) == ""
-    assert missing("imb", str(tmp_path)).startswith(f"{tmp_path}: has no IMB-MPI1")
+    assert describe_missing_executables("osu", str(tmp_path)) == ""
+    assert describe_missing_executables("imb", str(tmp_path)).startswith(
+        f"{tmp_path}: has no IMB-MPI1"
+    )
 
 
 def test_an_executable_that_is_there_twice_is_nobodys(tmp_path: Path):
@@ -106,12 +110,12 @@ def test_an_executable_that_is_there_twice_is_nobodys(tmp_path: Path):
     for version in ("7.4", "7.5"):
         (tmp_path / version).mkdir()
         (tmp_path / version / "osu_latency").touch()
-    assert missing("osu", str(tmp_path)) == (
+    assert describe_missing_executables("osu", str(tmp_path)) == (
         f"{tmp_path}: has osu_latency more than once ({tmp_path}/7.4/osu_latency and "
         f"{tmp_path}/7.5/osu_latency); write the folder of one of them"
     )
-    assert missing("osu", str(tmp_path / "7.4")) == ""
+    assert describe_missing_executables("osu", str(tmp_path / "7.4")) == ""
 
 
 def test_a_folder_that_is_not_there_is_named():
-    assert missing("imb", "/nowhere") == "/nowhere: is no folder"
+    assert describe_missing_executables("imb", "/nowhere") == "/nowhere: is no folder"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from site_configs.programs.program_facts import Facts, facts_of, read_facts
+from site_configs.programs.program_facts import ExecutableFacts, parse_facts, read_facts
 
 ONEAPI = b"Intel(R) oneAPI DPC++/C++ Compiler 2026.0.0 (2026.0.0.20260331)"
 GCC = b"GCC: (Debian 12.2.0-14+deb12u1) 12.2.0"
@@ -19,26 +19,31 @@ PRODUCER = b"GNU C17 12.2.0 -mtune=generic -g -O0 -fPIC"
 @pytest.mark.parametrize(
     ("texts", "facts"),
     [
-        ([], Facts()),
+        ([], ExecutableFacts()),
         (
             [b"Intel(R) MPI Benchmarks 2021.11", GCC, ONEAPI],
-            Facts("2021.11", "Intel(R) oneAPI DPC++/C++ Compiler 2026.0.0"),
+            ExecutableFacts("2021.11", "Intel(R) oneAPI DPC++/C++ Compiler 2026.0.0"),
         ),
-        ([b"#    Intel(R) MPI Benchmarks %s, MPI-1 part", GCC], Facts(compiler="gcc 12.2.0")),
-        ([b"# OSU MPI%s Latency Test v7.4\n", GCC], Facts("7.4", "gcc 12.2.0")),
-        ([b"# OSU MPI Multiple Bandwidth / Message Rate Test v5.6.3\n"], Facts("5.6.3")),
-        ([PRODUCER, GCC], Facts("unknown", "gcc 12.2.0", "-mtune=generic -g -O0 -fPIC")),
-        ([b"GNU C++14 8.5.0 -O2"], Facts("unknown", "gcc 8.5.0", "-O2")),
-        ([b"clang version 17.0.6", GCC], Facts(compiler="clang version 17.0.6")),
+        (
+            [b"#    Intel(R) MPI Benchmarks %s, MPI-1 part", GCC],
+            ExecutableFacts(compiler="gcc 12.2.0"),
+        ),
+        ([b"# OSU MPI%s Latency Test v7.4\n", GCC], ExecutableFacts("7.4", "gcc 12.2.0")),
+        ([b"# OSU MPI Multiple Bandwidth / Message Rate Test v5.6.3\n"], ExecutableFacts("5.6.3")),
+        ([PRODUCER, GCC], ExecutableFacts("unknown", "gcc 12.2.0", "-mtune=generic -g -O0 -fPIC")),
+        ([b"GNU C++14 8.5.0 -O2"], ExecutableFacts("unknown", "gcc 8.5.0", "-O2")),
+        ([b"clang version 17.0.6", GCC], ExecutableFacts(compiler="clang version 17.0.6")),
     ],
 )
-def test_version_compiler_and_flags_are_read_where_they_are(texts: list[bytes], facts: Facts):
-    assert facts_of(b"\0".join([b"\x7fELF", *texts, b""])) == facts
+def test_version_compiler_and_flags_are_read_where_they_are(
+    texts: list[bytes], facts: ExecutableFacts
+):
+    assert parse_facts(b"\0".join([b"\x7fELF", *texts, b""])) == facts
 
 
 @given(st.binary())
 def test_of_any_bytes_something_is_told(data: bytes):
-    assert facts_of(data).flags
+    assert parse_facts(data).flags
 
 
 def test_a_real_program_tells_its_compiler_and_with_debug_information_its_flags(tmp_path: Path):
@@ -54,5 +59,5 @@ def test_a_real_program_tells_its_compiler_and_with_debug_information_its_flags(
 
 
 def test_a_file_that_is_not_there_tells_nothing(tmp_path: Path):
-    assert read_facts(tmp_path / "none") == Facts()
-    assert read_facts(tmp_path) == Facts()
+    assert read_facts(tmp_path / "none") == ExecutableFacts()
+    assert read_facts(tmp_path) == ExecutableFacts()

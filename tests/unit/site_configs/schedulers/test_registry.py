@@ -13,10 +13,10 @@ import pytest
 from reframe.core.runtime import temp_runtime
 
 from postprocess.base.progress import Progress
-from postprocess.judging.retest import Look, anywhere
-from postprocess.parsers.reframe_report import Entry
+from postprocess.judging.retest import RetestTarget, describe_unavoidable_nodes
+from postprocess.parsers.reframe_report import TestEntry
 from postprocess.runner.reframe_pass import cancel_jobs
-from site_configs.generate.python_source import registered
+from site_configs.generate.python_source import format_registered
 from site_configs.mpi.family import Mpi
 from site_configs.schedulers import detect
 from site_configs.schedulers.base import Ask, NodeKind, Queue, QueueError, Scheduler
@@ -24,8 +24,8 @@ from site_configs.schedulers.job_end import Ended, Ending, write_ended
 from site_configs.schedulers.launcher_choice import Pairing
 from site_configs.schedulers.registry import SCHEDULERS, find_scheduler
 from site_configs.validation import on_this_machine
-from site_configs.validation.on_this_machine import Here, batch_faults
-from site_configs.validation.rules import topology
+from site_configs.validation.on_this_machine import LocalMachine, check_batch_partition
+from site_configs.validation.rules import check_topology
 from tests.support.factories.launch import planned
 from tests.support.factories.site import MPICH, PLAIN, text_of
 from tests.support.fake_mpis import script
@@ -108,7 +108,7 @@ def test_a_new_site_has_its_options_and_its_launcher(here: Scheduler):
         "launcher=tilly.RUN,",
     ):
         assert words in text
-    assert registered(here.choose_launcher(MPICH).launcher) == "tilly.RUN"
+    assert format_registered(here.choose_launcher(MPICH).launcher) == "tilly.RUN"
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_new_site_has_its_options_and_its_launcher(here: Scheduler):
 def test_a_site_is_held_against_it(
     here: Scheduler, backend: str, queue: str, nodes: int, said: str
 ):
-    partition = on_this_machine.Entry(
+    partition = on_this_machine.DeclaredEntry(
         "partition",
         {
             "name": "cpu",
@@ -140,9 +140,9 @@ def test_a_site_is_held_against_it(
         },
         0,
     )
-    machine = Here(16, PLAIN.modules, here)
-    assert list(topology(partition)) == []  # several nodes: it is not one machine alone
-    found = [fault.text for fault in batch_faults(partition, machine)]
+    machine = LocalMachine(16, PLAIN.modules, here)
+    assert list(check_topology(partition)) == []  # several nodes: it is not one machine alone
+    found = [fault.text for fault in check_batch_partition(partition, machine)]
     assert len(found) == bool(said)
     assert said in "".join(found)
 
@@ -152,7 +152,7 @@ def test_a_second_look_is_taken_on_other_nodes(
     tilly: MadeUp, backend: str, able: bool, monkeypatch
 ):
     ask(monkeypatch, only_looking=True)
-    look = Look("mpicost", "cpu", "mpich", "2x2", "bcast", ("n1", "n3"))
+    look = RetestTarget("mpicost", "cpu", "mpich", "2x2", "bcast", ("n1", "n3"))
     check = SimpleNamespace(
         processes=2, num_tasks_per_node=2, job=SimpleNamespace(options=[]),
         looks_here=lambda: [look], current_partition=SimpleNamespace(
@@ -165,7 +165,7 @@ def test_a_second_look_is_taken_on_other_nodes(
         Measuring.avoid_nodes(check)
     assert check.job.options == (["--not-on=n1,n3"] if able else [])
     assert check.anywhere == (not able)
-    (line,) = anywhere([planned(anywhere=True)])
+    (line,) = describe_unavoidable_nodes([planned(anywhere=True)])
     assert line.endswith("excluding nodes is supported on Slurm and Tilly only")
 
 
@@ -188,7 +188,7 @@ def test_jobs_that_a_session_left_are_cancelled(tilly: MadeUp, tmp_path: Path):
 
 
 def test_how_a_job_ended_is_told_by_its_words_and_by_its_backend(tilly: MadeUp, tmp_path: Path):
-    entry = Entry("t", "s:p", "e", "fail", "run", "", str(tmp_path), "err", 1.0)
+    entry = TestEntry("t", "s:p", "e", "fail", "run", "", str(tmp_path), "err", 1.0)
     (tmp_path / "err").write_text("nothing\n")
     assert not entry.timed_out and not entry.never_started
     (tmp_path / "err").write_text("7: tilly: it took too long\n")

@@ -13,7 +13,7 @@ from reframe.utility import typecheck
 from postprocess.cli import option_types
 from site_configs.common import environment, partition, site
 from site_configs.schema import fields
-from site_configs.schema.fields import MOST_TRIALS, duration_fault
+from site_configs.schema.fields import MOST_TRIALS, check_duration
 from site_configs.topology.layouts import Layout, Topology
 from tests.support.request import ask
 
@@ -174,7 +174,7 @@ def test_whatever_is_written_is_taken_or_refused_as_a_value(data, value):
 @given(st.lists(st.tuples(st.integers(-2, 9), st.integers(-2, 9)), min_size=1, unique=True))
 def test_layouts_are_taken_if_each_is_one(pairs):
     well = all(1 <= per_node <= processes >= 2 for processes, per_node in pairs)
-    assert (list(fields.layouts([Layout(*pair) for pair in pairs])) == []) == well
+    assert (list(fields.check_layouts([Layout(*pair) for pair in pairs])) == []) == well
 
 
 @given(st.from_regex(r"(\d{1,2}[dhms]?){0,4}", fullmatch=True) | st.floats() | st.integers())
@@ -183,13 +183,13 @@ def test_a_duration_is_what_reframe_takes_and_more_than_nothing(value):
         seconds = typecheck.Duration(value)
     except (ValueError, OverflowError):
         seconds = 0.0
-    well = duration_fault(value) == ""
+    well = check_duration(value) == ""
     assert not well or 0 < seconds < math.inf
 
 
 @pytest.mark.parametrize("value", ["30s", "1h30m", "1d", "2d1h1m1s", 600, 0.5])
 def test_a_duration_of_some_length_is_taken(value):
-    assert duration_fault(value) == ""
+    assert check_duration(value) == ""
 
 
 def test_what_a_partition_may_set_the_command_line_takes_too():

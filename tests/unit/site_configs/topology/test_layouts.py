@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from site_configs.topology.layouts import Layout, Topology, layouts, process_ladder
+from site_configs.topology.layouts import Layout, Topology, layouts, list_process_counts
 
 TOPOLOGIES = st.builds(
     Topology,
@@ -37,12 +37,12 @@ TOPOLOGIES = st.builds(
     ],
 )
 def test_known_ladders(topology: Topology, expected: list[int]):
-    assert process_ladder(topology) == expected
+    assert list_process_counts(topology) == expected
 
 
 @given(TOPOLOGIES)
 def test_a_ladder_rises_from_two_to_all_cores(topology: Topology):
-    ladder = process_ladder(topology)
+    ladder = list_process_counts(topology)
     assert ladder == sorted(set(ladder))
     assert all(2 <= count <= topology.cores for count in ladder)
     assert (topology.cores in ladder) == (topology.cores >= 2)
@@ -54,18 +54,18 @@ def test_every_power_and_both_sides_of_every_boundary_are_on_the_ladder(topology
     boundaries = [node // topology.sockets_per_node, node, node * topology.nodes_per_switch]
     wanted = {2**exponent for exponent in range(1, 20)}
     wanted |= {count + more for count in boundaries for more in (0, 1)}
-    ladder = set(process_ladder(topology))
+    ladder = set(list_process_counts(topology))
     assert {count for count in wanted if 2 <= count <= topology.cores} <= ladder
     assert ladder <= wanted | {topology.cores}
 
 
 @given(TOPOLOGIES, st.integers(1, 2000))
 def test_a_site_may_allow_more_or_fewer_than_its_cores(topology: Topology, most: int):
-    ladder = process_ladder(topology, most)
+    ladder = list_process_counts(topology, most)
     assert all(2 <= count <= most for count in ladder)
     common = min(most, topology.cores)
     assert {c for c in ladder if c <= common} == {
-        c for c in process_ladder(topology) if c <= common
+        c for c in list_process_counts(topology) if c <= common
     }
     assert (2 in ladder) == (most >= 2)
 
@@ -115,7 +115,7 @@ def test_layouts_fit_and_full_ones_are_the_ladder(topology: Topology):
     found = layouts(topology)
     assert found == sorted(set(found))
     full = [each for each in found if each.per_node == min(each.processes, topology.cores_per_node)]
-    assert {each.processes for each in full} >= set(process_ladder(topology))
+    assert {each.processes for each in full} >= set(list_process_counts(topology))
     for each in found:
         assert 1 <= each.per_node <= min(each.processes, topology.cores_per_node)
         assert len(each.ranks_per_host) <= topology.nodes

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from site_configs.topology import machine
 from site_configs.topology.machine import (
     Cache,
-    cache_bytes,
-    cpu_list,
-    cpu_model,
-    quota_cpus,
+    count_cores_and_sockets,
+    parse_cache_bytes,
+    parse_cpu_list,
     read_caches,
+    read_cpu_model,
     read_machine,
-    topology,
+    read_quota_cpus,
 )
 from tests.support.factories.processor import SAMPLES
 
@@ -47,7 +47,7 @@ def add_cache(cpu: Path, index: int, *facts: str) -> None:
     [("0", {0}), ("0-3,8\n", {0, 1, 2, 3, 8}), ("", set()), ("7,5", {5, 7}), ("10-11", {10, 11})],
 )
 def test_a_list_of_cpus(text: str, expected: set[int]):
-    assert cpu_list(text) == expected
+    assert parse_cpu_list(text) == expected
 
 
 @given(st.sets(st.integers(0, 500)))
@@ -61,7 +61,7 @@ def test_any_list_of_cpus_is_read(cpus: set[int]):
         first, last = ordered[0], ordered[length - 1]
         parts.append(str(first) if first == last else f"{first}-{last}")
         ordered = ordered[length:]
-    assert cpu_list(",".join(parts) + "\n") == cpus
+    assert parse_cpu_list(",".join(parts) + "\n") == cpus
 
 
 @pytest.mark.parametrize(
@@ -69,13 +69,13 @@ def test_any_list_of_cpus_is_read(cpus: set[int]):
     [("32K\n", 32768), ("1024K", 2**20), ("2M", 2**21), ("1G", 2**30), ("512", 512)],
 )
 def test_the_size_of_a_cache(text: str, expected: int):
-    assert cache_bytes(text) == expected
+    assert parse_cache_bytes(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "K", "12T", "large"])
 def test_what_is_no_size_is_refused(text: str):
     with pytest.raises(ValueError, match="invalid literal"):
-        cache_bytes(text)
+        parse_cache_bytes(text)
 
 
 def test_caches_as_one_cpu_sees_them(tmp_path: Path):
@@ -113,20 +113,20 @@ def test_two_threads_are_one_core(tmp_path: Path):
     for number in range(4):
         add_cpu(tmp_path, number, number % 2, f"{number},{number + 4}")
         add_cpu(tmp_path, number + 4, number % 2, f"{number},{number + 4}")
-    assert topology(set(range(8)), tmp_path) == (4, 2)
-    assert topology({0, 4}, tmp_path) == (1, 1)
-    assert topology({5}, tmp_path) == (1, 1)
-    assert topology({0, 2}, tmp_path) == (2, 1)
+    assert count_cores_and_sockets(set(range(8)), tmp_path) == (4, 2)
+    assert count_cores_and_sockets({0, 4}, tmp_path) == (1, 1)
+    assert count_cores_and_sockets({5}, tmp_path) == (1, 1)
+    assert count_cores_and_sockets({0, 2}, tmp_path) == (2, 1)
 
 
 def test_where_the_kernel_is_silent_every_cpu_is_a_core(tmp_path: Path):
-    assert topology({0, 1, 5}, tmp_path) == (3, 1)
+    assert count_cores_and_sockets({0, 1, 5}, tmp_path) == (3, 1)
 
 
 def test_an_unknown_package_is_one_socket(tmp_path: Path):
     for number in range(2):
         add_cpu(tmp_path, number, -1, str(number))
-    assert topology({0, 1}, tmp_path) == (2, 1)
+    assert count_cores_and_sockets({0, 1}, tmp_path) == (2, 1)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_an_unknown_package_is_one_socket(tmp_path: Path):
 def test_the_quota_of_a_control_group(tmp_path: Path, text: str | None, expected: int | None):
     if text is not None:
         write(tmp_path / "cpu.max", text)
-    assert quota_cpus(tmp_path) == expected
+    assert read_quota_cpus(tmp_path) == expected
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
@@ -153,7 +153,7 @@ def test_the_name_of_the_processor(sample: str, tmp_path: Path):
     path = tmp_path / "cpuinfo"
     if text is not None:
         path.write_text(text)
-    assert cpu_model(path) == name
+    assert read_cpu_model(path) == name
 
 
 @pytest.mark.parametrize(("quota", "cores"), [(None, 2), (1, 1), (2, 2), (64, 2)])
@@ -163,8 +163,10 @@ def test_cores_are_those_that_this_process_may_use(tmp_path, monkeypatch, quota,
     add_cache(tmp_path / "cpu1", 0, "1", "Data", "48K", "1,5")
     monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _: {1, 5, 6})
     monkeypatch.setattr(machine, "CPUS", tmp_path)
-    monkeypatch.setattr(machine, "quota_cpus", lambda: quota)
-    monkeypatch.setattr(machine, "topology", lambda cpus: topology(cpus, tmp_path))
+    monkeypatch.setattr(machine, "read_quota_cpus", lambda: quota)
+    monkeypatch.setattr(
+        machine, "count_cores_and_sockets", lambda cpus: count_cores_and_sockets(cpus, tmp_path)
+    )
     found = read_machine()
     assert (found.cores, found.hardware_threads, found.sockets) == (cores, 3, 1)
     assert found.caches == (Cache(1, "Data", 49152, 2),)
@@ -180,8 +182,8 @@ def test_this_machine_can_be_read_and_written_down():
 
 def test_busy_share_is_what_was_not_idle(tmp_path: Path):
     (tmp_path / "stat").write_text("cpu  100 0 50 800 50 0 0 0 0 0\ncpu0 1 2 3\n")
-    assert machine.cpu_times(tmp_path / "stat") == (850, 1000)
-    assert machine.busy_share((850, 1000), (925, 1100)) == pytest.approx(0.25)
-    assert machine.busy_share((850, 1000), (950, 1100)) == 0
-    assert machine.cpu_times(tmp_path / "none") == (0, 0)
-    assert machine.busy_share((0, 0), (0, 0)) == 0
+    assert machine.read_cpu_times(tmp_path / "stat") == (850, 1000)
+    assert machine.compute_busy_share((850, 1000), (925, 1100)) == pytest.approx(0.25)
+    assert machine.compute_busy_share((850, 1000), (950, 1100)) == 0
+    assert machine.read_cpu_times(tmp_path / "none") == (0, 0)
+    assert machine.compute_busy_share((0, 0), (0, 0)) == 0

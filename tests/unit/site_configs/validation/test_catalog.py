@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from site_configs.validation.catalog import host_patterns, sites_for
+from site_configs.validation.catalog import find_sites_for_host, read_host_patterns
 
 TEXT = "site_configuration = site('x', hostnames={})\n"
 
@@ -28,8 +28,8 @@ def test_a_site_is_for_the_hosts_that_it_names(tmp_path: Path, hostnames, host, 
     (tmp_path / "mine.py").write_text(TEXT.format(hostnames))
     (tmp_path / "broken.py").write_text("hostnames=[")
     (tmp_path / "binary.py").write_bytes(b"\xff\xfe\x00")
-    assert sites_for(tmp_path, host) == (["mine"] if found else [])
+    assert find_sites_for_host(tmp_path, host) == (["mine"] if found else [])
 
 
 def test_a_file_that_is_not_there_is_for_no_host(tmp_path: Path):
-    assert list(host_patterns(tmp_path / "none.py")) == []
+    assert list(read_host_patterns(tmp_path / "none.py")) == []

@@ -15,8 +15,13 @@ from site_configs.schedulers.module_systems import ModuleSystem
 from site_configs.schedulers.pbs import PBS as PBS_SCHEDULER
 from site_configs.schedulers.slurm import SLURM
 from site_configs.validation import on_this_machine
-from site_configs.validation.on_this_machine import Here, faults, is_here, longest
-from site_configs.validation.reader import Reader, Reading
+from site_configs.validation.on_this_machine import (
+    LocalMachine,
+    find_longest_job,
+    find_machine_faults,
+    is_here,
+)
+from site_configs.validation.reader import Reader, SiteReading
 from tests.support.factories.scheduler import CRAY, GROWN, PBS, TORQUE, answering
 from tests.support.factories.site import MPICH, OPENMPI, PLAIN, pbs, slurm, text_of
 from tests.support.fake_mpis import script
@@ -31,7 +36,7 @@ SITE = text_of(slurm(CRAY, OPENMPI))
 def read(tmp_path: Path):
     """What a site file says."""
 
-    def of(text: str) -> Reading:
+    def of(text: str) -> SiteReading:
         path = tmp_path / "mine.py"
         path.write_text(text)
         return Reader(path).read()
@@ -42,12 +47,12 @@ def read(tmp_path: Path):
 @pytest.fixture
 def told(read, monkeypatch: pytest.MonkeyPatch):
     """The faults of a site file on a machine, without those of its compiler wrappers."""
-    monkeypatch.setattr(on_this_machine, "wrapper", lambda *_: ())
-    monkeypatch.setattr(on_this_machine, "prefix", lambda *_: ())
+    monkeypatch.setattr(on_this_machine, "check_wrapper", lambda *_: ())
+    monkeypatch.setattr(on_this_machine, "check_prefix", lambda *_: ())
 
     def of(text: str, scheduler: Scheduler | None = CLUSTER, **more) -> list[str]:
-        here = Here(**{"cores": 16, "modules": LMOD, "scheduler": scheduler} | more)
-        return [fault.text for fault in faults(read(text), here)]
+        here = LocalMachine(**{"cores": 16, "modules": LMOD, "scheduler": scheduler} | more)
+        return [fault.text for fault in find_machine_faults(read(text), here)]
 
     return of
 
@@ -149,8 +154,8 @@ def test_whether_this_host_is_one_of_the_site(read, host: str, here: bool):
     ],
 )
 def test_the_longest_job_of_a_partition(options: list[str], seconds: int):
-    assert longest({"access": options}, CLUSTER) == seconds
-    assert longest({"access": options}, None) == 0
+    assert find_longest_job({"access": options}, CLUSTER) == seconds
+    assert find_longest_job({"access": options}, None) == 0
 
 
 # Compiler wrappers and modules, in a login shell.
@@ -163,13 +168,15 @@ def wrappers(read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The faults on a machine where one module brings one wrapper."""
     script(tmp_path / "bin" / "mpicc", "true")
     (tmp_path / ".bash_profile").write_text(SHELL.format(tmp_path / "bin"))
-    monkeypatch.setattr(on_this_machine, "prefix", lambda *_: ())
+    monkeypatch.setattr(on_this_machine, "check_prefix", lambda *_: ())
     monkeypatch.setenv("HOME", str(tmp_path))
 
     def of(modules: str, mpicc: str = "mpicc", system: str = "lmod") -> list[str]:
         text = SITE.replace('["openmpi/5.0.3"]', modules).replace('"mpicc"', f'"{mpicc}"')
         text = text.replace('"lmod"', f'"{system}"')
-        return [fault.text for fault in faults(read(text), Here(16, LMOD, CLUSTER))]
+        return [
+            fault.text for fault in find_machine_faults(read(text), LocalMachine(16, LMOD, CLUSTER))
+        ]
 
     return of
 
@@ -206,15 +213,15 @@ def test_a_wrapper_without_modules(wrappers, mpicc: str, said: str):
 
 
 def test_a_prefix_must_have_the_wrapper_that_spack_builds_with(read, tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(on_this_machine, "wrapper", lambda *_: ())
+    monkeypatch.setattr(on_this_machine, "check_wrapper", lambda *_: ())
     text = SITE.replace("/sw/openmpi/5.0.3", str(tmp_path))
-    (fault,) = faults(read(text), Here(16, LMOD, CLUSTER))
+    (fault,) = find_machine_faults(read(text), LocalMachine(16, LMOD, CLUSTER))
     assert fault.text == (
         f"environment 'openmpi-5_0_3': prefix: {tmp_path}/bin/mpicc is not there; "
         "write where this MPI is, or leave it out"
     )
     script(tmp_path / "bin" / "mpicc", "true")
-    assert faults(read(text), Here(16, LMOD, CLUSTER)) == []
+    assert find_machine_faults(read(text), LocalMachine(16, LMOD, CLUSTER)) == []
 
 
 def test_programs_that_are_said_to_be_installed_must_be_there(told, tmp_path: Path):
@@ -232,5 +239,5 @@ def test_a_look_at_a_machine_whose_scheduler_is_silent(monkeypatch: pytest.Monke
         raise SchedulerError("no controller")
 
     monkeypatch.setattr(detect, "look", silent)
-    here = on_this_machine.look()
+    here = on_this_machine.inspect_machine()
     assert (here.scheduler, here.silent) == (None, "no controller") and here.cores > 0

@@ -8,8 +8,8 @@ import pytest
 
 from site_configs import common
 from site_configs.topology import layouts
-from site_configs.validation.reader import Fault, Reader, Reading
-from site_configs.validation.rules import faults, is_whole_version
+from site_configs.validation.reader import Reader, SiteFault, SiteReading
+from site_configs.validation.rules import find_site_faults, is_whole_version
 from tests.support.factories.scheduler import CRAY, GROWN
 from tests.support.factories.site import MPICH, OPENMPI, PLAIN, slurm, text_of
 
@@ -20,7 +20,7 @@ from site_configs.ladder import Topology
 """
 
 
-def read(path: Path, text: str) -> Reading:
+def read(path: Path, text: str) -> SiteReading:
     """What is found in a site file."""
     path.write_text(text, errors="surrogateescape")
     return Reader(path).read()
@@ -31,7 +31,10 @@ def told(tmp_path: Path):
     """The faults of a site file as lines of text."""
 
     def of(text: str) -> list[str]:
-        return [f"{fault.line}: {fault.text}" for fault in faults(read(tmp_path / "mine.py", text))]
+        return [
+            f"{fault.line}: {fault.text}"
+            for fault in find_site_faults(read(tmp_path / "mine.py", text))
+        ]
 
     return of
 
@@ -296,10 +299,10 @@ def test_simulated_time_is_exact(told):
 
 
 def test_faults_are_in_the_order_of_the_file():
-    assert sorted([Fault(3, "b"), Fault(1, "z"), Fault(3, "a")]) == [
-        Fault(1, "z"),
-        Fault(3, "a"),
-        Fault(3, "b"),
+    assert sorted([SiteFault(3, "b"), SiteFault(1, "z"), SiteFault(3, "a")]) == [
+        SiteFault(1, "z"),
+        SiteFault(3, "a"),
+        SiteFault(3, "b"),
     ]
 
 

@@ -17,9 +17,9 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from spack_envs.mirror import create as mirror_create
 from spack_envs.mirror import manifest
-from spack_envs.mirror.create import check, create
-from spack_envs.mirror.manifest_schema import NAME, Missing
-from spack_envs.mirror.parts import Part
+from spack_envs.mirror.create import create_mirror, verify_mirror
+from spack_envs.mirror.manifest_schema import NAME, MissingPart
+from spack_envs.mirror.parts import GatheredPart
 from tests.support.factories.mirror import REPLACED, make_mirror, write
 from tests.support.paths import ROOT
 
@@ -29,7 +29,7 @@ class Parts:
 
     def __init__(self) -> None:
         self.files = {"wheels": "a.whl", "releases": "spack.tar.gz", "sources": "source"}
-        self.results: dict[str, Part] = {}
+        self.results: dict[str, GatheredPart] = {}
         self.does: dict[str, object] = {}
         self.made: list[str] = []
 
@@ -43,7 +43,7 @@ class Parts:
                 fresh = making.scratch / name
                 fresh.write_text(f"{name} of this call")
                 making.place(fresh, path)
-            return replace(self.results.get(name, Part()), paths=(path,))
+            return replace(self.results.get(name, GatheredPart()), paths=(path,))
 
         return gather
 
@@ -67,20 +67,22 @@ def make(tmp_path: Path, screen: io.StringIO):
     work = WorkDirectory(tmp_path / "work", ROOT)
 
     def run(folder: Path = tmp_path / "mirror") -> int:
-        return create(work, folder, [], Progress(Console(file=screen, width=200)))
+        return create_mirror(work, folder, [], Progress(Console(file=screen, width=200)))
 
     return run
 
 
 def everything(folder: Path) -> dict[str, str]:
-    return {path: (folder / path).read_text() for path in manifest.present(folder) if path != NAME}
+    return {
+        path: (folder / path).read_text() for path in manifest.list_present(folder) if path != NAME
+    }
 
 
 def test_a_mirror_is_made_and_verifies(tmp_path, parts, make, screen):
     assert make() == 0
     folder = tmp_path / "mirror"
-    contents = manifest.read(folder)
-    manifest.verify(folder, contents)
+    contents = manifest.read_manifest(folder)
+    manifest.verify_files(folder, contents)
     assert contents.missing == ()
     assert everything(folder) == {
         "releases/spack.tar.gz": "releases of this call",
@@ -88,7 +90,7 @@ def test_a_mirror_is_made_and_verifies(tmp_path, parts, make, screen):
         "wheels/a.whl": "wheels of this call",
     }
     assert "3 files" in screen.getvalue()
-    assert check(folder, Progress(Console(file=screen, width=200))) == 0
+    assert verify_mirror(folder, Progress(Console(file=screen, width=200))) == 0
 
 
 def test_what_is_there_and_right_is_kept_and_what_is_damaged_is_made_again(tmp_path, parts, make):
@@ -100,7 +102,7 @@ def test_what_is_there_and_right_is_kept_and_what_is_damaged_is_made_again(tmp_p
     (tmp_path / "mirror" / "sources" / "source").unlink()
     make()
     assert parts.made == ["releases", "sources"]
-    manifest.verify(tmp_path / "mirror", manifest.read(tmp_path / "mirror"))
+    manifest.verify_files(tmp_path / "mirror", manifest.read_manifest(tmp_path / "mirror"))
 
 
 @pytest.mark.parametrize("where", ["wheels", "releases", "sources"])
@@ -115,23 +117,23 @@ def test_a_call_that_is_ended_leaves_an_unfinished_mirror_that_the_next_one_comp
     with pytest.raises(KeyboardInterrupt):
         make()
     folder = tmp_path / "mirror"
-    contents = manifest.read(folder)
+    contents = manifest.read_manifest(folder)
     assert contents.missing == (mirror_create.UNFINISHED,)
-    manifest.verify(folder, contents)
-    assert check(folder, Progress(Console(file=screen, width=200))) == 1
+    manifest.verify_files(folder, contents)
+    assert verify_mirror(folder, Progress(Console(file=screen, width=200))) == 1
 
     done = [*parts.made]
     parts.does = {}
     assert make() == 0
     assert sorted(parts.made) == ["releases", "sources", "wheels"]
     assert parts.made[: len(done)] == done  # none of them twice
-    manifest.verify(folder, manifest.read(folder))
+    manifest.verify_files(folder, manifest.read_manifest(folder))
 
 
 def test_a_call_that_is_ended_loses_nothing_of_an_earlier_one(tmp_path, parts, make):
-    parts.results["sources"] = Part(replaced=(REPLACED,))
+    parts.results["sources"] = GatheredPart(replaced=(REPLACED,))
     make()
-    before = manifest.read(tmp_path / "mirror")
+    before = manifest.read_manifest(tmp_path / "mirror")
 
     def interrupt(_) -> None:
         raise KeyboardInterrupt
@@ -139,7 +141,7 @@ def test_a_call_that_is_ended_loses_nothing_of_an_earlier_one(tmp_path, parts, m
     parts.does = {"releases": interrupt}
     with pytest.raises(KeyboardInterrupt):
         make()
-    between = manifest.read(tmp_path / "mirror")
+    between = manifest.read_manifest(tmp_path / "mirror")
     assert (between.files, between.replaced) == (before.files, before.replaced)
     assert between.missing == (mirror_create.UNFINISHED,)
 
@@ -154,11 +156,13 @@ def test_what_a_killed_process_left_goes(tmp_path, parts, make):
 
 
 def test_what_could_not_be_had_is_told_with_its_reason_and_fails(tmp_path, parts, make, screen):
-    parts.results["wheels"] = Part(missing=(Missing("wheel x 1", "no such wheel"),))
+    parts.results["wheels"] = GatheredPart(missing=(MissingPart("wheel x 1", "no such wheel"),))
     assert make() == 1
     assert "missing: wheel x 1: no such wheel" in screen.getvalue()
-    assert manifest.read(tmp_path / "mirror").missing == (Missing("wheel x 1", "no such wheel"),)
-    assert check(tmp_path / "mirror", Progress(Console(file=screen, width=200))) == 1
+    assert manifest.read_manifest(tmp_path / "mirror").missing == (
+        MissingPart("wheel x 1", "no such wheel"),
+    )
+    assert verify_mirror(tmp_path / "mirror", Progress(Console(file=screen, width=200))) == 1
 
 
 def test_what_no_longer_belongs_to_the_mirror_goes(tmp_path, parts, make):
@@ -177,7 +181,7 @@ def test_check_names_every_fault(tmp_path: Path, screen: io.StringIO):
     for name in ("wheels", "releases"):
         shutil.rmtree(tmp_path / name)
     (tmp_path / "foreign").write_text("")
-    assert check(tmp_path, Progress(Console(file=screen, width=200))) == 1
+    assert verify_mirror(tmp_path, Progress(Console(file=screen, width=200))) == 1
     said = [line for line in screen.getvalue().splitlines() if line.startswith("wrong: ")]
     assert [line.split(": ")[2].split(";")[0] for line in said] == [
         "is missing",
@@ -188,7 +192,7 @@ def test_check_names_every_fault(tmp_path: Path, screen: io.StringIO):
 
 
 def test_a_replaced_source_is_told(tmp_path, parts, make, screen):
-    parts.results["sources"] = Part(replaced=(REPLACED,))
+    parts.results["sources"] = GatheredPart(replaced=(REPLACED,))
     assert make() == 0
     assert "osu-micro-benchmarks 7.4: a git copy (commit 0123), replaces the official one" in (
         screen.getvalue()

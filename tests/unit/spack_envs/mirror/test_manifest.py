@@ -17,13 +17,13 @@ from spack_envs.mirror import manifest
 from spack_envs.mirror.manifest import MirrorError
 from spack_envs.mirror.manifest_schema import (
     NAME,
-    File,
+    ArchivedRelease,
     Manifest,
-    Missing,
-    Release,
-    Replaced,
-    decoded,
-    encoded,
+    MirrorFile,
+    MissingPart,
+    ReplacedSource,
+    decode_manifest,
+    encode_manifest,
 )
 from tests.support.factories.mirror import REPLACED, make_mirror, write
 from tests.support.paths import ROOT
@@ -42,24 +42,29 @@ versions = st.from_regex(r"[0-9]{1,2}(\.[0-9]{1,2}){0,2}", fullmatch=True)
 def manifests(draw) -> Manifest:
     """Any manifest that can be."""
     files = draw(
-        st.lists(st.builds(File, paths, st.integers(0, 10**12), sums), unique_by=lambda f: f.path)
+        st.lists(
+            st.builds(MirrorFile, paths, st.integers(0, 10**12), sums), unique_by=lambda f: f.path
+        )
     )
     places = [file.path for file in files]
     kinds = ("spack", "spack-packages") if places else ()
     return Manifest(
         *draw(st.tuples(names, names)),
         releases=tuple(
-            Release(kind, draw(texts), draw(texts), draw(st.sampled_from(places))) for kind in kinds
+            ArchivedRelease(kind, draw(texts), draw(texts), draw(st.sampled_from(places)))
+            for kind in kinds
         ),
-        replaced=tuple(draw(st.lists(st.builds(Replaced, packages, versions, texts, sums, sums)))),
-        missing=tuple(draw(st.lists(st.builds(Missing, texts, texts)))),
+        replaced=tuple(
+            draw(st.lists(st.builds(ReplacedSource, packages, versions, texts, sums, sums)))
+        ),
+        missing=tuple(draw(st.lists(st.builds(MissingPart, texts, texts)))),
         files=tuple(files),
     )
 
 
 @given(manifests())
 def test_what_is_written_is_read(contents: Manifest):
-    assert decoded(encoded(contents)) == contents
+    assert decode_manifest(encode_manifest(contents)) == contents
 
 
 json_values = st.recursive(
@@ -74,15 +79,15 @@ json_values = st.recursive(
 @given(manifests(), st.data())
 def test_any_field_that_is_something_else_is_refused_or_is_read_as_it_stands(contents, data):
     """No manifest that was tampered with raises anything but ValueError, or is read as the old one."""
-    values = json.loads(encoded(contents))
+    values = json.loads(encode_manifest(contents))
     key = data.draw(st.sampled_from(sorted(values)))
     values[key] = data.draw(json_values)
     try:
-        found = decoded(json.dumps(values).encode())
+        found = decode_manifest(json.dumps(values).encode())
     except ValueError as error:
         assert "\n" not in str(error)
     else:
-        assert json.loads(encoded(found)) == values
+        assert json.loads(encode_manifest(found)) == values
 
 
 @given(st.binary(max_size=200))
@@ -93,7 +98,7 @@ def test_any_field_that_is_something_else_is_refused_or_is_read_as_it_stands(con
 @example(b"null")
 def test_no_bytes_raise_anything_but_value_error(data: bytes):
     with pytest.raises(ValueError):
-        decoded(data)
+        decode_manifest(data)
 
 
 @pytest.mark.parametrize(
@@ -114,19 +119,19 @@ def test_no_bytes_raise_anything_but_value_error(data: bytes):
     ],
 )
 def test_a_path_that_leaves_the_mirror_is_refused(path: str):
-    contents = Manifest("3.11", "linux-x86_64", files=(File(path, 1, "0" * 64),))
+    contents = Manifest("3.11", "linux-x86_64", files=(MirrorFile(path, 1, "0" * 64),))
     with pytest.raises(ValueError, match=r"^files: "):
-        decoded(encoded(contents))
+        decode_manifest(encode_manifest(contents))
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"files": (File("a", 1, "0" * 64), File("a", 1, "0" * 64))},
-        {"files": (File("a", -1, "0" * 64),)},
-        {"files": (File("a", 1, "0" * 63),)},
-        {"files": (File("a", 1, "G" * 64),)},
-        {"releases": (Release("spack", "v1", "c", "not-there"),)},
+        {"files": (MirrorFile("a", 1, "0" * 64), MirrorFile("a", 1, "0" * 64))},
+        {"files": (MirrorFile("a", -1, "0" * 64),)},
+        {"files": (MirrorFile("a", 1, "0" * 63),)},
+        {"files": (MirrorFile("a", 1, "G" * 64),)},
+        {"releases": (ArchivedRelease("spack", "v1", "c", "not-there"),)},
         {"replaced": (dataclasses.replace(REPLACED, package='x"; import os'),)},
         {"replaced": (dataclasses.replace(REPLACED, version="7'"),)},
         {"replaced": (dataclasses.replace(REPLACED, sha256="7"),)},
@@ -136,13 +141,13 @@ def test_a_path_that_leaves_the_mirror_is_refused(path: str):
 def test_what_cannot_be_is_refused(changes):
     contents = dataclasses.replace(Manifest("3.11", "linux-x86_64"), **changes)
     with pytest.raises(ValueError):
-        decoded(encoded(contents))
+        decode_manifest(encode_manifest(contents))
 
 
 def test_a_mirror_that_is_whole_verifies(tmp_path: Path):
     contents = make_mirror(tmp_path)
-    manifest.verify(tmp_path, manifest.read(tmp_path))
-    assert manifest.read(tmp_path) == contents
+    manifest.verify_files(tmp_path, manifest.read_manifest(tmp_path))
+    assert manifest.read_manifest(tmp_path) == contents
 
 
 def swap(path: Path) -> None:
@@ -172,12 +177,12 @@ def test_damage_is_one_line_with_the_file_and_the_fix(tmp_path: Path, damage, wo
     contents = make_mirror(folder)
     damage(folder / WHEEL)
     with pytest.raises(MirrorError) as refused:
-        manifest.verify(folder, contents)
+        manifest.verify_files(folder, contents)
     line = str(refused.value)
     assert line.startswith(f"{folder / WHEEL}: {words}")
     assert "./plumbline mirror create mends it" in line
     assert "\n" not in line
-    manifest.verify(folder, contents, "sources/")  # of which nothing is damaged
+    manifest.verify_files(folder, contents, "sources/")  # of which nothing is damaged
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "link to a folder"])
@@ -192,7 +197,7 @@ def test_what_the_manifest_does_not_name_is_foreign(tmp_path: Path, kind: str):
     with pytest.raises(
         MirrorError, match=r"evil-1-py3-none-any.whl: is not in mirror.json; remove"
     ):
-        manifest.verify(folder, contents, "wheels/")
+        manifest.verify_files(folder, contents, "wheels/")
 
 
 def test_of_many_faults_one_is_named_and_the_others_counted(tmp_path: Path):
@@ -200,7 +205,7 @@ def test_of_many_faults_one_is_named_and_the_others_counted(tmp_path: Path):
     for file in contents.files:
         (tmp_path / file.path).unlink()
     with pytest.raises(MirrorError, match=r"\(and 3 more; ./plumbline mirror check\)$"):
-        manifest.verify(tmp_path, contents)
+        manifest.verify_files(tmp_path, contents)
 
 
 def test_what_is_no_mirror_is_one_line(tmp_path: Path):
@@ -211,7 +216,7 @@ def test_what_is_no_mirror_is_one_line(tmp_path: Path):
         (tmp_path / "file", "is not a directory"),
     ):
         with pytest.raises(MirrorError) as refused:
-            manifest.read(folder)
+            manifest.read_manifest(folder)
         assert str(refused.value).startswith(f"{folder}: {words}")
 
 
@@ -221,13 +226,13 @@ def test_a_manifest_that_is_cut_off_is_one_line(tmp_path: Path):
     for length in range(0, len(whole) - 2, 97):
         (tmp_path / NAME).write_bytes(whole[:length])
         with pytest.raises(MirrorError, match=r"mirror.json: .*makes it anew$"):
-            manifest.read(tmp_path)
+            manifest.read_manifest(tmp_path)
 
 
 def test_a_manifest_of_another_schema_is_not_guessed_at(tmp_path: Path):
     (tmp_path / NAME).write_text('{"schema": 2}')
     with pytest.raises(MirrorError, match="schema: is 2, and this Plumbline knows 1"):
-        manifest.read(tmp_path)
+        manifest.read_manifest(tmp_path)
 
 
 def test_wheels_for_another_python_are_refused(tmp_path: Path):

@@ -23,22 +23,22 @@ from spack_envs.mirror import manifest
 from spack_envs.mirror import spack_sources as spack_mirror
 from spack_envs.mirror import wheels as mirror_wheels
 from spack_envs.mirror.manifest_schema import Manifest
-from spack_envs.mirror.parts import Making, gather_releases, gather_sources, gather_wanted
+from spack_envs.mirror.parts import MirrorBuild, gather_releases, gather_sources, gather_wanted
 from spack_envs.mirror.spack_sources import (
-    Given,
-    Wanted,
-    archive_path,
-    detail,
-    head,
-    instead,
-    packed,
-    substitute,
+    GivenSource,
+    WantedSource,
+    extract_detail,
+    locate_archive,
+    pack_commit,
+    prepare_substitute,
+    read_commit,
+    redirect_git,
 )
-from spack_envs.mirror.wheels import locked
+from spack_envs.mirror.wheels import parse_lock_file
 from tests.support.factories.mirror import archive
 from tests.support.paths import ROOT
 
-OSU = Wanted("osu-micro-benchmarks", "7.4", "1" * 64, "", "")
+OSU = WantedSource("osu-micro-benchmarks", "7.4", "1" * 64, "", "")
 
 
 def repository(folder: Path, *texts: str) -> list[str]:
@@ -64,13 +64,13 @@ def repository(folder: Path, *texts: str) -> list[str]:
 
 
 @pytest.fixture
-def making(tmp_path: Path) -> Making:
+def making(tmp_path: Path) -> MirrorBuild:
     for name in ("mirror", "scratch"):
         (tmp_path / name).mkdir()
     screen = Progress(Console(file=io.StringIO()))
     work = WorkDirectory(tmp_path / "work", ROOT)
-    empty = Manifest(*manifest.this_python())
-    return Making(work, tmp_path / "mirror", tmp_path / "scratch", empty, {}, screen)
+    empty = Manifest(*manifest.describe_python())
+    return MirrorBuild(work, tmp_path / "mirror", tmp_path / "scratch", empty, {}, screen)
 
 
 # Wheels.
@@ -92,7 +92,7 @@ def test_every_package_of_a_lock_file_is_read_with_all_its_hashes(packages):
     for name, version, marker, hashes in packages:
         lines = [f"{name}=={version}{marker}", *(f"--hash=sha256:{each}" for each in hashes)]
         text += " \\\n    ".join(lines) + "\n    # via something==2\n"
-    found = list(locked(text))
+    found = list(parse_lock_file(text))
     assert [(each.name, each.version, each.hashes) for each in found] == [
         (name, version, frozenset(hashes)) for name, version, _, hashes in packages
     ]
@@ -107,7 +107,7 @@ def test_every_package_of_our_lock_files_is_read():
     ):
         text = lock.read_text()
         pins = [line for line in text.splitlines() if "==" in line and line[0].isalnum()]
-        found = list(locked(text))
+        found = list(parse_lock_file(text))
         assert len(found) == len(pins) > 0
         assert sum(len(each.hashes) for each in found) == text.count("--hash=")
 
@@ -152,7 +152,7 @@ def test_wheels_are_gathered_kept_and_what_cannot_be_had_is_named(tmp_path, inde
     scratch.mkdir()
 
     def gather() -> tuple[set[str], list[str]]:
-        names, missing = mirror_wheels.gather([lock], wheels, scratch, lambda _: None)
+        names, missing = mirror_wheels.gather_wheel_files([lock], wheels, scratch, lambda _: None)
         return names, [f"{each.what}: {each.reason}" for each in missing]
 
     names, missing = gather()
@@ -162,9 +162,11 @@ def test_wheels_are_gathered_kept_and_what_cannot_be_had_is_named(tmp_path, inde
     assert os.listdir(scratch) == []
 
     asked = []
-    download = mirror_wheels.download
+    download = mirror_wheels.download_wheels
     monkeypatch.setattr(
-        mirror_wheels, "download", lambda pack, folder: asked.append(pack) or download(pack, folder)
+        mirror_wheels,
+        "download_wheels",
+        lambda pack, folder: asked.append(pack) or download(pack, folder),
     )
     assert gather()[0] == names
     assert "a" not in {each.name for pack in asked for each in pack}
@@ -175,11 +177,11 @@ def test_a_wheel_that_is_damaged_is_had_again(tmp_path, index):
     lock.write_text(index.wheel("a"))
     wheels, scratch = tmp_path / "wheels", tmp_path / "scratch"
     scratch.mkdir()
-    mirror_wheels.gather([lock], wheels, scratch, lambda _: None)
+    mirror_wheels.gather_wheel_files([lock], wheels, scratch, lambda _: None)
     path = wheels / "a-1-py3-none-any.whl"
     whole = path.read_bytes()
     path.write_bytes(b"damaged")
-    mirror_wheels.gather([lock], wheels, scratch, lambda _: None)
+    mirror_wheels.gather_wheel_files([lock], wheels, scratch, lambda _: None)
     assert path.read_bytes() == whole
 
 
@@ -204,7 +206,7 @@ def test_releases_are_archived_from_the_users_copy_and_kept(tmp_path, making, up
     assert [(each.name, each.commit) for each in part.releases] == [
         (name, commits[0]) for name, commits in upstream.items()
     ]
-    files = tuple(manifest.described(making.folder, path) for path in part.paths)
+    files = tuple(manifest.describe_file(making.folder, path) for path in part.paths)
     before = replace(making.before, releases=part.releases, files=files)
     for name in upstream:  # neither upstream nor a copy is needed any more
         (tmp_path / name).rename(tmp_path / f"{name}-gone")
@@ -227,7 +229,7 @@ def test_a_copy_of_another_release_is_not_taken_for_this_one(tmp_path, making, u
 
 def test_an_archive_is_the_same_each_time(tmp_path: Path):
     (commit,) = repository(tmp_path / "r", "text")
-    assert packed(tmp_path / "r", commit, "p") == packed(tmp_path / "r", commit, "p")
+    assert pack_commit(tmp_path / "r", commit, "p") == pack_commit(tmp_path / "r", commit, "p")
 
 
 # Sources.
@@ -244,16 +246,16 @@ class FakeCollector:
 
     def gather(self, folder: Path, leave_out, elsewhere) -> dict[str, str]:
         self.left_out, self.elsewhere = list(leave_out), dict(elsewhere)
-        self.found = set(manifest.present(folder))
+        self.found = set(manifest.list_present(folder))
         for path, data in self.has.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(data)
         return self.fails
 
 
-def kept(making: Making, part) -> Making:
+def kept(making: MirrorBuild, part) -> MirrorBuild:
     """The next call, which finds what this one has made."""
-    files = tuple(manifest.described(making.folder, path) for path in part.paths)
+    files = tuple(manifest.describe_file(making.folder, path) for path in part.paths)
     before = replace(making.before, files=files, replaced=part.replaced)
     for path in sorted(making.scratch.rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
@@ -262,14 +264,14 @@ def kept(making: Making, part) -> Making:
 
 def test_a_given_source_replaces_the_official_one_and_is_kept_by_the_next_call(tmp_path, making):
     commits = repository(tmp_path / "osu", "official", "changed by somebody")
-    given = {OSU.package: Given(OSU.package, tmp_path / "osu", commits[0])}
+    given = {OSU.package: GivenSource(OSU.package, tmp_path / "osu", commits[0])}
     spack = FakeCollector({})
     part = gather_wanted(replace(making, given=given), spack, [OSU])
     (replaced,) = part.replaced
     assert (replaced.package, replaced.official) == (OSU.package, OSU.sha256)
     assert replaced.origin == f"a git copy (commit {commits[0][:12]})"
-    assert part.paths == (f"sources/{archive_path(replaced.sha256)}",)
-    assert manifest.described(making.folder, part.paths[0]).sha256 == replaced.sha256
+    assert part.paths == (f"sources/{locate_archive(replaced.sha256)}",)
+    assert manifest.describe_file(making.folder, part.paths[0]).sha256 == replaced.sha256
     assert spack.left_out == [OSU.package]
 
     again = gather_wanted(kept(making, part), FakeCollector({}), [OSU])
@@ -280,7 +282,7 @@ def test_without_spack_nothing_is_lost_of_what_an_earlier_call_has_gathered(
     tmp_path, making, monkeypatch
 ):
     repository(tmp_path / "osu", "text")
-    given = {OSU.package: Given(OSU.package, tmp_path / "osu")}
+    given = {OSU.package: GivenSource(OSU.package, tmp_path / "osu")}
     spack = FakeCollector({"a/right": b"1", "a/damaged": b"2"})
     part = gather_wanted(replace(making, given=given), spack, [OSU])
     later = kept(making, part)
@@ -294,7 +296,7 @@ def test_without_spack_nothing_is_lost_of_what_an_earlier_call_has_gathered(
 
 def test_a_replacement_of_another_version_is_not_kept(tmp_path, making):
     repository(tmp_path / "osu", "text")
-    given = {OSU.package: Given(OSU.package, tmp_path / "osu")}
+    given = {OSU.package: GivenSource(OSU.package, tmp_path / "osu")}
     part = gather_wanted(replace(making, given=given), FakeCollector({}), [OSU])
     newer = replace(OSU, version="7.5", sha256="3" * 64)
     spack = FakeCollector({}, {OSU.package: "no network"})
@@ -305,7 +307,7 @@ def test_a_replacement_of_another_version_is_not_kept(tmp_path, making):
 
 def test_a_replacement_that_is_damaged_is_not_kept(tmp_path, making):
     repository(tmp_path / "osu", "text")
-    given = {OSU.package: Given(OSU.package, tmp_path / "osu")}
+    given = {OSU.package: GivenSource(OSU.package, tmp_path / "osu")}
     part = gather_wanted(replace(making, given=given), FakeCollector({}), [OSU])
     later = kept(making, part)
     (making.folder / part.paths[0]).write_bytes(b"damaged")
@@ -318,11 +320,11 @@ def test_a_given_file_that_is_the_official_one_replaces_nothing(tmp_path, making
     data = archive("osu", file="text")
     (tmp_path / "osu.tar.gz").write_bytes(data)
     official = replace(OSU, sha256=hashlib.sha256(data).hexdigest())
-    given = {OSU.package: Given(OSU.package, tmp_path / "osu.tar.gz")}
+    given = {OSU.package: GivenSource(OSU.package, tmp_path / "osu.tar.gz")}
     spack = FakeCollector({})
     part = gather_wanted(replace(making, given=given), spack, [official])
     assert part.replaced == () and spack.left_out == []
-    assert spack.found == {archive_path(official.sha256)}
+    assert spack.found == {locate_archive(official.sha256)}
 
 
 def test_what_is_there_and_right_is_handed_to_spack_again_and_what_is_not_is_not(making):
@@ -336,8 +338,8 @@ def test_what_is_there_and_right_is_handed_to_spack_again_and_what_is_not_is_not
 
 def test_a_source_by_commit_comes_from_the_given_repository_and_replaces_nothing(tmp_path, making):
     commits = repository(tmp_path / "imb", "text", "later")
-    imb = Wanted("imb", "1", "", commits[0], "https://example.org/imb.git")
-    given = {"imb": Given("imb", tmp_path / "imb")}
+    imb = WantedSource("imb", "1", "", commits[0], "https://example.org/imb.git")
+    given = {"imb": GivenSource("imb", tmp_path / "imb")}
     spack = FakeCollector({"git/x": b"1"})
     part = gather_wanted(replace(making, given=given), spack, [imb])
     assert part.replaced == () and spack.left_out == []
@@ -348,13 +350,17 @@ def test_a_source_by_commit_comes_from_the_given_repository_and_replaces_nothing
     ("given", "wanted", "words"),
     [
         ("other", OSU, "nothing is built from it; choose from osu-micro-benchmarks"),
-        ("imb", Wanted("imb", "1", "", "f" * 40, "g"), "is no git repository with the commit ffff"),
+        (
+            "imb",
+            WantedSource("imb", "1", "", "f" * 40, "g"),
+            "is no git repository with the commit ffff",
+        ),
         (OSU.package, OSU, "is not a .tar.gz"),
     ],
 )
 def test_a_given_source_that_cannot_be_used_is_one_line(tmp_path, making, given, wanted, words):
     (tmp_path / "file").write_text("no archive")
-    sources = {given: Given(given, tmp_path / "file")}
+    sources = {given: GivenSource(given, tmp_path / "file")}
     with pytest.raises(UsageError, match=words):
         gather_wanted(replace(making, given=sources), FakeCollector({}), [wanted])
 
@@ -362,17 +368,17 @@ def test_a_given_source_that_cannot_be_used_is_one_line(tmp_path, making, given,
 def test_a_revision_that_is_not_there_is_one_line(tmp_path: Path):
     repository(tmp_path / "osu", "text")
     with pytest.raises(FetchError, match="is no git repository with v9"):
-        substitute(Given(OSU.package, tmp_path / "osu", "v9"), OSU)
-    assert head(tmp_path / "osu", "v9") == ""
+        prepare_substitute(GivenSource(OSU.package, tmp_path / "osu", "v9"), OSU)
+    assert read_commit(tmp_path / "osu", "v9") == ""
 
 
 def test_an_address_goes_to_a_repository_here(tmp_path: Path):
     repository(tmp_path / "r", "text")
     address = "https://example.org/nowhere.git"
     command = ["git", "ls-remote", address, "HEAD"]
-    env = {**os.environ, **instead({address: tmp_path / "r"})}
+    env = {**os.environ, **redirect_git({address: tmp_path / "r"})}
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
-    assert done.stdout.split()[0] == head(tmp_path / "r")
+    assert done.stdout.split()[0] == read_commit(tmp_path / "r")
 
 
 def test_the_reason_is_what_spack_says_last():
@@ -384,7 +390,7 @@ def test_the_reason_is_what_spack_says_last():
         "==> Warning: Error while fetching imb@1\n"
         "  Cannot verify\n"
     )
-    found = {match[1]: detail(match[2]) for match in spack_mirror.FAILED.finditer(said)}
+    found = {match[1]: extract_detail(match[2]) for match in spack_mirror.FAILED.finditer(said)}
     assert found == {
         "osu-micro-benchmarks": "https://h/osu.tar.gz: errored with: Name or service not known",
         "imb": "Cannot verify",

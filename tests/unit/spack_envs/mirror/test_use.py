@@ -15,10 +15,15 @@ from site_configs.mpi.inventory import Inventory
 from site_configs.topology.machine import read_machine
 from spack_envs.errors import SpackEnvironmentError
 from spack_envs.mirror import use
-from spack_envs.mirror.location import memory, named, option, remembered
+from spack_envs.mirror.location import (
+    find_named_mirror,
+    locate_memory,
+    read_mirror_option,
+    read_remembered_mirror,
+)
 from spack_envs.mirror.manifest import MirrorError
-from spack_envs.mirror.manifest_schema import Missing
-from spack_envs.mirror.use import choose
+from spack_envs.mirror.manifest_schema import MissingPart
+from spack_envs.mirror.use import choose_mirror
 from tests.support.factories.mirror import REPLACED, make_mirror, write
 
 WHEEL = "wheels/a-1-py3-none-any.whl"
@@ -61,71 +66,73 @@ def mirror(tmp_path: Path) -> Path:
     ],
 )
 def test_the_option_is_found_before_the_words_are_parsed(words, found):
-    assert option(words) == found
+    assert read_mirror_option(words) == found
 
 
 def test_this_call_goes_before_the_environment_and_that_before_what_is_remembered(work: Path):
-    assert named(work, None, {}) is None
-    memory(work).write_text("/remembered\n")
-    assert named(work, None, {}) == Path("/remembered")
-    assert named(work, None, {"PLUMBLINE_MIRROR": "/environment"}) == Path("/environment")
-    assert named(work, "/call", {"PLUMBLINE_MIRROR": "/environment"}) == Path("/call")
-    assert named(work, "none", {"PLUMBLINE_MIRROR": "/environment"}) is None
+    assert find_named_mirror(work, None, {}) is None
+    locate_memory(work).write_text("/remembered\n")
+    assert find_named_mirror(work, None, {}) == Path("/remembered")
+    assert find_named_mirror(work, None, {"PLUMBLINE_MIRROR": "/environment"}) == Path(
+        "/environment"
+    )
+    assert find_named_mirror(work, "/call", {"PLUMBLINE_MIRROR": "/environment"}) == Path("/call")
+    assert find_named_mirror(work, "none", {"PLUMBLINE_MIRROR": "/environment"}) is None
 
 
 def test_an_option_that_names_nothing_does_not_mean_the_network(work: Path):
     with pytest.raises(UsageError, match="--mirror: names nothing"):
-        named(work, "", {})
+        find_named_mirror(work, "", {})
 
 
 def test_a_mirror_is_remembered_until_it_is_forgotten(work, mirror, progress, monkeypatch):
     monkeypatch.chdir(mirror.parent)
-    found = choose(work, "mirror", progress)
+    found = choose_mirror(work, "mirror", progress)
     assert (found.folder, found.alone, found.wheels) == (mirror, True, mirror / "wheels")
-    assert choose(work, None, progress).folder == mirror
-    assert choose(work, "none", progress) is None
-    assert choose(work, None, progress) is None
+    assert choose_mirror(work, None, progress).folder == mirror
+    assert choose_mirror(work, "none", progress) is None
+    assert choose_mirror(work, None, progress) is None
 
 
 def test_a_mirror_from_the_environment_is_remembered_too(work, mirror, progress, monkeypatch):
     monkeypatch.setenv("PLUMBLINE_MIRROR", str(mirror))
-    assert choose(work, None, progress).alone
-    assert remembered(work) == str(mirror)
+    assert choose_mirror(work, None, progress).alone
+    assert read_remembered_mirror(work) == str(mirror)
 
 
 @pytest.mark.parametrize("path", [WHEEL, SOURCE, "releases/spack-v1.tar.gz"])
 def test_nothing_of_a_damaged_mirror_is_used_and_it_is_not_remembered(work, mirror, progress, path):
     (mirror / path).write_bytes(b"x")
     with pytest.raises(MirrorError, match=path):
-        choose(work, str(mirror), progress)
-    assert not memory(work).exists()
+        choose_mirror(work, str(mirror), progress)
+    assert not locate_memory(work).exists()
 
 
 def test_sources_are_verified_by_every_later_call(work, mirror, progress):
     """Nothing else looks at them: a source that is told by a commit has no checksum in its recipe."""
-    choose(work, str(mirror), progress)
+    choose_mirror(work, str(mirror), progress)
     (mirror / SOURCE).write_bytes(b"another source"[: len(b"a source")])
     with pytest.raises(UsageError, match=r"is damaged.*\(./plumbline setup --mirror none does"):
-        choose(work, None, progress)
+        choose_mirror(work, None, progress)
 
 
 def test_a_remembered_mirror_that_is_gone_is_an_error_and_not_the_network(work, mirror, progress):
-    choose(work, str(mirror), progress)
+    choose_mirror(work, str(mirror), progress)
     shutil.rmtree(mirror)
     with pytest.raises(UsageError, match=r"is no mirror.*--mirror none does without it"):
-        choose(work, None, progress)
+        choose_mirror(work, None, progress)
 
 
 def test_a_path_that_spack_would_change_is_refused(work, tmp_path, progress):
     make_mirror(tmp_path / "a mirror")
     with pytest.raises(MirrorError, match="letters, digits"):
-        choose(work, str(tmp_path / "a mirror"), progress)
+        choose_mirror(work, str(tmp_path / "a mirror"), progress)
 
 
 def test_wheels_for_another_python_are_found_before_they_are_used(work, mirror, progress):
     write(mirror, (WHEEL,), releases=(), python="2.7")
     with pytest.raises(MirrorError, match=r"Python 2\.7"):
-        choose(work, str(mirror), progress)
+        choose_mirror(work, str(mirror), progress)
 
 
 def test_what_a_mirror_lacks_is_told(work, mirror, progress):
@@ -135,35 +142,35 @@ def test_what_a_mirror_lacks_is_told(work, mirror, progress):
         for path in mirror.rglob("*")
         if path.is_file() and path.name != "mirror.json"
     )
-    write(mirror, paths, missing=(Missing("source of x 1", "no network"),))
-    choose(work, str(mirror), progress)
+    write(mirror, paths, missing=(MissingPart("source of x 1", "no network"),))
+    choose_mirror(work, str(mirror), progress)
     assert progress.notes == [f"mirror {mirror} lacks source of x 1 (no network)"]
 
 
 def test_the_users_own_mirror_gives_sources_only(work, nothing_named, progress):
     make_mirror(nothing_named)
-    found = choose(work, None, progress)
+    found = choose_mirror(work, None, progress)
     assert (found.folder, found.alone, found.wheels) == (nothing_named, False, None)
     assert found.unpacked(work) is None
     assert found.sources.folder == nothing_named / "sources"
-    assert not memory(work).exists()
+    assert not locate_memory(work).exists()
 
 
 def test_the_users_own_mirror_is_noted_if_it_is_damaged_and_not_used(work, nothing_named, progress):
     make_mirror(nothing_named)
     (nothing_named / SOURCE).unlink()
-    assert choose(work, None, progress) is None
+    assert choose_mirror(work, None, progress) is None
     assert progress.notes[0].startswith("mirror in the user's cache is not used: ")
 
 
 def test_a_folder_without_a_manifest_is_not_the_users_mirror(work, nothing_named, progress):
     nothing_named.mkdir(parents=True)
-    assert choose(work, None, progress) is None
+    assert choose_mirror(work, None, progress) is None
     assert progress.notes == []
 
 
 def test_spack_comes_out_of_the_mirror_and_is_verified_as_it_does(work, mirror, progress):
-    found = choose(work, str(mirror), progress)
+    found = choose_mirror(work, str(mirror), progress)
     unpacked = found.unpacked(work)
     assert {name: (folder / "told").read_text() for name, folder in unpacked.items()} == {
         "spack": "spack",
@@ -181,7 +188,7 @@ def test_a_mirror_without_spack_says_so(work, mirror, progress):
     write(mirror, (WHEEL,), releases=())
     for path in ("sources", "releases"):
         shutil.rmtree(mirror / path)
-    found = choose(work, str(mirror), progress)
+    found = choose_mirror(work, str(mirror), progress)
     with pytest.raises(SpackEnvironmentError, match="this mirror has no spack"):
         found.unpacked(work)
 
@@ -189,10 +196,10 @@ def test_a_mirror_without_spack_says_so(work, mirror, progress):
 def test_a_replaced_source_is_told_and_handed_to_spack(work, mirror, progress):
     paths = (WHEEL, SOURCE, "releases/spack-v1.tar.gz", "releases/spack-packages-v1.tar.gz")
     write(mirror, paths, replaced=(REPLACED,))
-    found = choose(work, str(mirror), progress)
+    found = choose_mirror(work, str(mirror), progress)
     (substitute,) = found.sources.substitutes
     assert (substitute.package, substitute.sha256) == (REPLACED.package, REPLACED.sha256)
-    use.tell_replaced(found, progress)
+    use.report_replaced(found, progress)
     assert "osu-micro-benchmarks 7.4 is built from a git copy" in progress.notes[-1]
     assert "not from the official source" in progress.notes[-1]
 
@@ -201,11 +208,11 @@ def test_a_replaced_source_is_told_and_handed_to_spack(work, mirror, progress):
 def test_the_wheels_of_a_new_site_come_from_the_mirror_too(
     work, mirror, progress, monkeypatch, scheduler
 ):
-    memory(work).write_text(f"{mirror}\n")
+    locate_memory(work).write_text(f"{mirror}\n")
     asked = []
     found = Inventory(read_machine(), (), ())
     monkeypatch.setattr(survey, "take_inventory", lambda *words: asked.append(words) or found)
-    monkeypatch.setattr(survey.login_node, "find", lambda *words: asked.append(words))
+    monkeypatch.setattr(survey.login_node, "find_login_mpis", lambda *words: asked.append(words))
     here = WorkDirectory(work, work)
     wheels = lambda: mirrored_wheels(here, progress)  # noqa: E731
     survey.find_mpis(here, scheduler, ["mpich"], wheels, progress)

@@ -11,10 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess.analyses.agreement import compare
-from postprocess.analyses.agreement.compare import PAIRS, PROGRAMS, Sample, Standing, Topic, form
-from postprocess.analyses.agreement.ranges import RULES, expected
-from postprocess.analyses.agreement.ratio_tests import holm, interval, outside
-from postprocess.stats.headline import bounds_of_slowest_mean
+from postprocess.analyses.agreement.compare import (
+    PAIRS,
+    PROGRAMS,
+    ProgramSample,
+    RatioStatus,
+    Topic,
+    compare_programs,
+)
+from postprocess.analyses.agreement.ranges import RULES, find_expected_range
+from postprocess.analyses.agreement.ratio_tests import (
+    compute_ratio_interval,
+    reject_by_holm,
+    test_outside_range,
+)
+from postprocess.stats.headline import bound_slowest_mean
 
 ROUTINES = ("bcast", "allreduce_sum", "alltoall", "gather", "scatter", "reduce_sum", "allgather")
 SIZES = (8, 1024, 65536, 1048576)
@@ -40,7 +51,7 @@ def samples(noise, planted=None, seed=1, launches=LAUNCHES, topics=TOPICS, progr
             for program in programs:
                 time = 1e-6 * topic.bytes**0.5 * weather * math.exp(rng.gauss(0, noise))
                 factor = (planted or {}).get((program, topic), 1.0)
-                found.append(Sample(topic, program, number, time * factor, "s"))
+                found.append(ProgramSample(topic, program, number, time * factor, "s"))
     return found
 
 
@@ -55,7 +66,7 @@ def planned(topics=TOPICS, programs=PROGRAMS):
 @pytest.mark.parametrize("factor", [1.5, 1 / 1.5])
 def test_a_wrong_program_at_one_size_is_exactly_one_finding(program, factor):
     topic = Topic("here:cpu", "mpich", "2x2", "alltoall", 1048576)
-    found = form(samples(0.02, {(program, topic): factor}), planned())
+    found = compare_programs(samples(0.02, {(program, topic): factor}), planned())
     assert [(each.name, each.topic) for each in found.findings] == [(f"{program}-alone", topic)]
     apart = found.findings[0].comparisons
     assert all(program in (each.over, each.under) for each in apart)
@@ -66,10 +77,10 @@ def test_a_wrong_program_at_one_size_is_exactly_one_finding(program, factor):
 @pytest.mark.parametrize("noise", [0.0, 0.02, 0.1, 0.3, 1.0])
 @pytest.mark.parametrize("launches", [3, 5, 8, 20])
 def test_noise_alone_is_no_finding(noise, launches):
-    found = form(samples(noise, seed=launches, launches=launches), planned())
+    found = compare_programs(samples(noise, seed=launches, launches=launches), planned())
     assert found.findings == () and found.gaps == ()
     assert found.good == found.decided
-    assert not found.decided or found.count(Standing.AGREE) > 0
+    assert not found.decided or found.count(RatioStatus.AGREE) > 0
     assert len(found.comparisons) == len(TOPICS) * len(PAIRS)
 
 
@@ -81,33 +92,33 @@ def test_values_that_lie_near_each_other_by_chance_are_no_finding():
         for number in range(3):
             wild = 114 * (1 + number / 100) if topic == TOPICS[3] else math.exp(rng.gauss(0, 2))
             said += [
-                Sample(topic, "osu", number, wild, "s"),
-                Sample(topic, "imb", number, 1.0, "s"),
+                ProgramSample(topic, "osu", number, wild, "s"),
+                ProgramSample(topic, "imb", number, 1.0, "s"),
             ]
-    found = form(said, planned(TOPICS[:20], ("osu", "imb")))
-    assert not found.findings and found.count(Standing.AGREE) == 0
+    found = compare_programs(said, planned(TOPICS[:20], ("osu", "imb")))
+    assert not found.findings and found.count(RatioStatus.AGREE) == 0
     alone = [each for each in said if each.topic == TOPICS[3]]
-    assert form(
+    assert compare_programs(
         alone, planned([TOPICS[3]], ("osu", "imb"))
     ).findings  # where all rounds are like that
 
 
 def test_little_noise_is_agreement_and_much_is_left_open():
-    quiet = form(samples(0.01), planned())
-    assert quiet.count(Standing.AGREE) == len(quiet.comparisons)
-    loud = form(samples(1.0), planned())
-    assert loud.count(Standing.OPEN) == len(loud.comparisons)
+    quiet = compare_programs(samples(0.01), planned())
+    assert quiet.count(RatioStatus.AGREE) == len(quiet.comparisons)
+    loud = compare_programs(samples(1.0), planned())
+    assert loud.count(RatioStatus.OPEN) == len(loud.comparisons)
     assert quiet.good and not loud.good  # what shows nothing is not well
 
 
 def test_what_is_common_to_a_round_cancels():
-    found = form(samples(0.0), planned())
+    found = compare_programs(samples(0.0), planned())
     assert all(math.isclose(each.ratio, 1) for each in found.comparisons)
 
 
 def test_two_programs_that_differ_are_named_both():
     topic = TOPICS[0]
-    found = form(
+    found = compare_programs(
         samples(0.01, {("imb", topic): 9.0}, programs=("osu", "imb"), topics=[topic]),
         planned([topic], ("osu", "imb")),
     )
@@ -117,7 +128,7 @@ def test_two_programs_that_differ_are_named_both():
 def test_three_that_all_differ_are_named_by_pairs():
     topic = replace(TOPICS[0], bytes=1048576, routine="alltoall")
     wrong = {("osu", topic): 3.0, ("imb", topic): 9.0}
-    found = form(samples(0.01, wrong, topics=[topic]), planned([topic]))
+    found = compare_programs(samples(0.01, wrong, topics=[topic]), planned([topic]))
     assert [each.name for each in found.findings] == [
         "mpicost-against-osu-mpicost-against-imb-osu-against-imb"
     ]
@@ -128,7 +139,7 @@ def test_a_program_between_the_others_does_not_stand_alone():
     here = [
         compared(over, under, ratio) for (over, under), ratio in zip(PAIRS, (3, 1, 3), strict=True)
     ]
-    assert compare.find(here)[0].name == "mpicost-against-osu-osu-against-imb"
+    assert compare.find_disagreements(here)[0].name == "mpicost-against-osu-osu-against-imb"
 
 
 def compared(over, under, ratio, low=0.5, high=2.0):
@@ -140,7 +151,7 @@ def compared(over, under, ratio, low=0.5, high=2.0):
         ratio,
         (ratio * 0.99, ratio * 1.01),
         1.0,
-        compare.Expected(low, high, ""),
+        compare.ExpectedRange(low, high, ""),
         disagrees=not low <= ratio <= high,
     )
 
@@ -151,16 +162,16 @@ def compared(over, under, ratio, low=0.5, high=2.0):
 @pytest.mark.parametrize(
     "bounds, disagrees, standing",
     [
-        ((0.6, 1.9), False, Standing.AGREE),
-        ((0.5, 2.0), False, Standing.AGREE),
-        ((0.49, 1.0), False, Standing.OPEN),
-        ((1.0, 2.01), False, Standing.OPEN),
-        ((0.1, 9.0), False, Standing.OPEN),
-        ((2.01, 3.0), False, Standing.OPEN),
-        ((2.01, 3.0), True, Standing.DISAGREE),
-        ((0.1, 0.49), True, Standing.DISAGREE),
-        (None, False, Standing.UNJUDGED),
-        (None, True, Standing.UNJUDGED),
+        ((0.6, 1.9), False, RatioStatus.AGREE),
+        ((0.5, 2.0), False, RatioStatus.AGREE),
+        ((0.49, 1.0), False, RatioStatus.OPEN),
+        ((1.0, 2.01), False, RatioStatus.OPEN),
+        ((0.1, 9.0), False, RatioStatus.OPEN),
+        ((2.01, 3.0), False, RatioStatus.OPEN),
+        ((2.01, 3.0), True, RatioStatus.DISAGREE),
+        ((0.1, 0.49), True, RatioStatus.DISAGREE),
+        (None, False, RatioStatus.UNJUDGED),
+        (None, True, RatioStatus.UNJUDGED),
     ],
 )
 def test_standing(bounds, disagrees, standing):
@@ -172,11 +183,14 @@ def test_what_is_compared_is_defined_alike():
     """mpicost's own headline is twice what it says by the definition of the others."""
     topic = TOPICS[0]
     said = [
-        Sample(topic, name, number, 2e-6, "s", 1e-6 if name == "mpicost" else None)
+        ProgramSample(topic, name, number, 2e-6, "s", 1e-6 if name == "mpicost" else None)
         for number in range(3)
         for name in PROGRAMS
     ]
-    ratios = {(each.over, each.under): each for each in form(said, planned([topic])).comparisons}
+    ratios = {
+        (each.over, each.under): each
+        for each in compare_programs(said, planned([topic])).comparisons
+    }
     assert ratios["mpicost", "osu"].ratio == pytest.approx(0.5)
     assert ratios["mpicost", "osu"].definition == pytest.approx(2)
     assert ratios["osu", "imb"].ratio == ratios["osu", "imb"].definition == 1
@@ -186,9 +200,11 @@ def test_rates_are_turned_so_that_above_one_is_slower():
     topic = Topic("here:cpu", "mpich", "2x2", "bw", 65536)
     values = {"osu": 50.0, "imb": 100.0}
     said = [
-        Sample(topic, name, n, value, "MB/s") for n in range(4) for name, value in values.items()
+        ProgramSample(topic, name, n, value, "MB/s")
+        for n in range(4)
+        for name, value in values.items()
     ]
-    (each,) = form(said, planned([topic], tuple(values))).comparisons
+    (each,) = compare_programs(said, planned([topic], tuple(values))).comparisons
     assert each.ratio == pytest.approx(2) and each.slower == "osu"
 
 
@@ -197,15 +213,15 @@ def test_rates_are_turned_so_that_above_one_is_slower():
 
 @pytest.mark.parametrize("launches", [1, 2])
 def test_too_few_launches_judge_nothing_and_are_not_good(launches):
-    found = form(samples(0.0, {("imb", TOPICS[0]): 99.0}, launches=launches), planned())
-    assert found.count(Standing.UNJUDGED) == len(found.comparisons)
+    found = compare_programs(samples(0.0, {("imb", TOPICS[0]): 99.0}, launches=launches), planned())
+    assert found.count(RatioStatus.UNJUDGED) == len(found.comparisons)
     assert all(each.interval is None for each in found.comparisons)
     assert not found.findings and not found.good
 
 
 def test_nothing_is_not_good():
-    assert not form([], {}).good
-    assert not form([], planned()).good
+    assert not compare_programs([], {}).good
+    assert not compare_programs([], planned()).good
 
 
 def test_a_program_that_lacks_a_case_is_named():
@@ -219,7 +235,7 @@ def test_a_program_that_lacks_a_case_is_named():
         for each in samples(0.01, topics=[topic, other])
         if each.program in ("mpicost", "osu")[: 2 if each.topic == topic else 1]
     ]
-    found = form(said, wanted)
+    found = compare_programs(said, wanted)
     assert [(each.topic, each.program, each.reason) for each in found.gaps] == [
         (topic, "imb", "does not measure it"),
         (other, "osu", "no Spack"),
@@ -234,27 +250,27 @@ def test_a_launch_without_a_value_is_named_and_its_round_left_out():
         for each in samples(0.01, topics=[topic])
         if not (each.program == "osu" and each.launch in (2, 5))
     ]
-    found = form(said, planned([topic]))
+    found = compare_programs(said, planned([topic]))
     assert [each.reason for each in found.gaps] == ["a value in 6 of 8 launches"]
     assert [each.launches for each in found.comparisons] == [6, 8, 6]
 
 
 def test_values_of_different_rounds_are_not_compared():
     topic = TOPICS[0]
-    said = [Sample(topic, name, n, 1.0, "s") for n, name in enumerate(("mpicost", "osu"))]
-    found = form(said, planned([topic], ("mpicost", "osu")))
+    said = [ProgramSample(topic, name, n, 1.0, "s") for n, name in enumerate(("mpicost", "osu"))]
+    found = compare_programs(said, planned([topic], ("mpicost", "osu")))
     assert not found.comparisons and len(found.gaps) == 3 and not found.good
 
 
 def test_wrong_input_is_refused():
     topic = TOPICS[0]
-    one = Sample(topic, "osu", 1, 1.0, "s")
+    one = ProgramSample(topic, "osu", 1, 1.0, "s")
     with pytest.raises(ValueError, match="twice"):
-        form([one, one], planned([topic]))
+        compare_programs([one, one], planned([topic]))
     with pytest.raises(ValueError, match="not planned"):
-        form([one], planned([topic], ("mpicost",)))
+        compare_programs([one], planned([topic], ("mpicost",)))
     with pytest.raises(ValueError, match="count in"):
-        form([one, replace(one, program="imb", unit="MB/s")], planned([topic]))
+        compare_programs([one, replace(one, program="imb", unit="MB/s")], planned([topic]))
     for value in (0.0, -1.0, math.nan, math.inf):
         with pytest.raises(ValueError, match="osu"):
             replace(one, value=value)
@@ -268,7 +284,7 @@ def test_wrong_input_is_refused():
 def test_interval_of_a_known_sample():
     """t(0.975; 4) = 2.7764; logarithms 0.1 apart have s / sqrt(5) = 0.1581 / 2.236."""
     logs = [-0.2, -0.1, 0.0, 0.1, 0.2]
-    low, high = interval(logs)
+    low, high = compute_ratio_interval(logs)
     assert math.log(high) == pytest.approx(2.7764 * 0.158114 / math.sqrt(5), rel=1e-4)
     assert low * high == pytest.approx(1)
 
@@ -277,31 +293,36 @@ def test_interval_covers_as_often_as_it_says():
     rng = random.Random(4)
     hits = 0
     for _ in range(4000):
-        low, high = interval([rng.gauss(0.3, 0.2) for _ in range(5)])
+        low, high = compute_ratio_interval([rng.gauss(0.3, 0.2) for _ in range(5)])
         hits += low <= math.exp(0.3) <= high
     assert 0.94 <= hits / 4000 <= 0.96
 
 
 @given(st.lists(st.floats(-5, 5), max_size=2))
 def test_no_interval_of_too_few(logs):
-    assert interval(logs) is None
+    assert compute_ratio_interval(logs) is None
 
 
 def test_outside_is_the_probability_of_the_nearer_end():
     """t = (ln 2 - ln 1.5) / (0.1581 / sqrt(5)) = 4.068; of t(4) that is 2 x 0.00763."""
     logs = [math.log(2) + step for step in (-0.2, -0.1, 0.0, 0.1, 0.2)]
-    assert outside(logs, 0.5, 1.5) == pytest.approx(0.01525, rel=2e-3)
-    assert outside([-log for log in logs], 1 / 1.5, 2.0) == pytest.approx(0.01525, rel=2e-3)
-    assert outside(logs, 0.5, 2.5) == 1
-    assert outside([1.0] * 3, 0.5, 2.0) == 0 and outside([0.0] * 3, 0.5, 2.0) == 1
-    assert outside([9.0] * 2, 0.5, 2.0) == 1
+    assert test_outside_range(logs, 0.5, 1.5) == pytest.approx(0.01525, rel=2e-3)
+    assert test_outside_range([-log for log in logs], 1 / 1.5, 2.0) == pytest.approx(
+        0.01525, rel=2e-3
+    )
+    assert test_outside_range(logs, 0.5, 2.5) == 1
+    assert (
+        test_outside_range([1.0] * 3, 0.5, 2.0) == 0
+        and test_outside_range([0.0] * 3, 0.5, 2.0) == 1
+    )
+    assert test_outside_range([9.0] * 2, 0.5, 2.0) == 1
 
 
 def test_holm_of_a_known_sample():
     """Levels are 0.05 / 4, / 3, / 2, / 1; what follows the first that is too large stays."""
-    assert holm([0.01, 0.04, 0.03, 0.005], 0.05) == [True, False, False, True]
-    assert holm([0.01, 0.02, 0.015, 0.005], 0.05) == [True] * 4
-    assert holm([], 0.05) == []
+    assert reject_by_holm([0.01, 0.04, 0.03, 0.005], 0.05) == [True, False, False, True]
+    assert reject_by_holm([0.01, 0.02, 0.015, 0.005], 0.05) == [True] * 4
+    assert reject_by_holm([], 0.05) == []
 
 
 def test_findings_by_chance_are_as_rare_as_they_say():
@@ -311,12 +332,12 @@ def test_findings_by_chance_are_as_rare_as_they_say():
         rng = random.Random(seed)
         said = []
         for topic in topics:
-            edge = expected("osu", "imb", topic.routine, topic.bytes).high
+            edge = find_expected_range("osu", "imb", topic.routine, topic.bytes).high
             for number in range(6):
                 noise = math.exp(rng.gauss(0, 0.3))
-                said.append(Sample(topic, "osu", number, edge * noise, "s"))
-                said.append(Sample(topic, "imb", number, 1.0, "s"))
-        alarms += bool(form(said, planned(topics, ("osu", "imb"))).findings)
+                said.append(ProgramSample(topic, "osu", number, edge * noise, "s"))
+                said.append(ProgramSample(topic, "imb", number, 1.0, "s"))
+        alarms += bool(compare_programs(said, planned(topics, ("osu", "imb"))).findings)
     assert alarms <= 18  # 10 expected at most, 3 standard deviations above
 
 
@@ -331,7 +352,7 @@ def test_bounds_of_the_other_definition_hold(times):
     """``times``: by trial, by rank. OSU's and IMB's value is the largest of the ranks' means."""
     ranks = len(times[0])
     trials = np.array(times)
-    low, high = bounds_of_slowest_mean(trials.max(axis=1), trials.min(axis=1), ranks)
+    low, high = bound_slowest_mean(trials.max(axis=1), trials.min(axis=1), ranks)
     largest = max(statistics.fmean(t[rank] for t in times[1:]) for rank in range(ranks))
     assert low <= largest * (1 + 1e-12) and largest <= high * (1 + 1e-12)
 
@@ -339,7 +360,7 @@ def test_bounds_of_the_other_definition_hold(times):
 @pytest.mark.parametrize("lists", [([], []), ([1.0], [1.0]), ([1.0, 2.0], [1.0])])
 def test_bounds_need_trials(lists):
     with pytest.raises(ValueError, match="same trials"):
-        bounds_of_slowest_mean(*map(np.array, lists), 2)
+        bound_slowest_mean(*map(np.array, lists), 2)
 
 
 # --- the data of the ranges ---
@@ -349,14 +370,14 @@ def test_every_ratio_has_a_range_that_holds_one_and_says_why():
     for over, under in PAIRS:
         for routine in (*ROUTINES, "barrier", "pingpong", "bw", "something_new"):
             for size in (0, 1, *SIZES, 2**40):
-                found = expected(over, under, routine, size)
+                found = find_expected_range(over, under, routine, size)
                 assert 0 < found.low < 1 < found.high and found.reason
 
 
 def test_every_rule_is_reached():
     """A rule that another one covers says something that is not so."""
     reached = {
-        id(expected(over, under, routine, size))
+        id(find_expected_range(over, under, routine, size))
         for over, under in PAIRS
         for routine in (*ROUTINES, "barrier", "pingpong", "bw", "something_new")
         for size in (0, *SIZES, 2**40)
@@ -366,30 +387,30 @@ def test_every_rule_is_reached():
 
 def test_an_unknown_pair_is_refused():
     with pytest.raises(ValueError, match="no range"):
-        expected("osu", "mpicost", "bcast", 8)
+        find_expected_range("osu", "mpicost", "bcast", 8)
 
 
 def test_programs_that_differ_everywhere_are_not_well_even_if_nothing_is_proved():
     """Three rounds among very many ratios prove nothing; a program that is off in all of them must show."""
     rng = random.Random(3)
     said = [
-        Sample(topic, name, number, factor * math.exp(rng.gauss(0, 0.05)), "s")
+        ProgramSample(topic, name, number, factor * math.exp(rng.gauss(0, 0.05)), "s")
         for topic in TOPICS
         for name, factor in (("mpicost", 1.0), ("osu", 3.0), ("imb", 1.0))
         for number in range(3)
     ]
-    found = form(said, planned())
+    found = compare_programs(said, planned())
     assert found.doubtful > 0 or found.findings
     assert not found.good
 
 
 def test_every_two_programs_must_agree_somewhere():
-    def said(factor: float) -> list[Sample]:
+    def said(factor: float) -> list[ProgramSample]:
         return [
-            Sample(TOPICS[0], name, number, value * (1 + number / 1e4), "s")
+            ProgramSample(TOPICS[0], name, number, value * (1 + number / 1e4), "s")
             for name, value in (("osu", 1.0), ("imb", factor))
             for number in range(5)
         ]
 
-    assert form(said(1.0), planned(TOPICS[:1], ("osu", "imb"))).good
-    assert not form(said(1.9), planned(TOPICS[:1], ("osu", "imb"))).good
+    assert compare_programs(said(1.0), planned(TOPICS[:1], ("osu", "imb"))).good
+    assert not compare_programs(said(1.9), planned(TOPICS[:1], ("osu", "imb"))).good

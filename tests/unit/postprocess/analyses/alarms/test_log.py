@@ -14,19 +14,25 @@ from hypothesis import strategies as st
 from scipy.stats import poisson
 
 from postprocess.analyses.alarms import log
-from postprocess.analyses.alarms.log import FALSE, REAL, Night, by_chance, night_of
+from postprocess.analyses.alarms.log import (
+    FALSE,
+    REAL,
+    NightAlarms,
+    predict_false_alarm,
+    summarise_night_alarms,
+)
 from postprocess.analyses.alarms.tally import (
-    months,
-    often_cleared,
-    poisson_interval,
-    slow_on,
-    tally,
+    compute_poisson_interval,
+    find_often_cleared,
+    find_slow_hosts,
+    sum_alarm_counts,
+    tally_by_month,
 )
 from postprocess.base.errors import UsageError
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import Parser
 from postprocess.commands import alarms as alarms_command
-from postprocess.judging.rules import judge
+from postprocess.judging.rules import judge_case
 from postprocess.model.case import Case
 from postprocess.model.measurement import Measurement
 from postprocess.model.reference import Reference
@@ -34,7 +40,7 @@ from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.stats.band import SLOW_ALPHA
 
 CASE = Case("laptop", "cpu", "mpich", "mpicost", "bcast", 0, "flush", "window", 2, 2, 8)
-NIGHT = Night(
+NIGHT = NightAlarms(
     "20261121T010000Z-1",
     "2026-11-21T01:00:00Z",
     "local",
@@ -48,23 +54,23 @@ NIGHT = Night(
 )
 
 
-def at(session: str, started: str = "2026-11-21T01:00:00Z", **more) -> Night:
+def at(session: str, started: str = "2026-11-21T01:00:00Z", **more) -> NightAlarms:
     return replace(NIGHT, session=session, started_utc=started, **more)
 
 
 def result(size: int, times: float = 1.0, **more) -> CaseResult:
     case = replace(CASE, bytes=size)
     reference = Reference(case, 1e-5, **({"spread": 0.05, "launches": 20} | more))
-    return judge(case, Measurement(1e-5 * times, best=1e-5 * times), reference)
+    return judge_case(case, Measurement(1e-5 * times, best=1e-5 * times), reference)
 
 
 def test_nights_come_back_as_they_were_written(tmp_path: Path):
     path = tmp_path / "work" / log.FILE
-    assert log.read(path) == []
+    assert log.read_alarm_log(path) == []
     nights = [NIGHT, at("2"), at("3", regressed={}, common=(), causes=())]
     for night in nights:
-        log.append(path, night)
-    assert log.read(path) == nights
+        log.append_night(path, night)
+    assert log.read_alarm_log(path) == nights
     assert len(path.read_text().splitlines()) == 3
     assert NIGHT.alarms == ("c", "d")
     assert NIGHT.screened == 4
@@ -72,11 +78,11 @@ def test_nights_come_back_as_they_were_written(tmp_path: Path):
 
 def test_the_last_word_of_people_counts(tmp_path: Path):
     path = tmp_path / log.FILE
-    log.append(path, NIGHT)
-    log.mark(path, NIGHT.session, "c", REAL)
-    log.mark(path, NIGHT.session, "c", FALSE)
-    log.mark(path, NIGHT.session, "d", REAL)
-    (night,) = log.read(path)
+    log.append_night(path, NIGHT)
+    log.mark_alarm(path, NIGHT.session, "c", REAL)
+    log.mark_alarm(path, NIGHT.session, "c", FALSE)
+    log.mark_alarm(path, NIGHT.session, "d", REAL)
+    (night,) = log.read_alarm_log(path)
     assert night.said == {"c": FALSE, "d": REAL}
     assert (night.marked(REAL), night.marked(FALSE)) == (1, 1)
 
@@ -84,10 +90,10 @@ def test_the_last_word_of_people_counts(tmp_path: Path):
 @pytest.mark.parametrize(("session", "key"), [("other", "c"), (NIGHT.session, "a")])
 def test_what_was_no_alarm_cannot_be_marked(tmp_path: Path, session: str, key: str):
     path = tmp_path / log.FILE
-    log.append(path, NIGHT)
+    log.append_night(path, NIGHT)
     before = path.read_bytes()
     with pytest.raises(UsageError, match=r"was no alarm|is no session"):
-        log.mark(path, session, key, REAL)
+        log.mark_alarm(path, session, key, REAL)
     assert path.read_bytes() == before
 
 
@@ -110,32 +116,32 @@ def test_what_was_no_alarm_cannot_be_marked(tmp_path: Path, session: str, key: s
 def test_a_damaged_line_is_refused_by_its_number(tmp_path: Path, damage, told: str):
     path = tmp_path / log.FILE
     for session in (NIGHT.session, "2", "3"):
-        log.append(path, at(session))
+        log.append_night(path, at(session))
     first, second, third = path.read_text().splitlines()
     path.write_text("\n".join([first, damage(second), third]) + "\n")
     with pytest.raises(UsageError, match="row 2: ") as error:
-        log.read(path)
+        log.read_alarm_log(path)
     assert told in str(error.value)
     assert "\n" not in str(error.value)
 
 
 def test_a_line_that_was_cut_off_is_refused_and_swallows_no_other(tmp_path: Path):
     path = tmp_path / log.FILE
-    log.append(path, NIGHT)
+    log.append_night(path, NIGHT)
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(UsageError, match="row 1: is cut off"):
-        log.read(path)
+        log.read_alarm_log(path)
     path.write_bytes(path.read_bytes()[:50])
-    log.append(path, at("2"))
+    log.append_night(path, at("2"))
     assert json.loads(path.read_text().splitlines()[1])["session"] == "2"
     with pytest.raises(UsageError, match="row 1: "):
-        log.read(path)
+        log.read_alarm_log(path)
 
 
 def test_a_log_that_cannot_be_written_says_so(tmp_path: Path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot be written"):
-        log.append(tmp_path / "file" / log.FILE, NIGHT)
+        log.append_night(tmp_path / "file" / log.FILE, NIGHT)
 
 
 def test_what_a_night_says_is_logged():
@@ -148,7 +154,7 @@ def test_what_a_night_says_is_logged():
         CaseResult(replace(CASE, bytes=48), Verdict.CRASHED, "signal 11"),
         result(56, 1.5, launches=1, spread=0.0),  # blind
     ]
-    night = night_of("s", "2026-11-21T01:00:00Z", "local", results)
+    night = summarise_night_alarms("s", "2026-11-21T01:00:00Z", "local", results)
     keys = {each.case.bytes: each.case.key for each in results}
     assert night.cleared == (keys[16],)
     assert list(night.regressed) == sorted([keys[24], keys[32]])
@@ -163,7 +169,8 @@ def test_what_a_night_says_is_logged():
 def test_what_nobody_looked_at_again_is_alarmed_as_often_as_it_is_screened():
     results = [result(8), result(16, 1.5)]
     again, ended = (
-        night_of("s", "2026-11-21T01:00:00Z", "local", results, looked) for looked in (True, False)
+        summarise_night_alarms("s", "2026-11-21T01:00:00Z", "local", results, looked)
+        for looked in (True, False)
     )
     assert ended.predicted_regressed == ended.predicted_screened == again.predicted_screened
     assert again.predicted_regressed < again.predicted_screened / 100
@@ -172,34 +179,34 @@ def test_what_nobody_looked_at_again_is_alarmed_as_often_as_it_is_screened():
 def test_a_reference_that_condemns_nothing_predicts_no_alarm():
     """A mean without a best trial, as IMB prints it, against few launches; its scatter is known."""
     reference = Reference(replace(CASE, program="imb"), 1e-5, spread=0.05, launches=5)
-    said = judge(reference.case, Measurement(1e-5), reference)
+    said = judge_case(reference.case, Measurement(1e-5), reference)
     assert said.spread and said.band and said.detectable is None
-    assert by_chance(said) is None
-    assert night_of("s", "2026-11-21T01:00:00Z", "local", [said]).judged == 0
+    assert predict_false_alarm(said) is None
+    assert summarise_night_alarms("s", "2026-11-21T01:00:00Z", "local", [said]).judged == 0
 
 
 def test_the_hosts_of_what_was_fine_elsewhere_are_logged(tmp_path: Path):
     path = tmp_path / log.FILE
     cleared = replace(result(16, 1.5), verdict=Verdict.CLEARED, slow_on=("n1", "n2"))
-    night = night_of("s", "2026-11-21T01:00:00Z", "local", [result(8), cleared])
+    night = summarise_night_alarms("s", "2026-11-21T01:00:00Z", "local", [result(8), cleared])
     assert night.slow_on == {cleared.case.key: ("n1", "n2")}
-    log.append(path, night)
-    assert log.read(path) == [night]
+    log.append_night(path, night)
+    assert log.read_alarm_log(path) == [night]
     entry = json.loads(path.read_text())
     path.write_text(json.dumps(entry | {"slow_on": {"other": ["n1"]}}) + "\n")
     with pytest.raises(UsageError, match="row 1: slow_on: names a case that is not cleared"):
-        log.read(path)
+        log.read_alarm_log(path)
     del entry["slow_on"]  # as it was logged before
     path.write_text(json.dumps(entry) + "\n")
-    assert log.read(path) == [replace(night, slow_on={})]
+    assert log.read_alarm_log(path) == [replace(night, slow_on={})]
 
 
 def test_the_floor_lessens_what_is_predicted():
-    screened, regressed = by_chance(result(8, spread=0.01))
+    screened, regressed = predict_false_alarm(result(8, spread=0.01))
     assert screened < SLOW_ALPHA / 10
     assert regressed < screened
-    assert by_chance(result(8, launches=1, spread=0.0)) is None
-    assert by_chance(result(8, launches=5))[0] < 0.001
+    assert predict_false_alarm(result(8, launches=1, spread=0.0)) is None
+    assert predict_false_alarm(result(8, launches=5))[0] < 0.001
 
 
 def test_drawn_nights_are_screened_as_often_as_predicted():
@@ -212,54 +219,54 @@ def test_drawn_nights_are_screened_as_often_as_predicted():
         center = 1e-5 * math.exp(logs.mean())
         reference = Reference(replace(CASE, bytes=8 * n), center, float(logs.std(ddof=1)), launches)
         value = 1e-5 * math.exp(random.normal(0, spread))
-        said = judge(reference.case, Measurement(value, best=value), reference)
-        predicted += by_chance(said)[0]
+        said = judge_case(reference.case, Measurement(value, best=value), reference)
+        predicted += predict_false_alarm(said)[0]
         counted += said.verdict == Verdict.REGRESSED
-    low, high = poisson_interval(counted)
+    low, high = compute_poisson_interval(counted)
     assert low < predicted < high
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 300])
 def test_the_interval_is_that_of_garwood(count: int):
-    low, high = poisson_interval(count)
+    low, high = compute_poisson_interval(count)
     assert poisson.cdf(count, high) == pytest.approx(0.025)
     assert (poisson.sf(count - 1, low) == pytest.approx(0.025)) if count else low == 0
 
 
 @given(st.lists(st.tuples(st.floats(0.1, 50), st.integers(0, 100)), min_size=1, max_size=30))
 def test_a_tally_is_never_surer_than_chance(nights):
-    found = tally(nights)
+    found = sum_alarm_counts(nights)
     low, high = found.interval
-    plain = poisson_interval(found.counted)
+    plain = compute_poisson_interval(found.counted)
     assert found.dispersion >= 1
     assert low <= plain[0] * (1 + 1e-9) and high >= plain[1] * (1 - 1e-9)
     assert low <= found.counted <= high
 
 
 def test_compatible_or_not_is_said():
-    assert tally([(10.0, 11)]).verdict == "as predicted"
-    assert tally([(10.0, 40)] * 5).verdict == "more"
-    assert tally([(40.0, 10)] * 5).verdict == "fewer"
-    assert tally([(0.01, 0)] * 5).verdict == "as predicted"
-    together = tally([(10.0, 0), (10.0, 60), (10.0, 5), (10.0, 1), (10.0, 9)])
+    assert sum_alarm_counts([(10.0, 11)]).verdict == "as predicted"
+    assert sum_alarm_counts([(10.0, 40)] * 5).verdict == "more"
+    assert sum_alarm_counts([(40.0, 10)] * 5).verdict == "fewer"
+    assert sum_alarm_counts([(0.01, 0)] * 5).verdict == "as predicted"
+    together = sum_alarm_counts([(10.0, 0), (10.0, 60), (10.0, 5), (10.0, 1), (10.0, 9)])
     assert together.dispersion > 10
     assert together.verdict == "as predicted"
 
 
 def test_months_are_apart_and_together():
     nights = [at("1"), at("2"), at("3", "2026-12-01T01:00:00Z", said={"c": REAL})]
-    november, december, every = months(nights)
+    november, december, every = tally_by_month(nights)
     assert (november.name, november.nights, november.judged) == ("2026-11", 2, 200)
     assert (november.screened.counted, november.screened.predicted) == (8, 6.0)
     assert (november.regressed.counted, november.common) == (4, 2)
     assert (december.real, december.false, december.unmarked) == (1, 0, 1)
     assert (every.name, every.nights, every.unmarked) == ("all", 3, 5)
-    assert len(months(nights[:2])) == 1
+    assert len(tally_by_month(nights[:2])) == 1
 
 
 def test_what_is_cleared_again_and_again_is_named():
     nights = [at("1"), at("2", cleared=("b",)), at("3", cleared=("b", "x"))]
-    assert often_cleared(nights) == [("b", 3)]
+    assert find_often_cleared(nights) == [("b", 3)]
 
 
 def test_sites_are_apart():
@@ -267,7 +274,7 @@ def test_sites_are_apart():
     months_each = ("1", "2026-11-21T01:00:00Z"), ("2", "2026-12-01T01:00:00Z")
     nights = [at(*each) for each in months_each]
     nights += [at(f"s{n}", started, site="simulated") for n, started in months_each]
-    found = months(reversed(nights))
+    found = tally_by_month(reversed(nights))
     assert [(each.site, each.name) for each in found] == [
         (site, name) for site in ("local", "simulated") for name in ("2026-11", "2026-12", "all")
     ]
@@ -290,8 +297,8 @@ def test_only_hosts_that_come_back_are_behind_what_is_cleared_again_and_again(ho
         at(str(n), cleared=("b",), slow_on={"b": some} if some else {})
         for n, some in enumerate(hosts)
     ]
-    assert slow_on(nights, "b") == named
-    assert slow_on(nights, "other") == ()
+    assert find_slow_hosts(nights, "b") == named
+    assert find_slow_hosts(nights, "other") == ()
 
 
 def told(work: Path, capsys, *words: str) -> str:
@@ -304,7 +311,7 @@ def told(work: Path, capsys, *words: str) -> str:
 
 def test_the_command_shows_marks_and_writes(tmp_path: Path, capsys):
     for session, month in (("1", "11"), ("2", "12")):
-        log.append(tmp_path / log.FILE, at(session, f"2026-{month}-01T01:00:00Z"))
+        log.append_night(tmp_path / log.FILE, at(session, f"2026-{month}-01T01:00:00Z"))
     text = told(tmp_path, capsys)
     assert "2026-11" in text and "2026-12" in text and "as predicted" in text
     assert "nobody said of 4 alarms whether they are false: real changes are among them" in text
@@ -323,7 +330,7 @@ def test_the_command_shows_marks_and_writes(tmp_path: Path, capsys):
 def test_no_night_is_one_line(tmp_path: Path, capsys):
     with pytest.raises(UsageError, match="holds no night"):
         told(tmp_path, capsys)
-    log.append(tmp_path / log.FILE, NIGHT)
+    log.append_night(tmp_path / log.FILE, NIGHT)
     with pytest.raises(UsageError, match="holds no night since 2027-01-01"):
         told(tmp_path, capsys, "--since", "2027-01-01")
 
@@ -332,8 +339,8 @@ def test_the_command_sends_to_the_nodes_that_are_behind_it(tmp_path: Path, capsy
     """Not to bless what a sick node shows: its case is slow there each night, and fine on others."""
     for n in range(10):
         night = at(str(n), cleared=("a", "b"), slow_on={"b": ("n1", "n2")}, site="big")
-        log.append(tmp_path / log.FILE, night)
-    log.append(tmp_path / log.FILE, at("l", cleared=()))
+        log.append_night(tmp_path / log.FILE, night)
+    log.append_night(tmp_path / log.FILE, at("l", cleared=()))
     text = told(tmp_path, capsys, "--json", str(tmp_path / "j"))
     assert "big: cleared on 10 nights: a: calibrate it again" in text
     advice = "slow on n1, n2 and on no other nodes: ./plumbline links --site big finds sick nodes"

@@ -16,9 +16,9 @@ from postprocess.analyses.drift import changepoints
 from postprocess.analyses.drift.changepoints import (
     LEAST_SEGMENT,
     PENALTY,
-    change_points,
-    creeps,
-    spread,
+    compute_cusums,
+    estimate_robust_spread,
+    find_change_points,
 )
 
 heights = st.integers(-6, 6).map(float) | st.floats(-6, 6)
@@ -42,7 +42,7 @@ def cost(values: np.ndarray, changes: tuple[int, ...], scale: float) -> float:
 
 
 def one(values: np.ndarray, scale: float) -> tuple[int, ...]:
-    return tuple(change_points([values], [scale])[0])
+    return tuple(find_change_points([values], [scale])[0])
 
 
 # ---------------------------------------------------------------- levels
@@ -61,14 +61,16 @@ def test_no_segmentation_is_better(values, scale):
 @given(st.lists(st.tuples(series, scales), min_size=1, max_size=6))
 def test_others_beside_it_change_nothing(several):
     """Series of different lengths share the arrays of one computation."""
-    together = change_points([values for values, _ in several], [scale for _, scale in several])
+    together = find_change_points(
+        [values for values, _ in several], [scale for _, scale in several]
+    )
     assert [tuple(each) for each in together] == [one(values, scale) for values, scale in several]
 
 
 def test_more_series_than_are_fitted_together(monkeypatch):
     monkeypatch.setattr(changepoints, "CHUNK", 2)
     several = [np.array([0.0] * n + [9.0] * 6) for n in (7, 3, 5, 9, 4)]
-    assert change_points(several, [0.1] * 5) == [[7], [3], [5], [9], [4]]
+    assert find_change_points(several, [0.1] * 5) == [[7], [3], [5], [9], [4]]
 
 
 @given(series, st.floats(-100, 100))
@@ -99,8 +101,8 @@ def test_a_series_too_short_for_two_levels_has_one(nights):
 
 
 def test_nothing_to_fit():
-    assert change_points([], []) == []
-    assert creeps([], []) == []
+    assert find_change_points([], []) == []
+    assert compute_cusums([], []) == []
 
 
 def test_a_year_of_thousands_of_cases_takes_seconds():
@@ -108,7 +110,7 @@ def test_a_year_of_thousands_of_cases_takes_seconds():
     random = np.random.default_rng(1)
     some = list(random.normal(0, 0.02, (100, 365)))
     begin = time.process_time()
-    assert not any(change_points(some, [0.02] * 100))
+    assert not any(find_change_points(some, [0.02] * 100))
     assert 50 * (time.process_time() - begin) < 60 * 4  # a busy machine is slow
 
 
@@ -118,10 +120,10 @@ def test_a_year_of_thousands_of_cases_takes_seconds():
 @given(st.lists(st.integers(-6, 6), min_size=3, max_size=20), st.integers(-9, 9), scales)
 def test_spread_follows_scale_and_not_level(values, shift, scale):
     values = np.array(values, dtype=float)
-    own = spread(values)
-    assert spread(values + shift) == pytest.approx(own)
+    own = estimate_robust_spread(values)
+    assert estimate_robust_spread(values + shift) == pytest.approx(own)
     if own > changepoints.LEAST_SPREAD:
-        assert spread(scale * values) == pytest.approx(scale * own)
+        assert estimate_robust_spread(scale * values) == pytest.approx(scale * own)
 
 
 def test_spread_is_the_standard_deviation_of_normal_noise_whatever_the_level_does():
@@ -129,19 +131,19 @@ def test_spread_is_the_standard_deviation_of_normal_noise_whatever_the_level_doe
     noise = random.normal(0, 0.02, 5000)
     stairs = np.repeat([0.0, 0.5, 0.1, 0.3, -1.0], 1000)
     for level in (np.zeros(5000), stairs, np.linspace(0, 3, 5000)):
-        assert spread(noise + level) == pytest.approx(0.02, rel=0.06)
+        assert estimate_robust_spread(noise + level) == pytest.approx(0.02, rel=0.06)
 
 
 def test_spread_of_a_series_that_does_not_move_is_not_zero():
-    assert spread(np.zeros(20)) == changepoints.LEAST_SPREAD
-    assert spread(np.repeat([0.0, 1e-9], 10)) == changepoints.LEAST_SPREAD
+    assert estimate_robust_spread(np.zeros(20)) == changepoints.LEAST_SPREAD
+    assert estimate_robust_spread(np.repeat([0.0, 1e-9], 10)) == changepoints.LEAST_SPREAD
 
 
 def test_spread_of_a_rounded_series_is_that_of_its_digits():
     """Most nights print the same digits: the median difference is 0, and the noise is not."""
     rounded = np.zeros(60)
     rounded[::7] = 0.05
-    assert spread(rounded) > 0.01
+    assert estimate_robust_spread(rounded) > 0.01
 
 
 # ---------------------------------------------------------------- creep
@@ -158,7 +160,7 @@ def plain_sum(values: np.ndarray, scale: float) -> tuple[float, int]:
 
 @given(st.lists(st.tuples(series, scales), min_size=1, max_size=5))
 def test_the_cumulative_sum_is_that_of_each_series_alone(several):
-    found = creeps([values for values, _ in several], [scale for _, scale in several])
+    found = compute_cusums([values for values, _ in several], [scale for _, scale in several])
     for (values, scale), total in zip(several, found, strict=True):
         height, start = plain_sum(values, scale)
         assert total.height == pytest.approx(height, abs=1e-9)
@@ -166,11 +168,11 @@ def test_the_cumulative_sum_is_that_of_each_series_alone(several):
 
 
 def test_one_night_however_bad_is_no_creep():
-    (total,) = creeps([np.array([0.0] * 20 + [1e9])], [0.02])
+    (total,) = compute_cusums([np.array([0.0] * 20 + [1e9])], [0.02])
     assert total.height < changepoints.LIMIT
 
 
 def test_a_creep_that_is_over_is_forgotten_in_weeks():
     slow_for_a_year = np.array([0.1] * 365 + [0.0] * 20)
-    (total,) = creeps([slow_for_a_year], [0.02])
+    (total,) = compute_cusums([slow_for_a_year], [0.02])
     assert total.height < changepoints.LIMIT

@@ -11,10 +11,10 @@ import pytest
 
 from postprocess.analyses.drift import data
 from postprocess.analyses.drift.data import read_nights
-from postprocess.analyses.drift.detect import Nights, examine
+from postprocess.analyses.drift.detect import NightSeries, detect_trends
 from postprocess.base.units import MEGABYTES
 from postprocess.model.verdict import Verdict
-from postprocess.results.store import Row, write_session
+from postprocess.results.store import StoreRow, write_session
 from tests.support.factories.drift import (
     CASE,
     REFERENCE,
@@ -29,19 +29,19 @@ SINCE = "2026-01-01"
 FAST = 0.5 * REFERENCE
 
 
-def store(folder: Path, rows: Sequence[Row]) -> Path:
+def store(folder: Path, rows: Sequence[StoreRow]) -> Path:
     """Rows by session, each written to its file."""
     for name in {each.session for each in rows}:
         write_session(folder / f"{name}.parquet", [each for each in rows if each.session == name])
     return folder
 
 
-def only(folder: Path, rows: Sequence[Row]) -> Nights:
+def only(folder: Path, rows: Sequence[StoreRow]) -> NightSeries:
     (found,) = read_nights(store(folder, rows), SINCE)
     return found
 
 
-def nights_of(count: int, **more) -> list[Row]:
+def nights_of(count: int, **more) -> list[StoreRow]:
     return [row(CASE, night, REFERENCE * (1 + night / 100), **more) for night in range(count)]
 
 
@@ -80,7 +80,7 @@ def test_a_session_that_is_no_night_does_not_count(tmp_path, mode):
 )
 def test_a_step_that_lasts_is_not_over_because_of_runs_by_hand(tmp_path, by_hand):
     nights = [row(CASE, n, REFERENCE * (1 if n < 30 else 1.1)) for n in range(40)]
-    (trend,) = examine([only(tmp_path, [*nights, *by_hand])])
+    (trend,) = detect_trends([only(tmp_path, [*nights, *by_hand])])
     assert [(each.begin, each.lasts) for each in trend.findings] == [(30, True)]
 
 
@@ -161,4 +161,4 @@ def test_cases_are_kept_apart_whatever_nights_they_have(tmp_path):
     assert (first.case, len(first.values)) == (CASE, 60)
     assert (second.case, len(second.values)) == (other, 30)
     assert np.allclose(second.logs, gaps[~np.isnan(gaps)])
-    assert not any(trend.findings for trend in examine([first, second]))
+    assert not any(trend.findings for trend in detect_trends([first, second]))

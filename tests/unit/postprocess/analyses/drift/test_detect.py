@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from postprocess.analyses.drift import detect
 from postprocess.analyses.drift.changepoints import Creep
-from postprocess.analyses.drift.detect import CREEP, STEP, Finding, examine
+from postprocess.analyses.drift.detect import CREEP, STEP, DriftFinding, detect_trends
 from postprocess.base.units import MEGABYTES, SECONDS
 from tests.statistical.simulated_drift import NOISES, run_length, shares
 from tests.support.factories.drift import CASE, REFERENCE, nights, noise
 
 
-def told(logs, **more) -> list[Finding]:
-    (trend,) = examine([nights(logs, **more)])
+def told(logs, **more) -> list[DriftFinding]:
+    (trend,) = detect_trends([nights(logs, **more)])
     return list(trend.findings)
 
 
@@ -49,7 +49,7 @@ def test_nothing_is_said_of_few_nights():
 
 
 def test_no_series_at_all():
-    assert examine([]) == []
+    assert detect_trends([]) == []
 
 
 def test_a_change_that_is_small_is_not_told_however_clear_it_is():
@@ -100,7 +100,7 @@ def test_unit_and_height_of_the_reference_move_no_step(height, at):
     series = nights(logs)
     factor = math.exp(height)
     scaled = replace(series, values=series.values * factor, references=series.references * factor)
-    (one,), (other,) = (trend.findings for trend in examine([series, scaled]))
+    (one,), (other,) = (trend.findings for trend in detect_trends([series, scaled]))
     assert (
         (one.kind, one.begin, one.end) == (other.kind, other.begin, other.end) == (STEP, at, None)
     )
@@ -202,9 +202,9 @@ def test_a_creep_that_is_over_is_not_told_as_lasting():
 
 def test_a_creep_is_over_when_most_of_the_last_nights_are_fine():
     logs = np.full(60, math.log1p(0.08))
-    assert detect.creep(logs, Creep(16.0, 0), 0.02, math.log1p(0.03)) is not None
+    assert detect.find_creep(logs, Creep(16.0, 0), 0.02, math.log1p(0.03)) is not None
     logs[-3:] = 0.0
-    assert detect.creep(logs, Creep(16.0, 0), 0.02, math.log1p(0.03)) is None
+    assert detect.find_creep(logs, Creep(16.0, 0), 0.02, math.log1p(0.03)) is None
 
 
 def test_a_step_that_lasts_is_not_told_as_creep_too():
@@ -222,7 +222,7 @@ def test_what_was_before_the_reference_changed_does_not_count():
 
 def test_nights_are_counted_from_the_first_of_all_epochs():
     logs = np.concatenate([noise(30, seed=5) + 9.0, stepped(20, 0.2, nights=40)])
-    (trend,) = examine([nights(logs, epoch=30)])
+    (trend,) = detect_trends([nights(logs, epoch=30)])
     assert [each.begin for each in trend.findings] == [50]
     assert list(trend.changes) == [50]
 
@@ -239,21 +239,21 @@ def test_a_printed_digit_that_turns_over_is_no_step():
     small = 0.22e-6 / REFERENCE
     printed = replace(printed, values=printed.values * small, references=printed.references * small)
     assert printed.values[0] == pytest.approx(0.22e-6)
-    assert not [each for each in examine([printed])[0].findings if each.kind == STEP]
+    assert not [each for each in detect_trends([printed])[0].findings if each.kind == STEP]
     exact = replace(printed, case=CASE)
-    assert [each.begin for each in examine([exact])[0].findings] == [30]
+    assert [each.begin for each in detect_trends([exact])[0].findings] == [30]
 
 
 def test_several_cases_are_examined_as_if_each_were_alone():
     some = [nights(stepped(at, 0.1, nights=length)) for at, length in ((9, 30), (20, 60), (6, 12))]
     some.insert(1, nights(noise(5)))
-    together = [list(each.findings) for each in examine(some)]
-    assert together == [list(examine([each])[0].findings) for each in some]
+    together = [list(each.findings) for each in detect_trends(some)]
+    assert together == [list(detect_trends([each])[0].findings) for each in some]
     assert [bool(each) for each in together] == [True, False, True, True]
 
 
 def test_now_is_the_level_of_the_last_nights():
-    (trend,) = examine([nights(stepped(45, 0.1))])
+    (trend,) = detect_trends([nights(stepped(45, 0.1))])
     assert trend.now == pytest.approx(math.log1p(0.1), abs=0.01)
 
 

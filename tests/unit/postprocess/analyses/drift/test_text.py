@@ -15,8 +15,8 @@ import pytest
 from postprocess.analyses.drift import page as drift_page
 from postprocess.analyses.drift import text
 from postprocess.analyses.drift import text as words
-from postprocess.analyses.drift.clusters import FEWEST, clusters
-from postprocess.analyses.drift.detect import Trend, examine
+from postprocess.analyses.drift.clusters import FEWEST, cluster_changes
+from postprocess.analyses.drift.detect import Trend, detect_trends
 from postprocess.main import main
 from postprocess.results.store import write_session
 from tests.support.factories.drift import CASE, nights, noise, session, started, write_nights
@@ -55,8 +55,8 @@ def test_a_step_of_an_environment_is_told_once():
     some = series("mpich-5.0.2", 8, 7, at=30, by=0.08) + series(
         "openmpi-5.0.9", 8, 0, at=30, by=0.08
     )
-    (found,) = clusters(examine(some))
-    assert words.share(found) == "7 of 8 cases of laptop:cpu mpich-5.0.2 mpicost"
+    (found,) = cluster_changes(detect_trends(some))
+    assert words.format_cluster_share(found) == "7 of 8 cases of laptop:cpu mpich-5.0.2 mpicost"
     assert len(found.changes) == 7
     assert found.slow
     assert found.began == started(30)
@@ -65,13 +65,13 @@ def test_a_step_of_an_environment_is_told_once():
 def test_a_step_of_a_whole_partition_is_told_once():
     some = [each for name in ("a", "b") for each in series(name, 6, 6, at=30, by=0.08)]
     some += series("c", 4, 0, at=30, by=0.08)
-    (found,) = clusters(examine(some))
-    assert words.share(found) == "12 of 16 cases of laptop:cpu mpicost"
+    (found,) = cluster_changes(detect_trends(some))
+    assert words.format_cluster_share(found) == "12 of 16 cases of laptop:cpu mpicost"
 
 
 def test_steps_of_different_nights_are_told_apart():
     some = series("a", 6, 6, at=20, by=0.08) + series("b", 6, 6, at=40, by=0.08)
-    first, second = sorted(clusters(examine(some)), key=lambda each: each.began)
+    first, second = sorted(cluster_changes(detect_trends(some)), key=lambda each: each.began)
     assert (first.place[2], second.place[2]) == ("a", "b")
     assert (first.began, second.began) == (started(20), started(40))
 
@@ -79,8 +79,8 @@ def test_steps_of_different_nights_are_told_apart():
 def test_slow_and_fast_are_never_one_change():
     some = series("a", 6, 6, at=30, by=0.08)
     some[:3] = [replace(each, values=each.references**2 / each.values) for each in some[:3]]
-    assert {each.slow for each in clusters(examine(some))} == {True, False}
-    for each in clusters(examine(some)):
+    assert {each.slow for each in cluster_changes(detect_trends(some))} == {True, False}
+    for each in cluster_changes(detect_trends(some)):
         assert len({change.finding.slow for change in each.changes}) == 1
 
 
@@ -88,25 +88,25 @@ def test_what_lasts_and_what_is_over_are_never_one_change():
     """A lasting slowdown among others that are over must not be counted as over."""
     some = series("a", 6, 6, at=30, by=0.08)
     over = series("a", 12, 12, at=30, by=0.09, until=45)[6:]
-    found = clusters(examine(some + over))
+    found = cluster_changes(detect_trends(some + over))
     assert [(each.slow, len(each.changes)) for each in found] == [(True, 6), (False, 6)]
 
 
 def test_few_cases_are_told_one_by_one():
     some = series("a", 30, FEWEST - 1, at=30, by=0.08)
-    assert [each.place for each in clusters(examine(some))] == [()] * (FEWEST - 1)
+    assert [each.place for each in cluster_changes(detect_trends(some))] == [()] * (FEWEST - 1)
     small = series("a", FEWEST - 1, FEWEST - 1, at=30, by=0.08)  # all of a small place
-    assert len(clusters(examine(small))) == FEWEST - 1
+    assert len(cluster_changes(detect_trends(small))) == FEWEST - 1
     rare = series("a", 30, 14, at=30, by=0.08)  # fewer than half of the place
-    assert len(clusters(examine(rare))) == 14
+    assert len(cluster_changes(detect_trends(rare))) == 14
 
 
 def test_no_finding_is_lost_or_told_twice():
     some = series("a", 9, 6, at=20, by=0.08) + series("b", 7, 2, at=40, by=0.2)
-    trends = examine(some)
+    trends = detect_trends(some)
     told = [
         (change.trend.nights.case, change.finding)
-        for each in clusters(trends)
+        for each in cluster_changes(trends)
         for change in each.changes
     ]
     every = [(trend.nights.case, finding) for trend in trends for finding in trend.findings]
@@ -128,8 +128,8 @@ def mixed() -> dict:
 
 
 def test_what_is_slow_comes_first_and_what_is_over_last():
-    found = clusters(examine([nights(logs, case) for case, logs in mixed().items()]))
-    assert [words.becoming(each.worst.finding) for each in found] == [
+    found = cluster_changes(detect_trends([nights(logs, case) for case, logs in mixed().items()]))
+    assert [words.describe_direction(each.worst.finding) for each in found] == [
         "slower",
         "slower",
         "slower",
@@ -247,8 +247,10 @@ def test_cases_with_too_few_nights_are_counted(tmp_path, capsys):
 def test_text_from_outside_does_nothing_on_the_page():
     """A date or a library string is data of a file that others wrote."""
     some = nights(stepped(30, 0.5))
-    (trend,) = examine([some])
-    page = drift_page.render([trend], clusters([trend]), "<script>alert(1)</script>")
+    (trend,) = detect_trends([some])
+    page = drift_page.render_drift_page(
+        [trend], cluster_changes([trend]), "<script>alert(1)</script>"
+    )
     assert "<script>" not in page
 
 

@@ -9,9 +9,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from postprocess.analyses.links.data import natural, sweeps, trials, unplayed, write_pairs
+from postprocess.analyses.links.data import (
+    build_sweeps,
+    find_unplayed_pairs,
+    iter_pair_trials,
+    natural_sort_key,
+    write_pair_trials,
+)
 from postprocess.base.errors import UsageError
-from postprocess.commands.links import checked, missed
+from postprocess.commands.links import check_launch, describe_missed_pairs
 from postprocess.model.verdict import Verdict
 from tests.support.factories.links import TRIALS, Tournament
 
@@ -27,8 +33,8 @@ def seconds(a: str, b: str, size: int) -> float:
 @pytest.mark.parametrize("nodes", [SEVEN[:4], SEVEN[:5], SEVEN], ids=len)
 def test_every_pair_has_its_own_time(tmp_path: Path, nodes):
     done = Tournament(seconds, nodes).finished(tmp_path)
-    assert not unplayed(done)
-    (sweep,) = sweeps([done])
+    assert not find_unplayed_pairs(done)
+    (sweep,) = build_sweeps([done])
     assert (sweep.nodes, sweep.launches, sweep.missing) == (nodes, 1, [])
     assert sweep.pairs == len(nodes) * (len(nodes) - 1) // 2
     kinds = [(each.bytes, each.statistic) for each in sweep.measures]
@@ -47,7 +53,7 @@ def test_ranks_are_told_by_their_nodes_whatever_their_order(tmp_path: Path):
         Tournament(seconds, nodes, number=number).finished(tmp_path)
         for number, nodes in enumerate([("n1", "n2", "n10", "n4"), ("n10", "n4", "n2", "n1")], 1)
     ]
-    (sweep,) = sweeps(launches)
+    (sweep,) = build_sweeps(launches)
     assert sweep.nodes == ("n1", "n2", "n4", "n10")
     assert not sweep.missing
     for measure in sweep.measures:
@@ -62,10 +68,10 @@ def test_a_round_in_which_the_wrong_ranks_played_is_incorrect(tmp_path: Path):
         ][:2]
         second.update({**first, "peer": second["peer"]})
 
-    done = checked(Tournament(seconds).finished(tmp_path, again))
+    done = check_launch(Tournament(seconds).finished(tmp_path, again))
     assert done.outcome.verdict == Verdict.INCORRECT
     assert "do not meet in round 2 of 4 processes" in done.outcome.reason
-    assert not sweeps([done])
+    assert not build_sweeps([done])
 
 
 class Shortened(Tournament):
@@ -77,10 +83,10 @@ class Shortened(Tournament):
 
 
 def test_a_round_that_was_not_planned_is_incomplete_and_names_the_pairs(tmp_path: Path):
-    done = checked(Shortened(seconds).finished(tmp_path))
+    done = check_launch(Shortened(seconds).finished(tmp_path))
     assert done.outcome.verdict == Verdict.INCOMPLETE
     assert done.outcome.reason == "pairs missing in launch 1: n1-n4, n2-n3"
-    assert not sweeps([done])
+    assert not build_sweeps([done])
 
 
 def test_a_round_that_is_missing_is_incomplete(tmp_path: Path):
@@ -108,7 +114,7 @@ def test_two_ranks_on_a_node_are_no_pair_of_nodes(tmp_path: Path):
 
     done = Tournament(seconds).finished(tmp_path, crowd)
     if done.outcome.records:  # else the records were refused before
-        done = checked(done)
+        done = check_launch(done)
     assert done.outcome.verdict == Verdict.INCORRECT
 
 
@@ -117,38 +123,38 @@ def test_launches_on_different_nodes_lack_pairs_and_they_are_named(tmp_path: Pat
         Tournament(seconds, nodes, number=number).finished(tmp_path)
         for number, nodes in enumerate([("n1", "n2", "n3", "n4"), ("n1", "n2", "n3", "n5")], 1)
     ]
-    (sweep,) = sweeps(launches)
+    (sweep,) = build_sweeps(launches)
     assert ("n4", "n5") in sweep.missing
     assert ("n1", "n2") not in sweep.missing
     assert len(sweep.missing) == 7
-    assert "n1-n4, n1-n5, n2-n4, n2-n5, n3-n4 and 2 more" in missed(sweep)
+    assert "n1-n4, n1-n5, n2-n4, n2-n5, n3-n4 and 2 more" in describe_missed_pairs(sweep)
 
 
 def test_a_failed_launch_takes_its_sweep_along(tmp_path: Path):
     good = Tournament(seconds).finished(tmp_path)
     bad = Tournament(seconds, number=2).finished(tmp_path, lambda records: records.pop())
     assert bad.outcome.records is None
-    assert not sweeps([good, bad])
+    assert not build_sweeps([good, bad])
 
 
 def test_late_and_dropped_trials_do_not_count(tmp_path: Path):
     done = Tournament(seconds).finished(tmp_path)
-    for pair in trials(done):
+    for pair in iter_pair_trials(done):
         assert pair.counts.tolist() == [False, *[True] * (TRIALS - 1)]
 
 
 def test_every_trial_of_every_pair_is_kept(tmp_path: Path):
     done = Tournament(seconds).finished(tmp_path)
-    path = write_pairs(tmp_path, "20261121T120000Z-1", [done])
+    path = write_pair_trials(tmp_path, "20261121T120000Z-1", [done])
     rows = pl.read_parquet(path).filter(routine="tournament", bytes=8, node_a="n2", node_b="n3")
     assert rows["t"].to_list() == [Tournament(seconds).trials("n2", "n3", 8)]
     assert pl.read_parquet(path).height == 2 * (6 + 3)
     with pytest.raises(UsageError, match="20261121T120000Z-1"):
-        write_pairs(tmp_path, "20261121T120000Z-1", [done])
+        write_pair_trials(tmp_path, "20261121T120000Z-1", [done])
 
 
 def test_nodes_are_in_the_order_of_their_numbers():
-    assert sorted(["n10", "n2", "n1-eth10", "n1-eth9"], key=natural) == [
+    assert sorted(["n10", "n2", "n1-eth10", "n1-eth9"], key=natural_sort_key) == [
         "n1-eth9",
         "n1-eth10",
         "n2",

@@ -14,47 +14,69 @@ import numpy as np
 import polars as pl
 import pytest
 
-from postprocess.analyses.links.data import Sweep
-from postprocess.analyses.links.detect import analyse
-from postprocess.analyses.links.page import Told, as_data, render, write_page
-from postprocess.analyses.links.plot import MISSING, STEPS, HeatMap, draw, fitting, steps
+from postprocess.analyses.links.data import PairSweep
+from postprocess.analyses.links.detect import analyse_sweep
+from postprocess.analyses.links.page import (
+    SweepReport,
+    links_as_data,
+    render_links_page,
+    write_links_page,
+)
+from postprocess.analyses.links.plot import (
+    MISSING,
+    STEPS,
+    HeatMap,
+    assign_colour_steps,
+    choose_label_positions,
+    draw_heat_map,
+)
 from postprocess.analyses.links.text import (
-    connected,
-    contention,
-    findings,
-    nothing_else,
-    of_places,
-    suspicion,
-    would_have_been_seen,
+    describe_contention,
+    describe_coverage,
+    describe_detection_limits,
+    describe_findings,
+    describe_insignificant,
+    describe_placement,
+    group_connected_pairs,
 )
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.commands import links
-from postprocess.commands.links import Demand, failures_of, headline, judged, plan, tell, touched
+from postprocess.commands.links import (
+    LinksDemand,
+    analyse_sweeps,
+    find_touched_rounds,
+    format_links_headline,
+    judge_links,
+    list_links_failures,
+    plan_sweep,
+)
 from postprocess.main import build_parser
-from postprocess.model.launch import Finished, failed
+from postprocess.model.launch import FinishedLaunch, fail_launch
 from postprocess.model.session import Request, Selection, Session
 from postprocess.model.verdict import Verdict
-from postprocess.runner.reframe_pass import NoCase
+from postprocess.runner.reframe_pass import NoCaseSelected
 from tests.support.factories.launch import planned
 from tests.support.factories.links import Machine, Tournament
 
 NODES = tuple(f"n{number}" for number in range(1, 9))
-DEMAND = Demand(least=0.1, launches=None)
+DEMAND = LinksDemand(least=0.1, launches=None)
 EXACT = Machine(8, node_spread=0, pair_spread=0, noise=0, disturbed=0, launches=1)
 
 
-def told_of(machine: Machine, exact: bool = True) -> Told:
+def told_of(machine: Machine, exact: bool = True) -> SweepReport:
     """What is told of a made-up machine."""
     names = tuple(f"n{number}" for number in range(machine.nodes))
     measures = tuple(machine.measures((3,))[1:3])
-    sweep = Sweep("cluster:work", "mpich-5_0_2", names, measures, {}, exact)
-    analysis = analyse(measures, exact=exact)
-    return Told(sweep, analysis, findings(sweep, analysis), [nothing_else(sweep, analysis)])
+    sweep = PairSweep("cluster:work", "mpich-5_0_2", names, measures, {}, exact)
+    analysis = analyse_sweep(measures, exact=exact)
+    return SweepReport(
+        sweep, analysis, describe_findings(sweep, analysis), [describe_coverage(sweep, analysis)]
+    )
 
 
-def texts(told: Told) -> list[str]:
+def texts(told: SweepReport) -> list[str]:
     return [each.text for each in told.findings]
 
 
@@ -68,7 +90,7 @@ def slow(bad: set[str], factor: float = 3.0):
     return times
 
 
-def launches_of(tmp_path: Path, times, number: int = 5, nodes=NODES) -> list[Finished]:
+def launches_of(tmp_path: Path, times, number: int = 5, nodes=NODES) -> list[FinishedLaunch]:
     """So many launches."""
     return [
         Tournament(times, nodes, number=each).finished(tmp_path) for each in range(1, number + 1)
@@ -108,26 +130,26 @@ def test_pairs_that_hang_together_are_one_path():
     ],
 )
 def test_connected_pairs(pairs, groups):
-    assert [set(group) for group in connected(pairs)] == groups
+    assert [set(group) for group in group_connected_pairs(pairs)] == groups
 
 
 def test_what_is_slow_but_not_surely_is_told_and_not_named():
     told = told_of(replace(EXACT, slow_pairs={(2, 5): 9.0}), exact=False)
     assert not told.findings
-    assert suspicion(told.sweep, told.analysis) == (
+    assert describe_insignificant(told.sweep, told.analysis) == (
         "slow, but perhaps by chance: link n2-n5 (9 times); more --launches would tell"
     )
-    (small, large) = would_have_been_seen(told.analysis)
+    (small, large) = describe_detection_limits(told.analysis)
     assert (
         small == "at 8 B no node however slow and no link however slow would have been seen (90%)"
     )
     assert large.startswith("at 1 MB no node")
 
 
-def placed(tmp_path: Path, times, nodes: int, per_switch: int) -> Told:
+def placed(tmp_path: Path, times, nodes: int, per_switch: int) -> SweepReport:
     """What is told of so many nodes with so many at a switch."""
     names = tuple(f"n{number}" for number in range(1, nodes + 1))
-    (told,) = tell(
+    (told,) = analyse_sweeps(
         launches_of(tmp_path, times, nodes=names), replace(DEMAND, per_switch=per_switch)
     )
     return told
@@ -149,7 +171,7 @@ def test_a_finding_may_be_a_matter_of_place_where_switches_are_not_known(tmp_pat
 def test_nothing_is_said_of_places_where_nothing_is_found_or_all_have_peers(tmp_path: Path):
     for per_switch in (0, 3, 4, 8):
         told = placed(tmp_path, slow(set()), nodes=8, per_switch=per_switch)
-        assert not of_places(told.sweep, told.analysis)
+        assert not describe_placement(told.sweep, told.analysis)
 
 
 @pytest.mark.parametrize("per_switch", [1, 8, 9, 1000])
@@ -173,10 +195,10 @@ def test_trials_are_kept_whatever_comes_of_the_analysis(tmp_path: Path, monkeypa
     launches = launches_of(tmp_path, slow(set()), number=1)
     desk = SimpleNamespace(open_session=lambda mode: (session, None))
     done = SimpleNamespace(finished=launches, build_seconds=0.0)
-    monkeypatch.setattr(links, "open_desk", lambda *_: desk)
-    monkeypatch.setattr(links, "plan", lambda *_: (None, [each.launch for each in launches]))
+    monkeypatch.setattr(links, "open_session_context", lambda *_: desk)
+    monkeypatch.setattr(links, "plan_sweep", lambda *_: (None, [each.launch for each in launches]))
     monkeypatch.setattr(links, "run_plan", lambda *_: done)
-    monkeypatch.setattr(links, "analyse", broken)
+    monkeypatch.setattr(links, "analyse_sweep", broken)
     request = Request("links", ["./plumbline"], "site", Selection(Path("site.py")))
     with pytest.raises(Broken):
         links.links(work, request, DEMAND, Progress())
@@ -185,27 +207,29 @@ def test_trials_are_kept_whatever_comes_of_the_analysis(tmp_path: Path, monkeypa
 
 
 def test_contention_is_what_is_left_when_all_are_busy(tmp_path: Path):
-    (told,) = tell(launches_of(tmp_path, slow(set())), DEMAND)
-    assert contention(told.sweep).startswith("with all nodes busy a pair has 100% of the bandwidth")
-    assert not contention(replace(told.sweep, quiet={}))
+    (told,) = analyse_sweeps(launches_of(tmp_path, slow(set())), DEMAND)
+    assert describe_contention(told.sweep).startswith(
+        "with all nodes busy a pair has 100% of the bandwidth"
+    )
+    assert not describe_contention(replace(told.sweep, quiet={}))
 
 
 def test_launches_of_a_slow_node_regress_where_it_played(tmp_path: Path):
     launches = launches_of(tmp_path, slow({"n3"}))
-    (told,) = tell(launches, DEMAND)
+    (told,) = analyse_sweeps(launches, DEMAND)
     assert [found.kind for found in told.findings] == ["node"]
-    results = judged(launches, [told], "./plumbline links")
+    results = judge_links(launches, [told], "./plumbline links")
     regressed = {each.case.routine for each in results if each.verdict == Verdict.REGRESSED}
     assert regressed == {"tournament"}
-    assert not failures_of(results, [told])
+    assert not list_links_failures(results, [told])
     assert {each.rerun for each in results} == {"./plumbline links"}
 
 
 def test_only_the_round_of_a_slow_pair_regresses(tmp_path: Path):
     launches = launches_of(tmp_path, slow({"n2-n5"}))
-    (told,) = tell(launches, DEMAND)
+    (told,) = analyse_sweeps(launches, DEMAND)
     assert [found.kind for found in told.findings] == ["link"]
-    results = judged(launches, [told], "")
+    results = judge_links(launches, [told], "")
     regressed = [each.case for each in results if each.verdict == Verdict.REGRESSED]
     (peer,) = {case.peer for case in regressed}
     assert (1, 4) in Tournament(slow(set()), NODES).pairs(peer)
@@ -214,34 +238,36 @@ def test_only_the_round_of_a_slow_pair_regresses(tmp_path: Path):
 
 def test_a_launch_on_other_nodes_has_no_round_of_a_slow_pair(tmp_path: Path):
     launches = launches_of(tmp_path, slow({"n2-n5"}))
-    (told,) = tell(launches, DEMAND)
+    (told,) = analyse_sweeps(launches, DEMAND)
     one = told.analysis.pairs[0]
     others = Tournament(slow(set()), ("n1", "n3", "n5", "n7")).finished(tmp_path)
     assert one.who == (1, 4)
-    assert touched(told, one, launches[:1]) and not touched(told, one, [others])
+    assert find_touched_rounds(told, one, launches[:1]) and not find_touched_rounds(
+        told, one, [others]
+    )
 
 
 def test_a_healthy_machine_passes(tmp_path: Path):
     launches = launches_of(tmp_path, slow(set()))
-    (told,) = tell(launches, DEMAND)
+    (told,) = analyse_sweeps(launches, DEMAND)
     assert not told.findings
-    assert {each.verdict for each in judged(launches, [told], "")} == {Verdict.PASS}
+    assert {each.verdict for each in judge_links(launches, [told], "")} == {Verdict.PASS}
 
 
 def test_a_launch_that_failed_is_told_and_nothing_is_said_of_its_nodes(tmp_path: Path):
     launches = launches_of(tmp_path, slow({"n3"}))
-    launches[2] = replace(launches[2], outcome=failed(Verdict.CRASHED, "the job ended"))
-    assert not tell(launches, DEMAND)
-    lines = failures_of(judged(launches, [], ""), [])
+    launches[2] = replace(launches[2], outcome=fail_launch(Verdict.CRASHED, "the job ended"))
+    assert not analyse_sweeps(launches, DEMAND)
+    lines = list_links_failures(judge_links(launches, [], ""), [])
     assert lines == ["local:cpu with mpich-5_0_2: crashed: the job ended"]
-    assert headline(0, lines) == "Not all pairs were measured"
+    assert format_links_headline(0, lines) == "Not all pairs were measured"
 
 
 def test_pairs_that_a_launch_lacks_fail_the_sweep(tmp_path: Path):
     launches = launches_of(tmp_path, slow(set()))
     launches[0] = Tournament(slow(set()), (*NODES[:7], "n9")).finished(tmp_path)
-    (told,) = tell(launches, DEMAND)
-    (line,) = failures_of(judged(launches, [told], ""), [told])
+    (told,) = analyse_sweeps(launches, DEMAND)
+    (line,) = list_links_failures(judge_links(launches, [told], ""), [told])
     assert line.startswith("local:cpu with mpich-5_0_2: not measured in every launch: n1-n8, n1-n9")
 
 
@@ -254,37 +280,37 @@ def test_one_process_is_asked_for_on_each_node():
 def test_too_few_nodes_are_refused(monkeypatch):
     monkeypatch.setattr(links, "make_plan", lambda *_: [planned()])
     with pytest.raises(UsageError, match="local:cpu: 2 nodes: at least 4 nodes are needed"):
-        plan(None, Selection(Path("site.py")), DEMAND, Progress())
+        plan_sweep(None, Selection(Path("site.py")), DEMAND, Progress())
 
 
 def test_a_machine_without_nodes_to_compare_is_told_so(monkeypatch):
     def nothing(*_):
-        raise NoCase("the selection (--per-node 1) matches no case")
+        raise NoCaseSelected("the selection (--per-node 1) matches no case")
 
     monkeypatch.setattr(links, "make_plan", nothing)
     with pytest.raises(UsageError, match="nothing can be told apart: at least 4 nodes"):
-        plan(None, Selection(Path("site.py")), DEMAND, Progress())
+        plan_sweep(None, Selection(Path("site.py")), DEMAND, Progress())
 
 
 def test_the_page_shows_findings_marks_and_what_failed(tmp_path: Path):
     told = told_of(replace(EXACT, slow_nodes={3: 1.9}, slow_pairs={(1, 6): 5.0}))
     session = Session(tmp_path, "links", "<site>", ["./plumbline"], False)
-    page = write_page(session, [told], ["n<1> failed"], "2 findings")
+    page = write_links_page(session, [told], ["n<1> failed"], "2 findings")
     text = page.read_text()
     assert "node n3: 1.9 times" in text and "link n1-n6: 5 times" in text
     assert "n&lt;1&gt; failed" in text and "&lt;site&gt;" in text and "<site>" not in text
     assert text.count("<svg") == 2
     assert "http" not in re.sub(r"http-equiv", "", text)
     data = json.loads(page.with_suffix(".json").read_text())
-    assert data == as_data([told], ["n<1> failed"], session.name)
+    assert data == links_as_data([told], ["n<1> failed"], session.name)
     named = [(each["kind"], each["who"]) for each in data["sweeps"][0]["findings"]]
     assert named == [("node", [["n3"]]), ("link", [["n1", "n6"]])]
 
 
 def test_a_healthy_page_is_good():
-    text = render([told_of(EXACT)], [], "Nothing stands out", "s", "site")
+    text = render_links_page([told_of(EXACT)], [], "Nothing stands out", "s", "site")
     assert 'header class="good"' in text and "nothing stands out among 8 nodes" in text
-    assert 'header class="bad"' in render([told_of(EXACT)], ["failed"], "x", "s", "site")
+    assert 'header class="bad"' in render_links_page([told_of(EXACT)], ["failed"], "x", "s", "site")
 
 
 @pytest.mark.parametrize("number", [4, 64, 256])
@@ -293,7 +319,7 @@ def test_every_cell_is_drawn_once(number: int):
     ratios = np.exp(np.random.default_rng(1).normal(0, 0.5, (number, number)))
     ratios[2, 3] = np.nan
     shown = HeatMap("a & b", [f"n{i}" for i in range(number)], ratios, [1], [(0, 3)])
-    picture = ElementTree.fromstring(draw(shown))
+    picture = ElementTree.fromstring(draw_heat_map(shown))
     cell = min(max(520 / number, 2), 30)
     area = 0.0
     for path in picture.iter("path"):
@@ -309,15 +335,15 @@ def test_every_cell_is_drawn_once(number: int):
 
 def test_colours_begin_where_the_legend_says():
     limits = [least for least, _, _ in STEPS]
-    assert steps(np.array(limits)).tolist() == list(range(len(STEPS)))
-    below = steps(np.array(limits[1:]) * 0.999).tolist()
+    assert assign_colour_steps(np.array(limits)).tolist() == list(range(len(STEPS)))
+    below = assign_colour_steps(np.array(limits[1:]) * 0.999).tolist()
     assert below == list(range(len(STEPS) - 1))
-    assert steps(np.array([np.nan])).tolist() == [MISSING]
+    assert assign_colour_steps(np.array([np.nan])).tolist() == [MISSING]
 
 
 def test_names_do_not_overlap_and_marked_ones_come_first():
     for number, marked in ((4, {1}), (256, {77, 10, 200}), (64, set())):
         cell = min(max(520 / number, 2), 30)
-        places = sorted(fitting(number, marked, cell))
+        places = sorted(choose_label_positions(number, marked, cell))
         assert marked <= set(places)
         assert all((b - a) * cell >= 11 for a, b in pairwise(places))

@@ -10,9 +10,13 @@ from markdown_it import MarkdownIt
 
 from postprocess.analyses.papers import page as papers
 from postprocess.analyses.papers import printed
-from postprocess.analyses.papers.page import as_text, parts, write
+from postprocess.analyses.papers.page import (
+    build_paper_views,
+    paper_views_as_text,
+    write_paper_views,
+)
 from postprocess.base.errors import UsageError
-from postprocess.base.text_table import Sheet, text
+from postprocess.base.text_table import TextTable, render_text
 from postprocess.main import main
 from postprocess.results.summary import parse_summary
 from tests.support.factories import papers as samples
@@ -38,7 +42,7 @@ def summary(night):
 
 @pytest.fixture(scope="module")
 def views(summary):
-    return parts(summary)
+    return build_paper_views(summary)
 
 
 def test_a_session_of_simulated_machines_has_every_view(views):
@@ -51,7 +55,7 @@ def test_a_session_of_simulated_machines_has_every_view(views):
 def test_a_session_has_the_views_that_it_allows():
     def titles(**chosen):
         night = samples.session(samples.cases(**chosen))
-        return [part.title for part in parts(parse_summary(night.document()))]
+        return [part.title for part in build_paper_views(parse_summary(night.document()))]
 
     assert titles(machines=["torus"]) == TITLES[:1]
     assert titles(machines=["torus"], counts=[8]) == []
@@ -60,33 +64,33 @@ def test_a_session_has_the_views_that_it_allows():
 
 def test_a_real_machine_has_no_words_about_models():
     night = report.healthy_night(report.few_cases())
-    views = parts(parse_summary(night.document()))
+    views = build_paper_views(parse_summary(night.document()))
     assert [part.title for part in views] == TITLES[:1]
     assert not any(part.remarks for part in views)
 
 
 def test_a_session_without_cases_has_no_views():
-    assert parts(parse_summary(samples.session([]).document())) == []
+    assert build_paper_views(parse_summary(samples.session([]).document())) == []
 
 
 def test_the_choice_is_obeyed(summary):
-    chosen = parts(summary, "fattree", 96)
+    chosen = build_paper_views(summary, "fattree", 96)
     assert chosen[1].title == "Machines against fattree, 96 processes"
 
 
 def test_missing_is_said_in_every_form(views, summary, tmp_path):
-    markdown, html = write(tmp_path, summary, views)
+    markdown, html = write_paper_views(tmp_path, summary, views)
     page = Page(html.read_text())
     assert page.open == []
     assert (
         page.values("class").count("n missing") == 2 * 18 + 2 * 3
     )  # ratios and nearness, two MPIs
     assert "missing" in markdown.read_text()
-    assert re.search(r"8 B +myrinet +missing +missing +1\.3\n", as_text(views))
+    assert re.search(r"8 B +myrinet +missing +missing +1\.3\n", paper_views_as_text(views))
 
 
 def test_the_page_has_every_table_and_picture_and_needs_nothing_else(views, summary, tmp_path):
-    _, html = write(tmp_path, summary, views)
+    _, html = write_paper_views(tmp_path, summary, views)
     page = Page(html.read_text())
     assert [
         sheet.title for part in views for sheet in part.sheets if sheet.title not in page.text
@@ -99,7 +103,7 @@ def test_the_page_has_every_table_and_picture_and_needs_nothing_else(views, summ
 
 
 def test_markdown_has_every_table_whole(views, summary, tmp_path):
-    markdown, _ = write(tmp_path, summary, views)
+    markdown, _ = write_paper_views(tmp_path, summary, views)
     html = MarkdownIt("gfm-like", {"linkify": False}).render(markdown.read_text())
     sheets = [sheet for part in views for sheet in part.sheets]
     assert html.count("<table>") == len(sheets)
@@ -109,10 +113,10 @@ def test_markdown_has_every_table_whole(views, summary, tmp_path):
 
 
 def test_text_is_aligned_and_harmless():
-    sheet = Sheet(
+    sheet = TextTable(
         "t\x1b[31m", ("a",), ("number",), (("long label", "1.0"), ("x", "10.25")), ("n\n",)
     )
-    assert text(sheet) == (
+    assert render_text(sheet) == (
         "t\\x1b[31m\n  a            number\n  long label      1.0\n  x             10.25\n  n\\n\n"
     )
 
@@ -184,10 +188,12 @@ def test_other_programs_change_nothing(summary):
         ).results
     ]
     both = replace(summary, results=(*strangers, *summary.results))
-    assert as_text(parts(both)) == as_text(parts(summary))
-    assert parts(both) == parts(summary)
-    assert parts(replace(summary, results=tuple(strangers))) == []
-    assert parts(replace(summary, results=tuple(strangers)), "torus", 128) == []
+    assert paper_views_as_text(build_paper_views(both)) == paper_views_as_text(
+        build_paper_views(summary)
+    )
+    assert build_paper_views(both) == build_paper_views(summary)
+    assert build_paper_views(replace(summary, results=tuple(strangers))) == []
+    assert build_paper_views(replace(summary, results=tuple(strangers)), "torus", 128) == []
 
 
 def test_each_line_of_the_page_has_the_sign_of_its_key(summary, tmp_path):
@@ -197,12 +203,12 @@ def test_each_line_of_the_page_has_the_sign_of_its_key(summary, tmp_path):
     pages = []
     for results in (summary.results, (stranger, *summary.results)):
         known = replace(summary, results=results)
-        path = write(tmp_path, known, parts(known))[1]
+        path = write_paper_views(tmp_path, known, build_paper_views(known))[1]
         pages.append(re.sub(r"f\d+-", "", path.read_text()))
     assert pages[0] == pages[1]
 
 
 def test_printed_figures_that_cannot_be_read_are_one_line(tmp_path, summary, monkeypatch):
-    monkeypatch.setattr(printed.load, "__defaults__", (tmp_path,))
+    monkeypatch.setattr(printed.load_history, "__defaults__", (tmp_path,))
     with pytest.raises(UsageError, match=r"luecke2001_ratios\.csv: No such file"):
-        parts(summary)
+        build_paper_views(summary)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from postprocess.analyses.papers import printed
-from postprocess.analyses.papers.printed import HistoricalError, load
+from postprocess.analyses.papers.printed import HistoricalError, load_history
 
-HISTORY = load()
+HISTORY = load_history()
 RATIOS = {(r.routine, r.bytes, r.machine): r.ratio for r in HISTORY.ratios}
 MYRINET, ETHERNET = "Myrinet Linux Cluster", "Ethernet Linux Cluster"
 
@@ -83,14 +83,14 @@ def copy(tmp_path: Path) -> Path:
 
 def complaint(directory: Path) -> str:
     with pytest.raises(HistoricalError) as error:
-        load(directory)
+        load_history(directory)
     text = str(error.value)
     assert "\n" not in text
     return text
 
 
 def test_a_copy_reads_the_same(copy):
-    assert load(copy) == HISTORY
+    assert load_history(copy) == HISTORY
 
 
 @pytest.mark.parametrize("name", FILES)

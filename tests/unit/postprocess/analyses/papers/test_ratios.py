@@ -7,22 +7,22 @@ from dataclasses import replace
 import pytest
 
 from postprocess.analyses.papers import ratio_tables, ratios
-from postprocess.analyses.papers.data import arrange
-from postprocess.analyses.papers.plot import agreements, draw
-from postprocess.analyses.papers.printed import load
-from postprocess.analyses.papers.ratios import Basis
+from postprocess.analyses.papers.data import arrange_results
+from postprocess.analyses.papers.plot import build_agreement_plots, draw_agreement_plot
+from postprocess.analyses.papers.printed import load_history
+from postprocess.analyses.papers.ratios import RatioBasis
 from postprocess.base.errors import UsageError
 from postprocess.base.text_table import MISSING, NOT_PRINTED
 from postprocess.model.case import Case
 from postprocess.model.verdict import CaseResult, Verdict
 from tests.support.factories import papers as samples
 
-HISTORY = load()
-TORUS = Basis("torus", 128)
+HISTORY = load_history()
+TORUS = RatioBasis("torus", 128)
 
 
 def measured(planned=None, seconds=samples.modelled):
-    return arrange(
+    return arrange_results(
         samples.session(samples.cases() if planned is None else planned, seconds).results
     )
 
@@ -36,7 +36,7 @@ def result(partition, value, **changes):
 
 
 def table(these, routine="bcast", basis=TORUS):
-    return next(t for t in ratios.tables(these, HISTORY, basis) if t.routine == routine)
+    return next(t for t in ratios.build_paper_tables(these, HISTORY, basis) if t.routine == routine)
 
 
 def row(these, machine, size=8, routine="bcast", basis=TORUS):
@@ -58,7 +58,12 @@ def test_a_ratio_is_time_over_time_with_the_same_mpi():
 
 
 def test_every_printed_ratio_of_a_machine_that_is_modelled_stands_beside_one_of_the_session():
-    rows = [r for t in ratios.tables(measured(), HISTORY, TORUS) for r in t.rows if r.printed]
+    rows = [
+        r
+        for t in ratios.build_paper_tables(measured(), HISTORY, TORUS)
+        for r in t.rows
+        if r.printed
+    ]
     shown = {(r.printed.machine, r.printed.routine, r.printed.bytes) for r in rows}
     modelled = {each.machine for each in HISTORY.stand_ins}
     expected = {
@@ -72,29 +77,33 @@ def test_every_printed_ratio_of_a_machine_that_is_modelled_stands_beside_one_of_
 
 @pytest.mark.parametrize(
     "other",
-    [Basis("torus", 64), Basis("fattree", 128), Basis("ethernet", 128)],
+    [RatioBasis("torus", 64), RatioBasis("fattree", 128), RatioBasis("ethernet", 128)],
     ids=["another count", "no machine of the papers", "no printed ratio against it"],
 )
 def test_nothing_printed_stands_where_it_is_of_something_else(other):
     these = measured()
-    assert not any(r.printed for t in ratios.tables(these, HISTORY, other) for r in t.rows)
+    assert not any(
+        r.printed for t in ratios.build_paper_tables(these, HISTORY, other) for r in t.rows
+    )
 
 
 def test_a_machine_of_another_site_stands_for_nothing():
-    local = arrange(
+    local = arrange_results(
         [
             replace(r, case=replace(r.case, system="local"))
             for r in samples.session(samples.cases()).results
         ]
     )
-    assert ratios.stands_for(local, HISTORY) == {}
-    assert not any(r.printed for t in ratios.tables(local, HISTORY, TORUS) for r in t.rows)
+    assert ratios.find_stand_ins(local, HISTORY) == {}
+    assert not any(
+        r.printed for t in ratios.build_paper_tables(local, HISTORY, TORUS) for r in t.rows
+    )
 
 
 def test_other_operators_have_no_printed_ratio():
     both = [result("torus", 1.0), result("hypercube", 2.0)]
     maximum = [replace(r, case=replace(r.case, routine="reduce_max")) for r in both]
-    tables = ratios.tables(arrange([*both, *maximum]), HISTORY, TORUS)
+    tables = ratios.build_paper_tables(arrange_results([*both, *maximum]), HISTORY, TORUS)
     assert {table.routine for table in tables for row in table.rows if row.printed} == {"bcast"}
 
 
@@ -103,13 +112,13 @@ def test_a_fitted_ratio_is_shown_and_is_no_evidence():
     fitted, other = row(these, "hypercube"), row(these, "myrinet")
     assert fitted.printed and not fitted.is_evidence
     assert other.is_evidence
-    sheet = ratio_tables.sheet(these, table(these))
+    sheet = ratio_tables.format_ratio_table(these, table(these))
     assert {r[-1] for r in sheet.rows if r[:2] == ("8 B", "hypercube")} == {"2.5 (fitted)"}
-    tables = ratios.tables(these, HISTORY, TORUS)
-    nearness = ratio_tables.nearness(these, HISTORY, tables)
+    tables = ratios.build_paper_tables(these, HISTORY, TORUS)
+    nearness = ratio_tables.describe_nearness(these, HISTORY, tables)
     counts = {r[0]: r[3] for r in nearness.rows}
     assert counts == {"hypercube": "12", "myrinet": "14", "ethernet": "14"}
-    _, drawn = agreements(tables)
+    _, drawn = build_agreement_plots(tables)
     assert {len(each.dots) for each in drawn} == {40}
 
 
@@ -117,14 +126,18 @@ def test_a_fitted_ratio_is_shown_and_is_no_evidence():
 def test_a_missing_time_is_missing_and_never_a_number(lost):
     these = measured(seconds=samples.without(lost, 128))
     if lost == "torus":  # nothing to hold anything against
-        assert ratios.choose(these, HISTORY, None, None) == Basis("torus", 96)
+        assert ratios.choose_basis(these, HISTORY, None, None) == RatioBasis("torus", 96)
         return
     found = row(these, "hypercube")
     assert set(found.ratios.values()) == {None}
     assert found.over_printed("simgrid-mpich") is None
-    cells = [r for r in ratio_tables.sheet(these, table(these)).rows if r[1] == "hypercube"]
+    cells = [
+        r for r in ratio_tables.format_ratio_table(these, table(these)).rows if r[1] == "hypercube"
+    ]
     assert all(r[2:4] == (MISSING, MISSING) for r in cells)
-    nearness = ratio_tables.nearness(these, HISTORY, ratios.tables(these, HISTORY, TORUS))
+    nearness = ratio_tables.describe_nearness(
+        these, HISTORY, ratios.build_paper_tables(these, HISTORY, TORUS)
+    )
     lines = [r for r in nearness.rows if r[0] == "hypercube"]
     assert {r[3:] for r in lines} == {("12", "0", MISSING, MISSING, MISSING)}
 
@@ -143,7 +156,7 @@ def test_one_missing_operation_keeps_its_row():
     "verdict", [Verdict.INCORRECT, Verdict.INCOMPLETE, Verdict.CRASHED, Verdict.TIMEOUT]
 )
 def test_a_value_that_is_no_time_of_the_routine_is_missing(verdict):
-    both = arrange(
+    both = arrange_results(
         [result("torus", 1.0), result("hypercube", 2.0, verdict=verdict), result("myrinet", 3.0)]
     )
     assert row(both, "hypercube").ratios == {"simgrid-mpich": None}
@@ -153,7 +166,7 @@ def test_a_value_that_is_no_time_of_the_routine_is_missing(verdict):
 def test_what_was_skipped_is_not_missing():
     skipped = [result("torus", None, bytes=10_000, verdict=Verdict.SKIPPED)]
     both = [result("torus", 1.0), result("hypercube", 2.0)]
-    assert [r.operation.bytes for r in table(arrange(both + skipped)).rows] == [8]
+    assert [r.operation.bytes for r in table(arrange_results(both + skipped)).rows] == [8]
 
 
 def test_a_ping_pong_that_lacks_a_partner_is_missing():
@@ -162,15 +175,19 @@ def test_a_ping_pong_that_lacks_a_partner_is_missing():
         for machine, times in {"torus": (1, 2, 9), "hypercube": (4, 5, 6)}.items()
         for peer, time in zip((1, 64, 127), times, strict=True)
     ]
-    assert row(arrange(peers), "hypercube", routine="pingpong").ratios == {"simgrid-mpich": 2.5}
+    assert row(arrange_results(peers), "hypercube", routine="pingpong").ratios == {
+        "simgrid-mpich": 2.5
+    }
     lost = [replace(r, value=None) if r.value == 6 else r for r in peers] + [
         result("myrinet", 8.0, routine="pingpong", peer=1)
     ]
-    assert row(arrange(lost), "hypercube", routine="pingpong").ratios == {"simgrid-mpich": None}
+    assert row(arrange_results(lost), "hypercube", routine="pingpong").ratios == {
+        "simgrid-mpich": None
+    }
 
 
 def test_of_several_layouts_the_one_with_the_most_processes_per_node_counts():
-    these = arrange(
+    these = arrange_results(
         [result("torus", 1.0), result("hypercube", 2.0, per_node=2), result("hypercube", 9.0)]
     )
     assert row(these, "hypercube").ratios == {"simgrid-mpich": 2.0}
@@ -183,9 +200,13 @@ def test_only_mpis_that_two_machines_share_have_a_column():
 
 def test_conditions_are_never_mixed():
     warm, flush = result("torus", 1.0), result("hypercube", 2.0, cache="flush")
-    these = arrange([warm, flush, result("myrinet", 3.0)])
+    these = arrange_results([warm, flush, result("myrinet", 3.0)])
     assert row(these, "hypercube").ratios == {"simgrid-mpich": None}
-    assert ratio_tables.sheet(these, table(these)).labels == ("size", "cache", "machine")
+    assert ratio_tables.format_ratio_table(these, table(these)).labels == (
+        "size",
+        "cache",
+        "machine",
+    )
 
 
 # What to compare against.
@@ -193,24 +214,24 @@ def test_conditions_are_never_mixed():
 
 def test_the_usual_basis_is_the_t3e_at_the_count_of_the_papers():
     counts = [*samples.LADDER, 256]
-    assert ratios.choose(measured(samples.cases(counts=counts)), HISTORY, None, None) == TORUS
+    assert ratios.choose_basis(measured(samples.cases(counts=counts)), HISTORY, None, None) == TORUS
 
 
 def test_without_machines_of_the_papers_it_is_the_first_at_the_largest_shared_count():
-    these = arrange(
+    these = arrange_results(
         [
             result("cpu", 1.0, system="local"),
             result("gpu", 1.0, system="local"),
             result("gpu", 1.0, system="local", processes=256),
         ]
     )
-    assert ratios.choose(these, HISTORY, None, None) == Basis("cpu", 128)
+    assert ratios.choose_basis(these, HISTORY, None, None) == RatioBasis("cpu", 128)
 
 
 def test_several_systems_are_told_apart():
-    these = arrange([result("cpu", 1.0, system="a"), result("cpu", 2.0, system="b")])
+    these = arrange_results([result("cpu", 1.0, system="a"), result("cpu", 2.0, system="b")])
     assert these.machines == ["a:cpu", "b:cpu"]
-    assert row(these, "b:cpu", basis=Basis("a:cpu", 128)).ratios == {"simgrid-mpich": 2.0}
+    assert row(these, "b:cpu", basis=RatioBasis("a:cpu", 128)).ratios == {"simgrid-mpich": 2.0}
 
 
 @pytest.mark.parametrize(
@@ -228,7 +249,7 @@ def test_several_systems_are_told_apart():
 )
 def test_what_the_session_lacks_is_refused_in_one_line(machine, processes, said):
     with pytest.raises(UsageError) as error:
-        ratios.choose(measured(), HISTORY, machine, processes)
+        ratios.choose_basis(measured(), HISTORY, machine, processes)
     assert str(error.value).startswith(said)
     assert "\n" not in str(error.value)
 
@@ -236,25 +257,25 @@ def test_what_the_session_lacks_is_refused_in_one_line(machine, processes, said)
 @pytest.mark.parametrize(("machine", "processes"), [("torus", None), (None, 128)])
 def test_one_partition_has_nothing_to_compare(machine, processes):
     alone = measured(samples.cases(["torus"]))
-    assert ratios.choose(alone, HISTORY, None, None) is None
+    assert ratios.choose_basis(alone, HISTORY, None, None) is None
     with pytest.raises(UsageError, match="has one partition, torus"):
-        ratios.choose(alone, HISTORY, machine, processes)
+        ratios.choose_basis(alone, HISTORY, machine, processes)
 
 
 def test_partitions_without_a_common_mpi_have_nothing_to_compare():
     apart = measured(
         samples.cases(["torus"], ["simgrid-mpich"]) + samples.cases(["myrinet"], ["simgrid-ompi"])
     )
-    assert ratios.choose(apart, HISTORY, None, None) is None
+    assert ratios.choose_basis(apart, HISTORY, None, None) is None
     with pytest.raises(UsageError, match="shares an MPI with another partition at no count"):
-        ratios.choose(apart, HISTORY, "torus", None)
+        ratios.choose_basis(apart, HISTORY, "torus", None)
 
 
 # As it is shown.
 
 
 def test_the_table_has_the_form_of_the_papers():
-    sheet = ratio_tables.sheet(measured(), table(measured()))
+    sheet = ratio_tables.format_ratio_table(measured(), table(measured()))
     assert sheet.title == "bcast: time over that of torus, 128 processes"
     assert sheet.labels == ("size", "machine")
     assert sheet.columns == ("simgrid-mpich", "simgrid-ompi", "printed")
@@ -275,23 +296,25 @@ def test_nearness_counts_factors_of_two():
         return 1.0 if case.partition == "torus" else seconds(case)
 
     these = measured(seconds=exact)
-    sheet = ratio_tables.nearness(these, HISTORY, ratios.tables(these, HISTORY, TORUS))
+    sheet = ratio_tables.describe_nearness(
+        these, HISTORY, ratios.build_paper_tables(these, HISTORY, TORUS)
+    )
     lines = {(r[0], r[2]): r[3:] for r in sheet.rows}
     assert lines["myrinet", "simgrid-mpich"] == ("14", "14", "14", "1.90", "1.90")
     assert lines["myrinet", "simgrid-ompi"] == ("14", "14", "0", "2.10", "0.48")
 
 
 def test_every_machine_that_stands_for_another_says_how_it_differs():
-    remarks = ratio_tables.remarks(measured(), HISTORY)
+    remarks = ratio_tables.describe_stand_ins(measured(), HISTORY)
     assert [remark.partition(" for ")[0] for remark in remarks] == [
         each.partition for each in HISTORY.stand_ins
     ]
 
 
 def test_the_picture_shows_each_ratio_by_the_sign_of_its_machine():
-    machines, drawn = agreements(ratios.tables(measured(), HISTORY, TORUS))
+    machines, drawn = build_agreement_plots(ratios.build_paper_tables(measured(), HISTORY, TORUS))
     assert machines == ["hypercube", "myrinet", "ethernet"]
-    svg = draw(drawn[0])
+    svg = draw_agreement_plot(drawn[0])
     dots = [svg.count(f"fill: var(--series-{style}); stroke: var(--paper)") for style in range(4)]
     assert dots == [12, 14, 14, 0]
     assert "of 40 ratios by simgrid-mpich within a factor of 2" in svg

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postprocess.analyses.papers import scalability
-from postprocess.analyses.papers.data import arrange
+from postprocess.analyses.papers.data import arrange_results
 from postprocess.analyses.papers.scalability import (
     MODELS,
-    chapters,
-    divisor,
-    divisor_name,
-    ends,
-    growth,
+    build_growth_tables,
+    build_scalability_chapters,
+    compute_divisor,
+    format_divisor,
+    select_end_counts,
 )
 from postprocess.base.text_table import MISSING
 from postprocess.model.mpicost import Scaling
@@ -31,7 +31,7 @@ ENTRY = re.compile(r'\{"(\w+)",[^{}]*\{[^{}]*\}[^{}]*?(SCALING_\w+)')
 
 
 def measured(planned, seconds=samples.modelled):
-    return arrange(samples.session(planned, seconds).results)
+    return arrange_results(samples.session(planned, seconds).results)
 
 
 def test_divisors_are_those_of_mpicost():
@@ -44,17 +44,17 @@ def test_divisors_are_those_of_mpicost():
 
 
 def test_the_divisor_of_96_is_its_own_logarithm():
-    assert divisor("bcast", 96) == math.log2(96)
-    assert 6 < divisor("bcast", 96) < 7
-    assert [divisor("bcast", 2**n) for n in (1, 3, 7, 10)] == [1, 3, 7, 10]
-    assert [divisor("alltoall", p) for p in (2, 17, 96, 128)] == [1, 16, 95, 127]
-    assert (divisor_name("bcast"), divisor_name("gather")) == ("log2 p", "p-1")
+    assert compute_divisor("bcast", 96) == math.log2(96)
+    assert 6 < compute_divisor("bcast", 96) < 7
+    assert [compute_divisor("bcast", 2**n) for n in (1, 3, 7, 10)] == [1, 3, 7, 10]
+    assert [compute_divisor("alltoall", p) for p in (2, 17, 96, 128)] == [1, 16, 95, 127]
+    assert (format_divisor("bcast"), format_divisor("gather")) == ("log2 p", "p-1")
 
 
 @pytest.mark.parametrize(("routine", "processes"), [("bcast", 1), ("gather", 0), ("scan_sum", 8)])
 def test_what_has_no_model_has_no_divisor(routine, processes):
     with pytest.raises(ValueError, match="model"):
-        divisor(routine, processes)
+        compute_divisor(routine, processes)
 
 
 @settings(max_examples=30)
@@ -65,17 +65,17 @@ def test_what_has_no_model_has_no_divisor(routine, processes):
 )
 def test_the_time_of_the_model_is_a_flat_line(routine, unit, counts):
     planned = samples.cases(["torus"], ["simgrid-mpich"], sorted(counts), [routine])
-    flat = measured(planned, lambda case: unit * divisor(case.routine, case.processes))
-    (chapter,) = chapters(flat, False)
+    flat = measured(planned, lambda case: unit * compute_divisor(case.routine, case.processes))
+    (chapter,) = build_scalability_chapters(flat, False)
     for panel in chapter.pictures[0].panels:
         values = [point.value for point in panel.lines[0].points]
         assert len(values) == len(counts)
         assert max(values) == pytest.approx(min(values), rel=1e-12)
-    assert all(row[-1] == "1.00" for row in growth(flat)[0].rows)
+    assert all(row[-1] == "1.00" for row in build_growth_tables(flat)[0].rows)
 
 
 def test_a_chapter_for_each_machine_and_a_panel_for_each_size():
-    found = chapters(measured(samples.cases()), False)
+    found = build_scalability_chapters(measured(samples.cases()), False)
     assert [chapter.title for chapter in found] == sorted(samples.MACHINES)
     assert [picture.title for picture in found[0].pictures] == [
         "bcast: time / log2 p",
@@ -92,7 +92,7 @@ def test_a_chapter_for_each_machine_and_a_panel_for_each_size():
 
 def test_an_mpi_keeps_its_style_where_others_are_not():
     planned = samples.cases(["torus"]) + samples.cases(["fattree"], ["simgrid-ompi"])
-    fattree, torus = chapters(measured(planned), False)
+    fattree, torus = build_scalability_chapters(measured(planned), False)
     assert [line.style for line in torus.pictures[0].panels[0].lines] == [0, 1]
     assert [line.style for line in fattree.pictures[0].panels[0].lines] == [1]
 
@@ -102,7 +102,7 @@ def test_values_and_bands_are_divided_and_failures_stay():
     other = replace(case, processes=128)
     regressed = CaseResult(case, Verdict.REGRESSED, value=2.0, band=(0.5, 1.0))
     passed = CaseResult(other, Verdict.PASS, value=1.0, band=(0.5, 2.0))
-    (chapter,) = chapters(arrange([regressed, passed]), False)
+    (chapter,) = build_scalability_chapters(arrange_results([regressed, passed]), False)
     first, last = chapter.pictures[0].panels[0].lines[0].points
     assert first.value == 2.0 / math.log2(96)
     assert first.band == (0.5 / math.log2(96), 1.0 / math.log2(96))
@@ -112,15 +112,15 @@ def test_values_and_bands_are_divided_and_failures_stay():
 
 def test_a_count_without_a_value_is_a_gap_and_not_a_point():
     some = measured(samples.cases(["torus"]), samples.without("torus", 32))
-    points = chapters(some, False)[0].pictures[0].panels[0].lines[0].points
+    points = build_scalability_chapters(some, False)[0].pictures[0].panels[0].lines[0].points
     assert [(p.x, p.value is None, p.failed) for p in points if p.x == 32] == [(32, True, True)]
 
 
 def test_one_process_count_or_one_process_is_no_view():
-    assert chapters(measured(samples.cases(counts=[8])), False) == []
-    assert growth(measured(samples.cases(counts=[8]))) == []
+    assert build_scalability_chapters(measured(samples.cases(counts=[8])), False) == []
+    assert build_growth_tables(measured(samples.cases(counts=[8]))) == []
     of_one = [c for c in samples.cases(counts=[1, 8]) if c.routine in MODELS]
-    assert chapters(measured(of_one, lambda case: 1.0), False) == []
+    assert build_scalability_chapters(measured(of_one, lambda case: 1.0), False) == []
 
 
 @pytest.mark.parametrize(
@@ -134,14 +134,14 @@ def test_one_process_count_or_one_process_is_no_view():
     ],
 )
 def test_growth_is_from_eight_processes_on_where_that_can_be(counts, expected):
-    assert ends(counts) == expected
+    assert select_end_counts(counts) == expected
 
 
 def test_growth_shows_what_does_not_scale():
     def quadratic(case):
         return float(case.processes**2)
 
-    (sheet,) = growth(measured(samples.cases(["torus"], counts=[8, 16]), quadratic))
+    (sheet,) = build_growth_tables(measured(samples.cases(["torus"], counts=[8, 16]), quadratic))
     assert sheet.columns == tuple(samples.MPIS)
     row = next(row for row in sheet.rows if row[0] == "alltoall")
     assert row[2:] == ("p-1", "8 to 16", "1.87", "1.87")  # 256 / 15 over 64 / 7
@@ -152,24 +152,24 @@ def test_growth_that_one_mpi_lacks_is_missing():
         lost = case.environment == "simgrid-ompi" and case.processes == 128
         return None if lost else samples.modelled(case)
 
-    (sheet,) = growth(measured(samples.cases(["torus"]), seconds))
+    (sheet,) = build_growth_tables(measured(samples.cases(["torus"]), seconds))
     assert {row[-2:] for row in sheet.rows} == {("1.00", MISSING)}
 
 
 def test_conditions_that_differ_are_kept_apart():
     warm = samples.session(samples.cases(["torus"], counts=[8, 16])).results
     flush = [replace(r, case=replace(r.case, cache="flush"), value=2 * r.value) for r in warm]
-    both = arrange([*warm, *flush])
-    titles = [picture.title for picture in chapters(both, False)[0].pictures]
+    both = arrange_results([*warm, *flush])
+    titles = [picture.title for picture in build_scalability_chapters(both, False)[0].pictures]
     assert "bcast, flush: time / log2 p" in titles
     assert "bcast, warm: time / log2 p" in titles
-    (sheet,) = growth(both)
+    (sheet,) = build_growth_tables(both)
     assert sheet.labels == ("routine", "size", "cache", "divisor", "processes")
 
 
 def test_a_page_has_no_more_panels_than_it_can_bear(monkeypatch):
     monkeypatch.setattr(scalability, "MOST_ON_PAGE", 30)
-    found = chapters(measured(samples.cases()), False)
+    found = build_scalability_chapters(measured(samples.cases()), False)
     pictures = [picture for chapter in found for picture in chapter.pictures]
     assert sum(len(picture.panels) for picture in pictures) <= 30
     assert "2 further sizes not drawn" in {picture.remark for picture in pictures}

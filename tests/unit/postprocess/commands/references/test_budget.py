@@ -13,17 +13,17 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import ledger
-from postprocess.calibration.budget_text import better
-from postprocess.calibration.noise_sources import trials_of
+from postprocess.calibration.budget_text import is_better_spending
+from postprocess.calibration.noise_sources import read_counted_trials
 from postprocess.commands import references
-from postprocess.commands.references.budget import budget
+from postprocess.commands.references.budget import report_budget
 from postprocess.main import build_parser
 from postprocess.model.verdict import Verdict
 from postprocess.results import launch_costs
-from postprocess.results.launch_costs import WholeLaunch, cost_of, costs_of
-from postprocess.results.store import Row, write_session
-from postprocess.stats.headline import summarise
-from postprocess.stats.trial_allocation import Cost, Spending
+from postprocess.results.launch_costs import WholeLaunch, measure_cost, measure_costs
+from postprocess.results.store import StoreRow, write_session
+from postprocess.stats.headline import summarise_trials
+from postprocess.stats.trial_allocation import CalibrationSpending, LaunchCost
 from tests.support.factories.budget import ELAPSED, PLACE, SECONDS, entry, write_session_directory
 from tests.support.factories.launch import CASES, planned
 from tests.support.factories.ledger import METHOD, launch
@@ -51,14 +51,14 @@ def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
             level = random.normal(0, BETWEEN)
             times = 1e-6 * np.exp(level + random.normal(0, TRIAL, 51))
             times[0] *= 30  # the one that is dropped
-            summary = summarise(times)
+            summary = summarise_trials(times)
             rows.append(
-                Row(name, "2026-11-01T01:00:00Z", 1, each, Verdict.PASS, value=summary.headline,
+                StoreRow(name, "2026-11-01T01:00:00Z", 1, each, Verdict.PASS, value=summary.headline,
                     summary=summary, t_max=times, late=[False] * 51, mode="calibrate")
             )  # fmt: skip
         write_session(made.store / f"{name}.parquet", rows)
         values = {row.case: float(row.value or 0) for row in rows}
-        ledger.keep(made.root, name, [launch(values, day, name)])
+        ledger.append_launches(made.root, name, [launch(values, day, name)])
         write_session_directory(made.sessions / name, [entry()])
     return made.root
 
@@ -69,7 +69,7 @@ def said(capsys) -> str:
 
 def run(work: WorkDirectory, report: Path | None = None, **wanted) -> int:
     known = {"system": None, "seconds": None, "see": None} | wanted
-    return budget(work, *known.values(), report, Progress())
+    return report_budget(work, *known.values(), report, Progress())
 
 
 def test_the_noise_and_the_cost_that_the_calibrations_were_made_with(work, tmp_path, capsys):
@@ -145,19 +145,19 @@ def test_only_trials_of_launches_of_the_ledger_count(work):
     """One that is in the store alone failed, or was of another build."""
     name = "20261112T010000Z-1"
     keys = sorted(each.key for each in CASES)
-    values = {(name, key, value) for each in ledger.read(work.root) if each.session == name
+    values = {(name, key, value) for each in ledger.read_ledger(work.root) if each.session == name
               for key, value in each.values.items()}  # fmt: skip
     path = work.store / f"{name}.parquet"
-    found = list(trials_of(path, values))
+    found = list(read_counted_trials(path, values))
     assert [key for key, _ in found] == keys and {times.size for _, times in found} == {50}
     assert all(times.max() < 1e-5 for _, times in found)  # without the first trial
-    assert list(trials_of(path, {(name, keys[0], 1.0)})) == []
-    assert list(trials_of(path.with_name("gone.parquet"), values)) == []
+    assert list(read_counted_trials(path, {(name, keys[0], 1.0)})) == []
+    assert list(read_counted_trials(path.with_name("gone.parquet"), values)) == []
 
 
 def test_too_few_launches_are_refused_in_one_line(work):
-    for each in ledger.read(work.root)[:-4]:
-        ledger.keep(work.root, each.session, [])
+    for each in ledger.read_ledger(work.root)[:-4]:
+        ledger.append_launches(work.root, each.session, [])
     with pytest.raises(UsageError, match=r"no case has 5 launches whose .*\./plumbline calibrate"):
         run(work)
 
@@ -188,7 +188,7 @@ def test_a_damaged_store_is_no_noise(work):
 def test_of_two_sites_one_is_to_be_chosen(work):
     other = ("cluster", *CASES[0].key.split(":")[1:3])
     cases = {type(CASES[0]).from_key("cluster:" + CASES[0].key.partition(":")[2]): 1e-6}
-    ledger.keep(work.root, "z", [launch(cases, 20, "z", place=other)])
+    ledger.append_launches(work.root, "z", [launch(cases, 20, "z", place=other)])
     with pytest.raises(UsageError, match="has cluster, local; choose by --site"):
         run(work)
     assert run(work, system="local") == 0
@@ -197,9 +197,11 @@ def test_of_two_sites_one_is_to_be_chosen(work):
 
 
 def test_simulated_time_has_no_noise(work):
-    for each in ledger.read(work.root):
-        ledger.keep(work.root, each.session, [])
-    ledger.keep(work.root, "z", [launch(1e-6, 20, "z", exact=True, facts={"method": METHOD})])
+    for each in ledger.read_ledger(work.root):
+        ledger.append_launches(work.root, each.session, [])
+    ledger.append_launches(
+        work.root, "z", [launch(1e-6, 20, "z", exact=True, facts={"method": METHOD})]
+    )
     with pytest.raises(UsageError, match="no launch; "):
         run(work)
 
@@ -209,9 +211,9 @@ def test_costs_are_of_whole_launches_that_ended_well(tmp_path: Path):
     failed = write_session_directory(tmp_path / "b", [entry(9.0, outcome="crashed")])
     usual = [write_session_directory(tmp_path / name, [entry()]) for name in "cde"]
     nothing = tmp_path / "nothing"
-    found = costs_of([part, failed, *usual, nothing])
-    assert found[PLACE] == Cost(pytest.approx(SECONDS - ELAPSED), pytest.approx(ELAPSED / 51))
-    assert costs_of([failed, nothing]) == {}
+    found = measure_costs([part, failed, *usual, nothing])
+    assert found[PLACE] == LaunchCost(pytest.approx(SECONDS - ELAPSED), pytest.approx(ELAPSED / 51))
+    assert measure_costs([failed, nothing]) == {}
 
 
 def test_the_starts_of_a_job_of_osu_share_its_time_and_have_no_trials(tmp_path: Path):
@@ -219,9 +221,11 @@ def test_the_starts_of_a_job_of_osu_share_its_time_and_have_no_trials(tmp_path: 
         entry(40.0, "one job", program="osu", start=f"osu-{number}", cases=7) for number in range(3)
     ]
     session = write_session_directory(tmp_path / "a", [*starts, entry(9.0, "other", program="imb")])
-    found = costs_of([session])
+    found = measure_costs([session])
     place = (*PLACE[:2], "osu", *PLACE[3:])
-    assert found[place] == Cost(40.0) and found[(*PLACE[:2], "imb", *PLACE[3:])] == Cost(9.0)
+    assert found[place] == LaunchCost(40.0) and found[
+        (*PLACE[:2], "imb", *PLACE[3:])
+    ] == LaunchCost(9.0)
     assert PLACE not in found
 
 
@@ -230,30 +234,34 @@ def test_a_launch_whose_records_are_gone_costs_nobody_knows_what(tmp_path: Path)
     records = planned(trials=51).records(session)
     for text in ('{"record": "case"}\n', "no JSON\n", '["end"]\n', ""):
         records.write_text(text)
-        assert launch_costs.elapsed(records) is None
+        assert launch_costs.read_elapsed_seconds(records) is None
     records.unlink()
-    assert costs_of([session]) == {}
+    assert measure_costs([session]) == {}
 
 
 def test_a_launch_of_a_choice_of_cases_says_nothing_of_a_whole_one():
     part = WholeLaunch(PLACE, 1, 9.0, 2.0, 51)
     some = [WholeLaunch(PLACE, 4, 30.0, 10.2, 51), part, part, part]
-    assert cost_of(some) == Cost(pytest.approx(19.8), pytest.approx(0.2))
+    assert measure_cost(some) == LaunchCost(pytest.approx(19.8), pytest.approx(0.2))
 
 
 def test_a_start_is_never_shorter_than_nothing():
-    assert cost_of([WholeLaunch(PLACE, 4, 10.0, 10.2, 51)]).start == 0.0
+    assert measure_cost([WholeLaunch(PLACE, 4, 10.0, 10.2, 51)]).start == 0.0
 
 
 def test_the_better_way_sees_more_and_with_the_same_sight_is_cheaper_each_night():
-    way = Spending(51, 20, 30.0, 0.10)
-    assert better(Spending(31, 30, 20.0, 0.09), way)
-    assert better(Spending(31, 30, 20.0, 0.1001), way)  # the same, as it is shown
-    assert not better(Spending(31, 30, 20.0, 0.11), way)
-    assert not better(Spending(101, 10, 60.0, 0.10), way)
-    assert not better(Spending(11, 9, 5.0, None), way)
-    assert not better(Spending(11, 9, 5.0, None), Spending(51, 2, 30.0, None))
-    assert better(way, Spending(11, 9, 5.0, None))
+    way = CalibrationSpending(51, 20, 30.0, 0.10)
+    assert is_better_spending(CalibrationSpending(31, 30, 20.0, 0.09), way)
+    assert is_better_spending(
+        CalibrationSpending(31, 30, 20.0, 0.1001), way
+    )  # the same, as it is shown
+    assert not is_better_spending(CalibrationSpending(31, 30, 20.0, 0.11), way)
+    assert not is_better_spending(CalibrationSpending(101, 10, 60.0, 0.10), way)
+    assert not is_better_spending(CalibrationSpending(11, 9, 5.0, None), way)
+    assert not is_better_spending(
+        CalibrationSpending(11, 9, 5.0, None), CalibrationSpending(51, 2, 30.0, None)
+    )
+    assert is_better_spending(way, CalibrationSpending(11, 9, 5.0, None))
 
 
 def test_the_command_line():

@@ -11,23 +11,29 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration, size
 from postprocess.base.progress import Progress
 from postprocess.commands.site import check
-from postprocess.commands.site.check import LOG, Trial, left_out, measured, too_long
-from postprocess.commands.site.costs import Cost, cost, how_estimated
+from postprocess.commands.site.check import (
+    LOG,
+    DryRun,
+    describe_limits,
+    find_too_long_launches,
+    find_unmeasured_routines,
+)
+from postprocess.commands.site.costs import NightCost, describe_estimate, estimate_night_cost
 from postprocess.model.mpicost import CONTROLS
 from postprocess.model.plan import PlannedLaunch
-from postprocess.runner.reframe_pass import NoCase
+from postprocess.runner.reframe_pass import NoCaseSelected
 from site_configs.mpi.login_node import LoginMpis
 from site_configs.schedulers.slurm import SLURM
 from site_configs.validation import on_this_machine
 from site_configs.validation.isolated_reader import read_site
-from site_configs.validation.on_this_machine import Here
-from site_configs.validation.reader import Reading
+from site_configs.validation.on_this_machine import LocalMachine
+from site_configs.validation.reader import SiteReading
 from tests.support.factories.launch import CASES, case, planned, write_references
 from tests.support.factories.scheduler import CRAY, answering
 from tests.support.factories.site import MPICH, OPENMPI, PLAIN, slurm, text_of
 
 TEXT = text_of(slurm(CRAY, OPENMPI))
-HERE = Here(16, PLAIN.modules, SLURM.read(answering(CRAY)))
+HERE = LocalMachine(16, PLAIN.modules, SLURM.read(answering(CRAY)))
 
 
 @pytest.fixture
@@ -53,14 +59,14 @@ def launch(processes: int, per_node: int, **changes) -> PlannedLaunch:
 
 
 def test_a_part_of_a_node_costs_all_of_it():
-    found = cost([launch(4, 4), launch(5, 4), launch(3, 1)], {})
+    found = estimate_night_cost([launch(4, 4), launch(5, 4), launch(3, 1)], {})
     each = 1 + 2 * 10 * 0.006  # seconds, by rule of thumb
-    assert found == Cost(3, 6, 3, pytest.approx(3 * each), pytest.approx(6 * each))
+    assert found == NightCost(3, 6, 3, pytest.approx(3 * each), pytest.approx(6 * each))
     assert found.words == ("3", "6", "3", "3.4 s", "0.00")
 
 
 def test_a_simulated_machine_costs_the_node_on_which_it_is_simulated():
-    one = cost([launch(128, 1, exact=True)], {})
+    one = estimate_night_cost([launch(128, 1, exact=True)], {})
     assert one.nodes == 128
     assert one.node_seconds == one.seconds
 
@@ -68,20 +74,21 @@ def test_a_simulated_machine_costs_the_node_on_which_it_is_simulated():
 def test_what_was_measured_before_is_better_than_a_rule():
     launches = [launch(4, 4), launch(5, 4)]
     known = {(("local:cpu", "mpich-5_0_2", "mpicost", 4, 4), 2): 3600.0}
-    assert cost(launches[:1], known).node_seconds == 3600
+    assert estimate_night_cost(launches[:1], known).node_seconds == 3600
     rule = "1 job roughly, 1 s a start, 6 ms a trial, 0.1 s a size"
     rest = "whole nodes, no waiting in a queue"
-    assert how_estimated(launches, known) == (
+    assert describe_estimate(launches, known) == (
         f"estimated: 1 job as long as the last time; {rule}; {rest}"
     )
-    assert how_estimated(launches[1:], known) == f"estimated: {rule}; {rest}"
+    assert describe_estimate(launches[1:], known) == f"estimated: {rule}; {rest}"
     assert (
-        how_estimated(launches[:1], known) == f"estimated: 1 job as long as the last time; {rest}"
+        describe_estimate(launches[:1], known)
+        == f"estimated: 1 job as long as the last time; {rest}"
     )
 
 
 def test_nothing_costs_nothing():
-    assert cost([], {}) == Cost(0, 0, 0, 0, 0)
+    assert estimate_night_cost([], {}) == NightCost(0, 0, 0, 0, 0)
 
 
 @pytest.mark.parametrize("whose", ["time_limit", "job_limit"])
@@ -91,15 +98,15 @@ def test_a_launch_that_its_queue_would_end_is_a_fault(work, path, whose):
     limit = HERE.scheduler.queue("standard").seconds
     place = {"partition": "mine:standard", whose: limit + 1}
     text = f"partition 'standard': a job of 4 processes, 4 per node asks for {duration(limit)}"
-    found = too_long(reading, [launch(2, 2), launch(4, 4, **place)], HERE.scheduler)
+    found = find_too_long_launches(reading, [launch(2, 2), launch(4, 4, **place)], HERE.scheduler)
     assert [line.partition(", and")[0] for line in found] == [text]
     assert (
         f"its queue ends jobs after {duration(limit)}; name a queue for longer jobs in access"
         in found[0]
     )
     place[whose] = limit
-    assert too_long(reading, [launch(4, 4, **place)], HERE.scheduler) == []
-    assert too_long(reading, [launch(4, 4, **place, test="x")], None) == []
+    assert find_too_long_launches(reading, [launch(4, 4, **place)], HERE.scheduler) == []
+    assert find_too_long_launches(reading, [launch(4, 4, **place, test="x")], None) == []
 
 
 # What a night leaves out.
@@ -109,10 +116,10 @@ PARTS = [{"name": "standard", "environs": ["a", "b"], "extras": {"defaults": {}}
 TABLES = [{"bcast": [8, 80], "barrier": [0]}, {"tournament": [8]}]
 
 
-def reading_of(**defaults) -> Reading:
+def reading_of(**defaults) -> SiteReading:
     """A site of one partition with two environments."""
     parts = [{**PARTS[0], "extras": {"defaults": defaults}}]
-    return Reading(configuration={"systems": [{"name": "mine", "partitions": parts}]})
+    return SiteReading(configuration={"systems": [{"name": "mine", "partitions": parts}]})
 
 
 def night_with(*environments: str) -> list[PlannedLaunch]:
@@ -120,12 +127,12 @@ def night_with(*environments: str) -> list[PlannedLaunch]:
 
 
 def test_a_night_that_measures_nothing_is_wrong():
-    nothing = Trial([], night_with("a", "b"), TABLES)
-    (line,) = measured(reading_of(), nothing)
+    nothing = DryRun([], night_with("a", "b"), TABLES)
+    (line,) = find_unmeasured_routines(reading_of(), nothing)
     assert line.startswith("a night on it measures nothing; ")
-    (line,) = measured(reading_of(), Trial(night_with("b"), [], TABLES))
+    (line,) = find_unmeasured_routines(reading_of(), DryRun(night_with("b"), [], TABLES))
     assert line.startswith("partition 'standard': a night measures nothing with a; ")
-    assert measured(reading_of(), Trial(night_with("a", "b"), [], TABLES)) == []
+    assert find_unmeasured_routines(reading_of(), DryRun(night_with("a", "b"), [], TABLES)) == []
 
 
 @pytest.mark.parametrize(
@@ -140,7 +147,9 @@ def test_a_night_that_measures_nothing_is_wrong():
     ],
 )
 def test_a_limit_of_what_no_check_measures_is_wrong(key: str, fix: str):
-    found = measured(reading_of(left_out_above={key: 2}), Trial(night_with("a", "b"), [], TABLES))
+    found = find_unmeasured_routines(
+        reading_of(left_out_above={key: 2}), DryRun(night_with("a", "b"), [], TABLES)
+    )
     what = f"partition 'standard': defaults: left_out_above: {key!r}: no check measures it; {fix}"
     assert found == ([what] if fix else [])
 
@@ -148,11 +157,11 @@ def test_a_limit_of_what_no_check_measures_is_wrong(key: str, fix: str):
 def test_what_a_night_leaves_out_is_said():
     limits = {"scan_sum": 64, "alltoall:100000": 4, "scan_min": 16, "scan_max": 16, "barrier": 1}
     part = {"name": "torus", "extras": {"defaults": {"left_out_above": limits}}}
-    assert left_out(part) == (
+    assert describe_limits(part) == (
         "torus: a night leaves out above 1 process barrier; above 4 processes alltoall of "
         f"{size(100_000)}; above 16 processes scan_max, scan_min; above 64 processes scan_sum"
     )
-    assert left_out(PARTS[0]) == ""
+    assert describe_limits(PARTS[0]) == ""
 
 
 # The command.
@@ -162,7 +171,7 @@ def test_every_fault_is_told_with_file_and_line(work, path, progress):
     path.write_text(
         TEXT.replace("max_jobs=", "jobs=").replace("cores_per_node=128", "cores_per_node=0")
     )
-    assert check.check(work, str(path), progress) == 1
+    assert check.check_site(work, str(path), progress) == 1
     *faults, last = said(progress)
     numbers = [1 + TEXT[: TEXT.index(word)].count("\n") for word in ("partition(\n", "Topology(\n")]
     assert (
@@ -175,7 +184,7 @@ def test_every_fault_is_told_with_file_and_line(work, path, progress):
 
 def test_on_another_host_it_is_said_what_is_not_looked_at(work, path, progress):
     reading = read_site(work, path)
-    assert check.file_problems(reading, path, progress) == ([], None)
+    assert check.find_file_problems(reading, path, progress) == ([], None)
     assert said(progress)[0].startswith(
         "note: this host is none of login\\d+ (hostnames), so modules"
     )
@@ -184,9 +193,9 @@ def test_on_another_host_it_is_said_what_is_not_looked_at(work, path, progress):
 
 def test_on_its_host_the_machine_is_asked(work, path, progress, monkeypatch):
     here = replace(HERE, scheduler=None)
-    monkeypatch.setattr(on_this_machine, "look", lambda: here)
+    monkeypatch.setattr(on_this_machine, "inspect_machine", lambda: here)
     path.write_text(TEXT.replace("login\\\\d+", ".*"))
-    found, scheduler = check.file_problems(read_site(work, path), path, progress)
+    found, scheduler = check.find_file_problems(read_site(work, path), path, progress)
     assert scheduler is None and said(progress) == []
     assert len(found) == 1 and "no scheduler is on this machine's search path" in found[0]
 
@@ -196,18 +205,18 @@ def test_what_reframe_refuses_is_a_fault(work, path, progress, monkeypatch):
         raise UsageError("ReFrame refuses: that")
 
     monkeypatch.setattr(check, "make_plan", refuse)
-    assert check.check(work, str(path), progress) == 1
+    assert check.check_site(work, str(path), progress) == 1
     assert said(progress)[-2:] == [f"{path}: ReFrame refuses: that", f"{path}: 1 wrong"]
 
 
 def test_a_launch_that_never_runs_makes_a_site_wrong(work, path, progress, monkeypatch):
     own = launch(4, 4, partition="mine:standard", environment="openmpi-5_0_3", time_limit=1e9)
-    monkeypatch.setattr(on_this_machine, "look", lambda: HERE)
-    monkeypatch.setattr(on_this_machine, "wrapper", lambda *_: ())
-    monkeypatch.setattr(on_this_machine, "prefix", lambda *_: ())
-    monkeypatch.setattr(check, "dry_run", lambda *_: Trial([own], [], []))
+    monkeypatch.setattr(on_this_machine, "inspect_machine", lambda: HERE)
+    monkeypatch.setattr(on_this_machine, "check_wrapper", lambda *_: ())
+    monkeypatch.setattr(on_this_machine, "check_prefix", lambda *_: ())
+    monkeypatch.setattr(check, "dry_run_site", lambda *_: DryRun([own], [], []))
     path.write_text(TEXT.replace("login\\\\d+", ".*"))
-    assert check.check(work, str(path), progress) == 1
+    assert check.check_site(work, str(path), progress) == 1
     assert "its queue ends jobs after" in said(progress)[-2]
     assert said(progress)[-1] == f"{path}: 1 wrong"
 
@@ -242,7 +251,7 @@ def own(tmp_path: Path) -> Path:
 
 
 def test_a_dry_run_leaves_no_session(work, own, progress):
-    trial = check.dry_run(work, own)
+    trial = check.dry_run_site(work, own)
     assert trial.night and trial.tables[0]["bcast"]
     assert list(work.sessions.iterdir()) == []
 
@@ -253,7 +262,7 @@ def test_a_dry_run_of_no_case_is_wrong(work, own, progress):
         "max_jobs=1,", f"max_jobs=1, defaults={{'left_out_above': {limits}}},"
     )
     own.write_text(text)
-    assert check.check(work, str(own), progress) == 1
+    assert check.check_site(work, str(own), progress) == 1
     what = "left_out_above: leaves nothing of luecke"
     assert what in said(progress)[-2] and "with mpich-5_0_2; leave less out" in said(progress)[-2]
     assert list(work.sessions.iterdir()) == []
@@ -263,11 +272,11 @@ def test_a_dry_run_that_matches_no_case_is_one_of_nothing(work, own, monkeypatch
     def nothing(reframe, _):
         reframe.report.parent.mkdir()
         reframe.report.write_text('{"runs": [{"testcases": []}]}')
-        raise NoCase("the selection matches no case")
+        raise NoCaseSelected("the selection matches no case")
 
     monkeypatch.setattr(check, "make_plan", nothing)
     monkeypatch.setattr(check, "read_report", lambda _: [])
-    assert check.dry_run(work, own) == Trial([], [], [])
+    assert check.dry_run_site(work, own) == DryRun([], [], [])
 
 
 def test_a_site_that_reframe_refuses_leaves_a_log_and_no_session(work, own, progress):
@@ -275,7 +284,7 @@ def test_a_site_that_reframe_refuses_leaves_a_log_and_no_session(work, own, prog
         "import os\nif 'PLUMBLINE_SESSION' in os.environ: raise ValueError('not tonight')\n"
         + own.read_text()
     )
-    assert check.check(work, str(own), progress) == 1
+    assert check.check_site(work, str(own), progress) == 1
     log = work.root / LOG
     assert said(progress)[-2].endswith(f"(all of it: {log})")
     assert "not tonight" in log.read_text()
@@ -284,9 +293,9 @@ def test_a_site_that_reframe_refuses_leaves_a_log_and_no_session(work, own, prog
 
 def test_references_of_what_nothing_measures_are_named(tmp_path: Path):
     path = write_references(tmp_path)
-    assert check.unmeasured([tmp_path], [planned()]) == []
-    (line,) = check.unmeasured([tmp_path], [planned(cases=CASES[1:])])
+    assert check.find_unmeasured_references([tmp_path], [planned()]) == []
+    (line,) = check.find_unmeasured_references([tmp_path], [planned(cases=CASES[1:])])
     assert line.startswith(f"{path}: 1 case in it that no check") and CASES[0].key in line
     other = planned(environment="openmpi-5_0_11", cases=(case(environment="openmpi-5_0_11"),))
-    (line,) = check.unmeasured([tmp_path], [other])
+    (line,) = check.find_unmeasured_references([tmp_path], [other])
     assert line.startswith(f"{path}: mpich-5_0_2 is not on local:cpu any more")

@@ -17,16 +17,22 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.commands.site import try_site
 from postprocess.commands.site.check import LOG
-from postprocess.commands.site.try_site import Row, advice, row, smallest, untried
-from postprocess.model.launch import failed
+from postprocess.commands.site.try_site import (
+    TrialRow,
+    build_trial_row,
+    find_untried,
+    select_smallest,
+    suggest_launcher,
+)
+from postprocess.model.launch import fail_launch
 from postprocess.model.verdict import Verdict
-from postprocess.runner.reframe import Reframe, RefusedError
+from postprocess.runner.reframe import ReframeDriver, RefusedError
 from site_configs.common import work_directory
 from site_configs.mpi import inventory
 from site_configs.mpi.login_node import LoginMpis
 from site_configs.schedulers.pbs import PBS as PBS_SCHEDULER
 from site_configs.schedulers.slurm import SLURM
-from site_configs.validation.reader import Reader, Reading
+from site_configs.validation.reader import Reader, SiteReading
 from tests.support.factories.launch import CASES, finished, headline
 from tests.support.factories.scheduler import CRAY, PBS, answering
 from tests.support.factories.site import CRAY_MPICH, MPICH, OPENMPI, PLAIN, pbs, slurm, text_of
@@ -41,7 +47,7 @@ CLUSTER = SLURM.read(answering(CRAY))
 def read(tmp_path: Path):
     """What a site file says."""
 
-    def of(text: str) -> Reading:
+    def of(text: str) -> SiteReading:
         path = tmp_path / "mine.py"
         path.write_text(text)
         reading = Reader(path).read()
@@ -59,7 +65,7 @@ def test_two_processes_on_one_node_and_on_two(read, cores: int, nodes: int, per_
     text = text.replace("sockets_per_node=2", "sockets_per_node=1").replace(
         "nodes=4", f"nodes={nodes}"
     )
-    found = smallest(read(text), Path("mine.py"), ["mpich-5_0_2"])
+    found = select_smallest(read(text), Path("mine.py"), ["mpich-5_0_2"])
     assert found.choice["per_node"] == per_node
     assert (found.choice["processes"], found.choice["sizes"]) == ([2], [8])
     assert found.environments == ["mpich-5_0_2"]
@@ -69,21 +75,21 @@ def test_two_processes_on_one_node_and_on_two(read, cores: int, nodes: int, per_
 def test_what_works_has_its_time_and_what_does_not_its_reason(tmp_path: Path):
     place = ("cpu", "mpich-5_0_2", "2")
     done = finished(tmp_path)
-    assert row(done).cells == (
+    assert build_trial_row(done).cells == (
         *place,
         f"works: {microseconds(headline(done, CASES[0]))} us for 8 B",
     )
-    bad = finished(tmp_path, outcome=failed(Verdict.CRASHED, "no such file"))
-    assert row(bad).cells == (*place, "crashed: no such file")
-    assert (row(done).works, row(bad).works) == (True, False)
+    bad = finished(tmp_path, outcome=fail_launch(Verdict.CRASHED, "no such file"))
+    assert build_trial_row(bad).cells == (*place, "crashed: no such file")
+    assert (build_trial_row(done).works, build_trial_row(bad).works) == (True, False)
     apart = replace(bad.launch.cases[0], per_node=1)
     bad = replace(bad, launch=replace(bad.launch, cases=(apart,)))
-    assert row(bad).cells[2] == "1 + 1"
+    assert build_trial_row(bad).cells[2] == "1 + 1"
 
 
 def test_what_works_is_counted_whatever_its_result_says(tmp_path: Path, monkeypatch):
-    rows = [Row(("cpu", "a", "2", "another sentence"), works=True)]
-    rows.append(Row(("cpu", "b", "2", "works: not at all"), works=False))
+    rows = [TrialRow(("cpu", "a", "2", "another sentence"), works=True)]
+    rows.append(TrialRow(("cpu", "b", "2", "works: not at all"), works=False))
     told = {
         "site_file": "mine.py",
         "read_site": None,
@@ -94,12 +100,12 @@ def test_what_works_is_counted_whatever_its_result_says(tmp_path: Path, monkeypa
     }
     for name, answer in told.items():
         monkeypatch.setattr(try_site, name, lambda *_, answer=answer: answer)
-    monkeypatch.setattr(try_site, "row", lambda each: each)
+    monkeypatch.setattr(try_site, "build_trial_row", lambda each: each)
     work = SimpleNamespace(source=tmp_path, held=contextlib.nullcontext)
     for chosen, status, said in ((rows, 1, "1 of 2 work; "), (rows[:1], 0, "1 of 1 work")):
         monkeypatch.setattr(try_site, "launch_all", lambda *_, some=chosen: (tmp_path, some))
         progress = Progress(Console(file=io.StringIO(), width=200))
-        assert try_site.attempt(work, "mine", [], progress) == status
+        assert try_site.try_site(work, "mine", [], progress) == status
         assert said in progress.console.file.getvalue()
 
 
@@ -107,40 +113,43 @@ def test_what_was_not_launched_does_not_look_as_if_it_worked(read, tmp_path: Pat
     reading = read(SITE)
     why = "not tried: two processes fit on none of its layouts"
     both = [
-        Row(("standard", name, "", why), works=False) for name in ("openmpi-5_0_3", "mpich-5_0_2")
+        TrialRow(("standard", name, "", why), works=False)
+        for name in ("openmpi-5_0_3", "mpich-5_0_2")
     ]
-    assert untried(reading, [], []) == both
-    assert untried(reading, ["mpich-5_0_2"], []) == both[1:]
-    done = finished(tmp_path, outcome=failed(Verdict.CRASHED, ""), partition="mine:standard")
-    assert untried(reading, [], [done]) == both[:1]
+    assert find_untried(reading, [], []) == both
+    assert find_untried(reading, ["mpich-5_0_2"], []) == both[1:]
+    done = finished(tmp_path, outcome=fail_launch(Verdict.CRASHED, ""), partition="mine:standard")
+    assert find_untried(reading, [], [done]) == both[:1]
 
 
 def test_what_failed_is_told_the_launcher_that_is_known_to_work(read):
     wrong = SITE.replace("slurm.SRUN_PMI2", '["srun", "--mpi=pmix"]')
-    found = advice(read(wrong), {"mpich-5_0_2"}, CLUSTER)
+    found = suggest_launcher(read(wrong), {"mpich-5_0_2"}, CLUSTER)
     assert len(found) == 1
     assert found[0].startswith(
         "mpich-5_0_2: known to work with mpich: launcher=slurm.SRUN_PMI2 (srun with"
     )
-    assert advice(read(wrong), {"openmpi-5_0_3"}, CLUSTER) == []
-    assert advice(read(SITE), {"mpich-5_0_2", "openmpi-5_0_3"}, CLUSTER) == []
+    assert suggest_launcher(read(wrong), {"openmpi-5_0_3"}, CLUSTER) == []
+    assert suggest_launcher(read(SITE), {"mpich-5_0_2", "openmpi-5_0_3"}, CLUSTER) == []
 
 
 def test_advice_for_cray_under_pbs(read):
     text = text_of(pbs(PBS, CRAY_MPICH)).replace("sockets_per_node=0", "sockets_per_node=1")
     wrong = text.replace("pbs.PALS", '["mpiexec"]')
-    found = advice(read(wrong), {"cray-mpich-8_1_28_15"}, PBS_SCHEDULER.read(answering(PBS)))
+    found = suggest_launcher(
+        read(wrong), {"cray-mpich-8_1_28_15"}, PBS_SCHEDULER.read(answering(PBS))
+    )
     assert len(found) == 1 and "launcher=pbs.PALS" in found[0]
 
 
 def test_no_advice_where_it_is_not_known_what_starts_processes(read):
     """The scheduler is not asked on another host; a simulator starts processes by itself."""
     wrong = SITE.replace("slurm.SRUN_PMI2", '["srun"]')
-    assert advice(read(wrong), {"mpich-5_0_2"}, None) == []
+    assert suggest_launcher(read(wrong), {"mpich-5_0_2"}, None) == []
     plain = text_of(PLAIN).replace("mpiexec", "prun")
-    assert len(advice(read(plain), {"mpich-5_0_2"}, None)) == 1
+    assert len(suggest_launcher(read(plain), {"mpich-5_0_2"}, None)) == 1
     simulated = plain.replace("max_jobs=1,", "max_jobs=1, exact=True,")
-    assert advice(read(simulated), {"mpich-5_0_2"}, None) == []
+    assert suggest_launcher(read(simulated), {"mpich-5_0_2"}, None) == []
 
 
 # The command, without launches.
@@ -157,7 +166,7 @@ def attempted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def of(text: str) -> tuple[int, str]:
         path = tmp_path / "mine.py"
         path.write_text(text)
-        status = try_site.attempt(work, str(path), [], progress)
+        status = try_site.try_site(work, str(path), [], progress)
         return status, progress.console.file.getvalue().splitlines()[-1]
 
     return of
@@ -179,9 +188,9 @@ def test_a_wrong_site_is_not_tried(attempted):
 
 def test_a_site_that_reframe_refuses_leaves_no_session(tmp_path: Path, monkeypatch):
     """Nothing was measured in it. Its log is told of, and stays."""
-    reframe = Reframe(tmp_path, tmp_path, tmp_path / "sessions" / "1", [], None)
+    reframe = ReframeDriver(tmp_path, tmp_path, tmp_path / "sessions" / "1", [], None)
     desk = SimpleNamespace(open_session=lambda _: (None, reframe))
-    monkeypatch.setattr(try_site, "open_desk", lambda *_: desk)
+    monkeypatch.setattr(try_site, "open_session_context", lambda *_: desk)
 
     def refuse(*_):
         reframe.log.parent.mkdir(parents=True)
@@ -204,7 +213,7 @@ def test_a_site_that_reframe_refuses_leaves_no_session(tmp_path: Path, monkeypat
 def test_a_plain_machine_from_nothing_to_what_works_and_what_does_not(tmp_path: Path):
     """What ``site new`` writes is well as it is; with the launcher of another MPI, an MPI does not work."""
     shop, path = Workshop(tmp_path / "home"), tmp_path / "plain.py"
-    mpis = {mpi.family: mpi for mpi in inventory.load(work_directory()).mpis}
+    mpis = {mpi.family: mpi for mpi in inventory.load_inventory(work_directory()).mpis}
     good, bad = mpis["mpich"], mpis["openmpi"]
     made = shop.run("site", "new", "plain", "--scheduler", "none", "--output", str(path))
     assert (made.status, made.errors) == (0, "")
