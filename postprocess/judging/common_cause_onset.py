@@ -32,7 +32,8 @@ class ShiftedNight:
 def find_onset(cause: CommonCause, history: pl.DataFrame) -> str:
     """Such as ``since 2026-11-20 (not yet 2026-11-19, on c, d)``; empty if nothing is known.
 
-    :param history: earlier launches of these cases, as :func:`postprocess.results.query.read_headlines` gives them
+    :param history: earlier launches of these cases, as
+        :func:`postprocess.results.query.read_headlines` gives them
     """
     past = list_shifted_nights(cause, history)
     half = math.log1p(cause.shift) / 2

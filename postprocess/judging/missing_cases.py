@@ -123,7 +123,8 @@ def find_unplanned_cases(
 ) -> list[CaseResult]:
     """Every case with a reference that a planned environment does not plan, ``incomplete``.
 
-    :param provisional: where references are that nobody has reviewed: of these :func:`is_counted_reference` says which
+    :param provisional: where references are that nobody has reviewed: of these
+        :func:`is_counted_reference` says which
     """
     there = set(list_planned_cases(planned))
     variants = {case_variant_of(case) for case in there}

@@ -1,9 +1,10 @@
 """What became of a launch: its exit code, its records, the MPI it ran on, and what ReFrame says of it.
 
 Every way in which a launch can go wrong ends here in one verdict for all of its cases. The checks ask
-:func:`assess_launch` while ReFrame runs; the session asks :func:`determine_outcome` afterwards, with ReFrame's report. Both read
-the raw file, each once: ReFrame needs the numbers that it asserts, and the session needs every trial for the
-store. The session believes nothing that it did not read itself, and holds ReFrame's numbers against its own.
+:func:`assess_launch` while ReFrame runs; the session asks :func:`determine_outcome` afterwards, with ReFrame's
+report. Both read the raw file, each once: ReFrame needs the numbers that it asserts, and the session needs
+every trial for the store. The session believes nothing that it did not read itself, and holds ReFrame's numbers
+against its own.
 """
 
 from __future__ import annotations
@@ -230,7 +231,7 @@ def classify_rejected(launch: PlannedLaunch, entry: TestEntry) -> LaunchOutcome:
 def classify_not_run(
     launch: PlannedLaunch, session: Path, entry: TestEntry, blocked: BlockedTest | None
 ) -> LaunchOutcome | None:
-    """Why a launch was not run to its end, if it was not; the parameters are those of :func:`determine_outcome`.
+    """Why a launch was not run to its end, if it was not; for parameters see :func:`determine_outcome`.
 
     A job that ran out of its time may have ended some of its starts before.
     """

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 INJECTION_PREFIX = "PLUMBLINE_DELAY_"  #: of every variable that the library reads or sets
-TOLD = f"{INJECTION_PREFIX}PLANTED"  #: that it sets: ``1`` in a launch that it delays, ``0`` in one that it spares
+#: Set by the library: ``1`` in a launch that it delays, ``0`` in one that it spares
+TOLD = f"{INJECTION_PREFIX}PLANTED"
 LIBRARY = "lib/libdelay.so"  #: below the prefix of mpicost
 
 

@@ -1,8 +1,9 @@
 """Columns of the results store, the versions they have had, and how rows of an older one become today's.
 
 A file tells its version in its metadata; the first version told none. Files are never rewritten: what
-is old is migrated when it is read. To add columns: write them into :class:`postprocess.results.store.StoreRow`, name
-them in ``ADDED`` under the next number with a function that finds out their old value, and raise ``VERSION``.
+is old is migrated when it is read. To add columns: write them into :class:`postprocess.results.store.StoreRow`,
+name them in ``ADDED`` under the next number with a function that finds out their old value, and raise
+``VERSION``.
 """
 
 from __future__ import annotations

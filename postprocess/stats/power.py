@@ -101,7 +101,7 @@ def compute_detection_probability(beyond: float, launches: int, degrees: float) 
 
 @lru_cache(maxsize=4096)
 def compute_detection_margin(launches: int, degrees: float) -> float:
-    """Compute the excess over the limit, in spreads, that is detected with probability :data:`DETECTION_POWER`."""
+    """Compute the excess over the limit, in spreads, that :data:`DETECTION_POWER` is reached at."""
     high = 4.0
     while compute_detection_probability(high, launches, degrees) < DETECTION_POWER:
         high *= 2

@@ -90,7 +90,8 @@ def build_cluster_section(way: str, cluster: Cluster) -> DriftSection:
         way,
         cluster.slow,
         words.format_cluster_share(cluster),
-        f"{cluster.worst.finding.kind}, {sizes}, since {words.format_drift_period(cluster)}: one cause is likely",
+        f"{cluster.worst.finding.kind}, {sizes}, since {words.format_drift_period(cluster)}: "
+        "one cause is likely",
         build_drift_pictures(cluster.changes[:MOST_OF_ONE]),
         f"{plural(left, 'more case')} like these" if left > 0 else "",
     )

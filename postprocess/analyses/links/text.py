@@ -82,7 +82,8 @@ def describe_node(sweep: PairSweep, analysis: SweepAnalysis, same: Sequence[Slow
 def describe_link(sweep: PairSweep, analysis: SweepAnalysis, same: Sequence[SlowItem]) -> str:
     """Of a pair: how slow, and how sure that is."""
     worst = same[0]
-    text = f"link {format_pair(sweep, worst.who)}: {format_slowdown_factor(worst.factor)} as slow as other pairs"
+    factor = format_slowdown_factor(worst.factor)
+    text = f"link {format_pair(sweep, worst.who)}: {factor} as slow as other pairs"
     text += f" of these nodes at {describe_measure(worst)}"
     return (
         text
@@ -103,7 +104,8 @@ def describe_path(
             counts[node] = counts.get(node, 0) + 1
     most = sorted(counts, key=lambda node: -counts[node])
     nodes = first_of([f"{sweep.nodes[node]} in {counts[node]}" for node in most], SHOWN)
-    text = f"path: {len(pairs)} pairs are {factors[0]:.2g} to {format_slowdown_factor(factors[-1])} as slow as other pairs"
+    largest = format_slowdown_factor(factors[-1])
+    text = f"path: {len(pairs)} pairs are {factors[0]:.2g} to {largest} as slow as other pairs"
     text += (
         f" of their nodes at {describe_measure(max(worst, key=lambda each: each.factor))}: {nodes}"
     )
@@ -188,7 +190,8 @@ def describe_insignificant(sweep: PairSweep, analysis: SweepAnalysis) -> str:
     found = group_by_subject(analysis.suspects)
     named = {each.who for each in (*analysis.nodes, *analysis.pairs)}
     texts = [
-        f"{'node' if len(who) == 1 else 'link'} {format_pair(sweep, who)} ({format_slowdown_factor(same[0].factor)})"
+        f"{'node' if len(who) == 1 else 'link'} {format_pair(sweep, who)}"
+        f" ({format_slowdown_factor(same[0].factor)})"
         for who, same in found.items()
         if who not in named
     ]

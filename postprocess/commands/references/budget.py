@@ -100,8 +100,8 @@ def report_budget(
     )
     if not usable:
         raise UsageError(
-            f"{ledger.locate_ledger(work.root)}: no case has {LEAST_LAUNCHES} launches whose trials and times are "
-            f"still in {work.root}; ./plumbline calibrate"
+            f"{ledger.locate_ledger(work.root)}: no case has {LEAST_LAUNCHES} launches whose trials and"
+            f" times are still in {work.root}; ./plumbline calibrate"
         )
     told = build_budget_rows(usable, costs)
     for line in align_rows([HEAD, *(each.cells for each in told)], texts=len(HEAD)):
