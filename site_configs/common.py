@@ -17,7 +17,7 @@ from reframe.core.launchers import JobLauncher
 
 from site_configs.mpi.family import OVERSUBSCRIBED
 from site_configs.programs import installed
-from site_configs.programs.installed import InstalledProgram
+from site_configs.programs.installed import Installed
 from site_configs.schedulers.registry import find_scheduler
 from site_configs.schema import fields, waivers
 from site_configs.schema.manual_settings import collect_manual_settings, read_user_shell
@@ -61,7 +61,7 @@ def environment(
     modules: Sequence[str] = (),
     env_vars: Mapping[str, str] | None = None,
     prefix: str = "",
-    programs: Mapping[str, str | InstalledProgram] | None = None,
+    programs: Mapping[str, str | Installed] | None = None,
     lacking: Mapping[str, str] | None = None,
     accept: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from shlex import quote
 from site_configs.mpi import wheels
 from site_configs.mpi.family import OVERSUBSCRIBED, Mpi, join_lines
 from site_configs.mpi.probe import ProbeError, run_step
-from site_configs.programs.installed import WHEEL, InstalledProgram
+from site_configs.programs.installed import WHEEL, Installed
 
 LIBRARY = "libmpi.so.12"  #: of the binary interface that MPICH, Intel MPI and others have in common
 FOLDERS = ("lib", "lib64", "lib/release")
@@ -51,10 +51,10 @@ class Imb:
     problem: str = ""
 
     @property
-    def installed(self) -> InstalledProgram:
+    def installed(self) -> Installed:
         """For the environment of a site."""
         value = f'{quote(self.libraries)}"${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"'
-        return InstalledProgram(self.folder, {"LD_LIBRARY_PATH": value}, WHEEL)
+        return Installed(self.folder, {"LD_LIBRARY_PATH": value}, WHEEL)
 
 
 def list_imb_folders(mpis: Sequence[Mpi], wheel_root: Path) -> list[Path]:

@@ -19,7 +19,7 @@ EXAMPLES = {"osu": "/sw/osu/libexec/osu-micro-benchmarks/mpi", "imb": "/sw/imb/b
 
 
 @dataclass(frozen=True)
-class InstalledProgram:
+class Installed:
     """One program that is installed for one MPI."""
 
     folder: str  #: with the executables, or with folders of them
@@ -28,12 +28,10 @@ class InstalledProgram:
     origin: str = SITE
 
 
-def build_extras(
-    programs: Mapping[str, str | InstalledProgram], lacking: Mapping[str, str]
-) -> dict:
+def build_extras(programs: Mapping[str, str | Installed], lacking: Mapping[str, str]) -> dict:
     """What checks are told of them. A plain folder is one that the site declares."""
     there = {
-        name: each if isinstance(each, InstalledProgram) else InstalledProgram(each)
+        name: each if isinstance(each, Installed) else Installed(each)
         for name, each in programs.items()
     }
     return {
@@ -116,6 +114,6 @@ def find_program_faults(values: Any) -> Iterable[str]:
         if name not in TELLING:
             yield f"programs: {name!r}: choose from {', '.join(sorted(TELLING))}"
             continue
-        folder = each.folder if isinstance(each, InstalledProgram) else each
+        folder = each.folder if isinstance(each, Installed) else each
         if not isinstance(folder, str) or not Path(folder).is_absolute():
             yield f"programs: {name}: {folder!r}: write an absolute path, as in {EXAMPLES[name]!r}"

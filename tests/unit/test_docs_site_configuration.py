@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from site_configs import common, pbs, simgrid, slurm
-from site_configs.programs.installed import InstalledProgram
+from site_configs.programs.installed import Installed
 from site_configs.schema import fields as schema
 from site_configs.schema.waivers import DIFFERENCES
 from site_configs.topology.layouts import Layout, Topology
@@ -24,7 +24,7 @@ DESCRIBED = {
     "`environment()`": common.environment,
     "`Topology()`": Topology,
     "`Layout()`": Layout,
-    "`Installed()`": InstalledProgram,
+    "`Installed()`": Installed,
     "Simulated machines: `machine()`": simgrid.machine,
     "Simulated machines: `selector()`": simgrid.selector,
 }

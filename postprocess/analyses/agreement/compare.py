@@ -14,10 +14,10 @@ from enum import Enum
 
 from postprocess.analyses.agreement.ranges import ExpectedRange, find_expected_range
 from postprocess.analyses.agreement.ratio_tests import (
+    compute_outside_probability,
     compute_ratio_interval,
     estimate_log_spread,
     reject_by_holm,
-    test_outside_range,
 )
 from postprocess.base.units import compute_slowdown
 
@@ -303,7 +303,7 @@ def _compared(ratio: _Ratio, usual: float) -> Comparison:
         interval=compute_ratio_interval(ratio.logs, usual),
         definition=math.exp(statistics.fmean(ratio.own)),
         expected=limits,
-        outside=test_outside_range(ratio.logs, limits.low, limits.high, usual),
+        outside=compute_outside_probability(ratio.logs, limits.low, limits.high, usual),
     )
 
 

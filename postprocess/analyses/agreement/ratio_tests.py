@@ -31,7 +31,9 @@ def compute_ratio_interval(logs: Sequence[float], least: float = 0.0) -> tuple[f
     return math.exp(mean - half), math.exp(mean + half)
 
 
-def test_outside_range(logs: Sequence[float], low: float, high: float, least: float = 0.0) -> float:
+def compute_outside_probability(
+    logs: Sequence[float], low: float, high: float, least: float = 0.0
+) -> float:
     """Probability of a mean so far outside of ``low`` to ``high`` if the true ratio is inside; at most 1.
 
     Two one-sided paired t tests against the nearer end, doubled. 1 for too few launches. ``least`` as in

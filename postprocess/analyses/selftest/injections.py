@@ -78,7 +78,7 @@ class Injection:
     """A plant in one environment for one night."""
 
     environment: str
-    plant: str  #: name, in PLANTS
+    plant: str  #: name, in INJECTION_KINDS
     routine: str  #: of mpicost, or EVERYTHING
 
     @property

@@ -21,7 +21,7 @@ set -o pipefail
 SITE = """from shlex import quote
 from pathlib import Path
 from site_configs.common import environment, partition, site, work_directory
-from site_configs.programs.installed import InstalledProgram
+from site_configs.programs.installed import Installed
 from site_configs.mpi.inventory import load_inventory
 from site_configs.ladder import Topology
 
@@ -40,7 +40,7 @@ site_configuration = site(
             launcher=mpi.launcher,
             mpicc=mpi.mpicc,
             env_vars={{key: quote(value) for key, value in mpi.env.items()}},
-            programs={{"imb": InstalledProgram({folder!r}, imb.env)}},
+            programs={{"imb": Installed({folder!r}, imb.env)}},
         )
     ],
 )

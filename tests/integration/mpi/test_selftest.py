@@ -23,11 +23,11 @@ from postprocess.analyses.selftest import injections
 from postprocess.session import selftest
 from postprocess.main import main
 from postprocess.model.verdict import Verdict
-injections.PLANTS["huge"] = injections.Plant("huge", "31 times as slow", 30.0)
+injections.INJECTION_KINDS["huge"] = injections.InjectionKind("huge", "31 times as slow", 30.0)
 """
 BLIND = """
-judged = selftest.Bench.judged
-selftest.Bench.judged = lambda bench, finished: [
+judged = selftest.SelftestBench.judged
+selftest.SelftestBench.judged = lambda bench, finished: [
     replace(each, verdict=Verdict.PASS) for each in judged(bench, finished)
 ]
 """

@@ -25,7 +25,7 @@ def test_a_cluster_with_pbs_from_its_commands_to_a_dry_run(progress, tmp_path, m
     look = partial(detect.look, answering(PBS), "pbsnodes".__eq__)
     monkeypatch.setattr(detect, "look", look)
     monkeypatch.setattr(login_node, "find_on_path", lambda _: [])
-    assert write.write_new_site(work, "mine", path, None, None, progress) == 0
+    assert write.write_new_site(work, "mine", path, None, None, lambda: None, progress) == 0
     text = path.read_text()
 
     assert check.check_site(work, str(path), progress) == 1  # what was not told is not forgotten

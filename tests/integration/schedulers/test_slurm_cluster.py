@@ -27,7 +27,7 @@ from tests.support.slurm.machines import running_supervisor, wait_until
 HOLD = """
 import sys, time
 from pathlib import Path
-from tests.slurm import Cluster
+from tests.support.slurm import Cluster
 with Cluster(Path(sys.argv[1]), nodes=2) as cluster:
     cluster.run("sbatch", "--nodes=2", "--output=/dev/null", "--wrap", "srun sleep 600")
     while not any("RUNNING" in job for job in cluster.queue()):

@@ -538,11 +538,11 @@ import resource, sys
 from pathlib import Path
 from postprocess.references import reference_file as references
 path = Path(sys.argv[1])
-loaded = references.load(path, "laptop", "cpu", "mpich-5.0.2")
+loaded = references.load_references(path, "laptop", "cpu", "mpich-5.0.2")
 origin = __import__("json").loads(Path(sys.argv[2]).read_text())
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[3]), int(sys.argv[3])))
 try:
-    references.write(path, loaded.values(), origin | {"suite_version": "9"})
+    references.write_references(path, loaded.values(), origin | {"suite_version": "9"})
 except references.ReferenceFileError as error:
     print(error)
     sys.exit(2)

@@ -87,14 +87,14 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Night:
     made = Night(tmp_path)
 
     stand_ins = {
-        "open_desk": end,
+        "open_session_context": end,
         "make_plan": lambda *_: made.planned,
-        "say_plan": lambda *_: None,
+        "report_plan": lambda *_: None,
         "calibrate_unknown": lambda _, __, book: book,
         "run_plan": lambda *_: PassRecord([], 0.0),
-        "verdicts": lambda *_: [SLOW],
-        "confirmed": lambda results, *_: results,
-        "keep": made.keep,
+        "evaluate_launches": lambda *_: [SLOW],
+        "confirm_slow_cases": lambda results, *_: results,
+        "finish_session": made.keep,
     }
     for name, stand_in in stand_ins.items():
         monkeypatch.setattr(module, name, stand_in)

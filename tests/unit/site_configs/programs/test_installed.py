@@ -9,7 +9,7 @@ import pytest
 from site_configs.common import environment
 from site_configs.programs.installed import (
     WHEEL,
-    InstalledProgram,
+    Installed,
     build_extras,
     describe_missing_executables,
     explain_missing_program,
@@ -31,7 +31,7 @@ def extras(tmp_path: Path, *, solved: bool = False, **declared) -> dict:
     return own | {"spack_environment": str(tmp_path)}
 
 
-BY_WHEEL = {"imb": InstalledProgram("/w/bin", {"LD_LIBRARY_PATH": "/m/lib"}, WHEEL)}
+BY_WHEEL = {"imb": Installed("/w/bin", {"LD_LIBRARY_PATH": "/m/lib"}, WHEEL)}
 DECLARED = {"osu": "/sw/osu", "imb": "/sw/imb"}
 ABI = "Intel MPI's IMB needs libmpi.so.12, which this MPI has not"
 
@@ -81,7 +81,7 @@ def test_checks_are_told_of_what_is_installed():
         ({"imb": None}, "imb: None: write an absolute path, as in '/sw/imb/bin'"),
         ({"osu": ""}, "osu: '': write an absolute path"),
         ({"osu": "libexec"}, "osu: 'libexec': write an absolute path"),
-        ({"osu": InstalledProgram("libexec")}, "osu: 'libexec': write an absolute path"),
+        ({"osu": Installed("libexec")}, "osu: 'libexec': write an absolute path"),
     ],
 )
 def test_a_wrong_declaration_is_one_line_with_its_key(programs, said: str):

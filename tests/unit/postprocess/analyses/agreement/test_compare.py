@@ -21,9 +21,9 @@ from postprocess.analyses.agreement.compare import (
 )
 from postprocess.analyses.agreement.ranges import RULES, find_expected_range
 from postprocess.analyses.agreement.ratio_tests import (
+    compute_outside_probability,
     compute_ratio_interval,
     reject_by_holm,
-    test_outside_range,
 )
 from postprocess.stats.headline import bound_slowest_mean
 
@@ -306,16 +306,16 @@ def test_no_interval_of_too_few(logs):
 def test_outside_is_the_probability_of_the_nearer_end():
     """t = (ln 2 - ln 1.5) / (0.1581 / sqrt(5)) = 4.068; of t(4) that is 2 x 0.00763."""
     logs = [math.log(2) + step for step in (-0.2, -0.1, 0.0, 0.1, 0.2)]
-    assert test_outside_range(logs, 0.5, 1.5) == pytest.approx(0.01525, rel=2e-3)
-    assert test_outside_range([-log for log in logs], 1 / 1.5, 2.0) == pytest.approx(
+    assert compute_outside_probability(logs, 0.5, 1.5) == pytest.approx(0.01525, rel=2e-3)
+    assert compute_outside_probability([-log for log in logs], 1 / 1.5, 2.0) == pytest.approx(
         0.01525, rel=2e-3
     )
-    assert test_outside_range(logs, 0.5, 2.5) == 1
+    assert compute_outside_probability(logs, 0.5, 2.5) == 1
     assert (
-        test_outside_range([1.0] * 3, 0.5, 2.0) == 0
-        and test_outside_range([0.0] * 3, 0.5, 2.0) == 1
+        compute_outside_probability([1.0] * 3, 0.5, 2.0) == 0
+        and compute_outside_probability([0.0] * 3, 0.5, 2.0) == 1
     )
-    assert test_outside_range([9.0] * 2, 0.5, 2.0) == 1
+    assert compute_outside_probability([9.0] * 2, 0.5, 2.0) == 1
 
 
 def test_holm_of_a_known_sample():

@@ -91,12 +91,12 @@ def test_what_works_is_counted_whatever_its_result_says(tmp_path: Path, monkeypa
     rows = [TrialRow(("cpu", "a", "2", "another sentence"), works=True)]
     rows.append(TrialRow(("cpu", "b", "2", "works: not at all"), works=False))
     told = {
-        "site_file": "mine.py",
+        "locate_site_file": "mine.py",
         "read_site": None,
-        "file_problems": ([], None),
-        "smallest": None,
-        "untried": [],
-        "advice": [],
+        "find_file_problems": ([], None),
+        "select_smallest": None,
+        "find_untried": [],
+        "suggest_launcher": [],
     }
     for name, answer in told.items():
         monkeypatch.setattr(try_site, name, lambda *_, answer=answer: answer)
