@@ -188,7 +188,8 @@ def determine_outcome(
         return assessed
     if not entry.sane:
         return classify_rejected(launch, entry)
-    return wrong_transport(assessed.records, entry) or assessed
+    wrong = wrong_transport(assessed.records, entry) if launch.asserted else None
+    return wrong or assessed
 
 
 def wrong_transport(records: Records, entry: TestEntry) -> LaunchOutcome | None:

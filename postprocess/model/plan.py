@@ -57,6 +57,9 @@ class PlannedLaunch:
     planted: bool = False  #: whether the self-test delays it
     #: Whether it is of a second look for which the scheduler cannot be asked for other nodes.
     anywhere: bool = False
+    asserted: bool = (
+        True  #: whether ReFrame is to assert its values, as it does wherever references are asked
+    )
 
     @property
     def all_cases(self) -> tuple[Case, ...]:
