@@ -25,7 +25,7 @@ class Verdict(str, Enum):
     CRASHED = "crashed"  #: the program died or returned non-zero
     TIMEOUT = "timeout"  #: the launch ran into its time limit
     NO_REFERENCE = "no-reference"  #: measured, but nothing to hold it against
-    PROVISIONAL = "provisional"  #: inside the wide band of a reference with too few launches
+    PROVISIONAL = "provisional"  #: the reference has too few launches to prove a slowdown
     NOT_COMPARABLE = "not-comparable"  #: the reference is of another method or program
     SKIPPED = "skipped"  #: deliberately not run, with its reason
 

@@ -33,6 +33,7 @@ def is_decided(slow: Any, fine: Any) -> Any:
 def compute_confirmation_probability(chance: Any) -> Any:
     """Compute the probability that fresh launches confirm, each of which is slow with this probability.
 
-    CONDEMN of them are slow before CLEAR are not: of CONDEMN + CLEAR - 1 at least CONDEMN would be.
+    SLOW_TO_CONFIRM of them are slow before FINE_TO_CLEAR are not: of SLOW_TO_CONFIRM + FINE_TO_CLEAR - 1 at
+    least SLOW_TO_CONFIRM would be.
     """
     return betainc(SLOW_TO_CONFIRM, FINE_TO_CLEAR, chance)
