@@ -160,7 +160,7 @@ def test_launcher_of_another_mpi_is_incorrect_and_named(place: Place) -> None:
     ended = place.head.measure(*site, *SHORT, "--processes", "3")
     for family, (verdict, reason) in by_family(ended).items():
         assert verdict == "incorrect", reason
-        assert f"the launcher does not belong to the MPI of {family}" in reason
+        assert f"the launcher does not match the MPI of {family}" in reason
     assert ended.status == 1
 
 
