@@ -185,7 +185,7 @@ def test_launches_that_cannot_start_are_told_why_and_the_others_run(place: Place
     assert four["verdict"] == eight["verdict"] == "incomplete"
     assert "never started: waited" in four["reason"] and "s in the queue (" in four["reason"]
     assert "n3 (drained)" in four["reason"] and "max_pending_time" in four["reason"]
-    assert "never started: Slurm cannot run it is asked for (Part" in eight["reason"]
+    assert "never started: Slurm cannot run it as it is asked for (Part" in eight["reason"]
     assert "topology, layouts and access of the partition" in eight["reason"]
 
 
