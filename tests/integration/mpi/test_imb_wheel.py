@@ -9,39 +9,8 @@ import pytest
 
 from site_configs.common import work_directory
 from site_configs.mpi.family import Mpi
-from site_configs.mpi.imb_wheel import LIBRARY, list_imb_folders, try_imb
+from site_configs.mpi.imb_wheel import list_imb_folders, try_imb
 from site_configs.mpi.inventory import load_inventory
-from tests.support.fake_mpis import install, script
-
-ENDED = "# All processes entering MPI_Finalize"
-SAYS = "MPICH Version: 5.0.2 MPICH Release date: today"
-
-
-def ran(
-    library: str = "MPICH Version:\\t5.0.2\\nMPICH Release date:\\ttoday", world: int = 2
-) -> str:
-    """The body of a launcher under which IMB ends like this."""
-    return f"printf '{ENDED}\\nplumbline: a world of {world} of\\n{library}\\nplumbline: end\\n'"
-
-
-@pytest.fixture
-def mpi(tmp_path: Path) -> Mpi:
-    """An MPI of the common binary interface."""
-    mpicc = install(tmp_path / "mpich", starts=ran())
-    script(tmp_path / "mpich" / "lib" / LIBRARY, "")
-    return Mpi(
-        "a",
-        "mpich",
-        "5.0.2",
-        SAYS,
-        "path",
-        str(tmp_path / "mpich"),
-        str(mpicc),
-        str(mpicc.with_name("mpiexec")),
-    )
-
-
-# Real MPIs.
 
 
 @pytest.mark.parametrize("mpi", load_inventory(work_directory()).mpis, ids=lambda mpi: mpi.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -11,29 +10,11 @@ import pytest
 from postprocess.references import provenance
 from postprocess.references.catalog import read_provenance
 from postprocess.references.reference_file import load_references, locate_references
-from spack_envs.programs import read_program
 from tests.support.mpi import mpi_installations
+from tests.support.nights import FEW, night, programs
 from tests.support.plumbline_runner import ROOT, Ended, Workshop
 
-FEW = ("--program", "mpicost", "--routine", "pingpong,barrier", "--trials", "5")
 CASES = 4  #: of each MPI: ping-pong at three sizes, and the barrier
-
-
-def night(workshop: Workshop) -> Ended:
-    """One short night over all MPIs."""
-    file = workshop.home / "summary.json"
-    ended = workshop.run("nightly", *FEW, "--json", str(file))
-    assert ended.status == 0, ended.output + ended.errors
-    return Ended(ended.status, ended.output, ended.errors, json.loads(file.read_text()))
-
-
-def programs(workshop: Workshop) -> dict[str, tuple[str, int]]:
-    """Path and time of the program of each environment."""
-    paths = {
-        mpi.name: read_program(workshop.home, mpi.name, "mpicost").path
-        for mpi in mpi_installations()
-    }
-    return {name: (path, os.stat(path).st_mtime_ns) for name, path in paths.items()}
 
 
 @pytest.fixture(scope="module")
