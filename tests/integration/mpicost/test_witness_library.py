@@ -145,7 +145,7 @@ def test_worlds_of_one_process_are_seen(tmp_path: Path) -> None:
     assert ended.status == 0
     error = refusal(file)
     assert (error.verdict, "a second run" in str(error)) == (Verdict.INCORRECT, True)
-    assert ALONE.search(file.read_text())
+    assert ALONE.search(file.read_bytes())
 
 
 @pytest.mark.parametrize("other", OTHER)
