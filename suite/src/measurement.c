@@ -1,7 +1,5 @@
 #include "measurement.h"
 
-#include <stdio.h>
-
 enum { BATCH = 10 };
 
 struct exchange measurement_exchange(const struct item *item, int peer, const struct control *control)
@@ -52,56 +50,36 @@ static bool sampling_is_done(struct bench *bench)
     return done != 0;
 }
 
-/* Where this rank received wrong data first. */
-struct witness {
-    struct finding finding;
-    size_t trial; /* counted from 1; 0: in the run before the timing, with fresh data */
-    bool after;   /* in the run after the timing, with other fresh data */
-};
-
-static void report(const struct item *item, const struct exchange *exchange, const struct witness *witness)
+/* Looks at what this rank received, unless it was wrong before. */
+static void verify(struct wrong_data *wrong, const struct routine *routine, const struct exchange *exchange,
+                   const struct pattern *pattern, enum moment moment, size_t trial)
 {
-    char text[320], when[48] = "before timing";
-    const struct finding *finding = &witness->finding;
-    if (witness->trial > 0)
-        snprintf(when, sizeof when, "in trial %zu", witness->trial);
-    if (witness->after)
-        snprintf(when, sizeof when, "after timing");
-    snprintf(text, sizeof text,
-             "wrong data: %s peer %d bytes %llu: rank %d index %zu: %.17g instead of %.17g, %s",
-             item->routine->name, exchange->peer, (unsigned long long)item->bytes, exchange->rank,
-             finding->index, finding->received, finding->expected, when);
-    print_error(text);
-}
-
-static void verify(struct witness *witness, const struct routine *routine, const struct exchange *exchange,
-                   const struct pattern *pattern, size_t trial)
-{
-    if (witness->finding.wrong)
+    if (wrong->rank >= 0)
         return;
-    witness->finding = buffers_verify(routine, exchange, pattern);
-    witness->trial = trial;
+    struct finding finding = buffers_verify(routine, exchange, pattern);
+    if (finding.wrong)
+        *wrong = (struct wrong_data){exchange->rank, (int64_t)trial, moment, finding};
 }
 
 /* One run on fresh data, which nobody times. */
-static void verify_run(struct witness *witness, const struct routine *routine, const struct exchange *exchange,
-                       const struct pattern *pattern)
+static void verify_run(struct wrong_data *wrong, const struct routine *routine, const struct exchange *exchange,
+                       const struct pattern *pattern, enum moment moment)
 {
     buffers_fill(routine, exchange, pattern);
     buffers_poison(routine, exchange);
     exchange->operation(exchange);
-    verify(witness, routine, exchange, pattern, 0);
+    verify(wrong, routine, exchange, pattern, moment, 0);
 }
 
 /* Trials, what each of them brought verified before the next one begins. */
-static void run_verified(struct bench *bench, struct witness *witness, const struct routine *routine,
+static void run_verified(struct bench *bench, struct wrong_data *wrong, const struct routine *routine,
                          const struct exchange *exchange, const struct pattern *pattern, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         buffers_poison(routine, exchange);
         bench->trials.stamps[i] =
             timing_trial(exchange, routine_meeting(routine), false, &bench->sync, &bench->flush);
-        verify(witness, routine, exchange, pattern, bench->trials.count + i + 1);
+        verify(wrong, routine, exchange, pattern, MOMENT_TIMED, bench->trials.count + i + 1);
     }
 }
 
@@ -124,7 +102,7 @@ static void warm_up(struct bench *bench, const struct routine *routine, const st
     }
 }
 
-static void sample(struct bench *bench, struct witness *witness, const struct routine *routine,
+static void sample(struct bench *bench, struct wrong_data *wrong, const struct routine *routine,
                    const struct exchange *exchange, const struct pattern *pattern)
 {
     struct trials *trials = &bench->trials;
@@ -136,28 +114,26 @@ static void sample(struct bench *bench, struct witness *witness, const struct ro
         if (bench->options->back_to_back)
             run_back_to_back(bench, routine, exchange, count);
         else
-            run_verified(bench, witness, routine, exchange, pattern, count);
+            run_verified(bench, wrong, routine, exchange, pattern, count);
         trials_append(trials, &bench->world->control, &bench->clock, count,
                       routine_takes_part(routine, exchange), routine_legs(routine));
     } while (!sampling_is_done(bench));
 }
 
-/* True if this rank received what it must: before, in and after the timing. */
-static bool verify_and_sample(struct bench *bench, const struct item *item, const struct exchange *exchange,
-                              uint64_t seed)
+/* What this rank received that it must not have: before, in or after the timing. */
+static struct wrong_data verify_and_sample(struct bench *bench, const struct item *item,
+                                           const struct exchange *exchange, uint64_t seed)
 {
     const struct routine *routine = item->routine;
     struct pattern pattern = {.seed = seed, .processes = exchange->processes};
     struct pattern other = {.seed = ~seed, .processes = exchange->processes};
-    struct witness witness = {0};
-    verify_run(&witness, routine, exchange, &pattern);
-    sample(bench, &witness, routine, exchange, &pattern);
-    bool well = !witness.finding.wrong;
-    verify_run(&witness, routine, exchange, &other);
-    witness.after = well;
-    if (witness.finding.wrong)
-        report(item, exchange, &witness);
-    return !witness.finding.wrong;
+    struct wrong_data wrong = {.rank = -1};
+    verify_run(&wrong, routine, exchange, &pattern, MOMENT_BEFORE);
+    sample(bench, &wrong, routine, exchange, &pattern);
+    verify_run(&wrong, routine, exchange, &other, MOMENT_AFTER);
+    if (wrong.rank >= 0)
+        wrong_data_print(&wrong, item, exchange->peer);
+    return wrong;
 }
 
 /* What OSU and IMB print: of each rank the mean of its own times, and of these means the largest. On rank 0. */
@@ -178,14 +154,12 @@ struct measurement measurement_run(struct bench *bench, const struct item *item,
     exchange.send = bench->buffers.send;
     exchange.receive = bench->buffers.receive;
 
-    int64_t work, wrong = !verify_and_sample(bench, item, &exchange, seed);
-    struct measurement result = {.correct = wrong == 0};
-    control_maximum(control, &wrong, &work, 1);
+    struct measurement result = {.wrong = verify_and_sample(bench, item, &exchange, seed)};
+    wrong_data_collect(&result.wrong, control);
     if (bench->options->back_to_back)
         result.slowest_mean = slowest_mean(bench, item->routine, &exchange);
     if (control->rank == 0) {
         const struct trials *trials = &bench->trials;
-        result.correct = wrong == 0;
         result.measured = statistics_summarise(&result.summary, trials->t_max, trials->late, trials->count,
                                                DROPPED, seconds(bench->clock.resolution),
                                                trials->statistics_work);

@@ -14,6 +14,7 @@
 #include "sync.h"
 #include "trials.h"
 #include "world.h"
+#include "wrong_data.h"
 
 enum { DROPPED = 1 }; /* trials left out of the statistics, at the beginning */
 
@@ -30,7 +31,7 @@ struct bench {
 
 /* What is known of a case afterwards. The trials themselves are in the bench. */
 struct measurement {
-    bool correct;  /* this rank received what it must; on rank 0: all ranks did */
+    struct wrong_data wrong; /* on rank 0: of the lowest rank that received any */
     bool measured; /* rank 0: a trial is left after the dropped and the late ones */
     struct summary summary; /* rank 0, if measured */
     double slowest_mean;    /* s; rank 0: largest of the ranks' mean times, of trials back to back */

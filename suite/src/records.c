@@ -47,7 +47,8 @@ static void write_case(struct json *json, const struct item *item, int peer, str
         write_summary(json, &measurement->summary);
     if (bench->options->back_to_back)
         json_key_number(json, "slowest_mean", measurement->slowest_mean);
-    json_key_bool(json, "verified", measurement->correct);
+    json_key_bool(json, "verified", measurement->wrong.rank < 0);
+    wrong_data_record(json, &measurement->wrong);
     json_close(json, '}');
     json_newline(json);
 }

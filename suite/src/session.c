@@ -94,7 +94,7 @@ static void note_result(const struct item *item, const struct measurement *measu
                         struct totals *totals, struct outcome *lateness)
 {
     totals->cases++;
-    totals->correct = totals->correct && measurement->correct;
+    totals->correct = totals->correct && measurement->wrong.rank < 0;
     if (control->rank == 0 && !measurement->measured)
         outcome_fail(lateness, EXIT_NO_TRIALS, "%s with %llu bytes: every trial missed its start window",
                      item->routine->name, (unsigned long long)item->bytes);

@@ -62,7 +62,7 @@ void table_row(const struct item *item, int peer, int processes, const struct me
         printf(" saturated");
     if (measurement->measured && summary->bimodal)
         printf(" bimodal");
-    if (!measurement->correct)
+    if (measurement->wrong.rank >= 0)
         printf(" WRONG DATA");
     putchar('\n');
     fflush(stdout);

@@ -54,8 +54,21 @@ def test_wrong_data_is_noticed_and_named(
     assert f"bytes 80: rank {rank} index {index}: " in ended.complaints[0]
     assert ended.complaints[0].endswith(moment)
     records = read(file)
-    wrong = [case["routine"] for case in records.cases if not case["verified"]]
-    assert wrong == [routine]
+    (wrong,) = [case for case in records.cases if not case["verified"]]
+    assert [case["wrong"] for case in records.cases if "wrong" in case] == [wrong["wrong"]]
+    assert (wrong["routine"], wrong["wrong"]["rank"], wrong["wrong"]["index"]) == (
+        routine,
+        rank,
+        index,
+    )
+    values = re.search(r"index \d+: (\S+) instead of (\S+),", ended.complaints[0])
+    assert values is not None
+    assert [float(each) for each in values.groups()] == [
+        wrong["wrong"]["received"],
+        wrong["wrong"]["expected"],
+    ]
+    trial = wrong["wrong"]["trial"]
+    assert moment == (f"in trial {trial}" if trial else f"{wrong['wrong']['moment']} timing")
     assert len(records.cases) == 4
     assert not records.end["verified"]
     assert "WRONG DATA" in next(row for row in ended.output.splitlines() if routine in row)
@@ -75,11 +88,14 @@ def test_an_mpi_that_stops_working_is_noticed_by_every_rank(
     family: str, first: int, moment: str, tmp_path: Path
 ) -> None:
     """The right result of the call before must not count for the one that did nothing."""
-    ended = faulty(family, "skip", first, tmp_path / "out.jsonl")
+    file = tmp_path / "out.jsonl"
+    ended = faulty(family, "skip", first, file)
     assert ended.status == 1
     assert len(ended.complaints) == 3
     assert all("allgather" in line and "index 0: -1 " in line for line in ended.complaints)
     assert all(line.endswith(moment) for line in ended.complaints)
+    (wrong,) = [case["wrong"] for case in read(file).cases if not case["verified"]]
+    assert (wrong["rank"], wrong["index"], wrong["received"]) == (0, 0, -1)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -1,0 +1,49 @@
+#include "wrong_data.h"
+
+#include <stdio.h>
+
+#include "outcome.h"
+
+void wrong_data_collect(struct wrong_data *wrong, const struct control *control)
+{
+    int limit = control_distance(control);
+    for (int distance = 1; distance < limit && control->rank + distance < control->size; distance *= 2) {
+        struct wrong_data theirs;
+        control_receive(control, control->rank + distance, &theirs, sizeof theirs);
+        if (wrong->rank < 0 && theirs.rank >= 0)
+            *wrong = theirs;
+    }
+    if (control->rank != 0)
+        control_send(control, control->rank - limit, wrong, wrong->rank < 0 ? sizeof wrong->rank : sizeof *wrong);
+}
+
+void wrong_data_print(const struct wrong_data *wrong, const struct item *item, int peer)
+{
+    char text[320], when[48];
+    const struct finding *finding = &wrong->finding;
+    if (wrong->moment == MOMENT_TIMED)
+        snprintf(when, sizeof when, "in trial %lld", (long long)wrong->trial);
+    else
+        snprintf(when, sizeof when, "%s timing", wrong->moment == MOMENT_BEFORE ? "before" : "after");
+    snprintf(text, sizeof text,
+             "wrong data: %s peer %d bytes %llu: rank %lld index %zu: %.17g instead of %.17g, %s",
+             item->routine->name, peer, (unsigned long long)item->bytes, (long long)wrong->rank, finding->index,
+             finding->received, finding->expected, when);
+    print_error(text);
+}
+
+void wrong_data_record(struct json *json, const struct wrong_data *wrong)
+{
+    static const char *const moments[] = {"before", "timed", "after"};
+    if (wrong->rank < 0)
+        return;
+    json_key(json, "wrong");
+    json_open(json, '{');
+    json_key_integer(json, "rank", wrong->rank);
+    json_key_integer(json, "index", (int64_t)wrong->finding.index);
+    json_key_number(json, "received", wrong->finding.received);
+    json_key_number(json, "expected", wrong->finding.expected);
+    json_key_string(json, "moment", moments[wrong->moment]);
+    json_key_integer(json, "trial", wrong->trial);
+    json_close(json, '}');
+}
