@@ -4,6 +4,7 @@ On y = ln headline, with n launches of mean m and standard deviation s of d degr
 launch exceeds the one-sided prediction limit m + t(1 - alpha; d) s sqrt(1 + 1/n) with probability alpha,
 averaged over calibrations (for instance Hahn and Meeker, Statistical Intervals, 1991, section 4.7). Of the
 launches alone, d is n - 1; what other cases say of the spread adds to it (:mod:`postprocess.stats.shrinkage`).
+The limit of a median of several launches is nearer (:func:`postprocess.stats.detection.compute_limit_factor`).
 """
 
 from __future__ import annotations
@@ -12,11 +13,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from scipy.special import stdtrit
-
 from postprocess.base.units import SECONDS, compute_slowdown, find_better_direction
 from postprocess.model.case import Case
 from postprocess.model.reference import Reference
+from postprocess.stats.detection import compute_limit_factor
 
 #: Probability that a healthy launch lies above the band. Fresh launches clear it
 #: (:mod:`postprocess.stats.confirmation_rule`).
@@ -70,8 +70,10 @@ class Band:
         return value < self.lower if self.better == "lower" else value > self.upper
 
 
-def compute_band(reference: Reference, resolution: float = 0.0) -> Band:
+def compute_band(reference: Reference, resolution: float = 0.0, median_of: int = 1) -> Band:
     """The band of a reference. ``resolution``, of the timer or of what is printed, is in its unit.
+
+    It is that of the median of ``median_of`` launches.
 
     Two launches or three give a band that may span powers of ten: they say no more. One launch
     says nothing of the spread: its band is the floor alone, and ``blind``. Simulated time has no
@@ -83,8 +85,9 @@ def compute_band(reference: Reference, resolution: float = 0.0) -> Band:
     provisional = reference.provisional
     floor = _floor(reference, resolution)
     center = math.log(reference.center)
-    slow = max(_width(reference, FAST_ALPHA if provisional else SLOW_ALPHA), math.log1p(floor))
-    fast = max(_width(reference, FAST_ALPHA), math.log1p(floor))
+    alpha = FAST_ALPHA if provisional else SLOW_ALPHA
+    slow = max(_width(reference, alpha, median_of), math.log1p(floor))
+    fast = max(_width(reference, FAST_ALPHA, median_of), math.log1p(floor))
     direction = find_better_direction(reference.unit)
     below, above = (fast, slow) if direction == "lower" else (slow, fast)
     upper = math.exp(min(center + above, LARGEST_LOG))
@@ -127,17 +130,19 @@ def convert_to_reframe(
     return reference.center, limits.lower / reference.center - 1.0, None, reference.unit
 
 
-def _width(reference: Reference, alpha: float) -> float:
-    """Distance of the prediction limit from the center, on the logarithm."""
+def _width(reference: Reference, alpha: float, median_of: int) -> float:
+    """Distance of the limit from the center, on the logarithm."""
     n = reference.launches
     if n < 2:
         return 0.0
-    return float(compute_prediction_distance(*reference.moderated, n, alpha))
+    return float(compute_prediction_distance(*reference.moderated, n, alpha, median_of))
 
 
-def compute_prediction_distance(spread: Any, degrees: Any, launches: int, alpha: float) -> Any:
-    """Compute the distance of the one-sided prediction limit from the mean of launches (array-aware)."""
-    return stdtrit(degrees, 1.0 - alpha) * spread * math.sqrt(1.0 + 1.0 / launches)
+def compute_prediction_distance(
+    spread: Any, degrees: float, launches: int, alpha: float, median_of: int = 1
+) -> Any:
+    """Compute the distance of the one-sided limit from the mean of launches; ``spread`` may be an array."""
+    return compute_limit_factor(launches, degrees, alpha, median_of) * spread
 
 
 def find_narrowest_band(case: Case) -> float:

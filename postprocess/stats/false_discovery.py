@@ -22,7 +22,9 @@ def extract_scatter(result: CaseResult) -> Scatter | None:
     """Return the scatter known from the calibration of a case; None if unknown or zero."""
     if not result.spread or result.degrees is None:
         return None
-    return Scatter(result.spread, result.degrees, result.reference_launches)
+    return Scatter(
+        result.spread, result.degrees, result.reference_launches, max(result.launches, 1)
+    )
 
 
 def compute_limit_distance(result: CaseResult) -> float:

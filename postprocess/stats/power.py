@@ -1,10 +1,6 @@
 """Detection power of a nightly run: the smallest detectable slowdown, and the false alarm rate.
 
-On y = ln headline, its sign such that more is worse, launches scatter about mu with sigma. Of n calibration
-launches with mean m, spread s and d degrees of freedom follows where mu and sigma may be: mu - m is normal with
-sigma / sqrt(n), and d s^2 / sigma^2 is chi-squared of d: the pivots behind the prediction limit
-(:mod:`postprocess.stats.band`). Given both, launches are independent. A case is called regressed if its launch
-lies beyond the limit, and then enough fresh ones do (:mod:`postprocess.stats.confirmation_rule`).
+On y = ln headline, its sign such that more is worse; the model is that of :mod:`postprocess.stats.detection`.
 """
 
 from __future__ import annotations
@@ -13,21 +9,16 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import chdtri, ndtr, stdtr
+from scipy.special import stdtr
 
 from postprocess.base.units import compute_slowdown, find_better_direction
 from postprocess.model.measurement import Measurement
 from postprocess.model.reference import Reference
 from postprocess.stats.band import LARGEST_LOG, Band, compute_slow_distance, is_regressed
-from postprocess.stats.confirmation_rule import compute_confirmation_probability
+from postprocess.stats.detection import compute_detection_probability, compute_standard_error
 
 DETECTION_POWER = 0.9  #: probability with which the smallest slowdown is caught
-FARTHEST = 8.0  #: of the possible centers, in their standard deviations
-LEAST_TAIL = 1e-12  #: probability of the spreads that are left out, on either side
-CENTERS, SPREADS = 25, 49  #: that stand for all; more change nothing that is shown
 
 
 @dataclass(frozen=True)
@@ -37,15 +28,16 @@ class Scatter:
     spread: float  #: standard deviation between launches, shared with kin
     degrees: float  #: of freedom that it is worth
     launches: int  #: behind the center
+    median_of: int = 1  #: launches of one value of a night
 
     def screened(self, distance: float, shift: float = 0.0) -> float:
-        """Compute the probability that one launch of a case that is slower by ``shift`` lies beyond the limit.
+        """Compute the probability that the value of a case that is slower by ``shift`` lies beyond the limit.
 
         :param distance: of the limit from the center of the reference, on the logarithm
         """
         if self.spread == 0:
             return float(shift > distance)
-        standard = self.spread * math.sqrt(1 + 1 / self.launches)
+        standard = self.spread * compute_standard_error(self.launches, self.median_of)
         return float(stdtr(self.degrees, (shift - distance) / standard))
 
     def condemned(self, distance: float, shift: float = 0.0) -> float:
@@ -53,20 +45,20 @@ class Scatter:
         if self.spread == 0:
             return float(shift > distance)
         return compute_detection_probability(
-            (shift - distance) / self.spread, self.launches, self.degrees
+            (shift - distance) / self.spread, self.launches, self.degrees, self.median_of
         )
 
     def smallest(self, distance: float) -> float:
         """Return the shift that is detected with probability :data:`DETECTION_POWER`."""
         return distance + (
-            self.spread * compute_detection_margin(self.launches, self.degrees)
+            self.spread * compute_detection_margin(self.launches, self.degrees, self.median_of)
             if self.spread
             else 0.0
         )
 
 
 def compute_detectable_slowdown(
-    reference: Reference, limits: Band, measured: Measurement
+    reference: Reference, limits: Band, measured: Measurement, median_of: int = 1
 ) -> float | None:
     """Compute the smallest slowdown, as a fraction of the time, that a night detects; None if it detects none.
 
@@ -85,45 +77,19 @@ def compute_detectable_slowdown(
     if reference.exact:
         return math.expm1(distance)
     spread, degrees = reference.moderated
-    shift = Scatter(spread, degrees, reference.launches).smallest(distance)
+    shift = Scatter(spread, degrees, reference.launches, median_of).smallest(distance)
     return math.expm1(min(shift, LARGEST_LOG))
 
 
-def compute_detection_probability(beyond: float, launches: int, degrees: float) -> float:
-    """Compute the probability that a case whose launches lie that far beyond the limit is called regressed.
-
-    :param beyond: from the limit to the center of the reference, shifted by the slowdown; in spreads
-    """
-    offsets, precisions, weights = integrate_parameters(launches, degrees)
-    chance = ndtr(beyond * precisions + offsets)
-    return float(np.sum(weights * chance * compute_confirmation_probability(chance)))
-
-
 @lru_cache(maxsize=4096)
-def compute_detection_margin(launches: int, degrees: float) -> float:
+def compute_detection_margin(launches: int, degrees: float, median_of: int = 1) -> float:
     """Compute the excess over the limit, in spreads, that :data:`DETECTION_POWER` is reached at."""
     high = 4.0
-    while compute_detection_probability(high, launches, degrees) < DETECTION_POWER:
+
+    def lacking(beyond: float) -> float:
+        found = compute_detection_probability(beyond, launches, degrees, median_of)
+        return found - DETECTION_POWER
+
+    while lacking(high) < 0:
         high *= 2
-    return float(
-        brentq(
-            lambda x: compute_detection_probability(x, launches, degrees) - DETECTION_POWER,
-            0.0,
-            high,
-            xtol=1e-6,
-        )
-    )
-
-
-@lru_cache(maxsize=4096)
-def integrate_parameters(launches: int, degrees: float) -> tuple[NDArray, NDArray, NDArray]:
-    """Return possible mu and sigma after calibration: (m - mu) / sigma, s / sigma, and the weight of each pair.
-
-    The trapezoidal rule on the normal and on the logarithm of chi-squared, whose densities fade at both ends.
-    """
-    z = np.linspace(-FARTHEST, FARTHEST, CENTERS)[:, None]
-    ends = (float(chdtri(degrees, tail)) for tail in (1 - LEAST_TAIL, LEAST_TAIL))
-    logs = np.linspace(*(math.log(end) for end in ends), SPREADS)[None, :]
-    density = degrees / 2 * logs - np.exp(logs) / 2
-    weights = np.exp(-(z**2) / 2 + density - density.max())
-    return z / math.sqrt(launches), np.exp(logs / 2) / math.sqrt(degrees), weights / weights.sum()
+    return float(brentq(lacking, 0.0, high, xtol=1e-6))

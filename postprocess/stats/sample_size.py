@@ -9,15 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-
-import numpy as np
-from scipy.special import comb
-from scipy.stats import norm
 
 from postprocess.model.reference import Prior, Reference
 from postprocess.model.verdict import CaseResult
 from postprocess.stats.band import compute_band, compute_slow_distance
+from postprocess.stats.detection import compute_median_efficiency
 from postprocess.stats.false_discovery import compute_limit_distance, extract_scatter
 from postprocess.stats.power import Scatter
 
@@ -74,18 +70,6 @@ def choose_cheapest_plan(result: CaseResult) -> Plan | None:
 def count_month_launches(plan: Plan, launches: int) -> int:
     """Count the launches of a plan in its first month, beyond those of today."""
     return plan.once(launches) + NIGHTS * plan.nightly
-
-
-@cache
-def compute_median_efficiency(median_of: int) -> float:
-    """Compute the standard deviation of the median of n normal values, relative to that of one.
-
-    From the density of the middle order statistic (David and Nagaraja, Order Statistics, 2003, section 2.1).
-    """
-    middle = median_of // 2
-    x = np.linspace(-10, 10, 4001)
-    weight = median_of * comb(2 * middle, middle) * (norm.cdf(x) * norm.sf(x)) ** middle
-    return math.sqrt(float(np.trapezoid(x**2 * weight * norm.pdf(x), x)))
 
 
 def select_sensitive(results: Sequence[CaseResult]) -> list[CaseResult]:

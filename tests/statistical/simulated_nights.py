@@ -71,18 +71,21 @@ class Calibration:
         prior = fit_prior(own, np.full(len(logs), launches - 1.0))
         return cls(logs.mean(axis=1), *prior.moderate(own, launches - 1), launches)
 
-    def limit(self, alpha: float, floor: float) -> Numbers:
-        """The upper limit of each case."""
-        width = compute_prediction_distance(self.spread, self.degrees, self.launches, alpha)
+    def limit(self, alpha: float, floor: float, median_of: int = 1) -> Numbers:
+        """The upper limit of each case, of the median of some launches."""
+        width = compute_prediction_distance(
+            self.spread, self.degrees, self.launches, alpha, median_of
+        )
         return self.center + np.maximum(width, math.log1p(floor))
 
 
 @dataclass(frozen=True)
 class Night:
-    """One launch of every case, and the fresh launches that could follow."""
+    """One value of every case, and the fresh values that could follow. Each is the median of some launches."""
 
     first: Numbers  #: ln headline by case
-    fresh: Numbers  #: and launch
+    fresh: Numbers  #: and fresh value
+    median_of: int = 1  #: launches
 
 
 def flat(share: float) -> Callable[[Calibration, Night], Verdicts]:
@@ -112,7 +115,7 @@ def two_of_three(known: Calibration, night: Night) -> Verdicts:
 
 def package(known: Calibration, night: Night, floor: float = SMALL_FLOOR) -> Verdicts:
     """The package's own, with fresh launches made in passes as it makes them."""
-    limit = known.limit(SLOW_ALPHA, floor)
+    limit = known.limit(SLOW_ALPHA, floor, night.median_of)
     suspects = night.first > limit
     slow, fine, made = (np.zeros(len(limit), dtype=int) for _ in range(3))
     for number in confirmation_rule.PASSES:
@@ -143,24 +146,37 @@ class Shares:
 
 
 def simulated(
-    random: np.random.Generator, noise: Noise, launches: int, slower: float, effect: float
+    random: np.random.Generator,
+    noise: Noise,
+    launches: int,
+    slower: float,
+    effect: float,
+    median_of: int = 1,
 ) -> tuple[Calibration, Night, Booleans]:
     """A calibration over as many nights as launches, a night in which all are slower, and who is typical."""
     spread = MEDIAN * np.exp(random.normal(0, SCATTER, CASES))
-    logs = spread[:, None] * noise(random, (CASES, launches + 1 + sum(confirmation_rule.PASSES)))
+    values = 1 + sum(confirmation_rule.PASSES)
+    logs = spread[:, None] * noise(random, (CASES, launches + values * median_of))
     known = Calibration.of(random.normal(0, effect, launches) + logs[:, :launches])
-    tonight = logs[:, launches:] + math.log1p(slower) + random.normal(0, effect)
-    return known, Night(tonight[:, 0], tonight[:, 1:]), np.abs(spread / MEDIAN - 1) < 0.05
+    own = np.median(logs[:, launches:].reshape(CASES, values, median_of), axis=2)
+    tonight = own + math.log1p(slower) + random.normal(0, effect)
+    night = Night(tonight[:, 0], tonight[:, 1:], median_of)
+    return known, night, np.abs(spread / MEDIAN - 1) < 0.05
 
 
 def mean(
-    nights: int, noise: Noise, launches: int, slower: float = 0.0, effect: float = NIGHT_EFFECT
+    nights: int,
+    noise: Noise,
+    launches: int,
+    slower: float = 0.0,
+    effect: float = NIGHT_EFFECT,
+    median_of: int = 1,
 ) -> dict[str, Shares]:
     """What each rule says on the average of many nights, each after a calibration of its own."""
     random = np.random.default_rng(20261121)
     found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in RULES}
     for _ in range(nights):
-        known, night, typical = simulated(random, noise, launches, slower, effect)
+        known, night, typical = simulated(random, noise, launches, slower, effect, median_of)
         for name, rule in RULES.items():
             slow, made = rule(known, night)
             found[name].append((slow.mean(), slow[typical].mean(), made.mean()))

@@ -37,6 +37,18 @@ def test_five_of_six_leave_less_than_a_false_alarm_in_twenty_nights(noise: str):
 
 
 @pytest.mark.parametrize("noise", NOISES)
+def test_medians_of_several_launches_see_more_and_accuse_the_healthy_no_more_often(noise: str):
+    healthy = mean(300, NOISES[noise], launches=20, median_of=5)
+    assert healthy["plumbline"].regressed < 0.00005
+    assert healthy[".. large"].regressed < 0.0001
+    one, five = (
+        mean(20, NOISES[noise], launches=20, slower=0.1, median_of=each)["plumbline"].regressed
+        for each in (1, 5)
+    )
+    assert 1 - five < 0.6 * (1 - one)
+
+
+@pytest.mark.parametrize("noise", NOISES)
 def test_a_fifth_slower_is_seen(noise: str):
     assert mean(10, NOISES[noise], launches=20, slower=0.2)["plumbline"].regressed > 0.93
 

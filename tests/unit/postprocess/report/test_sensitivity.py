@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,13 +28,13 @@ from postprocess.report.sensitivity import (
     summarise_sensitivity,
 )
 from postprocess.results.summary import SummaryLaunch, parse_summary
+from postprocess.stats.detection import compute_median_efficiency
 from postprocess.stats.sample_size import (
     PLANS,
     TARGET,
     Plan,
     choose_cheapest_plan,
     compute_detectable_under,
-    compute_median_efficiency,
     count_month_launches,
 )
 from tests.support.factories import report as samples
@@ -102,12 +101,6 @@ def test_a_median_narrows_band_and_margin_as_it_is_steadier():
     known = result(spread=0.2, prior=None)  # no floor matters
     times = math.log1p(compute_detectable_under(known, Plan(5, 20))) / math.log1p(known.detectable)
     assert times == pytest.approx(compute_median_efficiency(5))
-
-
-@pytest.mark.parametrize("median_of", [1, 3, 9])
-def test_medians_are_as_steady_as_said(median_of: int):
-    drawn = np.median(np.random.default_rng(1).normal(size=(40_000, median_of)), axis=1)
-    assert compute_median_efficiency(median_of) == pytest.approx(drawn.std(), rel=0.02)
 
 
 def test_launches_that_are_there_are_not_paid_again():

@@ -17,19 +17,19 @@ from postprocess.model.case import Case
 from postprocess.model.measurement import Measurement
 from postprocess.model.reference import Prior, Reference
 from postprocess.model.verdict import Verdict
-from postprocess.stats import power
+from postprocess.stats import detection
 from postprocess.stats.band import SLOW_ALPHA, SMALL_FLOOR, compute_band
 from postprocess.stats.confirmation_rule import (
     FINE_TO_CLEAR,
     SLOW_TO_CONFIRM,
     compute_confirmation_probability,
 )
+from postprocess.stats.detection import compute_detection_probability
 from postprocess.stats.power import (
     DETECTION_POWER,
     Scatter,
     compute_detectable_slowdown,
     compute_detection_margin,
-    compute_detection_probability,
 )
 
 CASE = Case("laptop", "cpu", "mpich", "mpicost", "bcast", 0, "flush", "window", 2, 2, 8)
@@ -51,8 +51,8 @@ def test_the_mean_over_what_is_not_known_is_the_prediction_distribution(launches
     known = Scatter(0.02, degrees, launches)
     width = student.ppf(0.99, degrees) * 0.02 * math.sqrt(1 + 1 / launches)
     assert known.screened(width) == pytest.approx(0.01, rel=1e-6)
-    offsets, precisions, weights = power.integrate_parameters(launches, degrees)
-    first = np.sum(weights * power.ndtr(-width / 0.02 * precisions + offsets))
+    offsets, precisions, weights = detection.integrate_parameters(launches, degrees)
+    first = np.sum(weights * detection.ndtr(-width / 0.02 * precisions + offsets))
     assert first == pytest.approx(0.01, rel=1e-5)
 
 
