@@ -18,29 +18,29 @@ from postprocess.model.mpicost import COMPARED
 from postprocess.model.options import ROUNDS
 from postprocess.model.plan import PlannedLaunch
 from reframe_checks.common.build import build_imb, build_osu
-from reframe_checks.common.osu_imb import ReferenceBenchmarks, Start
+from reframe_checks.common.osu_imb import OsuImbCheck, Start
 from reframe_checks.common.user_options import read_choice
 from reframe_checks.imb import MPI1, build_imb_options, imb, write_sizes
 from reframe_checks.luecke import luecke
 from reframe_checks.osu import build_osu_options, osu, split_into_chains
 from site_configs.programs.installed import explain_missing_program
-from site_configs.schema.reframe_request import asked
+from site_configs.schema.reframe_request import current_request
 from site_configs.topology.limits import is_within_limits
 
-SHEETS = {"osu": osu, "imb": imb}
+CHECKS = {"osu": osu, "imb": imb}
 LEAST = 4  #: bytes: one float
 #: Of OSU, left out here: validation calls the routine before every timed call, on new data.
 VALIDATION = ("-c", "-u", "1")
 
 
 @rfm.simple_test
-class agreement(ReferenceBenchmarks):
+class agreement(OsuImbCheck):
     """What at least two of the programs measure: blocking collectives, and the ping-pong of two processes."""
 
     descr = "The same by mpicost, OSU and IMB"
     program = "mpicost"  # the first; every start has its own
     tags = {"agree"}
-    sheet = ()  # it has those of the programs
+    table = ()  # it has those of the programs
     #: At which an MPI sends at once, buffers, and copies at one go.
     own_sizes = [8, 1024, 65536, 1048576]
 
@@ -68,7 +68,7 @@ class agreement(ReferenceBenchmarks):
 
     def compared(self) -> dict[str, list[int]]:
         """The routines that two programs have at this process count, each with its sizes."""
-        programs = [self.routines_of(name) for name in SHEETS] + [set(luecke.table)]
+        programs = [self.routines_of(name) for name in CHECKS] + [set(luecke.table)]
         names = sorted(set().union(*programs))
         return {
             routine: sizes
@@ -80,9 +80,9 @@ class agreement(ReferenceBenchmarks):
         }
 
     def routines_of(self, program: str) -> set[str]:
-        """The routines of a sheet in which nothing else goes on beside the calls."""
-        sheet = SHEETS[program].sheet
-        return {each.routine for each in sheet if each.executable in ("", MPI1)}
+        """The routines of a program in which nothing else goes on beside the calls."""
+        table = CHECKS[program].table
+        return {each.routine for each in table if each.executable in ("", MPI1)}
 
     def sizes_compared(self, routine: str) -> list[int]:
         """The sizes at which a routine is compared; ``[0]`` where it has no payload."""
@@ -150,13 +150,15 @@ class agreement(ReferenceBenchmarks):
         """The benchmarks that are compared, without what another program does not do."""
         return [
             replace(each, options=tuple(word for word in each.options if word not in VALIDATION))
-            for each in SHEETS[program].sheet
+            for each in CHECKS[program].table
             if each.routine in self.compared() and each.fits(self.processes)
         ]
 
     def start_of(self, program: str, start: Start) -> PlannedLaunch:
         """The plan of a start of OSU or IMB. Sizes that only warm up are not among those compared."""
-        reason = explain_missing_program(program, self.current_environ.extras, asked().spack)
+        reason = explain_missing_program(
+            program, self.current_environ.extras, current_request().spack
+        )
         planned = self.planned_start(start, reason)
         sizes = {size for each in start.benchmarks for size in self.compared()[each.routine]}
         return replace(

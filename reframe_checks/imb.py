@@ -16,7 +16,7 @@ from postprocess.base.units import MEGABYTES
 from postprocess.model.benchmark import LOOP, ROTATE, Benchmark
 from postprocess.model.plan import PlannedLaunch
 from reframe_checks.common.build import build_imb
-from reframe_checks.common.osu_imb import POWERS_OF_TWO, ReferenceBenchmarks, Start
+from reframe_checks.common.osu_imb import POWERS_OF_TWO, OsuImbCheck, Start
 
 MPI1, NBC, RMA = "IMB-MPI1", "IMB-NBC", "IMB-RMA"
 FLOAT = 4  #: bytes; the least of a reduction
@@ -51,14 +51,14 @@ def declare_between_two(name: str) -> Benchmark:
 
 
 @rfm.simple_test
-class imb(ReferenceBenchmarks):
+class imb(OsuImbCheck):
     """Intel MPI Benchmarks."""
 
     descr = "Intel MPI Benchmarks"
     program = "imb"
     own_sizes = [0, *POWERS_OF_TWO]
     caches = ("warm", ROTATE)
-    sheet = (
+    table = (
         declare_messages("PingPong", "pingpong", "t[usec]", ranks="two"),
         declare_messages("PingPing", "pingping", "t[usec]", ranks="two"),
         declare_messages("Sendrecv", "sendrecv"),
@@ -110,7 +110,7 @@ class imb(ReferenceBenchmarks):
             write_sizes(start, self.session)
 
     def method(self) -> dict[str, int]:
-        """As of every sheet, and through how much memory buffers rotate."""
+        """As for every benchmark, and through how much memory buffers rotate."""
         rotated = {"rotated_megabytes": self.rotated_megabytes} if self.cache == ROTATE else {}
         return {**super().method(), **rotated}
 

@@ -18,7 +18,7 @@ from postprocess.model.benchmark import LOOP, Benchmark
 from postprocess.model.case import Case
 from postprocess.model.plan import PlannedLaunch
 from reframe_checks.common.build import build_osu
-from reframe_checks.common.osu_imb import POWERS_OF_TWO, ReferenceBenchmarks, Start
+from reframe_checks.common.osu_imb import POWERS_OF_TWO, OsuImbCheck, Start
 
 #: Validated, with one untimed call before each timed one, since new data is written before it; the smallest
 #: payload is one float.
@@ -58,13 +58,13 @@ BANDWIDTH = {"column": "Bandwidth (MB/s)", "unit": MEGABYTES}
 
 
 @rfm.simple_test
-class osu(ReferenceBenchmarks):
+class osu(OsuImbCheck):
     """OSU Micro-Benchmarks, each a start of its own."""
 
     descr = "OSU Micro-Benchmarks"
     program = "osu"
     own_sizes = POWERS_OF_TWO
-    sheet = (
+    table = (
         declare_point_to_point(
             "latency",
             "pingpong",
@@ -138,7 +138,7 @@ class osu(ReferenceBenchmarks):
     built = fixture(build_osu, scope="environment")
 
     def method(self) -> dict[str, int]:
-        """As of every sheet, and the calls before."""
+        """As for every benchmark, and the calls before."""
         return {**super().method(), "warmups": self.warmups}
 
     def starts(self) -> Iterator[Start]:
@@ -153,7 +153,7 @@ class osu(ReferenceBenchmarks):
                 yield Start(name if len(chains) == 1 else f"{name}_{sizes[0]}", benchmarks, sizes)
 
     def cases_of(self, benchmark: Benchmark, sizes: list[int]) -> Iterator[Case]:
-        """Two lines of the sheet may be of one start, and a site's limit of one of them."""
+        """Two lines of the table may be of one start, and a site's limit of one of them."""
         own = self.sizes_of(benchmark)
         return super().cases_of(benchmark, [size for size in sizes if size in own])
 

@@ -21,7 +21,7 @@ from site_configs.programs.installed import Installed
 from site_configs.schedulers.registry import find_scheduler
 from site_configs.schema import fields, waivers
 from site_configs.schema.manual_settings import collect_manual_settings, read_user_shell
-from site_configs.schema.reframe_request import asked
+from site_configs.schema.reframe_request import current_request
 from site_configs.schema.variables import HOME, SESSION
 from site_configs.topology.layouts import Layout, Topology
 from site_configs.topology.layouts import layouts as layouts_of
@@ -105,7 +105,7 @@ def environment(
     variables = dict(variables)
     if oversubscribing():
         variables |= OVERSUBSCRIBED.get(family, {})
-    set_env = asked().set_env
+    set_env = current_request().set_env
     shell = {} if family == SIMULATED else read_user_shell(os.environ)
     variables |= {key: quote(value) for key, value in set_env.get(name, {}).items()}
     extras = {
@@ -142,12 +142,12 @@ def refuse(title: str, wrong: Iterable[str]) -> None:
 
 def only_looking() -> bool:
     """Whether nothing of the site is going to run."""
-    return asked().only_looking
+    return current_request().only_looking
 
 
 def oversubscribing() -> bool:
     """Whether more processes than cores were asked for."""
-    return asked().oversubscribe
+    return current_request().oversubscribe
 
 
 def partition(

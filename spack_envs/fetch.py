@@ -30,14 +30,14 @@ class FetchError(Exception):
     """A release cannot be had. The text is one line."""
 
 
-def fetch_release(address: str, tag: str, target: Path, patience: float = ANSWER_SECONDS) -> None:
+def fetch_release(address: str, tag: str, target: Path, timeout: float = ANSWER_SECONDS) -> None:
     """Put the files of ``tag`` into ``target``, unless another process has done so meanwhile.
 
     :param patience: seconds that upstream has to give its first answer
     :raises FetchError: if git is missing, upstream silent or without the tag, or the disk full.
     """
     refs = [f"refs/tags/{tag}", f"refs/heads/{tag}"]
-    if not run_git(["ls-remote", "--", address, *refs], address, patience).strip():
+    if not run_git(["ls-remote", "--", address, *refs], address, timeout).strip():
         raise FetchError(f"{address}: has no release {tag}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -26,7 +26,7 @@ from spack_envs.facades import FacadeMpi
 from spack_envs.layout import SpackLayout
 from spack_envs.mirrored import MirroredSources, write_repository
 from spack_envs.provide import Spack
-from spack_envs.recipes import BUILT, TOOLS, Recipes, close_world
+from spack_envs.recipes import BUILT, TOOLS, Recipes, build_closed_recipes
 from spack_envs.toolchain import ExternalPackage, find_toolchain
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
@@ -85,7 +85,9 @@ def assemble_environment(
     """The parts of an environment, one after the other."""
     layout.make_folders()
     ours = source / "spack_envs"
-    recipes = close_world(layout.recipes, spack.packages, ours / "spack_repo" / "plumbline")
+    recipes = build_closed_recipes(
+        layout.recipes, spack.packages, ours / "spack_repo" / "plumbline"
+    )
     substitutes = sources.substitutes if sources else ()
     replaced = write_repository(layout.mirrored, recipes.plumbline, substitutes)
     prefix = facades.prefix_for_spack(mpi, layout.facades)

@@ -53,7 +53,7 @@ class Recipes:
         return self.root / "index"
 
 
-def close_world(folder: Path, packages: Path, ours: Path) -> Recipes:
+def build_closed_recipes(folder: Path, packages: Path, ours: Path) -> Recipes:
     """Make the closed world below ``folder``, or find it there.
 
     :param packages: checkout of Spack's package recipes
@@ -65,7 +65,7 @@ def close_world(folder: Path, packages: Path, ours: Path) -> Recipes:
         named = packages_named(builtin)
         root = folder / compute_fingerprint(builtin, named, ours)
         if not root.is_dir():
-            publish_world(root, builtin, named, ours)
+            write_closed_recipes(root, builtin, named, ours)
     except OSError as error:
         raise SpackEnvironmentError(f"{error.filename}: {error.strerror}") from None
     closed = {package_name(path.name) for path in named if not is_virtual(path)}
@@ -118,7 +118,7 @@ def build_attribute(ours: Path, folder: str) -> str:
     return f"\n    recipes_of_plumbline = {digest.hexdigest()!r}\n"
 
 
-def publish_world(root: Path, builtin: Path, named: Iterable[Path], ours: Path) -> None:
+def write_closed_recipes(root: Path, builtin: Path, named: Iterable[Path], ours: Path) -> None:
     """Make the world beside its place and move it there, whole."""
     root.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=".incoming-", dir=root.parent))

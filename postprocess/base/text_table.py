@@ -23,22 +23,22 @@ class TextTable:
     notes: tuple[str, ...] = ()
 
 
-def render_text(sheet: TextTable) -> str:
-    """The sheet as lines of aligned text, however long: ``grep`` and a pager see whole rows."""
-    head = (*sheet.labels, *sheet.columns)
-    rows = [tuple(map(sanitize_line, row)) for row in (head, *sheet.rows)]
-    lines = [sanitize_line(sheet.title)]
-    lines += [f"  {line}" for line in align_rows(rows, len(sheet.labels), between="   ")]
-    lines += [f"  {sanitize_line(note)}" for note in sheet.notes]
+def render_text(table: TextTable) -> str:
+    """Format a table as lines of aligned text, however long: ``grep`` and a pager see whole rows."""
+    head = (*table.labels, *table.columns)
+    rows = [tuple(map(sanitize_line, row)) for row in (head, *table.rows)]
+    lines = [sanitize_line(table.title)]
+    lines += [f"  {line}" for line in align_rows(rows, len(table.labels), between="   ")]
+    lines += [f"  {sanitize_line(note)}" for note in table.notes]
     return "".join(f"{line}\n" for line in lines)
 
 
-def render_markdown_table(sheet: TextTable) -> str:
-    """The sheet as a table in Markdown without its title, and its notes below."""
-    rule = ["---"] * len(sheet.labels) + ["---:"] * len(sheet.columns)
+def render_markdown_table(table: TextTable) -> str:
+    """Format a table in Markdown without its title, and its notes below."""
+    rule = ["---"] * len(table.labels) + ["---:"] * len(table.columns)
     head, *rows = (
         f"| {' | '.join(map(sanitize.escape_markdown, row))} |"
-        for row in ((*sheet.labels, *sheet.columns), *sheet.rows)
+        for row in ((*table.labels, *table.columns), *table.rows)
     )
-    notes = [f"{sanitize.escape_markdown(note)}\n" for note in sheet.notes]
+    notes = [f"{sanitize.escape_markdown(note)}\n" for note in table.notes]
     return "\n".join([head, f"|{'|'.join(rule)}|", *rows, "", *notes])

@@ -48,8 +48,8 @@ def collect_known_noise(
             continue
         trials = [each.variance for each in some], [each.counted for each in some]
         noise = estimate_noise(enough[case].values, *trials)
-        kin = reference.prior.degrees if reference.prior else 0.0
-        known.append(KnownCase(case, noise, reference.launches, kin, enough[case].unit))
+        prior_degrees = reference.prior.degrees if reference.prior else 0.0
+        known.append(KnownCase(case, noise, reference.launches, prior_degrees, enough[case].unit))
     return known, without
 
 

@@ -30,7 +30,7 @@ class PassResult:
     """What came of one pass: its launches that ended well, and the parts of the plan that are not all well."""
 
     launches: Sequence[CalibrationLaunch]
-    unwell: Collection[Family] = ()
+    unhealthy: Collection[Family] = ()
     held: Collection[Case] = ()  #: whose references stay, for new ones would absorb a slowdown
 
 
@@ -45,8 +45,8 @@ class CalibrationProgress:
     """What a call has done so far of each part of the plan."""
 
     taken: dict[Family, int] = field(default_factory=dict)
-    unwell: set[Family] = field(default_factory=set)  #: in the last pass over them
-    vain: dict[Family, int] = field(default_factory=dict)  #: passes that left a case as it was
+    unhealthy: set[Family] = field(default_factory=set)  #: in the last pass over them
+    futile: dict[Family, int] = field(default_factory=dict)  #: passes that left a case as it was
     held: set[Family] = field(default_factory=set)  #: some references stayed in the last pass
     doubted: set[Family] = field(default_factory=set)  #: whose last pass did so
 
@@ -63,8 +63,8 @@ class CalibrationProgress:
         """
         first = part.family not in self.taken
         self.taken[part.family] = self.taken.get(part.family, 0) + part.launches
-        self.unwell.discard(part.family)
-        self.unwell |= {part.family} & set(done.unwell)
+        self.unhealthy.discard(part.family)
+        self.unhealthy |= {part.family} & set(done.unhealthy)
         self.held.discard(part.family)
         self.held |= {part.family} & {plan_part_of(case) for case in done.held}
         gained = count_launches(done.launches)
@@ -72,7 +72,7 @@ class CalibrationProgress:
         self.doubted.discard(part.family)
         if not (all(gained.get(case, 0) for case in part.cases) and all(grown)):
             self.doubted.add(part.family)
-            self.vain[part.family] = self.vain.get(part.family, 0) + 1
+            self.futile[part.family] = self.futile.get(part.family, 0) + 1
 
     def limit_after_failure(self, part: CalibrationRound) -> CalibrationRound:
         """Limit a part to one launch after a pass without progress."""
@@ -126,14 +126,14 @@ def calibrate_all(
             for part in parts:
                 tally.count(part, done, have, now)
     lacking = report_missing(planned, count_launches(read()), demand, progress)
-    return int(bool(tally.unwell or tally.held or (lacking and not demand.at_most)))
+    return int(bool(tally.unhealthy or tally.held or (lacking and not demand.at_most)))
 
 
 def select_active(
     planned: Iterable[PlannedLaunch], tally: CalibrationProgress
 ) -> list[PlannedLaunch]:
     """The part of the plan of which further launches may bring something."""
-    return [each for each in planned if tally.vain.get(family_of(each), 0) < MOST_FUTILE_PASSES]
+    return [each for each in planned if tally.futile.get(family_of(each), 0) < MOST_FUTILE_PASSES]
 
 
 def count_known_launches(

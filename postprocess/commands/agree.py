@@ -30,7 +30,7 @@ from postprocess.model.session import Request, Session
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.runner.reframe_pass import make_plan, run_plan
 from postprocess.session.context import SessionContext, open_session_context, report_plan
-from postprocess.session.finish import end_session, summed_up, write_files
+from postprocess.session.finish import build_session_summary, end_session, write_files
 
 TAG = "agree"
 ELEMENT = 8  #: bytes; the payload of mpicost is made of 8-byte numbers
@@ -74,8 +74,8 @@ def agree(work: WorkDirectory, asked: Request, launches: int, progress: Progress
     choice = {**asked.selection.choice, ROUNDS: launches}
     selection = replace(asked.selection, tag=TAG, choice=choice, launches=1)
     with work.held():
-        desk = open_session_context(work, asked, progress)
-        session, reframe = desk.open_session(asked.mode)
+        context = open_session_context(work, asked, progress)
+        session, reframe = context.open_session(asked.mode)
         with progress.phase("set-up"):
             planned = make_plan(reframe, selection)
             wanted = list_topics(planned)
@@ -86,7 +86,7 @@ def agree(work: WorkDirectory, asked: Request, launches: int, progress: Progress
         progress.move("running", "build", done.build_seconds)
         with progress.phase("analysis"):
             opinions = compare_programs(extract_samples(done.finished), wanted)
-        return finish_agreement(desk, session, done.finished, opinions)
+        return finish_agreement(context, session, done.finished, opinions)
 
 
 def report_rounds(planned: Sequence[PlannedLaunch], launches: int, progress: Progress) -> None:
@@ -101,27 +101,27 @@ def report_rounds(planned: Sequence[PlannedLaunch], launches: int, progress: Pro
 
 
 def finish_agreement(
-    desk: SessionContext,
+    context: SessionContext,
     session: Session,
     finished: Sequence[FinishedLaunch],
     opinions: AgreementResult,
 ) -> int:
     """Show what was found, then write store, summary, report and page; the exit status."""
-    results = judge_agreement(finished, opinions.findings, shlex.join(desk.request.command))
+    results = judge_agreement(finished, opinions.findings, shlex.join(context.request.command))
     failures = list_agreement_failures(results)
     status = compute_exit_status(results, strict=False)
     status = status if opinions.good and not failures else 1
     print(format_agreement(opinions, failures), end="", flush=True)
-    summary = summed_up(desk, session, finished, results, status)
-    with desk.progress.phase("analysis"):
-        write_files(desk.work, session, finished, summary)
+    summary = build_session_summary(context, session, finished, results, status)
+    with context.progress.phase("analysis"):
+        write_files(context.work, session, finished, summary)
         page = write_agreement_page(session, opinions, failures)
-    return end_session(desk, session, summary, f"pictures, and why ratios are not 1: {page}")
+    return end_session(context, session, summary, f"pictures, and why ratios are not 1: {page}")
 
 
 def format_agreement(opinions: AgreementResult, failures: Sequence[str]) -> str:
     """The tables, what is not compared, what failed, the findings, and the sum of it all."""
-    tables = [render_text(sheet) for _, sheet, _ in words.build_ratio_tables(opinions.comparisons)]
+    tables = [render_text(table) for _, table, _ in words.build_ratio_tables(opinions.comparisons)]
     lines = [f"not compared: {line}" for line in words.format_gaps(opinions.gaps)]
     lines += failures
     lines += [words.format_disagreement(each) for each in opinions.findings]

@@ -58,7 +58,7 @@ from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.runner.reframe import ReframeDriver
 from postprocess.runner.reframe_pass import NoCaseSelected, make_plan, run_plan
 from postprocess.session.context import SessionContext, open_session_context
-from postprocess.session.finish import end_session, summed_up, write_files
+from postprocess.session.finish import build_session_summary, end_session, write_files
 
 TAG = "links"
 MEASURES = 2 * len(STATISTICS)  #: two sizes, by each statistic
@@ -130,8 +130,8 @@ def links(work: WorkDirectory, asked: Request, demand: LinksDemand, progress: Pr
     """
     asked = replace(asked, selection=replace(asked.selection, tag=TAG))
     with work.held():
-        desk = open_session_context(work, asked, progress)
-        session, reframe = desk.open_session(asked.mode)
+        context = open_session_context(work, asked, progress)
+        session, reframe = context.open_session(asked.mode)
         with progress.phase("set-up"):
             selection, planned = plan_sweep(reframe, asked.selection, demand, progress)
         report_sweep_plan(planned, progress)
@@ -144,7 +144,7 @@ def links(work: WorkDirectory, asked: Request, demand: LinksDemand, progress: Pr
                 work.store, session.name, finished
             )  # whatever comes of the analysis
             told = analyse_sweeps(finished, demand)
-        return finish_links(desk, session, finished, told, pairs)
+        return finish_links(context, session, finished, told, pairs)
 
 
 def plan_sweep(
@@ -233,7 +233,7 @@ def analyse_sweeps(finished: Sequence[FinishedLaunch], demand: LinksDemand) -> l
 
 
 def finish_links(
-    desk: SessionContext,
+    context: SessionContext,
     session: Session,
     finished: Sequence[FinishedLaunch],
     told: Sequence[SweepReport],
@@ -243,8 +243,8 @@ def finish_links(
 
     :param pairs: the file that has every trial of every pair.
     """
-    progress = desk.progress
-    results = judge_links(finished, told, shlex.join(desk.request.command))
+    progress = context.progress
+    results = judge_links(finished, told, shlex.join(context.request.command))
     failures = list_links_failures(results, told)
     named = sum(len(each.findings) for each in told)
     status = 1 if failures or named or not told else compute_exit_status(results, strict=False)
@@ -253,11 +253,13 @@ def finish_links(
     for each in told:
         for text in [found.text for found in each.findings] + list(each.remarks):
             progress.say(f"{each.title}: {text}" if len(told) > 1 else text)
-    summary = summed_up(desk, session, finished, results, status)
+    summary = build_session_summary(context, session, finished, results, status)
     with progress.phase("analysis"):
-        write_files(desk.work, session, finished, summary)
+        write_files(context.work, session, finished, summary)
         page = write_links_page(session, told, failures, format_links_headline(named, failures))
-    return end_session(desk, session, summary, f"heat maps: {page}; trials of every pair: {pairs}")
+    return end_session(
+        context, session, summary, f"heat maps: {page}; trials of every pair: {pairs}"
+    )
 
 
 def judge_links(

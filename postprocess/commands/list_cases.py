@@ -43,8 +43,8 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 def list_cases(work: WorkDirectory, asked: Request, progress: Progress) -> int:
     """Print every case that would run, then how many and about how long. Measures nothing."""
     with work.held():
-        desk = open_session_context(work, asked, progress)
-        _, reframe = desk.open_session("list")
+        context = open_session_context(work, asked, progress)
+        _, reframe = context.open_session("list")
         planned = preview_plan(reframe, replace(asked.selection, only_looking=True))
     for line in (
         *print_full_list(planned),

@@ -85,7 +85,7 @@ class CommonCause:
         return tuple(each.case for each in self.members if each.slow and self.explains(each))
 
     @property
-    def witnesses(self) -> tuple[Case, ...]:
+    def probe_cases(self) -> tuple[Case, ...]:
         """The most precise of its cases that show it: they stand for all when it is measured again."""
         half = math.log1p(self.shift) / 2
         showing = [each for each in self.members if each.log >= half and each.error > 0]
@@ -102,13 +102,13 @@ class CommonCause:
 
 
 def find_common_causes(
-    results: Sequence[CaseResult], book: ReferenceCatalog, hosts: Mapping[Case, tuple[str, ...]]
+    results: Sequence[CaseResult], catalog: ReferenceCatalog, hosts: Mapping[Case, tuple[str, ...]]
 ) -> list[CommonCause]:
     """What slows many cases of a night together, the most cases first; empty for a healthy night.
 
     :param hosts: that each case ran on, as far as that is known
     """
-    everything = sorted(collect_slowdowns(results, book, hosts), key=lambda each: each.case)
+    everything = sorted(collect_slowdowns(results, catalog, hosts), key=lambda each: each.case)
     places = [
         list(some)
         for _, some in groupby(everything, key=lambda e: (e.case.system, e.case.partition))

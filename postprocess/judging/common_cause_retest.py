@@ -36,33 +36,33 @@ class CommonCauseRetest:
     @property
     def decided(self) -> bool:
         """Whether another launch could change nothing, or there is nothing to measure."""
-        return not self.cause.witnesses or confirmation_rule.is_decided(self.slow, self.fine)
+        return not self.cause.probe_cases or confirmation_rule.is_decided(self.slow, self.fine)
 
-    def hear(self, factors: Sequence[float]) -> None:
+    def count_launch(self, factors: Sequence[float]) -> None:
         """Count what a fresh launch says: by how much the witnesses are slower, as far as they came.
 
         What did not arrive refutes nothing: it counts as slow.
         """
-        missing = len(self.cause.witnesses) - len(factors)
-        middle = median([*factors, *missing * [math.inf]]) if self.cause.witnesses else math.inf
+        missing = len(self.cause.probe_cases) - len(factors)
+        middle = median([*factors, *missing * [math.inf]]) if self.cause.probe_cases else math.inf
         if math.log(middle) < math.log1p(self.cause.shift) / 2:
             self.fine += 1
         else:
             self.slow += 1
 
     def record_launches(
-        self, launches: int, fresh: Iterable[FinishedLaunch], book: ReferenceCatalog
+        self, launches: int, fresh: Iterable[FinishedLaunch], catalog: ReferenceCatalog
     ) -> None:
         """Let each of so many fresh launches say what it has to say."""
         by_number: dict[int, list[float]] = {}
         for each in fresh:
-            for case in self.cause.witnesses:
-                said = evaluate_case(case, [each], book) if case in each.launch.cases else None
+            for case in self.cause.probe_cases:
+                said = evaluate_case(case, [each], catalog) if case in each.launch.cases else None
                 if said and said.slowdown:
                     by_number.setdefault(each.launch.number, []).append(said.slowdown)
         heard = list(by_number.values())[:launches]
         for factors in (*heard, *([] for _ in range(launches - len(heard)))):
-            self.hear(factors)
+            self.count_launch(factors)
 
 
 def apply_confirmed_causes(
@@ -75,7 +75,7 @@ def apply_confirmed_causes(
     """
     shared: dict[Case, str] = {}
     for cause in causes:
-        marked = {*cause.explained, *(cause.witnesses if cause.clear else ())}
+        marked = {*cause.explained, *(cause.probe_cases if cause.clear else ())}
         shared |= {case: f"common cause: {describe_cause_briefly(cause)}" for case in marked}
     return [_because(each, shared) for each in results]
 

@@ -78,19 +78,23 @@ class CommonShift:
 
 
 def collect_slowdowns(
-    results: Sequence[CaseResult], book: ReferenceCatalog, hosts: Mapping[Case, tuple[str, ...]]
+    results: Sequence[CaseResult], catalog: ReferenceCatalog, hosts: Mapping[Case, tuple[str, ...]]
 ) -> list[JudgedSlowdown]:
     """The cases that were held against measured references, controls too; simulated time has no spread."""
     values: dict[int, dict[str, list[float]]] = {}
     found = []
     for result in results:
-        shelf, reference = book.shelf(result.case), book.reference(result.case)
+        reference_set, reference = catalog.find_set(result.case), catalog.reference(result.case)
         factor = result.slowdown
-        if result.verdict not in JUDGED or not (shelf and reference and factor) or reference.exact:
+        if (
+            result.verdict not in JUDGED
+            or not (reference_set and reference and factor)
+            or reference.exact
+        ):
             continue
-        known = values.setdefault(id(shelf), {})
+        known = values.setdefault(id(reference_set), {})
         if not known:
-            known.update(collect_headlines(shelf))
+            known.update(collect_headlines(reference_set))
         spread = reference.moderated[0] if reference.launches > 1 else 0.0
         error = spread * math.sqrt(1.0 + 1.0 / reference.launches)
         moves = compute_log_deviations(known.get(result.case.key, ()), result.unit)
@@ -99,11 +103,11 @@ def collect_slowdowns(
     return found
 
 
-def collect_headlines(shelf: ReferenceSet) -> dict[str, list[float]]:
-    """The values of all launches behind the references of a shelf, by case."""
+def collect_headlines(reference_set: ReferenceSet) -> dict[str, list[float]]:
+    """The values of all launches behind a set of references, by case."""
     return {
         key: list(values)
-        for told in shelf.origin["programs"].values()
+        for told in reference_set.provenance["programs"].values()
         for calibration in provenance.list_calibrations(told)
         for key, values in provenance.list_headlines(calibration).items()
     }

@@ -28,7 +28,7 @@ from postprocess.references.catalog import ReferenceCatalog
 from postprocess.stats import confirmation_rule
 
 NOT_RUN = "no value (it did not run)"
-LEAST_CASES_OF_SICK_NODE = (
+LEAST_CASES_OF_SLOW_NODE = (
     3  #: slow on the same hosts, and fine on others, before the hosts are named
 )
 
@@ -63,7 +63,7 @@ class RetestCandidate:
             confirmation_rule.is_decided(len(self.slow), len(self.fine))
         )
 
-    def hear(self, said: CaseResult | None, hosts: Sequence[str] = ()) -> None:
+    def count_launch(self, said: CaseResult | None, hosts: Sequence[str] = ()) -> None:
         """Count what a fresh launch on these hosts says. What did not arrive clears nobody."""
         if said is not None and said.verdict in FAILED_LAUNCH:
             self.failed = self.failed or said
@@ -105,7 +105,7 @@ class RetestCandidate:
 def confirm_slow_cases(
     results: Sequence[CaseResult],
     finished: Sequence[FinishedLaunch],
-    book: ReferenceCatalog,
+    catalog: ReferenceCatalog,
     selection: Selection,
     measure: Measure,
     progress: Progress,
@@ -119,15 +119,16 @@ def confirm_slow_cases(
     :param since: says of a common cause when it began; empty if it is not known
     """
     hosts = map_hosts(finished)
-    second = ConfirmationRun(hosts, book, selection, measure, progress)
-    doubts = [CommonCauseRetest(cause) for cause in find_common_causes(results, book, hosts)]
+    second = ConfirmationRun(hosts, catalog, selection, measure, progress)
+    retests = [CommonCauseRetest(cause) for cause in find_common_causes(results, catalog, hosts)]
     slow = [
-        RetestCandidate(each, hosts.get(each.case, ())) for each in select_candidates(results, book)
+        RetestCandidate(each, hosts.get(each.case, ()))
+        for each in select_candidates(results, catalog)
     ]
-    explained = {case for doubt in doubts for case in doubt.cause.explained}
+    explained = {case for retest in retests for case in retest.cause.explained}
     alone = [each for each in slow if each.result.case not in explained]
-    fresh = second.look(alone, doubts)
-    causes = report_causes(doubts, since, progress)
+    fresh = second.look(alone, retests)
+    causes = report_causes(retests, since, progress)
     refuted = explained - {case for cause in causes for case in cause.explained}
     left = [each for each in slow if each.result.case in refuted]
     fresh += second.look(left)
@@ -144,29 +145,29 @@ class ConfirmationRun:
     """Fresh launches of what a session doubts."""
 
     hosts: Mapping[Case, tuple[str, ...]]  #: that each case ran on
-    book: ReferenceCatalog
+    catalog: ReferenceCatalog
     selection: Selection  #: what the session ran
     measure: Measure
     progress: Progress
 
     def look(
-        self, suspects: Sequence[RetestCandidate], doubts: Sequence[CommonCauseRetest] = ()
+        self, suspects: Sequence[RetestCandidate], retests: Sequence[CommonCauseRetest] = ()
     ) -> list[FinishedLaunch]:
         """Fresh launches until all suspects and all causes that are in doubt are decided; all of those."""
         made: list[FinishedLaunch] = []
         for launches in confirmation_rule.PASSES:
             undecided = [suspect for suspect in suspects if not suspect.decided]
-            unclear = [doubt for doubt in doubts if not doubt.decided]
+            unclear = [retest for retest in retests if not retest.decided]
             cases = {suspect.result.case for suspect in undecided}
-            cases |= {case for doubt in unclear for case in doubt.cause.witnesses}
+            cases |= {case for retest in unclear for case in retest.cause.probe_cases}
             if not cases:
                 break
             fresh = self.launched(cases, launches)
             made += fresh or []
             for suspect in undecided:
-                record_retest(suspect, launches, fresh or [], self.book)
-            for doubt in unclear:
-                doubt.record_launches(launches, fresh or [], self.book)
+                record_retest(suspect, launches, fresh or [], self.catalog)
+            for retest in unclear:
+                retest.record_launches(launches, fresh or [], self.catalog)
             if fresh is None:
                 break
         return made
@@ -195,18 +196,18 @@ def apply_retest_failure(result: CaseResult, fresh: Iterable[FinishedLaunch]) ->
 
 
 def report_causes(
-    doubts: Sequence[CommonCauseRetest], since: Since, progress: Progress
+    retests: Sequence[CommonCauseRetest], since: Since, progress: Progress
 ) -> list[CommonCause]:
     """Tell every common cause once. Those that fresh launches do not refute stand."""
-    for doubt in doubts:
+    for retest in retests:
         end = (
             "; fresh launches do not show it, and each case stands by itself"
-            if doubt.refuted
+            if retest.refuted
             else ""
         )
-        cause = replace(doubt.cause, since="" if doubt.refuted else since(doubt.cause))
+        cause = replace(retest.cause, since="" if retest.refuted else since(retest.cause))
         progress.note(f"{describe_cause(cause)}{end}")
-    return [doubt.cause for doubt in doubts if not doubt.refuted]
+    return [retest.cause for retest in retests if not retest.refuted]
 
 
 def map_hosts(finished: Iterable[FinishedLaunch]) -> dict[Case, tuple[str, ...]]:
@@ -218,23 +219,26 @@ def map_hosts(finished: Iterable[FinishedLaunch]) -> dict[Case, tuple[str, ...]]
     return {case: tuple(sorted(names)) for case, names in found.items()}
 
 
-def select_candidates(results: Sequence[CaseResult], book: ReferenceCatalog) -> list[CaseResult]:
+def select_candidates(results: Sequence[CaseResult], catalog: ReferenceCatalog) -> list[CaseResult]:
     """The cases that are slow, without those of exact time, which repeats."""
     slow = [each for each in results if each.verdict == Verdict.REGRESSED]
-    references = {each.case: book.reference(each.case) for each in slow}
+    references = {each.case: catalog.reference(each.case) for each in slow}
     return [each for each in slow if (known := references[each.case]) and not known.exact]
 
 
 def record_retest(
-    suspect: RetestCandidate, launches: int, fresh: Sequence[FinishedLaunch], book: ReferenceCatalog
+    suspect: RetestCandidate,
+    launches: int,
+    fresh: Sequence[FinishedLaunch],
+    catalog: ReferenceCatalog,
 ) -> None:
     """Let each fresh launch say what it has to say of a suspect; one that did not come says so too."""
     case = suspect.result.case
     heard = [each for each in fresh if case in each.launch.cases][:launches]
     for each in heard:
-        suspect.hear(evaluate_case(case, [each], book), map_hosts([each])[case])
+        suspect.count_launch(evaluate_case(case, [each], catalog), map_hosts([each])[case])
     for _ in range(launches - len(heard)):
-        suspect.hear(None)
+        suspect.count_launch(None)
 
 
 def select_retest(
@@ -251,7 +255,7 @@ def report_slow_nodes(suspects: Sequence[RetestCandidate], progress: Progress) -
     cleared = [suspect for suspect in suspects if suspect.cleared and suspect.elsewhere]
     together = Counter(suspect.hosts for suspect in cleared)
     for hosts, number in sorted(together.items()):
-        if number >= LEAST_CASES_OF_SICK_NODE:
+        if number >= LEAST_CASES_OF_SLOW_NODE:
             progress.note(
                 f"{', '.join(hosts)}: {number} cases were slow there, and not on other nodes: "
                 "./plumbline links finds sick nodes"

@@ -53,7 +53,7 @@ def list_conditions(launch: PlannedLaunch, case: Case) -> dict[str, tuple[str, s
 
 def evaluate_launches(
     finished: Sequence[FinishedLaunch],
-    book: ReferenceCatalog,
+    catalog: ReferenceCatalog,
     site: str,
     options: Sequence[str] = (),
 ) -> list[CaseResult]:
@@ -64,36 +64,36 @@ def evaluate_launches(
             launches.setdefault(case, []).append(each)
     results = [
         replace(
-            evaluate_case(case, launches[case], book),
+            evaluate_case(case, launches[case], catalog),
             rerun=format_rerun_command(launches[case][0].launch, case, site, options),
         )
         for case in launches
     ]
     return sorted(
-        add_q_values(results) + list_skipped(finished, book), key=lambda result: result.case
+        add_q_values(results) + list_skipped(finished, catalog), key=lambda result: result.case
     )
 
 
-def list_skipped(finished: Sequence[FinishedLaunch], book: ReferenceCatalog) -> list[CaseResult]:
+def list_skipped(finished: Sequence[FinishedLaunch], catalog: ReferenceCatalog) -> list[CaseResult]:
     """The cases that were deliberately not run, each once, with the reason."""
     skips = {skip.case: skip for each in finished for skip in each.launch.skips}
     return [
-        evaluate_without_program(case, skip.reason, book)
+        evaluate_without_program(case, skip.reason, catalog)
         if skip.unavailable
         else CaseResult(case, Verdict.SKIPPED, skip.reason)
         for case, skip in skips.items()
     ]
 
 
-def evaluate_without_program(case: Case, reason: str, book: ReferenceCatalog) -> CaseResult:
+def evaluate_without_program(case: Case, reason: str, catalog: ReferenceCatalog) -> CaseResult:
     """A case whose program cannot be had. What has a reference was measured before, and is missing now."""
-    if book.reference(case) is None:
+    if catalog.reference(case) is None:
         return CaseResult(case, Verdict.SKIPPED, reason)
     return CaseResult(case, Verdict.INCOMPLETE, f"{reason}; it has a reference, and is missing now")
 
 
 def evaluate_case(
-    case: Case, launches: Sequence[FinishedLaunch], book: ReferenceCatalog
+    case: Case, launches: Sequence[FinishedLaunch], catalog: ReferenceCatalog
 ) -> CaseResult:
     """The verdict on one case. A launch that failed decides; otherwise the median launch is judged."""
     for verdict in FAILED_LAUNCH:
@@ -101,7 +101,7 @@ def evaluate_case(
             if each.outcome.verdict == verdict:
                 return CaseResult(case, verdict, each.outcome.reason)
     if left_out := [each for each in launches if each.outcome.verdict == Verdict.SKIPPED]:
-        return evaluate_without_program(case, left_out[0].outcome.reason, book)
+        return evaluate_without_program(case, left_out[0].outcome.reason, catalog)
     measured = [
         (found, each) for each in launches if (found := each.measurements.get(case.variable))
     ]
@@ -111,9 +111,11 @@ def evaluate_case(
         return CaseResult(case, Verdict.INCOMPLETE, "printed as 0.00: too little to be seen")
     middle, launch = select_median_launch(measured)
     middle = replace(middle, value=statistics.median(found.value for found, _ in measured))
-    shelf = book.shelf(case) if book.reference(case) else None
+    reference_set = catalog.find_set(case) if catalog.reference(case) else None
     differences = (
-        (describe_reference_difference(each, case, shelf) for _, each in measured) if shelf else ()
+        (describe_reference_difference(each, case, reference_set) for _, each in measured)
+        if reference_set
+        else ()
     )
     if difference := next(filter(None, differences), ""):
         return CaseResult(
@@ -128,14 +130,16 @@ def evaluate_case(
         )
     records = launch.outcome.records
     resolution = records.resolution(middle.unit) if records else 0.0
-    result = judge_case(case, middle, book.reference(case), resolution)
+    result = judge_case(case, middle, catalog.reference(case), resolution)
     return replace(check_reframe_agrees(result, measured), launches=len(measured))
 
 
-def describe_reference_difference(finished: FinishedLaunch, case: Case, shelf: ReferenceSet) -> str:
+def describe_reference_difference(
+    finished: FinishedLaunch, case: Case, reference_set: ReferenceSet
+) -> str:
     """In what a launch differs from the one behind a case's reference; empty if in nothing that counts."""
     launch = finished.launch
-    return shelf.difference(finished.conditions, case, launch.accepts, launch.by_hand)
+    return reference_set.difference(finished.conditions, case, launch.accepts, launch.by_hand)
 
 
 def select_median_launch(

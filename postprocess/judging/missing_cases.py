@@ -116,7 +116,7 @@ def list_unused_files(roots: Sequence[Path], planned: Sequence[PlannedLaunch]) -
 
 
 def find_unplanned_cases(
-    book: ReferenceCatalog,
+    catalog: ReferenceCatalog,
     planned: Sequence[PlannedLaunch],
     provisional: Path,
     asked: RequestedCases,
@@ -131,24 +131,27 @@ def find_unplanned_cases(
     fix = "measure it again, or remove the row if it is given up"
     return [
         build_missing_result(
-            each, f"is not measured any more, and has a reference in {shelf.path}: {fix}"
+            each, f"is not measured any more, and has a reference in {reference_set.path}: {fix}"
         )
-        for shelf in book.shelves.values()
-        for each in asked.among(shelf.references)
+        for reference_set in catalog.sets.values()
+        for each in asked.among(reference_set.references)
         if each.case not in there
-        and (provisional not in shelf.path.parents or is_counted_reference(each, shelf, variants))
+        and (
+            provisional not in reference_set.path.parents
+            or is_counted_reference(each, reference_set, variants)
+        )
     ]
 
 
 def is_counted_reference(
-    reference: Reference, shelf: ReferenceSet, variants: set[tuple[str, ...]]
+    reference: Reference, reference_set: ReferenceSet, variants: set[tuple[str, ...]]
 ) -> bool:
     """Whether a reference that nobody has reviewed is one of nights: it has enough launches, no options by
     hand, and no variant (``calibrate --cache warm``) that its program is not measured in.
     """
     own = case_variant_of(reference.case)
     measured = own in variants or own[:3] not in {each[:3] for each in variants}
-    return measured and not reference.provisional and not shelf.options_of(reference.case)
+    return measured and not reference.provisional and not reference_set.options_of(reference.case)
 
 
 def case_variant_of(case: Case) -> tuple[str, ...]:

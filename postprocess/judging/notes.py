@@ -12,10 +12,10 @@ from postprocess.model.verdict import JUDGED, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog
 
 
-def describe_waivers(finished: Sequence[FinishedLaunch], book: ReferenceCatalog) -> list[str]:
+def describe_waivers(finished: Sequence[FinishedLaunch], catalog: ReferenceCatalog) -> list[str]:
     """One line for each difference that the site accepts, with the number of cases and the site's reason."""
     found: dict[str, set[Case]] = {}
-    for line, case in list_waived_differences(finished, book):
+    for line, case in list_waived_differences(finished, catalog):
         found.setdefault(line, set()).add(case)
     return [
         f"{plural(len(cases), 'case')} compared although {line}" for line, cases in found.items()
@@ -23,14 +23,16 @@ def describe_waivers(finished: Sequence[FinishedLaunch], book: ReferenceCatalog)
 
 
 def list_waived_differences(
-    finished: Sequence[FinishedLaunch], book: ReferenceCatalog
+    finished: Sequence[FinishedLaunch], catalog: ReferenceCatalog
 ) -> Iterator[tuple[str, Case]]:
     """What differs, by whose leave, of every case that was measured and has a reference."""
     for each in finished:
         for case in each.launch.cases if each.run and each.launch.accepts else ():
-            shelf = book.shelf(case) if book.reference(case) else None
+            reference_set = catalog.find_set(case) if catalog.reference(case) else None
             accepts = each.launch.accepts
-            for found in shelf.accepted(each.conditions, case, accepts) if shelf else ():
+            for found in (
+                reference_set.accepted(each.conditions, case, accepts) if reference_set else ()
+            ):
                 place = f"{case.partition}, {case.environment}, {case.program}"
                 why = f"accepted by the site: {accepts[found.name]}"
                 yield f"{found} in its reference ({place}); {why}", case
@@ -42,7 +44,7 @@ FAST_CASES = 5  #: at least
 
 
 def describe_fast_cases(
-    results: Iterable[CaseResult], book: ReferenceCatalog, site: str
+    results: Iterable[CaseResult], catalog: ReferenceCatalog, site: str
 ) -> Iterator[str]:
     """One line for each environment and program of a partition with too many fast cases.
 
@@ -50,7 +52,7 @@ def describe_fast_cases(
     """
     judged: dict[tuple[str, ...], list[CaseResult]] = {}
     for each in results:
-        reference = book.reference(each.case)
+        reference = catalog.reference(each.case)
         if each.verdict in JUDGED and reference and not reference.exact:
             case = each.case
             judged.setdefault((case.partition, case.environment, case.program), []).append(each)

@@ -1,4 +1,4 @@
-"""The data sheet of a reference benchmark: one line says what is measured, in which column and unit."""
+"""One benchmark of OSU or IMB: what it measures, in which column and unit."""
 
 from __future__ import annotations
 

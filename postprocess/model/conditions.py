@@ -43,7 +43,7 @@ class LaunchConditions:
     exact: bool  #: whether its time is simulated
     method: Mapping[str, Any]
     circumstances: Mapping[str, Any]  #: none of simulated time
-    nameless: bool  #: whether nothing tells its processor from others
+    has_unidentified_processor: bool  #: whether nothing tells its processor from others
     cpu_model: str | None
 
 
@@ -53,7 +53,7 @@ def conditions_of(run: Mapping[str, Any], exact: bool) -> LaunchConditions:
         exact,
         method_of(run, exact),
         {} if exact else circumstances_of(run),
-        not exact and nameless(run),
+        not exact and has_unidentified_processor(run),
         run.get("cpu_model"),
     )
 
@@ -82,7 +82,7 @@ def circumstances_of(run: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def nameless(run: Mapping[str, Any]) -> bool:
+def has_unidentified_processor(run: Mapping[str, Any]) -> bool:
     """Whether nothing tells a processor of a launch from others: neither a name nor the sizes of caches."""
     names = (run.get("cpu_model") or UNKNOWN).split(PROCESSORS)
     return not run.get("caches") and any(name.startswith(UNKNOWN) for name in names)

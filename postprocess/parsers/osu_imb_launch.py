@@ -194,7 +194,7 @@ def build_measurement(benchmark: Benchmark, row: TableRow) -> Measurement:
 def find_unit_scale(column: str) -> float:
     """What one of a column is in the unit of a case.
 
-    :raises ValueError: if the header words do not tell: a fault of the data sheet.
+    :raises ValueError: if the header words do not tell: a fault of the table of benchmarks.
     """
     found = [factor for ending, factor in SCALES.items() if column.endswith(ending)]
     if not found:

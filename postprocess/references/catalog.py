@@ -40,7 +40,7 @@ class ReferenceSet:
 
     path: Path
     references: dict[Case, Reference]
-    origin: dict[str, Any]
+    provenance: dict[str, Any]
 
     @property
     def exact(self) -> bool:
@@ -49,7 +49,9 @@ class ReferenceSet:
 
     def find_calibration(self, case: Case) -> Mapping[str, Any] | None:
         """How a case was measured: the one calibration that it belongs to. None if nothing tells."""
-        return provenance.find_case_calibration(self.origin["programs"].get(case.program), case.key)
+        return provenance.find_case_calibration(
+            self.provenance["programs"].get(case.program), case.key
+        )
 
     def options_of(self, case: Case) -> Mapping[str, Any]:
         """What was set by hand for the launches behind a case; nothing, as a rule."""
@@ -125,7 +127,7 @@ class ReferenceSet:
             if value != told["method"][key]
         ]
         found += list_differences(ours.circumstances, known)
-        if ours.nameless and "cpu_model" not in {each.name for each in found}:
+        if ours.has_unidentified_processor and "cpu_model" not in {each.name for each in found}:
             found.append(
                 UnidentifiedProcessor("cpu_model", ours.cpu_model, told["method"]["cpu_model"])
             )
@@ -136,16 +138,16 @@ class ReferenceSet:
 class ReferenceCatalog:
     """References by partition and environment. Those without a file are not in it."""
 
-    shelves: dict[tuple[str, str], ReferenceSet] = field(default_factory=dict)
+    sets: dict[tuple[str, str], ReferenceSet] = field(default_factory=dict)
 
-    def shelf(self, case: Case) -> ReferenceSet | None:
+    def find_set(self, case: Case) -> ReferenceSet | None:
         """The references among which this case would be."""
-        return self.shelves.get((f"{case.system}:{case.partition}", case.environment))
+        return self.sets.get((f"{case.system}:{case.partition}", case.environment))
 
     def reference(self, case: Case) -> Reference | None:
         """The reference of a case."""
-        shelf = self.shelf(case)
-        return shelf.references.get(case) if shelf else None
+        reference_set = self.find_set(case)
+        return reference_set.references.get(case) if reference_set else None
 
 
 def load_catalog(roots: Sequence[Path], places: Iterable[tuple[str, str]]) -> ReferenceCatalog:
@@ -153,15 +155,15 @@ def load_catalog(roots: Sequence[Path], places: Iterable[tuple[str, str]]) -> Re
 
     :raises postprocess.references.reference_file.ReferenceFileError: for the first file with a fault.
     """
-    shelves = {}
+    sets = {}
     for place in sorted(set(places)):
         system, partition = place[0].split(":")
         path = reference_file.find_reference_file(roots, system, partition, place[1])
         if path is not None:
             known = add_priors(reference_file.load_references(path, system, partition, place[1]))
             origin = read_provenance(path)
-            shelves[place] = ReferenceSet(path, known, origin)
-    return ReferenceCatalog(shelves)
+            sets[place] = ReferenceSet(path, known, origin)
+    return ReferenceCatalog(sets)
 
 
 def read_provenance(path: Path) -> dict[str, Any]:

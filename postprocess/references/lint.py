@@ -131,8 +131,8 @@ def find_steep_drops(known: Mapping[Case, Reference]) -> Iterator[tuple[Case, st
     """Times that fall steeply as messages grow; of too few launches that is noise."""
     smaller: dict[tuple[Any, ...], Reference] = {}
     for case, each in known.items():
-        kin = tuple(getattr(case, key) for key in KEYS if key != "bytes")
-        before = smaller.get(kin)
+        group = tuple(getattr(case, key) for key in KEYS if key != "bytes")
+        before = smaller.get(group)
         settled = before and not (each.provisional or before.provisional)
         if settled and each.unit == SECONDS and each.center < SUDDEN * before.center:
             takes = f"{quantity(each.center, each.unit)}, and {before.case.bytes} bytes"
@@ -140,7 +140,7 @@ def find_steep_drops(known: Mapping[Case, Reference]) -> Iterator[tuple[Case, st
                 case,
                 f"center: takes {takes} {quantity(before.center, before.unit)}; look at both",
             )
-        smaller[kin] = each
+        smaller[group] = each
 
 
 def find_unlikely_provenance(

@@ -25,8 +25,8 @@ from postprocess.stats.sample_size import TARGET
 
 PLACES = ("system", "partition", "program")
 CONDITIONS = ("cache", "sync")
-MOST_TROUBLES = 150  #: entries of what failed
-MOST_OF_ONE_TROUBLE = 30  #: cases that are named of those that share a cause
+MOST_FAILURE_GROUPS = 150  #: entries of what failed
+MOST_OF_ONE_GROUP = 30  #: cases that are named of those that share a cause
 MOST_OPEN = 15  #: entries of what failed that are not folded
 MOST_ROWS = 40  #: of the grid, unless it is unfolded
 MOST_OUTLIERS = 60
@@ -80,10 +80,12 @@ def render_html(summary: SessionSummary, trials: Mapping[str, Sequence[LaunchTri
 
 def _context(summary: SessionSummary) -> dict[str, Any]:
     """What both reports say."""
-    troubles = overview.group_failures(summary.failed)
-    chosen = overview.sample_each_verdict([each.results[0] for each in troubles], MOST_TROUBLES)
+    failure_groups = overview.group_failures(summary.failed)
+    chosen = overview.sample_each_verdict(
+        [each.results[0] for each in failure_groups], MOST_FAILURE_GROUPS
+    )
     named = {result.case for result in chosen}
-    troubles = [each for each in troubles if each.results[0].case in named]
+    failure_groups = [each for each in failure_groups if each.results[0].case in named]
     outliers = overview.sample_each_verdict(summary.outliers, MOST_OUTLIERS)
     launches = sorted(summary.launches, key=lambda launch: (not launch.failed, launch.outcome))
     return {
@@ -94,17 +96,17 @@ def _context(summary: SessionSummary) -> dict[str, Any]:
         "last_line": overview.format_last_line(summary),
         "contradiction": overview.describe_contradiction(summary),
         "counts": count_verdicts(summary.results),
-        "troubles": troubles,
+        "failure_groups": failure_groups,
         "most_open": MOST_OPEN,
-        "most_of_one": MOST_OF_ONE_TROUBLE,
-        "reruns": [r.rerun for each in troubles for r in each.results[:MOST_OF_ONE_TROUBLE]],
-        "failed_not_named": len(summary.failed) - sum(len(each.results) for each in troubles),
+        "most_of_one": MOST_OF_ONE_GROUP,
+        "reruns": [r.rerun for each in failure_groups for r in each.results[:MOST_OF_ONE_GROUP]],
+        "failed_not_named": len(summary.failed) - sum(len(each.results) for each in failure_groups),
         "outliers": outliers,
         "outliers_not_named": len(summary.outliers) - len(outliers),
         "skipped": overview.count_reasons(summary.results, Verdict.SKIPPED),
         "grid": build_grid(summary, MOST_ROWS),
         "whole_grid": build_grid(summary),
-        "misses": assess_sensitivity(summary),
+        "sensitivity": assess_sensitivity(summary),
         "classes": CLASSES,
         "classes_seen": BOUNDS.index(TARGET) + 1,
         "places": find_varying_fields(summary.results, PLACES),

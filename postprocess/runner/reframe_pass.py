@@ -123,7 +123,7 @@ def run_plan(
     """Run what was planned and find out what became of each launch. Nothing planned gets lost."""
     undisturbed = all(launch.exact for launch in planned)
     entries = run(reframe, replace(selection, side_by_side=undisturbed), progress)
-    return came_of(planned, reframe, entries)
+    return assess_launches(planned, reframe, entries)
 
 
 def run_again(
@@ -142,7 +142,7 @@ def run_again(
         planned = make_plan(replace(reframe, session=reframe.session / "planned"), selection)
         for launch in planned:
             write_launch(reframe.session, launch)
-    return planned, came_of(planned, reframe, entries)
+    return planned, assess_launches(planned, reframe, entries)
 
 
 def run(
@@ -167,7 +167,7 @@ def run(
     return entries
 
 
-def came_of(
+def assess_launches(
     planned: Sequence[PlannedLaunch],
     reframe: ReframeDriver,
     entries: Sequence[reframe_report.TestEntry],
@@ -193,7 +193,7 @@ def cancel_jobs_of(
         for name in end_jobs(sessions, scheduler):
             progress.note(f"cancelled a job that {whose} left in the queue: {name}")
     except (QueueError, OSError) as error:  # everything is measured: nothing may lose it now
-        fix = f"{scheduler.shows_jobs} shows them, and the next session cancels them"
+        fix = f"{scheduler.list_jobs_command} shows them, and the next session cancels them"
         progress.note(f"jobs of {whose} may still be in the queue ({error}): {fix}")
 
 

@@ -52,38 +52,38 @@ def run_calibration(
 ) -> int:
     """Measure references because the user asks for it. Returns the exit status."""
     with work.held():
-        desk = open_session_context(work, request, progress)
+        context = open_session_context(work, request, progress)
         root = request.references or work.provisional
-        _, reframe = desk.open_session("list")
+        _, reframe = context.open_session("list")
         with progress.phase("set-up"):
             planned = preview_plan(reframe, request.selection)
         report_plan(planned, progress)
         demand = plan_for_seconds(work, planned, demand, progress)
-        refuse_busy_machine(desk, planned)
-        run = partial(run_calibration_pass, desk, root, None, take=demand.take or demand.afresh)
+        refuse_busy_machine(context, planned)
+        run = partial(run_calibration_pass, context, root, None, take=demand.take or demand.afresh)
         read = partial(read_comparable_launches, work.root, request.selection)
         return calibrate_all(planned, request.selection, demand, read, run, progress)
 
 
-def refuse_busy_machine(desk: SessionContext, planned: Sequence[PlannedLaunch]) -> None:
+def refuse_busy_machine(context: SessionContext, planned: Sequence[PlannedLaunch]) -> None:
     """Refuse to calibrate on a machine that other processes use.
 
     :raises UsageError: if they are still busy after a minute
     """
-    if share := 0.0 if desk.request.beside_others else measure_contention(desk, planned):
+    if share := 0.0 if context.request.beside_others else measure_contention(context, planned):
         raise UsageError(
             f"machine is {share:.0%} busy with other processes; calibrate on an idle machine, or pass "
             "--beside-others"
         )
 
 
-def measure_contention(desk: SessionContext, planned: Iterable[PlannedLaunch]) -> float:
+def measure_contention(context: SessionContext, planned: Iterable[PlannedLaunch]) -> float:
     """Share of this machine, from 0 to 1, that others use; 0 if that does not matter.
 
     It does where launches run on this machine, and not in simulated time.
     """
-    here = desk.prepared.inventory and not all(each.exact for each in planned)
-    return wait_for_idle(desk.progress) if here else 0.0
+    here = context.prepared.inventory and not all(each.exact for each in planned)
+    return wait_for_idle(context.progress) if here else 0.0
 
 
 def read_comparable_launches(work: Path, selection: Selection) -> list[CalibrationLaunch]:
@@ -98,48 +98,48 @@ def read_comparable_launches(work: Path, selection: Selection) -> list[Calibrati
 
 
 def calibrate_unknown(
-    desk: SessionContext, planned: Sequence[PlannedLaunch], book: ReferenceCatalog
+    context: SessionContext, planned: Sequence[PlannedLaunch], catalog: ReferenceCatalog
 ) -> ReferenceCatalog:
-    """Calibrate the cases of environments that have no reviewed references; the book with them.
+    """Calibrate the cases of environments that have no reviewed references; return the catalog with them.
 
     An environment with a reviewed file keeps its gaps: they are ``no-reference``, and loud. A reference that
     was made with options by hand is none for launches without: it is measured again.
     """
     reviewed = {
         place
-        for place, shelf in book.shelves.items()
-        if desk.work.provisional not in shelf.path.parents
+        for place, reference_set in catalog.sets.items()
+        if context.work.provisional not in reference_set.path.parents
     }
     unknown = [
         launch
         for launch in planned
         if (launch.partition, launch.environment) not in reviewed
-        and any(lacks_usable_reference(book, launch, case) for case in launch.cases)
+        and any(lacks_usable_reference(catalog, launch, case) for case in launch.cases)
     ]
-    if unknown and (share := measure_contention(desk, unknown)):
+    if unknown and (share := measure_contention(context, unknown)):
         unknown = [launch for launch in unknown if launch.exact]
-        desk.progress.note(
+        context.progress.note(
             f"machine is {share:.0%} busy with other processes: cases without a reference are not "
             "calibrated; run ./plumbline calibrate on the idle machine"
         )
     if not unknown:
-        return book
+        return catalog
     for launches in sorted({choose_automatic_launches(launch) for launch in unknown}):
         calibrate_cases(
-            desk,
-            book,
+            context,
+            catalog,
             [each for each in unknown if choose_automatic_launches(each) == launches],
             launches,
         )
-    return load_catalog(desk.reference_roots, list_places(planned))
+    return load_catalog(context.reference_roots, list_places(planned))
 
 
-def lacks_usable_reference(book: ReferenceCatalog, launch: PlannedLaunch, case: Case) -> bool:
+def lacks_usable_reference(catalog: ReferenceCatalog, launch: PlannedLaunch, case: Case) -> bool:
     """Whether a case has no reference, or one made with what is set by hand and the launch lacks."""
-    shelf = book.shelf(case)
-    if shelf is None or case not in shelf.references:
+    reference_set = catalog.find_set(case)
+    if reference_set is None or case not in reference_set.references:
         return True
-    return is_replaced_by(shelf.options_of(case), launch.by_hand)
+    return is_replaced_by(reference_set.options_of(case), launch.by_hand)
 
 
 def choose_automatic_launches(launch: PlannedLaunch) -> int:
@@ -148,7 +148,10 @@ def choose_automatic_launches(launch: PlannedLaunch) -> int:
 
 
 def calibrate_cases(
-    desk: SessionContext, book: ReferenceCatalog, unknown: Sequence[PlannedLaunch], launches: int
+    context: SessionContext,
+    catalog: ReferenceCatalog,
+    unknown: Sequence[PlannedLaunch],
+    launches: int,
 ) -> None:
     """Calibrate the cases of these launches that have no reference, or one with other options by hand."""
     worth = (
@@ -163,23 +166,23 @@ def calibrate_cases(
         case
         for each in unknown
         for case in each.all_cases
-        if lacks_usable_reference(book, each, case)
+        if lacks_usable_reference(catalog, each, case)
     }
-    some = any(map(book.reference, missing))
+    some = any(map(catalog.reference, missing))
     others = " (existing ones were measured with other settings)" if some else ""
-    desk.progress.note(
+    context.progress.note(
         f"no usable references for {', '.join(programs)} on {', '.join(environments)}{others}; "
         f"calibrating with {plural(launches, 'launch', 'es')}. {worth}"
     )
-    chosen = desk.request.selection
+    chosen = context.request.selection
     counts = sorted({launch.processes for launch in unknown})
     choice = {**chosen.choice, PROCESSES.variable: counts, PROGRAM.variable: programs}
     selection = replace(chosen, environments=environments, choice=choice, launches=launches)
-    run_calibration_pass(desk, desk.work.provisional, missing, selection)
+    run_calibration_pass(context, context.work.provisional, missing, selection)
 
 
 def run_calibration_pass(
-    desk: SessionContext,
+    context: SessionContext,
     root: Path,
     only: set[Case] | None,
     selection: Selection,
@@ -192,20 +195,20 @@ def run_calibration_pass(
     :param afresh: whether earlier launches of these cases count no more
     :param take: whether a reference is replaced, too, if that absorbs a slowdown
     """
-    progress, work = desk.progress, desk.work
-    session, reframe = desk.open_session("calibrate")
+    progress, work = context.progress, context.work
+    session, reframe = context.open_session("calibrate")
     opened = ledger.open_calibration(
         session.directory, selection.set_env, selection.oversubscribe, afresh, selection.shell
     )
     since = start_load_monitor()
     try:
-        planned, done = measure_in_session(desk, reframe, "calibration", selection)
+        planned, done = measure_in_session(context, reframe, "calibration", selection)
     except BaseException:  # interrupted, too: what ended well counts
         for line in recover_interrupted(work.root):
             progress.say(line)
         raise
     held: dict[Case, float] = {}
-    share = since.share() if desk.prepared.inventory else None
+    share = since.share() if context.prepared.inventory else None
     new = ledger.collect_launches(opened, session.directory, done.finished, share)
     ledger.append_launches(
         work.root, session.name, new, list_planned_cases(planned) if afresh else ()
@@ -221,10 +224,10 @@ def run_calibration_pass(
         if held:
             progress.note(regression_guard.describe_absorbed(held))
     finally:  # what was measured is kept even if no reference can follow from it
-        book = load_catalog([root, *desk.reference_roots], list_places(planned))
-        request = desk.request
-        results = evaluate_launches(done.finished, book, request.site, request.rerun_options)
-        finish_session(desk, session, done.finished, results)
+        catalog = load_catalog([root, *context.reference_roots], list_places(planned))
+        request = context.request
+        results = evaluate_launches(done.finished, catalog, request.site, request.rerun_options)
+        finish_session(context, session, done.finished, results)
     return PassResult(new, find_unhealthy_parts(results), held)
 
 

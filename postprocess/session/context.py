@@ -71,22 +71,22 @@ def report_plan(planned: Sequence[PlannedLaunch], progress: Progress) -> None:
 
 
 def measure_in_new_session(
-    desk: SessionContext, mode: str, phase: str, selection: Selection
+    context: SessionContext, mode: str, phase: str, selection: Selection
 ) -> tuple[Session, list[PlannedLaunch], PassRecord]:
     """Run a part of what is planned already in a session of its own."""
-    session, reframe = desk.open_session(mode)
-    with desk.progress.phase(phase):
-        planned, done = run_again(reframe, selection, desk.progress)
-    desk.progress.move(phase, "build", done.build_seconds)
+    session, reframe = context.open_session(mode)
+    with context.progress.phase(phase):
+        planned, done = run_again(reframe, selection, context.progress)
+    context.progress.move(phase, "build", done.build_seconds)
     return session, planned, done
 
 
 def measure_in_session(
-    desk: SessionContext, reframe: ReframeDriver, phase: str, selection: Selection
+    context: SessionContext, reframe: ReframeDriver, phase: str, selection: Selection
 ) -> tuple[list[PlannedLaunch], PassRecord]:
     """Plan and run a selection in the session of this ReFrame."""
-    with desk.progress.phase(phase):
+    with context.progress.phase(phase):
         planned = make_plan(reframe, selection)
-        done = run_plan(reframe, selection, planned, desk.progress)
-    desk.progress.move(phase, "build", done.build_seconds)
+        done = run_plan(reframe, selection, planned, context.progress)
+    context.progress.move(phase, "build", done.build_seconds)
     return planned, done

@@ -23,7 +23,7 @@ from spack_envs.layout import SpackLayout
 
 
 def finish_session(
-    desk: SessionContext,
+    context: SessionContext,
     session: Session,
     finished: Sequence[FinishedLaunch],
     results: Sequence[CaseResult],
@@ -32,43 +32,45 @@ def finish_session(
 
     The verdicts come first, so that a full disk cannot hide them.
     """
-    summary = summed_up(
-        desk, session, finished, results, compute_exit_status(results, session.strict)
+    summary = build_session_summary(
+        context, session, finished, results, compute_exit_status(results, session.strict)
     )
-    if is_main_session(desk, session):
-        print_verdict_table(summary, desk.progress.console.width)
-    with desk.progress.phase("analysis"):
-        markdown, html = write_files(desk.work, session, finished, summary)
-    where = f"report: {html} and {markdown.name}; trials: {desk.work.store}"
-    return end_session(desk, session, summary, where)
+    if is_main_session(context, session):
+        print_verdict_table(summary, context.progress.console.width)
+    with context.progress.phase("analysis"):
+        markdown, html = write_files(context.work, session, finished, summary)
+    where = f"report: {html} and {markdown.name}; trials: {context.work.store}"
+    return end_session(context, session, summary, where)
 
 
-def is_main_session(desk: SessionContext, session: Session) -> bool:
+def is_main_session(context: SessionContext, session: Session) -> bool:
     """Whether it is the session that was asked for, and not the calibration that a night begins with."""
-    return session.mode == desk.request.mode
+    return session.mode == context.request.mode
 
 
-def summed_up(
-    desk: SessionContext,
+def build_session_summary(
+    context: SessionContext,
     session: Session,
     finished: Sequence[FinishedLaunch],
     results: Sequence[CaseResult],
     status: int,
 ) -> SessionSummary:
     """The summary of a session that ends with this status, with all that was noted until now."""
-    progress, prepared = desk.progress, desk.prepared
+    progress, prepared = context.progress, context.prepared
     mpis = prepared.inventory.mpis if prepared.inventory else ()
     told = progress.notes, progress.phases
     return summarise_session(session, prepared.built_with, mpis, finished, results, status, *told)
 
 
-def end_session(desk: SessionContext, session: Session, summary: SessionSummary, where: str) -> int:
+def end_session(
+    context: SessionContext, session: Session, summary: SessionSummary, where: str
+) -> int:
     """Write the summary where it was asked for, and say where all is; the exit status."""
-    progress, request = desk.progress, desk.request
-    if is_main_session(desk, session):
+    progress, request = context.progress, context.request
+    if is_main_session(context, session):
         if request.json_file:
             write_summary(request.json_file, summary.to_dict())
-        if session.mode == "nightly" and (line := drift_note(desk.work.store)):
+        if session.mode == "nightly" and (line := drift_note(context.work.store)):
             progress.say(line)
         progress.say(f"time: {progress.split()}")
         progress.say(where)

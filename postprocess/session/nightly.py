@@ -45,73 +45,73 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
     :raises UsageError: for anything that is the user's to mend.
     """
     with work.held():
-        desk = open_session_context(work, request, progress)
-        session, reframe = desk.open_session(request.mode)
+        context = open_session_context(work, request, progress)
+        session, reframe = context.open_session(request.mode)
         with progress.phase("set-up"):
             planned = make_plan(reframe, request.selection)
-            book = load_catalog(desk.reference_roots, list_places(planned))
+            catalog = load_catalog(context.reference_roots, list_places(planned))
             systems = {place.partition(":")[0] for place, _ in list_places(planned)}
-            reviewed = [root for root in desk.reference_roots if root != work.provisional]
+            reviewed = [root for root in context.reference_roots if root != work.provisional]
             excuses = expected_failures.load_expected_failures(reviewed, systems)
             whole = is_whole(request.selection) and not request.families
             asked = RequestedCases(request.selection, request.families)
-            gone = find_unplanned_environments(
-                desk.reference_roots, planned, work.provisional, asked
+            missing = find_unplanned_environments(
+                context.reference_roots, planned, work.provisional, asked
             )
-            gone += find_unplanned_cases(book, planned, work.provisional, asked)
+            missing += find_unplanned_cases(catalog, planned, work.provisional, asked)
         report_plan(planned, progress)
         for line in describe_unusual_trials(planned):
             progress.say(line)
         if not request.strict:
-            book = calibrate_unknown(desk, planned, book)
+            catalog = calibrate_unknown(context, planned, catalog)
         with progress.phase("running"):
             done = run_plan(reframe, request.selection, planned, progress)
         progress.move("running", "build", done.build_seconds)
         with progress.phase("analysis"):
-            results = evaluate_launches(done.finished, book, request.site, request.rerun_options)
-            for line in describe_waivers(done.finished, book):
+            results = evaluate_launches(done.finished, catalog, request.site, request.rerun_options)
+            for line in describe_waivers(done.finished, catalog):
                 progress.note(line)
-            for line in describe_fast_cases(results, book, request.site):
+            for line in describe_fast_cases(results, catalog, request.site):
                 progress.note(line)
-        measure = partial(measure_again, desk, book)
+        measure = partial(measure_again, context, catalog)
         since = partial(find_onset_in_store, work.store)
         try:
             results = confirm_slow_cases(
-                results, done.finished, book, request.selection, measure, progress, since
+                results, done.finished, catalog, request.selection, measure, progress, since
             )
         except BaseException:  # a signal, too: what was measured is kept, what looked slow stands
             progress.note(
                 "ended before what looked slow was measured again: it counts as regressed"
             )
             results = mark_expected_failures(
-                desk, sorted([*results, *gone], key=result_sort_key), excuses, whole
+                context, sorted([*results, *missing], key=result_sort_key), excuses, whole
             )
-            log_alarms(desk, session, results, looked_again=False)
-            finish_session(desk, session, done.finished, results)
+            log_alarms(context, session, results, retested=False)
+            finish_session(context, session, done.finished, results)
             raise
         results = mark_expected_failures(
-            desk, sorted([*results, *gone], key=result_sort_key), excuses, whole
+            context, sorted([*results, *missing], key=result_sort_key), excuses, whole
         )
-        log_alarms(desk, session, results)
-        return finish_session(desk, session, done.finished, results)
+        log_alarms(context, session, results)
+        return finish_session(context, session, done.finished, results)
 
 
 def log_alarms(
-    desk: SessionContext, session: Session, results: Sequence[CaseResult], looked_again: bool = True
+    context: SessionContext, session: Session, results: Sequence[CaseResult], retested: bool = True
 ) -> None:
     """Log what a session was alarmed by, if it was a night. A log that cannot be written ends none."""
     if session.mode != "nightly":
         return
     begun = session.name, session.started_utc, session.site
-    logged = log.summarise_night_alarms(*begun, results, looked_again)
+    logged = log.summarise_night_alarms(*begun, results, retested)
     try:
-        log.append_night(desk.work.root / log.FILE, logged)
+        log.append_night(context.work.root / log.FILE, logged)
     except UsageError as error:
-        desk.progress.note(str(error))
+        context.progress.note(str(error))
 
 
 def mark_expected_failures(
-    desk: SessionContext,
+    context: SessionContext,
     results: Sequence[CaseResult],
     known: dict[str, list[ExpectedFailure]],
     whole: bool,
@@ -119,18 +119,18 @@ def mark_expected_failures(
     """Mark expected failures (see ``expected.tsv``) and report stale or invalid entries of that file."""
     today = expected_failures.utc_today()
     for line in expected_failures.check_expected_failures(results, known, today, whole):
-        desk.progress.note(line)
+        context.progress.note(line)
     return expected_failures.apply_expected_failures(results, known, today)
 
 
 def measure_again(
-    desk: SessionContext, book: ReferenceCatalog, selection: Selection
+    context: SessionContext, catalog: ReferenceCatalog, selection: Selection
 ) -> list[FinishedLaunch]:
     """Fresh launches of some cases, in a session of their own that is kept like any other."""
-    request = desk.request
-    session, _, done = measure_in_new_session(desk, "confirm", "confirming", selection)
-    results = evaluate_launches(done.finished, book, request.site, request.rerun_options)
-    finish_session(desk, session, done.finished, results)
+    request = context.request
+    session, _, done = measure_in_new_session(context, "confirm", "confirming", selection)
+    results = evaluate_launches(done.finished, catalog, request.site, request.rerun_options)
+    finish_session(context, session, done.finished, results)
     return done.finished
 
 

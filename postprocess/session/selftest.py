@@ -63,8 +63,8 @@ def run_selftest(
     """
     path = demand.directory / rows_file.FILE
     with work.held():
-        desk = open_session_context(work, request, progress)
-        bench, planned = prepare_bench(desk)
+        context = open_session_context(work, request, progress)
+        bench, planned = prepare_bench(context)
         told = take_references(bench, planned, demand)
         begun, done = resume_or_begin(path, describe_selftest(bench, planned, demand, told))
         if done:
@@ -73,32 +73,32 @@ def run_selftest(
     return conclude_selftest(demand.directory, progress, request.json_file)
 
 
-def prepare_bench(desk: SessionContext) -> tuple[SelftestBench, list[PlannedLaunch]]:
+def prepare_bench(context: SessionContext) -> tuple[SelftestBench, list[PlannedLaunch]]:
     """Choose the smallest layout, and build what is measured and what plants the delays.
 
     :raises UsageError: if something cannot be built or launched.
     """
-    progress = desk.progress
+    progress = context.progress
     with progress.phase("set-up"):
-        _, reframe = desk.open_session(MODE)
-        everything = preview_plan(reframe, desk.request.selection)
+        _, reframe = context.open_session(MODE)
+        everything = preview_plan(reframe, context.request.selection)
         layouts = {(each.processes, -each.per_node) for each in everything}
         processes, densest = min(
             (each for each in layouts if each[0] >= FEWEST_PROCESSES), default=(0, 0)
         )
         if not processes:
             raise UsageError("nothing is measured at two processes or more: ./plumbline list")
-        selection = desk.request.selection
+        selection = context.request.selection
         choice = selection.choice | {PROCESSES.variable: [processes], PER_NODE.variable: [-densest]}
-        bench = SelftestBench(desk, replace(selection, choice=choice, launches=1))
+        bench = SelftestBench(context, replace(selection, choice=choice, launches=1))
         progress.say("building, and launching each MPI once")
-        quiet = replace(desk, progress=Progress(Console(quiet=True)))
+        quiet = replace(context, progress=Progress(Console(quiet=True)))
         _, planned, finished = bench.measure(quiet, bench.selection)
     for each in finished:
         if each.outcome.verdict:
             what = f"{each.launch.environment}: {each.outcome.verdict}: {each.outcome.reason}"
             raise UsageError(f"{what}; ./plumbline nightly --program mpicost must work first")
-        library = find_mpicost_prefix(desk.work, each.launch.environment) / LIBRARY
+        library = find_mpicost_prefix(context.work, each.launch.environment) / LIBRARY
         if not library.exists():
             raise UsageError(f"{library}: is not there; the self-test plants its delays with it")
     if any(each.exact for each in planned):
@@ -115,55 +115,55 @@ def take_references(
 
     :raises UsageError: if those that were asked for by name are too few.
     """
-    desk, progress = bench.desk, bench.desk.progress
-    bench.book = load_catalog(desk.reference_roots, list_places(planned))
-    if has_enough_references(bench.book, planned, ENOUGH_LAUNCHES):
+    context, progress = bench.context, bench.context.progress
+    bench.catalog = load_catalog(context.reference_roots, list_places(planned))
+    if has_enough_references(bench.catalog, planned, ENOUGH_LAUNCHES):
         return "references of the site"
-    if desk.request.references:
+    if context.request.references:
         fix = f"calibrate with {ENOUGH_LAUNCHES} launches or more"
         raise UsageError(
-            f"{desk.request.references}: has not {ENOUGH_LAUNCHES} launches of each case without options "
+            f"{context.request.references}: has not {ENOUGH_LAUNCHES} launches of each case without options "
             f"by hand; {fix}"
         )
     own = demand.directory / "references"
-    bench.desk = replace(desk, request=replace(desk.request, references=own))
-    bench.book = load_catalog(bench.desk.reference_roots, list_places(planned))
-    if not has_enough_references(bench.book, planned, demand.launches):
+    bench.context = replace(context, request=replace(context.request, references=own))
+    bench.catalog = load_catalog(bench.context.reference_roots, list_places(planned))
+    if not has_enough_references(bench.catalog, planned, demand.launches):
         progress.say(
             f"the site has no references of {ENOUGH_LAUNCHES} launches: calibrating with "
             f"{plural(demand.launches, 'launch', 'es')}, for this self-test only"
         )
         calibrate_bench(bench, own, demand.launches)
-        bench.book = load_catalog(bench.desk.reference_roots, list_places(planned))
+        bench.catalog = load_catalog(bench.context.reference_roots, list_places(planned))
     return f"references of its own, {plural(demand.launches, 'launch', 'es')}"
 
 
 def has_enough_references(
-    book: ReferenceCatalog, planned: Sequence[PlannedLaunch], launches: int
+    catalog: ReferenceCatalog, planned: Sequence[PlannedLaunch], launches: int
 ) -> bool:
     """Whether each case has a reference of so many launches, made as those of a self-test: without options.
 
     In a shell whose variables steer an MPI, with the same ones.
     """
     cases = list_planned_cases(planned)
-    found = [book.reference(case) for case in cases]
+    found = [catalog.reference(case) for case in cases]
     many = all(each is not None and each.launches >= launches for each in found)
     return many and not any(
-        has_other_settings(book, launch, case) for launch in planned for case in launch.all_cases
+        has_other_settings(catalog, launch, case) for launch in planned for case in launch.all_cases
     )
 
 
-def has_other_settings(book: ReferenceCatalog, launch: PlannedLaunch, case: Case) -> bool:
+def has_other_settings(catalog: ReferenceCatalog, launch: PlannedLaunch, case: Case) -> bool:
     """Whether other things were set by hand for the launches behind a reference."""
-    shelf = book.shelf(case)
-    return bool(shelf and shelf.options_of(case) != launch.by_hand)
+    reference_set = catalog.find_set(case)
+    return bool(reference_set and reference_set.options_of(case) != launch.by_hand)
 
 
 def calibrate_bench(bench: SelftestBench, root: Path, launches: int) -> None:
     """Measure references of the self-test's own, in a session that no ledger of calibrations enters."""
     selection = replace(bench.selection, launches=launches)
-    with bench.desk.progress.phase("calibration"):
-        session, _, finished = bench.measure(bench.desk, selection)
+    with bench.context.progress.phase("calibration"):
+        session, _, finished = bench.measure(bench.context, selection)
     opened = ledger.CalibrationHeader(session.name, shell=selection.shell)
     taken = ledger.collect_launches(opened, session.directory, finished)
     update.update_references(root, taken, None)
@@ -174,7 +174,7 @@ def describe_selftest(
 ) -> SelftestHeader:
     """How a self-test begins that has not begun yet."""
     return SelftestHeader(
-        site=bench.desk.request.site,
+        site=bench.context.request.site,
         seed=random.SystemRandom().randrange(2**32) if demand.seed is None else demand.seed,
         times=demand.times,
         unchanged=demand.unchanged,
@@ -221,7 +221,7 @@ def run_nights(
     path: Path,
 ) -> None:
     """Run the nights that are not done, keep each, and say how long the rest will take."""
-    progress = bench.desk.progress
+    progress = bench.context.progress
     finished = {each.number for each in done}
     left = [night for night in nights if night.number not in finished]
     spent = 0.0

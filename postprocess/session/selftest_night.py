@@ -41,19 +41,19 @@ MODE = "selftest"
 class SelftestBench:
     """What every night of a self-test needs."""
 
-    desk: SessionContext
+    context: SessionContext
     selection: Selection
-    book: ReferenceCatalog = field(default_factory=ReferenceCatalog)
+    catalog: ReferenceCatalog = field(default_factory=ReferenceCatalog)
     #: Plans by what was selected: what one dry run has planned, later sessions need not ask for again.
     plans: dict[str, list[PlannedLaunch]] = field(default_factory=dict)
 
     def measure(
-        self, desk: SessionContext, selection: Selection
+        self, context: SessionContext, selection: Selection
     ) -> tuple[Session, list[PlannedLaunch], list[FinishedLaunch]]:
         """Run a selection in a session of its own."""
-        session, reframe = desk.open_session(MODE)
+        session, reframe = context.open_session(MODE)
         planned = self.planned(reframe, selection)
-        return session, planned, run_plan(reframe, selection, planned, desk.progress).finished
+        return session, planned, run_plan(reframe, selection, planned, context.progress).finished
 
     def planned(self, reframe: ReframeDriver, selection: Selection) -> list[PlannedLaunch]:
         """The plan of a session, written down as the checks write it."""
@@ -80,20 +80,20 @@ class SelftestBench:
         """One night from beginning to end."""
         begin = time.monotonic()
         progress = Progress(Console(quiet=True))
-        desk = replace(self.desk, progress=progress)
+        context = replace(self.context, progress=progress)
         selection = self.planting(night.plantings)
-        session, _, finished = self.measure(desk, selection)
+        session, _, finished = self.measure(context, selection)
         first = self.judged(finished)
         again: list[FinishedLaunch] = []
 
         def measure(chosen: Selection) -> Sequence[FinishedLaunch]:
-            fresh_session, _, fresh = self.measure(desk, chosen)
-            store_trials(desk.work, fresh_session, fresh, self.judged(fresh))
+            fresh_session, _, fresh = self.measure(context, chosen)
+            store_trials(context.work, fresh_session, fresh, self.judged(fresh))
             again.extend(fresh)
             return fresh
 
-        last = confirm_slow_cases(first, finished, self.book, selection, measure, progress)
-        store_trials(desk.work, session, finished, last)
+        last = confirm_slow_cases(first, finished, self.catalog, selection, measure, progress)
+        store_trials(context.work, session, finished, last)
         rows = self.rows(night, first, last, finished, again)
         seconds = round(time.monotonic() - begin, 1)
         return FinishedNight(
@@ -102,12 +102,14 @@ class SelftestBench:
 
     def judged(self, finished: Sequence[FinishedLaunch]) -> list[CaseResult]:
         """The verdicts of some launches."""
-        return evaluate_launches(finished, self.book, self.desk.request.site)
+        return evaluate_launches(finished, self.catalog, self.context.request.site)
 
     def planting(self, plantings: Sequence[Injection]) -> Selection:
         """The selection of a night, delayed in some environments."""
         set_env = {
-            each.environment: each.variables(find_mpicost_prefix(self.desk.work, each.environment))
+            each.environment: each.variables(
+                find_mpicost_prefix(self.context.work, each.environment)
+            )
             for each in plantings
         }
         choice = self.selection.choice | {PLANTED: sorted(set_env)}
@@ -130,7 +132,7 @@ class SelftestBench:
             if result.verdict == Verdict.SKIPPED:
                 continue
             case, planting = result.case, plantings.get(result.case.environment)
-            reference = self.book.reference(case)
+            reference = self.catalog.reference(case)
             spread, degrees = reference.moderated if reference else (None, None)
             heard = (
                 each.measurements.get(case.variable) for each in again if case in each.launch.cases

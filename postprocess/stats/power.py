@@ -40,7 +40,7 @@ class Scatter:
         standard = self.spread * compute_standard_error(self.launches, self.median_of)
         return float(stdtr(self.degrees, (shift - distance) / standard))
 
-    def condemned(self, distance: float, shift: float = 0.0) -> float:
+    def confirmed(self, distance: float, shift: float = 0.0) -> float:
         """Compute the probability of ``regressed``: screened, and confirmed by fresh launches."""
         if self.spread == 0:
             return float(shift > distance)

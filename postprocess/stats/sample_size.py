@@ -49,9 +49,9 @@ def compute_detectable_under(result: CaseResult, plan: Plan) -> float | None:
     if known is None or not result.reference:
         return None
     spread = known.spread * compute_median_efficiency(plan.median_of)
-    kin = max(known.degrees - (known.launches - 1), 0.0)
-    now = _reference(result, known.spread, known.launches, kin)
-    then = _reference(result, spread, max(plan.values, known.launches), kin)
+    prior_degrees = max(known.degrees - (known.launches - 1), 0.0)
+    now = _reference(result, known.spread, known.launches, prior_degrees)
+    then = _reference(result, spread, max(plan.values, known.launches), prior_degrees)
     distance = max(
         compute_slow_distance(then, compute_band(then)), _floor_of_resolution(result, now)
     )
@@ -77,10 +77,10 @@ def select_sensitive(results: Sequence[CaseResult]) -> list[CaseResult]:
     return [each for each in results if each.detectable is not None and each.detectable <= TARGET]
 
 
-def _reference(result: CaseResult, spread: float, launches: int, kin: float) -> Reference:
+def _reference(result: CaseResult, spread: float, launches: int, prior_degrees: float) -> Reference:
     """A reference of this case with so many launches, whose spread is the one that is known."""
     center = result.reference or math.nan
-    prior = Prior(spread, kin)
+    prior = Prior(spread, prior_degrees)
     return Reference(result.case, center, spread, launches, result.unit, prior=prior)
 
 

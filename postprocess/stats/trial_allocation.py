@@ -60,7 +60,7 @@ class KnownCase:
     case: Case
     noise: NoiseVariance
     launches: int  #: that tell it
-    kin: float = 0.0  #: degrees of freedom that its kin's spread adds to its own
+    prior_degrees: float = 0.0  #: degrees of freedom that its kin's spread adds to its own
     unit: str = SECONDS
 
     @property
@@ -150,7 +150,7 @@ def compute_sensitivity(known: KnownCase, trials: int, launches: int) -> float |
     None below ``ENOUGH_LAUNCHES``: such references are provisional, and assert gross changes only.
     """
     spread = known.noise.spread(trials)
-    prior = Prior(spread, known.kin) if known.kin else None
+    prior = Prior(spread, known.prior_degrees) if known.prior_degrees else None
     reference = Reference(known.case, 1.0, spread, launches, known.unit, prior=prior)
     return compute_detectable_slowdown(
         reference, compute_band(reference), Measurement(1.0, known.unit)

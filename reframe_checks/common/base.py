@@ -37,7 +37,7 @@ from reframe_checks.common.build import build_mpicost
 from reframe_checks.common.user_options import read_choice, resolve, select_layouts
 from site_configs.common import EnvironmentLauncher
 from site_configs.schedulers.registry import find_scheduler
-from site_configs.schema.reframe_request import asked
+from site_configs.schema.reframe_request import current_request
 from site_configs.schema.variables import SESSION
 from site_configs.schema.waivers import collect_waivers
 from site_configs.topology.layouts import Layout
@@ -69,7 +69,7 @@ def defines(check: type, name: str) -> bool:
     return False
 
 
-class Measuring(rfm.RunOnlyRegressionTest):
+class LaunchCheck(rfm.RunOnlyRegressionTest):
     """The cases of one program in one job. A subclass says what it measures and how it is started.
 
     Each case is one performance variable, which ReFrame asserts against the reference of its machine.
@@ -77,7 +77,7 @@ class Measuring(rfm.RunOnlyRegressionTest):
 
     What a subclass must define, and by when:
 
-    - Class: ``program``; ``of_site``, the variables of which a site may say the values on a partition
+    - Class: ``program``; ``site_variables``, the variables of which a site may say the values on a partition
       (``defaults``); ``measures_on(part)``, whether anything is measured on a partition, asked in the init
       phase; ``planned_launches()``, the starts of a job, asked in the setup phase; and what ``must_define`` of
       its family names besides.
@@ -85,20 +85,20 @@ class Measuring(rfm.RunOnlyRegressionTest):
       that each start of ``started()`` leaves its ``records`` and its ``ending``.
 
     What the class lacks is an error when it is made. A family, from which checks are derived and which is none
-    itself, says so: ``class MpicostCheck(Measuring, family=True)``.
+    itself, says so: ``class MpicostCheck(LaunchCheck, family=True)``.
 
     :raises TypeError: for a class that is no family and lacks something.
     """
 
     #: What every check has in the end, its own or its family's.
-    must_define = ("program", "of_site", "measures_on", "planned_launches")
+    must_define = ("program", "site_variables", "measures_on", "planned_launches")
 
     @classmethod
     def __init_subclass__(cls, *, family: bool = False, **kwargs):
         super().__init_subclass__(**kwargs)
         lacking = [] if family else [name for name in cls.must_define if not defines(cls, name)]
         if lacking:
-            fix = "see the docstring of Measuring, or say family=True if it is no check itself"
+            fix = "see the docstring of LaunchCheck, or say family=True if it is no check itself"
             raise TypeError(f"check {cls.__name__}: {', '.join(lacking)}: not defined; {fix}")
 
     #: Name of the program in every case: ``mpicost``.
@@ -116,7 +116,7 @@ class Measuring(rfm.RunOnlyRegressionTest):
     #: :default: those of the session's request, else ``reference_data``
     reference_roots = variable(
         typ.List[str],
-        value=asked().references,
+        value=current_request().references,
     )
 
     #: Processes of the launch and processes per node, as ``4x2``.
@@ -125,7 +125,7 @@ class Measuring(rfm.RunOnlyRegressionTest):
     layout = parameter(measured_layouts())
 
     mpicost = fixture(build_mpicost, scope="environment")
-    set_outside = frozenset()  #: variables that ``--setvar`` of ReFrame's command line has set
+    set_by_setvar = frozenset()  #: variables that ``--setvar`` of ReFrame's command line has set
     valid_prog_environs = ["+mpi"]
     maintainers = ["plumbline"]
     tags = {"nightly"}
@@ -138,26 +138,26 @@ class Measuring(rfm.RunOnlyRegressionTest):
         programs = read_choice(PROGRAM.variable, [])
         wanted = not programs or self.program in programs
         if read_choice(AGAIN, None) is not None:
-            looks = self.looks()
-            self.valid_prog_environs = sorted({look.environment for look in looks})
-            wanted = wanted and bool(looks)
+            retest_targets = self.retest_targets()
+            self.valid_prog_environs = sorted({look.environment for look in retest_targets})
+            wanted = wanted and bool(retest_targets)
         self.valid_systems = [
             part.fullname
             for part in runtime().system.partitions
             if wanted
-            and (read_choice(AGAIN, None) is None or self.looks(partition=part.name))
+            and (read_choice(AGAIN, None) is None or self.retest_targets(partition=part.name))
             and self.measures_on(part)
             and Layout(self.processes, self.num_tasks_per_node)
             in select_layouts(part.name, part.extras)
         ]
 
-    def looks(self, **place: str) -> list[RetestTarget]:
+    def retest_targets(self, **place: str) -> list[RetestTarget]:
         """What a second look asks of this check; nothing if the night only begins."""
         return select_targets(
             read_choice(AGAIN, []), program=self.program, layout=self.layout, **place
         )
 
-    def is_doubted(self, routine: str) -> bool:
+    def is_selected(self, routine: str) -> bool:
         """Whether a routine is measured: in a second look only if it was slow here.
 
         Where nothing was slow and ReFrame comes all the same, since it was so on this partition with another
@@ -165,22 +165,22 @@ class Measuring(rfm.RunOnlyRegressionTest):
         """
         if read_choice(AGAIN, None) is None:
             return True
-        here = self.looks_here() or self.looks()
+        here = self.local_retest_targets() or self.retest_targets()
         return routine in {look.routine for look in here}
 
-    def looks_here(self) -> list[RetestTarget]:
+    def local_retest_targets(self) -> list[RetestTarget]:
         """What a second look asks at this place, as far as it is known yet."""
         if self.current_partition is None:
-            return self.looks()
+            return self.retest_targets()
         partition, environment = self.current_partition.name, self.current_environ.name
-        return self.looks(partition=partition, environment=environment)
+        return self.retest_targets(partition=partition, environment=environment)
 
     @run_after("setup")
     def avoid_nodes(self):
         """A second look is taken on other nodes, if they are enough and the scheduler can be told so."""
         needed = len(Layout(self.processes, self.num_tasks_per_node).ranks_per_host)
         avoided = list_avoided_nodes(
-            self.looks_here(), self.current_partition.extras["nodes"], needed
+            self.local_retest_targets(), self.current_partition.extras["nodes"], needed
         )
         backend = self.current_partition.scheduler.registered_name
         options = find_scheduler(backend).exclude_nodes(avoided, backend) if avoided else []
@@ -192,26 +192,26 @@ class Measuring(rfm.RunOnlyRegressionTest):
         """Set a variable as ReFrame does at ``--setvar``, and know that it was set so."""
         done = type(cls).setvar(cls, name, value)
         if done:
-            cls.set_outside |= {name}
+            cls.set_by_setvar |= {name}
         return done
 
     def outside(self, name: str) -> Any:
         """The value that a variable got from outside; None if it got none."""
-        return getattr(self, name) if name in self.set_outside else None
+        return getattr(self, name) if name in self.set_by_setvar else None
 
     def of_references(self, name: str) -> Any:
         """The value that references were measured with; None if they have no say in this variable."""
 
     @run_after("setup")
-    def take_values_of_place(self):
+    def resolve_settings(self):
         """What may be said in several places of a variable of this check is settled here, for good."""
         defaults = self.current_partition.extras["defaults"]
-        for name in (*self.of_site, TIME_LIMIT):
+        for name in (*self.site_variables, TIME_LIMIT):
             value = resolve(
                 getattr(self, name),
                 outside=self.outside(name),
                 user=read_choice(name),
-                site=defaults.get(name) if name in self.of_site else None,
+                site=defaults.get(name) if name in self.site_variables else None,
                 references=self.of_references(name),
             )
             setattr(self, name, value)
@@ -258,7 +258,7 @@ class Measuring(rfm.RunOnlyRegressionTest):
             self.job.launcher = EnvironmentLauncher(launcher)
 
     @sanity_function
-    def whole_and_right(self):
+    def check_complete_and_correct(self):
         """Exit code, the MPI and the world asked for, every case, verified data: of one start at least."""
         self.outcomes = {each.name: assess_launch(each, self.session) for each in self.started()}
         if all(outcome.verdict for outcome in self.outcomes.values()):
@@ -286,7 +286,7 @@ class Measuring(rfm.RunOnlyRegressionTest):
         self.reference = {self.current_partition.fullname: self.bands()}
 
     @run_after("performance")
-    def demand_everything(self):
+    def check_every_result(self):
         """A start that yielded nothing fails the job; in a strict session so does a lacking reference."""
         if self.is_dry_run():
             return
@@ -300,16 +300,16 @@ class Measuring(rfm.RunOnlyRegressionTest):
     def bands(self) -> dict[str, tuple]:
         """ReFrame's reference tuple of each case that has a comparable reference."""
         place = (self.current_partition.fullname, self.current_environ.name)
-        shelf = load_catalog([Path(root) for root in self.reference_roots], [place]).shelves.get(
-            place
-        )
+        reference_set = load_catalog(
+            [Path(root) for root in self.reference_roots], [place]
+        ).sets.get(place)
         tuples = {}
-        for launch, outcome in self.whole() if shelf else ():
+        for launch, outcome in self.whole() if reference_set else ():
             conditions = conditions_of(outcome.records.run, launch.exact)
             for case in launch.cases:
-                if shelf.difference(conditions, case, launch.accepts, launch.by_hand):
+                if reference_set.difference(conditions, case, launch.accepts, launch.by_hand):
                     continue
-                if reference := shelf.references.get(case):
+                if reference := reference_set.references.get(case):
                     measured = outcome.records.measurements[case.variable]
                     limits = compute_band(reference, outcome.records.resolution(measured.unit))
                     tuples[case.variable] = convert_to_reframe(reference, limits, measured.best)

@@ -21,7 +21,7 @@ from site_configs.programs.installed import (
     find_program_source,
 )
 from site_configs.programs.program_facts import read_facts
-from site_configs.schema.reframe_request import asked
+from site_configs.schema.reframe_request import current_request
 from site_configs.schema.variables import SESSION
 from spack_envs.installation import Installation
 from spack_envs.products import PRODUCTS
@@ -52,7 +52,7 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
     #: Spack's executable; empty where there is none.
     #:
     #: :default: the one that Plumbline has found, if it has
-    spack = variable(str, value=asked().spack)
+    spack = variable(str, value=current_request().spack)
 
     #: With the executables, or with folders of them; known after the build.
     folder: Path

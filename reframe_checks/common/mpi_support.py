@@ -1,7 +1,7 @@
-"""What of the data sheets of OSU and IMB an MPI is too old for.
+"""The benchmarks of OSU and IMB that an MPI is too old for.
 
 Declared, so that a benchmark that fails is a failure and never taken for one that the MPI lacks. Every line of
-the sheets was run under MPICH 5.0.2, Open MPI 5.0.11 and Intel MPI 2021.19, and works under all three.
+their tables was run under MPICH 5.0.2, Open MPI 5.0.11 and Intel MPI 2021.19, and works under all three.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from postprocess.model.mpicost import CACHE, CACHES, CONTROLS, SYNC, TRIALS, fin
 from postprocess.model.options import AS_REFERENCES, TRIAL_COUNT
 from postprocess.model.plan import PlannedLaunch, SkippedCase
 from postprocess.references.trial_count import read_reference_trials
-from reframe_checks.common.base import SECONDS_TO_START, Measuring
+from reframe_checks.common.base import SECONDS_TO_START, LaunchCheck
 from reframe_checks.common.memory import estimate_shared_bytes
 from reframe_checks.common.user_options import read_choice
 from site_configs.topology.limits import is_within_limits
@@ -22,14 +22,14 @@ from site_configs.topology.limits import is_within_limits
 SECONDS_PER_TRIAL = 0.1  #: allowed, not expected: far more than flushing a large cache takes
 
 
-class MpicostCheck(Measuring, family=True):
+class MpicostCheck(LaunchCheck, family=True):
     """A family of routines, each at its sizes, in one launch. A subclass names the family in ``table``."""
 
     program = "mpicost"
-    must_define = (*Measuring.must_define, "table")
+    must_define = (*LaunchCheck.must_define, "table")
     #: Variables of which a site may say the values on a partition (``defaults``). The last two are ReFrame's:
     #: how long a job may last, and how long wait, as ``10m``.
-    of_site = (
+    site_variables = (
         "trials",
         "cache",
         "sync",
@@ -169,7 +169,7 @@ class MpicostCheck(Measuring, family=True):
     def chosen_routines(self) -> list[str]:
         """The routines of the family that are measured."""
         wanted = self.routines or self.table
-        return [each for each in self.table if each in wanted and self.is_doubted(each)]
+        return [each for each in self.table if each in wanted and self.is_selected(each)]
 
     def chosen_peers(self) -> list[int]:
         """The partners that were chosen, as far as there are so many processes; empty for all."""

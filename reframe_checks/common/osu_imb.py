@@ -1,4 +1,4 @@
-"""What the checks of OSU and IMB share: a data sheet, one job per layout, a witness beside every start."""
+"""What the checks of OSU and IMB share: a table of benchmarks, a job per layout, a witness beside a start."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from postprocess.model.benchmark import ITERATIONS, Benchmark
 from postprocess.model.case import Case
 from postprocess.model.mpicost import WARM
 from postprocess.model.plan import PlannedLaunch, SkippedCase
-from reframe_checks.common.base import SECONDS_TO_START, Measuring
+from reframe_checks.common.base import SECONDS_TO_START, LaunchCheck
 from reframe_checks.common.mpi_support import explain_unsupported
 from reframe_checks.common.user_options import read_choice
 from site_configs.mpi.family import identify_library
 from site_configs.programs.installed import explain_missing_program, find_executable
-from site_configs.schema.reframe_request import asked
+from site_configs.schema.reframe_request import current_request
 from site_configs.topology.limits import is_within_limits
 
 POWERS_OF_TWO = [2**power for power in range(21)]  #: up to a mebibyte, as both programs go
@@ -38,26 +38,26 @@ class Start:
     sizes: list[int]
 
 
-class ReferenceBenchmarks(Measuring, family=True):
-    """The benchmarks of a data sheet. A subclass has the sheet, and knows how its program is called."""
+class OsuImbCheck(LaunchCheck, family=True):
+    """The benchmarks of a table. A subclass has the table, and knows how its program is called."""
 
-    must_define = (*Measuring.must_define, "sheet", "own_sizes")
+    must_define = (*LaunchCheck.must_define, "table", "own_sizes")
 
     #: Variables of which a site may say the values on a partition (``defaults``). ``max_pending_time`` is
     #: ReFrame's: how long a job may wait, as ``10m``.
-    of_site = ("iterations", "left_out_above", "max_pending_time")
+    site_variables = ("iterations", "left_out_above", "max_pending_time")
 
     #: What is measured, a line each. ``Benchmark`` explains its parts; ``support.py`` tells what needs MPI 3.
     #:
     #: :required: yes, by the program's check
-    sheet: tuple[Benchmark, ...]
+    table: tuple[Benchmark, ...]
 
     #: The sizes in bytes of each line that has none of its own.
     #:
     #: :required: yes, by the program's check
     own_sizes: list[int]
 
-    #: Measure these routines only (``["bcast", "barrier"]``); the whole sheet if empty.
+    #: Measure these routines only (``["bcast", "barrier"]``); the whole table if empty.
     #:
     #: :default: ``[]``
     routines = variable(typ.List[str], value=read_choice("routines", []))
@@ -89,14 +89,14 @@ class ReferenceBenchmarks(Measuring, family=True):
     caches = ("warm",)
 
     def measures_on(self, part) -> bool:
-        """Whether anything of the sheet was chosen. Simulated time is for mpicost alone."""
+        """Whether anything of the table was chosen. Simulated time is for mpicost alone."""
         known = self.cache in self.caches and not part.extras["exact"]
         return known and any(self.sizes_of(each) for each in self.chosen_benchmarks())
 
     def planned_launches(self) -> list[PlannedLaunch]:
         """Every start of the job, each with its own end."""
         extras = self.current_environ.extras
-        reason = explain_missing_program(self.program, extras, asked().spack)
+        reason = explain_missing_program(self.program, extras, current_request().spack)
         starts = [
             self.planned_start(start, reason)
             for start in self.starts()
@@ -201,14 +201,14 @@ class ReferenceBenchmarks(Measuring, family=True):
         return self.built
 
     def chosen_benchmarks(self) -> list[Benchmark]:
-        """The benchmarks of the sheet that are measured at this process count."""
-        wanted = [each for each in self.sheet if each.fits(self.processes)]
+        """The benchmarks of the table that are measured at this process count."""
+        wanted = [each for each in self.table if each.fits(self.processes)]
         sync, peers = read_choice("sync", ""), read_choice("peers", [])
         return [
             each
             for each in wanted
             if (not self.routines or each.routine in self.routines)
-            and self.is_doubted(each.routine)
+            and self.is_selected(each.routine)
             and (not sync or each.sync == sync)
             and (not peers or each.peer in peers)
         ]

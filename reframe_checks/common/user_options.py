@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.model.options import check_choice
-from site_configs.schema.reframe_request import FILE, asked
+from site_configs.schema.reframe_request import FILE, current_request
 from site_configs.schema.variables import SESSION
 from site_configs.topology.layouts import Layout
 
@@ -49,7 +49,7 @@ def read_choice(name: str, default: Any = None) -> Any:
 @functools.cache
 def _choice(session: str) -> Mapping[str, Any]:
     """The choice of a session, checked once."""
-    choice = asked().choice
+    choice = current_request().choice
     try:
         check_choice(choice)
     except ValueError as error:
@@ -77,8 +77,8 @@ def select_layouts(partition: str, extras: Mapping[str, Any]) -> list[Layout]:
     for count in counts or []:
         there = {layout.per_node for layout in found if layout.processes == count}
         wanted = per_node or ([] if there else [find_densest(count, extras)])
-        asked = (Layout(count, number) for number in wanted if number not in there)
-        found += [layout for layout in asked if is_layout_possible(layout, extras)]
+        current_request = (Layout(count, number) for number in wanted if number not in there)
+        found += [layout for layout in current_request if is_layout_possible(layout, extras)]
     return sorted(found)
 
 

@@ -194,13 +194,15 @@ def count_cores(scheduler: Scheduler, kind: NodeKind) -> AnnotatedValue:
     """Physical cores of a node."""
     if not kind.cores:
         return AnnotatedValue("0", f"physical cores of a node; {LSCPU}", change=True)
-    if not scheduler.tells_cores and not kind.sockets:
+    if not scheduler.reports_physical_cores and not kind.sockets:
         said = f"physical cores of a node; {scheduler.title} counts {kind.cores} CPUs; {LSCPU}"
         return AnnotatedValue(str(kind.cores), said, change=True)
     reserved = f", without {kind.reserved_cores} kept for the system" if kind.reserved_cores else ""
     threads = f"{kind.hardware_threads} hardware threads"
     even = kind.cores - kind.cores % kind.sockets
-    return AnnotatedValue(str(even), f"physical cores{reserved}; {threads} ({scheduler.told_by})")
+    return AnnotatedValue(
+        str(even), f"physical cores{reserved}; {threads} ({scheduler.query_commands})"
+    )
 
 
 def count_sockets(scheduler: Scheduler, kind: NodeKind) -> AnnotatedValue:
@@ -210,7 +212,7 @@ def count_sockets(scheduler: Scheduler, kind: NodeKind) -> AnnotatedValue:
         return AnnotatedValue("1", said, change=True)
     if not kind.sockets:
         return AnnotatedValue("0", f"{scheduler.title} does not tell; {LSCPU}", change=True)
-    return AnnotatedValue(str(kind.sockets), scheduler.told_by)
+    return AnnotatedValue(str(kind.sockets), scheduler.query_commands)
 
 
 def count_nodes(scheduler: Scheduler, queue: Queue, kind: NodeKind) -> AnnotatedValue:
@@ -222,7 +224,7 @@ def count_nodes(scheduler: Scheduler, queue: Queue, kind: NodeKind) -> Annotated
         said = f"nodes that a night may use; none of {len(kind.hosts)} is usable now"
         return AnnotatedValue("0", said, change=True)
     few = min(most, FEW_NODES)
-    there = f"of {most} that a job can have ({scheduler.told_by})"
+    there = f"of {most} that a job can have ({scheduler.query_commands})"
     return AnnotatedValue(str(few), f"{there}; write more to measure more" if few < most else there)
 
 
@@ -232,7 +234,7 @@ def find_switch_size(scheduler: Scheduler, kind: NodeKind) -> AnnotatedValue:
         return AnnotatedValue("0", "")
     if count := scheduler.nodes_per_switch(kind.hosts):
         return AnnotatedValue(
-            str(count), f"nodes under one leaf switch ({scheduler.switches_told_by})"
+            str(count), f"nodes under one leaf switch ({scheduler.switch_command})"
         )
     said = f"nodes under one leaf switch; {scheduler.title} does not tell; 0 for not known"
     return AnnotatedValue("0", said, change=True)

@@ -83,8 +83,8 @@ class Scheduler:
     #: names that are registered with ReFrame, as a site file writes them: ``("pals", "pbs.PALS")``
     site_names: tuple[tuple[str, str], ...] = ()
     command: str = ""  #: the program that gives it away on a machine
-    told_by: str = ""  #: the commands that are asked
-    switches_told_by: str = ""  #: the command that tells of switches
+    query_commands: str = ""  #: the commands that are asked
+    switch_command: str = ""  #: the command that tells of switches
     batch: bool = True  #: whether jobs wait in queues
     exclusive: tuple[
         str, ...
@@ -92,12 +92,14 @@ class Scheduler:
     queue_option: str = r"-q\s*"  #: regular expression of what stands before a queue's name
     #: option of a job that must not run on some nodes, whose names replace {}; empty if it has none
     exclude_option: str = ""
-    tells_cores: bool = False  #: whether it tells physical cores, and not how many CPUs it counts
+    reports_physical_cores: bool = (
+        False  #: whether it tells physical cores, and not how many CPUs it counts
+    )
     #: beginnings of variables with which a user chooses what its commands show
     user_choices: tuple[str, ...] = ()
     limit_words: str = ""  #: on standard error of a job that it ended at its time limit
     mark: str = ""  #: file in a session's directory that tells that the session sent jobs to it
-    shows_jobs: str = ""  #: the command with which a user sees the own jobs
+    list_jobs_command: str = ""  #: the command with which a user sees the own jobs
     cluster: str = ""
     queues: tuple[Queue, ...] = ()  #: all that take jobs
     switches: tuple[frozenset[str], ...] = ()  #: nodes under each leaf switch

@@ -15,7 +15,7 @@ class Lsf(Scheduler):
     backend: str = "lsf"
     backends: tuple[str, ...] = ("lsf",)
     command: str = "bqueues"
-    told_by: str = "bqueues"
+    query_commands: str = "bqueues"
     exclusive: tuple[str, ...] = ("-q {}", "-x")
     notes: tuple[str, ...] = (
         "LSF is here: what it knows of queues and nodes is not read; bqueues and bhosts show it",

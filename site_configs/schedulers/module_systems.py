@@ -11,7 +11,7 @@ class ModuleSystem:
     """ReFrame's name of a machine's module system, and what tells."""
 
     name: str
-    told_by: str
+    evidence: str
     known: bool = True
 
 

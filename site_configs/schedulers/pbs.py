@@ -21,7 +21,7 @@ class Pbs(Scheduler):
     backends: tuple[str, ...] = (SCHEDULER, "pbs", "pbspro")
     site_names: tuple[tuple[str, str], ...] = ((SCHEDULER, "pbs.SCHEDULER"), (PALS, "pbs.PALS"))
     command: str = "pbsnodes"
-    told_by: str = "pbsnodes, qstat"
+    query_commands: str = "pbsnodes, qstat"
     exclusive: tuple[str, ...] = ("-q {}", "-l place=scatter:excl")
 
     def read(self, ask: Ask) -> Scheduler:
@@ -39,7 +39,7 @@ class Torque(Scheduler):
     backend: str = TORQUE
     backends: tuple[str, ...] = (TORQUE, "torque")
     site_names: tuple[tuple[str, str], ...] = ((TORQUE, "pbs.TORQUE"),)
-    told_by: str = "pbsnodes, qstat"
+    query_commands: str = "pbsnodes, qstat"
     exclusive: tuple[str, ...] = ("-q {}", "-n")
 
 

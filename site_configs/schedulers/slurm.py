@@ -34,17 +34,17 @@ class Slurm(Scheduler):
         (SRUN_PMI2, "slurm.SRUN_PMI2"),
     )
     command: str = "sinfo"
-    told_by: str = "sinfo, scontrol"
-    switches_told_by: str = "scontrol show topology"
+    query_commands: str = "sinfo, scontrol"
+    switch_command: str = "scontrol show topology"
     exclusive: tuple[str, ...] = ("--partition={}", "--exclusive")
     queue_option: str = r"--partition(?:=|\s+)|-p\s*"
     exclude_option: str = "--exclude={}"
-    tells_cores: bool = True
+    reports_physical_cores: bool = True
     user_choices: tuple[str, ...] = slurm_jobs.CHOICES
     #: of slurmstepd: ``*** JOB 7 ON n1 CANCELLED AT ... DUE TO TIME LIMIT ***``
     limit_words: str = "DUE TO TIME LIMIT"
     mark: str = slurm_jobs.MARK
-    shows_jobs: str = "squeue --me"
+    list_jobs_command: str = "squeue --me"
 
     def read(self, ask: Ask) -> Slurm:
         """This scheduler, with what that of this machine answers."""

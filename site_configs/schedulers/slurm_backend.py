@@ -128,7 +128,7 @@ class BlockSlurm(SlurmJobScheduler):
 
     def submit(self, job: Any) -> None:
         """Hand the job over, also if the controller is away for a while."""
-        leave_mark()
+        write_end_mark()
         os.environ.pop("SLURM_CLUSTERS", None)  # the cluster that is asked for the job must have it
         while True:
             try:
@@ -148,7 +148,7 @@ class BlockSlurm(SlurmJobScheduler):
     def wait_for_controller(self, job: Any, problem: SlurmError) -> None:
         """Wait a moment, or give up. The controller is given its time once, not once for each job."""
         away = self.outage.seconds(time.monotonic())
-        if away >= patience():
+        if away >= read_outage_limit():
             raise JobSchedulerError(never_started(job, no_answer(problem, away)))
         time.sleep(min(LONGEST_PAUSE, 1 + away / 10))
 
@@ -188,7 +188,7 @@ class BlockSlurm(SlurmJobScheduler):
         except SlurmError as problem:
             away = self.outage.seconds(time.monotonic())
             self.log(f"{problem} (for {away:.0f} s)")
-            if away >= patience():
+            if away >= read_outage_limit():
                 self.give_up(job, no_answer(problem, away))
             return
         self.outage.end()
@@ -213,7 +213,7 @@ class BlockSlurm(SlurmJobScheduler):
             fix = "see sinfo -R, or let the site file allow a longer max_pending_time"
         else:
             return
-        sick = slurm_jobs.unwell(state)
+        sick = slurm_jobs.describe_unhealthy_nodes(state)
         self.give_up(job, never_started(job, f"{why}{f'; {sick}' if sick else ''}; {fix}"))
 
     def judge_run(self, job: Any) -> None:
@@ -232,7 +232,7 @@ class BlockSlurm(SlurmJobScheduler):
         if state.state == "TIMEOUT":
             self.fail(job, timed_out(job))
         elif state.state not in ("COMPLETED", "FAILED") and not job.is_cancelling:
-            sick = slurm_jobs.unwell(state)
+            sick = slurm_jobs.describe_unhealthy_nodes(state)
             why = f"Slurm ended the job: {state.state}"
             self.fail(job, f"{why}; {sick}, see sinfo -R" if sick else why)
 
@@ -274,13 +274,13 @@ def timed_out(job: Any) -> str:
     return reason
 
 
-def leave_mark() -> None:
+def write_end_mark() -> None:
     """Tell whoever comes after this session that it sent jobs to Slurm."""
     if session := os.environ.get(SESSION):
         Path(session, slurm_jobs.MARK).touch()
 
 
-def patience() -> float:
+def read_outage_limit() -> float:
     """Seconds for which the controller may be away.
 
     :raises ValueError: if what the user says of it is no such number; one line.

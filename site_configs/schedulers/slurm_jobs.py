@@ -124,7 +124,7 @@ def refusal(command: str, text: str) -> SlurmError:
     return NoAnswer(said) if AWAY.search(text) else SlurmError(said)
 
 
-def odd_answer(command: str, text: str) -> SlurmError:
+def unexpected_answer(command: str, text: str) -> SlurmError:
     """What it means that a command was content and what it said is not understood."""
     return SlurmError(f"{command} says what is not understood: {text[:SHOWN]!r}")
 
@@ -174,7 +174,7 @@ def parse_account(number: str, text: str) -> JobState:
     """
     match = ACCOUNT.fullmatch(text.strip())
     if not match:
-        raise odd_answer("sacct", text)
+        raise unexpected_answer("sacct", text)
     state, code, nodes = match.groups()
     return JobState(number, known_state("sacct", state, text), nodes=nodes, exit_code=int(code))
 
@@ -185,7 +185,7 @@ def known_state(command: str, state: str, text: str) -> str:
     :raises SlurmError: if there is no such state: then nobody can tell whether the job runs.
     """
     if state not in WAITING | RUNNING | OVER:
-        raise odd_answer(command, f"JobState={state}" if state else text)
+        raise unexpected_answer(command, f"JobState={state}" if state else text)
     return state
 
 
@@ -200,7 +200,7 @@ def own_jobs() -> list[QueuedJob]:
     for line in ask("squeue", *words).removesuffix("\n").split("\n"):
         match = QUEUED.fullmatch(line)
         if line and not match:
-            raise odd_answer("squeue", line)
+            raise unexpected_answer("squeue", line)
         if match and match[3]:
             jobs.append(QueuedJob(match[1], match[2], Path(match[3])))
     return jobs
@@ -218,19 +218,19 @@ def cancel(numbers: Iterable[str]) -> None:
             continue
 
 
-def unwell(job: JobState) -> str:
+def describe_unhealthy_nodes(job: JobState) -> str:
     """The nodes of a job, or of its partition, that are of no use: ``n2 (down*)``; empty if none is."""
     where = ("--all", "--nodes", job.nodes) if job.nodes else ("--partition", job.partition)
     try:
         text = ask("sinfo", "--noheader", "--Node", *where, "--format=%N %T")
-        sick = sorted(set(sick_nodes(text)))
+        sick = sorted(set(parse_unhealthy_nodes(text)))
     except SlurmError:
         return ""
     names = [f"{name} ({state})" for name, state in sick]
     return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if names[NAMED:] else "")
 
 
-def sick_nodes(text: str) -> Iterator[tuple[str, str]]:
+def parse_unhealthy_nodes(text: str) -> Iterator[tuple[str, str]]:
     """Name and state of the nodes that cannot be used, from lines of a name and a state.
 
     :raises SlurmError: if a line is something else.
@@ -238,6 +238,6 @@ def sick_nodes(text: str) -> Iterator[tuple[str, str]]:
     for line in text.splitlines():
         name, _, state = line.strip().partition(" ")
         if not state or " " in state:
-            raise odd_answer("sinfo", line)
+            raise unexpected_answer("sinfo", line)
         if state.endswith("*") or state.startswith(("down", "drain", "fail", "error", "unknown")):
             yield name, state

@@ -14,11 +14,11 @@ from reframe.core.backends import register_launcher
 from reframe.core.launchers import JobLauncher
 
 from site_configs.schedulers.slurm import SCHEDULER, SRUN, SRUN_CRAY, SRUN_PMI2, SRUN_PMIX
-from site_configs.schedulers.slurm_backend import patience
+from site_configs.schedulers.slurm_backend import read_outage_limit
 
 __all__ = ["SCHEDULER", "SRUN", "SRUN_CRAY", "SRUN_PMI2", "SRUN_PMIX"]
 
-patience()  # a mistake in it must be told with the site file, not in the middle of an outage
+read_outage_limit()  # a mistake in it must be told with the site file, not in the middle of an outage
 
 
 @register_launcher(SRUN)

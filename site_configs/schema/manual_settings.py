@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from site_configs.schema.reframe_request import asked
+from site_configs.schema.reframe_request import current_request
 
 #: Prefixes of variables that change what an MPI does: of Open MPI, UCX, libfabric, Intel MPI, MPICH and others.
 STEERING = (
@@ -34,7 +34,7 @@ def select_shell_settings(environ: Mapping[str, str]) -> dict[str, str]:
 
 def read_user_shell(environ: Mapping[str, str]) -> dict[str, str]:
     """The same of the user's shell: as Plumbline tells it, or this one's where ReFrame is started by hand."""
-    told = asked().shell
+    told = current_request().shell
     return select_shell_settings(environ) if told is None else told
 
 

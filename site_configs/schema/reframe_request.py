@@ -44,7 +44,7 @@ def write_request(session: Path, request: ReframeRequest) -> None:
     files.write_text(session / FILE, text)
 
 
-def asked() -> ReframeRequest:
+def current_request() -> ReframeRequest:
     """What is asked of this process; read once.
 
     :raises ValueError: if the session's file is missing or wrong, naming the file and the key.

@@ -82,7 +82,7 @@ def check_modules(reading: SiteReading, here: LocalMachine) -> Iterator[SiteFaul
     line = reading.lines.get(f"site {system['name']}", 0)
     title = f"site {system['name']!r}: modules_system"
     yield SiteFault(
-        line, f"{title}: {named!r} is not on this machine; {there} ({here.modules.told_by})"
+        line, f"{title}: {named!r} is not on this machine; {there} ({here.modules.evidence})"
     )
 
 

@@ -45,21 +45,21 @@ def night(seed: int, noise: Noise, launches: int, slower: Slower) -> tuple[bool,
     """Whether a night shows a cause, and whether fresh launches leave any."""
     random = np.random.default_rng(seed)
     some = cases()
-    book = calibrated(random, some, noise, launches)
+    catalog = calibrated(random, some, noise, launches)
     common = noise.of_night(random)
 
     def measured() -> list[CaseResult]:
         factors = np.exp(noise.logs(random, some, common))
         return [
-            judged(one, book, CENTER * float(factor) * (1 + slower(one)))
+            judged(one, catalog, CENTER * float(factor) * (1 + slower(one)))
             for one, factor in zip(some, factors, strict=True)
         ]
 
-    doubts = [CommonCauseRetest(cause) for cause in find_common_causes(measured(), book, {})]
+    doubts = [CommonCauseRetest(cause) for cause in find_common_causes(measured(), catalog, {})]
     for doubt in doubts:
         while not doubt.decided:
             fresh = {each.case: each.slowdown for each in measured()}
-            doubt.hear([fresh[case] for case in doubt.cause.witnesses])
+            doubt.count_launch([fresh[case] for case in doubt.cause.probe_cases])
     return bool(doubts), not all(doubt.refuted for doubt in doubts)
 
 

@@ -94,13 +94,13 @@ def test_simulated_votes_are_those_of_a_suspect():
     known = Calibration(np.zeros(many), np.full(many, 0.02), 30.0, 20)
     limit = known.limit(SLOW_ALPHA, SMALL_FLOOR)[0]
     fresh = limit + random.choice([-0.01, 0.01], (many, 6), p=[0.2, 0.8])
-    condemned, made = package(known, Night(np.full(many, 1.0), fresh))
-    assert 0.2 < condemned.mean() < 0.9
-    for launches, slow, values in zip(made, condemned, fresh, strict=True):
+    confirmed, made = package(known, Night(np.full(many, 1.0), fresh))
+    assert 0.2 < confirmed.mean() < 0.9
+    for launches, slow, values in zip(made, confirmed, fresh, strict=True):
         suspect = RetestCandidate(CaseResult(CASE, Verdict.REGRESSED, "slow", value=1.0))
         for value in values[:launches]:
             verdict = Verdict.REGRESSED if value > limit else Verdict.PASS
-            suspect.hear(CaseResult(CASE, verdict, value=float(value)))
+            suspect.count_launch(CaseResult(CASE, verdict, value=float(value)))
         assert suspect.decided
         assert (suspect.verdict().verdict == Verdict.REGRESSED) == slow
 

@@ -61,7 +61,7 @@ def summarise_night_alarms(
     started_utc: str,
     site: str,
     results: Sequence[CaseResult],
-    looked_again: bool = True,
+    retested: bool = True,
 ) -> NightAlarms:
     """What is logged of the results of a night. Failures that are expected alarm nobody.
 
@@ -77,7 +77,7 @@ def summarise_night_alarms(
         site,
         len(chances),
         sum(screened for screened, _ in chances),
-        sum(chance[looked_again] for chance in chances),
+        sum(chance[retested] for chance in chances),
         tuple(sorted(r.case.key for r in counted if r.verdict == Verdict.CLEARED)),
         {key: each.slowdown for key, each in slow},
         tuple(key for key, _ in common),
@@ -96,7 +96,7 @@ def predict_false_alarm(result: CaseResult) -> tuple[float, float] | None:
     if known is None or result.detectable is None or result.band is None:
         return None
     distance = compute_limit_distance(result)
-    return known.screened(distance), known.condemned(distance)
+    return known.screened(distance), known.confirmed(distance)
 
 
 def append_night(path: Path, night: NightAlarms) -> None:

@@ -56,7 +56,7 @@ class PaperView:
     title: str
     introduction: str
     chapters: Sequence[Chapter] = ()
-    sheets: Sequence[TextTable] = ()
+    tables: Sequence[TextTable] = ()
     remarks: Sequence[str] = ()
     machines: Sequence[str] = ()  #: in the order of their signs in ``agreements``
     agreements: Sequence[Agreement] = ()  #: with printed ratios, by MPI
@@ -115,7 +115,7 @@ def paper_views_as_text(views: Sequence[PaperView]) -> str:
     for part in views:
         blocks.append(f"{part.title}\n{'=' * len(part.title)}\n")
         blocks += [_folded(words) for words in (part.introduction, *part.remarks)]
-        blocks += [render_text(sheet) for sheet in part.sheets]
+        blocks += [render_text(table) for table in part.tables]
     return "\n".join(blocks)
 
 
@@ -138,12 +138,12 @@ def _machines(measured: PaperMeasurements, history: History, basis: ratios.Ratio
     tables = ratios.build_paper_tables(measured, history, basis)
     machines, agreeing = build_agreement_plots(tables)
     nearness = ratio_tables.describe_nearness(measured, history, tables)
-    sheets = [ratio_tables.format_ratio_table(measured, table) for table in tables]
+    tables = [ratio_tables.format_ratio_table(measured, table) for table in tables]
     stands = bool(ratios.find_stand_ins(measured, history))
     return PaperView(
         f"Machines against {basis.machine}, {basis.processes} processes",
         AGAINST + (IN_PRINT if nearness else ""),
-        sheets=[*([nearness] if nearness else []), *sheets],
+        tables=[*([nearness] if nearness else []), *tables],
         remarks=[STANDS, *ratio_tables.describe_stand_ins(measured, history)] if stands else (),
         machines=machines,
         agreements=agreeing,

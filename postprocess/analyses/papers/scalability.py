@@ -64,7 +64,7 @@ def build_scalability_chapters(measured: PaperMeasurements, strict: bool) -> lis
 
 def build_growth_tables(measured: PaperMeasurements) -> list[TextTable]:
     """A table for each machine: how much time over divisor grows from few to many processes."""
-    return [sheet for machine in measured.machines if (sheet := _growth(measured, machine))]
+    return [table for machine in measured.machines if (table := _growth(measured, machine))]
 
 
 def select_end_counts(counts: Sequence[int]) -> tuple[int, int] | None:

@@ -160,8 +160,8 @@ def render_selftest_markdown(
     lines = [f"# Self-test: {word}", ""]
     lines += [f"Site {begun.site}, {done} nights, {begun.references}; seed {begun.seed}.", ""]
     lines += [f"- {each}" for each in (*scores.faults, scores.unfinished) if each]
-    for sheet in build_selftest_tables(scores):
-        lines += ["", f"## {sheet.title}", "", as_markdown(sheet)]
+    for table in build_selftest_tables(scores):
+        lines += ["", f"## {table.title}", "", as_markdown(table)]
     lines += ["## Where", ""]
     lines += [
         f"- {plant.name}: {plural(plant.plantings, 'planting')} on {', '.join(plant.environments)}"

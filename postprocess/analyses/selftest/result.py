@@ -59,7 +59,7 @@ class InjectionScore:
         return self.realised is not None and self.realised >= WORKED * self.intended
 
     @property
-    def spared(self) -> bool:
+    def may_escape_by_chance(self) -> bool:
         """Whether chance alone may have spared every launch of a plant that delays some of them only."""
         return (
             not self.delayed
@@ -139,7 +139,7 @@ def find_ineffective_injections(
     for name in names:
         plant = scored.get(name)
         if plant is None or plant.realised is None:
-            if unfinished or (plant and plant.spared):
+            if unfinished or (plant and plant.may_escape_by_chance):
                 continue  # what tells is still to come, or chance has it that nothing does
             why = "no unchanged night has a case that it delayed" if plant else "no night has it"
             yield f"{name}: nothing tells whether it worked: {why}"

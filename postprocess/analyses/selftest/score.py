@@ -174,7 +174,7 @@ def _chances(
 ) -> tuple[float, float]:
     """To be screened and to be condemned."""
     scatter = Scatter(spread, degrees, launches)
-    return scatter.screened(distance, shift), scatter.condemned(distance, shift)
+    return scatter.screened(distance, shift), scatter.confirmed(distance, shift)
 
 
 def score_false_alarms(nights: Sequence[FinishedNight]) -> FalseAlarmScore:

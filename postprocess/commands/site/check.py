@@ -164,14 +164,14 @@ def find_unmeasured_references(
     """
     found, there, used = [], set(list_planned_cases(planned)), list_places(planned)
     try:
-        shelves = load_catalog(roots, used).shelves.values()
+        sets = load_catalog(roots, used).sets.values()
     except UsageError:
         return []
     fix = "measure it again, or remove the rows"
-    for shelf in shelves:
-        if lost := sorted(shelf.references.keys() - there):
+    for reference_set in sets:
+        if lost := sorted(reference_set.references.keys() - there):
             what = f"{plural(len(lost), 'case')} in it that no check of this site measures"
-            found.append(f"{shelf.path}: {what} ({format_case_names(lost)}); {fix}")
+            found.append(f"{reference_set.path}: {what} ({format_case_names(lost)}); {fix}")
     for partition in sorted({place for place, _ in used}):
         system, name = partition.split(":")
         for path in (

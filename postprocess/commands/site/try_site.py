@@ -97,10 +97,10 @@ def launch_all(
     work: WorkDirectory, site: str, selection: Selection, progress: Progress
 ) -> tuple[Path, list[FinishedLaunch]]:
     """Start everything in a session of its own, of which nothing is stored as a measurement."""
-    desk = open_session_context(
+    context = open_session_context(
         work, Request("try", ["./plumbline", *sys.argv[1:]], site, selection), progress
     )
-    _, reframe = desk.open_session("try")
+    _, reframe = context.open_session("try")
     with remove_on_failure(reframe):
         planned = make_plan(reframe, selection)
     return reframe.session, run_plan(reframe, selection, planned, progress).finished

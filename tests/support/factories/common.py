@@ -86,7 +86,7 @@ def calibrated(
 ) -> ReferenceCatalog:
     """The references that follow from so many nights; with the values behind them if ``told``."""
     logs = np.array([noise.logs(random, some) for _ in range(launches)])
-    shelves = {}
+    sets = {}
     for name in sorted({each.environment for each in some}):
         own = [index for index, each in enumerate(some) if each.environment == name]
         known = {
@@ -101,28 +101,28 @@ def calibrated(
         values = {some[index].key: list(CENTER * np.exp(logs[:, index])) for index in own}
         origin = origin_of(headlines=values) if told else origin_of()
         place = (f"{some[0].system}:{some[0].partition}", name)
-        shelves[place] = ReferenceSet(Path(f"{name}.tsv"), add_priors(known), origin)
-    return ReferenceCatalog(shelves)
+        sets[place] = ReferenceSet(Path(f"{name}.tsv"), add_priors(known), origin)
+    return ReferenceCatalog(sets)
 
 
 def night(
     random: np.random.Generator,
     some: Sequence[Case],
-    book: ReferenceCatalog,
+    catalog: ReferenceCatalog,
     noise: Noise,
     slower: Slower = lambda _: 0.0,
 ) -> list[CaseResult]:
     """What a night says of these cases. ``slower``: by which fraction each of them is."""
     logs = noise.logs(random, some)
     return [
-        judged(each, book, CENTER * math.exp(log) * (1 + slower(each)))
+        judged(each, catalog, CENTER * math.exp(log) * (1 + slower(each)))
         for each, log in zip(some, logs, strict=True)
     ]
 
 
-def judged(one: Case, book: ReferenceCatalog, value: float) -> CaseResult:
+def judged(one: Case, catalog: ReferenceCatalog, value: float) -> CaseResult:
     """The result of a case by its band alone."""
-    reference = book.reference(one)
+    reference = catalog.reference(one)
     limits = compute_band(reference)
     slow, reason = (Verdict.REGRESSED, "above the limit"), (Verdict.PASS, "")
     verdict, why = slow if limits.too_slow(value) else reason
@@ -150,6 +150,6 @@ def causes(
     some = cases(
         **{key: how.pop(key) for key in ("environments", "each", "controls") if key in how}
     )
-    book = calibrated(random, some, noise, **how)
-    results = night(random, some, book, noise, slower)
-    return find_common_causes(results, book, hosts or {}), results
+    catalog = calibrated(random, some, noise, **how)
+    results = night(random, some, catalog, noise, slower)
+    return find_common_causes(results, catalog, hosts or {}), results

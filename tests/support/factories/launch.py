@@ -184,15 +184,15 @@ def book_of(
     origin = origin_of(
         method=method_of(done.run, exact=False) | method, circumstances=circumstances_of(done.run)
     )
-    shelf = ReferenceSet(Path("reference_data/local/cpu/mpich-5_0_2.tsv"), known, origin)
-    return ReferenceCatalog({(":".join(PLACE[:2]), PLACE[2]): shelf})
+    reference_set = ReferenceSet(Path("reference_data/local/cpu/mpich-5_0_2.tsv"), known, origin)
+    return ReferenceCatalog({(":".join(PLACE[:2]), PLACE[2]): reference_set})
 
 
-def reframe_says(done: FinishedLaunch, book: ReferenceCatalog) -> dict[str, str]:
+def reframe_says(done: FinishedLaunch, catalog: ReferenceCatalog) -> dict[str, str]:
     """ReFrame's result of each variable, from the same bands."""
     said = {}
     for each in done.launch.cases:
-        reference = book.reference(each)
+        reference = catalog.reference(each)
         slow = reference and compute_band(reference).too_slow(headline(done, each))
         said[each.variable] = "fail" if slow else "pass"
     return said

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spack_envs.errors import SpackEnvironmentError
-from spack_envs.recipes import BUILT, EXTERNAL, close_world
+from spack_envs.recipes import BUILT, EXTERNAL, build_closed_recipes
 from tests.support.threads import at_once
 
 TEXTS = {
@@ -57,7 +57,7 @@ def names(repository: Path) -> set[str]:
 
 
 def test_has_what_known_recipes_name_and_no_more(tmp_path, packages, ours):
-    world = close_world(tmp_path / "worlds", packages, ours)
+    world = build_closed_recipes(tmp_path / "worlds", packages, ours)
     known = {name.replace("-", "_") for name in (*BUILT, *EXTERNAL)} - {"mpicost"}
     named = {"gmp", "libfabric", "ucx", "intel_oneapi_compilers", "autoconf", "mpi"}
     assert names(world.builtin) == known | named
@@ -67,14 +67,14 @@ def test_has_what_known_recipes_name_and_no_more(tmp_path, packages, ours):
 
 
 def test_what_is_only_named_may_not_be_built(tmp_path, packages, ours):
-    world = close_world(tmp_path / "worlds", packages, ours)
+    world = build_closed_recipes(tmp_path / "worlds", packages, ours)
     assert world.closed == ("autoconf", "gmp", "intel-oneapi-compilers", "libfabric", "ucx")
 
 
 def test_second_time_finds_it(tmp_path, packages, ours):
-    world = close_world(tmp_path / "worlds", packages, ours)
+    world = build_closed_recipes(tmp_path / "worlds", packages, ours)
     before = {path: path.lstat().st_mtime_ns for path in world.root.rglob("*")}
-    assert close_world(tmp_path / "worlds", packages, ours) == world
+    assert build_closed_recipes(tmp_path / "worlds", packages, ours) == world
     assert {path: path.lstat().st_mtime_ns for path in world.root.rglob("*")} == before
 
 
@@ -86,9 +86,9 @@ def test_changed_recipe_makes_another_world(tmp_path, packages, ours, whose):
         "index of ours": ours / "repo.yaml",
         "theirs": packages / "repos/spack_repo/builtin/packages/gmp/package.py",
     }[whose]
-    before = close_world(tmp_path / "worlds", packages, ours)
+    before = build_closed_recipes(tmp_path / "worlds", packages, ours)
     changed.write_text(changed.read_text() + "# changed\n")
-    after = close_world(tmp_path / "worlds", packages, ours)
+    after = build_closed_recipes(tmp_path / "worlds", packages, ours)
     assert after.root != before.root
     assert after.index != before.index
 
@@ -99,7 +99,7 @@ def test_recipe_changes_with_all_that_it_may_import(tmp_path, packages, ours, na
     (ours / "helper.py").write_text("FLAGS = '-O3'\n")
 
     def text() -> str:
-        world = close_world(tmp_path / "worlds", packages, ours)
+        world = build_closed_recipes(tmp_path / "worlds", packages, ours)
         recipe = (world.plumbline / "packages" / "mpicost" / "package.py").read_text()
         compile(recipe, "package.py", "exec")
         return recipe
@@ -112,13 +112,13 @@ def test_recipe_changes_with_all_that_it_may_import(tmp_path, packages, ours, na
 def test_leaves_no_trace_in_the_sources(tmp_path, packages, ours):
     (ours / "packages" / "mpicost" / "__pycache__").rmdir()
     before = sorted(ours.rglob("*"))
-    world = close_world(tmp_path / "worlds", packages, ours)
+    world = build_closed_recipes(tmp_path / "worlds", packages, ours)
     (world.plumbline / "packages" / "mpicost" / "__pycache__").mkdir()
     assert sorted(ours.rglob("*")) == before
 
 
 def test_two_at_once(tmp_path, packages, ours):
-    worlds = at_once(lambda: close_world(tmp_path / "worlds", packages, ours))
+    worlds = at_once(lambda: build_closed_recipes(tmp_path / "worlds", packages, ours))
     assert len(worlds) == 4
     assert len(set(worlds)) == 1
     assert [path.name for path in (tmp_path / "worlds").iterdir()] == [worlds[0].root.name]
@@ -128,5 +128,5 @@ def test_recipes_without_a_known_package_are_refused(tmp_path, packages, ours):
     missing = packages / "repos/spack_repo/builtin/packages/mpich/package.py"
     missing.unlink()
     with pytest.raises(SpackEnvironmentError, match=r"mpich/package\.py: No such file") as caught:
-        close_world(tmp_path / "worlds", packages, ours)
+        build_closed_recipes(tmp_path / "worlds", packages, ours)
     assert "\n" not in str(caught.value)

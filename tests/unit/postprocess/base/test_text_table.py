@@ -1,4 +1,4 @@
-"""The data sheets of OSU and IMB, held against what the programs really print, and the starts they make."""
+"""The tables of benchmarks of OSU and IMB, held against what the programs print, and the starts they make."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from postprocess.parsers.imb import parse_imb
 from postprocess.parsers.osu import parse_osu
 from postprocess.parsers.osu_imb_launch import find_unit_scale
 from postprocess.parsers.text_output import OutputTable
+from tests.support.factories.benchmark_table import checks, starts
 from tests.support.factories.output import IMB, OSU
-from tests.support.factories.sheet import checks, starts
 
 CHECKS = checks()
 PROGRAMS = sorted(CHECKS)
-LINES = [(program, line) for program in PROGRAMS for line in CHECKS[program].sheet]
+LINES = [(program, line) for program in PROGRAMS for line in CHECKS[program].table]
 #: What mpicost calls the same operation.
 OURS = {
     "osu_latency": "pingpong",
@@ -97,7 +97,7 @@ def test_a_collective_is_judged_by_its_slowest_rank_and_never_by_a_mean(program,
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_no_two_lines_are_one_case(program: str):
-    routines = Counter(line.routine for line in CHECKS[program].sheet)
+    routines = Counter(line.routine for line in CHECKS[program].table)
     assert set(routines.values()) == {1}
 
 
@@ -110,7 +110,7 @@ def test_what_is_the_same_operation_has_mpicosts_name(program: str, line: Benchm
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("processes", [2, 3, 4, 8])
 def test_every_case_is_in_exactly_one_start(program: str, processes: int):
-    lines = [line for line in CHECKS[program].sheet if line.fits(processes)]
+    lines = [line for line in CHECKS[program].table if line.fits(processes)]
     own = CHECKS[program].own_sizes
     made = starts(CHECKS[program], lines)
     wanted = {(line.routine, size) for line in lines for size in line.chosen_sizes(own)}
@@ -127,7 +127,7 @@ SIZES = st.lists(st.integers(0, 2**20), min_size=1, max_size=12, unique=True)
 @given(SIZES.map(sorted))
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_so_it_is_with_any_sizes(program: str, sizes: list[int]):
-    lines = CHECKS[program].sheet
+    lines = CHECKS[program].table
     made = starts(CHECKS[program], lines, sizes)
     planned = [
         (line.routine, size) for start in made for line in start.benchmarks for size in start.sizes
@@ -141,7 +141,7 @@ def test_so_it_is_with_any_sizes(program: str, sizes: list[int]):
 @given(SIZES.map(sorted))
 def test_benchmarks_of_one_start_of_imb_have_the_same_sizes(sizes: list[int]):
     """IMB measures all of them at the sizes of one file, and rounds those of a reduction up."""
-    for start in starts(CHECKS["imb"], CHECKS["imb"].sheet, sizes):
+    for start in starts(CHECKS["imb"], CHECKS["imb"].table, sizes):
         for line in start.benchmarks:
             assert line.chosen_sizes(sizes) == start.sizes
         assert len({line.executable for line in start.benchmarks}) == 1
@@ -149,7 +149,7 @@ def test_benchmarks_of_one_start_of_imb_have_the_same_sizes(sizes: list[int]):
 
 @given(SIZES.map(sorted))
 def test_a_start_of_osu_is_one_program_at_sizes_that_double(sizes: list[int]):
-    for start in starts(CHECKS["osu"], CHECKS["osu"].sheet, sizes):
+    for start in starts(CHECKS["osu"], CHECKS["osu"].table, sizes):
         assert len({(line.name, line.options) for line in start.benchmarks}) == 1
         assert all(after == 2 * before for before, after in pairwise(start.sizes))
 

@@ -40,7 +40,7 @@ class Machine:
     def run(self, selection: Selection, afresh: bool) -> PassResult:
         names = tuple(selection.environments) or ("mpich-5_0_2", OTHER)
         self.passes.append((names, selection.launches))
-        new, unwell = [], set()
+        new, unhealthy = [], set()
         session = f"s{len(self.passes):03d}"
         for each in (each for each in PLAN if each.environment in names):
             if afresh:
@@ -48,13 +48,13 @@ class Machine:
             for _ in range(selection.launches):
                 if self.fails.get(each.environment, 0) > 0:
                     self.fails[each.environment] -= 1
-                    unwell.add(("local:cpu", each.environment, "mpicost"))
+                    unhealthy.add(("local:cpu", each.environment, "mpicost"))
                     continue
                 place = ReferencePlace("local", "cpu", each.environment)
                 more = {"place": place, "facts": self.facts, "exact": self.exact}
                 new.append(launch(1.0, 1, session, each.cases, **more))
         self.ledger += new
-        return PassResult(new, unwell)
+        return PassResult(new, unhealthy)
 
     def calibrate(self, **demand) -> int:
         progress = Progress()

@@ -124,8 +124,8 @@ def benchmark(routine: str, number: int = 1, **changes) -> PlannedLaunch:
     """One start of OSU of several in a job: a benchmark at twenty sizes."""
     cases = tuple(case(routine, 2**n, program="osu", cache="warm") for n in range(20))
     more = {"test": "osu", "program": "osu", "trials": 1000, "start": routine, "cases": cases}
-    sheet = Benchmark(f"osu_{routine}", routine, "title", "Latency (us)")
-    return planned(number=number, benchmarks=(sheet,), **more | changes)
+    benchmark = Benchmark(f"osu_{routine}", routine, "title", "Latency (us)")
+    return planned(number=number, benchmarks=(benchmark,), **more | changes)
 
 
 def test_the_starts_of_a_job_are_one_job_and_take_its_time_once(work: WorkDirectory):

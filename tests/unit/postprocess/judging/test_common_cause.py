@@ -175,14 +175,14 @@ def test_provisional_references_tell_no_small_shift_but_many_far_beyond_their_ba
 
 def test_simulated_time_and_what_was_not_judged_are_left_out():
     random = np.random.default_rng(1)
-    book = calibrated(random, cases(), QUIET)
-    results = night(random, cases(), book, QUIET, all_slower)
-    for shelf in book.shelves.values():
-        for each, reference in shelf.references.items():
-            shelf.references[each] = replace(reference, exact=True)
-    assert collect_slowdowns(results, book, {}) == []
+    catalog = calibrated(random, cases(), QUIET)
+    results = night(random, cases(), catalog, QUIET, all_slower)
+    for reference_set in catalog.sets.values():
+        for each, reference in reference_set.references.items():
+            reference_set.references[each] = replace(reference, exact=True)
+    assert collect_slowdowns(results, catalog, {}) == []
     crashed = [CaseResult(each, Verdict.CRASHED, "signal 11") for each in cases()]
-    assert find_common_causes(crashed, book, {}) == []
+    assert find_common_causes(crashed, catalog, {}) == []
 
 
 # --- the controls ---
@@ -227,11 +227,11 @@ def test_only_controls_of_the_same_launches_speak():
 def test_witnesses_are_precise_and_show_it():
     cause = only(all_slower)
     by_case = {each.case: each for each in cause.members}
-    assert len(cause.witnesses) == PROBE_CASES
+    assert len(cause.probe_cases) == PROBE_CASES
     half = math.log1p(cause.shift) / 2
-    assert all(by_case[each].log >= half for each in cause.witnesses)
+    assert all(by_case[each].log >= half for each in cause.probe_cases)
     showing = sorted(each.error for each in cause.members if each.log >= half)
-    assert sorted(by_case[each].error for each in cause.witnesses) == showing[:PROBE_CASES]
+    assert sorted(by_case[each].error for each in cause.probe_cases) == showing[:PROBE_CASES]
 
 
 def test_fresh_launches_refute_a_cause_or_not():
@@ -239,14 +239,14 @@ def test_fresh_launches_refute_a_cause_or_not():
     for factor, refuted in ((1.0, True), (1.02, True), (1.06, False)):
         doubt = CommonCauseRetest(cause)
         while not doubt.decided:
-            doubt.hear([factor] * PROBE_CASES)
+            doubt.count_launch([factor] * PROBE_CASES)
         assert doubt.refuted == refuted
 
 
 def test_what_did_not_arrive_refutes_nothing():
     doubt = CommonCauseRetest(only(all_slower))
     while not doubt.decided:
-        doubt.hear([1.0] * (PROBE_CASES // 2))
+        doubt.count_launch([1.0] * (PROBE_CASES // 2))
     assert not doubt.refuted
     again = CommonCauseRetest(doubt.cause)
     again.record_launches(5, [], None)
@@ -259,7 +259,7 @@ def test_a_shift_within_all_bands_fails_the_night():
     fine = [each for each in results if each.verdict == Verdict.PASS]
     after = apply_confirmed_causes(fine, found)
     failed = [each.case for each in after if each.verdict == Verdict.REGRESSED]
-    assert failed and {*failed} <= {*cause.witnesses}
+    assert failed and {*failed} <= {*cause.probe_cases}
     assert compute_exit_status(fine, strict=False) == 0
     assert compute_exit_status(after, strict=False) == 1
     assert all(

@@ -36,8 +36,8 @@ QUIET = Noise(night=0.003, launch=0.003, own=0.02)
 def slower_night(by: float = 0.07) -> tuple[list[CaseResult], ReferenceCatalog]:
     """A night in which everything is slower, with the references it is held against."""
     random = np.random.default_rng(1)
-    book = calibrated(random, cases(), QUIET)
-    return night(random, cases(), book, QUIET, lambda _: by), book
+    catalog = calibrated(random, cases(), QUIET)
+    return night(random, cases(), catalog, QUIET, lambda _: by), catalog
 
 
 def fresh(
@@ -57,8 +57,8 @@ def fresh(
             for number in range(selection.launches)
         ]
 
-    def said(one: Case, _: Sequence[FinishedLaunch], book: ReferenceCatalog) -> CaseResult:
-        return judged(one, book, references[one] * factor(one))
+    def said(one: Case, _: Sequence[FinishedLaunch], catalog: ReferenceCatalog) -> CaseResult:
+        return judged(one, catalog, references[one] * factor(one))
 
     monkeypatch.setattr(confirmation, "evaluate_case", said)
     monkeypatch.setattr(common_cause_retest, "evaluate_case", said)
@@ -72,9 +72,11 @@ def beyond(results: Sequence[CaseResult]) -> set[Case]:
 
 def test_it_is_told_once_and_a_few_cases_stand_for_all(progress: Progress, monkeypatch):
     """Else every case of a night would be measured up to six times more."""
-    results, book = slower_night()
+    results, catalog = slower_night()
     measure, asked = fresh(results, monkeypatch, lambda _: 1.07)
-    after = confirm_slow_cases(results, [], book, SITE, measure, progress, lambda _: "since ever")
+    after = confirm_slow_cases(
+        results, [], catalog, SITE, measure, progress, lambda _: "since ever"
+    )
     (note,) = progress.notes
     assert note.startswith(
         "cpu: everything 7% slower (median of 126 cases), since ever: the machine"
@@ -87,12 +89,13 @@ def test_it_is_told_once_and_a_few_cases_stand_for_all(progress: Progress, monke
 
 
 def test_what_sticks_out_is_confirmed_by_itself(progress: Progress, monkeypatch):
-    results, book = slower_night()
+    results, catalog = slower_night()
     bad = results[5].case
-    results[5] = judged(bad, book, 2 * results[5].reference)
+    results[5] = judged(bad, catalog, 2 * results[5].reference)
     measure, _ = fresh(results, monkeypatch, lambda one: 2.0 if one == bad else 1.07)
     after = {
-        each.case: each for each in confirm_slow_cases(results, [], book, SITE, measure, progress)
+        each.case: each
+        for each in confirm_slow_cases(results, [], catalog, SITE, measure, progress)
     }
     assert after[bad].verdict == Verdict.REGRESSED
     assert "fresh launches" in after[bad].reason
@@ -102,9 +105,9 @@ def test_what_sticks_out_is_confirmed_by_itself(progress: Progress, monkeypatch)
 def test_what_fresh_launches_do_not_show_leaves_each_case_to_itself(
     progress: Progress, monkeypatch
 ):
-    results, book = slower_night()
+    results, catalog = slower_night()
     measure, asked = fresh(results, monkeypatch, lambda _: 1.0)
-    after = confirm_slow_cases(results, [], book, SITE, measure, progress)
+    after = confirm_slow_cases(results, [], catalog, SITE, measure, progress)
     (note,) = progress.notes
     assert note.endswith("fresh launches do not show it, and each case stands by itself")
     assert {each.case for each in after if each.verdict == Verdict.CLEARED} == beyond(results)
@@ -116,19 +119,19 @@ def test_what_cannot_be_measured_again_stands(progress: Progress):
     def refuse(_: Selection) -> list[FinishedLaunch]:
         raise UsageError("the site is gone")
 
-    results, book = slower_night()
-    after = confirm_slow_cases(results, [], book, SITE, refuse, progress)
+    results, catalog = slower_night()
+    after = confirm_slow_cases(results, [], catalog, SITE, refuse, progress)
     assert beyond(results) <= beyond(after)
 
 
 def test_a_shift_within_all_bands_is_measured_again_too(progress: Progress, monkeypatch):
-    results, book = slower_night()
+    results, catalog = slower_night()
     results = [replace(each, verdict=Verdict.PASS, reason="") for each in results]
     measure, asked = fresh(results, monkeypatch, lambda _: 1.07)
-    after = confirm_slow_cases(results, [], book, SITE, measure, progress)
+    after = confirm_slow_cases(results, [], catalog, SITE, measure, progress)
     assert [each.launches for each in asked] == list(PASSES)[: len(asked)]
-    (cause,) = find_common_causes(results, book, {})
-    assert beyond(after) == {*cause.witnesses}
+    (cause,) = find_common_causes(results, catalog, {})
+    assert beyond(after) == {*cause.probe_cases}
 
 
 @pytest.mark.parametrize("verdict", FAILED_LAUNCH)
@@ -136,19 +139,19 @@ def test_a_shift_within_all_bands_is_measured_again_too(progress: Progress, monk
 def test_a_fresh_launch_that_failed_is_no_mere_slowdown(
     progress: Progress, monkeypatch, verdict: Verdict, within_bands: bool
 ):
-    results, book = slower_night()
+    results, catalog = slower_night()
     if within_bands:
         results = [replace(each, verdict=Verdict.PASS, reason="") for each in results]
-    (cause,) = find_common_causes(results, book, {})
+    (cause,) = find_common_causes(results, catalog, {})
     measure, _ = fresh(results, monkeypatch, lambda _: 1.07)
 
     def one_fails(selection: Selection) -> list[FinishedLaunch]:
         first, *others = measure(selection)
-        launch = replace(first.launch, cases=cause.witnesses)
+        launch = replace(first.launch, cases=cause.probe_cases)
         return [replace(first, launch=launch, outcome=LaunchOutcome(None, verdict, "why")), *others]
 
-    after = {r.case: r for r in confirm_slow_cases(results, [], book, SITE, one_fails, progress)}
-    for case in cause.witnesses:
+    after = {r.case: r for r in confirm_slow_cases(results, [], catalog, SITE, one_fails, progress)}
+    for case in cause.probe_cases:
         assert (after[case].verdict, after[case].reason) == (verdict, "in a second look: why")
 
 
@@ -157,7 +160,7 @@ def test_a_healthy_case_that_fails_beside_those_measured_again_fails(
     progress: Progress, monkeypatch, batch: int
 ):
     """The first batch is of the witnesses; once they refute the cause, a second is of all that was slow."""
-    results, book = slower_night()
+    results, catalog = slower_night()
     beside = next(each.case for each in results if each.verdict == Verdict.PASS)
     measure, asked = fresh(results, monkeypatch, lambda _: 1.0)
 
@@ -168,7 +171,7 @@ def test_a_healthy_case_that_fails_beside_those_measured_again_fails(
             others.append(replace(first, launch=launch, outcome=LaunchOutcome(None, *WRONG)))
         return [first, *others]
 
-    after = {r.case: r for r in confirm_slow_cases(results, [], book, SITE, one_fails, progress)}
+    after = {r.case: r for r in confirm_slow_cases(results, [], catalog, SITE, one_fails, progress)}
     assert len(asked) == 2
     assert (after[beside].verdict, after[beside].reason) == (
         WRONG[0],
@@ -180,9 +183,9 @@ def test_a_healthy_case_that_fails_beside_those_measured_again_fails(
 
 
 def test_the_cases_of_a_cause_are_folded_behind_the_first_few():
-    results, book = slower_night()
+    results, catalog = slower_night()
     told = common_cause_retest.apply_confirmed_causes(
-        results, find_common_causes(results, book, {})
+        results, find_common_causes(results, catalog, {})
     )
     after = [replace(each, reason="another sentence") for each in told]
     named = [each for each in after if each.verdict == Verdict.REGRESSED]
@@ -199,7 +202,7 @@ def test_the_cases_of_a_cause_are_folded_behind_the_first_few():
 # --- since when ---
 
 
-def told_by(nights: Sequence[tuple[str, float, str]], cause: CommonCause, **other: str):
+def query_commands(nights: Sequence[tuple[str, float, str]], cause: CommonCause, **other: str):
     """A history in which all cases of a cause were so many times as slow as their references."""
     rows = [
         {
@@ -223,8 +226,8 @@ def told_by(nights: Sequence[tuple[str, float, str]], cause: CommonCause, **othe
 
 @pytest.fixture(scope="module")
 def cause() -> CommonCause:
-    results, book = slower_night()
-    (found,) = find_common_causes(results, book, dict.fromkeys(cases(), ("n1", "n2")))
+    results, catalog = slower_night()
+    (found,) = find_common_causes(results, catalog, dict.fromkeys(cases(), ("n1", "n2")))
     return found
 
 
@@ -246,7 +249,7 @@ def cause() -> CommonCause:
     ],
 )
 def test_history_says_since_when(cause: CommonCause, nights, words: str):
-    assert find_onset(cause, told_by(nights, cause)) == words
+    assert find_onset(cause, query_commands(nights, cause)) == words
 
 
 @pytest.mark.parametrize(
@@ -259,12 +262,12 @@ def test_history_says_since_when(cause: CommonCause, nights, words: str):
     ],
 )
 def test_what_was_no_night_or_not_judged_or_in_another_unit_says_nothing(cause: CommonCause, other):
-    assert find_onset(cause, told_by([("2026-11-18", 1.0, "n1")], cause)) != ""
-    assert find_onset(cause, told_by([("2026-11-18", 1.0, "n1")], cause, **other)) == ""
+    assert find_onset(cause, query_commands([("2026-11-18", 1.0, "n1")], cause)) != ""
+    assert find_onset(cause, query_commands([("2026-11-18", 1.0, "n1")], cause, **other)) == ""
 
 
 def test_a_night_with_few_of_the_cases_says_nothing(cause: CommonCause):
-    history = told_by([("2026-11-18", 1.0, "n1")], cause)
+    history = query_commands([("2026-11-18", 1.0, "n1")], cause)
     assert find_onset(cause, history.head(len(cause.members) // 2 - 1)) == ""
 
 

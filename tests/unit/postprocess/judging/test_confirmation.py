@@ -15,7 +15,7 @@ from postprocess.base.progress import Progress
 from postprocess.base.units import MEGABYTES
 from postprocess.judging import confirmation
 from postprocess.judging.confirmation import (
-    LEAST_CASES_OF_SICK_NODE,
+    LEAST_CASES_OF_SLOW_NODE,
     RetestCandidate,
     confirm_slow_cases,
 )
@@ -39,8 +39,8 @@ SLOW, FINE = 3.0, 1.0
 class Machine:
     """Fresh launches that are so many times as slow as the references say, one after the other."""
 
-    def __init__(self, directory: Path, book: ReferenceCatalog, scales: Iterable[float | None]):
-        self.directory, self.book, self.scales = directory, book, iter(scales)
+    def __init__(self, directory: Path, catalog: ReferenceCatalog, scales: Iterable[float | None]):
+        self.directory, self.catalog, self.scales = directory, catalog, iter(scales)
         self.asked: list[Selection] = []
 
     def __call__(self, selection: Selection) -> list[FinishedLaunch]:
@@ -57,7 +57,7 @@ class Machine:
                 number=number + 1,
             )
         done = finished(session, scale, number=number + 1)
-        return replace(done, asserted=reframe_says(done, self.book))
+        return replace(done, asserted=reframe_says(done, self.catalog))
 
 
 def looked_at(
@@ -67,14 +67,14 @@ def looked_at(
     kind: type[Machine] = Machine,
 ) -> tuple[list[CaseResult], Machine]:
     """A night whose cases all are three times as slow as their references, and what follows."""
-    book = book_of(finished(tmp_path / "healthy"))
+    catalog = book_of(finished(tmp_path / "healthy"))
     night = finished(tmp_path / "night", SLOW)
-    night = replace(night, asserted=reframe_says(night, book))
-    results = evaluate_launches([night], book, "local")
+    night = replace(night, asserted=reframe_says(night, catalog))
+    results = evaluate_launches([night], catalog, "local")
     assert {each.verdict for each in results} == {Verdict.REGRESSED}
-    machine = kind(tmp_path, book, scales)
+    machine = kind(tmp_path, catalog, scales)
     selection = Selection(SITE, choice={"trials": 5, "sizes": [8]})
-    return confirm_slow_cases(results, [night], book, selection, machine, progress), machine
+    return confirm_slow_cases(results, [night], catalog, selection, machine, progress), machine
 
 
 @pytest.mark.parametrize(
@@ -129,32 +129,36 @@ def test_what_cannot_be_measured_again_stays_regressed(tmp_path: Path, progress:
     def refuse(_: Selection) -> list[FinishedLaunch]:
         raise UsageError("the site is gone")
 
-    book = book_of(finished(tmp_path / "healthy"))
+    catalog = book_of(finished(tmp_path / "healthy"))
     night = finished(tmp_path / "night", SLOW)
-    results = evaluate_launches([replace(night, asserted=reframe_says(night, book))], book, "local")
-    after = confirm_slow_cases(results, [night], book, Selection(SITE), refuse, progress)
+    results = evaluate_launches(
+        [replace(night, asserted=reframe_says(night, catalog))], catalog, "local"
+    )
+    after = confirm_slow_cases(results, [night], catalog, Selection(SITE), refuse, progress)
     assert {each.verdict for each in after} == {Verdict.REGRESSED}
     assert after[0].reason.endswith("; it could not be measured again")
     assert progress.notes == ["could not be measured again: the site is gone"]
 
 
 def test_a_healthy_night_is_left_alone(tmp_path: Path, progress: Progress):
-    book = book_of(finished(tmp_path / "healthy"))
+    catalog = book_of(finished(tmp_path / "healthy"))
     night = finished(tmp_path / "night")
-    results = evaluate_launches([replace(night, asserted=reframe_says(night, book))], book, "local")
-    machine = Machine(tmp_path, book, [])
-    assert confirm_slow_cases(results, [], book, Selection(SITE), machine, progress) == results
+    results = evaluate_launches(
+        [replace(night, asserted=reframe_says(night, catalog))], catalog, "local"
+    )
+    machine = Machine(tmp_path, catalog, [])
+    assert confirm_slow_cases(results, [], catalog, Selection(SITE), machine, progress) == results
     assert machine.asked == []
 
 
 def test_exact_time_needs_no_second_look(tmp_path: Path, progress: Progress):
-    book = book_of(finished(tmp_path / "healthy"))
-    (shelf,) = book.shelves.values()
-    for each, reference in shelf.references.items():
-        shelf.references[each] = replace(reference, exact=True, spread=0.0)
+    catalog = book_of(finished(tmp_path / "healthy"))
+    (reference_set,) = catalog.sets.values()
+    for each, reference in reference_set.references.items():
+        reference_set.references[each] = replace(reference, exact=True, spread=0.0)
     results = [CaseResult(each, Verdict.REGRESSED, "slow", value=1.0) for each in sorted(CASES)]
-    machine = Machine(tmp_path, book, [])
-    assert confirm_slow_cases(results, [], book, Selection(SITE), machine, progress) == results
+    machine = Machine(tmp_path, catalog, [])
+    assert confirm_slow_cases(results, [], catalog, Selection(SITE), machine, progress) == results
 
 
 @given(st.lists(st.sampled_from(["slow", "fine", "lost"]), min_size=FINE_TO_CLEAR, max_size=6))
@@ -169,7 +173,7 @@ def test_a_case_is_cleared_by_two_values_inside_and_by_nothing_else(votes: list[
     for vote in votes:
         if not suspect.decided:
             heard.append(vote)
-            suspect.hear(answers[vote])
+            suspect.count_launch(answers[vote])
     cleared = heard.count("fine") >= FINE_TO_CLEAR
     assert (suspect.verdict().verdict == Verdict.CLEARED) == cleared
 
@@ -177,8 +181,8 @@ def test_a_case_is_cleared_by_two_values_inside_and_by_nothing_else(votes: list[
 @pytest.mark.parametrize("verdict", [*FAILED_LAUNCH, Verdict.NOT_COMPARABLE])
 def test_what_is_worse_than_slow_in_one_fresh_launch_is_the_verdict(verdict: Verdict):
     suspect = RetestCandidate(CaseResult(case(), Verdict.REGRESSED, "slow", value=1.0))
-    suspect.hear(CaseResult(case(), Verdict.PASS, value=0.5))
-    suspect.hear(CaseResult(case(), verdict, "why", value=0.5))
+    suspect.count_launch(CaseResult(case(), Verdict.PASS, value=0.5))
+    suspect.count_launch(CaseResult(case(), verdict, "why", value=0.5))
     assert suspect.verdict().verdict == verdict
     assert suspect.verdict().reason.endswith(": why")
 
@@ -195,7 +199,7 @@ def test_a_slow_launch_clears_nobody_though_its_reference_is_provisional(value, 
     again = judge_case(case(), Measurement(value, best=best), reference)
     assert again.verdict == Verdict.PROVISIONAL
     while not suspect.decided:
-        suspect.hear(again)
+        suspect.count_launch(again)
     assert suspect.verdict().verdict == verdict
 
 
@@ -206,17 +210,17 @@ def test_what_is_fast_clears_in_the_direction_of_its_unit(value: float, times: f
     said = judge_case(reference.case, Measurement(value, MEGABYTES), reference)
     assert said.beyond and said.too_slow == (times < 1)
     suspect = RetestCandidate(CaseResult(reference.case, Verdict.REGRESSED, "slow", value=1.0))
-    suspect.hear(said)
+    suspect.count_launch(said)
     assert len(suspect.fine) == (times > 1)
 
 
 def test_what_cannot_be_compared_counts_neither_way():
     suspect = RetestCandidate(CaseResult(case(), Verdict.REGRESSED, "slow", value=1.0))
     for _ in range(4):
-        suspect.hear(CaseResult(case(), Verdict.NOT_COMPARABLE, "another node", value=0.5))
+        suspect.count_launch(CaseResult(case(), Verdict.NOT_COMPARABLE, "another node", value=0.5))
         assert not suspect.decided
     for _ in range(FINE_TO_CLEAR):
-        suspect.hear(CaseResult(case(), Verdict.PASS, value=0.5))
+        suspect.count_launch(CaseResult(case(), Verdict.PASS, value=0.5))
     assert suspect.verdict().verdict == Verdict.CLEARED
 
 
@@ -260,7 +264,7 @@ def heard_on(hosts: Sequence[str], votes: Sequence[tuple[str, Sequence[str]]]) -
     )
     for vote, there in votes:
         verdict = Verdict.PASS if vote == "fine" else Verdict.REGRESSED
-        suspect.hear(CaseResult(case(), verdict, value=0.5), there)
+        suspect.count_launch(CaseResult(case(), verdict, value=0.5), there)
     return suspect
 
 
@@ -282,7 +286,7 @@ def test_the_reason_says_whether_it_was_fine_on_other_nodes(votes, elsewhere: bo
 
 
 def test_hosts_that_several_cases_were_slow_on_alone_are_named(progress: Progress):
-    sick = [heard_on(["n1"], [("fine", ["n2"])] * 3) for _ in range(LEAST_CASES_OF_SICK_NODE)]
+    sick = [heard_on(["n1"], [("fine", ["n2"])] * 3) for _ in range(LEAST_CASES_OF_SLOW_NODE)]
     confirmation.report_slow_nodes(sick[1:], progress)
     assert progress.notes == []
     confirmation.report_slow_nodes(sick, progress)

@@ -55,9 +55,9 @@ def words(results: Sequence[CaseResult]) -> list[str]:
     return [str(result.verdict) for result in results]
 
 
-def agreed(done: FinishedLaunch, book: ReferenceCatalog) -> FinishedLaunch:
+def agreed(done: FinishedLaunch, catalog: ReferenceCatalog) -> FinishedLaunch:
     """The same launch, with ReFrame's assertion from the same bands."""
-    return replace(done, asserted=reframe_says(done, book))
+    return replace(done, asserted=reframe_says(done, catalog))
 
 
 def test_every_planned_case_has_one_result_in_the_order_of_cases(well: FinishedLaunch):
@@ -72,27 +72,29 @@ def test_no_launch_gives_no_result():
 
 
 def test_a_slow_case_regresses_and_no_other(well: FinishedLaunch):
-    book = book_of(well)
+    catalog = book_of(well)
     slow = CASES[1]
-    shelf = book.shelf(slow)
-    reference = shelf.references[slow]
-    shelf.references[slow] = replace(reference, center=reference.center / 3)
-    results = evaluate_launches([agreed(well, book)], book, "local")
+    reference_set = catalog.find_set(slow)
+    reference = reference_set.references[slow]
+    reference_set.references[slow] = replace(reference, center=reference.center / 3)
+    results = evaluate_launches([agreed(well, catalog)], catalog, "local")
     assert {result.case for result in results if result.verdict == Verdict.REGRESSED} == {slow}
     assert words(results).count("pass") == len(CASES) - 1
 
 
 def test_a_suspiciously_fast_launch_is_fast_and_reframe_need_not_mind(well: FinishedLaunch):
-    book = book_of(well, factor=10.0)
-    assert set(words(evaluate_launches([agreed(well, book)], book, "local"))) == {"fast"}
+    catalog = book_of(well, factor=10.0)
+    assert set(words(evaluate_launches([agreed(well, catalog)], catalog, "local"))) == {"fast"}
 
 
 @pytest.mark.parametrize("said", ["pass", "xfail", "xpass", None, ""])
 def test_a_regression_that_reframe_does_not_see_is_incorrect(
     well: FinishedLaunch, said: str | None
 ):
-    book = book_of(well, factor=0.1)
-    results = evaluate_launches([replace(well, asserted={CASES[0].variable: said})], book, "local")
+    catalog = book_of(well, factor=0.1)
+    results = evaluate_launches(
+        [replace(well, asserted={CASES[0].variable: said})], catalog, "local"
+    )
     assert set(words(results)) == {"incorrect"}
     first = next(result for result in results if result.case == CASES[0])
     assert first.reason == (f"Plumbline says regressed, ReFrame says {said}: one of them is wrong")
@@ -102,14 +104,14 @@ def test_a_regression_that_reframe_does_not_see_is_incorrect(
 @pytest.mark.parametrize("launches", [5, 20])
 def test_a_case_inside_its_band_that_reframe_does_not_pass_is_incorrect(well, said, launches):
     asserted = entry().results | {CASES[0].variable: said}
-    book = book_of(well, launches=launches)
-    results = evaluate_launches([replace(well, asserted=asserted)], book, "local")
+    catalog = book_of(well, launches=launches)
+    results = evaluate_launches([replace(well, asserted=asserted)], catalog, "local")
     assert {result.case for result in results if result.verdict == Verdict.INCORRECT} == {CASES[0]}
 
 
 def test_a_case_without_a_reference_says_so(well: FinishedLaunch):
-    book = book_of(well, cases=CASES[1:])
-    results = evaluate_launches([well], book, "local")
+    catalog = book_of(well, cases=CASES[1:])
+    results = evaluate_launches([well], catalog, "local")
     by_case = {result.case: result for result in results}
     assert by_case[CASES[0]].verdict == Verdict.NO_REFERENCE
     assert by_case[CASES[0]].value == headline(well, CASES[0])
@@ -125,21 +127,23 @@ def test_options_by_hand_of_the_launch_are_held_against_those_of_its_reference(
 ):
     """Without them a launch is no night of a reference that was made with them; with them it is one."""
     by_hand = {"set_env": {"A": "1"}}
-    book = book_of(well)
-    for shelf in book.shelves.values():
-        for told in shelf.origin["programs"].values():
+    catalog = book_of(well)
+    for reference_set in catalog.sets.values():
+        for told in reference_set.provenance["programs"].values():
             told["options"] = by_hand
-    assert set(words(evaluate_launches([agreed(well, book)], book, "local"))) == {"not-comparable"}
+    assert set(words(evaluate_launches([agreed(well, catalog)], catalog, "local"))) == {
+        "not-comparable"
+    }
     alike = replace(well, launch=replace(well.launch, by_hand=by_hand))
-    assert set(words(evaluate_launches([agreed(alike, book)], book, "local"))) == {"pass"}
+    assert set(words(evaluate_launches([agreed(alike, catalog)], catalog, "local"))) == {"pass"}
 
 
 @pytest.mark.parametrize(
     "method", [{"trials": 11}, {"cpu_model": "another"}, {"suite_version": "9"}], ids=str
 )
 def test_a_reference_of_another_method_is_not_comparable(well: FinishedLaunch, method):
-    book = book_of(well, cases=CASES[1:], **method)
-    results = {result.case: result for result in evaluate_launches([well], book, "local")}
+    catalog = book_of(well, cases=CASES[1:], **method)
+    results = {result.case: result for result in evaluate_launches([well], catalog, "local")}
     assert results[CASES[0]].verdict == Verdict.NO_REFERENCE
     for case_ in CASES[1:]:
         result = results[case_]
@@ -193,9 +197,9 @@ def test_an_outcome_of_an_unforeseen_kind_is_never_a_pass(well: FinishedLaunch, 
 def test_the_median_launch_is_judged(well: FinishedLaunch, tmp_path: Path):
     """Three launches, one of them slow: the case is not. Two of them slow: it is."""
     slow = finished(tmp_path, scale=10.0, number=2)
-    book = book_of(well)
-    assert set(words(evaluate_launches([slow, well, well], book, "local"))) == {"pass"}
-    results = evaluate_launches([well, slow, slow], book, "local")
+    catalog = book_of(well)
+    assert set(words(evaluate_launches([slow, well, well], catalog, "local"))) == {"pass"}
+    results = evaluate_launches([well, slow, slow], catalog, "local")
     assert set(words(results)) == {"regressed"}
     assert {each.launches for each in results} == {3}
     assert results[0].value == headline(slow, results[0].case)
@@ -413,23 +417,23 @@ def test_a_start_of_another_method_is_not_comparable_and_keeps_its_value(tmp_pat
 
 def test_a_slow_start_regresses_and_reframe_must_say_so_too(tmp_path: Path):
     done = measured(tmp_path)
-    book = osu_book(done, factor=0.1)
-    assert set(words(evaluate_launches([done], book, "local"))) == {
+    catalog = osu_book(done, factor=0.1)
+    assert set(words(evaluate_launches([done], catalog, "local"))) == {
         "incorrect"
     }  # it passed all of them
     failing = replace(done, asserted=dict.fromkeys(done.asserted, "fail"))
-    assert set(words(evaluate_launches([failing], book, "local"))) == {"regressed"}
+    assert set(words(evaluate_launches([failing], catalog, "local"))) == {"regressed"}
 
 
 def test_a_provisional_reference_condemns_a_start_whose_median_is_too_slow(tmp_path: Path):
     """The median of the trials is half of the mean in the samples: a few bad trials are no slow routine."""
     done = measured(tmp_path)
     few = {"launches": 5}
-    book = osu_book(done, factor=0.3, **few)  # the band ends at some 0.6 of what was measured
-    assert set(words(evaluate_launches([done], book, "local"))) == {"provisional"}
-    book = osu_book(done, factor=0.1, **few)
+    catalog = osu_book(done, factor=0.3, **few)  # the band ends at some 0.6 of what was measured
+    assert set(words(evaluate_launches([done], catalog, "local"))) == {"provisional"}
+    catalog = osu_book(done, factor=0.1, **few)
     failing = replace(done, asserted=dict.fromkeys(done.asserted, "fail"))
-    assert set(words(evaluate_launches([failing], book, "local"))) == {"regressed"}
+    assert set(words(evaluate_launches([failing], catalog, "local"))) == {"regressed"}
 
 
 @pytest.mark.parametrize("said", ["pass", "fail"])
@@ -437,11 +441,11 @@ def test_a_rate_that_is_printed_as_nothing_is_incomplete_and_no_wrong_data(tmp_p
     """As of single bytes on a busy machine; whatever ReFrame says of it."""
     done = measured(tmp_path)
     case = done.launch.cases[0]
-    book = osu_book(done)
+    catalog = osu_book(done)
     found = replace(done.measurements[case.variable], value=0.0, unit="MB/s")
     done.measurements[case.variable] = found
     done = replace(done, asserted=done.asserted | {case.variable: said})
-    results = {result.case: result for result in evaluate_launches([done], book, "local")}
+    results = {result.case: result for result in evaluate_launches([done], catalog, "local")}
     assert results[case].verdict == Verdict.INCOMPLETE
     assert results[case].reason == "printed as 0.00: too little to be seen"
     assert words([result for each, result in results.items() if each != case]) == ["pass"] * 2
@@ -459,13 +463,13 @@ def test_the_median_of_rates_is_judged_by_their_direction(tmp_path: Path):
         each.__dict__["measurements"] = {variable: found}
         return each
 
-    book = osu_book(rate(1000.0, 1))
-    shelf = book.shelf(done.launch.cases[0])
-    for key, known in shelf.references.items():
-        shelf.references[key] = replace(known, center=1000.0, unit="MB/s")
+    catalog = osu_book(rate(1000.0, 1))
+    reference_set = catalog.find_set(done.launch.cases[0])
+    for key, known in reference_set.references.items():
+        reference_set.references[key] = replace(known, center=1000.0, unit="MB/s")
     high, low = rate(1000.0, 1), rate(10.0, 2)
-    assert words(evaluate_launches([low, high, high], book, "local")) == ["pass"]
-    assert words(evaluate_launches([low, low, high], book, "local")) == ["regressed"]
+    assert words(evaluate_launches([low, high, high], catalog, "local")) == ["pass"]
+    assert words(evaluate_launches([low, low, high], catalog, "local")) == ["regressed"]
 
 
 def test_a_launch_without_records_is_stored_with_its_verdict(tmp_path: Path):

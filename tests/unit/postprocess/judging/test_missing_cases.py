@@ -76,14 +76,14 @@ def test_a_choice_makes_a_night_partial(name: str):
 def test_a_reviewed_case_that_is_not_planned_any_more_is_incomplete(tmp_path: Path):
     write_references(tmp_path / "reviewed")
     launch = planned()
-    book = load_catalog([tmp_path / "reviewed"], [(launch.partition, launch.environment)])
+    catalog = load_catalog([tmp_path / "reviewed"], [(launch.partition, launch.environment)])
     fewer = replace(launch, cases=launch.cases[1:])
-    (found,) = find_unplanned_cases(book, [fewer], tmp_path / "provisional", EVERYTHING)
+    (found,) = find_unplanned_cases(catalog, [fewer], tmp_path / "provisional", EVERYTHING)
     assert (found.case, found.verdict) == (launch.cases[0], Verdict.INCOMPLETE)
     assert "is not measured any more" in found.reason
     skipped = replace(fewer, skips=(SkippedCase(launch.cases[0], "too large"),))
-    assert find_unplanned_cases(book, [skipped], tmp_path / "provisional", EVERYTHING) == []
-    assert find_unplanned_cases(book, [launch], tmp_path / "provisional", EVERYTHING) == []
+    assert find_unplanned_cases(catalog, [skipped], tmp_path / "provisional", EVERYTHING) == []
+    assert find_unplanned_cases(catalog, [launch], tmp_path / "provisional", EVERYTHING) == []
 
 
 def cut(launch: PlannedLaunch) -> PlannedLaunch:
@@ -96,23 +96,26 @@ def test_an_unreviewed_case_of_enough_launches_is_missed_too(tmp_path: Path):
     root = tmp_path / "unreviewed"
     path = write_references(root)
     launch = planned()
-    book = load_catalog([root], [(launch.partition, launch.environment)])
-    (found,) = find_unplanned_cases(book, [cut(launch)], root, EVERYTHING)
+    catalog = load_catalog([root], [(launch.partition, launch.environment)])
+    (found,) = find_unplanned_cases(catalog, [cut(launch)], root, EVERYTHING)
     assert (found.case, found.verdict) == (launch.cases[0], Verdict.INCOMPLETE)
     assert f"{path}: measure it again, or remove the row if it is given up" in found.reason
     warm = [replace(each, cache="warm") for each in launch.cases]
-    assert find_unplanned_cases(book, [replace(launch, cases=tuple(warm))], root, EVERYTHING) == []
+    assert (
+        find_unplanned_cases(catalog, [replace(launch, cases=tuple(warm))], root, EVERYTHING) == []
+    )
     other = replace(launch, cases=(case(program="osu"),))
-    assert len(find_unplanned_cases(book, [other], root, EVERYTHING)) == len(launch.cases)
-    (shelf,) = book.shelves.values()
-    known = {of: replace(each, launches=9) for of, each in shelf.references.items()}
-    few = replace(book, shelves={PLACE: replace(shelf, references=known)})
+    assert len(find_unplanned_cases(catalog, [other], root, EVERYTHING)) == len(launch.cases)
+    (reference_set,) = catalog.sets.values()
+    known = {of: replace(each, launches=9) for of, each in reference_set.references.items()}
+    few = replace(catalog, sets={PLACE: replace(reference_set, references=known)})
     assert find_unplanned_cases(few, [cut(launch)], root, EVERYTHING) == []
     by_hand = {
-        "mpicost": shelf.origin["programs"]["mpicost"] | {"options": {"oversubscribe": True}}
+        "mpicost": reference_set.provenance["programs"]["mpicost"]
+        | {"options": {"oversubscribe": True}}
     }
-    shelf.origin["programs"] = by_hand
-    assert find_unplanned_cases(book, [cut(launch)], root, EVERYTHING) == []
+    reference_set.provenance["programs"] = by_hand
+    assert find_unplanned_cases(catalog, [cut(launch)], root, EVERYTHING) == []
 
 
 def test_a_whole_partition_that_left_the_site_is_missed(tmp_path: Path):
@@ -183,9 +186,9 @@ def test_a_partial_session_misses_what_it_would_have_measured(tmp_path: Path, ch
         1 if missed else 0
     )
     if not {"environments", "families"} & {*choice}:
-        book = load_catalog([tmp_path], [(planned().partition, PLACE[2])])
+        catalog = load_catalog([tmp_path], [(planned().partition, PLACE[2])])
         here = [planned(cases=(case("x"),))]
-        assert len(find_unplanned_cases(book, here, UNREVIEWED, of)) == missed
+        assert len(find_unplanned_cases(catalog, here, UNREVIEWED, of)) == missed
 
 
 def test_an_empty_message_is_one_size_among_others_where_a_routine_has_several(tmp_path: Path):

@@ -34,10 +34,10 @@ def results(fast: int, judged: int) -> list[CaseResult]:
     ]
 
 
-def book(exact: bool = False) -> ReferenceCatalog:
+def catalog(exact: bool = False) -> ReferenceCatalog:
     known = {each: Reference(each, 1e-6, 0.0, 20, exact=exact) for each in MANY_CASES}
-    shelf = ReferenceSet(Path("x.tsv"), known, origin_of())
-    return ReferenceCatalog({(":".join(PLACE[:2]), PLACE[2]): shelf})
+    reference_set = ReferenceSet(Path("x.tsv"), known, origin_of())
+    return ReferenceCatalog({(":".join(PLACE[:2]), PLACE[2]): reference_set})
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def book(exact: bool = False) -> ReferenceCatalog:
     [(5, 25, True), (4, 19, False), (4, 4, False), (5, 26, False), (5, 5, True), (30, 30, True)],
 )
 def test_a_fifth_and_at_least_five_are_told(fast: int, judged: int, told: bool):
-    lines = list(describe_fast_cases(results(fast, judged), book(), "local"))
+    lines = list(describe_fast_cases(results(fast, judged), catalog(), "local"))
     assert len(lines) == told
     if told:
         (line,) = lines
@@ -58,20 +58,22 @@ def test_a_fifth_and_at_least_five_are_told(fast: int, judged: int, told: bool):
 
 
 def test_a_site_and_its_partition_are_named():
-    (line,) = describe_fast_cases(results(20, 30), book(), "big")
+    (line,) = describe_fast_cases(results(20, 30), catalog(), "big")
     assert "./plumbline calibrate --site big --partition cpu --environment " in line
 
 
 def test_one_program_does_not_thin_out_another():
     others = [replace(each, case=replace(each.case, program="osu")) for each in results(0, 30)]
-    (shelf,) = book().shelves.values()
-    known = shelf.references | {r.case: Reference(r.case, 1e-6, 0.1, 20) for r in others}
-    both = ReferenceCatalog({(":".join(PLACE[:2]), PLACE[2]): replace(shelf, references=known)})
+    (reference_set,) = catalog().sets.values()
+    known = reference_set.references | {r.case: Reference(r.case, 1e-6, 0.1, 20) for r in others}
+    both = ReferenceCatalog(
+        {(":".join(PLACE[:2]), PLACE[2]): replace(reference_set, references=known)}
+    )
     assert len(list(describe_fast_cases([*results(6, 30), *others], both, "local"))) == 1
 
 
 def test_in_simulated_time_it_is_the_programs_that_changed():
-    assert not list(describe_fast_cases(results(30, 30), book(exact=True), "simulated"))
+    assert not list(describe_fast_cases(results(30, 30), catalog(exact=True), "simulated"))
 
 
 ACCEPTS = {"compiler": "gcc 13 was measured against 12 in May"}
@@ -79,10 +81,10 @@ OTHER = {"compiler": "gcc 13.1.0"}
 
 
 def outcome(tmp_path: Path, accepts: dict[str, str]):
-    book = book_of(finished(tmp_path / "before"))
-    said = reframe_says(finished(tmp_path / "before"), book)
+    catalog = book_of(finished(tmp_path / "before"))
+    said = reframe_says(finished(tmp_path / "before"), catalog)
     done = finished(tmp_path / "now", said=said, run=OTHER, accepts=accepts)
-    return evaluate_launches([done], book, PLACE[0]), describe_waivers([done], book)
+    return evaluate_launches([done], catalog, PLACE[0]), describe_waivers([done], catalog)
 
 
 def test_another_compiler_is_not_comparable_and_named(tmp_path: Path):

@@ -1,4 +1,4 @@
-"""A line of a data sheet: refused if it means nothing, and the same again once it was stored."""
+"""A line of a table of benchmarks: refused if it means nothing, and the same again once it was stored."""
 
 from __future__ import annotations
 

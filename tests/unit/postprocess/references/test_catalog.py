@@ -40,16 +40,16 @@ CIRCUMSTANCES = circumstances_of(RUN)
 
 def test_a_book_has_the_references_of_the_places_that_have_a_file(tmp_path: Path):
     write_references(tmp_path)
-    book = load_catalog([tmp_path], [WHERE, WHERE, ("local:cpu", "openmpi-5_0_11")])
-    assert list(book.shelves) == [WHERE]
-    assert book.reference(CASES[0]).center == 1e-6
+    catalog = load_catalog([tmp_path], [WHERE, WHERE, ("local:cpu", "openmpi-5_0_11")])
+    assert list(catalog.sets) == [WHERE]
+    assert catalog.reference(CASES[0]).center == 1e-6
     for other in (
         case(size=16),
         case(environment="openmpi-5_0_11"),
         case(partition="gpu"),
         case(system="other"),
     ):
-        assert book.reference(other) is None
+        assert catalog.reference(other) is None
 
 
 def test_the_first_root_that_has_the_file_wins(tmp_path: Path):
@@ -57,9 +57,9 @@ def test_the_first_root_that_has_the_file_wins(tmp_path: Path):
     write_references(provisional, 2e-6)
     assert load_catalog([reviewed, provisional], [WHERE]).reference(CASES[0]).center == 2e-6
     path = write_references(reviewed, 1e-6)
-    book = load_catalog([reviewed, provisional], [WHERE])
-    assert book.reference(CASES[0]).center == 1e-6
-    assert book.shelf(CASES[0]).path == path
+    catalog = load_catalog([reviewed, provisional], [WHERE])
+    assert catalog.reference(CASES[0]).center == 1e-6
+    assert catalog.find_set(CASES[0]).path == path
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_fault_in_the_first_root_does_not_make_the_second_count(tmp_path: Path
         load_catalog([reviewed, provisional], [WHERE])
 
 
-def shelf(**told: Any) -> ReferenceSet:
+def reference_set(**told: Any) -> ReferenceSet:
     return ReferenceSet(Path("mpich.tsv"), {}, origin_of(**{"circumstances": CIRCUMSTANCES} | told))
 
 
@@ -118,7 +118,7 @@ def differing(
 
 
 def test_the_same_method_does_not_differ():
-    assert differing(shelf(method=method_of(RUN, exact=False)), RUN) == ""
+    assert differing(reference_set(method=method_of(RUN, exact=False)), RUN) == ""
     assert set(method_of(RUN, exact=False)) == set(METHOD)
 
 
@@ -137,27 +137,27 @@ def may_accept(key: str) -> str:
     ],
 )
 def test_another_method_is_named_with_both_values(key: str, value: Any):
-    found = differing(shelf(method=method_of(RUN, exact=False)), RUN | {key: value})
+    found = differing(reference_set(method=method_of(RUN, exact=False)), RUN | {key: value})
     assert found == (
         f"{key} is {value!r}, and {RUN[key]!r} in mpich.tsv; calibrate again" + may_accept(key)
     )
     without = {name: fact for name, fact in RUN.items() if name != key}
-    known = shelf(method=method_of(RUN, exact=False))
+    known = reference_set(method=method_of(RUN, exact=False))
     assert differing(known, without).startswith(f"{key} is None")
 
 
 def test_sampling_that_may_stop_early_is_another_method():
-    known = shelf(method=method_of(RUN, exact=False))
+    known = reference_set(method=method_of(RUN, exact=False))
     assert "relative_error" in differing(known, RUN | {"relative_error": 0.1})
 
 
 def test_references_that_tell_no_method_compare_with_nothing():
-    assert "does not tell the suite_version" in differing(shelf(), RUN)
+    assert "does not tell the suite_version" in differing(reference_set(), RUN)
 
 
 def test_references_that_tell_nothing_of_a_program_do_not_compare_with_it():
     """However like another program it was measured."""
-    known = shelf(method=method_of(RUN, exact=False))
+    known = reference_set(method=method_of(RUN, exact=False))
     assert differing(known, RUN | {"program": "osu"}) == (
         "mpich.tsv does not tell how osu was measured; calibrate again"
     )
@@ -166,7 +166,7 @@ def test_references_that_tell_nothing_of_a_program_do_not_compare_with_it():
 def test_what_options_set_for_the_references_must_be_set_for_a_launch_too():
     """Else a night is held against an experiment. An option set to see what it changes is another thing."""
     method, options = method_of(RUN, exact=False), {"set_env": {"UCX_TLS": "tcp"}}
-    known = shelf(method=method, options=options)
+    known = reference_set(method=method, options=options)
     assert differing(known, RUN) == (
         f"options is {{}}, and {options} in mpich.tsv; calibrate again"
     )
@@ -175,7 +175,7 @@ def test_what_options_set_for_the_references_must_be_set_for_a_launch_too():
     more = {"oversubscribe": True, "set_env": {"OTHER": "1", **options["set_env"]}}
     assert differing(known, RUN, by_hand=more) == ""
     assert differing(known, RUN, by_hand={"set_env": {"UCX_TLS": "rc"}}) != ""
-    assert differing(shelf(method=method), RUN, by_hand=options) == ""
+    assert differing(reference_set(method=method), RUN, by_hand=options) == ""
 
 
 def test_what_to_do_about_a_difference_does_not_hang_on_its_name():
@@ -187,7 +187,7 @@ def test_what_to_do_about_a_difference_does_not_hang_on_its_name():
 def test_what_the_shell_sets_for_an_mpi_must_be_the_same_on_both_sides():
     """Else what was forgotten in a shell would be measured as the machine."""
     method, tcp = method_of(RUN, exact=False), {"shell": {"UCX_TLS": "tcp", "FI_PROVIDER": "cxi"}}
-    plain, known = shelf(method=method), shelf(method=method, options=tcp)
+    plain, known = reference_set(method=method), reference_set(method=method, options=tcp)
     assert differing(known, RUN, by_hand=tcp) == ""
     assert differing(known, RUN, by_hand=tcp | {"set_env": {"A": "1"}}) == ""
     assert differing(plain, RUN, by_hand=tcp) == (
@@ -200,20 +200,22 @@ def test_what_the_shell_sets_for_an_mpi_must_be_the_same_on_both_sides():
         "--output DIR as it is now"
     )
     assert differing(known, RUN).startswith("shell variable FI_PROVIDER is None, and 'cxi' in ")
-    both = differing(shelf(method=method, options=tcp | {"oversubscribe": True}), RUN)
+    both = differing(reference_set(method=method, options=tcp | {"oversubscribe": True}), RUN)
     assert "shell variable" in both
-    option = shelf(method=method, options={"oversubscribe": True})
+    option = reference_set(method=method, options={"oversubscribe": True})
     assert differing(option, RUN).startswith("options is ")
 
 
 @pytest.mark.parametrize("key", METHOD)
 def test_every_part_of_the_method_must_be_told(key: str):
     partly = {name: value for name, value in method_of(RUN, exact=False).items() if name != key}
-    assert f"does not tell the {key}" in differing(shelf(method=partly), RUN)
+    assert f"does not tell the {key}" in differing(reference_set(method=partly), RUN)
 
 
 def simulated(method: dict[str, Any]) -> ReferenceSet:
-    return replace(shelf(method=method), references={1: Reference(1, 1.0, 0.0, 2, exact=True)})
+    return replace(
+        reference_set(method=method), references={1: Reference(1, 1.0, 0.0, 2, exact=True)}
+    )
 
 
 def test_simulated_time_is_the_same_on_every_processor():
@@ -236,7 +238,7 @@ def test_simulated_time_is_of_one_simulator_and_one_platform():
 @pytest.mark.parametrize("exact", [False, True])
 def test_simulated_and_measured_time_compare_with_each_other_never(exact: bool):
     method = method_of(RUN, exact) | method_of(RUN, not exact)
-    known = shelf(method=method) if exact else simulated(method)
+    known = reference_set(method=method) if exact else simulated(method)
     assert differing(known, RUN, exact=not exact) == ""
     assert differing(known, RUN, exact).startswith("time is ")
 
@@ -322,7 +324,7 @@ CHANGES = [
 
 @pytest.mark.parametrize(("key", "value", "name"), CHANGES)
 def test_a_program_or_node_or_binding_that_differs_is_named_with_both_values(key, value, name):
-    known = shelf(method=method_of(RUN, exact=False))
+    known = reference_set(method=method_of(RUN, exact=False))
     found = differing(known, RUN | {key: value})
     assert found.startswith(f"{name} is ") and found.endswith("accept it in the site file")
     assert differing(known, RUN | {key: value}, accepts={"colour": "of no account"}) == found
@@ -330,7 +332,7 @@ def test_a_program_or_node_or_binding_that_differs_is_named_with_both_values(key
 
 @pytest.mark.parametrize(("key", "value", "name"), CHANGES)
 def test_what_the_site_accepts_is_compared_and_told(key, value, name):
-    known = shelf(method=method_of(RUN, exact=False))
+    known = reference_set(method=method_of(RUN, exact=False))
     accepts, run = {name: "looked at in May"}, RUN | {key: value}
     assert differing(known, run, accepts=accepts) == ""
     assert [each.name for each in known.accepted(conditions_of(run, False), CASES[0], accepts)] == [
@@ -368,7 +370,7 @@ def test_processors_that_nothing_names_are_not_taken_for_the_same(program: str, 
 
 def test_what_nothing_names_and_something_else_that_differs_are_both_told():
     run = RUN | NAMELESS[0]
-    known = shelf(method=method_of(run, exact=False), circumstances=circumstances_of(run))
+    known = reference_set(method=method_of(run, exact=False), circumstances=circumstances_of(run))
     found = differing(known, run | {"compiler": "gcc 13"})
     assert found == (
         "compiler is 'gcc 13', and 'gcc 12.2.0' in mpich.tsv; so does cpu_model; "
@@ -383,13 +385,13 @@ def test_what_nothing_names_and_something_else_that_differs_are_both_told():
 def test_caches_tell_processors_without_a_name_apart(facts):
     """And simulated time has no processor."""
     run = RUN | facts | {"caches": [{"level": 1, "type": "Data", "bytes": 65536, "shared_by": 1}]}
-    known = shelf(method=method_of(run, exact=False), circumstances=circumstances_of(run))
+    known = reference_set(method=method_of(run, exact=False), circumstances=circumstances_of(run))
     assert differing(known, run) == ""
     assert differing(simulated(method_of(RUN, exact=True)), RUN | facts, exact=True) == ""
 
 
 def test_all_that_differs_is_named():
-    known = shelf(method=method_of(RUN, exact=False))
+    known = reference_set(method=method_of(RUN, exact=False))
     found = differing(known, RUN | {"compiler": "gcc 13", "compiler_flags": "-O1"})
     assert found.startswith("compiler is 'gcc 13', and 'gcc 12.2.0'") and "so does flags" in found
 
@@ -397,13 +399,13 @@ def test_all_that_differs_is_named():
 @pytest.mark.parametrize("fact", sorted(CIRCUMSTANCES))
 def test_a_condition_that_is_not_told_compares_with_nothing(fact: str):
     partly = {name: value for name, value in CIRCUMSTANCES.items() if name != fact}
-    known = shelf(method=method_of(RUN, exact=False), circumstances=partly)
+    known = reference_set(method=method_of(RUN, exact=False), circumstances=partly)
     assert f"does not tell the {fact}" in differing(known, RUN)
     everything = dict.fromkeys(DIFFERENCES, "whatever it may be")
     assert differing(known, RUN, accepts=everything)
 
 
 def test_a_layout_whose_binding_nobody_told_is_not_comparable():
-    known = shelf(method=method_of(RUN, exact=False))
+    known = reference_set(method=method_of(RUN, exact=False))
     wide = RUN | {"per_node": 1}
     assert "does not tell the binding of 2x1" in differing(known, wide)

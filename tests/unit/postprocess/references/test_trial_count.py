@@ -70,7 +70,7 @@ def trials_in(root: Path, choice: dict, patch: pytest.MonkeyPatch, defaults: dic
     check = SimpleNamespace(
         trials=51,
         time_limit=None,
-        of_site=("trials",),
+        site_variables=("trials",),
         reference_roots=[str(root)],
         outside=lambda name: None,
         current_system=SimpleNamespace(name=PLACE[0]),
@@ -81,7 +81,7 @@ def trials_in(root: Path, choice: dict, patch: pytest.MonkeyPatch, defaults: dic
         from reframe_checks.common.mpicost import MpicostCheck
 
         check.of_references = partial(MpicostCheck.of_references, check)
-        MpicostCheck.take_values_of_place(check)
+        MpicostCheck.resolve_settings(check)
     return check.trials
 
 

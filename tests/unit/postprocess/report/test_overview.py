@@ -67,8 +67,8 @@ def test_of_each_kind_some_are_chosen_the_worst_first(results, most):
 
 
 def test_cases_of_a_lost_launch_are_one_trouble_and_measured_ones_each_their_own():
-    troubles = overview.group_failures(SUMMARY.failed)
-    sizes = [(str(trouble.verdict), len(trouble.results)) for trouble in troubles]
+    failure_groups = overview.group_failures(SUMMARY.failed)
+    sizes = [(str(trouble.verdict), len(trouble.results)) for trouble in failure_groups]
     assert sizes == [
         ("incorrect", 1),
         ("timeout", 6),
@@ -76,7 +76,7 @@ def test_cases_of_a_lost_launch_are_one_trouble_and_measured_ones_each_their_own
         ("regressed", 1),
         ("regressed", 1),
     ]
-    assert sum(len(trouble.results) for trouble in troubles) == len(SUMMARY.failed)
+    assert sum(len(trouble.results) for trouble in failure_groups) == len(SUMMARY.failed)
 
 
 def test_reasons_are_counted():

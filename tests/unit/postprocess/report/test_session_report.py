@@ -419,7 +419,7 @@ def test_hostile_names_of_figures_are_shown_and_not_obeyed(three):
 def test_a_large_night_is_a_page_that_opens(monkeypatch):
     """Thousands of cases: a page of few megabytes that says what it leaves out."""
     monkeypatch.setattr(sizes_view, "MOST_PANELS", 12)
-    monkeypatch.setattr(session_report, "MOST_TROUBLES", 20)
+    monkeypatch.setattr(session_report, "MOST_FAILURE_GROUPS", 20)
     planned = sizes.cases(routines=45)
     night = sizes.three_programs(planned)
     slow = {case: sizes.measured(case, 3.0) for case in planned[::50]}

@@ -218,9 +218,9 @@ def session(directory: Path, **changes) -> Session:
 
 
 def written(
-    directory: Path, launches: list[FinishedLaunch], book: ReferenceCatalog, notes=(), **changes
+    directory: Path, launches: list[FinishedLaunch], catalog: ReferenceCatalog, notes=(), **changes
 ) -> Path:
-    results = evaluate_launches(launches, book, "local")
+    results = evaluate_launches(launches, catalog, "local")
     status = compute_exit_status(results, strict=False)
     told = session(directory, **changes), "CMake (no Spack)", (MPICH,), launches, results, status
     summary = summarise_session(*told, notes, {"set-up": 1.23456, "running": 2.0})
@@ -231,9 +231,9 @@ def written(
 
 def test_a_summary_is_read_back_as_it_was_meant(tmp_path: Path):
     done = finished(tmp_path)
-    book = book_of(done)
-    summary = load_summary(written(tmp_path, [done], book, ["a note"]))
-    assert summary.results == tuple(evaluate_launches([done], book, "local"))
+    catalog = book_of(done)
+    summary = load_summary(written(tmp_path, [done], catalog, ["a note"]))
+    assert summary.results == tuple(evaluate_launches([done], catalog, "local"))
     assert summary.good
     assert (summary.session, summary.mode, summary.site) == (
         "20261121T090000Z-1",

@@ -106,7 +106,7 @@ class Night:
         """Calibrate what is unknown before a night with these options; the references that it has then."""
         progress = SimpleNamespace(note=self.notes.append)
         request = SimpleNamespace(selection=Selection(Path("site.py"), **options))
-        desk = SimpleNamespace(
+        context = SimpleNamespace(
             work=self.work,
             reference_roots=self.roots,
             progress=progress,
@@ -114,8 +114,8 @@ class Night:
             prepared=SimpleNamespace(inventory=True),
         )
         plan = [planned(by_hand=ledger.CalibrationHeader("", **options).by_hand(PLACE[2]))]
-        book = calibrate_unknown(desk, plan, load_catalog(self.roots, list_places(plan)))
-        return {book.reference(each).center for each in CASES}
+        catalog = calibrate_unknown(context, plan, load_catalog(self.roots, list_places(plan)))
+        return {catalog.reference(each).center for each in CASES}
 
     @property
     def options(self) -> list[Any]:
@@ -182,12 +182,12 @@ def test_a_calibration_beside_other_work_is_refused(
     monkeypatch: pytest.MonkeyPatch, busy, exact, inventory, beside, refused
 ):
     monkeypatch.setattr(calibration_pass, "wait_for_idle", lambda _: busy)
-    desk: Any = SimpleNamespace(
+    context: Any = SimpleNamespace(
         request=SimpleNamespace(beside_others=beside),
         prepared=SimpleNamespace(inventory=inventory),
         progress=None,
     )
-    asked = partial(calibration_pass.refuse_busy_machine, desk, [planned(exact=exact)])
+    asked = partial(calibration_pass.refuse_busy_machine, context, [planned(exact=exact)])
     if not refused:
         asked()
         return
@@ -199,13 +199,13 @@ def test_a_calibration_looks_for_other_work_before_it_launches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     request: Any = SimpleNamespace(references=tmp_path, selection=None, beside_others=False)
-    desk = SimpleNamespace(
+    context = SimpleNamespace(
         request=request,
         prepared=SimpleNamespace(inventory=True),
         progress=Progress(),
         open_session=lambda _: (None, None),
     )
-    monkeypatch.setattr(calibration_pass, "open_session_context", lambda *_: desk)
+    monkeypatch.setattr(calibration_pass, "open_session_context", lambda *_: context)
     monkeypatch.setattr(calibration_pass, "preview_plan", lambda *_: [planned()])
     monkeypatch.setattr(calibration_pass, "plan_for_seconds", lambda _, __, demand, ___: demand)
     monkeypatch.setattr(calibration_pass, "wait_for_idle", lambda _: 0.4)
@@ -273,7 +273,7 @@ def test_only_the_cases_without_a_reference_of_use_are_measured(
 
 
 class Bench:
-    """A desk at which launches are as they are told, and all goes well."""
+    """A session context in which launches are as they are told, and all goes well."""
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.root, self.notes, self.new, self.sessions = root, [], [], 0
@@ -285,7 +285,7 @@ class Bench:
         monkeypatch.setattr(calibration_pass.ledger, "collect_launches", self.taken)
         monkeypatch.setattr(calibration_pass, "evaluate_launches", lambda *_: [])
         monkeypatch.setattr(calibration_pass, "finish_session", lambda *_: None)
-        self.desk: Any = SimpleNamespace(
+        self.context: Any = SimpleNamespace(
             work=SimpleNamespace(root=root),
             progress=SimpleNamespace(note=self.notes.append, say=lambda _: None),
             open_session=self.open_session,
@@ -306,7 +306,7 @@ class Bench:
         self.new = [replace(each, session=f"s{self.sessions + 1:03d}") for each in new]
         selection = Selection(Path("site.py"), set_env=set_env or {})
         return calibration_pass.run_calibration_pass(
-            self.desk, self.output, None, selection, **more
+            self.context, self.output, None, selection, **more
         )
 
     def taken(self, *given: Any) -> list[ledger.CalibrationLaunch]:
@@ -347,7 +347,7 @@ def test_what_others_used_meanwhile_is_kept_with_launches_of_this_machine(
     monkeypatch.setattr(
         calibration_pass, "start_load_monitor", lambda: SimpleNamespace(share=lambda: 0.3)
     )
-    bench.desk.prepared.inventory = inventory
+    bench.context.prepared.inventory = inventory
     bench.calibrate(*days(1.0, 1, 2))
     assert [each.others for each in ledger.read_ledger(bench.root)] == [share, share]
 

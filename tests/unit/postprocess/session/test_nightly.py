@@ -67,14 +67,14 @@ class Night:
             site="local",
             rerun_options=[],
         )
-        desk = SimpleNamespace(
+        context = SimpleNamespace(
             reference_roots=[self.reviewed, self.unreviewed],
             open_session=self.session,
             progress=PROGRESS,
             work=work,
             request=request,
         )
-        module.open_session_context = lambda *_: desk  # restored by the fixture
+        module.open_session_context = lambda *_: context  # restored by the fixture
         return module.run_nightly(work, request, PROGRESS)
 
 
@@ -90,7 +90,7 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Night:
         "open_session_context": end,
         "make_plan": lambda *_: made.planned,
         "report_plan": lambda *_: None,
-        "calibrate_unknown": lambda _, __, book: book,
+        "calibrate_unknown": lambda _, __, catalog: catalog,
         "run_plan": lambda *_: PassRecord([], 0.0),
         "evaluate_launches": lambda *_: [SLOW],
         "confirm_slow_cases": lambda results, *_: results,

@@ -255,8 +255,8 @@ def test_references_with_options_by_hand_that_were_asked_for_are_refused(tmp_pat
     def took(by_hand: dict[str, Any]) -> str:
         root = references_of(tmp_path / str(len(by_hand)), 10, by_hand)
         request = SimpleNamespace(references=root)
-        desk = SimpleNamespace(reference_roots=[root], request=request, progress=None)
-        return take_references(SelftestBench(desk, Selection(Path("site.py"))), PLAN, demand)
+        context = SimpleNamespace(reference_roots=[root], request=request, progress=None)
+        return take_references(SelftestBench(context, Selection(Path("site.py"))), PLAN, demand)
 
     demand = SelftestDemand(tmp_path / "output", ("slower-5",), 1, 1, 20)
     assert took({}) == "references of the site"
@@ -492,9 +492,13 @@ def test_a_plant_that_nothing_is_known_of_is_a_fault():
 @pytest.mark.parametrize("nights", [10, 30])
 def test_what_spares_launches_may_spare_a_few_but_not_all(nights: int):
     """A quarter of the launches are delayed: of 10 launches none is in 6% of all self-tests, of 30 in 0.02%."""
-    spared = planted("some-launches", 1.0, **MISSED | {"delayed": False})
+    may_escape_by_chance = planted("some-launches", 1.0, **MISSED | {"delayed": False})
     result = score(
-        [night(1, row()), night(2, planted()), *(night(n, spared) for n in range(3, nights + 3))]
+        [
+            night(1, row()),
+            night(2, planted()),
+            *(night(n, may_escape_by_chance) for n in range(3, nights + 3)),
+        ]
     )
     assert bool(result.faults) is (nights == 30)
 

@@ -60,26 +60,26 @@ def test_the_mean_over_what_is_not_known_is_the_prediction_distribution(launches
 def test_fresh_launches_are_counted_as_a_night_counts_them(chance):
     """Every course of votes up to the decision, each with its probability."""
 
-    def condemned(slow: int, fine: int) -> float:
+    def confirmed(slow: int, fine: int) -> float:
         if slow == SLOW_TO_CONFIRM or fine == FINE_TO_CLEAR:
             return float(slow == SLOW_TO_CONFIRM)
-        return chance * condemned(slow + 1, fine) + (1 - chance) * condemned(slow, fine + 1)
+        return chance * confirmed(slow + 1, fine) + (1 - chance) * confirmed(slow, fine + 1)
 
     assert compute_confirmation_probability(np.array(chance)) == pytest.approx(
-        condemned(0, 0), abs=1e-12
+        confirmed(0, 0), abs=1e-12
     )
 
 
-@pytest.mark.parametrize(("launches", "kin"), [(5, 6.0), (10, 0.0), (20, 12.0)])
+@pytest.mark.parametrize(("launches", "prior_degrees"), [(5, 6.0), (10, 0.0), (20, 12.0)])
 @pytest.mark.parametrize("spread", [0.01, 0.05])
-def test_simulated_nights_catch_nine_in_ten(launches: int, kin: float, spread: float):
+def test_simulated_nights_catch_nine_in_ten(launches: int, prior_degrees: float, spread: float):
     """Calibrations, and nights that are slower by just what each calibration says it would catch."""
     random, many = np.random.default_rng(1), 20_000
-    degrees = launches - 1 + kin
+    degrees = launches - 1 + prior_degrees
     logs = random.normal(0, spread, (many, launches))
     own = logs.var(axis=1, ddof=1)
     # what kin say is as if there were more launches of the same spread
-    more = spread**2 * random.chisquare(kin, many) if kin else 0.0
+    more = spread**2 * random.chisquare(prior_degrees, many) if prior_degrees else 0.0
     shared = np.sqrt(((launches - 1) * own + more) / degrees)
     width = student.ppf(1 - SLOW_ALPHA, degrees) * shared * math.sqrt(1 + 1 / launches)
     width = np.maximum(width, math.log1p(SMALL_FLOOR))
@@ -94,8 +94,8 @@ def test_simulated_nights_catch_nine_in_ten(launches: int, kin: float, spread: f
 def test_what_is_said_to_be_caught_is_caught(launches: int, spread: float):
     known = Scatter(spread, launches - 1.0, launches)
     shift = known.smallest(0.1)
-    assert known.condemned(0.1, shift) == pytest.approx(DETECTION_POWER, abs=1e-4)
-    assert known.condemned(0.1) <= known.screened(0.1) <= 0.5
+    assert known.confirmed(0.1, shift) == pytest.approx(DETECTION_POWER, abs=1e-4)
+    assert known.confirmed(0.1) <= known.screened(0.1) <= 0.5
 
 
 @given(LAUNCHES, SPREADS, st.floats(1.01, 3.0))

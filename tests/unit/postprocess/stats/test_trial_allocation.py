@@ -177,8 +177,8 @@ def test_more_trials_see_more_and_kin_do_too():
         < compute_sensitivity(known(), 51, 20)
         < compute_sensitivity(known(), 11, 20)
     )
-    kin = KnownCase(case(), NoiseVariance(0.0004, 0.01), 20, kin=50.0)
-    assert compute_sensitivity(kin, 51, 10) < compute_sensitivity(known(), 51, 10)
+    prior_degrees = KnownCase(case(), NoiseVariance(0.0004, 0.01), 20, prior_degrees=50.0)
+    assert compute_sensitivity(prior_degrees, 51, 10) < compute_sensitivity(known(), 51, 10)
 
 
 def test_half_of_the_cases_see_it():

@@ -40,9 +40,9 @@ def plan(check: Check, session: Path, patch: pytest.MonkeyPatch) -> None:
     ask(patch, session, only_looking=True)
     (session / "plan").mkdir(exist_ok=True)
     with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
-        from reframe_checks.common.base import Measuring
+        from reframe_checks.common.base import LaunchCheck
 
-        Measuring.plan_launches(check)
+        LaunchCheck.plan_launches(check)
 
 
 def test_every_start_is_written_down_with_the_limit_of_its_job(tmp_path: Path, monkeypatch):
@@ -77,14 +77,14 @@ def test_where_no_other_nodes_can_be_asked_for_the_plan_says_so(
     look = RetestTarget("mpicost", "cpu", "mpich", "2x2", "bcast", slow_on)
     check = SimpleNamespace(
         processes=2, num_tasks_per_node=2, job=SimpleNamespace(options=[]),
-        looks_here=lambda: [look] if slow_on else [], current_partition=SimpleNamespace(
+        local_retest_targets=lambda: [look] if slow_on else [], current_partition=SimpleNamespace(
             extras={"nodes": nodes}, scheduler=SimpleNamespace(registered_name=scheduler)
         ),
     )  # fmt: skip
     with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
-        from reframe_checks.common.base import Measuring
+        from reframe_checks.common.base import LaunchCheck
 
-        Measuring.avoid_nodes(check)
+        LaunchCheck.avoid_nodes(check)
     assert (check.job.options, check.anywhere) == (options, anywhere)
 
 
@@ -107,9 +107,9 @@ def test_a_case_tells_whether_its_program_or_its_mpi_is_lacking(no_program: str)
         planned_launch=lambda **told: planned(program="osu", **told),
     )
     with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
-        from reframe_checks.common.osu_imb import ReferenceBenchmarks, Start
+        from reframe_checks.common.osu_imb import OsuImbCheck, Start
 
         start = Start("ibcast", [line], [8])
-        launch = ReferenceBenchmarks.planned_start(check, start, no_program)
+        launch = OsuImbCheck.planned_start(check, start, no_program)
     (skip,) = launch.skips
     assert (skip.unavailable, skip.no_program) == (True, bool(no_program))

@@ -21,7 +21,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 WHOLE = {
     "program": "other",
-    "of_site": (),
+    "site_variables": (),
     "measures_on": lambda self, part: True,
     "planned_launches": lambda self: [],
 }
@@ -38,38 +38,38 @@ def check(base: type, body: dict, **more):
 
 
 def test_a_whole_check_can_be_made_and_derived_from():
-    from reframe_checks.common.base import Measuring
+    from reframe_checks.common.base import LaunchCheck
 
-    whole = check(Measuring, WHOLE)
+    whole = check(LaunchCheck, WHOLE)
     assert check(whole, {}).program == "other"
 
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_what_every_check_must_define(name: str):
-    from reframe_checks.common.base import Measuring
+    from reframe_checks.common.base import LaunchCheck
 
-    assert name in Measuring.__doc__ and name in Measuring.must_define
+    assert name in LaunchCheck.__doc__ and name in LaunchCheck.must_define
     body = {key: value for key, value in WHOLE.items() if key != name}
     with pytest.raises(TypeError, match=rf"^check Mine: {name}: not defined; see the docstring"):
-        check(Measuring, body)
-    check(check(Measuring, body, family=True), {name: WHOLE[name]})
+        check(LaunchCheck, body)
+    check(check(LaunchCheck, body, family=True), {name: WHOLE[name]})
 
 
 @pytest.mark.parametrize(
     ("family", "body", "lacking"),
     [
         ("mpicost", {}, "table"),
-        ("osu_imb", {"program": "osu"}, "sheet, own_sizes"),
-        ("osu_imb", {"sheet": (), "own_sizes": [8]}, "program"),
+        ("osu_imb", {"program": "osu"}, "table, own_sizes"),
+        ("osu_imb", {"table": (), "own_sizes": [8]}, "program"),
         ("mpicost", {"table": {"bcast": [8]}}, ""),
-        ("osu_imb", {"program": "osu", "sheet": (), "own_sizes": [8]}, ""),
+        ("osu_imb", {"program": "osu", "table": (), "own_sizes": [8]}, ""),
     ],
 )
 def test_what_a_family_asks_for_besides(family: str, body: dict, lacking: str):
     if family == "mpicost":
         from reframe_checks.common.mpicost import MpicostCheck as Family
     else:
-        from reframe_checks.common.osu_imb import ReferenceBenchmarks as Family
+        from reframe_checks.common.osu_imb import OsuImbCheck as Family
     if not lacking:
         check(Family, body)
         return

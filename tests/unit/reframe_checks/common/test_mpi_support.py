@@ -1,14 +1,14 @@
-"""What an MPI can run of OSU and IMB: declared, and held against the data sheets."""
+"""What an MPI can run of OSU and IMB: declared, and held against the tables of benchmarks."""
 
 from __future__ import annotations
 
 import pytest
 
 from reframe_checks.common.mpi_support import explain_unsupported
-from tests.support.factories.sheet import checks
+from tests.support.factories.benchmark_table import checks
 
-SHEETS = {program: check.sheet for program, check in checks().items()}
-LINES = {line.name: line for sheet in SHEETS.values() for line in sheet}
+TABLES = {program: check.table for program, check in checks().items()}
+LINES = {line.name: line for table in TABLES.values() for line in table}
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ def test_what_was_tried_is_supported(family: str, version: str):
 
 def test_every_line_that_is_non_blocking_or_one_sided_needs_mpi_3():
     lacking = {name for name, line in LINES.items() if explain_unsupported("mpich", "1.5", line)}
-    of_imb = {line.name for line in SHEETS["imb"] if line.executable != "IMB-MPI1"}
+    of_imb = {line.name for line in TABLES["imb"] if line.executable != "IMB-MPI1"}
     of_osu = {"iallreduce", "ialltoall", "ibcast", "put_latency", "get_latency", "put_bw", "get_bw"}
     assert of_imb and lacking == of_imb | {f"osu_{name}" for name in of_osu}
 

@@ -174,7 +174,7 @@ def test_no_name_of_a_machine_becomes_python(name: str, other: str):
         hosts=("a",), sockets=1, cores=2, hardware_threads=2, option=f"--constraint={other}"
     )
     queue = Queue(name, (kind, replace(kind, hosts=("b",), option="")))
-    scheduler = replace(SLURM, told_by=other, cluster=name, queues=(queue,), notes=(name,))
+    scheduler = replace(SLURM, query_commands=other, cluster=name, queues=(queue,), notes=(name,))
     mpi = replace(OPENMPI, module=name, mpicc=other, library=name)
     facts = replace(
         PLAIN,

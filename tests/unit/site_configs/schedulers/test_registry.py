@@ -45,15 +45,15 @@ class MadeUp(Scheduler):
         ("trun", "tilly.RUN"),
     )
     command: str = "tnodes"
-    told_by: str = "tnodes"
-    switches_told_by: str = "tnodes --tree"
+    query_commands: str = "tnodes"
+    switch_command: str = "tnodes --tree"
     exclusive: tuple[str, ...] = ("--queue={}", "--alone")
     queue_option: str = "--queue="
     exclude_option: str = "--not-on={}"
     user_choices: tuple[str, ...] = ("TILLY_SHOWN",)
     limit_words: str = "tilly: it took too long"
     mark: str = "tilly_jobs"
-    shows_jobs: str = "tqueue"
+    list_jobs_command: str = "tqueue"
     jobs: tuple[SimpleNamespace, ...] = ()
 
     def read(self, ask: Ask) -> Scheduler:
@@ -155,14 +155,14 @@ def test_a_second_look_is_taken_on_other_nodes(
     look = RetestTarget("mpicost", "cpu", "mpich", "2x2", "bcast", ("n1", "n3"))
     check = SimpleNamespace(
         processes=2, num_tasks_per_node=2, job=SimpleNamespace(options=[]),
-        looks_here=lambda: [look], current_partition=SimpleNamespace(
+        local_retest_targets=lambda: [look], current_partition=SimpleNamespace(
             extras={"nodes": 4}, scheduler=SimpleNamespace(registered_name=backend)
         ),
     )  # fmt: skip
     with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
-        from reframe_checks.common.base import Measuring
+        from reframe_checks.common.base import LaunchCheck
 
-        Measuring.avoid_nodes(check)
+        LaunchCheck.avoid_nodes(check)
     assert check.job.options == (["--not-on=n1,n3"] if able else [])
     assert check.anywhere == (not able)
     (line,) = describe_unavoidable_nodes([planned(anywhere=True)])

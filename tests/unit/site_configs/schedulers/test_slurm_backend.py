@@ -24,7 +24,7 @@ from site_configs.schedulers.slurm_backend import (
     Outage,
     Watch,
     can_never_run,
-    patience,
+    read_outage_limit,
     whole_nodes,
 )
 from site_configs.schedulers.slurm_jobs import JobState, NoAnswer, QueuedJob, SlurmError
@@ -90,7 +90,7 @@ def given_up(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The reasons for which jobs are given up; nothing is asked of Slurm."""
     reasons: list[str] = []
     monkeypatch.setattr(BlockSlurm, "give_up", lambda _, job, reason: reasons.append(reason))
-    monkeypatch.setattr(slurm_jobs, "unwell", lambda _: "")
+    monkeypatch.setattr(slurm_jobs, "describe_unhealthy_nodes", lambda _: "")
     return reasons
 
 
@@ -152,7 +152,7 @@ def test_patience_that_is_no_number_of_seconds_is_told_by_its_name(
     with pytest.raises(
         ValueError, match=f"^{PATIENCE}='{text}': give a number of seconds, such as "
     ):
-        patience()
+        read_outage_limit()
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("0", 0), ("2.5", 2.5), (None, 600)])
@@ -162,7 +162,7 @@ def test_patience_as_the_user_says(
     monkeypatch.delenv(PATIENCE, raising=False)
     if text is not None:
         monkeypatch.setenv(PATIENCE, text)
-    assert patience() == seconds
+    assert read_outage_limit() == seconds
 
 
 def test_mistake_in_the_patience_is_told_with_the_site_file():

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from site_configs.schema.reframe_request import (
     FILE,
     ReframeRequest,
-    asked,
+    current_request,
     read_request,
     write_request,
 )
@@ -46,22 +46,22 @@ def test_what_is_written_is_read(asked_for: ReframeRequest):
 
 def test_without_a_session_the_defaults_hold(monkeypatch):
     monkeypatch.delenv(SESSION, raising=False)
-    assert asked() == ReframeRequest()
-    assert asked().shell is None  # that of the process itself
+    assert current_request() == ReframeRequest()
+    assert current_request().shell is None  # that of the process itself
 
 
 def test_a_session_without_a_request_is_refused(monkeypatch, tmp_path: Path):
     """Else everything would be measured in the place of what was chosen."""
     monkeypatch.setenv(SESSION, str(tmp_path))
     with pytest.raises(ValueError, match=rf"^{tmp_path}/request.json: No such file.*; let ./plumb"):
-        asked()
+        current_request()
 
 
 def test_the_file_is_read_once(monkeypatch, tmp_path: Path):
     ask(monkeypatch, tmp_path, oversubscribe=True)
-    assert asked().oversubscribe
+    assert current_request().oversubscribe
     (tmp_path / FILE).unlink()
-    assert asked() is asked()
+    assert current_request() is current_request()
 
 
 @pytest.mark.parametrize(

@@ -103,24 +103,24 @@ def test_headline_and_summary(found, headline, summary):
 
 
 def test_the_table_has_a_column_for_each_pair_and_marks_what_disagrees():
-    ((place, sheet, compared),) = words.build_ratio_tables(opinions().comparisons)
+    ((place, table, compared),) = words.build_ratio_tables(opinions().comparisons)
     assert place == "local:cpu, mpich-5_0_2, 2x2" and len(compared) == 6
-    assert sheet.columns == ("mpicost/osu", "mpicost/imb", "osu/imb", "definition")
-    row = next(row for row in sheet.rows if row[0] == "alltoall")
+    assert table.columns == ("mpicost/osu", "mpicost/imb", "osu/imb", "definition")
+    row = next(row for row in table.rows if row[0] == "alltoall")
     assert row[1] == "64 KiB" and [cell.endswith(" DISAGREE") for cell in row[2:5]] == [
         False,
         True,
         True,
     ]
     assert row[5] == "1.00"
-    assert "5 launches" in sheet.notes[0]
-    assert "barrier" in render_text(sheet)
+    assert "5 launches" in table.notes[0]
+    assert "barrier" in render_text(table)
 
 
 def test_a_pair_without_values_is_a_dash():
-    ((_, sheet, _),) = words.build_ratio_tables(opinions(programs=("osu", "imb")).comparisons)
-    assert [row[2:4] for row in sheet.rows] == [("-", "-"), ("-", "-")]
-    assert all(row[5] == "-" for row in sheet.rows)
+    ((_, table, _),) = words.build_ratio_tables(opinions(programs=("osu", "imb")).comparisons)
+    assert [row[2:4] for row in table.rows] == [("-", "-"), ("-", "-")]
+    assert all(row[5] == "-" for row in table.rows)
 
 
 def test_gaps_are_grouped_by_reason_and_counted_beyond_a_few():

@@ -47,7 +47,7 @@ def views(summary):
 
 def test_a_session_of_simulated_machines_has_every_view(views):
     assert [part.title for part in views] == TITLES
-    assert views[1].sheets[0].title == "How near the ratios come to the printed ones"
+    assert views[1].tables[0].title == "How near the ratios come to the printed ones"
     assert views[1].remarks[0] == papers.STANDS
     assert views[0].remarks == [papers.FOUND]
 
@@ -93,7 +93,7 @@ def test_the_page_has_every_table_and_picture_and_needs_nothing_else(views, summ
     _, html = write_paper_views(tmp_path, summary, views)
     page = Page(html.read_text())
     assert [
-        sheet.title for part in views for sheet in part.sheets if sheet.title not in page.text
+        table.title for part in views for table in part.tables if table.title not in page.text
     ] == []
     pictures = sum(len(p.panels) for part in views for c in part.chapters for p in c.pictures)
     assert page.tags.count("figure") == pictures + 2
@@ -105,18 +105,18 @@ def test_the_page_has_every_table_and_picture_and_needs_nothing_else(views, summ
 def test_markdown_has_every_table_whole(views, summary, tmp_path):
     markdown, _ = write_paper_views(tmp_path, summary, views)
     html = MarkdownIt("gfm-like", {"linkify": False}).render(markdown.read_text())
-    sheets = [sheet for part in views for sheet in part.sheets]
-    assert html.count("<table>") == len(sheets)
-    assert html.count("<tr>") == sum(len(sheet.rows) + 1 for sheet in sheets)
+    tables = [table for part in views for table in part.tables]
+    assert html.count("<table>") == len(tables)
+    assert html.count("<tr>") == sum(len(table.rows) + 1 for table in tables)
     assert "<h2>Does it scale?</h2>" in html
     assert html.count("<li>") == sum(len(part.remarks) for part in views)
 
 
 def test_text_is_aligned_and_harmless():
-    sheet = TextTable(
+    table = TextTable(
         "t\x1b[31m", ("a",), ("number",), (("long label", "1.0"), ("x", "10.25")), ("n\n",)
     )
-    assert render_text(sheet) == (
+    assert render_text(table) == (
         "t\\x1b[31m\n  a            number\n  long label      1.0\n  x             10.25\n  n\\n\n"
     )
 

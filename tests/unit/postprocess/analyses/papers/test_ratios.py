@@ -112,8 +112,8 @@ def test_a_fitted_ratio_is_shown_and_is_no_evidence():
     fitted, other = row(these, "hypercube"), row(these, "myrinet")
     assert fitted.printed and not fitted.is_evidence
     assert other.is_evidence
-    sheet = ratio_tables.format_ratio_table(these, table(these))
-    assert {r[-1] for r in sheet.rows if r[:2] == ("8 B", "hypercube")} == {"2.5 (fitted)"}
+    printed = ratio_tables.format_ratio_table(these, table(these))
+    assert {r[-1] for r in printed.rows if r[:2] == ("8 B", "hypercube")} == {"2.5 (fitted)"}
     tables = ratios.build_paper_tables(these, HISTORY, TORUS)
     nearness = ratio_tables.describe_nearness(these, HISTORY, tables)
     counts = {r[0]: r[3] for r in nearness.rows}
@@ -275,14 +275,14 @@ def test_partitions_without_a_common_mpi_have_nothing_to_compare():
 
 
 def test_the_table_has_the_form_of_the_papers():
-    sheet = ratio_tables.format_ratio_table(measured(), table(measured()))
-    assert sheet.title == "bcast: time over that of torus, 128 processes"
-    assert sheet.labels == ("size", "machine")
-    assert sheet.columns == ("simgrid-mpich", "simgrid-ompi", "printed")
-    assert [r[1] for r in sheet.rows[:4]] == ["hypercube", "myrinet", "ethernet", "fattree"]
-    assert sheet.rows[1] == ("8 B", "myrinet", "3.74 (2.88)", "3.74 (2.88)", "1.3")
-    assert sheet.rows[3] == ("8 B", "fattree", "0.37", "0.37", NOT_PRINTED)
-    assert sheet.notes == ("printed: Luecke 2001 Table 2",)
+    printed = ratio_tables.format_ratio_table(measured(), table(measured()))
+    assert printed.title == "bcast: time over that of torus, 128 processes"
+    assert printed.labels == ("size", "machine")
+    assert printed.columns == ("simgrid-mpich", "simgrid-ompi", "printed")
+    assert [r[1] for r in printed.rows[:4]] == ["hypercube", "myrinet", "ethernet", "fattree"]
+    assert printed.rows[1] == ("8 B", "myrinet", "3.74 (2.88)", "3.74 (2.88)", "1.3")
+    assert printed.rows[3] == ("8 B", "fattree", "0.37", "0.37", NOT_PRINTED)
+    assert printed.notes == ("printed: Luecke 2001 Table 2",)
 
 
 def test_nearness_counts_factors_of_two():
@@ -296,10 +296,10 @@ def test_nearness_counts_factors_of_two():
         return 1.0 if case.partition == "torus" else seconds(case)
 
     these = measured(seconds=exact)
-    sheet = ratio_tables.describe_nearness(
+    table = ratio_tables.describe_nearness(
         these, HISTORY, ratios.build_paper_tables(these, HISTORY, TORUS)
     )
-    lines = {(r[0], r[2]): r[3:] for r in sheet.rows}
+    lines = {(r[0], r[2]): r[3:] for r in table.rows}
     assert lines["myrinet", "simgrid-mpich"] == ("14", "14", "14", "1.90", "1.90")
     assert lines["myrinet", "simgrid-ompi"] == ("14", "14", "0", "2.10", "0.48")
 

@@ -141,9 +141,9 @@ def test_growth_shows_what_does_not_scale():
     def quadratic(case):
         return float(case.processes**2)
 
-    (sheet,) = build_growth_tables(measured(samples.cases(["torus"], counts=[8, 16]), quadratic))
-    assert sheet.columns == tuple(samples.MPIS)
-    row = next(row for row in sheet.rows if row[0] == "alltoall")
+    (table,) = build_growth_tables(measured(samples.cases(["torus"], counts=[8, 16]), quadratic))
+    assert table.columns == tuple(samples.MPIS)
+    row = next(row for row in table.rows if row[0] == "alltoall")
     assert row[2:] == ("p-1", "8 to 16", "1.87", "1.87")  # 256 / 15 over 64 / 7
 
 
@@ -152,8 +152,8 @@ def test_growth_that_one_mpi_lacks_is_missing():
         lost = case.environment == "simgrid-ompi" and case.processes == 128
         return None if lost else samples.modelled(case)
 
-    (sheet,) = build_growth_tables(measured(samples.cases(["torus"]), seconds))
-    assert {row[-2:] for row in sheet.rows} == {("1.00", MISSING)}
+    (table,) = build_growth_tables(measured(samples.cases(["torus"]), seconds))
+    assert {row[-2:] for row in table.rows} == {("1.00", MISSING)}
 
 
 def test_conditions_that_differ_are_kept_apart():
@@ -163,8 +163,8 @@ def test_conditions_that_differ_are_kept_apart():
     titles = [picture.title for picture in build_scalability_chapters(both, False)[0].pictures]
     assert "bcast, flush: time / log2 p" in titles
     assert "bcast, warm: time / log2 p" in titles
-    (sheet,) = build_growth_tables(both)
-    assert sheet.labels == ("routine", "size", "cache", "divisor", "processes")
+    (table,) = build_growth_tables(both)
+    assert table.labels == ("routine", "size", "cache", "divisor", "processes")
 
 
 def test_a_page_has_no_more_panels_than_it_can_bear(monkeypatch):

@@ -189,8 +189,8 @@ def test_a_wrong_site_is_not_tried(attempted):
 def test_a_site_that_reframe_refuses_leaves_no_session(tmp_path: Path, monkeypatch):
     """Nothing was measured in it. Its log is told of, and stays."""
     reframe = ReframeDriver(tmp_path, tmp_path, tmp_path / "sessions" / "1", [], None)
-    desk = SimpleNamespace(open_session=lambda _: (None, reframe))
-    monkeypatch.setattr(try_site, "open_session_context", lambda *_: desk)
+    context = SimpleNamespace(open_session=lambda _: (None, reframe))
+    monkeypatch.setattr(try_site, "open_session_context", lambda *_: context)
 
     def refuse(*_):
         reframe.log.parent.mkdir(parents=True)

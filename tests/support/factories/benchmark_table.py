@@ -1,4 +1,4 @@
-"""The data sheets of OSU and IMB as tests read them: ReFrame makes checks for a site only."""
+"""The tables of benchmarks of OSU and IMB as tests read them: ReFrame makes checks for a site only."""
 
 from __future__ import annotations
 
