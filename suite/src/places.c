@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "gather.h"
+#include "interposed.h"
 #include "processors.h"
 
 struct place {
@@ -102,6 +103,7 @@ void places_write(struct json *json, const struct world *world)
     json_key(json, "ranks");
     write_all(json, world, &world->control, write_rank);
     processors_write(json, &world->leaders);
+    interposed_write(json, &world->control);
 }
 
 void places_answer(const struct world *world)
@@ -111,4 +113,5 @@ void places_answer(const struct world *world)
     answer(world, &world->control);
     if (world->host.rank == 0)
         processors_answer(&world->leaders);
+    interposed_answer(&world->control);
 }

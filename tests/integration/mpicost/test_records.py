@@ -20,7 +20,7 @@ RUN = {
     **dict.fromkeys(("cpu_model", "cache", "sync"), str),
     **dict.fromkeys(("schema", "processes", "per_node", "flush_bytes", "trials"), int),
     **dict.fromkeys(("dropped", "seed", "cases"), int),
-    **dict.fromkeys(("command", "hosts", "ranks", "caches"), list),
+    **dict.fromkeys(("command", "hosts", "ranks", "caches", "interposed"), list),
     **dict.fromkeys(("timer", "environment"), dict),
     "clock_error": (int, float),
     "settle": (int, float),

@@ -1,0 +1,104 @@
+"""What stands in front of an MPI is in the run record: of mpicost, and of programs that are not ours."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from postprocess.parsers.witness import read_witness
+from tests.support.mpi import FAULTS, environment_with, of_family
+from tests.support.mpicost import TINY, Record, preload, program, read
+from tests.support.mpicost import library as fault_library
+from tests.support.witness import FAMILIES, executable, family_here, library, watch
+
+#: Preloads a library into rank 2 alone, whichever launcher tells the rank.
+ONE_RANK = 'if [ "${OMPI_COMM_WORLD_RANK-$PMI_RANK}" = 2 ]; then export LD_PRELOAD="$1"; fi; shift; exec "$@"'
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def family(request: pytest.FixtureRequest) -> str:
+    return family_here(request.param)
+
+
+def run_record(family: str, file: Path, *wrapper: str, **variables: str) -> Record:
+    """The run record of mpicost on three ranks, behind the words of a wrapper."""
+    words = (*TINY, "--routine", "barrier", "--trials", "2", "--output", str(file))
+    ended = program(family).run(3, *words, wrapper=wrapper, variables=variables)
+    assert ended.status == 0, ended.complaints
+    return read(file).run
+
+
+def paths(run: Record) -> list[str]:
+    return [each["path"] for each in run["interposed"]]
+
+
+def watched(family: str, file: Path, words: Sequence[str], *loaded: Path) -> Record:
+    """What the witness tells of a program that ran with further libraries behind it."""
+    ended = watch(family, 2, words, file, loaded=[library(family), *loaded])
+    assert (ended.status, ended.complaints) == (0, [])
+    return read_witness(file).run
+
+
+def test_nothing_is_in_front_of_an_mpi_as_it_is_installed(family: str, tmp_path: Path) -> None:
+    """What the MPI opens itself, and the witness, are no strangers."""
+    assert run_record(family, tmp_path / "own.jsonl")["interposed"] == []
+    words = [str(executable(family)), "0"]
+    assert watched(family, tmp_path / "w.jsonl", words)["interposed"] == []
+
+
+def test_a_preloaded_library_is_named(family: str, tmp_path: Path) -> None:
+    """Whatever it is called, behind a library that the program needs anyway, and behind the witness."""
+    other = tmp_path / "libm.so.7"
+    shutil.copy(fault_library(family, "wrong_data"), other)
+    run = run_record(family, tmp_path / "own.jsonl", "env", f"LD_PRELOAD=libm.so.6:{other}")
+    assert paths(run) == [str(other)]
+    assert "interposed_elsewhere" not in run
+    words = [str(executable(family)), "0"]
+    assert paths(watched(family, tmp_path / "w.jsonl", words, other)) == [str(other)]
+
+
+def test_a_library_that_changes_under_its_name_is_another_one(tmp_path: Path) -> None:
+    told = []
+    for name in ("wrong_data", "faulty_mpi", "wrong_data"):
+        folder = tmp_path / f"{len(told)}"
+        folder.mkdir()
+        shutil.copy(fault_library("mpich", name), folder / "lib.so")
+        wrapper = preload(folder / "lib.so")
+        told += run_record("mpich", folder / "out.jsonl", *wrapper)["interposed"]
+    texts = [each["text"] for each in told]
+    assert texts[0] == texts[2] != texts[1]
+
+
+def test_a_rank_with_another_library_is_named(family: str, tmp_path: Path) -> None:
+    stranger = fault_library(family, "wrong_data")
+    run = run_record(family, tmp_path / "out.jsonl", "sh", "-c", ONE_RANK, "sh", str(stranger))
+    assert run["interposed"] == []
+    elsewhere = run["interposed_elsewhere"]
+    assert (elsewhere["rank"], paths(elsewhere)) == (2, [str(stranger)])
+
+
+def test_a_library_that_answers_calls_is_named_though_the_program_is_linked_to_it(
+    family: str, tmp_path: Path
+) -> None:
+    """As profilers are that a site's compiler wrapper links in front of the MPI."""
+    mpi, linked = of_family(family), tmp_path / "linked"
+    stranger = fault_library(family, "wrong_data")
+    words = [
+        mpi.mpicc,
+        "-std=c11",
+        str(FAULTS / "witnessed.c"),
+        "-Wl,--no-as-needed",
+        str(stranger),
+    ]
+    words += ["-Wl,--as-needed", "-o", str(linked), "-ldl"]
+    subprocess.run(words, check=True, env=environment_with(mpi))
+    assert paths(watched(family, tmp_path / "w.jsonl", [str(linked), "0"])) == [str(stranger)]
+
+
+def test_an_auditing_library_is_named(tmp_path: Path) -> None:
+    """It sees every call, from a name space of its own; one that cannot be loaded is named as well."""
+    assert paths(run_record("mpich", tmp_path / "a", LD_AUDIT="/no/audit.so")) == ["/no/audit.so"]
