@@ -224,6 +224,12 @@ def add_session(parser: Parser) -> None:
     add_selection(parser)
     how = parser.group(HOW)
     how.add_argument(
+        "--launches",
+        type=parse_count,
+        metavar="N",
+        help="launches of each case, whose median is judged (default: 1)",
+    )
+    how.add_argument(
         "--strict",
         action="store_true",
         help="let provisional and skipped cases fail too; calibrate nothing",

@@ -16,6 +16,9 @@ from site_configs.validation.catalog import locate_site_file
 #: Commands that measure as the references were measured.
 HELD_AGAINST = ("nightly", "run", "list", "selftest")
 
+#: Commands that judge a median of launches.
+JUDGING = ("nightly", "run")
+
 #: Options with which a night is a trial by hand: it is stored as a ``run``, and counts as no night.
 OF_A_RUN = ("references", "set_env", "oversubscribe")
 
@@ -96,6 +99,8 @@ def list_rerun_options(arguments: argparse.Namespace) -> list[str]:
     given = vars(arguments)
     words = ["--mpis", ",".join(arguments.mpis)] if arguments.mpis else []
     words += ["--oversubscribe"] if given.get("oversubscribe") else []
+    if arguments.name in JUDGING and given.get("launches"):
+        words += ["--launches", str(arguments.launches)]
     set_env = given.get("set_env", ())
     words += [f"--set-env={place}:{name}={value}" for place, name, value in set_env]
     if references := given.get("references"):

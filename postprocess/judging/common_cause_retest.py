@@ -60,7 +60,7 @@ class CommonCauseRetest:
                 said = evaluate_case(case, [each], catalog) if case in each.launch.cases else None
                 if said and said.slowdown:
                     by_number.setdefault(each.launch.number, []).append(said.slowdown)
-        heard = list(by_number.values())[:launches]
+        heard = [by_number[number] for number in sorted(by_number)][:launches]
         for factors in (*heard, *([] for _ in range(launches - len(heard)))):
             self.count_launch(factors)
 

@@ -19,8 +19,9 @@ from postprocess.judging.common_cause_retest import CommonCauseRetest, apply_con
 from postprocess.judging.common_cause_text import describe_cause
 from postprocess.judging.evaluate import evaluate_case
 from postprocess.judging.retest import build_retest_choice, describe_unavoidable_nodes
-from postprocess.model.case import Case, format_case_names
+from postprocess.model.case import Case, LaunchPlace, format_case_names
 from postprocess.model.launch import FinishedLaunch
+from postprocess.model.launch_counts import select_launch_counts
 from postprocess.model.options import AGAIN
 from postprocess.model.session import Selection
 from postprocess.model.verdict import FAILED_LAUNCH, HEALTHY, CaseResult, Verdict
@@ -38,7 +39,10 @@ Since = Callable[[CommonCause], str]
 
 @dataclass
 class RetestCandidate:
-    """A case that one launch called regressed, and what fresh launches say of it."""
+    """A case whose value was called regressed, and what fresh values say of it.
+
+    A fresh value is as the first one: of a launch, or the median of as many.
+    """
 
     result: CaseResult
     hosts: tuple[str, ...] = ()  #: that it was slow on
@@ -86,7 +90,10 @@ class RetestCandidate:
         if self.odd and not confirmation_rule.is_decided(len(self.slow), len(self.fine)):
             reason = f"{self.result.reason}; but fresh launches cannot be compared: {self.odd[0]}"
             return replace(self.result, verdict=Verdict.NOT_COMPARABLE, reason=reason)
-        heard = plural(len(self.slow) + len(self.fine), "fresh launch", "es")
+        number, median_of = len(self.slow) + len(self.fine), self.result.launches
+        heard = plural(number, "fresh launch", "es")
+        if median_of > 1:
+            heard = f"{plural(number, 'fresh median')} of {median_of} launches"
         if self.cleared:
             where = f" on other nodes than {', '.join(self.hosts)}" if self.elsewhere else ""
             told = f"{len(self.fine)} of {heard}{where} were not: {', '.join(self.fine)}"
@@ -119,7 +126,7 @@ def confirm_slow_cases(
     :param since: says of a common cause when it began; empty if it is not known
     """
     hosts = map_hosts(finished)
-    second = ConfirmationRun(hosts, catalog, selection, measure, progress)
+    second = ConfirmationRun(hosts, count_launches(results), catalog, selection, measure, progress)
     retests = [CommonCauseRetest(cause) for cause in find_common_causes(results, catalog, hosts)]
     slow = [
         RetestCandidate(each, hosts.get(each.case, ()))
@@ -145,6 +152,7 @@ class ConfirmationRun:
     """Fresh launches of what a session doubts."""
 
     hosts: Mapping[Case, tuple[str, ...]]  #: that each case ran on
+    counts: Mapping[LaunchPlace, int]  #: launches of one value
     catalog: ReferenceCatalog
     selection: Selection  #: what the session ran
     measure: Measure
@@ -172,16 +180,28 @@ class ConfirmationRun:
                 break
         return made
 
-    def launched(self, cases: Iterable[Case], launches: int) -> Sequence[FinishedLaunch] | None:
-        """Fresh launches of these, off the hosts that they were slow on if possible; None if there are none."""
+    def launched(self, cases: Iterable[Case], values: int) -> Sequence[FinishedLaunch] | None:
+        """Fresh launches for so many values of these, if possible off the hosts that they were slow on.
+
+        None if there are none.
+        """
         places = {case: self.hosts.get(case, ()) for case in sorted(cases)}
         what = plural(len(places), "case")
         self.progress.say(f"slow: {format_case_names(list(places))}; measuring {what} again")
         try:
-            return self.measure(select_retest(self.selection, places, launches))
+            return self.measure(select_retest(self.selection, places, values, self.counts))
         except UsageError as error:
             self.progress.note(f"could not be measured again: {error}")
             return None
+
+
+def count_launches(results: Iterable[CaseResult]) -> dict[LaunchPlace, int]:
+    """The launches behind the values of each place."""
+    counts: dict[LaunchPlace, int] = {}
+    for each in results:
+        place = LaunchPlace.of(each.case)
+        counts[place] = max(counts.get(place, 1), each.launches)
+    return counts
 
 
 def apply_retest_failure(result: CaseResult, fresh: Iterable[FinishedLaunch]) -> CaseResult:
@@ -228,26 +248,38 @@ def select_candidates(results: Sequence[CaseResult], catalog: ReferenceCatalog) 
 
 def record_retest(
     suspect: RetestCandidate,
-    launches: int,
+    values: int,
     fresh: Sequence[FinishedLaunch],
     catalog: ReferenceCatalog,
 ) -> None:
-    """Let each fresh launch say what it has to say of a suspect; one that did not come says so too."""
-    case = suspect.result.case
-    heard = [each for each in fresh if case in each.launch.cases][:launches]
-    for each in heard:
-        suspect.count_launch(evaluate_case(case, [each], catalog), map_hosts([each])[case])
-    for _ in range(launches - len(heard)):
-        suspect.count_launch(None)
+    """Let each fresh value say what it has to say of a suspect; one that did not come says so too."""
+    case, median_of = suspect.result.case, max(suspect.result.launches, 1)
+    own = sorted(
+        (each for each in fresh if case in each.launch.cases), key=lambda each: each.launch.number
+    )
+    for value in range(values):
+        some = own[value * median_of : (value + 1) * median_of]
+        if len(some) < median_of:
+            suspect.count_launch(None)
+        else:
+            suspect.count_launch(evaluate_case(case, some, catalog), map_hosts(some)[case])
 
 
 def select_retest(
-    selection: Selection, places: Mapping[Case, tuple[str, ...]], launches: int
+    selection: Selection,
+    places: Mapping[Case, tuple[str, ...]],
+    values: int,
+    counts: Mapping[LaunchPlace, int],
 ) -> Selection:
-    """The selection, cut down to the routines of some cases, each where it was slow."""
+    """The selection, cut down to the routines of some cases, each where it was slow.
+
+    :param counts: launches of one value at each place
+    """
     choice = selection.choice | {AGAIN: build_retest_choice(places, places)}
     environments = sorted({case.environment for case in places})
-    return replace(selection, environments=environments, choice=choice, launches=launches)
+    needed = {place: values * counts[place] for place in map(LaunchPlace.of, places)}
+    chosen = replace(selection, environments=environments, choice=choice)
+    return select_launch_counts(chosen, needed)
 
 
 def report_slow_nodes(suspects: Sequence[RetestCandidate], progress: Progress) -> None:

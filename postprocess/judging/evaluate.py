@@ -56,15 +56,19 @@ def evaluate_launches(
     catalog: ReferenceCatalog,
     site: str,
     options: Sequence[str] = (),
+    calibrating: bool = False,
 ) -> list[CaseResult]:
-    """One result for every planned case, whatever became of its launches."""
+    """One result for every planned case, whatever became of its launches.
+
+    :param calibrating: whether these launches made references; see :func:`evaluate_case`
+    """
     launches: dict[Case, list[FinishedLaunch]] = {}
     for each in finished:
         for case in each.launch.cases:
             launches.setdefault(case, []).append(each)
     results = [
         replace(
-            evaluate_case(case, launches[case], catalog),
+            evaluate_case(case, launches[case], catalog, calibrating),
             rerun=format_rerun_command(launches[case][0].launch, case, site, options),
         )
         for case in launches
@@ -93,9 +97,16 @@ def evaluate_without_program(case: Case, reason: str, catalog: ReferenceCatalog)
 
 
 def evaluate_case(
-    case: Case, launches: Sequence[FinishedLaunch], catalog: ReferenceCatalog
+    case: Case,
+    launches: Sequence[FinishedLaunch],
+    catalog: ReferenceCatalog,
+    calibrating: bool = False,
 ) -> CaseResult:
-    """The verdict on one case. A launch that failed decides; otherwise the median launch is judged."""
+    """The verdict on one case. A launch that failed decides; otherwise the median is judged.
+
+    :param calibrating: whether these very launches made the reference. Then ReFrame has not known it, and
+        their median is held against the band of a launch: it is not independent of the center.
+    """
     for verdict in FAILED_LAUNCH:
         for each in launches:
             if each.outcome.verdict == verdict:
@@ -128,10 +139,24 @@ def evaluate_case(
             summary=middle.summary,
             figures=middle.figures,
         )
+    if calibrating:
+        result = judge_measurement(case, middle, launch, catalog)
+        return replace(result, launches=len(measured))
+    result = judge_measurement(case, middle, launch, catalog, len(measured))
+    return check_reframe_agrees(result, measured, catalog)
+
+
+def judge_measurement(
+    case: Case,
+    measured: Measurement,
+    launch: FinishedLaunch,
+    catalog: ReferenceCatalog,
+    median_of: int = 1,
+) -> CaseResult:
+    """The verdict on a value, with the resolution of the launch that it is of."""
     records = launch.outcome.records
-    resolution = records.resolution(middle.unit) if records else 0.0
-    result = judge_case(case, middle, catalog.reference(case), resolution)
-    return replace(check_reframe_agrees(result, measured), launches=len(measured))
+    resolution = records.resolution(measured.unit) if records else 0.0
+    return judge_case(case, measured, catalog.reference(case), resolution, median_of)
 
 
 def describe_reference_difference(
@@ -151,20 +176,25 @@ def select_median_launch(
 
 
 def check_reframe_agrees(
-    result: CaseResult, measured: Sequence[tuple[Measurement, FinishedLaunch]]
+    result: CaseResult,
+    measured: Sequence[tuple[Measurement, FinishedLaunch]],
+    catalog: ReferenceCatalog,
 ) -> CaseResult:
-    """The same result if ReFrame's own assertion says the same; two judges who differ are a fault.
+    """The same result if ReFrame's own assertions say the same; two judges who differ are a fault.
 
-    A transport check: both rest on the same band, so it proves that ReFrame was given the right one, and no
-    more. Of the number itself see :func:`postprocess.judging.outcome.wrong_transport`.
+    ReFrame asserts each launch by itself. So each is held against the band of a launch, and must come out as
+    ReFrame has it. A transport check: both rest on the same band, so it proves that ReFrame was given the right
+    one, and no more. Of the number itself see :func:`postprocess.judging.outcome.wrong_transport`.
     """
-    if len(measured) > 1:
-        return result
-    said = measured[0][1].asserted.get(result.case.variable)
-    if said == ("fail" if result.verdict == Verdict.REGRESSED else "pass"):
-        return result
-    reason = f"Plumbline says {result.verdict}, ReFrame says {said}: one of them is wrong"
-    return replace(result, verdict=Verdict.INCORRECT, reason=reason)
+    for found, launch in measured:
+        if not launch.launch.asserted:  # as where programs are held against each other
+            continue
+        own = judge_measurement(result.case, found, launch, catalog).verdict
+        said = launch.asserted.get(result.case.variable)
+        if said != ("fail" if own == Verdict.REGRESSED else "pass"):
+            reason = f"Plumbline says {own}, ReFrame says {said}: one of them is wrong"
+            return replace(result, verdict=Verdict.INCORRECT, reason=reason)
+    return result
 
 
 NOT_HELD = "compared with its peers, and with no reference"

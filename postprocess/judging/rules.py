@@ -15,9 +15,13 @@ from postprocess.stats.power import compute_detectable_slowdown
 
 
 def judge_case(
-    case: Case, measured: Measurement, reference: Reference | None, resolution: float = 0.0
+    case: Case,
+    measured: Measurement,
+    reference: Reference | None,
+    resolution: float = 0.0,
+    median_of: int = 1,
 ) -> CaseResult:
-    """Hold the headline of one launch against the band of its reference.
+    """Hold a headline against the band of its reference: of one launch, or the median of several.
 
     ``resolution`` (of the timer, or of what is printed) is in the unit of the value; how far it widens the
     band has a bound (:data:`postprocess.stats.band.COARSEST_CLOCK`). A limit itself is inside the band. The
@@ -34,14 +38,14 @@ def judge_case(
     )
     if not (math.isfinite(value) and value > 0):
         return result
-    result = replace(result, value=value, launches=1)
+    result = replace(result, value=value, launches=median_of)
     if reference is None:
         reason = f"no reference for this case (measured {quantity(value, unit)}); run ./plumbline calibrate"
         return replace(result, verdict=Verdict.NO_REFERENCE, reason=reason)
     if difference := _difference(case, unit, reference):
         return replace(result, verdict=Verdict.NOT_COMPARABLE, reason=difference)
-    limits = compute_band(reference, resolution)
-    verdict, reason = _against(measured, reference, limits)
+    limits = compute_band(reference, resolution, median_of)
+    verdict, reason = _against(measured, reference, limits, median_of)
     spread, degrees = (None, None) if limits.blind else map(float, reference.moderated)
     return replace(
         result,
@@ -51,7 +55,7 @@ def judge_case(
         band=(limits.lower, limits.upper),
         reference_launches=reference.launches,
         provisional=limits.provisional,
-        detectable=compute_detectable_slowdown(reference, limits, measured),
+        detectable=compute_detectable_slowdown(reference, limits, measured, median_of),
         spread=spread,
         degrees=degrees,
     )
@@ -68,13 +72,15 @@ def _difference(case: Case, unit: str, reference: Reference) -> str:
     return ""
 
 
-def _against(measured: Measurement, reference: Reference, limits: Band) -> tuple[Verdict, str]:
+def _against(
+    measured: Measurement, reference: Reference, limits: Band, median_of: int
+) -> tuple[Verdict, str]:
     value, unit = measured.value, measured.unit
     launches = plural(reference.launches, "launch", "es")
     source = f"its reference {quantity(reference.center, unit)} of {launches}"
-    change = (
-        f"{quantity(value, unit)} is {format_comparison(value, reference.center, unit)} {source}"
-    )
+    middle = f", the median of {median_of} launches," if median_of > 1 else ""
+    compared = format_comparison(value, reference.center, unit)
+    change = f"{quantity(value, unit)}{middle} is {compared} {source}"
     where, limit = ("above", limits.upper) if value > limits.upper else ("below", limits.lower)
     outside = f"{change}, {where} the limit {quantity(limit, unit)}"
     if limits.too_slow(value) and not is_regressed(limits, measured.best):

@@ -91,6 +91,7 @@ CHOOSING = tuple(option for option in OPTIONS if option.part)
 # What else a choice may hold.
 
 AGAIN = "again"  #: what a second look is taken at
+LAUNCHES = "launches"  #: of each place, where not all get as many
 PLANTED = "planted"  #: environments whose launches are delayed
 AS_REFERENCES = "as_references"  #: trials as the references of each environment have them
 TIME_LIMIT = "time_limit"  #: of a launch, as ``60s``
@@ -100,6 +101,7 @@ ROUNDS = "rounds"  #: in which programs are compared
 KINDS: dict[str, tuple[type, bool]] = {
     **{option.variable: (option.kind, option.several) for option in OPTIONS},
     AGAIN: (dict, True),
+    LAUNCHES: (dict, True),
     PLANTED: (str, True),
     AS_REFERENCES: (bool, False),
     TIME_LIMIT: (str, False),

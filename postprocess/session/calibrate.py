@@ -226,7 +226,9 @@ def run_calibration_pass(
     finally:  # what was measured is kept even if no reference can follow from it
         catalog = load_catalog([root, *context.reference_roots], list_places(planned))
         request = context.request
-        results = evaluate_launches(done.finished, catalog, request.site, request.rerun_options)
+        results = evaluate_launches(
+            done.finished, catalog, request.site, request.rerun_options, calibrating=True
+        )
         finish_session(context, session, done.finished, results)
     return PassResult(new, find_unhealthy_parts(results), held)
 

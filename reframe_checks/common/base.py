@@ -25,10 +25,11 @@ from reframe.utility import typecheck as typ
 
 from postprocess.judging.outcome import assess_launch
 from postprocess.judging.retest import RetestTarget, list_avoided_nodes, select_targets
-from postprocess.model.case import Case
+from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.conditions import conditions_of
 from postprocess.model.launch import LaunchOutcome
-from postprocess.model.options import AGAIN, PLANTED, PROGRAM, STRICT, TIME_LIMIT
+from postprocess.model.launch_counts import select_places
+from postprocess.model.options import AGAIN, LAUNCHES, PLANTED, PROGRAM, STRICT, TIME_LIMIT
 from postprocess.model.plan import PlannedLaunch, write_launch
 from postprocess.model.verdict import Verdict
 from postprocess.references.catalog import load_catalog
@@ -141,15 +142,33 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             retest_targets = self.retest_targets()
             self.valid_prog_environs = sorted({look.environment for look in retest_targets})
             wanted = wanted and bool(retest_targets)
+        beyond = self.number > 1 and read_choice(LAUNCHES, None) is not None
+        places = self.places_of_number() if beyond else []
+        if beyond:
+            there = {place.environment for place in places}
+            some = {*self.valid_prog_environs} & there if self.retest_targets() else there
+            self.valid_prog_environs = sorted(some)
         self.valid_systems = [
             part.fullname
             for part in runtime().system.partitions
             if wanted
+            and (not beyond or part.fullname in {place.partition for place in places})
             and (read_choice(AGAIN, None) is None or self.retest_targets(partition=part.name))
             and self.measures_on(part)
             and Layout(self.processes, self.num_tasks_per_node)
             in select_layouts(part.name, part.extras)
         ]
+
+    @property
+    def number(self) -> int:
+        """1 for the first launch of these cases in the session."""
+        return getattr(self, ".repeat_no", 0) + 1
+
+    def places_of_number(self) -> list[LaunchPlace]:
+        """Where this check is launched so often, if it is not everywhere."""
+        layout = {"processes": self.processes, "per_node": self.num_tasks_per_node}
+        counts = read_choice(LAUNCHES, [])
+        return select_places(counts, self.number, program=self.program, **layout)
 
     def retest_targets(self, **place: str) -> list[RetestTarget]:
         """What a second look asks of this check; nothing if the night only begins."""
@@ -239,7 +258,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             "environment": self.current_environ.name,
             "program": self.program,
             "library": self.current_environ.extras["library"],
-            "number": getattr(self, ".repeat_no", 0) + 1,
+            "number": self.number,
             "exact": self.current_partition.extras["exact"],
             "by_hand": self.current_environ.extras["by_hand"],
             "planted": self.current_environ.name in read_choice(PLANTED, []),

@@ -22,9 +22,11 @@ from postprocess.judging.confirmation import (
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.judging.retest import RetestTarget
 from postprocess.judging.rules import judge_case
+from postprocess.model.case import LaunchPlace
 from postprocess.model.launch import FinishedLaunch, LaunchOutcome
+from postprocess.model.launch_counts import select_places
 from postprocess.model.measurement import Measurement
-from postprocess.model.options import AGAIN
+from postprocess.model.options import AGAIN, LAUNCHES
 from postprocess.model.reference import Reference
 from postprocess.model.session import Selection
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict
@@ -123,6 +125,40 @@ def test_only_what_was_slow_is_asked_for(tmp_path: Path, progress: Progress):
         "sizes": [8],
         AGAIN: [asdict(each) for each in sorted(wanted)],
     }
+
+
+def test_a_median_is_measured_again_by_medians(tmp_path: Path, progress: Progress):
+    """Each of three launches: a slow one among fine ones says nothing; a crash among them says all."""
+    catalog = book_of(finished(tmp_path / "healthy"))
+
+    def night(number: int) -> FinishedLaunch:
+        done = finished(tmp_path / f"night-{number}", SLOW, number=number)
+        return replace(done, asserted=reframe_says(done, catalog))
+
+    nights = [night(number) for number in (1, 2, 3)]
+    results = evaluate_launches(nights, catalog, "local")
+    cleared = Machine(tmp_path / "a", catalog, [FINE, SLOW, FINE, FINE, FINE, SLOW])
+    after = confirm_slow_cases(results, nights, catalog, Selection(SITE), cleared, progress)
+    assert {each.verdict for each in after} == {Verdict.CLEARED}
+    assert "; 2 of 2 fresh medians of 3 launches were not: " in after[0].reason
+    lasting = Machine(tmp_path / "b", catalog, [SLOW, SLOW, FINE] * 5)
+    after = confirm_slow_cases(results, nights, catalog, Selection(SITE), lasting, progress)
+    assert {each.verdict for each in after} == {Verdict.REGRESSED}
+    assert [each.launches for each in lasting.asked] == [6, 9]
+    broken = Machine(tmp_path / "c", catalog, [FINE, None, *[FINE] * 4])
+    after = confirm_slow_cases(results, nights, catalog, Selection(SITE), broken, progress)
+    assert {each.verdict for each in after} == {Verdict.CRASHED}
+
+
+def test_places_are_launched_again_as_often_as_their_values_need(tmp_path: Path):
+    few, many = case(), case(processes=4, per_node=4)
+    counts = {LaunchPlace.of(few): 1, LaunchPlace.of(many): 5}
+    asked = confirmation.select_retest(Selection(SITE), {few: (), many: ()}, 2, counts)
+    assert asked.launches == 10
+    told = asked.choice[LAUNCHES]
+    assert select_places(told, 2) == [LaunchPlace.of(few), LaunchPlace.of(many)]
+    assert select_places(told, 3) == select_places(told, 10) == [LaunchPlace.of(many)]
+    assert select_places(told, 3, processes=2) == []
 
 
 def test_what_cannot_be_measured_again_stays_regressed(tmp_path: Path, progress: Progress):

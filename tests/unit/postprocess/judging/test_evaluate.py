@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess.judging.evaluate import (
+    evaluate_case,
     evaluate_launches,
     format_rerun_command,
     select_median_launch,
@@ -28,6 +29,7 @@ from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict, comput
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
 from postprocess.results.rows import build_rows
 from postprocess.results.store import read_sessions, write_session
+from postprocess.stats.band import compute_band
 from spack_envs.programs import BuiltBinary
 from tests.support.factories.benchmark import measured, start
 from tests.support.factories.launch import (
@@ -196,13 +198,57 @@ def test_an_outcome_of_an_unforeseen_kind_is_never_a_pass(well: FinishedLaunch, 
 
 def test_the_median_launch_is_judged(well: FinishedLaunch, tmp_path: Path):
     """Three launches, one of them slow: the case is not. Two of them slow: it is."""
-    slow = finished(tmp_path, scale=10.0, number=2)
     catalog = book_of(well)
+    slow = agreed(finished(tmp_path, scale=10.0, number=2), catalog)
     assert set(words(evaluate_launches([slow, well, well], catalog, "local"))) == {"pass"}
     results = evaluate_launches([well, slow, slow], catalog, "local")
     assert set(words(results)) == {"regressed"}
     assert {each.launches for each in results} == {3}
+    assert ", the median of 3 launches, is " in results[0].reason
     assert results[0].value == headline(slow, results[0].case)
+
+
+def test_a_median_is_held_against_the_band_of_a_median(well: FinishedLaunch, tmp_path: Path):
+    """Slower by what a launch may be and the median of five may not; in a calibration it may."""
+    catalog = book_of(well)
+    (known_set,) = catalog.sets.values()
+    for each, known in known_set.references.items():
+        known_set.references[each] = replace(known, spread=0.1)
+    bands = [compute_band(known, median_of=5) for known in known_set.references.values()]
+    scale = max(
+        band.upper / known.center
+        for band, known in zip(bands, known_set.references.values(), strict=True)
+    )
+    one, *others = (
+        agreed(finished(tmp_path / str(number), scale * 1.01, number=number), catalog)
+        for number in range(1, 6)
+    )
+    assert set(words(evaluate_launches([one], catalog, "local"))) == {"pass"}
+    five = evaluate_launches([one, *others], catalog, "local")
+    assert set(words(five)) == {"regressed"}
+    for each in five:
+        known = catalog.reference(each.case)
+        assert each.band == (
+            compute_band(known, median_of=5).lower,
+            compute_band(known, median_of=5).upper,
+        )
+        alone = evaluate_case(each.case, [one], catalog)
+        assert each.detectable < alone.detectable
+    own = evaluate_launches([one, *others], catalog, "local", calibrating=True)
+    assert set(words(own)) == {"pass"}
+
+
+@pytest.mark.parametrize("wrong", [0, 1, 2])
+def test_reframe_must_agree_on_each_launch_of_a_median(well: FinishedLaunch, tmp_path, wrong: int):
+    catalog = book_of(well)
+    slow = agreed(finished(tmp_path, scale=10.0, number=2), catalog)
+    launches = [well, slow, well]
+    assert set(words(evaluate_launches(launches, catalog, "local"))) == {"pass"}
+    said = {"pass": "fail", "fail": "pass"}[launches[wrong].asserted[CASES[0].variable]]
+    asserted = {**launches[wrong].asserted, CASES[0].variable: said}
+    launches[wrong] = replace(launches[wrong], asserted=asserted)
+    results = evaluate_launches(launches, catalog, "local")
+    assert {each.case for each in results if each.verdict == Verdict.INCORRECT} == {CASES[0]}
 
 
 @given(st.permutations([1.0, 2.0, 3.0, 4.0]), st.integers(1, 4))
@@ -458,7 +504,8 @@ def test_the_median_of_rates_is_judged_by_their_direction(tmp_path: Path):
 
     def rate(value: float, number: int) -> FinishedLaunch:
         launch = replace(done.launch, number=number)
-        each = replace(done, launch=launch)
+        said = {variable: "fail" if value < 100 else "pass"}
+        each = replace(done, launch=launch, asserted=said)
         found = replace(done.measurements[variable], value=value, unit="MB/s", best=None)
         each.__dict__["measurements"] = {variable: found}
         return each
@@ -490,3 +537,8 @@ def test_rerun_command_has_the_options_that_concern_the_case():
     words = shlex.split(command)
     assert words[-2:] == ["--oversubscribe", "--set-env=mpich:A=1 2"]
     build_parser().parse_args(words[1:])
+
+
+def test_what_reframe_is_not_to_assert_it_need_not_agree_on(well: FinishedLaunch):
+    silent = replace(well, launch=replace(well.launch, asserted=False), asserted={})
+    assert set(words(evaluate_launches([silent] * 3, ReferenceCatalog(), ""))) == {"no-reference"}

@@ -283,7 +283,7 @@ class Bench:
             calibration_pass, "measure_in_session", lambda *_: ([planned()], stand_in)
         )
         monkeypatch.setattr(calibration_pass.ledger, "collect_launches", self.taken)
-        monkeypatch.setattr(calibration_pass, "evaluate_launches", lambda *_: [])
+        monkeypatch.setattr(calibration_pass, "evaluate_launches", lambda *_, **__: [])
         monkeypatch.setattr(calibration_pass, "finish_session", lambda *_: None)
         self.context: Any = SimpleNamespace(
             work=SimpleNamespace(root=root),
