@@ -64,9 +64,9 @@ class agreement(OsuImbCheck):
 
     def measures_on(self, part) -> bool:
         """Whether two programs have something of what was chosen."""
-        return not part.extras["exact"] and bool(self.compared())
+        return not part.extras["exact"] and bool(self.sizes_by_routine())
 
-    def compared(self) -> dict[str, list[int]]:
+    def sizes_by_routine(self) -> dict[str, list[int]]:
         """The routines that two programs have at this process count, each with its sizes."""
         programs = [self.routines_of(name) for name in CHECKS] + [set(luecke.table)]
         names = sorted(set().union(*programs))
@@ -96,11 +96,11 @@ class agreement(OsuImbCheck):
         for number in range(1, self.rounds + 1):
             programs = [self.mpicost_starts, self.osu_starts, self.imb_starts]
             for planned in programs if number % 2 else reversed(programs):
-                starts += [self.of_round(each, number) for each in planned()]
+                starts += [self.in_round(each, number) for each in planned()]
         self.limit_job(starts, self.rounds)
         return starts
 
-    def of_round(self, start: PlannedLaunch, number: int) -> PlannedLaunch:
+    def in_round(self, start: PlannedLaunch, number: int) -> PlannedLaunch:
         """A start of a round, with its own files: IMB's options name the file of its sizes."""
         start = replace(start, number=number)
         return replace(start, options=tuple(self.options_of(start))) if start.benchmarks else start
@@ -115,7 +115,7 @@ class agreement(OsuImbCheck):
                 sync="barrier",
                 bytes=size,
             )
-            for routine, sizes in self.compared().items()
+            for routine, sizes in self.sizes_by_routine().items()
             for size in sizes
             if routine in luecke.table and size % 8 == 0
         )
@@ -131,27 +131,27 @@ class agreement(OsuImbCheck):
         """A start for each benchmark; one more for sizes that are no power of two."""
         return [
             self.start_of("osu", Start(f"{each.name}_{chain[0]}", [each], chain))
-            for each in self.sheet_of("osu")
-            for chain in chains(self.compared()[each.routine])
+            for each in self.benchmarks_of("osu")
+            for chain in chains(self.sizes_by_routine()[each.routine])
         ]
 
     def imb_starts(self) -> list[PlannedLaunch]:
         """One start for all benchmarks that have the same sizes."""
         groups: dict[tuple[int, ...], list[Benchmark]] = {}
-        for each in self.sheet_of("imb"):
-            sizes = self.compared()[each.routine]
-            groups.setdefault(tuple(with_warming(sizes)), []).append(each)
+        for each in self.benchmarks_of("imb"):
+            sizes = self.sizes_by_routine()[each.routine]
+            groups.setdefault(tuple(add_warmup_sizes(sizes)), []).append(each)
         return [
             self.start_of("imb", Start(f"{MPI1}-{group[0].name}", group, list(sizes)))
             for sizes, group in groups.items()
         ]
 
-    def sheet_of(self, program: str) -> list[Benchmark]:
+    def benchmarks_of(self, program: str) -> list[Benchmark]:
         """The benchmarks that are compared, without what another program does not do."""
         return [
             replace(each, options=tuple(word for word in each.options if word not in VALIDATION))
             for each in CHECKS[program].table
-            if each.routine in self.compared() and each.fits(self.processes)
+            if each.routine in self.sizes_by_routine() and each.fits(self.processes)
         ]
 
     def start_of(self, program: str, start: Start) -> PlannedLaunch:
@@ -160,7 +160,9 @@ class agreement(OsuImbCheck):
             program, self.current_environ.extras, current_request().spack
         )
         planned = self.planned_start(start, reason)
-        sizes = {size for each in start.benchmarks for size in self.compared()[each.routine]}
+        sizes = {
+            size for each in start.benchmarks for size in self.sizes_by_routine()[each.routine]
+        }
         return replace(
             planned,
             program=program,
@@ -223,7 +225,7 @@ class agreement(OsuImbCheck):
         self.perf_variables = {}
 
 
-def with_warming(sizes: list[int]) -> list[int]:
+def add_warmup_sizes(sizes: list[int]) -> list[int]:
     """The sizes of IMB: before each one half of it, so that what is slow only at first is over with it."""
     halves = {max(LEAST, size // 2 // LEAST * LEAST) for size in sizes}
     return sizes if sizes == [0] else sorted({*sizes, *halves})

@@ -12,6 +12,7 @@ from reframe.core.runtime import runtime
 from postprocess.model.mpicost import PINGPONG, TOURNAMENT, WARM
 from reframe_checks.common.mpicost import MpicostCheck
 from reframe_checks.common.user_options import read_choice, resolve, select_layouts
+from site_configs.schema.partition_facts import PartitionFacts
 
 LATENCY_AND_BANDWIDTH = [8, 1_000_000]
 #: Trials that each node plays with all its partners together: at a tenth of a millisecond they last about
@@ -45,7 +46,9 @@ class links(MpicostCheck):
     def choose_trials(self):
         """Enough for a node, whatever the number of its partners; the site and the user have precedence."""
         each = min(max(TRIALS_OF_A_NODE // self.processes, FEWEST_TRIALS), MOST_TRIALS)
-        self.trials = resolve(each, outside=self.outside("trials"), user=read_choice("trials"))
+        self.trials = resolve(
+            each, outside=self.value_from_setvar("trials"), user=read_choice("trials")
+        )
 
     def chosen_peers(self) -> list[int]:
         """All of them, whatever choice a site makes for other checks."""
@@ -60,5 +63,5 @@ class links(MpicostCheck):
 
 def find_most_nodes(part) -> int:
     """The most nodes that a layout of one process per node has on a partition."""
-    layouts = select_layouts(part.name, part.extras)
+    layouts = select_layouts(part.name, PartitionFacts.of(part.extras))
     return max((layout.processes for layout in layouts if layout.per_node == 1), default=0)

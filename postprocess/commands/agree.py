@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
-from postprocess.analyses.agreement import text as words
+from postprocess.analyses.agreement import text
 from postprocess.analyses.agreement.compare import AgreementResult, Disagreement, compare_programs
 from postprocess.analyses.agreement.data import extract_samples, list_topics, topic_of
 from postprocess.analyses.agreement.page import write_agreement_page
@@ -85,8 +85,8 @@ def agree(work: WorkDirectory, asked: Request, launches: int, progress: Progress
             done = run_plan(reframe, selection, planned, progress)
         progress.move("running", "build", done.build_seconds)
         with progress.phase("analysis"):
-            opinions = compare_programs(extract_samples(done.finished), wanted)
-        return finish_agreement(context, session, done.finished, opinions)
+            agreement = compare_programs(extract_samples(done.finished), wanted)
+        return finish_agreement(context, session, done.finished, agreement)
 
 
 def report_rounds(planned: Sequence[PlannedLaunch], launches: int, progress: Progress) -> None:
@@ -104,28 +104,28 @@ def finish_agreement(
     context: SessionContext,
     session: Session,
     finished: Sequence[FinishedLaunch],
-    opinions: AgreementResult,
+    agreement: AgreementResult,
 ) -> int:
     """Show what was found, then write store, summary, report and page; the exit status."""
-    results = judge_agreement(finished, opinions.findings, shlex.join(context.request.command))
+    results = judge_agreement(finished, agreement.findings, shlex.join(context.request.command))
     failures = list_agreement_failures(results)
     status = compute_exit_status(results, strict=False)
-    status = status if opinions.good and not failures else 1
-    print(format_agreement(opinions, failures), end="", flush=True)
+    status = status if agreement.good and not failures else 1
+    print(format_agreement(agreement, failures), end="", flush=True)
     summary = build_session_summary(context, session, finished, results, status)
     with context.progress.phase("analysis"):
         write_files(context.work, session, finished, summary)
-        page = write_agreement_page(session, opinions, failures)
+        page = write_agreement_page(session, agreement, failures)
     return end_session(context, session, summary, f"pictures, and why ratios are not 1: {page}")
 
 
-def format_agreement(opinions: AgreementResult, failures: Sequence[str]) -> str:
+def format_agreement(agreement: AgreementResult, failures: Sequence[str]) -> str:
     """The tables, what is not compared, what failed, the findings, and the sum of it all."""
-    tables = [render_text(table) for _, table, _ in words.build_ratio_tables(opinions.comparisons)]
-    lines = [f"not compared: {line}" for line in words.format_gaps(opinions.gaps)]
+    tables = [render_text(table) for _, table, _ in text.build_ratio_tables(agreement.comparisons)]
+    lines = [f"not compared: {line}" for line in text.format_gaps(agreement.gaps)]
     lines += failures
-    lines += [words.format_disagreement(each) for each in opinions.findings]
-    lines.append(words.summarise_agreement(opinions))
+    lines += [text.format_disagreement(each) for each in agreement.findings]
+    lines.append(text.summarise_agreement(agreement))
     return "\n".join([*tables, ""]) + "".join(f"{line}\n" for line in lines)
 
 
@@ -137,7 +137,7 @@ def judge_agreement(
     Of a program that stands alone the others' cases are well.
     """
     reasons = {
-        (found.topic, program): words.format_disagreement(found)
+        (found.topic, program): text.format_disagreement(found)
         for found in findings
         for program in find_suspect_program(found)
     }

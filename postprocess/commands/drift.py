@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from postprocess.analyses.drift import text as words
+from postprocess.analyses.drift import text
 from postprocess.analyses.drift.clusters import cluster_changes
 from postprocess.analyses.drift.data import day_before, read_nights
 from postprocess.analyses.drift.detect import NightSeries, detect_trends
@@ -57,15 +57,15 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         raise UsageError(f"{when} in {work.store}; ./plumbline nightly makes one")
     trends = detect_trends(series)
     if not any(each.known for each in trends):
-        raise UsageError(f"nothing can be said of any case yet: {words.explain_too_few_nights()}")
+        raise UsageError(f"nothing can be said of any case yet: {text.explain_too_few_nights()}")
     found = cluster_changes(trends)
     if found:
-        print(render_text(words.build_drift_table(found)).lstrip("\n"))
+        print(render_text(text.build_drift_table(found)).lstrip("\n"))
     page = write_drift_page(arguments.output or work.root / "drift", trends, found, since)
     if arguments.json:
-        write_summary(arguments.json, words.drift_as_data(trends, found, since))
+        write_summary(arguments.json, text.drift_as_data(trends, found, since))
     progress.say(f"pictures: {page}")
-    progress.say(words.summarise_drift(trends, found))
+    progress.say(text.summarise_drift(trends, found))
     return 1 if any(each.slow for each in found) else 0
 
 

@@ -156,7 +156,7 @@ def find_unlikely_provenance(
         exact = any(each.exact for case, each in known.items() if case.program == name)
         for told in provenance.list_calibrations(entry):
             yield from (f"{title}: {text}" for text in _times(told))
-            yield from (f"{title}: {text}" for text in _dangling(told, keys, exact))
+            yield from (f"{title}: {text}" for text in _find_dangling(told, keys, exact))
 
 
 def _times(told: Mapping[str, Any]) -> Iterator[str]:
@@ -181,7 +181,7 @@ def _moment(text: str, form: str) -> datetime | None:
         return None
 
 
-def _dangling(told: Mapping[str, Any], keys: set[str], exact: bool) -> Iterator[str]:
+def _find_dangling(told: Mapping[str, Any], keys: set[str], exact: bool) -> Iterator[str]:
     """Headlines without a row, circumstances that are not told, launches that are not those of the sessions."""
     for key in provenance.list_headlines(told):
         if key not in keys:
@@ -194,9 +194,11 @@ def _dangling(told: Mapping[str, Any], keys: set[str], exact: bool) -> Iterator[
         found = {name for name in told["circumstances"] if name not in DIFFERENCES}
         yield from (f"circumstances: {name!r} is unknown; remove it" for name in sorted(found))
     for each in told.get(provenance.SERIES, []):
-        yield from _strangers(each.get("launches", []), told["sessions"])
+        yield from _find_unexpected(each.get("launches", []), told["sessions"])
 
 
-def _strangers(launches: Sequence[Mapping[str, Any]], sessions: Sequence[str]) -> Iterator[str]:
+def _find_unexpected(
+    launches: Sequence[Mapping[str, Any]], sessions: Sequence[str]
+) -> Iterator[str]:
     for name in sorted({each.get("session", "") for each in launches} - set(sessions)):
         yield f"series: a launch is of session {name!r}, which is not among sessions; correct it"

@@ -55,7 +55,7 @@ def find_provenance_problems(path: Path, cases: Collection[Case] = ()) -> list[s
 def find_provenance_faults(origin: Mapping[str, Any], cases: Collection[Case] = ()) -> list[str]:
     """What a provenance object lacks, ``key: what is wrong with it``."""
     entry = JsonObject(origin)
-    found = _complaints(entry, [(_machine, "machine"), (_programs, "programs")])
+    found = _collect_faults(entry, [(_machine, "machine"), (_programs, "programs")])
     if found:
         return found
     programs = entry.get("programs", dict)
@@ -68,7 +68,7 @@ def find_provenance_faults(origin: Mapping[str, Any], cases: Collection[Case] = 
     return [
         f"programs: {name}: {fault}"
         for name, told in sorted(programs.items())
-        for fault in _homeless(told, [case.key for case in cases if case.program == name])
+        for fault in _find_uncovered(told, [case.key for case in cases if case.program == name])
     ]
 
 
@@ -90,10 +90,10 @@ def _faults_of_calibration(told: Mapping[str, Any]) -> list[str]:
     checks += [(JsonObject.text, key) for key in TEXTS]
     checks += [(_series, SERIES)] if SERIES in told else []
     checks += [(JsonObject.object, "headlines")] if "headlines" in told else []
-    return _complaints(JsonObject(told), checks)
+    return _collect_faults(JsonObject(told), checks)
 
 
-def _homeless(told: Mapping[str, Any], keys: Sequence[str]) -> Iterator[str]:
+def _find_uncovered(told: Mapping[str, Any], keys: Sequence[str]) -> Iterator[str]:
     """Yield cases covered by no calibration or by several, and calibrations with conflicting methods."""
     some = list_calibrations(told)
     methods = [each["method"] for each in some]
@@ -166,22 +166,24 @@ def restrict_calibrations(
     """
     some = [{"machine": machine, **each} for each in list_calibrations(told)]
     named = {key for each in some for key in list_calibrated_keys(each)}
-    left = [_cut(each, set(keys)) for each in some if list_calibrated_keys(each) & set(keys)]
+    left = [_restrict(each, set(keys)) for each in some if list_calibrated_keys(each) & set(keys)]
     return left + [each for each in some if not list_calibrated_keys(each) and set(keys) - named]
 
 
-def _cut(calibration: dict[str, Any], keys: set[str]) -> dict[str, Any]:
+def _restrict(calibration: dict[str, Any], keys: set[str]) -> dict[str, Any]:
     if SERIES not in calibration:
-        return calibration | {"headlines": _among(calibration["headlines"], keys)}
-    series = [each | {"headlines": _among(each["headlines"], keys)} for each in calibration[SERIES]]
+        return calibration | {"headlines": _select_keys(calibration["headlines"], keys)}
+    series = [
+        each | {"headlines": _select_keys(each["headlines"], keys)} for each in calibration[SERIES]
+    ]
     return calibration | {SERIES: [each for each in series if each["headlines"]]}
 
 
-def _among(values: Mapping[str, Any], keys: set[str]) -> dict[str, Any]:
+def _select_keys(values: Mapping[str, Any], keys: set[str]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if key in keys}
 
 
-def _complaints(entry: JsonObject, checks: Sequence[tuple[Callable, str]]) -> list[str]:
+def _collect_faults(entry: JsonObject, checks: Sequence[tuple[Callable, str]]) -> list[str]:
     found: list[str] = []
     for check, key in checks:
         try:

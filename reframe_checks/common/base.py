@@ -38,6 +38,7 @@ from reframe_checks.common.build import build_mpicost
 from reframe_checks.common.user_options import read_choice, resolve, select_layouts
 from site_configs.common import EnvironmentLauncher
 from site_configs.schedulers.registry import find_scheduler
+from site_configs.schema.partition_facts import PartitionFacts
 from site_configs.schema.reframe_request import current_request
 from site_configs.schema.variables import SESSION
 from site_configs.schema.waivers import collect_waivers
@@ -51,9 +52,9 @@ def measured_layouts() -> list[str]:
 
     :raises ValueError: if there is none, and nothing was asked for that could be named as missing.
     """
-    parts = runtime().system.partitions
-    found = sorted({layout for part in parts for layout in select_layouts(part.name, part.extras)})
-    if not found and not any(part.extras["layouts"] for part in parts):
+    parts = {part.name: PartitionFacts.of(part.extras) for part in runtime().system.partitions}
+    found = sorted({layout for part in parts.items() for layout in select_layouts(*part)})
+    if not found and not any(facts.layouts for facts in parts.values()):
         fix = "choose --processes, perhaps with --oversubscribe"
         raise ValueError(f"one core is too few for any process count of the ladder: {fix}")
     nowhere = "1x1"  # a parameter must have a value; no partition measures this one
@@ -131,6 +132,11 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     maintainers = ["plumbline"]
     tags = {"nightly"}
 
+    @property
+    def facts(self) -> PartitionFacts:
+        """What the site says of the partition that the job runs on."""
+        return PartitionFacts.of(self.current_partition.extras)
+
     @run_after("init")
     def choose_partitions(self):
         """Run where the layout is measured. A check of which nothing was chosen runs nowhere."""
@@ -156,7 +162,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             and (read_choice(AGAIN, None) is None or self.retest_targets(partition=part.name))
             and self.measures_on(part)
             and Layout(self.processes, self.num_tasks_per_node)
-            in select_layouts(part.name, part.extras)
+            in select_layouts(part.name, PartitionFacts.of(part.extras))
         ]
 
     @property
@@ -198,9 +204,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     def avoid_nodes(self):
         """A second look is taken on other nodes, if they are enough and the scheduler can be told so."""
         needed = len(Layout(self.processes, self.num_tasks_per_node).ranks_per_host)
-        avoided = list_avoided_nodes(
-            self.local_retest_targets(), self.current_partition.extras["nodes"], needed
-        )
+        avoided = list_avoided_nodes(self.local_retest_targets(), self.facts.nodes, needed)
         backend = self.current_partition.scheduler.registered_name
         options = find_scheduler(backend).exclude_nodes(avoided, backend) if avoided else []
         self.anywhere = bool(avoided) and not options
@@ -214,24 +218,23 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             cls.set_by_setvar |= {name}
         return done
 
-    def outside(self, name: str) -> Any:
+    def value_from_setvar(self, name: str) -> Any:
         """The value that a variable got from outside; None if it got none."""
         return getattr(self, name) if name in self.set_by_setvar else None
 
-    def of_references(self, name: str) -> Any:
+    def value_of_references(self, name: str) -> Any:
         """The value that references were measured with; None if they have no say in this variable."""
 
     @run_after("setup")
     def resolve_settings(self):
         """What may be said in several places of a variable of this check is settled here, for good."""
-        defaults = self.current_partition.extras["defaults"]
         for name in (*self.site_variables, TIME_LIMIT):
             value = resolve(
                 getattr(self, name),
-                outside=self.outside(name),
+                outside=self.value_from_setvar(name),
                 user=read_choice(name),
-                site=defaults.get(name) if name in self.site_variables else None,
-                references=self.of_references(name),
+                site=self.facts.defaults.get(name) if name in self.site_variables else None,
+                references=self.value_of_references(name),
             )
             setattr(self, name, value)
 
@@ -259,11 +262,11 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             "program": self.program,
             "library": self.current_environ.extras["library"],
             "number": self.number,
-            "exact": self.current_partition.extras["exact"],
+            "exact": self.facts.exact,
             "by_hand": self.current_environ.extras["by_hand"],
             "planted": self.current_environ.name in read_choice(PLANTED, []),
             "anywhere": self.anywhere,
-            "accepts": collect_waivers(self.current_partition.extras, self.current_environ.extras),
+            "accepts": collect_waivers(self.facts.accept, self.current_environ.extras["accept"]),
         }
         return PlannedLaunch(**facts | more)
 

@@ -15,8 +15,8 @@ from reframe.core.exceptions import SanityError
 from site_configs.common import work_directory
 from site_configs.programs.installed import (
     CMAKE,
+    SAMPLE_EXECUTABLES,
     SPACK,
-    TELLING,
     find_executable,
     find_program_source,
 )
@@ -47,7 +47,7 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
     #: One of its executables, by which it is known to be there: ``IMB-MPI1``.
     #:
     #: :required: yes
-    telling = ""
+    sample_executable = ""
 
     #: Spack's executable; empty where there is none.
     #:
@@ -57,7 +57,7 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
     #: With the executables, or with folders of them; known after the build.
     folder: Path
 
-    #: The executable ``telling``; known after the build.
+    #: The executable ``sample_executable``; known after the build.
     program: Path
 
     @run_before("compile")
@@ -99,9 +99,11 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
             self.folder = done.folder
         else:
             self.folder = self.folder_without_spack()
-        self.program = find_executable(self.folder, self.telling)
+        self.program = find_executable(self.folder, self.sample_executable)
         if not self.program or not os.access(self.program, os.X_OK):
-            raise SanityError(f"the build ended well but {self.folder} has no {self.telling}")
+            raise SanityError(
+                f"the build ended well but {self.folder} has no {self.sample_executable}"
+            )
         for root in roots:
             if self.origin == SPACK:
                 keep_installed(root, self.current_environ.name, done)
@@ -125,7 +127,7 @@ class build_mpicost(BuildProgram):
     """The program ``mpicost``: through Spack where a Spack was found, otherwise with CMake."""
 
     descr = "Build mpicost"
-    name_of_program = telling = "mpicost"
+    name_of_program = sample_executable = "mpicost"
 
     def build_with_cmake(self):
         extras = self.current_environ.extras
@@ -161,7 +163,7 @@ class build_osu(BuildProgram):
 
     descr = "Build OSU Micro-Benchmarks"
     name_of_program = "osu"
-    telling = TELLING["osu"]
+    sample_executable = SAMPLE_EXECUTABLES["osu"]
 
 
 class build_imb(BuildProgram):
@@ -169,4 +171,4 @@ class build_imb(BuildProgram):
 
     descr = "Build Intel MPI Benchmarks"
     name_of_program = "imb"
-    telling = TELLING["imb"]
+    sample_executable = SAMPLE_EXECUTABLES["imb"]

@@ -89,7 +89,7 @@ class MpicostCheck(LaunchCheck, family=True):
     peers = variable(typ.List[int], value=read_choice("peers", []))
 
     @run_after("init")
-    def look_at_table(self):
+    def apply_table(self):
         """A routine without a size would be measured nowhere, and nobody would notice."""
         if not self.table or not all(self.table.values()):
             raise ValueError("table: give every routine of the family a size, [0] for no payload")
@@ -112,7 +112,7 @@ class MpicostCheck(LaunchCheck, family=True):
         if self.time_limit is None:
             seconds = SECONDS_TO_START + int(len(cases) * self.trials * SECONDS_PER_TRIAL)
             self.time_limit = f"{seconds}s"
-        skips = [skip for case in cases if (skip := self.too_large(case))]
+        skips = [skip for case in cases if (skip := self.explain_too_large(case))]
         skipped = {skip.case for skip in skips}
         launch = self.planned_launch(
             trials=self.trials,
@@ -122,7 +122,7 @@ class MpicostCheck(LaunchCheck, family=True):
         )
         return [launch]
 
-    def of_references(self, name: str) -> int | None:
+    def value_of_references(self, name: str) -> int | None:
         """The trials of the references, in a session that is held against them."""
         if name != TRIAL_COUNT.variable or not read_choice(AS_REFERENCES, False):
             return None
@@ -134,9 +134,9 @@ class MpicostCheck(LaunchCheck, family=True):
         """The one start of this job."""
         return self.launches[0]
 
-    def too_large(self, case: Case) -> SkippedCase | None:
+    def explain_too_large(self, case: Case) -> SkippedCase | None:
         """Why a case is left out: simulated processes share the memory of one real machine."""
-        limit = self.current_partition.extras["shared_memory_bytes"]
+        limit = self.facts.shared_memory_bytes
         needed = estimate_shared_bytes(case.routine, case.processes, case.bytes)
         if not limit or needed <= limit:
             return None
@@ -195,7 +195,7 @@ class MpicostCheck(LaunchCheck, family=True):
 
         They follow from the declaration alone, and never from what a program printed.
         """
-        exact = self.current_partition.extras["exact"]
+        exact = self.facts.exact
         for routine in self.chosen_routines():
             if exact and routine in CONTROLS:
                 continue

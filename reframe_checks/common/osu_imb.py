@@ -119,10 +119,13 @@ class OsuImbCheck(LaunchCheck, family=True):
 
         :param reason: why the program cannot be had at all, if so: then all of it is skipped.
         """
-        able = [each for each in start.benchmarks if not self.why_not(each)]
+        able = [each for each in start.benchmarks if not self.explain_unmeasured(each)]
         skips = [
             SkippedCase(
-                case, reason or self.why_not(each), unavailable=True, no_program=bool(reason)
+                case,
+                reason or self.explain_unmeasured(each),
+                unavailable=True,
+                no_program=bool(reason),
             )
             for each in start.benchmarks
             if reason or each not in able
@@ -140,7 +143,7 @@ class OsuImbCheck(LaunchCheck, family=True):
         )
         return replace(launch, options=tuple(self.options_of(launch))) if able else launch
 
-    def why_not(self, benchmark: Benchmark) -> str:
+    def explain_unmeasured(self, benchmark: Benchmark) -> str:
         """Why the MPI of this environment cannot run a benchmark, by the declared list; empty if it can."""
         family, version = identify_library(self.current_environ.extras["library"])
         return explain_unsupported(family, version, benchmark)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.model.options import check_choice
+from site_configs.schema.partition_facts import PartitionFacts
 from site_configs.schema.reframe_request import FILE, current_request
 from site_configs.schema.variables import SESSION
 from site_configs.topology.layouts import Layout
@@ -57,7 +58,7 @@ def _choice(session: str) -> Mapping[str, Any]:
     return choice
 
 
-def select_layouts(partition: str, extras: Mapping[str, Any]) -> list[Layout]:
+def select_layouts(partition: str, facts: PartitionFacts) -> list[Layout]:
     """The layouts that are measured on a partition: its own, of which the user may have chosen some.
 
     A count that was asked for and is in none of them is measured all the same, on nodes as full as
@@ -67,32 +68,31 @@ def select_layouts(partition: str, extras: Mapping[str, Any]) -> list[Layout]:
     if partitions and partition not in partitions:
         return []
     per_node = read_choice("per_node", None)
-    own = [Layout(*layout) for layout in extras["layouts"]]
     found = [
         layout
-        for layout in own
+        for layout in facts.layouts
         if (not counts or layout.processes in counts)
         and (not per_node or layout.per_node in per_node)
     ]
     for count in counts or []:
         there = {layout.per_node for layout in found if layout.processes == count}
-        wanted = per_node or ([] if there else [find_densest(count, extras)])
-        current_request = (Layout(count, number) for number in wanted if number not in there)
-        found += [layout for layout in current_request if is_layout_possible(layout, extras)]
+        wanted = per_node or ([] if there else [find_densest(count, facts)])
+        chosen = (Layout(count, number) for number in wanted if number not in there)
+        found += [layout for layout in chosen if is_layout_possible(layout, facts)]
     return sorted(found)
 
 
-def find_densest(count: int, extras: Mapping[str, Any]) -> int:
+def find_densest(count: int, facts: PartitionFacts) -> int:
     """Processes per node when nodes are as full as they get; beyond the cores only if oversubscribed."""
-    return min(count, max(extras["cores_per_node"], -(-count // extras["nodes"])))
+    return min(count, max(facts.cores_per_node, -(-count // facts.nodes)))
 
 
-def is_layout_possible(layout: Layout, extras: Mapping[str, Any]) -> bool:
+def is_layout_possible(layout: Layout, facts: PartitionFacts) -> bool:
     """Whether the partition has the nodes for a layout, and the cores or leave to do without."""
-    cores, nodes, most = (extras[key] for key in ("cores_per_node", "nodes", "most_processes"))
-    crowded = layout.per_node > cores and most <= cores * nodes
+    cores, most = facts.cores_per_node, facts.most_processes
+    crowded = layout.per_node > cores and most <= cores * facts.nodes
     return (
         layout.per_node <= layout.processes <= most
-        and len(layout.ranks_per_host) <= nodes
+        and len(layout.ranks_per_host) <= facts.nodes
         and not crowded
     )

@@ -13,7 +13,7 @@ from typing import Any
 
 SITE, SPACK, CMAKE, WHEEL = "site", "spack", "cmake", "wheel"
 #: The programs that may be installed already, and one executable of each by which its folder is known.
-TELLING = {"osu": "osu_latency", "imb": "IMB-MPI1"}
+SAMPLE_EXECUTABLES = {"osu": "osu_latency", "imb": "IMB-MPI1"}
 #: As Spack installs them, for people who look for the folder to declare.
 EXAMPLES = {"osu": "/sw/osu/libexec/osu-micro-benchmarks/mpi", "imb": "/sw/imb/bin"}
 
@@ -95,7 +95,7 @@ def describe_missing_executables(program: str, folder: str) -> str:
     path = Path(folder)
     if not path.is_dir():
         return f"{folder}: is no folder"
-    name = TELLING[program]
+    name = SAMPLE_EXECUTABLES[program]
     found = list_executables(path, name)
     if not found:
         return f"{folder}: has no {name}; write the folder as in {EXAMPLES[program]!r}"
@@ -111,8 +111,8 @@ def find_program_faults(values: Any) -> Iterable[str]:
         yield f"programs: {values!r}: write {{'imb': '{EXAMPLES['imb']}'}}"
         return
     for name, each in values.items():
-        if name not in TELLING:
-            yield f"programs: {name!r}: choose from {', '.join(sorted(TELLING))}"
+        if name not in SAMPLE_EXECUTABLES:
+            yield f"programs: {name!r}: choose from {', '.join(sorted(SAMPLE_EXECUTABLES))}"
             continue
         folder = each.folder if isinstance(each, Installed) else each
         if not isinstance(folder, str) or not Path(folder).is_absolute():

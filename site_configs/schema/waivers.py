@@ -35,6 +35,6 @@ def find_waiver_faults(accept: Any) -> Iterator[str]:
             yield f"accept: {name}: the reason has several lines; write one"
 
 
-def collect_waivers(partition: Mapping[str, Any], environment: Mapping[str, Any]) -> dict[str, str]:
-    """What is accepted of an environment on a partition, from the extras of both; its own word goes first."""
-    return {**partition.get("accept", {}), **environment.get("accept", {})}
+def collect_waivers(partition: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
+    """Join what is accepted on a partition and of an environment, which has the last word."""
+    return {**partition, **environment}

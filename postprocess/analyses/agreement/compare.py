@@ -97,7 +97,7 @@ class Comparison:
     disagrees: bool = False  #: less probable than chance among all ratios of the session allows
 
     @property
-    def standing(self) -> RatioStatus:
+    def status(self) -> RatioStatus:
         """Whether the programs agree."""
         if self.interval is None:
             return RatioStatus.UNJUDGED
@@ -153,15 +153,15 @@ class AgreementResult:
     findings: tuple[Disagreement, ...]
     gaps: tuple[Gap, ...]
 
-    def count(self, standing: RatioStatus) -> int:
+    def count(self, status: RatioStatus) -> int:
         """Ratios that stand so."""
-        return sum(each.standing is standing for each in self.comparisons)
+        return sum(each.status is status for each in self.comparisons)
 
     @property
     def doubtful(self) -> int:
         """Ratios that lie outside their range, and are not shown to."""
         outside = (each for each in self.comparisons if not each.is_inside)
-        return sum(each.standing is RatioStatus.OPEN for each in outside)
+        return sum(each.status is RatioStatus.OPEN for each in outside)
 
     @property
     def decided(self) -> bool:
@@ -173,7 +173,7 @@ class AgreementResult:
         shown = {
             (each.topic.environment, each.over, each.under)
             for each in self.comparisons
-            if each.standing is RatioStatus.AGREE
+            if each.status is RatioStatus.AGREE
         }
         few = self.doubtful <= MOST_DOUBTFUL * len(self.comparisons)
         return bool(groups) and groups == shown and few
@@ -222,7 +222,7 @@ def find_disagreements(comparisons: Iterable[Comparison]) -> list[Disagreement]:
     return [
         Disagreement(topic, tuple(apart), _alone(apart, here))
         for topic, here in topics.items()
-        if (apart := [each for each in here if each.standing is RatioStatus.DISAGREE])
+        if (apart := [each for each in here if each.status is RatioStatus.DISAGREE])
     ]
 
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from postprocess.analyses.agreement import text as words
+from postprocess.analyses.agreement import text
 from postprocess.analyses.agreement.compare import PAIRS, AgreementResult, Topic
 from postprocess.analyses.agreement.plot import draw_ratio_plot
 from postprocess.model.session import Session
@@ -15,23 +15,23 @@ from postprocess.report import legend, templating
 PAGE = "agreement.html"
 
 
-def write_agreement_page(session: Session, opinions: AgreementResult, failures: list[str]) -> Path:
+def write_agreement_page(session: Session, agreement: AgreementResult, failures: list[str]) -> Path:
     """Write ``agreement.html``, ``.md`` and ``.json`` beside the session's report; the path of the page.
 
     :raises UsageError: if they cannot be written.
     """
     context = {
-        "good": opinions.good and not failures,
-        "headline": words.format_agreement_title(opinions),
-        "summary": words.summarise_agreement(opinions),
+        "good": agreement.good and not failures,
+        "headline": text.format_agreement_title(agreement),
+        "summary": text.summarise_agreement(agreement),
         "session": session.name,
         "site": session.site,
         "failures": failures,
-        "findings": [words.format_disagreement(each) for each in opinions.findings],
-        "gaps": words.format_gaps(opinions.gaps, most=None),
-        "why": words.WHY,
-        "ranges": words.describe_expected_ranges(),
-        "chapters": words.build_ratio_tables(opinions.comparisons),
+        "findings": [text.format_disagreement(each) for each in agreement.findings],
+        "gaps": text.format_gaps(agreement.gaps, most=None),
+        "why": text.WHY,
+        "ranges": text.describe_expected_ranges(),
+        "chapters": text.build_ratio_tables(agreement.comparisons),
         "pairs": [f"{over}/{under}" for over, under in PAIRS],
     }
     drawing = {"ratios": draw_ratio_plot, "marker": legend.draw_marker_key}
@@ -41,7 +41,7 @@ def write_agreement_page(session: Session, opinions: AgreementResult, failures: 
             page: templating.render_html_template("agree.html.j2", context, **drawing),
             page.with_suffix(".md"): templating.render_markdown_template("agree.md.j2", context),
             page.with_suffix(".json"): json.dumps(
-                agreement_as_data(opinions, session.name), indent=1
+                agreement_as_data(agreement, session.name), indent=1
             )
             + "\n",
         }
@@ -49,11 +49,11 @@ def write_agreement_page(session: Session, opinions: AgreementResult, failures: 
     return page
 
 
-def agreement_as_data(opinions: AgreementResult, session: str) -> dict[str, Any]:
+def agreement_as_data(agreement: AgreementResult, session: str) -> dict[str, Any]:
     """All ratios, findings and gaps, for programs."""
     return {
         "session": session,
-        "good": opinions.good,
+        "good": agreement.good,
         "ratios": [
             {
                 **topic_as_data(each.topic),
@@ -65,21 +65,21 @@ def agreement_as_data(opinions: AgreementResult, session: str) -> dict[str, Any]
                 "definition": each.definition,
                 "expected": [each.expected.low, each.expected.high],
                 "reason": each.expected.reason,
-                "standing": each.standing.value,
+                "standing": each.status.value,
             }
-            for each in opinions.comparisons
+            for each in agreement.comparisons
         ],
         "findings": [
             {
                 "name": each.name,
                 **topic_as_data(each.topic),
-                "text": words.format_disagreement(each),
+                "text": text.format_disagreement(each),
             }
-            for each in opinions.findings
+            for each in agreement.findings
         ],
         "gaps": [
             {**topic_as_data(each.topic), "program": each.program, "reason": each.reason}
-            for each in opinions.gaps
+            for each in agreement.gaps
         ],
     }
 

@@ -55,7 +55,7 @@ def draw_ratio_plot(title: str, comparisons: Sequence[Comparison]) -> str:
             _ratio(axes, each, place, (low, high))
     label = {"transform": axes.transAxes, "color": MUTED, "ha": "center"}
     axes.text(0.5, -34 / (ROW * len(rows)), "ratio; above 1 the first program is slower", **label)
-    apart = sum(each.standing is RatioStatus.DISAGREE for each in comparisons)
+    apart = sum(each.status is RatioStatus.DISAGREE for each in comparisons)
     return render_inline_svg(
         figure, f"{title}: {len(comparisons)} ratios of programs, {apart} disagree"
     )
@@ -92,7 +92,7 @@ def _ratio(axes: Axes, each: Comparison, place: int, ends: tuple[float, float]) 
         axes.plot([_inside(end, ends) for end in each.interval], [lane, lane], **line)
     at = _inside(each.ratio, ends)
     axes.plot([at], [lane], clip_on=False, **sign | {"linestyle": "none"})
-    if each.standing is RatioStatus.DISAGREE:
+    if each.status is RatioStatus.DISAGREE:
         axes.plot([at], [lane], clip_on=False, **RING | {"markersize": 11})
 
 

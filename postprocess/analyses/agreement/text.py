@@ -46,34 +46,36 @@ WHY = (
 )
 
 
-def summarise_agreement(opinions: AgreementResult) -> str:
+def summarise_agreement(agreement: AgreementResult) -> str:
     """All in one line."""
     words = [
-        f"{opinions.count(standing)} {name}"
-        for standing, name in (
+        f"{agreement.count(status)} {name}"
+        for status, name in (
             (RatioStatus.AGREE, "agree"),
             (RatioStatus.OPEN, "open (more --launches decide)"),
             (RatioStatus.DISAGREE, "disagree"),
             (RatioStatus.UNJUDGED, f"without an interval (fewer than {FEWEST_LAUNCHES} launches)"),
         )
-        if opinions.count(standing)
+        if agreement.count(status)
     ]
-    ratios = plural(len(opinions.comparisons), "ratio")
-    found = plural(len(opinions.findings), "finding")
+    ratios = plural(len(agreement.comparisons), "ratio")
+    found = plural(len(agreement.findings), "finding")
     return f"{ratios}: {', '.join(words) or 'none to judge'}; {found}"
 
 
-def format_agreement_title(opinions: AgreementResult) -> str:
+def format_agreement_title(agreement: AgreementResult) -> str:
     """What a page has as its title."""
-    if opinions.findings:
-        return f"{plural(len(opinions.findings), 'case')} in which the programs disagree"
-    if not opinions.good:
-        doubt = f"{opinions.doubtful} of {len(opinions.comparisons)} ratios lie outside their range"
+    if agreement.findings:
+        return f"{plural(len(agreement.findings), 'case')} in which the programs disagree"
+    if not agreement.good:
+        doubt = (
+            f"{agreement.doubtful} of {len(agreement.comparisons)} ratios lie outside their range"
+        )
         return f"Not decided ({doubt}, unproved): more launches, or a quieter machine, are needed"
-    shown = opinions.count(RatioStatus.AGREE)
-    if shown == len(opinions.comparisons):
+    shown = agreement.count(RatioStatus.AGREE)
+    if shown == len(agreement.comparisons):
         return f"The programs agree in all of {plural(shown, 'ratio')}"
-    return f"The programs agree in {shown} of {plural(len(opinions.comparisons), 'ratio')}; none disagrees"
+    return f"The programs agree in {shown} of {plural(len(agreement.comparisons), 'ratio')}; none disagrees"
 
 
 def format_topic_place(topic: Topic) -> str:
@@ -174,7 +176,7 @@ def format_range_ends(numbers: Sequence[int]) -> Sequence[int]:
 
 def format_ratio_cell(each: Comparison | None) -> str:
     """A ratio with its interval and how it stands; a dash where a program has no value."""
-    return NOT_PRINTED if each is None else format_ratio_interval(each) + MARKS[each.standing]
+    return NOT_PRINTED if each is None else format_ratio_interval(each) + MARKS[each.status]
 
 
 def compute_definition_factor(found: Sequence[Comparison]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from postprocess.analyses.drift import text as words
+from postprocess.analyses.drift import text
 from postprocess.analyses.drift.clusters import Cluster, DriftChange
 from postprocess.analyses.drift.detect import LEAST, LEAST_NIGHTS, Trend
 from postprocess.analyses.drift.plot import draw_drift_plot
@@ -58,8 +58,8 @@ def render_drift_page(trends: Sequence[Trend], found: Sequence[Cluster], since: 
     left = len(found) - len(drawn)
     context = {
         "good": not any(each.slow for each in found),
-        "headline": words.format_drift_title(found),
-        "summary": words.summarise_drift(trends, found),
+        "headline": text.format_drift_title(found),
+        "summary": text.summarise_drift(trends, found),
         "since": since,
         "sections": list(build_drift_sections(drawn)),
         "left_out": f"{plural(left, 'further change')} not drawn: --json FILE has all"
@@ -73,7 +73,7 @@ def render_drift_page(trends: Sequence[Trend], found: Sequence[Cluster], since: 
 
 def build_drift_sections(found: Sequence[Cluster]) -> Iterator[DriftSection]:
     """One for each change of many cases, and one for all cases that went one way by themselves."""
-    for way, some in groupby(found, key=lambda each: words.describe_direction(each.worst.finding)):
+    for way, some in groupby(found, key=lambda each: text.describe_direction(each.worst.finding)):
         together = list(some)
         for each in together:
             if each.place:
@@ -84,13 +84,13 @@ def build_drift_sections(found: Sequence[Cluster]) -> Iterator[DriftSection]:
 
 def build_cluster_section(way: str, cluster: Cluster) -> DriftSection:
     """A change of many cases at once: its worst."""
-    sizes = words.format_log_range(each.finding.size for each in cluster.changes)
+    sizes = text.format_log_range(each.finding.size for each in cluster.changes)
     left = len(cluster.changes) - MOST_OF_ONE
     return DriftSection(
         way,
         cluster.slow,
-        words.format_cluster_share(cluster),
-        f"{cluster.worst.finding.kind}, {sizes}, since {words.format_drift_period(cluster)}: "
+        text.format_cluster_share(cluster),
+        f"{cluster.worst.finding.kind}, {sizes}, since {text.format_drift_period(cluster)}: "
         "one cause is likely",
         build_drift_pictures(cluster.changes[:MOST_OF_ONE]),
         f"{plural(left, 'more case')} like these" if left > 0 else "",
@@ -103,6 +103,6 @@ def build_drift_pictures(changes: Sequence[DriftChange]) -> list[DriftPicture]:
     for each in changes:
         by_case.setdefault(each.trend.nights.case.key, []).append(each)
     return [
-        DriftPicture(some[0].trend, key, [words.format_caption(each) for each in some])
+        DriftPicture(some[0].trend, key, [text.format_caption(each) for each in some])
         for key, some in by_case.items()
     ]

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from matplotlib.axes import Axes
 
-from postprocess.analyses.drift import text as words
+from postprocess.analyses.drift import text
 from postprocess.analyses.drift.changepoints import Floats
 from postprocess.analyses.drift.detect import NightSeries, Trend
 from postprocess.base.formats import SHOWN
@@ -34,7 +34,7 @@ def draw_drift_plot(trend: Trend) -> str:
     """One ``<svg>`` element. Nights far out of line are triangles at the edge."""
     nights = trend.nights
     figure, axes = small.draw_panel(
-        words.format_case_title(trend), "night", Y_LABELS[nights.unit], EXTENT
+        text.format_case_title(trend), "night", Y_LABELS[nights.unit], EXTENT
     )
     x = np.array([_day(start) for start in nights.started])
     scale = SHOWN[nights.unit][0]
@@ -46,7 +46,7 @@ def draw_drift_plot(trend: Trend) -> str:
     for finding in trend.findings:
         axes.axvline(x[finding.begin], **BEGIN)
     _dates(axes, x)
-    said = "; ".join(f"{f.kind} of {words.percent(f.size)}" for f in trend.findings)
+    said = "; ".join(f"{f.kind} of {text.percent(f.size)}" for f in trend.findings)
     return render_inline_svg(figure, f"{nights.case.key}: {len(x)} nights; {said}")
 
 

@@ -295,6 +295,6 @@ def test_what_a_site_accepts_each_partition_does_and_the_nearer_word_counts():
     assert (gpu["compiler"], cpu["compiler"]) == ("of the gpus", "everywhere, it is")
     assert gpu["binding"] == cpu["binding"] == "another launcher"
     assert own["extras"]["accept"] == {"compiler": "of the gpus"}
-    environment = mpich(accept={"compiler": "of this mpi"})["extras"]
-    assert collect_waivers({"accept": gpu}, environment)["compiler"] == "of this mpi"
-    assert collect_waivers({"accept": gpu}, {}) == gpu
+    environment = mpich(accept={"compiler": "of this mpi"})["extras"]["accept"]
+    assert collect_waivers(gpu, environment)["compiler"] == "of this mpi"
+    assert collect_waivers(gpu, {}) == gpu

@@ -77,8 +77,8 @@ def test_where_no_other_nodes_can_be_asked_for_the_plan_says_so(
     look = RetestTarget("mpicost", "cpu", "mpich", "2x2", "bcast", slow_on)
     check = SimpleNamespace(
         processes=2, num_tasks_per_node=2, job=SimpleNamespace(options=[]),
-        local_retest_targets=lambda: [look] if slow_on else [], current_partition=SimpleNamespace(
-            extras={"nodes": nodes}, scheduler=SimpleNamespace(registered_name=scheduler)
+        facts=SimpleNamespace(nodes=nodes), local_retest_targets=lambda: [look] if slow_on else [], current_partition=SimpleNamespace(
+            scheduler=SimpleNamespace(registered_name=scheduler)
         ),
     )  # fmt: skip
     with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
@@ -102,7 +102,7 @@ def test_a_case_tells_whether_its_program_or_its_mpi_is_lacking(no_program: str)
         iterations=100,
         method=dict,
         limit_of_start=lambda _: 60.0,
-        why_not=lambda _: "needs MPI 3.0",
+        explain_unmeasured=lambda _: "needs MPI 3.0",
         cases_of=lambda *_: [case()],
         planned_launch=lambda **told: planned(program="osu", **told),
     )

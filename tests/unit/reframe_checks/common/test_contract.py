@@ -82,4 +82,4 @@ def test_a_routine_that_is_in_no_table_is_refused_with_the_check():
 
     mine = check(MpicostCheck, {"table": {"bcst": [8]}})
     with pytest.raises(ValueError, match="bcst: no routine of mpicost; enter it in"):
-        mine.look_at_table(mine)
+        mine.apply_table(mine)

@@ -16,6 +16,7 @@ from reframe_checks.common.user_options import (
     select_layouts,
 )
 from site_configs.common import partition
+from site_configs.schema.partition_facts import PartitionFacts
 from site_configs.schema.variables import SESSION
 from site_configs.topology.layouts import Layout, Topology
 from tests.support.request import ask
@@ -32,7 +33,7 @@ def choose(
     """The layouts that a choice leaves of a partition, or adds to it."""
     ask(monkeypatch, choice=choice, oversubscribe=oversubscribe)
     extras = partition("cpu", topology=topology, environments=[])["extras"]
-    return " ".join(map(str, select_layouts("cpu", extras)))
+    return " ".join(map(str, select_layouts("cpu", PartitionFacts.of(extras))))
 
 
 def test_without_a_choice_a_default_holds(monkeypatch):
@@ -124,7 +125,7 @@ def test_more_processes_than_cores_only_where_that_was_asked_for(monkeypatch):
 def test_what_fits_has_its_nodes_and_its_cores(processes: int, per_node: int):
     extras = partition("cpu", topology=CLUSTER, environments=[])["extras"]
     expected = per_node <= min(processes, 4) and processes <= 16 and -(-processes // per_node) <= 4
-    assert is_layout_possible(Layout(processes, per_node), extras) == expected
+    assert is_layout_possible(Layout(processes, per_node), PartitionFacts.of(extras)) == expected
 
 
 @pytest.mark.parametrize(

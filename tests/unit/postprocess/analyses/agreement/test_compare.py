@@ -156,11 +156,11 @@ def compared(over, under, ratio, low=0.5, high=2.0):
     )
 
 
-# --- standing ---
+# --- status ---
 
 
 @pytest.mark.parametrize(
-    "bounds, disagrees, standing",
+    "bounds, disagrees, status",
     [
         ((0.6, 1.9), False, RatioStatus.AGREE),
         ((0.5, 2.0), False, RatioStatus.AGREE),
@@ -174,9 +174,9 @@ def compared(over, under, ratio, low=0.5, high=2.0):
         (None, True, RatioStatus.UNJUDGED),
     ],
 )
-def test_standing(bounds, disagrees, standing):
+def test_standing(bounds, disagrees, status):
     each = replace(compared("mpicost", "osu", 1.0), interval=bounds, disagrees=disagrees)
-    assert each.standing is standing
+    assert each.status is status
 
 
 def test_what_is_compared_is_defined_alike():
