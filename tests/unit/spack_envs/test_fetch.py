@@ -62,7 +62,7 @@ def test_silent_upstream_is_given_up(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"http://127.0.0.1:{server.getsockname()[1]}/x.git"
         with pytest.raises(FetchError, match=r"no answer in 0\.2 s"):
-            fetch_release(address, "v1", tmp_path / "copy", patience=0.2)
+            fetch_release(address, "v1", tmp_path / "copy", timeout=0.2)
 
 
 def test_upstream_that_refuses(tmp_path):

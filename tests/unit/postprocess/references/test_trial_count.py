@@ -74,13 +74,14 @@ def trials_in(root: Path, choice: dict, patch: pytest.MonkeyPatch, defaults: dic
         reference_roots=[str(root)],
         outside=lambda name: None,
         current_system=SimpleNamespace(name=PLACE[0]),
-        current_partition=SimpleNamespace(name=PLACE[1], extras={"defaults": defaults or {}}),
+        current_partition=SimpleNamespace(name=PLACE[1]),
+        facts=SimpleNamespace(defaults=defaults or {}),
         current_environ=SimpleNamespace(name=PLACE[2]),
     )
     with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
         from reframe_checks.common.mpicost import MpicostCheck
 
-        check.of_references = partial(MpicostCheck.of_references, check)
+        check.value_of_references = partial(MpicostCheck.value_of_references, check)
         MpicostCheck.resolve_settings(check)
     return check.trials
 

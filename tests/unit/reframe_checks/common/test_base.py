@@ -77,7 +77,8 @@ def test_where_no_other_nodes_can_be_asked_for_the_plan_says_so(
     look = RetestTarget("mpicost", "cpu", "mpich", "2x2", "bcast", slow_on)
     check = SimpleNamespace(
         processes=2, num_tasks_per_node=2, job=SimpleNamespace(options=[]),
-        facts=SimpleNamespace(nodes=nodes), local_retest_targets=lambda: [look] if slow_on else [], current_partition=SimpleNamespace(
+        facts=SimpleNamespace(nodes=nodes),
+        local_retest_targets=lambda: [look] if slow_on else [], current_partition=SimpleNamespace(
             scheduler=SimpleNamespace(registered_name=scheduler)
         ),
     )  # fmt: skip
