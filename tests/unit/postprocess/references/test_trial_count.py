@@ -72,7 +72,7 @@ def trials_in(root: Path, choice: dict, patch: pytest.MonkeyPatch, defaults: dic
         time_limit=None,
         site_variables=("trials",),
         reference_roots=[str(root)],
-        outside=lambda name: None,
+        value_from_setvar=lambda name: None,
         current_system=SimpleNamespace(name=PLACE[0]),
         current_partition=SimpleNamespace(name=PLACE[1]),
         facts=SimpleNamespace(defaults=defaults or {}),
