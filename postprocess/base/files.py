@@ -45,7 +45,7 @@ def replace_files(files: Mapping[Path, bytes]) -> None:
 
 
 def _beside(path: Path) -> Path:
-    """A name for a temporary file that no other writer takes."""
+    """Return a name for a temporary file that no other writer takes."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
@@ -78,7 +78,7 @@ PLACEHOLDER = (MARK + BLANK).decode()  #: text that the file must hold once, las
 
 
 def seal_data(data: bytes) -> bytes:
-    """The file with its checksum in the last placeholder. Raises ValueError if there is none."""
+    """Return the file with its checksum in the last placeholder. Raises ValueError if there is none."""
     place = data.rfind(MARK + BLANK)
     if place < 0:
         raise ValueError("the file has no placeholder for a seal")
@@ -88,7 +88,7 @@ def seal_data(data: bytes) -> bytes:
 
 
 def is_intact(data: bytes) -> bool:
-    """Whether the file bears a seal, and not one byte has changed since."""
+    """Return whether the file bears a seal, and not one byte has changed since."""
     place = data.rfind(MARK)
     start = place + len(MARK)
     stated = data[start : start + len(BLANK)]
@@ -97,7 +97,7 @@ def is_intact(data: bytes) -> bool:
 
 
 def is_different(path: Path, text: str) -> bool:
-    """Whether ``path`` is not a file with just this text."""
+    """Return whether ``path`` is not a file with just this text."""
     try:
         return path.read_text(encoding="utf-8") != text
     except (OSError, UnicodeDecodeError):

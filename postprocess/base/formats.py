@@ -47,7 +47,7 @@ def factor(times: float | None) -> str:
 
 
 def format_comparison(value: float, reference: float, unit: str) -> str:
-    """How a value stands to its reference, in words that hold for every unit: ``2.31 times as slow as``."""
+    """Format how a value compares with its reference, whatever the unit: ``2.31 times as slow as``."""
     times = units.compute_slowdown(value, reference, unit)
     return f"{times:.3g} times as slow as" if times >= 1 else f"{1 / times:.3g} times as fast as"
 
@@ -125,7 +125,7 @@ def first_of(names: Sequence[str], most: int | None) -> str:
 
 
 def align_rows(rows: Sequence[Sequence[str]], texts: int, between: str = "  ") -> list[str]:
-    """Rows as lines with their columns under each other: the first ones are texts, the others numbers."""
+    """Align columns: the first ones, of text, to the left, and the others, of numbers, to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         between.join(
@@ -137,5 +137,5 @@ def align_rows(rows: Sequence[Sequence[str]], texts: int, between: str = "  ") -
 
 
 def utc_now() -> str:
-    """The time now, as written everywhere."""
+    """Return the time now, as written everywhere."""
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

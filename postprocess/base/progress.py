@@ -17,7 +17,7 @@ from postprocess.base.sanitize import sanitize_line
 
 
 def read_setup_seconds() -> dict[str, float]:
-    """What making the virtual environment took, if this call did that; told by the front door.
+    """Read the seconds that the script ``plumbline`` took to make the virtual environment, if it made one.
 
     It is told once: no other Plumbline that is started from here (by a test) made it.
     """
@@ -38,16 +38,16 @@ class Progress:
     status: Status | None = None
 
     def say(self, text: str) -> None:
-        """One line."""
+        """Print one line."""
         self.console.print(sanitize_line(text), markup=False)
 
     def note(self, text: str) -> None:
-        """One line that the reader of the report must see too."""
+        """Print one line that the reader of the report must see too."""
         self.notes.append(text)
         self.say(f"note: {text}")
 
     def now(self, text: str) -> None:
-        """What goes on at the moment; shown only where the line can be taken back."""
+        """Show what goes on now, on a terminal only."""
         if self.status:
             self.status.update(Text(sanitize_line(text)))
 
@@ -70,5 +70,5 @@ class Progress:
         self.phases[target] = self.phases.get(target, 0.0) + seconds
 
     def split(self) -> str:
-        """Where the time went."""
+        """Return the seconds of each phase, as text."""
         return ", ".join(f"{name} {duration(seconds)}" for name, seconds in self.phases.items())

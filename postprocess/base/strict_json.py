@@ -19,7 +19,7 @@ SHOWN = 60  #: characters of a wrong value that an error line quotes
 
 
 def parse_json(text: str) -> Any:
-    """The value that ``text`` holds by RFC 8259, with finite numbers and unique keys only.
+    """Parse the value that ``text`` holds by RFC 8259, with finite numbers and unique keys only.
 
     Raises json.JSONDecodeError where the text is not JSON, and plain ValueError where it is (or
     would be, but for a C library's spelling of NaN) and breaks one of the two further rules.
@@ -41,7 +41,7 @@ def parse_json(text: str) -> Any:
 
 
 def format_external(value: object) -> str:
-    """A value from outside as part of an error line: escaped, and short."""
+    """Format a value from outside as part of an error line: escaped, and short."""
     text = repr(value)
     return text if len(text) <= SHOWN else text[:SHOWN] + "..."
 
@@ -57,7 +57,7 @@ class JsonObject:
     within: str = ""  #: keys that lead here, as in ``timer.``
 
     def get(self, key: str, *kinds: type) -> Any:
-        """The field, whose type is exactly one of ``kinds``: true is not an integer."""
+        """Return the field, whose type is exactly one of ``kinds``: true is not an integer."""
         if key not in self.fields:
             raise ValueError(f"{self.within}{key}: is missing")
         value = self.fields[key]
@@ -67,14 +67,14 @@ class JsonObject:
         return value
 
     def text(self, key: str) -> str:
-        """A string that is not empty."""
+        """Return a string that is not empty."""
         value = self.get(key, str)
         if not value.strip():
             raise ValueError(f"{self.within}{key}: is empty")
         return value
 
     def word(self, key: str, words: tuple[str, ...]) -> str:
-        """A string from a closed list."""
+        """Return a string from a closed list."""
         value = self.get(key, str)
         if value not in words:
             raise ValueError(
@@ -83,7 +83,7 @@ class JsonObject:
         return value
 
     def integer(self, key: str, least: int = 0) -> int:
-        """An integer of 64 bits, ``least`` or more."""
+        """Return an integer of 64 bits, ``least`` or more."""
         value = self.get(key, int)
         if not least <= value < INTEGER_LIMIT:
             raise ValueError(
@@ -92,7 +92,7 @@ class JsonObject:
         return value
 
     def number(self, key: str, least: float = 0.0) -> float:
-        """A number, ``least`` or more."""
+        """Return a number, ``least`` or more."""
         value = float(self.get(key, int, float))
         if not value >= least:
             raise ValueError(f"{self.within}{key}: {format_external(value)} is less than {least:g}")
@@ -103,11 +103,11 @@ class JsonObject:
         return self.get(key, bool)
 
     def object(self, key: str) -> JsonObject:
-        """An object, whose faults are named ``key.inner``."""
+        """Return an object, whose faults are named ``key.inner``."""
         return JsonObject(self.get(key, dict), f"{self.within}{key}.")
 
     def objects(self, key: str) -> list[JsonObject]:
-        """A list of objects that is not empty."""
+        """Return a list of objects that is not empty."""
         values = self.get(key, list)
         if not values or any(type(value) is not dict for value in values):
             raise ValueError(f"{self.within}{key}: is not a list of objects")

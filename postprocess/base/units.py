@@ -18,7 +18,7 @@ def find_better_direction(unit: str) -> str:
 
 
 def compute_slowdown(value: float, reference: float, unit: str) -> float:
-    """How many times as slow as its reference a value is: above 1 is worse, whatever the direction.
+    """Compute how many times as slow as its reference a value is: above 1 is worse, whatever the direction.
 
     Both are positive and in ``unit``.
     """

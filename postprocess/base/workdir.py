@@ -66,7 +66,7 @@ class WorkDirectory:
         return session
 
     def last_session(self) -> Path | None:
-        """The session that came to a summary last; a calibration on the way to it came to one before."""
+        """Return the session whose summary was written last."""
         summaries = self.sessions.glob("*/summary.json")
         last = max(summaries, key=lambda path: (path.stat().st_mtime_ns, path), default=None)
         return last.parent if last else None

@@ -93,7 +93,7 @@ class CommonCause:
         return tuple(sorted(each.case for each in showing[:PROBE_CASES]))
 
     def explains(self, one: JudgedSlowdown) -> bool:
-        """Whether a case would be inside its band if it were faster by the shift."""
+        """Return whether a case would be inside its band if it were faster by the shift."""
         if one.result.band is None or not one.result.reference:
             return False
         center, unit = one.result.reference, one.result.unit
@@ -104,7 +104,7 @@ class CommonCause:
 def find_common_causes(
     results: Sequence[CaseResult], catalog: ReferenceCatalog, hosts: Mapping[Case, tuple[str, ...]]
 ) -> list[CommonCause]:
-    """What slows many cases of a night together, the most cases first; empty for a healthy night.
+    """Find what slows many cases of a night together, the most cases first; empty for a healthy night.
 
     :param hosts: that each case ran on, as far as that is known
     """
@@ -121,7 +121,7 @@ def find_common_causes(
 
 
 def find_partition_causes(some: Sequence[JudgedSlowdown], alpha: float) -> Iterator[CommonCause]:
-    """The causes on one partition: the first, then what else there is among the cases that it leaves out."""
+    """Find the causes on one partition: the first, then further ones among the cases that it leaves out."""
     controls = [each for each in some if is_control(each.case)]
     rest = exclude_controls(some)
     for _ in range(MOST_CAUSES):
@@ -134,14 +134,14 @@ def find_partition_causes(some: Sequence[JudgedSlowdown], alpha: float) -> Itera
 
 
 def is_common_cause(shift: CommonShift, alpha: float) -> bool:
-    """Whether cases with this in common have one cause."""
+    """Return whether cases with this in common have one cause."""
     return shift.clear(alpha) or shift.many(alpha)
 
 
 def list_parts(
     some: Sequence[JudgedSlowdown],
 ) -> Iterator[tuple[str, Hashable, list[JudgedSlowdown]]]:
-    """The parts that are large enough to be looked at, in each way of dividing these cases."""
+    """List the parts that are large enough to be looked at, in each way of dividing these cases."""
     for name, value_of in DIMENSIONS.items():
         values = sorted({value_of(each) for each in some}, key=str)
         for value in values if len(values) > 1 else ():
@@ -153,7 +153,7 @@ def list_parts(
 def narrow_cause(
     some: Sequence[JudgedSlowdown], alpha: float, parts: dict[str, tuple]
 ) -> tuple[list[JudgedSlowdown], dict[str, tuple]]:
-    """The cases that a cause explains and which parts they are: as few as leave the rest as it was."""
+    """Narrow a cause to the fewest parts that leave the other cases unshifted; its cases and those parts."""
     whole = is_common_cause(estimate_shift(some), alpha)
     by_name: dict[str, list[tuple[Hashable, list[JudgedSlowdown], bool]]] = {}
     for name, value, part in list_parts(some):
@@ -177,7 +177,7 @@ def narrow_cause(
 def is_unshifted(
     rest: Sequence[JudgedSlowdown], group: Sequence[JudgedSlowdown], alpha: float
 ) -> bool:
-    """Whether what a cause leaves out is as it always was."""
+    """Return whether what a cause leaves out is as it always was."""
     left = estimate_shift(rest)
     return not left.many(alpha) and left.log < estimate_shift(group).log / 2
 
@@ -188,7 +188,7 @@ def build_cause(
     controls: Sequence[JudgedSlowdown],
     alpha: float,
 ) -> CommonCause:
-    """The finding about these cases."""
+    """Build the finding about these cases."""
     shift = estimate_shift(group)
     clear = shift.clear(alpha)
     log = shift.log if clear else float(np.median([each.log for each in group if each.slow]))

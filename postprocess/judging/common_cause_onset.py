@@ -48,7 +48,7 @@ def find_onset(cause: CommonCause, history: pl.DataFrame) -> str:
 
 
 def find_onset_in_store(store: Path, cause: CommonCause) -> str:
-    """The same from a store. A damaged one must not hide what is wrong tonight: then nothing is said."""
+    """Find the onset in a store; empty if the store is damaged, which must not hide tonight's finding."""
     begin = (datetime.now(timezone.utc) - LOOK_BACK).strftime("%Y-%m-%d")
     keys = [case.key for case in cause.cases]
     try:
@@ -58,7 +58,7 @@ def find_onset_in_store(store: Path, cause: CommonCause) -> str:
 
 
 def list_shifted_nights(cause: CommonCause, history: pl.DataFrame) -> list[ShiftedNight]:
-    """The nights that measured at least half of the cases of a cause, the oldest first.
+    """List the nights that measured at least half of the cases of a cause, the oldest first.
 
     Values are held against today's references: what was the reference in a night is no matter here.
     """
@@ -98,10 +98,10 @@ def list_shifted_nights(cause: CommonCause, history: pl.DataFrame) -> list[Shift
 
 
 def list_node_names(sets: list[str]) -> tuple[str, ...]:
-    """The nodes that are named in some node sets, each joined by commas."""
+    """List the nodes that are named in some node sets, each joined by commas."""
     return tuple(sorted({name for each in sets for name in (each or "").split(",") if name}))
 
 
 def format_night_date(night: ShiftedNight) -> str:
-    """The day on which a night began."""
+    """Format the day on which a night began."""
     return night.started_utc[:10]

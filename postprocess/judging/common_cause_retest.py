@@ -68,7 +68,7 @@ class CommonCauseRetest:
 def apply_confirmed_causes(
     results: Sequence[CaseResult], causes: Sequence[CommonCause]
 ) -> list[CaseResult]:
-    """The same results after causes that fresh launches have shown: nothing that is slow by them passes.
+    """Fail the cases that are slow by a cause that fresh launches have confirmed; return all results.
 
     What is worse than slow, as wrong data in a fresh launch, stays what it is. Where the median case is slower
     but hardly one is beyond its own band, the witnesses fail for all.

@@ -24,12 +24,12 @@ def describe_cause(cause: CommonCause) -> str:
 
 
 def describe_cause_briefly(cause: CommonCause) -> str:
-    """The same without where, when and why."""
+    """Describe a cause by its cases and slowdown alone."""
     return f"{cause.partition}: {describe_cause_cases(cause)}"
 
 
 def describe_cause_cases(cause: CommonCause) -> str:
-    """Which cases, and how much slower."""
+    """Describe which cases, and how much slower."""
     parts = []
     if cause.programs:
         parts.append(f"of {' and '.join(cause.programs)}")
@@ -47,13 +47,13 @@ def describe_cause_cases(cause: CommonCause) -> str:
 
 
 def describe_affected_share(cause: CommonCause) -> float:
-    """The share of the judged cases that are slower by half the shift."""
+    """Describe the share of the judged cases that are slower by half the shift."""
     half = math.log1p(cause.shift) / 2
     return sum(each.log >= half for each in cause.members) / len(cause.members)
 
 
 def describe_cause_nodes(cause: CommonCause) -> str:
-    """The nodes, as far as they are few enough to be named."""
+    """Describe the nodes, as far as they are few enough to be named."""
     hosts = cause.hosts
     if not hosts:
         return ""
@@ -62,7 +62,7 @@ def describe_cause_nodes(cause: CommonCause) -> str:
 
 
 def describe_controls(cause: CommonCause) -> str:
-    """Whether it is the machine: what the routines that call no MPI say."""
+    """Describe whether the routines that call no MPI are slower too: then it is the machine."""
     if not cause.controls:
         return "no control was judged, so it may be the machine or MPI"
     half = math.log1p(cause.shift) / 2

@@ -68,19 +68,19 @@ class CommonShift:
     cases: int
 
     def many(self, alpha: float) -> bool:
-        """Whether too many are slow for each to have a cause of its own."""
+        """Return whether too many are slow for each to have a cause of its own."""
         share = self.slow > COMMON_SHARE * self.cases
         return self.slow >= COMMON_CASES and share and self.p_many < alpha
 
     def clear(self, alpha: float) -> bool:
-        """Whether the median case is slower, by more than launches differ and by enough to matter."""
+        """Return whether the median case is slower, by more than launches differ and by enough to matter."""
         return self.cases >= COMMON_CASES and self.log >= FLOOR and self.p < alpha
 
 
 def collect_slowdowns(
     results: Sequence[CaseResult], catalog: ReferenceCatalog, hosts: Mapping[Case, tuple[str, ...]]
 ) -> list[JudgedSlowdown]:
-    """The cases that were held against measured references, controls too; simulated time has no spread."""
+    """Collect the cases that were judged by measured references, controls too; simulated time has no spread."""
     values: dict[int, dict[str, list[float]]] = {}
     found = []
     for result in results:
@@ -104,7 +104,7 @@ def collect_slowdowns(
 
 
 def collect_headlines(reference_set: ReferenceSet) -> dict[str, list[float]]:
-    """The values of all launches behind a set of references, by case."""
+    """Collect the values of all launches behind a set of references, by case."""
     return {
         key: list(values)
         for told in reference_set.provenance["programs"].values()
@@ -122,7 +122,7 @@ def compute_log_deviations(values: Sequence[float], unit: str) -> tuple[float, .
 
 
 def estimate_shift(some: Sequence[JudgedSlowdown]) -> CommonShift:
-    """What these cases have in common.
+    """Estimate what these cases have in common.
 
     Few launches of a provisional reference say nothing of small shifts; but their bands are so wide that many
     cases beyond them are many.
@@ -137,7 +137,7 @@ def estimate_shift(some: Sequence[JudgedSlowdown]) -> CommonShift:
 
 
 def compute_shift_probability(some: Sequence[JudgedSlowdown], share: float) -> float:
-    """How likely so large a quantile of the standardised logarithms is if nothing has changed.
+    """Compute how likely so large a quantile of the standardised logarithms is if nothing has changed.
 
     :param some: cases of references of enough launches
     :param share: of the cases that lie below the quantile; 0.5 is the median
@@ -156,12 +156,12 @@ def compute_shift_probability(some: Sequence[JudgedSlowdown], share: float) -> f
 
 
 def standardise_deviations(one: JudgedSlowdown) -> list[float]:
-    """The launches of a calibration as tonight's: those that made the mean lie closer to it than a new one."""
+    """Standardise launches of a calibration, which lie closer to their own mean than a new launch does."""
     launches = len(one.moves)
     error = one.error * math.sqrt((1.0 - 1.0 / launches) / (1.0 + 1.0 / launches))
     return [move / error for move in one.moves]
 
 
 def exclude_controls(some: Sequence[JudgedSlowdown]) -> list[JudgedSlowdown]:
-    """The cases that an MPI has a part in."""
+    """Exclude the cases that an MPI has a part in."""
     return [each for each in some if not is_control(each.case)]

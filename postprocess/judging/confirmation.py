@@ -83,7 +83,7 @@ class RetestCandidate:
                 self.elsewhere = other and (self.elsewhere or len(self.fine) == 1)
 
     def verdict(self) -> CaseResult:
-        """The result of all launches together."""
+        """Return the result of all launches together."""
         if self.failed:
             reason = f"{self.result.reason}; and of a fresh launch: {self.failed.reason}"
             return replace(self.result, verdict=self.failed.verdict, reason=reason)
@@ -118,7 +118,7 @@ def confirm_slow_cases(
     progress: Progress,
     since: Since = lambda _: "",
 ) -> list[CaseResult]:
-    """The same results, in which what looked slow is ``regressed`` or ``cleared`` after a second look.
+    """Measure what looked slow again; return all results, with ``regressed`` or ``cleared`` for those.
 
     :param finished: the launches behind the results
     :param selection: what the session ran
@@ -196,7 +196,7 @@ class ConfirmationRun:
 
 
 def count_launches(results: Iterable[CaseResult]) -> dict[LaunchPlace, int]:
-    """The launches behind the values of each place."""
+    """Count the launches behind the values of each place."""
     counts: dict[LaunchPlace, int] = {}
     for each in results:
         place = LaunchPlace.of(each.case)
@@ -205,7 +205,7 @@ def count_launches(results: Iterable[CaseResult]) -> dict[LaunchPlace, int]:
 
 
 def apply_retest_failure(result: CaseResult, fresh: Iterable[FinishedLaunch]) -> CaseResult:
-    """The same result, or what is worse and was seen of its case when others were measured again beside it."""
+    """Return the result, or the failure of a fresh launch that measured its case beside others."""
     if result.verdict in FAILED_LAUNCH:
         return result
     for each in fresh:
@@ -231,7 +231,7 @@ def report_causes(
 
 
 def map_hosts(finished: Iterable[FinishedLaunch]) -> dict[Case, tuple[str, ...]]:
-    """The hosts that each case ran on."""
+    """Map the hosts that each case ran on."""
     found: dict[Case, set[str]] = {}
     for each in finished:
         for case in each.launch.cases:
@@ -240,7 +240,7 @@ def map_hosts(finished: Iterable[FinishedLaunch]) -> dict[Case, tuple[str, ...]]
 
 
 def select_candidates(results: Sequence[CaseResult], catalog: ReferenceCatalog) -> list[CaseResult]:
-    """The cases that are slow, without those of exact time, which repeats."""
+    """Select the cases that are slow, without those of exact time, which repeats."""
     slow = [each for each in results if each.verdict == Verdict.REGRESSED]
     references = {each.case: catalog.reference(each.case) for each in slow}
     return [each for each in slow if (known := references[each.case]) and not known.exact]
@@ -271,7 +271,7 @@ def select_retest(
     values: int,
     counts: Mapping[LaunchPlace, int],
 ) -> Selection:
-    """The selection, cut down to the routines of some cases, each where it was slow.
+    """Restrict a selection to the routines of some cases, each where it was slow.
 
     :param counts: launches of one value at each place
     """

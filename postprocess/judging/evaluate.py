@@ -21,7 +21,7 @@ from postprocess.stats.false_discovery import add_q_values
 def format_rerun_command(
     launch: PlannedLaunch, case: Case, site: str, options: Sequence[str] = ()
 ) -> str:
-    """The command that measures just this case again, under the further options it was measured under."""
+    """Format the command that measures just this case again, under the same further options."""
     words = ["./plumbline", "run"]
     if site != "local":
         words += ["--site", site, PARTITION.flag, case.partition]
@@ -40,7 +40,7 @@ def format_rerun_command(
 
 
 def list_conditions(launch: PlannedLaunch, case: Case) -> dict[str, tuple[str, str]]:
-    """The options under which a case ran, each with its default. A site may have defaults of its own."""
+    """List the options under which a case ran, each with its default. A site may have defaults of its own."""
     return {
         option.flag: (
             str(option.value_of(case) if option.part else launch.trials),
@@ -58,7 +58,7 @@ def evaluate_launches(
     options: Sequence[str] = (),
     calibrating: bool = False,
 ) -> list[CaseResult]:
-    """One result for every planned case, whatever became of its launches.
+    """Give every planned case one result, whatever became of its launches.
 
     :param calibrating: whether these launches made references; see :func:`evaluate_case`
     """
@@ -79,7 +79,7 @@ def evaluate_launches(
 
 
 def list_skipped(finished: Sequence[FinishedLaunch], catalog: ReferenceCatalog) -> list[CaseResult]:
-    """The cases that were deliberately not run, each once, with the reason."""
+    """List the cases that were deliberately not run, each once, with the reason."""
     skips = {skip.case: skip for each in finished for skip in each.launch.skips}
     return [
         evaluate_without_program(case, skip.reason, catalog)
@@ -90,7 +90,7 @@ def list_skipped(finished: Sequence[FinishedLaunch], catalog: ReferenceCatalog) 
 
 
 def evaluate_without_program(case: Case, reason: str, catalog: ReferenceCatalog) -> CaseResult:
-    """A case whose program cannot be had. What has a reference was measured before, and is missing now."""
+    """Evaluate a case whose program is missing: ``incomplete`` if it has a reference, else ``skipped``."""
     if catalog.reference(case) is None:
         return CaseResult(case, Verdict.SKIPPED, reason)
     return CaseResult(case, Verdict.INCOMPLETE, f"{reason}; it has a reference, and is missing now")
@@ -102,7 +102,7 @@ def evaluate_case(
     catalog: ReferenceCatalog,
     calibrating: bool = False,
 ) -> CaseResult:
-    """The verdict on one case. A launch that failed decides; otherwise the median is judged.
+    """Evaluate one case. A launch that failed decides; otherwise the median is judged.
 
     :param calibrating: whether these very launches made the reference. Then ReFrame has not known it, and
         their median is held against the band of a launch: it is not independent of the center.
@@ -153,7 +153,7 @@ def judge_measurement(
     catalog: ReferenceCatalog,
     median_of: int = 1,
 ) -> CaseResult:
-    """The verdict on a value, with the resolution of the launch that it is of."""
+    """Judge a value, with the resolution of the launch that it is of."""
     records = launch.outcome.records
     resolution = records.resolution(measured.unit) if records else 0.0
     return judge_case(case, measured, catalog.reference(case), resolution, median_of)
@@ -170,7 +170,7 @@ def describe_reference_difference(
 def select_median_launch(
     measured: Sequence[tuple[Measurement, FinishedLaunch]],
 ) -> tuple[Measurement, FinishedLaunch]:
-    """The launch whose headline is the median one (the lower of the middle two)."""
+    """Select the launch whose headline is the median one (the lower of the middle two)."""
     ordered = sorted(measured, key=lambda pair: pair[0].value)
     return ordered[(len(ordered) - 1) // 2]
 
@@ -180,7 +180,7 @@ def check_reframe_agrees(
     measured: Sequence[tuple[Measurement, FinishedLaunch]],
     catalog: ReferenceCatalog,
 ) -> CaseResult:
-    """The same result if ReFrame's own assertions say the same; two judges who differ are a fault.
+    """Return the result, or ``incorrect`` if ReFrame's own assertion contradicts it.
 
     ReFrame asserts each launch by itself. So each is held against the band of a launch, and must come out as
     ReFrame has it. A transport check: both rest on the same band, so it proves that ReFrame was given the right
@@ -206,7 +206,7 @@ def evaluate_flagged(
     accused: Verdict,
     again: str,
 ) -> list[CaseResult]:
-    """A verdict for each case: ``accused`` for those that are, with their reason, and else ``pass``.
+    """Give each flagged case the verdict ``accused`` with its reason, and every other one ``pass``.
 
     :param again: the command that compares all of them again.
     """

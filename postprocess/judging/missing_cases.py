@@ -22,7 +22,7 @@ from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
 
 
 def is_whole(selection: Selection) -> bool:
-    """Whether everything of the site was asked for."""
+    """Return whether everything of the site was asked for."""
     return not selection.environments and not any(
         option.variable in selection.choice for option in CHOOSING
     )
@@ -36,7 +36,7 @@ class RequestedCases:
     families: Sequence[str] | None = None  #: of MPIs on this machine; None for all
 
     def covers_place(self, place: ReferencePlace) -> bool:
-        """Whether anything at a place would have been measured if it were planned."""
+        """Return whether anything at a place would have been measured if it were planned."""
         names = self.selection.environments
         partitions = PARTITION.wanted(self.selection.choice)
         families = self.families or ()
@@ -47,7 +47,7 @@ class RequestedCases:
         )
 
     def among(self, known: Mapping[Case, Reference]) -> list[Reference]:
-        """The references of one place whose cases would have been measured if they were planned, sorted."""
+        """Return the references of a place whose cases the session asked for, sorted."""
         sized = {(case.program, case.routine) for case in known if case.bytes}
         return [
             known[case]
@@ -76,7 +76,7 @@ def find_unplanned_environments(
     provisional: Path,
     asked: RequestedCases,
 ) -> list[CaseResult]:
-    """Every case with a reference of a planned system whose environment is not planned, ``incomplete``.
+    """Find every case with a reference of a planned system whose environment is not planned, ``incomplete``.
 
     Of a partition without any planned launch, provisional references that nobody has reviewed say nothing.
 
@@ -105,7 +105,7 @@ def find_unplanned_environments(
 
 
 def list_unused_files(roots: Sequence[Path], planned: Sequence[PlannedLaunch]) -> Iterator[Path]:
-    """The reference files of planned systems whose environment is not planned, each of its first root."""
+    """List the reference files of planned systems whose environment is not planned, each of its first root."""
     there = list_places(planned)
     for system in sorted({launch.partition.partition(":")[0] for launch in planned}):
         files = [path for root in roots for path in sorted((root / system).glob("*/*.tsv"))]
@@ -121,7 +121,7 @@ def find_unplanned_cases(
     provisional: Path,
     asked: RequestedCases,
 ) -> list[CaseResult]:
-    """Every case with a reference that a planned environment does not plan, ``incomplete``.
+    """Find every case with a reference that a planned environment does not plan, ``incomplete``.
 
     :param provisional: where references are that nobody has reviewed: of these
         :func:`is_counted_reference` says which
@@ -146,7 +146,7 @@ def find_unplanned_cases(
 def is_counted_reference(
     reference: Reference, reference_set: ReferenceSet, variants: set[tuple[str, ...]]
 ) -> bool:
-    """Whether a reference that nobody has reviewed is one of nights: it has enough launches, no options by
+    """Return whether a missing case of an unreviewed reference counts: it has enough launches, no options by
     hand, and no variant (``calibrate --cache warm``) that its program is not measured in.
     """
     own = case_variant_of(reference.case)
@@ -160,7 +160,7 @@ def case_variant_of(case: Case) -> tuple[str, ...]:
 
 
 def build_missing_result(reference: Reference, reason: str) -> CaseResult:
-    """A case that nobody measures any more."""
+    """Build a case that nobody measures any more."""
     case = reference.case
     return CaseResult(
         case,

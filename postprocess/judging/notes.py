@@ -13,7 +13,7 @@ from postprocess.references.catalog import ReferenceCatalog
 
 
 def describe_waivers(finished: Sequence[FinishedLaunch], catalog: ReferenceCatalog) -> list[str]:
-    """One line for each difference that the site accepts, with the number of cases and the site's reason."""
+    """Describe each difference that the site accepts in a line, with the number of cases and the reason."""
     found: dict[str, set[Case]] = {}
     for line, case in list_waived_differences(finished, catalog):
         found.setdefault(line, set()).add(case)
@@ -25,7 +25,7 @@ def describe_waivers(finished: Sequence[FinishedLaunch], catalog: ReferenceCatal
 def list_waived_differences(
     finished: Sequence[FinishedLaunch], catalog: ReferenceCatalog
 ) -> Iterator[tuple[str, Case]]:
-    """What differs, by whose leave, of every case that was measured and has a reference."""
+    """List the accepted differences, with their reasons, of every measured case that has a reference."""
     for each in finished:
         for case in each.launch.cases if each.run and each.launch.accepts else ():
             reference_set = catalog.find_set(case) if catalog.reference(case) else None
@@ -46,7 +46,7 @@ FAST_CASES = 5  #: at least
 def describe_fast_cases(
     results: Iterable[CaseResult], catalog: ReferenceCatalog, site: str
 ) -> Iterator[str]:
-    """One line for each environment and program of a partition with too many fast cases.
+    """Describe, in a line each, the environments and programs of a partition with too many fast cases.
 
     Simulated time repeats: what is faster there is a change of the programs.
     """

@@ -66,7 +66,7 @@ def assess_launch(launch: PlannedLaunch, session: Path) -> LaunchOutcome:
 
 
 def read_exit_code(path: Path) -> int | None:
-    """The program's exit code as the job script wrote it, or None if the script did not get so far."""
+    """Read the program's exit code as the job script wrote it, or None if the script did not get so far."""
     try:
         return int(path.read_text())
     except (OSError, ValueError):
@@ -74,7 +74,7 @@ def read_exit_code(path: Path) -> int | None:
 
 
 def classify_exit_code(code: int | None, launch: PlannedLaunch) -> LaunchOutcome:
-    """The outcome of a program that did not return 0."""
+    """Classify the outcome of a program that did not return 0."""
     if code is None:
         return fail_launch(Verdict.CRASHED, "the job ended before the program did")
     if launch.start and code in TIMED_OUT:
@@ -88,7 +88,7 @@ def classify_exit_code(code: int | None, launch: PlannedLaunch) -> LaunchOutcome
 
 
 def contents(path: Path) -> bytes | None:
-    """What a program wrote, read once for all who look at it; None if it cannot be read."""
+    """Read the file that a program wrote, once; None if it cannot be read."""
     try:
         return path.read_bytes()
     except OSError:
@@ -96,7 +96,7 @@ def contents(path: Path) -> bytes | None:
 
 
 def check_singleton_worlds(launch: PlannedLaunch, data: bytes | None) -> LaunchOutcome | None:
-    """Whether every process took itself for the only one, as with a launcher that is not the MPI's.
+    """Return whether every process took itself for the only one, as with a launcher that is not the MPI's.
 
     All of them write to one file, which need not be whole then: a single run record in it is enough.
     """
@@ -111,7 +111,7 @@ def check_singleton_worlds(launch: PlannedLaunch, data: bytes | None) -> LaunchO
 def check_mpi_world(
     launch: PlannedLaunch, records: LaunchRecords | BenchmarkRecords
 ) -> LaunchOutcome | None:
-    """The MPI and the processes that ran must be those that were asked for."""
+    """Fail a launch whose MPI or processes are not those asked for."""
     said, wanted = (" ".join(text.split()) for text in (records.mpi_library, launch.library))
     if not wanted or not re.search(re.escape(wanted) + r"(?!\d)", said):  # 5.0.1 is not 5.0.11
         fix = "./plumbline setup looks at the MPIs again"
@@ -137,7 +137,7 @@ def check_mpi_world(
 
 
 def format_process_counts(numbers: Sequence[int]) -> str:
-    """Processes of each host, runs of equal ones as one word: ``3 x 64 + 1``."""
+    """Format processes of each host, runs of equal ones as one word: ``3 x 64 + 1``."""
     runs = ((number, len(list(same))) for number, same in groupby(numbers))
     return " + ".join(
         str(number) if count == 1 else f"{count} x {number}" for number, count in runs
@@ -145,7 +145,7 @@ def format_process_counts(numbers: Sequence[int]) -> str:
 
 
 def check_recorded_cases(launch: PlannedLaunch, records: LaunchRecords) -> LaunchOutcome | None:
-    """The cases of mpicost that came must be exactly those that were planned, with as many trials."""
+    """Fail a launch whose cases are not exactly those planned, with as many trials."""
     system, partition = launch.partition.split(":")
     came = {records.case(case, system, partition, launch.environment) for case in records.cases}
     planned = set(launch.cases)
@@ -170,7 +170,7 @@ def determine_outcome(
     entry: TestEntry | None,
     blocked: BlockedTest | None = None,
 ) -> LaunchOutcome:
-    """What became of a launch, ReFrame's report included.
+    """Determine the outcome of a launch, from its files and ReFrame's report.
 
     :param entry: what ReFrame reports of this launch; None if it reports nothing.
     :param blocked: why it could not be run at all, if so (its program did not build).
@@ -211,7 +211,7 @@ def wrong_transport(records: Records, entry: TestEntry) -> LaunchOutcome | None:
 
 
 def check_timed_out_start(launch: PlannedLaunch, session: Path) -> LaunchOutcome | None:
-    """The outcome of a start that was not at its end when its job came to its limit; None if it was."""
+    """Return the outcome of a start that was not at its end when its job came to its limit; None if it was."""
     if not launch.start:
         return fail_launch(Verdict.TIMEOUT, f"no end within {launch.time_limit:.0f} s")
     if read_exit_code(launch.ending(session)) is None:
@@ -232,7 +232,7 @@ def classify_rejected(launch: PlannedLaunch, entry: TestEntry) -> LaunchOutcome:
 def classify_not_run(
     launch: PlannedLaunch, session: Path, entry: TestEntry, blocked: BlockedTest | None
 ) -> LaunchOutcome | None:
-    """Why a launch was not run to its end, if it was not; for parameters see :func:`determine_outcome`.
+    """Classify a launch that was not run to its end; for parameters see :func:`determine_outcome`.
 
     A job that ran out of its time may have ended some of its starts before.
     """

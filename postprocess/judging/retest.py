@@ -30,7 +30,7 @@ class RetestTarget:
 def build_retest_choice(
     cases: Iterable[Case], hosts: Mapping[Case, Sequence[str]]
 ) -> list[dict[str, Any]]:
-    """The second look at these cases, as the choice that makes the checks take it.
+    """Build the choice that makes checks measure just these cases again.
 
     :param hosts: that each case ran on in the first look
     """
@@ -49,14 +49,14 @@ def build_retest_choice(
 
 
 def select_targets(choice: Sequence[Mapping[str, Any]], **place: str) -> list[RetestTarget]:
-    """The looks of a choice at one place, of which some parts may not be known yet."""
+    """Select the retest targets of one place, of which some parts may not be known yet."""
     names = [field.name for field in fields(RetestTarget)]
     found = [RetestTarget(**{name: _hashable(entry[name]) for name in names}) for entry in choice]
     return [look for look in found if all(getattr(look, key) == place[key] for key in place)]
 
 
 def list_avoided_nodes(looks: Iterable[RetestTarget], nodes: int, needed: int) -> list[str]:
-    """The nodes on which something was slow, as a scheduler knows them: without their domain.
+    """List the nodes on which something was slow, as a scheduler knows them: without their domain.
 
     Empty if too few others are left.
 
@@ -68,7 +68,7 @@ def list_avoided_nodes(looks: Iterable[RetestTarget], nodes: int, needed: int) -
 
 
 def describe_unavoidable_nodes(launches: Iterable[PlannedLaunch]) -> list[str]:
-    """A line for each partition where a second look was taken on whatever nodes the scheduler chose."""
+    """Describe, in a line each, the partitions whose confirmation run could not exclude the slow nodes."""
     able = " and ".join(each.title for each in SCHEDULERS if each.exclude_option)
     return [
         f"{partition}: confirmation runs may have used the same nodes: excluding nodes is supported on "

@@ -62,7 +62,7 @@ def judge_case(
 
 
 def _difference(case: Case, unit: str, reference: Reference) -> str:
-    """Why the reference is of something else, in one line; empty if it is of this case."""
+    """Return why the reference is of something else, in one line; empty if it is of this case."""
     for field in fields(Case):
         ours, theirs = getattr(case, field.name), getattr(reference.case, field.name)
         if ours != theirs:
@@ -99,7 +99,7 @@ def _against(
 
 
 def _doubt(measured: Measurement, limits: Band) -> str:
-    """Why nothing follows from a value outside the band of a provisional reference."""
+    """Return why nothing follows from a value outside the band of a provisional reference."""
     if limits.blind:
         return "but a single launch says nothing of how much launches differ"
     if measured.best is None:

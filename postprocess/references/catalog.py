@@ -48,13 +48,13 @@ class ReferenceSet:
         return any(reference.exact for reference in self.references.values())
 
     def find_calibration(self, case: Case) -> Mapping[str, Any] | None:
-        """How a case was measured: the one calibration that it belongs to. None if nothing tells."""
+        """Find how a case was measured: the one calibration that it belongs to. None if nothing tells."""
         return provenance.find_case_calibration(
             self.provenance["programs"].get(case.program), case.key
         )
 
     def options_of(self, case: Case) -> Mapping[str, Any]:
-        """What was set by hand for the launches behind a case; nothing, as a rule."""
+        """Return what was set by hand for the launches behind a case; nothing, as a rule."""
         return (self.find_calibration(case) or {}).get("options", {})
 
     def difference(
@@ -64,7 +64,7 @@ class ReferenceSet:
         accepts: Mapping[str, str],
         by_hand: Mapping[str, Any],
     ) -> str:
-        """How a launch under these conditions was measured differently from a case's reference.
+        """Return how a launch under these conditions was measured differently from a case's reference.
 
         One line; empty if it was not, or in nothing but what the site accepts.
 
@@ -87,11 +87,11 @@ class ReferenceSet:
     def accepted(
         self, conditions: LaunchConditions, case: Case, accepts: Mapping[str, str]
     ) -> list[Difference]:
-        """The differences that the site accepts."""
+        """Return the differences that the site accepts."""
         return [each for each in self._compared(conditions, case)[1] if each.name in accepts]
 
     def _options(self, case: Case, by_hand: Mapping[str, Any]) -> list[Difference]:
-        """Options that were set by hand for the references, and not for the launch; variables of the shell.
+        """List options set by hand for the references and not for the launch, and differing shell variables.
 
         An option the other way round is what somebody wants to see who sets one.
         """
@@ -104,7 +104,7 @@ class ReferenceSet:
         ]
 
     def _compared(self, ours: LaunchConditions, case: Case) -> tuple[str, list[Difference]]:
-        """Why nothing can be compared, empty if it can; and every fact that differs."""
+        """Return why nothing can be compared, empty if it can; and every fact that differs."""
         if ours.exact != self.exact:
             kinds = ("measured", "simulated")
             return (
@@ -141,11 +141,11 @@ class ReferenceCatalog:
     sets: dict[tuple[str, str], ReferenceSet] = field(default_factory=dict)
 
     def find_set(self, case: Case) -> ReferenceSet | None:
-        """The references among which this case would be."""
+        """Find the references among which this case would be."""
         return self.sets.get((f"{case.system}:{case.partition}", case.environment))
 
     def reference(self, case: Case) -> Reference | None:
-        """The reference of a case."""
+        """Return the reference of a case."""
         reference_set = self.find_set(case)
         return reference_set.references.get(case) if reference_set else None
 
@@ -167,5 +167,5 @@ def load_catalog(roots: Sequence[Path], places: Iterable[tuple[str, str]]) -> Re
 
 
 def read_provenance(path: Path) -> dict[str, Any]:
-    """The provenance of a reference file that was loaded, so that it is known to be sound."""
+    """Read the provenance of a reference file that was loaded, so that it is known to be sound."""
     return json.loads(provenance.locate_provenance(path).read_text())

@@ -62,7 +62,7 @@ def join_conditions(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[st
 
 
 def find_missing_fact(ours: Mapping[str, Any], known: Mapping[str, Any]) -> str:
-    """The first fact of a launch that a reference does not tell; empty if it tells all."""
+    """Find the first fact of a launch that a reference does not tell; empty if it tells all."""
     if lacking := next((name for name in ours if name not in known), ""):
         return lacking
     layouts = ours.get("binding", {}).keys() - known.get("binding", {}).keys()

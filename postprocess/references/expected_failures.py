@@ -54,16 +54,16 @@ class ExpectedFailure:
         return f"{self.path}: row {self.row}"
 
     def is_about(self, case: Case) -> bool:
-        """Whether the patterns fit a case of this system."""
+        """Return whether the patterns fit a case of this system."""
         words = (str(getattr(case, key)) for key in KEYS)
         return all(map(fnmatchcase, words, self.patterns))
 
     def holds(self, today: date) -> bool:
-        """Whether it has not expired."""
+        """Return whether it has not expired."""
         return today <= self.expires
 
     def allows(self, result: CaseResult) -> bool:
-        """Whether just this failure is expected, and no worse one."""
+        """Return whether just this failure is expected, and no worse one."""
         if result.verdict not in self.verdicts or not self.is_about(result.case):
             return False
         if self.factor is None or result.verdict is not Verdict.REGRESSED:
@@ -71,7 +71,7 @@ class ExpectedFailure:
         return result.slowdown is not None and result.slowdown <= self.factor
 
     def covers(self, other: ExpectedFailure) -> bool:
-        """Whether nothing is left to a later row."""
+        """Return whether nothing is left to a later row."""
         pairs = zip(self.patterns, other.patterns, strict=True)
         wider = all(own in ("*", theirs) for own, theirs in pairs)
         limits = (self.factor or float("inf"), other.factor or float("inf"))
@@ -82,7 +82,7 @@ class ExpectedFailure:
 def load_expected_failures(
     roots: Sequence[Path], systems: Iterable[str]
 ) -> dict[str, list[ExpectedFailure]]:
-    """The expectations of each system, from the first root that has a file of it.
+    """Load the expectations of each system, from the first root that has a file of it.
 
     :raises ReferenceFileError: for the first fault. What has expired is none here: it only has no effect.
     """
@@ -100,7 +100,7 @@ def load_expected_failures(
 def apply_expected_failures(
     results: Sequence[CaseResult], known: dict[str, list[ExpectedFailure]], today: date
 ) -> list[CaseResult]:
-    """The same results; those that fail as expected say so."""
+    """Mark the results that fail as expected; return all."""
     return [
         apply_expected_failure(result, known.get(result.case.system, ()), today)
         for result in results
@@ -110,7 +110,7 @@ def apply_expected_failures(
 def apply_expected_failure(
     result: CaseResult, known: Iterable[ExpectedFailure], today: date
 ) -> CaseResult:
-    """The same result, with the reason of the first expectation that allows it; none allows a common cause."""
+    """Mark a result that an expectation allows, with the reason of the first; none allows a common cause."""
     for each in () if result.cause else known:
         if each.holds(today) and each.allows(result):
             why = f"{each.reason} ({each.ticket})" if each.ticket else each.reason
@@ -125,7 +125,7 @@ def check_expected_failures(
     today: date,
     whole: bool,
 ) -> Iterator[str]:
-    """What is wrong with the expectations themselves, one line each.
+    """Find what is wrong with the expectations themselves, one line each.
 
     :param whole: whether the session has all cases, so that one without a case is of no use.
     """
@@ -145,7 +145,7 @@ def check_expected_failures(
 
 
 def lint_expected_file(path: Path, today: date, cases: Sequence[Case] | None = None) -> list[str]:
-    """Every fault of a file, one line each, what has expired among them.
+    """Find every fault of a file, one line each, what has expired among them.
 
     :param cases: those that exist, if they are known: a row that fits none of them is a fault.
     """
@@ -161,7 +161,7 @@ def lint_expected_file(path: Path, today: date, cases: Sequence[Case] | None = N
 def parse_expected_file(
     path: Path, today: date | None = None
 ) -> tuple[list[ExpectedFailure], list[str]]:
-    """What can be read of a file, and every fault of it.
+    """Parse what can be read of a file, and every fault of it.
 
     :param today: from which ``expires`` may not be too far; None for today, UTC.
     """
@@ -178,12 +178,12 @@ def parse_expected_file(
 
 
 def utc_today() -> date:
-    """The day that nights and files are dated by."""
+    """Return the day that nights and files are dated by."""
     return datetime.now(timezone.utc).date()
 
 
 def find_shadowed_rows(known: Sequence[ExpectedFailure]) -> Iterator[str]:
-    """Rows that change nothing, since one above them says as much."""
+    """Find rows that change nothing, since one above them says as much."""
     for place, each in enumerate(known):
         above = next((other for other in known[:place] if other.covers(each)), None)
         if above:
@@ -193,7 +193,7 @@ def find_shadowed_rows(known: Sequence[ExpectedFailure]) -> Iterator[str]:
 def parse_expected_row(
     path: Path, number: int, cell: Mapping[str, str], today: date
 ) -> ExpectedFailure:
-    """One row. Raises ValueError, ``column: what is wrong; fix``."""
+    """Parse one row. Raises ValueError, ``column: what is wrong; fix``."""
     for key in KEYS:
         if not PATTERN.fullmatch(cell[key]):
             raise ValueError(f"{key}: {format_external(cell[key])} is no pattern; write * for any")
@@ -219,7 +219,7 @@ def parse_expected_row(
 
 
 def is_any(pattern: str) -> bool:
-    """Whether a pattern names nothing: ``*-*`` fits every environment too."""
+    """Return whether a pattern names nothing: ``*-*`` fits every environment too."""
     return not any(map(str.isalnum, pattern))
 
 
@@ -236,7 +236,7 @@ def _verdicts(text: str) -> frozenset[Verdict]:
 
 
 def _factor(text: str, verdicts: frozenset[Verdict]) -> float | None:
-    """The most slowdown of what is expected to have regressed; a dash where nothing is."""
+    """Return the most slowdown of what is expected to have regressed; a dash where nothing is."""
     if Verdict.REGRESSED not in verdicts:
         if text != "-":
             raise ValueError("factor: only what regressed has one; write -")

@@ -36,7 +36,7 @@ ONLY_TIMES = "mpicost"
 
 
 def lint_reference(path: Path) -> list[str]:
-    """Every fault of a reference file and its provenance, and everything about them that cannot be right."""
+    """Find every fault of a reference file and its provenance, and what in them cannot be right."""
     faults = reference_file.lint_reference_file(path)
     if faults:
         return faults
@@ -54,7 +54,7 @@ def lint_reference(path: Path) -> list[str]:
 
 
 def lint_references(root: Path) -> list[str]:
-    """Every fault of the files below a folder of references; what fails as expected among them."""
+    """Find every fault of the files below a folder of references; what fails as expected among them."""
     loadable = reference_file.lint_reference_files(root)
     found = list(loadable)
     for path in sorted(root.glob("*/*/*.tsv")):
@@ -66,7 +66,7 @@ def lint_references(root: Path) -> list[str]:
 
 
 def lint_expected(path: Path) -> list[str]:
-    """Every fault of a file of expected failures, among them rows that fit no case with a reference."""
+    """Find every fault of a file of expected failures, among them rows that fit no case with a reference."""
     cases = []
     for file in sorted(path.parent.glob("*/*.tsv")):
         if not reference_file.lint_reference_file(file):
@@ -99,7 +99,7 @@ def find_implausible(known: Mapping[Case, Reference]) -> Iterator[tuple[Case, st
 def find_unfounded(
     known: Mapping[Case, Reference], origin: Mapping[str, Any]
 ) -> Iterator[tuple[Case, str]]:
-    """Rows that do not follow from the headlines that the provenance tells."""
+    """Find rows that do not follow from the headlines that the provenance tells."""
     for case, each in known.items():
         if each.exact:
             continue
@@ -116,7 +116,7 @@ def find_unfounded(
 
 
 def read_reference_headlines(origin: Mapping[str, Any], case: Case) -> list[float] | None:
-    """Every value behind a reference; None if none is told or they are no positive numbers."""
+    """Read every value behind a reference; None if none is told or they are no positive numbers."""
     told = provenance.find_case_calibration(origin["programs"].get(case.program), case.key)
     values = provenance.list_headlines(told or {}).get(case.key)
     return values if isinstance(values, list) and all(map(_is_value, values)) else None
@@ -128,7 +128,7 @@ def _is_value(value: Any) -> bool:
 
 
 def find_steep_drops(known: Mapping[Case, Reference]) -> Iterator[tuple[Case, str]]:
-    """Times that fall steeply as messages grow; of too few launches that is noise."""
+    """Find times that fall steeply as messages grow; of too few launches that is noise."""
     smaller: dict[tuple[Any, ...], Reference] = {}
     for case, each in known.items():
         group = tuple(getattr(case, key) for key in KEYS if key != "bytes")
@@ -146,7 +146,7 @@ def find_steep_drops(known: Mapping[Case, Reference]) -> Iterator[tuple[Case, st
 def find_unlikely_provenance(
     known: Mapping[Case, Reference], origin: Mapping[str, Any]
 ) -> Iterator[str]:
-    """What the provenance tells that cannot be, ``programs: NAME: what``."""
+    """Find what the provenance tells that cannot be, ``programs: NAME: what``."""
     used = {case.program for case in known}
     keys = {case.key for case in known}
     for name, entry in sorted(origin["programs"].items()):

@@ -22,17 +22,17 @@ DATE_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def locate_provenance(path: Path) -> Path:
-    """The provenance file of a reference file."""
+    """Locate the provenance file of a reference file."""
     return path.with_name(path.name.removesuffix(".tsv") + SUFFIX)
 
 
 def locate_described(path: Path) -> Path:
-    """The reference file that a provenance file is about."""
+    """Locate the reference file that a provenance file is about."""
     return path.with_name(path.name.removesuffix(SUFFIX) + ".tsv")
 
 
 def find_provenance_problems(path: Path, cases: Collection[Case] = ()) -> list[str]:
-    """What is wrong with the provenance of the reference file ``path``, one line each.
+    """Find what is wrong with the provenance of the reference file ``path``, one line each.
 
     :param cases: those of the file, each of which it must tell of.
     """
@@ -53,7 +53,7 @@ def find_provenance_problems(path: Path, cases: Collection[Case] = ()) -> list[s
 
 
 def find_provenance_faults(origin: Mapping[str, Any], cases: Collection[Case] = ()) -> list[str]:
-    """What a provenance object lacks, ``key: what is wrong with it``."""
+    """Find what a provenance object lacks, ``key: what is wrong with it``."""
     entry = JsonObject(origin)
     found = _collect_faults(entry, [(_machine, "machine"), (_programs, "programs")])
     if found:
@@ -73,7 +73,7 @@ def find_provenance_faults(origin: Mapping[str, Any], cases: Collection[Case] = 
 
 
 def _faults_of_program(told: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with what is told of a program, beside its cases."""
+    """Return what is wrong with what is told of a program, beside its cases."""
     if CALIBRATIONS not in told:
         yield from _faults_of_calibration(told)
         return
@@ -113,17 +113,17 @@ def _find_uncovered(told: Mapping[str, Any], keys: Sequence[str]) -> Iterator[st
 
 
 def list_calibrations(told: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The calibrations behind the cases of a program: one in the form of old, which tells of all its cases."""
+    """List the calibrations behind the cases of a program; the old form has one, of all its cases."""
     return told.get(CALIBRATIONS) or [told]
 
 
 def list_calibrated_keys(calibration: Mapping[str, Any]) -> set[str]:
-    """The cases that a calibration names. None: it is of all that no other one names."""
+    """List the cases that a calibration names. None: it is of all that no other one names."""
     return set(list_headlines(calibration))
 
 
 def list_headlines(calibration: Mapping[str, Any]) -> dict[str, list[float]]:
-    """Every value behind the references of a calibration by case, in the order of its launches."""
+    """List every value behind the references of a calibration by case, in the order of its launches."""
     if SERIES not in calibration:
         return dict(calibration.get("headlines", {}))
     return {
@@ -134,7 +134,7 @@ def list_headlines(calibration: Mapping[str, Any]) -> dict[str, list[float]]:
 
 
 def find_case_calibration(told: Mapping[str, Any] | None, key: str) -> Mapping[str, Any] | None:
-    """The calibration that a case belongs to, from what is told of its program; None if there is none."""
+    """Find the calibration that a case belongs to, from what is told of its program; None if there is none."""
     some = list_calibrations(told) if told else []
     if told and CALIBRATIONS not in told:
         return told
@@ -160,7 +160,7 @@ def find_calibration_date(calibration: Mapping[str, Any], key: str) -> str:
 def restrict_calibrations(
     told: Mapping[str, Any], keys: Collection[str], machine: Any
 ) -> list[dict[str, Any]]:
-    """The calibrations of a program as far as they tell of these cases, each with what it knew.
+    """Restrict the calibrations of a program to these cases, each with what it knew.
 
     :param machine: of the file, which a calibration in the form of old does not repeat
     """
@@ -194,7 +194,7 @@ def _collect_faults(entry: JsonObject, checks: Sequence[tuple[Callable, str]]) -
 
 
 def encode_provenance(origin: Mapping[str, Any]) -> bytes:
-    """A provenance object as the text of its file, with each case and its values in one line.
+    """Encode a provenance object as the text of its file, with each case and its values in one line.
 
     Raises ValueError if JSON cannot hold it.
     """

@@ -43,14 +43,14 @@ class ReferenceFileError(UsageError):
 
 
 def locate_references(root: Path, system: str, partition: str, environment: str) -> Path:
-    """Where the references of an environment lie below ``root``, whether or not they exist."""
+    """Locate where the references of an environment lie below ``root``, whether or not they exist."""
     return root / system / partition / f"{environment}.tsv"
 
 
 def find_reference_file(
     roots: Sequence[Path], system: str, partition: str, environment: str
 ) -> Path | None:
-    """The reference file of an environment in the first root that has one, else None.
+    """Find the reference file of an environment in the first root that has one, else None.
 
     Raises ReferenceFileError where the answer cannot be known, as below a folder closed to the user.
     """
@@ -71,7 +71,7 @@ def find_reference_file(
 def load_references(
     path: Path, system: str, partition: str, environment: str
 ) -> dict[Case, Reference]:
-    """The references of one environment by case. Raises ReferenceFileError with the first fault."""
+    """Load the references of one environment by case. Raises ReferenceFileError with the first fault."""
     references, problems = _examine(path, system, partition, environment)
     if problems:
         raise ReferenceFileError(problems[0])
@@ -79,12 +79,12 @@ def load_references(
 
 
 def lint_reference_file(path: Path) -> list[str]:
-    """Every fault of a reference file, one line each; its path tells what it is about."""
+    """Find every fault of a reference file, one line each; its path tells what it is about."""
     return _examine(path, *ReferencePlace.of_file(path))[1]
 
 
 def lint_reference_files(root: Path) -> list[str]:
-    """Every fault of the reference files below ``root``, and the files that no case would find.
+    """Find every fault of the reference files below ``root``, and the files that no case would find.
 
     ``historical`` holds other tables and is left alone.
     """
@@ -140,7 +140,7 @@ def write_references(
 
 
 def _line(reference: Reference) -> str:
-    """A row. ``repr`` of a float is the shortest text that reads back as the same number."""
+    """Format a row. ``repr`` of a float is the shortest text that reads back as the same number."""
     keys = (str(getattr(reference.case, key)) for key in KEYS)
     spread = EXACT if reference.exact else repr(float(reference.spread))
     numbers = (repr(float(reference.center)), spread)
@@ -150,7 +150,7 @@ def _line(reference: Reference) -> str:
 def _examine(
     path: Path, system: str, partition: str, environment: str
 ) -> tuple[list[Reference], list[str]]:
-    """What can be read of a file, and every fault of it and of its provenance."""
+    """Parse a file with its provenance: its sound rows, and every fault of both."""
     try:
         text = tsv.read_text(path, "restore the file or calibrate again")
     except ValueError as error:
@@ -163,7 +163,7 @@ def _examine(
 def _parse(
     name: str, text: str, system: str, partition: str, environment: str
 ) -> tuple[list[Reference], list[str]]:
-    """Rows of a file and its faults."""
+    """Parse the rows of a file: the sound ones, and every fault."""
     rows, problems = tsv.parse_rows(
         name, text, COLUMNS, lambda _, cell: _reference(cell, system, partition, environment)
     )
@@ -188,7 +188,7 @@ def _order_problems(rows: Mapping[int, Reference]) -> Iterator[str]:
 
 
 def _reference(cell: Mapping[str, str], system: str, partition: str, environment: str) -> Reference:
-    """One row. Raises ValueError, ``column: what is wrong; fix``."""
+    """Parse one row. Raises ValueError, ``column: what is wrong; fix``."""
     for key, words in WORDS.items():
         if cell[key] not in words:
             raise ValueError(

@@ -17,7 +17,7 @@ PROGRAM = "mpicost"
 def read_reference_trials(
     roots: Sequence[Path], system: str, partition: str, environment: str
 ) -> int | None:
-    """Trials of mpicost behind the references of an environment. None if nothing tells.
+    """Read the trials per launch of mpicost behind the references of an environment; None if unknown.
 
     A file that cannot be read tells nothing here: whoever compares with it says what is wrong.
     """
@@ -31,7 +31,7 @@ def read_reference_trials(
 
 
 def describe_unusual_trials(planned: Iterable[PlannedLaunch]) -> list[str]:
-    """Which environments are measured with another number of trials than the papers', a line a number."""
+    """Describe, a line per number, the environments measured with other trial counts than the papers'."""
     found: dict[int, set[str]] = {}
     for each in planned:
         if each.program == PROGRAM and each.cases and each.trials != PAPERS:

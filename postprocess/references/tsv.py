@@ -10,7 +10,7 @@ Row = TypeVar("Row")
 
 
 def read_text(path: Path, fix: str) -> str:
-    """All of a file. Raises ValueError, ``path: what is wrong; fix``."""
+    """Read all of a file. Raises ValueError, ``path: what is wrong; fix``."""
     try:
         return path.read_bytes().decode()
     except OSError as error:
@@ -23,7 +23,7 @@ def read_text(path: Path, fix: str) -> str:
 def parse_rows(
     name: str, text: str, columns: Sequence[str], read: Callable[[int, Mapping[str, str]], Row]
 ) -> tuple[dict[int, Row], list[str]]:
-    """What can be read of a table, by number of the row (the header is row 1); and every fault of it.
+    """Parse what can be read of a table, by number of the row (the header is row 1); and every fault of it.
 
     :param name: of its file
     :param read: makes something of a row, from its number and its cells by column, or raises ValueError

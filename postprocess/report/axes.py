@@ -26,7 +26,7 @@ ALONE_MARGIN = 1.6  #: beside the only place of x, as a factor
 def draw_panel(
     title: str, x_label: str, unit: str = "µs", extent: tuple[int, int] = (WIDTH, HEIGHT)
 ) -> tuple[Figure, Axes]:
-    """An empty panel with a title, a label under x, and the unit of y above its axis.
+    """Draw an empty panel with a title, a label under x, and the unit of y above its axis.
 
     ``extent`` is width and height in CSS pixels.
     """
@@ -44,7 +44,7 @@ def draw_panel(
 
 
 def set_linear_x(axes: Axes, values: Sequence[int]) -> dict[int, float]:
-    """A linear x axis from the first to the last of several ``values``. Returns where each lies."""
+    """Make the x axis linear, from the first to the last of several ``values``; return where each lies."""
     room = 0.06 * (values[-1] - values[0])
     axes.set_xlim(values[0] - room, values[-1] + room)
     ticks = thin_values(values, MOST_TICKS)
@@ -53,7 +53,7 @@ def set_linear_x(axes: Axes, values: Sequence[int]) -> dict[int, float]:
 
 
 def set_logarithmic_x(axes: Axes, values: Sequence[int], kind: str) -> dict[int, float]:
-    """A logarithmic x axis with ticks at ``values`` (sorted), labelled where there is room.
+    """Make the x axis logarithmic, with ticks at ``values`` (sorted), labelled where there is room.
 
     ``kind`` is ``bytes`` for labels such as ``10 kB``. Returns where each value
     lies: at itself, but for zero, which stands left of the others.
@@ -73,7 +73,7 @@ def set_logarithmic_x(axes: Axes, values: Sequence[int], kind: str) -> dict[int,
 
 
 def set_logarithmic_y(axes: Axes, low: float, high: float) -> None:
-    """A logarithmic y axis that holds ``low`` to ``high`` (positive, as people read it)."""
+    """Make the y axis logarithmic, from ``low`` to ``high`` (positive, as people read it)."""
     middle, factor = math.sqrt(low * high), max(high / low, LEAST_FACTOR)
     low, high = middle / math.sqrt(factor) / MARGIN, middle * math.sqrt(factor) * MARGIN
     axes.set_yscale("log")
@@ -83,7 +83,7 @@ def set_logarithmic_y(axes: Axes, low: float, high: float) -> None:
 
 
 def set_logarithmic_both(axes: Axes, low: float, high: float) -> None:
-    """The same logarithmic axis for x and y, that holds ``low`` to ``high`` (positive, without a unit)."""
+    """Make both axes logarithmic, from ``low`` to ``high`` (positive, without a unit)."""
     set_logarithmic_y(axes, low, high)
     ends = axes.get_ylim()
     axes.set_xscale("log")
@@ -93,7 +93,7 @@ def set_logarithmic_both(axes: Axes, low: float, high: float) -> None:
 
 
 def set_linear_y(axes: Axes, low: float, high: float) -> None:
-    """A linear y axis that holds ``low`` to ``high`` with some room."""
+    """Make the y axis linear, from ``low`` to ``high`` with some room."""
     room = 0.08 * (high - low) or 0.1 * high
     low, high = max(0.0, low - room), high + room
     axes.set_ylim(low, high)
@@ -102,7 +102,7 @@ def set_linear_y(axes: Axes, low: float, high: float) -> None:
 
 
 def choose_counting_ticks(last: int) -> list[int]:
-    """One, and the multiples of a round number up to ``last``."""
+    """Choose ticks of a count: 1, and the multiples of a round number up to ``last``."""
     step = next(s * 10**e for e in range(18) for s in (1, 2, 5) if last <= MOST_TICKS * s * 10**e)
     return sorted({1, *range(step, last + 1, step)})
 
@@ -119,7 +119,7 @@ def _fix(axis: Axis, ticks: Sequence[float], labels: Sequence[str]) -> None:
 
 
 def _log_ticks(low: float, high: float) -> list[float]:
-    """A few round values, by the finest steps per decade that give no more than ``MOST_TICKS``."""
+    """Return a few round values, by the finest steps per decade that give no more than ``MOST_TICKS``."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for steps in ((1, 1.5, 2, 3, 4, 5, 7), (1, 2, 5), (1, 3), (1,)):
         ticks = [s * 10.0**d for d in decades for s in steps if low <= s * 10.0**d <= high]
@@ -130,7 +130,7 @@ def _log_ticks(low: float, high: float) -> list[float]:
 
 
 def _apart(values: Sequence[float], distance: float) -> set[float]:
-    """Values to label: each by ``distance`` (logarithmic) above the one before; the last always."""
+    """Return values to label: each by ``distance`` (logarithmic) above the one before; the last always."""
     kept = [values[0]]
     for value in values[1:]:
         if math.log(value / kept[-1]) >= distance:

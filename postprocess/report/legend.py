@@ -16,7 +16,7 @@ WIDTH, HEIGHT = 28, 14  #: of a sign, in CSS pixels
 
 @apply_style
 def draw_line_key(style: int) -> str:
-    """The line and marker of an environment, as SVG."""
+    """Draw the line and marker of an environment, as SVG."""
     figure, axes = _empty()
     axes.plot([0, 0.5, 1], [0.5] * 3, markevery=[1], **choose_line_style(style))
     return render_inline_svg(figure, "")
@@ -24,20 +24,20 @@ def draw_line_key(style: int) -> str:
 
 @apply_style
 def draw_marker_key(style: int) -> str:
-    """The marker alone, where it stands for a machine, as SVG."""
+    """Draw the marker alone, where it stands for a machine, as SVG."""
     figure, axes = _empty()
     axes.plot([0.5], [0.5], **choose_line_style(style) | {"linestyle": "none"})
     return render_inline_svg(figure, "")
 
 
 def draw_line_keys(names: Sequence[str]) -> dict[str, Markup]:
-    """The sign of each environment's line, in the order of their styles."""
+    """Draw the sign of each environment's line, in the order of their styles."""
     return {name: Markup(draw_line_key(style)) for style, name in enumerate(names)}
 
 
 @apply_style
 def draw_sign_keys() -> dict[str, Markup]:
-    """Every other sign by what it means: trials, levels, the band, failed and missing cases."""
+    """Draw every other sign by what it means: trials, levels, the band, failed and missing cases."""
     drawn = {
         **{kind: _key(style | {"linestyle": "none"}) for kind, style in KINDS.items()},
         **{level: _key(style) for level, style in LEVELS.items()},
@@ -58,7 +58,7 @@ def _empty() -> tuple[Figure, Axes]:
 
 
 def _key(style: Mapping[str, object] | None) -> str:
-    """A marker in the middle, a line, or for None the shade of a band."""
+    """Return a marker in the middle, a line, or for None the shade of a band."""
     figure, axes = _empty()
     if style is None:
         axes.axhspan(0.1, 0.9, **BAND)

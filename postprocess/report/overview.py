@@ -60,7 +60,7 @@ def group_failures(results: Sequence[CaseResult]) -> list[FailureGroup]:
 
 
 def fold_causes(results: Iterable[CaseResult]) -> list[CaseResult]:
-    """The same without all but the worst few of those with one cause, which is told in a note."""
+    """Drop all but the worst few cases of each common cause, which a note describes."""
     turns: Counter[str] = Counter()
     left = []
     for result in sort_by_severity(results):
@@ -71,7 +71,7 @@ def fold_causes(results: Iterable[CaseResult]) -> list[CaseResult]:
 
 
 def sort_by_severity(results: Iterable[CaseResult]) -> list[CaseResult]:
-    """Cases in the order of gravity; among equals the greatest slowdown first."""
+    """Sort cases in the order of gravity; among equals the greatest slowdown first."""
     rank = {verdict: n for n, verdict in enumerate(WORST_FIRST)}
     return sorted(results, key=lambda r: (rank[r.verdict], -(r.slowdown or 0.0), r.case))
 
@@ -92,7 +92,7 @@ def sample_each_verdict(results: Iterable[CaseResult], most: int) -> list[CaseRe
 
 
 def format_headline(summary: SessionSummary) -> str:
-    """The verdict on the session in one sentence that promises no more than was asserted."""
+    """Format the verdict on the session in one sentence that promises no more than was asserted."""
     counts = count_verdicts(summary.results)
     skipped, provisional = counts.get("skipped", 0), counts.get("provisional", 0)
     total = len(summary.results)
@@ -120,7 +120,7 @@ def format_last_line(summary: SessionSummary) -> str:
 
 
 def format_totals(results: Sequence[CaseResult]) -> str:
-    """How many cases there are, by verdict; those that are skipped with their reasons."""
+    """Format how many cases there are, by verdict; those that are skipped with their reasons."""
     counts = {word: whole(number) for word, number in count_verdicts(results).items()}
     if str(Verdict.SKIPPED) in counts:
         counts[f"skipped: {describe_skips(results)}"] = counts.pop(str(Verdict.SKIPPED))
@@ -136,7 +136,7 @@ def format_expected_failures(results: Iterable[CaseResult]) -> str:
 
 
 def describe_skips(results: Iterable[CaseResult]) -> str:
-    """The reasons for skipping, as short as they can be; each with its number if there are several."""
+    """Describe the reasons for skipping, as short as they can be; each with its number if there are several."""
     found: Counter[str] = Counter()
     for reason, number in count_reasons(results, Verdict.SKIPPED):
         found[_shortened(reason) or "no reason given"] += number
@@ -151,7 +151,7 @@ def describe_skips(results: Iterable[CaseResult]) -> str:
 
 
 def describe_contradiction(summary: SessionSummary) -> str:
-    """One line if the exit status says that all is well and the cases do not; else empty."""
+    """Describe, in one line, an exit status of 0 in spite of failed cases; empty if there is none."""
     if summary.exit_status == 0 and not summary.good:
         return "the session ended with exit status 0 although its cases do not allow that"
     return ""
@@ -168,6 +168,6 @@ def format_counts(counts: dict[str, int]) -> str:
 
 
 def _shortened(reason: str) -> str:
-    """A reason up to what explains it further, and no longer than a line can bear."""
+    """Return a reason up to what explains it further, and no longer than a line can bear."""
     first = reason.partition(";")[0].strip()
     return first if len(first) <= LONGEST_REASON else f"{first[: LONGEST_REASON - 3]}..."

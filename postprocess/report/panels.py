@@ -96,14 +96,14 @@ def _groups(results: Sequence[CaseResult]) -> dict[tuple[str, ...], list[CaseRes
 
 
 def list_environments(results: Iterable[CaseResult]) -> list[str]:
-    """Names of the environments, in the order of their styles."""
+    """List names of the environments, in the order of their styles."""
     return sorted({result.case.environment for result in results})
 
 
 def build_lines(
     results: Iterable[CaseResult], x: str, styles: Mapping[str, int], strict: bool
 ) -> tuple[PanelLine, ...]:
-    """A line for each environment over one field of the case."""
+    """Build a line for each environment over one field of the case."""
     found: dict[str, list[Point]] = {}
     for result in sorted(results, key=lambda r: r.case):
         failed = not result.healthy(strict)
@@ -180,7 +180,7 @@ def _nodes(result: CaseResult) -> tuple[str, str, int]:
 
 
 def find_densest_layouts(results: Iterable[CaseResult]) -> dict[tuple[str, str, int], int]:
-    """The most processes per node that a partition was given, for each number of processes."""
+    """Find the most processes per node that a partition was given, for each number of processes."""
     most: dict[tuple[str, str, int], int] = {}
     for result in results:
         place = _nodes(result)

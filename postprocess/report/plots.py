@@ -134,7 +134,7 @@ def choose_line_style(style: int) -> dict[str, object]:
 
 
 def _scaled(line: PanelLine, factor: float) -> PanelLine:
-    """A line in the unit that people read."""
+    """Return a line in the unit that people read."""
     points = (
         replace(
             point,
@@ -160,7 +160,7 @@ def _line(axes: Axes, line: PanelLine, places: Sequence[float]) -> None:
 
 
 def _marked(values: Sequence[float]) -> list[int]:
-    """Which points of a line get its marker: the first of every few, and any without a neighbour."""
+    """Return which points of a line get its marker: the first of every few, and any without a neighbour."""
     step = math.ceil(len(values) / MOST_MARKED)
     around = [math.nan, *values, math.nan]
     alone = (math.isnan(a) and math.isnan(b) for a, b in zip(around, around[2:], strict=False))
@@ -209,7 +209,7 @@ def _write_values(axes: Axes, line: PanelLine, place: float, unit: str) -> None:
 
 
 def _scale_y(axes: Axes, points: Sequence[Point]) -> None:
-    """A logarithmic axis that holds what has a value."""
+    """Return a logarithmic axis that holds what has a value."""
     values = [point.value for point in points if point.value is not None]
     if not values:
         axes.set_yticks([])
@@ -242,7 +242,7 @@ def _spoken(panel: Panel) -> str:
 
 
 def _starts(launches: Sequence[LaunchTrials]) -> list[int]:
-    """Where on the axis of trials each launch begins."""
+    """Return where on the axis of trials each launch begins."""
     starts = [1]
     for launch in launches[:-1]:
         starts.append(starts[-1] + launch.times.size + GAP)

@@ -75,7 +75,7 @@ class Sensitivity:
 
 
 def assess_sensitivity(summary: SessionSummary) -> Sensitivity | None:
-    """What this session would miss. None if no case was judged, or not by one that knew."""
+    """Assess which slowdowns this session would miss; None if no case was judged with known scatter."""
     known = select_with_power(summary.results)
     if not known:
         return None
@@ -104,7 +104,7 @@ def summarise_sensitivity(results: Iterable[CaseResult]) -> str:
 
 
 def select_with_power(results: Iterable[CaseResult]) -> list[CaseResult]:
-    """Those that were held against a reference whose worth is known."""
+    """Select the results that were judged by a reference of known scatter."""
     return [each for each in results if each.reference and _is_known(each)]
 
 
@@ -123,7 +123,7 @@ def _kind(result: CaseResult) -> tuple[str, ...]:
 def build_sensitivity_rows(
     results: Sequence[CaseResult], name: Callable[[CaseResult], tuple[str, ...]]
 ) -> list[SensitivityRow]:
-    """A row for each name, in their order."""
+    """Build a row for each name, in their order."""
     found: dict[tuple[str, ...], list[CaseResult]] = {}
     for each in results:
         found.setdefault(name(each), []).append(each)
@@ -135,7 +135,7 @@ def build_sensitivity_rows(
 
 
 def build_sensitivity_row(name: tuple[str, ...], results: Sequence[CaseResult]) -> SensitivityRow:
-    """What these cases see together."""
+    """Build the row of these cases."""
     values = [np.inf if each.detectable is None else each.detectable for each in results]
     counts = Counter(classify_detectable(each.detectable) for each in results)
     median, most = np.quantile(values, (0.5, 0.9), method="inverted_cdf")
@@ -149,14 +149,14 @@ def build_sensitivity_row(name: tuple[str, ...], results: Sequence[CaseResult]) 
 
 
 def classify_detectable(detectable: float | None) -> int:
-    """Which of :data:`CLASSES`; a bound itself is inside."""
+    """Classify which of :data:`CLASSES`; a bound itself is inside."""
     if detectable is None:
         return len(CLASSES) - 1
     return int(np.searchsorted(BOUNDS, detectable))
 
 
 def measure_place_seconds(launches: Iterable[SummaryLaunch]) -> dict[LaunchPlace, float]:
-    """Seconds of one launch of everything at a place: the mean of those of a session."""
+    """Measure seconds of one launch of everything at a place: the mean of those of a session."""
     times: dict[LaunchPlace, dict[int, float]] = {}
     for job in list_timed_jobs(launches):
         whole = times.setdefault(job.place, {})
@@ -167,7 +167,7 @@ def measure_place_seconds(launches: Iterable[SummaryLaunch]) -> dict[LaunchPlace
 def build_offers(
     results: Sequence[CaseResult], seconds: dict[LaunchPlace, float]
 ) -> list[PlanOffer]:
-    """What each plan brings: today's first, and then those that show clearly more than all before."""
+    """Build the offer of each plan: today's first, then those that detect clearly more than all before."""
     found = [PlanOffer("as it is", len(select_sensitive(results)), 0, 0, 0.0, 0.0)]
     short = [
         each for each in results if classify_detectable(each.detectable) > BOUNDS.index(TARGET)
@@ -183,7 +183,7 @@ def build_offers(
 def build_offer(
     plan: Plan, today: int, helped: Sequence[CaseResult], seconds: dict[LaunchPlace, float]
 ) -> PlanOffer:
-    """What a plan costs at the places of those that it helps."""
+    """Build the offer of a plan, with its cost at the places of the cases that it helps."""
     launches: dict[LaunchPlace, int] = {}
     for each in helped:
         place = LaunchPlace.of(each.case)
@@ -204,14 +204,14 @@ def _sees(result: CaseResult, plan: Plan) -> bool:
 
 
 def describe_plan(plan: Plan) -> str:
-    """A plan in words."""
+    """Describe a plan in words."""
     if plan.median_of == 1:
         return f"calibrate with {plan.values} launches"
     return f"median of {plan.median_of} launches, calibrate with {plan.values} such medians"
 
 
 def list_least_sensitive(results: Sequence[CaseResult]) -> list[CaseResult]:
-    """The cases that see least, those that see nothing first."""
+    """List the least sensitive cases, those that detect nothing first."""
 
     def sight(result: CaseResult) -> tuple[float, object]:
         return -np.inf if result.detectable is None else -result.detectable, result.case
@@ -223,7 +223,7 @@ def list_least_sensitive(results: Sequence[CaseResult]) -> list[CaseResult]:
 
 
 def describe_remedy(result: CaseResult, seconds: dict[LaunchPlace, float]) -> str:
-    """What would make a case see the target, and what it costs, in one line."""
+    """Describe, in one line, what would make a case detect the target, and what that costs."""
     if _is_blind(result):
         return "calibrate it: a single launch says nothing of how launches differ"
     plan = choose_cheapest_plan(result)

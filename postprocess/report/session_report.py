@@ -51,12 +51,12 @@ def build_report(
 
 
 def render_markdown(summary: SessionSummary) -> str:
-    """The report without pictures, for a mail or an issue."""
+    """Render the report without pictures, for a mail or an issue."""
     return templating.render_markdown_template("report.md.j2", _context(summary))
 
 
 def render_html(summary: SessionSummary, trials: Mapping[str, Sequence[LaunchTrials]]) -> str:
-    """The report as one page that needs nothing but itself."""
+    """Render the report as one page that needs nothing but itself."""
     failed, not_drawn = trial_selection.select_failed(summary, trials)
     own = [r for r in summary.results if r.case.program == OWN_PROGRAM]
     names = panels.list_environments(summary.results)
@@ -79,7 +79,7 @@ def render_html(summary: SessionSummary, trials: Mapping[str, Sequence[LaunchTri
 
 
 def _context(summary: SessionSummary) -> dict[str, Any]:
-    """What both reports say."""
+    """Return what both templates of the report need."""
     failure_groups = overview.group_failures(summary.failed)
     chosen = overview.sample_each_verdict(
         [each.results[0] for each in failure_groups], MOST_FAILURE_GROUPS

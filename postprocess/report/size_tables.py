@@ -57,7 +57,7 @@ class ProgramTables:
 def build_program_tables(
     results: Sequence[CaseResult], strict: bool, names: Sequence[str]
 ) -> list[ProgramTables]:
-    """The reference benchmarks of a session, program by program.
+    """Build the tables of a session's OSU and IMB benchmarks, program by program.
 
     ``names`` are the environments of the page in the order of their styles.
     A page bears so many diagrams and so many cases: beyond that, benchmarks without a finding are
@@ -90,7 +90,7 @@ def _program(
 
 
 def _fitting(curves: Sequence[Curve]) -> set[int]:
-    """Which curves a page bears, those with findings first. By identity."""
+    """Return the curves that fit on a page, those with findings first, by identity."""
     room, chosen = MOST_CASES, set()
     for curve in sorted(curves, key=lambda c: (-c.failed, -c.outside))[:MOST_PANELS]:
         room -= curve.cases
@@ -105,7 +105,7 @@ def _worth(curve: Curve) -> bool:
 
 
 def _curves(results: Sequence[CaseResult], styles: Mapping[str, int], strict: bool) -> list[Curve]:
-    """One for each benchmark, layout and whatever else differs, by name; none where all is skipped."""
+    """Return a curve for each benchmark, layout and other difference, by name; none where all is skipped."""
     several = len({result.case.layout for result in results}) > 1
     routines: dict[str, list[CaseResult]] = {}
     for result in results:
@@ -123,7 +123,7 @@ def _curves(results: Sequence[CaseResult], styles: Mapping[str, int], strict: bo
 
 
 def _place(case: Case, conditions: Sequence[str]) -> _Place:
-    """What the cases of one diagram share: the routine, what it was measured under, and the layout.
+    """Return what the cases of one diagram share: the routine, what it was measured under, and the layout.
 
     Of its conditions only those that differ among the cases of the routine have a name.
     """

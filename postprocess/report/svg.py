@@ -124,7 +124,7 @@ def _tidied(body: str, prefix: str) -> str:
 
 
 def _without_bare_groups(body: str) -> str:
-    """The same picture without groups that say nothing of what is in them; they are a quarter of it."""
+    """Return the same picture without groups that say nothing of what is in them; they are a quarter of it."""
     meaningful: list[bool] = []
 
     def kept(tag: re.Match[str]) -> str:

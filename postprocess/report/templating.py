@@ -28,7 +28,7 @@ SIGNS = {
 def render_html_template(
     template: str, context: Mapping[str, Any], **pictures: Callable[..., str]
 ) -> str:
-    """A page: what it prints is harmless. ``pictures`` are its filters that draw SVG."""
+    """Render a page, with what it prints escaped. ``pictures`` are its filters that draw SVG."""
     environment = _environment(autoescape=True, finalize=_as_html)
     environment.globals.update(quantity=_finished(_quantity))
     environment.filters.update({name: _finished(draw) for name, draw in pictures.items()})
@@ -36,7 +36,7 @@ def render_html_template(
 
 
 def render_markdown_template(template: str, context: Mapping[str, Any]) -> str:
-    """The same in Markdown."""
+    """Render a template in Markdown."""
     environment = _environment(autoescape=False, finalize=_as_markdown)
     return environment.get_template(template).render(context)
 
@@ -93,12 +93,12 @@ def _quantity(value: float | None, unit: str) -> str:
 
 
 def _finished(write: Callable[..., str]) -> Callable[..., Markup]:
-    """A writer whose output is not escaped again."""
+    """Return a writer whose output is not escaped again."""
     return lambda *values: Markup(write(*values))
 
 
 def _as_html(value: object) -> object:
-    """What a template prints, before it is escaped: finished markup as it is, the rest harmless."""
+    """Return what a template prints, before it is escaped: finished markup as it is, the rest sanitised."""
     return value if isinstance(value, Markup) else sanitize.sanitize_line(value)
 
 
@@ -107,7 +107,7 @@ def _as_markdown(value: object) -> str:
 
 
 def _code_block(commands: list[str]) -> Markup:
-    """A Markdown code block of one line each that no line can end."""
+    """Return a Markdown code block of one line each that no line can end."""
     text = "\n".join(map(sanitize.sanitize_line, commands))
     fence = sanitize.choose_fence(text)
     return Markup(f"{fence}\n{text}\n{fence}")

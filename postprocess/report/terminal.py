@@ -55,7 +55,7 @@ def print_verdict_table(
 
 
 def render_terminal(summary: SessionSummary, width: int, terminal: bool) -> str:
-    """The verdict on a session as text; with colour, and broken for reading, if ``terminal``."""
+    """Render the verdict on a session as text; with colour, and broken for reading, if ``terminal``."""
     console = Console(
         file=io.StringIO(),
         width=width if terminal else PIPE_WIDTH,
@@ -105,7 +105,7 @@ def _grid_table(counts: VerdictGrid, write: Callable[[GridCell], str]) -> Table:
 
 
 def _height(counts: VerdictGrid, write: Callable[[GridCell], str]) -> int:
-    """Lines of the table below its head."""
+    """Return lines of the table below its head."""
     rows = [row for section in counts.sections for row in section.rows]
     lines = (max(write(cell).count("\n") for cell in row.cells if cell) + 1 for row in rows)
     return sum(lines) + len(counts.sections)
@@ -166,7 +166,7 @@ def _print_cases(
 def _print_unlisted(
     console: Console, named: Sequence[CaseResult], listed: Sequence[CaseResult], session: str
 ) -> None:
-    """How many cases were not listed, of what kind, and where they are."""
+    """Print how many cases were not listed, of what kind, and where they are."""
     kinds = Counter(str(r.verdict) for r in named)
     kinds.subtract(str(r.verdict) for r in listed)
     rest = {word: number for word, number in kinds.items() if number}
@@ -178,7 +178,7 @@ def _print_unlisted(
 
 
 def _details(result: CaseResult) -> tuple[str, str]:
-    """The reason, with q where it says something, and the command; empty where there is none."""
+    """Return the reason, with q where it says something, and the command; empty where there is none."""
     doubted = result.verdict in (Verdict.REGRESSED, Verdict.CLEARED) and result.q is not None
     q = f"; q = {formats.factor(result.q)}" if doubted else ""
     rerun = f"rerun: {sanitize_line(result.rerun)}" if result.rerun else ""
@@ -196,7 +196,7 @@ def _numbers(result: CaseResult) -> tuple[str, ...]:
 
 
 def _print_last_lines(console: Console, summary: SessionSummary, counts: VerdictGrid) -> None:
-    """Whether all is well: each program by itself, and the whole."""
+    """Print the verdict of each program, and of the whole session."""
     contradiction = overview.describe_contradiction(summary)
     if contradiction:
         _print(console, Text(f"error: {contradiction}", style="bold red"))

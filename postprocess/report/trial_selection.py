@@ -37,7 +37,7 @@ class LaunchTrials:
     median: float
 
     def masks(self) -> dict[str, NDArray[np.bool_]]:
-        """Which trials are the dropped ``first``, ``late``, a removed ``spike``, or ``kept``."""
+        """Return which trials are the dropped ``first``, ``late``, a removed ``spike``, or ``kept``."""
         out = mark_removed_trials(self.times, self.late, self.dropped)
         first = np.arange(self.times.size) < self.dropped
         late = self.late & ~first
@@ -54,7 +54,7 @@ class CaseTrials:
 
 
 def read_trials(frame: pl.DataFrame, session: str) -> dict[str, tuple[LaunchTrials, ...]]:
-    """Trials of every case of a session by the case's key, launches in order.
+    """Read trials of every case of a session by the case's key, launches in order.
 
     Cases without trials, or without whole ones, are left out. Raises UsageError if the store lacks a column.
     """
@@ -74,7 +74,7 @@ def read_trials(frame: pl.DataFrame, session: str) -> dict[str, tuple[LaunchTria
 
 
 def of_launches(finished: Sequence[FinishedLaunch]) -> dict[str, tuple[LaunchTrials, ...]]:
-    """The same of the launches of a session, which the store will hold."""
+    """Take the trials of a session's launches, as the store will hold them."""
     found: dict[str, list[LaunchTrials]] = {}
     for each in sorted(finished, key=lambda one: one.launch.number):
         for case in each.launch.cases:
@@ -108,7 +108,7 @@ def select_failed(
 def select_representative(
     summary: SessionSummary, trials: Mapping[str, Sequence[LaunchTrials]]
 ) -> list[CaseTrials]:
-    """A few healthy cases, each with the reason why it is worth a look."""
+    """Select a few healthy cases, each with the reason why it is worth a look."""
     rest = [r for r in summary.results if r.healthy(summary.strict) and _has_trials(r, trials)]
     chosen: dict[str, CaseTrials] = {}
     for why, worth in _WORTH_A_LOOK:
@@ -120,12 +120,12 @@ def select_representative(
 
 
 def _has_trials(result: CaseResult, trials: Mapping[str, Sequence[LaunchTrials]]) -> bool:
-    """Whether a case can be drawn trial by trial: its statistics are of trials, and these were kept."""
+    """Return whether a case can be drawn trial by trial: its statistics are of trials, and these were kept."""
     return result.summary is not None and result.case.key in trials
 
 
 def _trials(row: dict[str, Any]) -> LaunchTrials | None:
-    """One row of the store, or None where no whole series of trials was kept."""
+    """Return one row of the store, or None where no whole series of trials was kept."""
     times = np.array(row["t_max"] or [], dtype=np.float64)
     late = np.array(row["late"] or [False] * times.size, dtype=bool)
     dropped = row["dropped"] or 0

@@ -107,7 +107,7 @@ def _section(
     strict: bool,
     most_bad: int | None,
 ) -> GridSection:
-    """The rows of a program; folded if ``most_bad`` says how many failed routines get one of their own."""
+    """Return the rows of a program; ``most_bad`` failed routines get a row each, and the rest one together."""
     results = [r for row in routines.values() for results in row.values() for r in results]
     rows = [_row(name, [routines[name]], columns, strict) for name in sorted(routines)]
     if most_bad is not None:

@@ -63,7 +63,7 @@ def export_csv(directory: Path, wanted: ExportFilter, sink: BinaryIO, say: Say) 
 
 
 def read_frames(directory: Path, wanted: ExportFilter) -> Iterator[pl.DataFrame]:
-    """The rows that are wanted of each session."""
+    """Read the rows that are wanted of each session."""
     begin = parse_since(wanted.since) if wanted.since is not None else None
     rows = build_filter(None, begin, modes=None)
     for month in select_months(list_index_months(directory), begin):
@@ -84,7 +84,7 @@ def encode_lists(frame: pl.DataFrame) -> pl.DataFrame:
 
 @contextmanager
 def open_output(path: Path | None) -> Iterator[BinaryIO]:
-    """Where to write: standard output, or a file that gets its name only once it is whole.
+    """Open where to write: standard output, or a file that gets its name only once it is whole.
 
     A link stays, and so does what is no regular file, such as a pipe: that is written to as it is.
 

@@ -61,7 +61,7 @@ class IndexMonth:
 
 
 def list_index_months(directory: Path) -> list[IndexMonth]:
-    """The months of a store, in their order.
+    """List the months of a store, in their order.
 
     :raises StoreError: if the folder or a file cannot be looked at.
     """
@@ -81,7 +81,7 @@ def list_index_months(directory: Path) -> list[IndexMonth]:
 
 
 def scan_months(chosen: Sequence[IndexMonth], say: Say | None = None) -> Iterator[pl.LazyFrame]:
-    """The headlines of each month, not yet read. A month that the index does not cover is read and added to it.
+    """Scan the headlines of each month lazily. A month that the index does not cover is read and added to it.
 
     :raises StoreError: naming the first session's file that is damaged or foreign.
     """
@@ -95,7 +95,7 @@ def scan_months(chosen: Sequence[IndexMonth], say: Say | None = None) -> Iterato
 
 
 def read_intact_index(path: Path) -> bytes | None:
-    """An index file of this version that is as it was written; None for anything else."""
+    """Read an index file of this version that is as it was written; None for anything else."""
     try:
         data = path.read_bytes()
         if not files.is_intact(data):
@@ -108,12 +108,12 @@ def read_intact_index(path: Path) -> bytes | None:
 
 
 def index_schema() -> pl.Schema:
-    """The columns of an index file."""
+    """Return the columns of an index file."""
     return pl.Schema({name: SCHEMA[name] for name in COLUMNS})
 
 
 def read_covered_sessions(data: bytes | None) -> Covered:
-    """The sessions in an index file, with the size and time that their files had."""
+    """Read the sessions in an index file, with the size and time that their files had."""
     if data is None:
         return {}
     told = json.loads(pl.read_parquet_metadata(io.BytesIO(data)).get(COVERS, "{}"))
@@ -123,7 +123,7 @@ def read_covered_sessions(data: bytes | None) -> Covered:
 def build_month_index(
     month: IndexMonth, held: bytes | None, known: Covered, say: Say | None
 ) -> bytes:
-    """A month's index file: what it has that still holds, and what is new, which is read and proved."""
+    """Build a month's index file from the rows that still hold and new sessions, which are read and checked."""
     if not known or not known.items() <= month.covers.items():
         held, known = None, {}
     new = [path for path in month.sessions if path.name not in known]

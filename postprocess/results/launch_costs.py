@@ -46,7 +46,7 @@ class WholeLaunch:
 
 
 def measure_costs(sessions: Iterable[Path]) -> dict[LaunchPlace, LaunchCost]:
-    """The cost of a launch by place: the median of those that measured most cases there.
+    """Measure the cost of a launch by place: the median of those that measured most cases there.
 
     A session without summary, plan or records tells nothing.
     """
@@ -58,7 +58,7 @@ def measure_costs(sessions: Iterable[Path]) -> dict[LaunchPlace, LaunchCost]:
 
 
 def measure_cost(some: Iterable[WholeLaunch]) -> LaunchCost:
-    """What launches of one place cost: the median of those that measured most cases."""
+    """Measure what launches of one place cost: the median of those that measured most cases."""
     known = list(some)
     most = max(each.cases for each in known)
     whole = [each for each in known if each.cases == most]
@@ -69,7 +69,7 @@ def measure_cost(some: Iterable[WholeLaunch]) -> LaunchCost:
 
 
 def list_whole_launches(session: Path) -> Iterator[WholeLaunch]:
-    """The launches of a session that all ended well, of each place."""
+    """List the launches of a session that all ended well, of each place."""
     try:
         launches = load_summary(session / "summary.json").launches
         planned = read_plan(session)
@@ -104,7 +104,7 @@ def read_inner_seconds(session: Path, planned: list[PlannedLaunch]) -> tuple[flo
 
 
 def read_elapsed_seconds(records: Path) -> float | None:
-    """Seconds that mpicost ran, by the end record of its file; None if there is none."""
+    """Read the seconds that mpicost ran, by the end record of its file; None if there is none."""
     try:
         with records.open("rb") as file:
             file.seek(max(records.stat().st_size - TAIL, 0))
@@ -126,7 +126,7 @@ class TimedJob:
 
 
 def list_timed_jobs(launches: Iterable[SummaryLaunch]) -> list[TimedJob]:
-    """The jobs of a session that had anything to measure, in the order of their first starts."""
+    """List the jobs of a session that had anything to measure, in the order of their first starts."""
     found: dict[tuple[str, LaunchPlace, int], list[SummaryLaunch]] = {}
     for each in launches:
         if each.cases:
@@ -167,7 +167,7 @@ class Job:
 
 
 def list_jobs(planned: Sequence[PlannedLaunch]) -> list[Job]:
-    """The jobs that have anything to measure, in the order of the plan."""
+    """List the jobs that have anything to measure, in the order of the plan."""
     found: dict[tuple[object, ...], list[PlannedLaunch]] = {}
     for launch in planned:
         if launch.cases:
@@ -177,7 +177,7 @@ def list_jobs(planned: Sequence[PlannedLaunch]) -> list[Job]:
 
 
 def estimate_job_seconds(job: Job, known: Mapping[Key, float]) -> float:
-    """Seconds that a job takes: as it did last time, or roughly."""
+    """Estimate the seconds that a job takes: as it did last time, or roughly."""
     rough = 0.0
     for launch in job.launches:
         each = ROUGH_SIZE if launch.benchmarks else launch.trials * ROUGH_TRIAL
@@ -186,7 +186,7 @@ def estimate_job_seconds(job: Job, known: Mapping[Key, float]) -> float:
 
 
 def read_job_seconds(work: WorkDirectory) -> dict[Key, float]:
-    """How long jobs took in earlier sessions, the newest last."""
+    """Read how long jobs took in earlier sessions, the newest last."""
     known: dict[Key, float] = {}
     for path in sorted(work.sessions.glob("*/summary.json")):
         try:

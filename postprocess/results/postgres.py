@@ -71,7 +71,7 @@ def load_store(directory: Path, dsn: str, say: Say) -> LoadCount:
 
 
 def find_passwords(dsn: str) -> list[str]:
-    """What must not be shown of a DSN.
+    """Find the passwords in a DSN, which must not be shown.
 
     :raises UsageError: if it is none; without its text, which may hold a password.
     """
@@ -150,13 +150,13 @@ def upgrade_tables(connection: psycopg.Connection, held: int) -> None:
 
 
 def declare_column(name: str) -> sql.Composed:
-    """The declaration of a column."""
+    """Declare a column in SQL."""
     kind = "timestamptz" if name == "started_utc" else TYPES[SCHEMA[name]]
     return sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(kind))
 
 
 def join_columns(columns: Any) -> sql.Composed:
-    """Names of columns, separated by commas."""
+    """Join names of columns, separated by commas."""
     return sql.SQL(", ").join(map(sql.Identifier, columns))
 
 
@@ -179,7 +179,7 @@ def load_all(connection: psycopg.Connection, paths: list[Path], say: Say) -> Loa
 
 
 def compute_digest(path: Path) -> str:
-    """The sha256 of a file."""
+    """Compute the sha256 of a file."""
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
@@ -203,7 +203,7 @@ def load_session(
 
 
 def encode_copy_lines(frame: pl.DataFrame) -> bytes:
-    """Rows in the text format of COPY: a line each, tabs between, and backslashes before what would mislead."""
+    """Encode rows in the text format of COPY: a line each, with tabs between and special characters escaped."""
     columns = []
     for name, kind in frame.schema.items():
         values = pl.col(name)

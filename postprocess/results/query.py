@@ -39,7 +39,7 @@ def read_headlines(
     columns: Sequence[str] | None = None,
     say: Say | None = None,
 ) -> pl.DataFrame:
-    """One row for each case and launch, without trials; sorted by key, started_utc, session and launch.
+    """Read a row for each case and launch, without trials, sorted by key, started_utc, session and launch.
 
     ``keys``: only these cases. ``since``: only sessions that started at this time or later, UTC, as in
     ``2026-11-21`` or ``2026-11-21T01:30:00Z``. ``modes``: only sessions of these modes, nights unless
@@ -63,7 +63,7 @@ def read_headlines(
 
 
 def parse_since(since: str) -> datetime:
-    """A time of the form that sessions have, or a day.
+    """Parse a time of the form that sessions have, or a day.
 
     :raises UsageError: if it is neither.
     """
@@ -76,7 +76,7 @@ def parse_since(since: str) -> datetime:
 
 
 def select_months(found: Sequence[IndexMonth], begin: datetime | None) -> list[IndexMonth]:
-    """The months in which sessions from a time on can be; a session gets its name just before it starts."""
+    """Select the months that can have sessions from a time on; a session is named just before it starts."""
     if begin is None:
         return list(found)
     before = begin - timedelta(days=1) if begin.date() > date.min else begin
@@ -87,7 +87,7 @@ def select_months(found: Sequence[IndexMonth], begin: datetime | None) -> list[I
 def build_filter(
     keys: Sequence[str] | None, begin: datetime | None, modes: Sequence[str] | None
 ) -> pl.Expr:
-    """What rows must be."""
+    """Build the condition that rows must meet."""
     wanted = pl.lit(True)
     if keys is not None:
         wanted = pl.col("key").is_in(list(keys))

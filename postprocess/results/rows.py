@@ -20,7 +20,7 @@ def build_rows(
     results: Sequence[CaseResult],
     mode: str = "",
 ) -> list[StoreRow]:
-    """Every planned case of every launch for the store, with its trials where there are any."""
+    """Build a row for every planned case of every launch, with its trials where there are any."""
     by_case = {result.case: result for result in results}
     return [
         replace(build_row(session, started, each, by_case[case]), mode=mode)
@@ -30,7 +30,7 @@ def build_rows(
 
 
 def build_row(session: str, started: str, finished: FinishedLaunch, result: CaseResult) -> StoreRow:
-    """One case in one launch."""
+    """Build the row of one case in one launch."""
     run = finished.run
     built = finished.built or BuiltBinary(result.case.environment, result.case.program, "", "")
     measured = finished.measurements.get(result.case.variable)

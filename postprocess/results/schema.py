@@ -21,7 +21,7 @@ METADATA = "schema"  #: the key under which a file tells its version
 
 
 def read_version(metadata: Mapping[str, str]) -> int:
-    """The version of a file by its metadata. Raises ValueError if it is not a number from 1 on."""
+    """Read the version of a file by its metadata. Raises ValueError if it is not a number from 1 on."""
     version = int(metadata.get(METADATA, "1"))
     if version < 1:
         raise ValueError(f"version {version}")
@@ -29,13 +29,13 @@ def read_version(metadata: Mapping[str, str]) -> int:
 
 
 def list_columns(schema: pl.Schema, version: int) -> pl.Schema:
-    """The columns of a version: those of today without what came later, in the same order."""
+    """List the columns of a version: those of today without what came later, in the same order."""
     later = {name for number, added in ADDED.items() if number > version for name in added}
     return pl.Schema({name: kind for name, kind in schema.items() if name not in later})
 
 
 def migrate_rows(frame: pl.DataFrame, version: int, schema: pl.Schema) -> pl.DataFrame:
-    """Rows of a version with all columns of today's ``schema``."""
+    """Return rows of a version with all columns of today's ``schema``."""
     for number in sorted(ADDED):
         if number > version:
             frame = frame.with_columns(
@@ -45,7 +45,7 @@ def migrate_rows(frame: pl.DataFrame, version: int, schema: pl.Schema) -> pl.Dat
 
 
 def join_host_names(run: Mapping[str, Any]) -> str:
-    """The nodes of a launch by its run record, sorted and joined by commas; empty if it tells none."""
+    """Join the nodes of a launch by its run record, sorted and joined by commas; empty if it tells none."""
     return ",".join(sorted(str(host["name"]) for host in run.get("hosts") or []))
 
 
@@ -58,12 +58,12 @@ def _flags(run: Mapping[str, Any]) -> str:
 
 
 def _method(run: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Where the record of OSU and IMB tells how they were built."""
+    """Return where the record of OSU and IMB tells how they were built."""
     return run.get("method") or {}
 
 
 def _told(find: Callable[[Mapping[str, Any]], str]) -> Callable[[pl.DataFrame], pl.Series]:
-    """What the run record of each row tells. A launch's rows share one, so each is parsed once."""
+    """Return what the run record of each row tells. A launch's rows share one, so each is parsed once."""
 
     def values(frame: pl.DataFrame) -> pl.Series:
         found = {text: find(parse_run_json(text)) for text in frame["provenance"].unique()}
@@ -73,7 +73,7 @@ def _told(find: Callable[[Mapping[str, Any]], str]) -> Callable[[pl.DataFrame], 
 
 
 def parse_run_json(text: str | None) -> Mapping[str, Any]:
-    """A run record; an empty one for what is none."""
+    """Parse a run record; an empty one for what is none."""
     try:
         record = json.loads(text or "{}")
     except ValueError:

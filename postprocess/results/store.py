@@ -72,7 +72,7 @@ class StoreRow:
 
 
 def _schema() -> pl.Schema:
-    """Columns of the store in their order; the case and the summary are spread out by field."""
+    """Return the columns of the store in order; case and summary have a column for each field."""
     columns: dict[str, Any] = {}
     for field in fields(StoreRow):
         if field.name == "case":
@@ -125,7 +125,7 @@ def write_frame(path: Path, frame: pl.DataFrame) -> None:
 
 
 def read_sessions(directory: Path, sessions: Sequence[str] | None = None) -> pl.DataFrame:
-    """The rows of the named sessions, or of all, in the order of their names.
+    """Read the rows of the named sessions, or of all, in the order of their names.
 
     Raises StoreError naming the first file that is missing, unreadable or not of this schema.
     """
@@ -137,7 +137,7 @@ def read_sessions(directory: Path, sessions: Sequence[str] | None = None) -> pl.
 
 
 def list_sessions(directory: Path) -> list[Path]:
-    """All session files of a folder. What a killed writer left behind has another suffix."""
+    """List all session files of a folder. What a killed writer left behind has another suffix."""
     try:
         return sorted(path for path in directory.iterdir() if path.suffix == SUFFIX)
     except OSError as error:
@@ -145,7 +145,7 @@ def list_sessions(directory: Path) -> list[Path]:
 
 
 def read_session(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
-    """The rows of one file with today's columns, or some of them, whatever the file's version.
+    """Read the rows of one file with today's columns, or some of them, whatever the file's version.
 
     Not one byte is taken for data before the checksum over all of them is seen to be right. Raises
     StoreError naming the file if it is missing, damaged, newer than this version or another session's.
@@ -175,7 +175,7 @@ def read_session(path: Path, columns: Sequence[str] | None = None) -> pl.DataFra
 
 
 def _intact(path: Path) -> bytes:
-    """The bytes of a file that are as they were written."""
+    """Read a file, and check that it is as it was written."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -186,7 +186,7 @@ def _intact(path: Path) -> bytes:
 
 
 def _flat(row: StoreRow) -> dict[str, Any]:
-    """The values of a row by column."""
+    """Return the values of a row by column."""
     values: dict[str, Any] = {}
     for field in fields(StoreRow):
         value = getattr(row, field.name)

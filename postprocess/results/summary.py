@@ -139,7 +139,7 @@ class SessionSummary:
         return self.exit_status == 0 and bool(self.results) and not self.failed
 
     def to_dict(self) -> dict[str, Any]:
-        """The summary as plain data, for the file; :func:`parse_summary` reads it back."""
+        """Return the summary as plain data, for the file; :func:`parse_summary` reads it back."""
         of_session = [
             each.name for each in fields(self) if each.name not in ("launches", "results")
         ]
@@ -167,7 +167,7 @@ def summarise_session(
     notes: Sequence[str],
     phases: dict[str, float],
 ) -> SessionSummary:
-    """The summary of a session that ends now, on this machine."""
+    """Summarise a session that ends now, on this machine."""
     return SessionSummary(
         plumbline=PLUMBLINE,
         session=session.name,
@@ -192,7 +192,7 @@ def summarise_session(
 def environments(
     mpis: Sequence[Mpi], finished: Sequence[FinishedLaunch]
 ) -> list[SummaryEnvironment]:
-    """Each environment of the session, with what its running program said of its MPI."""
+    """Return each environment of the session, with what its running program said of its MPI."""
     said: dict[str, str] = {}
     for each in finished:
         said.setdefault(each.launch.environment, each.launch.library)
@@ -212,7 +212,7 @@ def environments(
 
 
 def programs(finished: Sequence[FinishedLaunch]) -> list[BuiltProgram]:
-    """Each program of each environment as it was built; what nobody knows of it is ``unknown``."""
+    """Return each program of each environment as it was built; what nobody knows of it is ``unknown``."""
     found: dict[tuple[str, str], BuiltProgram] = {}
     for each in finished:
         place = (each.launch.environment, each.launch.program)
@@ -225,7 +225,7 @@ def programs(finished: Sequence[FinishedLaunch]) -> list[BuiltProgram]:
 
 
 def _launch(finished: FinishedLaunch) -> SummaryLaunch:
-    """One launch and how it ended."""
+    """Return one launch and how it ended."""
     launch = finished.launch
     return SummaryLaunch(
         program=launch.program,
@@ -321,13 +321,13 @@ def _read_launch(entry: JsonObject) -> SummaryLaunch:
 
 
 def _with_one_program(entry: JsonObject) -> dict[str, Any]:
-    """A summary of the earlier schema in today's form: all of it was mpicost's."""
+    """Return a summary of the earlier schema in today's form: all of it was mpicost's."""
     added = {"launches": {"program": "mpicost", "start": "", "cases": 0}, "cases": {"figures": {}}}
     return _with(entry, added) | {"programs": []}
 
 
 def _with(entry: JsonObject, added: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The same summary, the objects of whose lists have these further keys."""
+    """Return the same summary, the objects of whose lists have these further keys."""
     fields = dict(entry.fields)
     for key, more in added.items():
         fields[key] = [
@@ -345,7 +345,7 @@ def _object(value: Any) -> JsonObject:
 def _objects(
     entry: JsonObject, key: str, read: Callable[[JsonObject], _Record]
 ) -> tuple[_Record, ...]:
-    """Every object of a list, which may be empty, as ``read`` understands it."""
+    """Return every object of a list, which may be empty, as ``read`` understands it."""
     found = []
     for number, value in enumerate(entry.get(key, list)):
         try:
@@ -386,7 +386,7 @@ def _result(entry: JsonObject) -> CaseResult:
 
 
 def _earlier_cause(entry: JsonObject) -> str:
-    """The common cause of a case in a summary of before it had a key of its own: for older files alone."""
+    """Return the common cause of a case in an older summary, in which it has no key of its own."""
     reason = entry.get("reason", str)
     return reason.partition(";")[0] if reason.startswith(EARLIER_CAUSE) else ""
 
@@ -397,7 +397,7 @@ def _figures(entry: JsonObject) -> dict[str, float]:
 
 
 def _number(entry: JsonObject, key: str) -> float | None:
-    """A number or null."""
+    """Return a number or null."""
     return None if entry.get(key, int, float, type(None)) is None else entry.number(key)
 
 
