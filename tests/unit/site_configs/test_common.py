@@ -22,7 +22,6 @@ from site_configs.common import (
     environment,
     oversubscribing,
     partition,
-    processor,
     site,
     work_directory,
 )
@@ -192,15 +191,6 @@ def test_a_partition_may_have_any_key_of_reframes():
     assert entry["extras"]["fabric"] == "x"
     assert entry["extras"]["layouts"][-1] == [16, 8]
     assert partition("cpu", topology=TOPOLOGY, environments=[], launcher="ssh")["launcher"] == "ssh"
-
-
-def test_a_node_in_reframes_terms():
-    assert processor(TOPOLOGY) == {
-        "num_cpus": 8,
-        "num_cpus_per_core": 1,
-        "num_cpus_per_socket": 4,
-        "num_sockets": 2,
-    }
 
 
 def a_site(**more) -> dict:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import subprocess
@@ -291,12 +290,6 @@ def test_spack_that_says_well_done_and_installs_nothing(place):
         place.install("osu")
 
 
-def test_spack_that_is_gone_is_one_line(place):
-    (place.root / "spack").unlink()
-    with pytest.raises(SpackEnvironmentError, match="spack: No such file or directory"):
-        place.install("osu")
-
-
 def test_environment_that_is_gone_is_one_line(place):
     builder = Builder(place.root, place.root / "spack", place.root / "nowhere", print)
     with pytest.raises(SpackEnvironmentError, match=r"nowhere/.plumbline.lock: No such file"):
@@ -358,9 +351,3 @@ def test_digest_goes_by_contents_and_names(tmp_path):
     assert source_digest(tmp_path) == before
     (tmp_path / "a.c").rename(tmp_path / "b.c")
     assert source_digest(tmp_path) != before
-
-
-def test_lock_is_given_back(place):
-    place.install("osu")
-    with (place.directory / ".plumbline.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

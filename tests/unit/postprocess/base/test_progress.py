@@ -39,11 +39,6 @@ def test_a_line_is_printed_as_it_is(text: str):
     assert spoken(text) == text + "\n"
 
 
-@given(st.text())
-def test_whatever_is_said_is_one_harmless_line(text: str):
-    assert spoken(text) == sanitize_line(text) + "\n"
-
-
 def test_a_note_is_said_and_kept():
     progress = Progress(Console(file=io.StringIO()))
     progress.note("no Spack")
@@ -59,14 +54,6 @@ def test_what_goes_on_now_is_shown_as_it_is(text: str):
         shown = progress.status.status
     assert isinstance(shown, Text)  # neither markup nor emoji codes mean anything in one
     assert shown.plain == sanitize_line(text)
-
-
-def test_outside_a_phase_nothing_goes_on():
-    progress = Progress(Console(file=io.StringIO(), force_terminal=True))
-    with progress.phase("running"):
-        pass
-    progress.now("luecke")
-    assert "luecke" not in progress.console.file.getvalue()
 
 
 @pytest.fixture

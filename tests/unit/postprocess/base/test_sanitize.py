@@ -51,11 +51,6 @@ def test_lines_of_a_library_string():
     ]
 
 
-@given(ANY_TEXT)
-def test_each_of_the_lines_is_printable(text):
-    assert all(line and line.isprintable() for line in sanitize.sanitize_lines(text))
-
-
 def inline_text(rendered: str) -> str:
     """The text that Markdown shows in a paragraph, provided that it shows nothing but text."""
     paragraph, inline, end = MARKDOWN.parse(rendered)

@@ -107,20 +107,6 @@ def test_what_is_the_same_operation_has_mpicosts_name(program: str, line: Benchm
     assert line.name in OURS or line.routine not in OURS.values()
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
-@pytest.mark.parametrize("processes", [2, 3, 4, 8])
-def test_every_case_is_in_exactly_one_start(program: str, processes: int):
-    lines = [line for line in CHECKS[program].table if line.fits(processes)]
-    own = CHECKS[program].own_sizes
-    made = starts(CHECKS[program], lines)
-    wanted = {(line.routine, size) for line in lines for size in line.chosen_sizes(own)}
-    planned = [
-        (line.routine, size) for start in made for line in start.benchmarks for size in start.sizes
-    ]
-    assert Counter(planned) == Counter(wanted)
-    assert len({start.name for start in made}) == len(made)
-
-
 SIZES = st.lists(st.integers(0, 2**20), min_size=1, max_size=12, unique=True)
 
 

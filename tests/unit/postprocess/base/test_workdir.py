@@ -62,13 +62,6 @@ def test_the_lock_goes_with_a_process_that_is_killed(work, holder):
         assert (work.root / "lock").read_text() == f"process {os.getpid()}\n"
 
 
-def test_the_lock_goes_with_a_process_that_ends(work, holder):
-    holder.communicate("\n")
-    assert holder.returncode == 0
-    with work.held():
-        pass
-
-
 def test_a_program_that_was_started_does_not_keep_the_lock(work: WorkDirectory):
     with work.held():
         child = subprocess.Popen(["sleep", "60"])
@@ -85,11 +78,6 @@ def test_the_lock_is_given_back_after_an_error(work: WorkDirectory):
         raise KeyError
     with work.held():
         pass
-
-
-def test_another_work_directory_is_another_matter(work, holder, tmp_path: Path):
-    with WorkDirectory(tmp_path / "other", work.source).held():
-        assert holder.poll() is None
 
 
 def test_sessions_started_in_one_second_have_different_directories(work: WorkDirectory):

@@ -138,13 +138,6 @@ def test_the_places_for_references_may_be_empty(progress, tmp_path: Path):
     assert lint(work, work.reference_roots, progress) == 0
 
 
-def test_a_stray_file_among_references_is_found(work, progress, tmp_path: Path):
-    write_references(tmp_path)
-    (tmp_path / "local" / "stray.tsv").write_text("")
-    assert lint(work, [tmp_path], progress) == 1
-    assert "stray.tsv: is never read" in said(progress)
-
-
 def test_without_a_path_references_and_every_site_are_checked(work, progress, monkeypatch):
     work.provisional.mkdir(parents=True)
     looked: list[Path] = []

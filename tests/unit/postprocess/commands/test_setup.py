@@ -19,7 +19,6 @@ from postprocess.cli import request as asking
 from postprocess.commands import calibrate, list_cases, nightly, report, setup, tests
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.main import build_parser, main
-from postprocess.model.options import AS_REFERENCES
 from postprocess.model.session import Request, Session
 from postprocess.model.verdict import compute_exit_status
 from postprocess.results.summary import summarise_session
@@ -138,14 +137,6 @@ def asked(work: WorkDirectory, *words: str) -> Request:
     return asking.build_request(work, build_parser().parse_args(words))
 
 
-def test_what_is_not_chosen_is_left_to_the_checks(work: WorkDirectory):
-    request = asked(work, "nightly")
-    assert request.selection.choice == {AS_REFERENCES: True}
-    assert (request.selection.environments, request.selection.launches) == ([], 1)
-    assert request.selection.site == ROOT / "site_configs" / "local.py"
-    assert (request.families, request.strict, request.json_file) == (None, False, None)
-
-
 def test_a_choice_is_told_in_the_words_of_the_checks(work: WorkDirectory):
     words = ["--routine", "bcast", "--bytes", "8", "--processes", "2", "--trials", "5"]
     words += ["--cache", "warm", "--sync", "window", "--time-limit", "60"]
@@ -194,11 +185,6 @@ def test_variables_are_gathered_by_environment(work: WorkDirectory):
         "a": {"X": "1", "Y": "3"},
         "b": {"X": "2"},
     }
-
-
-def test_a_calibration_has_launches_and_a_place(work: WorkDirectory, tmp_path: Path):
-    request = asked(work, "calibrate", "--launches", "3", "--output", str(tmp_path))
-    assert (request.selection.launches, request.references) == (3, tmp_path)
 
 
 # where

@@ -59,11 +59,6 @@ def test_a_count_is_not_negative(field):
         replace(CASE, **{field: -1})
 
 
-@given(CASES, CASES)
-def test_different_cases_have_different_keys(one, other):
-    assert (one == other) == (one.key == other.key)
-
-
 @given(CASES, st.sampled_from([field.name for field in fields(Case)]))
 def test_every_field_is_part_of_the_key(case, name):
     value = getattr(case, name)

@@ -73,14 +73,6 @@ def test_counts_are_in_the_order_of_the_list_and_without_zeros():
     assert count_verdicts([]) == {}
 
 
-def test_a_result_without_a_value_is_an_entry_all_the_same():
-    entry = CaseResult(CASE, Verdict.TIMEOUT, "no end after 60 s").entry()
-    assert entry["key"] == CASE.key
-    assert entry["verdict"] == "timeout"
-    assert (entry["value"], entry["reference"], entry["band"]) == (None, None, None)
-    assert entry["statistics"] is None
-
-
 def test_an_entry_holds_the_key_its_parts_and_the_result():
     summary = TrialSummary(1e-6, 1e-6, 1e-6, 2e-6, 3e-6, 45, 7, 5, True, False)
     entry = CaseResult(

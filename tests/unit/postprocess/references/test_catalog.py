@@ -92,14 +92,6 @@ def test_a_file_with_a_fault_stops_the_session_in_one_line(tmp_path: Path, damag
     assert "\n" not in str(refused.value)
 
 
-def test_a_fault_in_the_first_root_does_not_make_the_second_count(tmp_path: Path):
-    reviewed, provisional = tmp_path / "reviewed", tmp_path / "provisional"
-    write_references(provisional)
-    write_references(reviewed).write_text("")
-    with pytest.raises(ReferenceFileError):
-        load_catalog([reviewed, provisional], [WHERE])
-
-
 def reference_set(**told: Any) -> ReferenceSet:
     return ReferenceSet(Path("mpich.tsv"), {}, origin_of(**{"circumstances": CIRCUMSTANCES} | told))
 
@@ -115,11 +107,6 @@ def differing(
     return known.difference(
         conditions_of(run, exact), case(program=run["program"]), dict(accepts), dict(by_hand)
     )
-
-
-def test_the_same_method_does_not_differ():
-    assert differing(reference_set(method=method_of(RUN, exact=False)), RUN) == ""
-    assert set(method_of(RUN, exact=False)) == set(METHOD)
 
 
 def may_accept(key: str) -> str:
@@ -144,15 +131,6 @@ def test_another_method_is_named_with_both_values(key: str, value: Any):
     without = {name: fact for name, fact in RUN.items() if name != key}
     known = reference_set(method=method_of(RUN, exact=False))
     assert differing(known, without).startswith(f"{key} is None")
-
-
-def test_sampling_that_may_stop_early_is_another_method():
-    known = reference_set(method=method_of(RUN, exact=False))
-    assert "relative_error" in differing(known, RUN | {"relative_error": 0.1})
-
-
-def test_references_that_tell_no_method_compare_with_nothing():
-    assert "does not tell the suite_version" in differing(reference_set(), RUN)
 
 
 def test_references_that_tell_nothing_of_a_program_do_not_compare_with_it():
@@ -254,21 +232,6 @@ ACCEPT = "calibrate again or accept it in the site file"
 
 def osu_origin() -> dict[str, Any]:
     return origin_of("osu", method=method_of(OSU, exact=False), circumstances=circumstances_of(OSU))
-
-
-def test_the_method_of_a_reference_benchmark_is_what_its_plan_says():
-    """Its version and the processor beside it; it has no trials of which any would be dropped."""
-    method = method_of(OSU, exact=False)
-    assert method == {
-        "iterations": 200,
-        "warmups": 20,
-        "version": "7.4",
-        "cpu_model": "a processor",
-    }
-    known = ReferenceSet(
-        Path("mpich.tsv"), {}, origin_of("osu", method=method, circumstances=circumstances_of(OSU))
-    )
-    assert differing(known, OSU) == ""
 
 
 @pytest.mark.parametrize(
@@ -388,12 +351,6 @@ def test_caches_tell_processors_without_a_name_apart(facts):
     known = reference_set(method=method_of(run, exact=False), circumstances=circumstances_of(run))
     assert differing(known, run) == ""
     assert differing(simulated(method_of(RUN, exact=True)), RUN | facts, exact=True) == ""
-
-
-def test_all_that_differs_is_named():
-    known = reference_set(method=method_of(RUN, exact=False))
-    found = differing(known, RUN | {"compiler": "gcc 13", "compiler_flags": "-O1"})
-    assert found.startswith("compiler is 'gcc 13', and 'gcc 12.2.0'") and "so does flags" in found
 
 
 @pytest.mark.parametrize("fact", sorted(CIRCUMSTANCES))

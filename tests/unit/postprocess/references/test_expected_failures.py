@@ -209,12 +209,6 @@ def test_lint_names_what_expired_and_what_fits_no_case(tmp_path: Path):
     )
 
 
-def test_lint_names_a_row_of_a_whole_program_with_line_and_fix(tmp_path: Path):
-    path = written(tmp_path, {"routine": "*", "program": "mpicost"})
-    fix = "fits every routine of every environment; name a routine or an environment"
-    assert expected_failures.lint_expected_file(path, TODAY, [case()]) == [f"{path}: row 2: {fix}"]
-
-
 def test_every_failing_verdict_but_wrong_data_can_be_expected_and_no_other():
     assert set(expected_failures.VERDICTS.values()) == set(Verdict) - HEALTHY - {Verdict.INCORRECT}
 

@@ -45,16 +45,6 @@ def test_each_row_keeps_its_own_provenance(written):
     assert reference_file.lint_reference_file(written) == []
 
 
-def test_a_row_that_is_measured_again_leaves_its_earlier_calibration(written):
-    update_references(written.parents[2], [launch(5.0, 12, cases=CASES[1:])])
-    entry = read_provenance(written)["programs"]["mpicost"]
-    assert [len(provenance.list_calibrated_keys(each)) for each in entry["calibrations"]] == [
-        1,
-        len(CASES) - 1,
-    ]
-    assert provenance.find_case_calibration(entry, KEYS[0])["date_utc"][:10] == "2026-11-02"
-
-
 def test_a_file_in_the_form_of_old_is_read_and_joined(tmp_path):
     path = reference_file.locate_references(tmp_path, *("local", "cpu", "mpich-5_0_2"))
     values = {key: [1.0, 1.0] for key in KEYS}

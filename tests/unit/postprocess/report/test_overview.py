@@ -24,15 +24,6 @@ def test_every_verdict_has_its_place_in_the_order():
     assert sorted(overview.WORST_FIRST) == sorted(Verdict)
 
 
-def test_the_larger_ratio_comes_first_among_equals():
-    ordered = [
-        r for r in overview.sort_by_severity(SUMMARY.results) if r.verdict is Verdict.REGRESSED
-    ]
-    ratios = [r.value / r.reference for r in ordered]
-    assert len(ratios) == 3
-    assert ratios == sorted(ratios, reverse=True)
-
-
 def test_half_the_bandwidth_is_as_bad_as_twice_the_time():
     slower, slow, halved = (
         CaseResult(case, Verdict.REGRESSED, value=value, reference=1e-6, unit=unit)
@@ -77,10 +68,6 @@ def test_cases_of_a_lost_launch_are_one_trouble_and_measured_ones_each_their_own
         ("regressed", 1),
     ]
     assert sum(len(trouble.results) for trouble in failure_groups) == len(SUMMARY.failed)
-
-
-def test_reasons_are_counted():
-    assert overview.count_reasons(SUMMARY.results, Verdict.SKIPPED) == [("no Spack", 12)]
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,6 @@ def chapter(results, title):
     return found
 
 
-def test_every_routine_has_a_chapter(results):
-    assert [c.title for c in series.build_chapters(results, False)] == sorted(samples.SIZES)
-
-
 def test_one_panel_per_size_and_one_line_per_mpi(results):
     over_processes, over_bytes = chapter(results, "bcast").pictures
     assert [panel.title for panel in over_processes.panels] == ["8 B", "10 kB", "1 MB"]

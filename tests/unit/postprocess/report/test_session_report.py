@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -17,7 +16,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.sanitize import sanitize_line
 from postprocess.model.verdict import Verdict
 from postprocess.report import panels as series
-from postprocess.report import session_report, templating, trial_selection
+from postprocess.report import session_report, trial_selection
 from postprocess.report import size_tables as sizes_view
 from postprocess.results.summary import parse_summary
 from tests.support.factories import report as samples
@@ -260,25 +259,6 @@ def test_without_a_store_there_are_no_trials_and_the_rest_is_there(bad):
     assert "What failed" in page.text
 
 
-def test_rows_of_another_session_are_not_shown(bad):
-    other = bad.frame().with_columns(session=pl.lit("another"))
-    assert "Trial by trial" not in Page(html_of(bad, other)).text
-
-
-def test_a_session_without_cases_has_a_report():
-    night = samples.Night()
-    assert "Nothing was measured" in Page(html_of(night, pl.DataFrame())).text
-    assert "Nothing was measured" in markdown_of(night)
-
-
-def test_strict_reports_count_provisional_as_failed():
-    night = samples.healthy_night([c for c in samples.cases((2,)) if c.routine == "barrier"], 3)
-    night.strict = True
-    text = Page(html_of(night)).text
-    assert "3 of 3 cases failed" in text
-    assert "strict" in text
-
-
 @pytest.fixture(scope="module")
 def hostile_and_plain(bad):
     frame = bad.frame()
@@ -314,12 +294,6 @@ def test_no_text_breaks_out_of_its_place_in_the_markdown(bad, text):
     kinds = [token.type for token in MARKDOWN.parse(markdown_of(night))]
     plain = [token.type for token in MARKDOWN.parse(markdown_of(samples.hostile(bad, "x")))]
     assert kinds == plain
-
-
-def test_a_text_of_a_megabyte_is_cut(bad):
-    planned = [c for c in samples.cases((2,)) if c.routine == "barrier"]
-    night = samples.hostile(samples.healthy_night(planned), "y" * 1_000_000)
-    assert len(html_of(night)) < 1_000_000
 
 
 def test_a_very_bad_night_stays_small(tmp_path, monkeypatch):
@@ -402,12 +376,6 @@ def test_figures_of_a_failed_case_are_told(three_page):
     assert re.search(r"Iterations 1000, Min [\d.]+, Max [\d.]+", three_page.text)
 
 
-def test_how_a_program_was_built_is_told(three, three_page):
-    for text in (three_page.text, markdown_of(three)):
-        assert "gcc 12.2.0" in text
-        assert "-O2" in text
-
-
 def test_hostile_names_of_figures_are_shown_and_not_obeyed(three):
     few = [r for r in three.results if r.case.routine == "bw" and r.case.bytes >= 2**16]
     hostile = replace(three, results=[replace(r, figures={samples.HOSTILE: 1.0}) for r in few])
@@ -436,8 +404,3 @@ def test_a_large_night_is_a_page_that_opens(monkeypatch):
     assert f"{len(summary.failed) - named} further failed cases not named here" in page.text
     assert "imb: 2,700 cases" not in page.text  # its own line has the counts
     assert "2,700 cases: " in page.text
-
-
-def test_templates_come_with_the_package():
-    names = {path.name for path in Path(templating.TEMPLATES).iterdir()}
-    assert {"macros.html.j2", "report.html.j2", "report.md.j2", "report.css"} <= names

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
 
@@ -70,15 +69,6 @@ def test_other_sessions_are_left_out():
     assert trial_selection.read_trials(NIGHT.frame(), "another") == {}
 
 
-def test_launches_come_in_order_and_the_latest_are_kept():
-    row = next(row for row in NIGHT.rows if row.summary)
-    rows = [replace(row, launch=n) for n in (3, 1, 2, 9, 8, 7, 6, 5, 4)]
-    (launches,) = trial_selection.read_trials(
-        samples.Night(rows=rows).frame(), samples.SESSION
-    ).values()
-    assert [launch.launch for launch in launches] == [4, 5, 6, 7, 8, 9]
-
-
 @pytest.mark.parametrize(
     "damage",
     [
@@ -94,10 +84,6 @@ def test_launches_come_in_order_and_the_latest_are_kept():
 def test_broken_trials_yield_no_picture_and_no_error(damage):
     row = replace(next(row for row in NIGHT.rows if row.summary), **{"late": (), **damage})
     assert trial_selection.read_trials(samples.Night(rows=[row]).frame(), samples.SESSION) == {}
-
-
-def test_an_empty_store_yields_nothing():
-    assert trial_selection.read_trials(pl.DataFrame(), samples.SESSION) == {}
 
 
 def test_a_missing_column_is_named():

@@ -92,14 +92,6 @@ def test_lines_end_as_rfc_4180_says_and_what_needs_quotes_has_them(folder, tmp_p
     assert HARD.replace('"', '""').encode() in data
 
 
-@pytest.mark.parametrize(
-    ("since", "count"), [("2021-11-22", 42), ("2021-11-23", 22), ("2027-01-01", 0)]
-)
-def test_since_a_time(folder, capfd, since, count):
-    assert export(folder, "--since", since) == 0
-    assert len(rows(capfd.readouterr().out)) == count
-
-
 def test_some_cases(folder, capfd):
     keys = [SITE.keys()[3].key, ROW.case.key]
     assert export(folder, "--case", *keys) == 0

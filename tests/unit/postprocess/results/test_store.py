@@ -18,7 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postprocess.base import files
-from postprocess.base.errors import UsageError
 from postprocess.model.case import Case
 from postprocess.model.measurement import TrialSummary
 from postprocess.model.verdict import Verdict
@@ -184,12 +183,6 @@ def test_a_session_without_rows_is_a_file(path):
     assert frame.is_empty() and frame.schema == store.SCHEMA
 
 
-def test_any_reader_of_parquet_reads_it_in_place(path):
-    write_session(path, [ROW, LOST])
-    lazily = pl.scan_parquet(path.parent / "*.parquet").select("key", "headline").collect()
-    assert lazily.rows() == [(CASE.key, 1e-6), (CASE.key, None)]
-
-
 # ---------------------------------------------------------------- several sessions
 
 
@@ -203,13 +196,6 @@ def test_sessions_come_in_order_or_as_asked(tmp_path):
     assert read_sessions(tmp_path)["session"].to_list() == ["a", "b", "c"]
     assert read_sessions(tmp_path, ["c", "a"])["session"].to_list() == ["c", "a"]
     assert read_sessions(tmp_path, []).is_empty()
-
-
-def test_a_session_that_is_not_there_is_named(tmp_path):
-    write_some(tmp_path, "a")
-    with pytest.raises(StoreError, match=r"b\.parquet: No such file") as caught:
-        read_sessions(tmp_path, ["a", "b"])
-    assert isinstance(caught.value, UsageError)
 
 
 def test_a_store_that_is_not_there_is_named(tmp_path):
@@ -229,19 +215,6 @@ def test_what_a_killed_run_left_is_passed_over(tmp_path):
 
 
 # ---------------------------------------------------------------- damage
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"PAR1", b"not parquet at all", b"PAR1" + bytes(100) + b"PAR1"]
-)
-def test_an_unreadable_file_is_named(tmp_path, content):
-    write_some(tmp_path, "a", "c")
-    (tmp_path / "b.parquet").write_bytes(content)
-    with pytest.raises(StoreError) as caught:
-        read_sessions(tmp_path)
-    assert str(caught.value).startswith(f"{tmp_path / 'b.parquet'}: ")
-    assert "\n" not in str(caught.value)
-    assert read_sessions(tmp_path, ["a", "c"])["session"].to_list() == ["a", "c"]
 
 
 def test_a_folder_or_a_dead_link_of_that_name_is_named(tmp_path):
@@ -327,11 +300,6 @@ def sealed(path: Path, frame: pl.DataFrame, **told: str) -> None:
     path.write_bytes(files.seal_data(buffer.getvalue()))
 
 
-def test_a_file_tells_its_version(path):
-    write_session(path, [ROW])
-    assert pl.read_parquet_metadata(path)["schema"] == "2"
-
-
 @pytest.mark.parametrize("version", ["3", "10", "4294967296"])
 def test_a_file_of_a_newer_version_is_refused(path, version):
     """Even if its columns look like ours: a newer version may mean other things by them."""
@@ -406,26 +374,10 @@ def test_an_old_file_without_rows_is_read_too(path):
     assert read_sessions(path.parent).equals(store.SCHEMA.to_frame())
 
 
-def test_old_and_new_files_are_read_together(tmp_path):
-    write_some(tmp_path, "a", "b")
-    write_version_1(tmp_path / "a.parquet", pl.read_parquet(tmp_path / "a.parquet"))
-    assert read_sessions(tmp_path)["session"].to_list() == ["a", "b"]
-
-
 def test_an_old_file_with_a_new_column_is_no_old_file(path):
     write_session(path, [ROW])
     sealed(path, pl.read_parquet(path))
     with pytest.raises(StoreError, match="its columns are not those of its version"):
-        read_sessions(path.parent)
-
-
-def test_a_damaged_old_file_is_named(path):
-    write_session(path, [ROW])
-    write_version_1(path, pl.read_parquet(path))
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(StoreError, match="is damaged, its checksum is wrong"):
         read_sessions(path.parent)
 
 
@@ -553,9 +505,3 @@ def test_of_two_writers_of_one_session_one_is_refused(tmp_path):
     assert sorted(writer.communicate()[0] for writer in writers) == ["refused\n", "stored\n"]
     assert names(tmp_path) == ["a.parquet"]
     assert read_sessions(tmp_path).height == 50
-
-
-def test_a_folder_that_cannot_be_made_is_named(tmp_path):
-    (tmp_path / "store").write_text("a file")
-    with pytest.raises(StoreError, match="cannot be written: "):
-        write_session(tmp_path / "store" / f"{SESSION}.parquet", [ROW])

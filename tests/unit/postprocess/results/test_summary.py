@@ -36,22 +36,6 @@ def document():
     return json.loads(json.dumps(samples.bad_night(samples.few_cases()).document()))
 
 
-def test_results_come_back_as_they_were_written(tmp_path):
-    night = samples.bad_night(samples.few_cases())
-    summary = load_summary(night.write(tmp_path) / "summary.json")
-    assert list(summary.results) == night.results
-    assert summary.session == samples.SESSION
-    assert summary.environments[1].library == samples.LIBRARIES["mpich-5.0.2"]
-    assert summary.machine.caches[2].shared_by == 8
-
-
-def test_failed_and_good(document):
-    summary = parse_summary(document)
-    words = {str(result.verdict) for result in summary.failed}
-    assert words == {"regressed", "timeout", "incorrect"}
-    assert not summary.good
-
-
 POWER = ("q", "detectable", "spread", "degrees")
 
 
@@ -286,17 +270,6 @@ def test_the_keys_of_the_file_and_their_order(tmp_path: Path):
     assert data["launches"][0]["spec"] == done.spec
 
 
-def test_a_night_on_which_everything_failed_is_read_back_too(tmp_path: Path):
-    bad = finished(tmp_path, outcome=CRASH)
-    summary = load_summary(written(tmp_path, [bad], ReferenceCatalog()))
-    assert {each.verdict for each in summary.results} == {Verdict.CRASHED}
-    assert len(summary.failed) == len(CASES)
-    assert not summary.good
-    assert summary.launches[0].outcome == "crashed"
-    assert summary.launches[0].reason == CRASH.reason
-    assert summary.environments[0].library == bad.launch.library
-
-
 def test_text_from_outside_does_not_break_the_file(tmp_path: Path):
     done = finished(tmp_path, outcome=replace(CRASH, reason=HOSTILE))
     path = written(
@@ -357,14 +330,6 @@ def test_an_environment_that_a_site_declares_is_described_by_what_ran(tmp_path: 
     assert (entry.name, entry.origin, entry.mpicc) == ("mpich-5_0_2", "site", "")
     assert (entry.family, entry.version) == ("mpich", "5.0.2")
     assert entry.library.startswith("MPICH Version: 5.0.2")
-
-
-def test_a_summary_replaces_an_earlier_one_whole(tmp_path: Path):
-    path = tmp_path / "summary.json"
-    path.write_text("x" * 100_000)
-    write_summary(path, {"schema": 1})
-    assert json.loads(path.read_text()) == {"schema": 1}
-    assert os.listdir(tmp_path) == ["summary.json"]
 
 
 @pytest.mark.parametrize("place", ["a-file/summary.json", "a-directory"])

@@ -130,10 +130,6 @@ def test_sessions_of_one_work_directory_are_found_by_their_prefix(begin, value):
     assert other.poll() is None
 
 
-def test_nothing_left_is_nothing_to_do(value):
-    assert end_processes(SESSION, value) == []
-
-
 def test_this_process_is_never_ended():
     """The variable with which this process itself was started, whatever it is."""
     with open("/proc/self/environ") as file:

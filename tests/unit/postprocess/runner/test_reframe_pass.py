@@ -13,7 +13,7 @@ import pytest
 
 from postprocess.base.errors import UsageError
 from postprocess.base.processes import find_processes
-from postprocess.model.plan import list_places, locate_plan_file, read_plan, write_launch
+from postprocess.model.plan import locate_plan_file, read_plan, write_launch
 from postprocess.model.session import Selection
 from postprocess.runner import reframe as reframe_driver
 from postprocess.runner.reframe import ReframeDriver
@@ -29,7 +29,7 @@ from postprocess.runner.reframe_pass import (
 from site_configs.schema.variables import SESSION
 from spack_envs.programs import BuiltBinary, write_program
 from tests.support.factories import record
-from tests.support.factories.launch import CASES, PLACE, VALUES, case, leave, planned
+from tests.support.factories.launch import CASES, VALUES, case, leave, planned
 from tests.support.paths import ROOT
 
 SITE = Selection(Path("site.py"))
@@ -293,12 +293,6 @@ def test_a_reframe_that_leaves_no_report_when_it_runs_again_fails_every_launch(r
     assert actions(reframe) == ["--run", "--dry-run"]
 
 
-def test_what_cannot_be_planned_again_is_an_error(reframe: ReframeDriver, progress):
-    play(reframe, "print('ERROR: no such file'); sys.exit(1)")
-    with pytest.raises(UsageError, match="no such file"):
-        run_again(reframe, SITE, progress)
-
-
 def test_a_process_that_was_left_behind_is_ended_and_noted(reframe: ReframeDriver, progress):
     quiet = "stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL"
     play(reframe, f"subprocess.Popen(['sleep', '60'], start_new_session=True, {quiet})", report=[])
@@ -369,8 +363,3 @@ def test_the_start_and_the_end_of_a_test_are_passed_on(reframe: ReframeDriver, p
 )
 def test_the_name_of_a_test_as_people_say_it(name: str, expected: str):
     assert shorten_test_name(name) == expected
-
-
-def test_the_places_of_a_plan():
-    launches = [planned(), planned(number=2), planned(partition="local:gpu")]
-    assert list_places(launches) == {(":".join(PLACE[:2]), PLACE[2]), ("local:gpu", PLACE[2])}

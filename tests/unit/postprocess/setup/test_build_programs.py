@@ -120,11 +120,6 @@ def test_mpi_that_has_no_environment_is_left_to_cmake(work, broken, progress):
     assert {line.partition(":")[0] for line in lines(progress)} == {"mpich-2"}
 
 
-def test_on_a_site_that_declares_its_mpis_programs_are_built_too(work, broken, progress):
-    assert build_programs(work, PreparedMachine(None, SPACK, by_spack=("mpich-2",)), progress) == 0
-    assert {line.partition(":")[0] for line in lines(progress)} == {"mpich-2"}
-
-
 @pytest.mark.parametrize("prepared", [PreparedMachine(FOUND, None), PreparedMachine(None, SPACK)])
 def test_what_only_a_session_builds_is_said(work, broken, progress, prepared):
     assert build_programs(work, prepared, progress) == 0

@@ -113,11 +113,6 @@ def test_torque_tells_sockets():
     assert "1 of them not usable now" in text
 
 
-def test_pals_starts_crays_mpi_under_pbs():
-    text = text_of(pbs(PBS, CRAY_MPICH))
-    assert values(text, "launcher") == ["pbs.PALS"]
-
-
 def test_a_machine_without_a_scheduler():
     text = text_of(PLAIN)
     ast.parse(text)
@@ -248,11 +243,6 @@ def test_a_site_is_written_among_the_others_and_its_marks_are_told(work, progres
     number = int(marked[0].split()[1].rstrip(":"))
     assert "CHANGE:" in path.read_text().splitlines()[number - 1]
     assert last.endswith("./plumbline site check mine")
-
-
-def test_without_a_name_the_host_gives_it(work, progress, looked):
-    assert write.write_new_site(work, None, None, None, None, no_mirror, progress) == 0
-    assert (work.source / "site_configs" / "login03.py").exists()
 
 
 @pytest.mark.parametrize("make", ["file", "link", "directory"])

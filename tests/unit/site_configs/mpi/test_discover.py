@@ -56,10 +56,6 @@ def test_a_path_with_nonsense_in_it_is_searched_all_the_same(tmp_path: Path, ent
     assert found(directory, tmp_path / "mpi" / "bin") == [f"{tmp_path}/mpi/bin/mpicc"]
 
 
-def test_an_empty_path_has_nothing():
-    assert find_on_path("") == []
-
-
 def test_only_what_can_be_run_is_a_wrapper(tmp_path: Path):
     bin_ = install(tmp_path).parent
     (bin_ / "mpicc.old").write_text("")

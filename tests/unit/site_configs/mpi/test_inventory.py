@@ -19,7 +19,7 @@ from site_configs.mpi.inventory import (
     read_mpi_state,
 )
 from site_configs.mpi.probe import Candidate
-from tests.support.fake_mpis import MPICH, OPENMPI, debian, install, says, script
+from tests.support.fake_mpis import MPICH, OPENMPI, install, script
 
 
 @pytest.fixture(autouse=True)
@@ -62,36 +62,6 @@ def test_every_mpi_of_the_path_is_in_the_inventory(look, tmp_path: Path):
     (broken,) = found.unusable
     assert (broken.mpicc, broken.origin) == (f"{tmp_path}/c/bin/mpicc", "path")
     assert broken.problem == "compiling failed with exit code 1: broken"
-
-
-def test_debians_two_mpis_are_two(look, tmp_path: Path):
-    found, _ = look(debian(tmp_path))
-    assert [(each.name, each.origin) for each in found.mpis] == [
-        ("mpich-5_0_2", "debian"),
-        ("openmpi-4_1_4", "debian"),
-    ]
-    assert found.mpis[1].mpiexec.endswith("/mpiexec.openmpi")
-
-
-def test_two_mpis_of_one_version_have_different_names(look, tmp_path: Path):
-    for name in "abc":
-        install(tmp_path / name)
-    found, _ = look(*(tmp_path / name / "bin" for name in "bac"))
-    assert [(each.name, each.prefix) for each in found.mpis] == [
-        ("mpich-5_0_2", f"{tmp_path}/b"),
-        ("mpich-5_0_2-2", f"{tmp_path}/a"),
-        ("mpich-5_0_2-3", f"{tmp_path}/c"),
-    ]
-
-
-def test_names_do_not_collide_when_mpis_come_and_go(look, tmp_path: Path):
-    for name in "abc":
-        install(tmp_path / name)
-    look(*(tmp_path / name / "bin" for name in "ab"))
-    for order in ("cab", "bac", "b", "bca"):
-        found, _ = look(*(tmp_path / name / "bin" for name in order))
-        assert len(set(names(found))) == len(order), order
-        assert names(found)[0] == "mpich-5_0_2"
 
 
 def test_one_installation_reached_in_two_ways_is_one(look, tmp_path: Path, monkeypatch):
@@ -144,13 +114,6 @@ def test_a_wrapper_or_launcher_that_has_changed_is_asked_again(look, tmp_path: P
     assert look(mpicc.parent, kept.parent)[1] == [str(mpicc)]
 
 
-def test_an_mpi_that_was_brought_up_to_date_is_known_by_its_new_version(look, tmp_path: Path):
-    mpicc = install(tmp_path / "a")
-    look(mpicc.parent)
-    script(mpicc.with_name("mpiexec"), says("MPICH Version: 5.1.0"))
-    assert names(look(mpicc.parent)[0]) == ["mpich-5_1_0"]
-
-
 def test_a_wrapper_that_leads_elsewhere_now_is_asked_again(look, tmp_path: Path):
     """As an administrator switches alternatives: both MPIs are older than the inventory."""
     for name, library in (("a", MPICH), ("b", OPENMPI)):
@@ -185,15 +148,6 @@ def test_a_wrapper_that_is_gone_is_forgotten(look, tmp_path: Path):
     mpicc.unlink()
     assert look(mpicc.parent) == (replace(look()[0]), [])
     assert load_inventory(tmp_path / "work").mpis == ()
-
-
-def test_a_launcher_that_is_gone_makes_its_wrapper_unusable(look, tmp_path: Path):
-    mpicc = install(tmp_path / "a")
-    look(mpicc.parent)
-    mpicc.with_name("mpiexec").unlink()
-    found, _ = look(mpicc.parent)
-    assert found.mpis == ()
-    assert found.unusable[0].problem.startswith("starting: No such file")
 
 
 def test_the_same_wrapper_through_another_module_is_asked_again(look, tmp_path, monkeypatch):
@@ -242,23 +196,6 @@ def test_an_inventory_without_the_state_of_an_mpi_does_not_vouch_for_it(look, tm
     path = inventory_file(tmp_path / "work")
     path.write_text(json.dumps(json.loads(path.read_text()) | {"files": {"mpich-5_0_2": None}}))
     assert look(mpicc.parent)[1] == [str(mpicc)]
-
-
-def test_what_was_taken_can_be_loaded(look, tmp_path: Path):
-    install(tmp_path / "a")
-    script(tmp_path / "c" / "bin" / "mpicc", "exit 1")
-    found, _ = look(tmp_path / "a" / "bin", tmp_path / "c" / "bin")
-    loaded = load_inventory(tmp_path / "work")
-    assert (loaded.mpis, loaded.unusable) == (found.mpis, found.unusable)
-    assert os.listdir(tmp_path / "work") == ["inventory.json"]
-
-
-def test_without_an_inventory_the_fix_is_named(tmp_path: Path):
-    with pytest.raises(LookupError) as refused:
-        load_inventory(tmp_path)
-    assert str(refused.value) == (
-        f"{tmp_path}/inventory.json: no inventory of this machine: run ./plumbline setup"
-    )
 
 
 # Wheels.

@@ -207,12 +207,6 @@ def test_a_wheel_that_is_not_the_locked_one_is_refused(tmp_path: Path, locks, in
     assert contents(tmp_path / "mpi") == []
 
 
-@pytest.mark.usefixtures("locks", "index")
-def test_an_index_that_has_no_such_wheel_is_named(tmp_path: Path):
-    with pytest.raises(WheelError, match=r"^mpich: ERROR: No matching distribution"):
-        install_wheels("mpich", tmp_path / "mpi")
-
-
 def test_a_folder_of_wheels_is_the_only_place_to_take_them_from(tmp_path: Path, locks, index):
     """Not what the user's settings of pip name."""
     (locks / "mpich.lock").write_text(f"mpich==7.1 --hash=sha256:{make_wheel(index)}\n")

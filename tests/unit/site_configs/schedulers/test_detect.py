@@ -32,11 +32,6 @@ def test_each_scheduler_is_known_by_its_command(commands, outputs, title):
     assert look(answering(outputs), machine(*commands)).title == title
 
 
-def test_lsf_is_recognised_and_says_that_it_is_not_read():
-    found = look(answering({}), machine("bqueues"))
-    assert found.queues == () and "not read" in found.notes[0]
-
-
 @pytest.mark.parametrize("command", ["sinfo", "pbsnodes"])
 def test_a_scheduler_that_does_not_answer_is_not_taken_for_none(command: str):
     with pytest.raises(SchedulerError, match="failed with exit code 1"):

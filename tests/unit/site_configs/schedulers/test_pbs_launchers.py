@@ -5,13 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from reframe.core.backends import getlauncher, getscheduler
 from reframe.core.schedulers import JobScheduler
 
 from site_configs.schedulers import pbs_launchers
-from site_configs.topology.layouts import Layout
 
 
 @pytest.mark.parametrize(
@@ -23,12 +20,6 @@ def test_a_node_for_the_processes_that_do_not_fill_one(processes, per_node, node
     said = f"#PBS {words.format(processes // per_node)}:mem=4gb"
     lines = pbs_launchers.with_all_nodes(["#PBS -q work", said], processes, per_node)
     assert lines == ["#PBS -q work", f"#PBS {words.format(nodes)}:mem=4gb"]
-
-
-@given(st.integers(1, 10**6), st.integers(1, 256))
-def test_as_many_nodes_as_the_layout_has(processes: int, per_node: int):
-    (line,) = pbs_launchers.with_all_nodes(["#PBS -l select=0:mpiprocs=1"], processes, per_node)
-    assert f"select={len(Layout(processes, per_node).ranks_per_host)}:" in line
 
 
 @pytest.mark.parametrize("name", [pbs_launchers.SCHEDULER, pbs_launchers.TORQUE])

@@ -114,10 +114,6 @@ def test_a_scheduler_that_is_not_there_or_silent(told):
     assert "'slurm-blocks' does not answer: sinfo failed with exit code 1" in line
 
 
-def test_a_backend_fits_what_the_scheduler_can_and_not_its_name(told):
-    assert told(SITE, replace(CLUSTER, title="another name")) == []
-
-
 def test_a_scheduler_of_which_nothing_is_read_is_not_held_against_the_site(told):
     assert told(SITE.replace("=slurm.SCHEDULER", '="lsf"'), LSF) == []
 

@@ -89,25 +89,6 @@ def test_a_round_that_was_not_planned_is_incomplete_and_names_the_pairs(tmp_path
     assert not build_sweeps([done])
 
 
-def test_a_round_that_is_missing_is_incomplete(tmp_path: Path):
-    def lose(records):
-        del records[-2]
-        records[0]["cases"] = records[-1]["cases"] = len(records) - 2
-
-    done = Tournament(seconds).finished(tmp_path, lose)
-    assert done.outcome.verdict == Verdict.INCOMPLETE
-    assert "tournament@3" in done.outcome.reason
-
-
-def test_a_pair_that_is_missing_in_a_round_is_refused(tmp_path: Path):
-    def lose(records):
-        records[-2]["pairs"].pop()
-
-    done = Tournament(seconds).finished(tmp_path, lose)
-    assert done.outcome.verdict == Verdict.INCORRECT
-    assert "pairs: 1 where 4 processes make 2" in done.outcome.reason
-
-
 def test_two_ranks_on_a_node_are_no_pair_of_nodes(tmp_path: Path):
     def crowd(records):
         records[0]["ranks"][1]["host"] = "n1"

@@ -9,13 +9,11 @@ import pytest
 from markdown_it import MarkdownIt
 
 from postprocess.analyses.papers import page as papers
-from postprocess.analyses.papers import printed
 from postprocess.analyses.papers.page import (
     build_paper_views,
     paper_views_as_text,
     write_paper_views,
 )
-from postprocess.base.errors import UsageError
 from postprocess.base.text_table import TextTable, render_text
 from postprocess.main import main
 from postprocess.results.summary import parse_summary
@@ -206,9 +204,3 @@ def test_each_line_of_the_page_has_the_sign_of_its_key(summary, tmp_path):
         path = write_paper_views(tmp_path, known, build_paper_views(known))[1]
         pages.append(re.sub(r"f\d+-", "", path.read_text()))
     assert pages[0] == pages[1]
-
-
-def test_printed_figures_that_cannot_be_read_are_one_line(tmp_path, summary, monkeypatch):
-    monkeypatch.setattr(printed.load_history, "__defaults__", (tmp_path,))
-    with pytest.raises(UsageError, match=r"luecke2001_ratios\.csv: No such file"):
-        build_paper_views(summary)

@@ -142,16 +142,6 @@ def test_a_missing_time_is_missing_and_never_a_number(lost):
     assert {r[3:] for r in lines} == {("12", "0", MISSING, MISSING, MISSING)}
 
 
-def test_one_missing_operation_keeps_its_row():
-    def seconds(case):
-        lost = case.routine == "bcast" and case.partition == "torus"
-        return None if lost else samples.modelled(case)
-
-    these = measured(seconds=seconds)
-    assert set(row(these, "myrinet").ratios.values()) == {None}
-    assert row(these, "myrinet").printed.ratio == 1.3
-
-
 @pytest.mark.parametrize(
     "verdict", [Verdict.INCORRECT, Verdict.INCOMPLETE, Verdict.CRASHED, Verdict.TIMEOUT]
 )

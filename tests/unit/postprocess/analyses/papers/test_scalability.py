@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import replace
 
 import pytest
@@ -21,26 +20,12 @@ from postprocess.analyses.papers.scalability import (
     select_end_counts,
 )
 from postprocess.base.text_table import MISSING
-from postprocess.model.mpicost import Scaling
 from postprocess.model.verdict import CaseResult, Verdict
 from tests.support.factories import papers as samples
-from tests.support.paths import SUITE
-
-ROUTINES = SUITE / "src" / "routines.c"
-ENTRY = re.compile(r'\{"(\w+)",[^{}]*\{[^{}]*\}[^{}]*?(SCALING_\w+)')
 
 
 def measured(planned, seconds=samples.modelled):
     return arrange_results(samples.session(planned, seconds).results)
-
-
-def test_divisors_are_those_of_mpicost():
-    entries = dict(ENTRY.findall(ROUTINES.read_text()))
-    assert len(entries) >= 17
-    by_kind = {kind: {r for r, k in entries.items() if k == kind} for kind in set(entries.values())}
-    for kind in (Scaling.LOG2, Scaling.LINEAR):
-        own = {routine for routine, model in MODELS.items() if model is kind}
-        assert own == by_kind[f"SCALING_{kind.name}"]
 
 
 def test_the_divisor_of_96_is_its_own_logarithm():

@@ -15,7 +15,6 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import ledger
 from postprocess.calibration.budget_text import is_better_spending
 from postprocess.calibration.noise_sources import read_counted_trials
-from postprocess.commands import references
 from postprocess.commands.references.budget import report_budget
 from postprocess.main import build_parser
 from postprocess.model.verdict import Verdict
@@ -132,13 +131,6 @@ def test_what_is_too_few_to_assert_anything_is_not_advised(work, tmp_path, capsy
     run(work, report, seconds=100)
     assert json.loads(report.read_text())["advice"][0]["commands"] == []
     assert "mpicost: spend more, 10 launches take 5 min 06 s" in said(capsys)
-
-
-def test_the_same_calibrations_give_the_same_answer(work, capsys):
-    run(work)
-    first = said(capsys)
-    run(work)
-    assert said(capsys) == first
 
 
 def test_only_trials_of_launches_of_the_ledger_count(work):
@@ -262,10 +254,3 @@ def test_the_better_way_sees_more_and_with_the_same_sight_is_cheaper_each_night(
         CalibrationSpending(11, 9, 5.0, None), CalibrationSpending(51, 2, 30.0, None)
     )
     assert is_better_spending(way, CalibrationSpending(11, 9, 5.0, None))
-
-
-def test_the_command_line():
-    made = build_parser().parse_args(["references", "budget", "--seconds", "60", "--site", "x"])
-    assert (made.run, made.seconds, made.see) == (references.budget.run, 60, None)
-    with pytest.raises(UsageError, match="not allowed with"):
-        build_parser().parse_args(["references", "budget", "--seconds", "60", "--see", "10"])

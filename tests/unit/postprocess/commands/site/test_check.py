@@ -87,10 +87,6 @@ def test_what_was_measured_before_is_better_than_a_rule():
     )
 
 
-def test_nothing_costs_nothing():
-    assert estimate_night_cost([], {}) == NightCost(0, 0, 0, 0, 0)
-
-
 @pytest.mark.parametrize("whose", ["time_limit", "job_limit"])
 def test_a_launch_that_its_queue_would_end_is_a_fault(work, path, whose):
     """A job of several starts may last longer than each of them."""

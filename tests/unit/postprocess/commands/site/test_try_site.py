@@ -30,12 +30,11 @@ from postprocess.runner.reframe import ReframeDriver, RefusedError
 from site_configs.common import work_directory
 from site_configs.mpi import inventory
 from site_configs.mpi.login_node import LoginMpis
-from site_configs.schedulers.pbs import PBS as PBS_SCHEDULER
 from site_configs.schedulers.slurm import SLURM
 from site_configs.validation.reader import Reader, SiteReading
 from tests.support.factories.launch import CASES, finished, headline
-from tests.support.factories.scheduler import CRAY, PBS, answering
-from tests.support.factories.site import CRAY_MPICH, MPICH, OPENMPI, PLAIN, pbs, slurm, text_of
+from tests.support.factories.scheduler import CRAY, answering
+from tests.support.factories.site import MPICH, OPENMPI, PLAIN, slurm, text_of
 from tests.support.paths import ROOT
 from tests.support.plumbline_runner import Workshop
 
@@ -131,15 +130,6 @@ def test_what_failed_is_told_the_launcher_that_is_known_to_work(read):
     )
     assert suggest_launcher(read(wrong), {"openmpi-5_0_3"}, CLUSTER) == []
     assert suggest_launcher(read(SITE), {"mpich-5_0_2", "openmpi-5_0_3"}, CLUSTER) == []
-
-
-def test_advice_for_cray_under_pbs(read):
-    text = text_of(pbs(PBS, CRAY_MPICH)).replace("sockets_per_node=0", "sockets_per_node=1")
-    wrong = text.replace("pbs.PALS", '["mpiexec"]')
-    found = suggest_launcher(
-        read(wrong), {"cray-mpich-8_1_28_15"}, PBS_SCHEDULER.read(answering(PBS))
-    )
-    assert len(found) == 1 and "launcher=pbs.PALS" in found[0]
 
 
 def test_no_advice_where_it_is_not_known_what_starts_processes(read):
