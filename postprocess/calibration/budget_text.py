@@ -69,7 +69,7 @@ class BudgetAdvice:
 def build_budget_rows(
     known: Sequence[KnownCase], costs: Mapping[LaunchPlace, LaunchCost]
 ) -> list[BudgetRow]:
-    """A row for each program and environment, then its layouts and its classes of sizes if they are several."""
+    """Build a row for each program and environment, then for each of its layouts and classes of sizes."""
     found = []
     for program in sorted({each.case.program for each in known}, key=program_sort_key):
         for environment in sorted({each.case.environment for each in known}):
@@ -86,7 +86,7 @@ def build_budget_rows(
 def build_part_rows(
     some: Sequence[KnownCase], costs: Mapping[LaunchPlace, LaunchCost]
 ) -> list[BudgetRow]:
-    """The rows of one program and environment."""
+    """Build the rows of one program and environment."""
     places = sorted({each.place for each in some})
     found = [
         build_budget_row(ALL, some, costs, sum_place_costs([costs[place] for place in places]))
@@ -116,7 +116,7 @@ def build_part_rows(
 
 
 def sum_place_costs(some: Sequence[LaunchCost]) -> LaunchCost:
-    """One launch of each place."""
+    """Sum the cost of one launch of each place."""
     return LaunchCost(sum(each.start for each in some), sum(each.trial for each in some))
 
 
@@ -137,7 +137,7 @@ def build_budget_row(
 
 
 def is_better_spending(one: CalibrationSpending, other: CalibrationSpending) -> bool:
-    """Whether half of the cases see smaller slowdowns; with the same sight, what is cheaper every night.
+    """Return whether one spending is more sensitive than another, or as sensitive and cheaper every night.
 
     Never where half of the cases see nothing: then the count of the papers is as good as any.
     """
@@ -148,7 +148,7 @@ def is_better_spending(one: CalibrationSpending, other: CalibrationSpending) -> 
 
 
 def describe_spending(each: CalibrationSpending, has_trials: bool) -> str:
-    """A way to spend the seconds, in words."""
+    """Describe a way to spend the seconds, in words."""
     trials = f" of {each.trials} trials" if has_trials else ""
     sight = f"half of the cases see a slowdown of {format_percent(each.sees)}"
     if each.sees is None:
@@ -160,7 +160,7 @@ def describe_spending(each: CalibrationSpending, has_trials: bool) -> str:
 
 
 def format_budget(advice: BudgetAdvice, site: str) -> list[str]:
-    """Both ways, and the commands of the better one."""
+    """Format both ways to spend, and the commands of the better one."""
     chosen, other = advice.chosen, advice.other
     found = [f"{advice.program}: {describe_spending(chosen, other is not None)}"]
     if other and other.trials != chosen.trials:
@@ -177,7 +177,7 @@ def format_budget(advice: BudgetAdvice, site: str) -> list[str]:
 
 
 def format_commands(advice: BudgetAdvice, site: str) -> list[str]:
-    """What to type."""
+    """Format the commands of a way to spend."""
     where = "" if site == "local" else f" --site {site}"
     trials = f" --trials {advice.chosen.trials}" if advice.other is not None else ""
     calibrate = f"./plumbline calibrate{where} --program {advice.program}{trials}"

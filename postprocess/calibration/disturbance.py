@@ -76,7 +76,7 @@ def find_disturbances(sample: CaseSample) -> list[Mark]:
 
 
 def check_other_load(sample: CaseSample) -> list[Mark]:
-    """That others used the machine while launches of this sample ran, if they did."""
+    """Return the mark of a sample during which others used the machine, if they did."""
     shares = [each.others for each in sample.launches if (each.others or 0.0) > BUSY_SHARE]
     if not shares:
         return []
@@ -88,7 +88,7 @@ def check_other_load(sample: CaseSample) -> list[Mark]:
 
 
 def compute_mode_gap(values: Sequence[float]) -> float:
-    """The factor between two groups of values with nothing between them; 0 if there are none.
+    """Compute the factor between two groups of values with a gap between them; 0 if there is no such gap.
 
     Each has three values at least, a gap of a fifth parts them, and no gap within them is a third as wide.
     """
@@ -104,14 +104,14 @@ def compute_mode_gap(values: Sequence[float]) -> float:
 
 
 def check_one_day(sample: CaseSample) -> list[Mark]:
-    """That all launches are of one day, if they are."""
+    """Return the mark of launches that are all of one day, if they are."""
     minutes = count_minutes_together([each.ended_utc for each in sample.launches])
     told = f"all {len(sample.launches)} launches within {minutes} min: knows nothing of other days"
     return [Mark(MarkKind.ONE_DAY, told)] if minutes else []
 
 
 def check_one_node_set(sample: CaseSample) -> list[Mark]:
-    """That all launches ran on the same nodes, if they did: which nodes there are is not known here."""
+    """Return the mark of launches that all ran on the same nodes, if they did."""
     same = find_common_nodes([each.hosts for each in sample.launches])
     number = len(sample.launches)
     told = f"nodes: one node set in all {number} launches ({first_of(same, MOST_NODES)})"
@@ -119,7 +119,7 @@ def check_one_node_set(sample: CaseSample) -> list[Mark]:
 
 
 def find_common_nodes(hosts: Sequence[Sequence[str]], nodes: int = 0) -> Sequence[str]:
-    """The nodes on which all of several launches ran; none if they differ or could not.
+    """Find the nodes that all of several launches ran on; none if they differ or had no choice.
 
     :param nodes: of the partition; 0 if that is not known: then many launches on several nodes are told
     """

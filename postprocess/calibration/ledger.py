@@ -43,7 +43,7 @@ class CalibrationHeader:
     shell: Mapping[str, str] = field(default_factory=dict)
 
     def by_hand(self, environment: str, exact: bool = False) -> dict[str, Any]:
-        """What was set by hand for launches of an environment, ``exact`` if simulated; nothing, as a rule."""
+        """Return what was set by hand for launches of an environment, ``exact`` if they are simulated."""
         return collect_manual_settings(
             self.set_env, self.oversubscribe, environment, {} if exact else self.shell
         )
@@ -86,7 +86,7 @@ class CalibrationLaunch:
 
 
 def locate_ledger(work: Path) -> Path:
-    """Where the ledger of a work directory is."""
+    """Locate the ledger of a work directory."""
     return work / "calibrations"
 
 
@@ -109,7 +109,7 @@ def collect_launches(
     finished: Iterable[FinishedLaunch],
     others: float | None = None,
 ) -> list[CalibrationLaunch]:
-    """What to keep of these launches. One that failed has nothing; a case that shows nothing is left out.
+    """Collect what the ledger keeps of launches: nothing of a failed one, and no case without a value.
 
     :param others: share of this machine, from 0 to 1, that others used meanwhile; None where that is not known
     """
@@ -121,7 +121,7 @@ def collect_launches(
 def build_launch(
     opened: CalibrationHeader, directory: Path, finished: FinishedLaunch, machine: Mapping[str, Any]
 ) -> CalibrationLaunch:
-    """One launch that ended well."""
+    """Build the ledger's entry of a launch that ended well."""
     launch, run = finished.launch, finished.run
     found = {case: finished.measurements.get(case.variable) for case in launch.cases}
     seen = {case.key: each for case, each in found.items() if each and not each.unseen}
@@ -181,7 +181,7 @@ def append_launches(
 
 
 def read_ledger(work: Path) -> list[CalibrationLaunch]:
-    """Every launch of the ledger that was not forgotten since, the earliest first.
+    """Read every launch of the ledger that was not forgotten since, the earliest first.
 
     :raises UsageError: naming the first file that is damaged.
     """
@@ -197,7 +197,7 @@ def read_ledger(work: Path) -> list[CalibrationLaunch]:
 def drop_forgotten(
     launches: Iterable[CalibrationLaunch], begun: Mapping[str, str]
 ) -> list[CalibrationLaunch]:
-    """The launches without what cases had before they were begun afresh.
+    """Drop the values of cases from before they were begun afresh.
 
     :param begun: the last session that began a case afresh, by key
     """
@@ -209,7 +209,7 @@ def drop_forgotten(
 
 
 def restrict_launch(launch: CalibrationLaunch, keys: Iterable[str]) -> CalibrationLaunch:
-    """A launch without all other cases."""
+    """Restrict a launch to some cases."""
     kept = set(keys) & launch.values.keys()
     values, units = (
         {key: each for key, each in some.items() if key in kept}
@@ -219,7 +219,7 @@ def restrict_launch(launch: CalibrationLaunch, keys: Iterable[str]) -> Calibrati
 
 
 def read_ledger_file(path: Path) -> tuple[list[CalibrationLaunch], list[str]]:
-    """The launches of one session, and the keys of the cases that it began afresh.
+    """Read the launches of one session, and the keys of the cases that it began afresh.
 
     :raises UsageError: if the file is damaged or of another version.
     """
@@ -239,7 +239,7 @@ def read_ledger_file(path: Path) -> tuple[list[CalibrationLaunch], list[str]]:
 
 
 def parse_launch(told: JsonObject) -> CalibrationLaunch:
-    """A launch as :func:`append_launches` wrote it. Raises ValueError for anything else."""
+    """Parse a launch as :func:`append_launches` wrote it. Raises ValueError for anything else."""
     values = told.get("values", dict)
     units = told.get("units", dict)
     if units.keys() != values.keys():

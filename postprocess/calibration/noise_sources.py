@@ -36,7 +36,7 @@ class TrialNoise:
 def collect_known_noise(
     samples: Mapping[Case, CaseSample], store: Path, progress: Progress
 ) -> tuple[list[KnownCase], list[Case]]:
-    """Every case whose noise is known; and those with enough launches of which the store has no trials."""
+    """Collect the cases of known noise, and those with enough launches of which the store has no trials."""
     enough = {case: each for case, each in samples.items() if len(each.values) >= LEAST_LAUNCHES}
     with progress.phase("resampling trials"):
         within = resample_trials(enough.values(), store, progress)
@@ -54,7 +54,7 @@ def collect_known_noise(
 
 
 def estimate_case_references(samples: Mapping[Case, CaseSample]) -> dict[Case, Reference]:
-    """What calibrations make of these cases, each with what its kin of the same file say."""
+    """Estimate the references of these cases, each with the prior of its group in the same file."""
     found: dict[Case, Reference] = {}
     for place in sorted({ReferencePlace.of(case) for case in samples}):
         own = {
@@ -67,7 +67,7 @@ def estimate_case_references(samples: Mapping[Case, CaseSample]) -> dict[Case, R
 def resample_trials(
     samples: Iterable[CaseSample], store: Path, progress: Progress
 ) -> dict[str, list[TrialNoise]]:
-    """What the trials of the last launches say of each case of mpicost, by key."""
+    """Resample the trials of the last launches of each case of mpicost, by key."""
     wanted = {
         (launch.session, each.case.key, launch.values[each.case.key])
         for each in samples
@@ -85,7 +85,7 @@ def resample_trials(
 
 
 def read_counted_trials(path: Path, wanted: set[Headline]) -> Iterator[tuple[str, np.ndarray]]:
-    """The trials that count, of the wanted launches of a session; of a session that was cut off there are none.
+    """Read the trials that count of the wanted launches of a session; none of an interrupted one.
 
     :raises UsageError: if the file is damaged
     """

@@ -103,7 +103,7 @@ class Proposal:
         return path
 
     def difference(self, written: Path) -> str:
-        """The stored file and the one that was written as a unified difference."""
+        """Return the unified difference between the stored file and the one that was written."""
         old = self.stored.read_text() if self.stored else ""
         name = "/".join(self.place) + ".tsv"
         lines = difflib.unified_diff(
@@ -115,7 +115,7 @@ class Proposal:
 def propose_references(
     place: ReferencePlace, measured: Mapping[Case, CaseSample], stored: Path | None
 ) -> Proposal:
-    """What the launches of one place make of its references.
+    """Propose references of one place from its launches.
 
     :param stored: the reviewed file, if there is one
     :raises UsageError: if it is damaged, or simulated time does not repeat
@@ -137,7 +137,7 @@ def propose_references(
 def find_replaced_programs(
     origin: Mapping[str, Any] | None, measured: Mapping[Case, CaseSample]
 ) -> set[str]:
-    """The programs that were measured by another method than what is stored: nothing of that can stay."""
+    """Find the programs measured by another method than their stored references, none of which can stay."""
     found = set()
     for case, sample in measured.items():
         told = (origin or {}).get("programs", {}).get(case.program)
@@ -155,7 +155,7 @@ def compare_references(
     measured: Mapping[Case, CaseSample],
     gone: Iterable[str],
 ) -> list[ReferenceChange]:
-    """One change for each case of either."""
+    """Compare old and new references: one change for each case of either."""
     found = []
     for case in sorted(old.keys() | new.keys()):
         before, after = old.get(case), new.get(case)
@@ -174,7 +174,7 @@ def classify_change(
     after: Reference | None,
     measured: Mapping[Case, CaseSample],
 ) -> str:
-    """What becomes of a case, in a word."""
+    """Classify the change of a case, in a word."""
     if after is None:
         return VANISHES
     if before is None:
@@ -188,7 +188,7 @@ def classify_change(
 def collect_marks(
     before: Reference | None, after: Reference | None, sample: CaseSample | None
 ) -> tuple[Mark, ...]:
-    """What a person should know before taking the reference of a case, the worst first."""
+    """Collect the marks that a person should know before taking a reference, the worst first."""
     if after is None or sample is None:
         return ()
     marks = []
@@ -214,7 +214,7 @@ def collect_marks(
 
 
 def describe_noise(reference: Reference) -> list[Mark]:
-    """That the noise of a case hides more than a slowdown of 10%, or is unknown; empty if neither is so."""
+    """Describe noise that is unknown, or hides a slowdown of more than 10%; empty if neither is so."""
     if reference.launches < 2:
         return [Mark(MarkKind.ONE_LAUNCH, "one launch: its noise is unknown")]
     width = compute_band_width(assume_enough_launches(reference))
@@ -226,18 +226,18 @@ def describe_noise(reference: Reference) -> list[Mark]:
 
 
 def format_options(options: Mapping[str, Any]) -> str:
-    """Options by hand as they are given."""
+    """Format options set by hand as they are given."""
     words = ["oversubscribe"] if options.get("oversubscribe") else []
     return ", ".join([*words, *filter(None, [format_assignments(options.get("set_env", {}))])])
 
 
 def format_assignments(variables: Mapping[str, str]) -> str:
-    """Variables with their values."""
+    """Format variables with their values."""
     return ", ".join(f"{name}={value}" for name, value in sorted(variables.items()))
 
 
 def compute_band_width(reference: Reference) -> float:
-    """How much slower than the center the slow limit of a band is, as a fraction."""
+    """Compute the distance of the slow limit from the center, as a fraction of the center."""
     return math.expm1(compute_slow_distance(reference, compute_band(reference)))
 
 

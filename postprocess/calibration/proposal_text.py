@@ -22,7 +22,7 @@ HEAD = ("change", "old", "new", "slower by", "old bands", "band", "launches", "c
 
 
 def format_proposal(proposal: Proposal, most: int) -> list[str]:
-    """The table of one place, with at most so many cases; and what is marked, each kind counted."""
+    """Format the table of one place, with at most so many cases, and the number of each kind of mark."""
     name = "/".join(proposal.place)
     against = str(proposal.stored) if proposal.stored else "none is stored"
     counts = Counter(change.kind for change in proposal.changes)
@@ -40,7 +40,7 @@ def format_proposal(proposal: Proposal, most: int) -> list[str]:
 
 
 def is_listed(change: ReferenceChange) -> bool:
-    """Whether a case needs a line of its own: not what is as it was."""
+    """Return whether a case has a line of its own: not if it did not change."""
     return change.kind not in (SAME, UNMEASURED)
 
 
@@ -66,7 +66,7 @@ def count_marks(changes: Sequence[ReferenceChange]) -> list[str]:
 
 
 def format_change_row(change: ReferenceChange) -> tuple[str, ...]:
-    """The cells of a case."""
+    """Format the cells of a case."""
     old, new = change.old, change.new
     unit = (new or old).unit  # type: ignore[union-attr]
     percent = f"{change.slowdown - 1:+.1%}" if change.slowdown else "-"
@@ -85,7 +85,7 @@ def format_change_row(change: ReferenceChange) -> tuple[str, ...]:
 
 
 def describe_excluded(passed: Sequence[ExcludedLaunches]) -> list[str]:
-    """The launches of the ledger that do not count, and why."""
+    """Describe the launches of the ledger that do not count, with the reason."""
     return [
         f"{'/'.join(each.place)}, {each.program}: {plural(each.launches, 'earlier launch', 'es')} left out: "
         f"another {each.differing} than the last one"

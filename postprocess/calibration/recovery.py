@@ -52,7 +52,7 @@ def recover_interrupted(work: Path) -> list[str]:
 
 
 def assess_without_report(work: Path, directory: Path) -> Iterable[FinishedLaunch]:
-    """What became of the launches of a session that ReFrame did not report of, as their own files tell.
+    """Assess the launches of a session without ReFrame's report, by their own files.
 
     Not in simulated time: whether it was simulated as asked, ReFrame alone looks at, and it costs no machine.
     """
@@ -65,7 +65,7 @@ def assess_without_report(work: Path, directory: Path) -> Iterable[FinishedLaunc
 
 
 def read_calibration_header(marker: Path) -> CalibrationHeader:
-    """What an interrupted calibration knew.
+    """Read the header of an interrupted calibration.
 
     :raises UsageError: if its file is damaged.
     """

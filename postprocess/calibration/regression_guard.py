@@ -17,7 +17,7 @@ Slower = Mapping[Case, float]
 
 
 def is_absorbing(before: Reference, after: Reference) -> bool:
-    """Whether the new center is slower than the band of the old reference allows."""
+    """Return whether the new center lies above the band of the old reference."""
     return before.unit == after.unit and compute_band(assume_enough_launches(before)).too_slow(
         after.center
     )
@@ -31,7 +31,7 @@ def assume_enough_launches(reference: Reference) -> Reference:
 def find_absorbed_regressions(
     old: Mapping[Case, Reference], new: Mapping[Case, Reference]
 ) -> dict[Case, float]:
-    """The cases with a reference that condemns, of enough launches, which the new one would move so.
+    """Find the cases whose old reference, of enough launches, calls the new center regressed.
 
     :param old: all references of the file, from which the noise of each is moderated
     """
@@ -45,7 +45,7 @@ def find_absorbed_regressions(
 
 
 def describe_absorbed(found: Slower) -> str:
-    """That the old references of these cases stay, which is the worst, and how to take the new ones."""
+    """Describe which old references stay, the worst of them, and how to take the new ones."""
     worst = max(found, key=lambda case: (found[case], case))
     return (
         f"{plural(len(found), 'case')} would absorb a slowdown, {worst.key} the most, {found[worst] - 1:.1%}: "

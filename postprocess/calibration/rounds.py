@@ -46,7 +46,7 @@ class CalibrationRound:
         return sorted({case.processes for case in self.cases})
 
     def of(self, selection: Selection) -> Selection:
-        """The selection, cut down to this part."""
+        """Return the selection, restricted to this part."""
         partition, environment, program = self.family
         choice = selection.choice | {
             PROGRAM.variable: [program],
@@ -62,14 +62,14 @@ class CalibrationRound:
 
 
 def family_of(launch: PlannedLaunch) -> Family:
-    """The part of the plan that one round takes."""
+    """Return the part of the plan that one round takes."""
     return launch.partition, launch.environment, launch.program
 
 
 def count_missing_launches(
     launch: PlannedLaunch, have: Mapping[Case, int], demand: LaunchTarget
 ) -> int:
-    """Launches that the case of this launch lacks that has the fewest; 0 if none does."""
+    """Count the launches that are missing of the case with the fewest; 0 if none is."""
     fewest = min((have.get(case, 0) for case in launch.cases), default=0)
     return max(demand.wanted(launch) - fewest, 0)
 
@@ -80,7 +80,7 @@ def plan_rounds(
     demand: LaunchTarget,
     taken: Mapping[Family, int],
 ) -> list[CalibrationRound]:
-    """What is to be launched next, one round for each part of the plan that lacks something.
+    """Plan the next rounds, one for each part of the plan that lacks launches.
 
     :param have: launches behind each case
     :param taken: launches that this call has taken of each part. One is taken of each even where nothing is
@@ -101,7 +101,7 @@ def plan_round(
     demand: LaunchTarget,
     taken: int,
 ) -> CalibrationRound | None:
-    """What one part of the plan lacks; None if nothing, or no more may be taken."""
+    """Plan the round of one part of the plan; None if it lacks nothing, or may take no more."""
     lacking = [each for each in launches if count_missing_launches(each, have, demand)]
     number = max((count_missing_launches(each, have, demand) for each in lacking), default=0)
     if not lacking and not taken:
@@ -119,7 +119,7 @@ def plan_round(
 def count_joint_launches(
     found: Sequence[CalibrationRound], planned: Sequence[PlannedLaunch]
 ) -> int:
-    """Launches of the one pass that takes all rounds; 0 where they are not all of the plan, and alike."""
+    """Count the launches of one pass for all rounds; 0 if the rounds differ or are not of the whole plan."""
     here = {case for each in found for case in each.cases}
     whole = here == {case for each in planned for case in each.cases}
     return found[0].launches if whole and len({each.launches for each in found}) == 1 else 0

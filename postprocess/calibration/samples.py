@@ -48,7 +48,7 @@ class ExcludedLaunches:
 def group_by_program(
     launches: Iterable[CalibrationLaunch],
 ) -> list[tuple[ReferencePlace, str, list[CalibrationLaunch]]]:
-    """Launches of each place and program, the earliest first."""
+    """Group launches by place and program, the earliest first."""
 
     def which(each: CalibrationLaunch) -> tuple[ReferencePlace, str]:
         return each.place, each.program
@@ -58,7 +58,7 @@ def group_by_program(
 
 
 def select_current(launches: Iterable[CalibrationLaunch]) -> list[CalibrationLaunch]:
-    """The launches that count: of each place and program those that are alike with the last one."""
+    """Select the launches that count: of each place and program those under the conditions of the last one."""
     return [
         each
         for _, _, some in group_by_program(launches)
@@ -68,7 +68,7 @@ def select_current(launches: Iterable[CalibrationLaunch]) -> list[CalibrationLau
 
 
 def list_excluded(launches: Iterable[CalibrationLaunch]) -> list[ExcludedLaunches]:
-    """The launches that do not count, grouped by what they differ in."""
+    """List the launches that do not count, grouped by what they differ in."""
     found: Counter[tuple[ReferencePlace, str, str]] = Counter()
     for place, program, some in group_by_program(launches):
         for each in some:
@@ -81,22 +81,22 @@ def list_excluded(launches: Iterable[CalibrationLaunch]) -> list[ExcludedLaunche
 
 
 def select_without_options(launches: Sequence[CalibrationLaunch]) -> Sequence[CalibrationLaunch]:
-    """Those without options by hand; all of them if each has some."""
+    """Select the launches without options set by hand; all of them if each has some."""
     return [each for each in launches if not each.by_hand] or launches
 
 
 def find_excluding_facts(one: CalibrationLaunch, others: Sequence[CalibrationLaunch]) -> str:
-    """The names of the facts for which a launch does not count beside others; empty if it does."""
+    """Find the names of the facts that exclude a launch from a sample; empty if it counts."""
     return list_differing_facts(one, others[-1]) or is_bound_differently(one, others)
 
 
 def list_differing_facts(one: CalibrationLaunch, other: CalibrationLaunch) -> str:
-    """The names of the facts in which two launches differ."""
+    """List the names of the facts in which two launches differ."""
     return ", ".join(list_differing_keys(one.shared, other.shared))
 
 
 def is_bound_differently(one: CalibrationLaunch, others: Sequence[CalibrationLaunch]) -> str:
-    """Whether a launch is bound to CPUs in another way than the last one of its layout."""
+    """Return whether a launch is bound to CPUs in another way than the last one of its layout."""
     last = next(
         (each for each in reversed(others) if each.binding.keys() == one.binding.keys()), one
     )
@@ -104,12 +104,12 @@ def is_bound_differently(one: CalibrationLaunch, others: Sequence[CalibrationLau
 
 
 def list_differing_keys(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """The keys that two dictionaries do not share with the same value."""
+    """List the keys that two dictionaries do not share with the same value."""
     return sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
 
 
 def collect_samples(launches: Iterable[CalibrationLaunch]) -> dict[Case, CaseSample]:
-    """Every case with all launches that count, by case."""
+    """Collect the sample of every case: all launches that count."""
     found: dict[str, list[CalibrationLaunch]] = {}
     for each in sorted(select_current(launches), key=lambda each: (each.ended_utc, each.session)):
         for key in each.values:

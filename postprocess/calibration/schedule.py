@@ -80,12 +80,12 @@ class CalibrationProgress:
 
 
 def plan_part_of(case: Case) -> Family:
-    """The part of the plan that a case belongs to."""
+    """Return the part of the plan that a case belongs to."""
     return f"{case.system}:{case.partition}", case.environment, case.program
 
 
 def count_launches(launches: Iterable[CalibrationLaunch]) -> dict[Case, int]:
-    """How many launches stand behind each case."""
+    """Count the launches of each case."""
     return {case: len(sample.launches) for case, sample in collect_samples(launches).items()}
 
 
@@ -132,14 +132,14 @@ def calibrate_all(
 def select_active(
     planned: Iterable[PlannedLaunch], tally: CalibrationProgress
 ) -> list[PlannedLaunch]:
-    """The part of the plan of which further launches may bring something."""
+    """Select the part of the plan whose last passes brought something."""
     return [each for each in planned if tally.futile.get(family_of(each), 0) < MOST_FUTILE_PASSES]
 
 
 def count_known_launches(
     read: Read, demand: LaunchTarget, tally: CalibrationProgress
 ) -> Mapping[Case, int]:
-    """Launches behind each case; of what begins afresh none."""
+    """Count the known launches of each case; 0 for those that begin afresh."""
     found = count_launches(read())
     if not demand.afresh:
         return found
@@ -153,7 +153,7 @@ def report_round(
     demand: LaunchTarget,
     progress: Progress,
 ) -> None:
-    """How far a part of the plan is, and what is launched next."""
+    """Report the progress of a part of the plan, and what is launched next."""
     members = [each for each in planned if family_of(each) == part.family and each.cases]
     wanted = max(demand.wanted(each) for each in members)
     there = min(wanted - count_missing_launches(each, have, demand) for each in members)

@@ -62,7 +62,7 @@ def find_stale(
     now: datetime,
     nodes: int = 0,
 ) -> list[StaleFinding]:
-    """All that is to be said of one reference file, what is stale first.
+    """Find the staleness of one reference file, the stale cases first.
 
     :param nights: by key, of the cases that were measured since their calibration
     :param machine: the one at hand
@@ -84,7 +84,7 @@ def find_stale(
 
 
 def find_too_old(group: CalibrationGroup, days: int, now: datetime) -> Iterator[StaleFinding]:
-    """Whether the median launch is older than the site allows. Simulated time does not age."""
+    """Find a calibration whose median launch is older than the site allows. Simulated time does not age."""
     if "simulated" in group.told.get("machine", {}):
         return
     when = provenance.find_calibration_date(group.told, group.cases[0].key)
@@ -95,14 +95,14 @@ def find_too_old(group: CalibrationGroup, days: int, now: datetime) -> Iterator[
 
 
 def parse_time(text: str) -> datetime:
-    """A time of a provenance."""
+    """Parse a time of a provenance."""
     return datetime.strptime(text, DATE_FORMAT).replace(tzinfo=timezone.utc)
 
 
 def find_long_provisional(
     group: CalibrationGroup, known: Mapping[Case, Reference], now: datetime
 ) -> Iterator[StaleFinding]:
-    """Which cases have had too few launches for long: they tell gross changes only."""
+    """Find the cases that have long had too few launches to tell more than gross changes."""
     cases = tuple(case for case in group.cases if known[case].provisional)
     first = min((each["ended_utc"] for each in group.launches), default=group.told["date_utc"])
     since = (now - parse_time(first)).days
@@ -115,7 +115,7 @@ def find_long_provisional(
 def find_machine_changes(
     group: CalibrationGroup, machine: Mapping[str, Any]
 ) -> Iterator[StaleFinding]:
-    """Whether this machine, where it started the launches, is another today than for most of them."""
+    """Find what differs today of the machine that started most launches of a calibration."""
     host = machine.get("host")
     thens = [then for then in group.machines if host and then.get("host") == host]
     for fact, name in MACHINE.items():
@@ -129,7 +129,7 @@ def find_machine_changes(
 def find_software_changes(
     group: CalibrationGroup, nights: Mapping[str, CaseNights]
 ) -> Iterator[StaleFinding]:
-    """Whether the last night ran another library, benchmark or kernel than most launches, on whatever hosts."""
+    """Find what differs in the last night from most launches: library, benchmark or kernel."""
     for fact, name in NIGHT.items():
         befores = [group.told.get(fact)]
         if fact == "kernel":
@@ -144,7 +144,7 @@ def find_software_changes(
 
 
 def describe_changed_fact(fact: str, befores: Iterable[str | None], today: str) -> str:
-    """What most launches had of a fact, if most of those that tell it had another than today; else empty."""
+    """Return what most launches tell of a fact, if most of them tell another value than today's; else empty."""
     told = [each for each in befores if each]
     others = [each for each in told if not is_same_fact(fact, each, today)]
     if 2 * len(others) <= len(told):
@@ -153,7 +153,7 @@ def describe_changed_fact(fact: str, befores: Iterable[str | None], today: str) 
 
 
 def find_mixed_kernels(group: CalibrationGroup) -> Iterator[StaleFinding]:
-    """Whether the launches of a calibration ran on different kernels."""
+    """Find a calibration whose launches ran on different kernels."""
     counts = Counter(each["kernel"] for each in group.launches if each.get("kernel"))
     if len(counts) > 1:
         told = ", ".join(f"{kernel} in {number}" for kernel, number in sorted(counts.items()))
@@ -161,21 +161,21 @@ def find_mixed_kernels(group: CalibrationGroup) -> Iterator[StaleFinding]:
 
 
 def is_same_fact(fact: str, one: str, other: str) -> bool:
-    """Whether two values of a fact mean the same: an MPI says where it is installed, too."""
+    """Return whether two values of a fact mean the same, whatever path an MPI is installed in."""
     if fact == "mpi_library":
         return library_identity(one) == library_identity(other)
     return one == other
 
 
 def find_one_day_calibrations(group: CalibrationGroup) -> Iterator[StaleFinding]:
-    """Whether all launches of a calibration are of one day."""
+    """Find a calibration whose launches are all of one day."""
     if minutes := count_minutes_together([each["ended_utc"] for each in group.launches]):
         text = f"all launches within {minutes} min: they know nothing of other days"
         yield group.finding("one moment", False, text)
 
 
 def find_one_node_set_calibrations(group: CalibrationGroup, nodes: int) -> Iterator[StaleFinding]:
-    """Whether all launches of a calibration ran on the same nodes, and others are there."""
+    """Find a calibration whose launches all ran on the same nodes, where there are others."""
     if "simulated" in group.told.get("machine", {}):
         return
     if same := find_common_nodes([each["hosts"] for each in group.launches], nodes):
@@ -187,7 +187,7 @@ def find_one_node_set_calibrations(group: CalibrationGroup, nodes: int) -> Itera
 def find_one_sided(
     place: str, known: Mapping[Case, Reference], nights: Mapping[str, CaseNights]
 ) -> Iterator[StaleFinding]:
-    """The cases whose nights lie on one side of the center more often than chance has it.
+    """Find the cases whose nights lie on one side of the center more often than by chance.
 
     The sign test, two-sided, by Bonferroni for all cases of the file that have enough nights.
     """
@@ -265,7 +265,7 @@ class CalibrationGroup:
 
 
 def merge_findings(found: Iterable[StaleFinding]) -> list[StaleFinding]:
-    """The same said of several groups in one finding."""
+    """Merge equal findings of several groups."""
     said: dict[StaleFinding, list[str]] = {}
     for each in found:
         said.setdefault(replace(each, cases=()), []).extend(each.cases)
@@ -275,7 +275,7 @@ def merge_findings(found: Iterable[StaleFinding]) -> list[StaleFinding]:
 def group_calibrations(
     place: str, known: Mapping[Case, Reference], origin: Mapping[str, Any]
 ) -> Iterator[CalibrationGroup]:
-    """The cases of each calibration of a file, those of the same launches together."""
+    """Group the cases of each calibration of a file, those of the same launches together."""
     for program, entry in sorted(origin["programs"].items()):
         cases = [case for case in sorted(known) if case.program == program]
         for told in provenance.list_calibrations(entry):

@@ -35,7 +35,7 @@ Hold = Callable[[Slower], None]
 
 
 def refuse_mixed(launches: Sequence[CalibrationLaunch]) -> None:
-    """Launches of one session that are of different machines or builds make no reference together.
+    """Refuse launches of one session that ran on different machines or builds.
 
     :raises UsageError: naming what they differ in.
     """
@@ -95,7 +95,7 @@ def describe_left_out(
 def select_place(
     measured: Mapping[Case, CaseSample], place: ReferencePlace
 ) -> dict[Case, CaseSample]:
-    """The cases of one place."""
+    """Select the cases of one place."""
     return {case: each for case, each in measured.items() if ReferencePlace.of(case) == place}
 
 
@@ -143,7 +143,7 @@ def write_place(
 
 
 def explain_kept_reference(old: Reference, options: Mapping[str, Any], new: CaseSample) -> str:
-    """Why a reference is not replaced by what was measured now; empty if it is.
+    """Explain why a reference is not replaced by what was measured now; empty if it is.
 
     One odd launch shall not turn a reference of many into one that condemns nothing: the launches of a
     night that differ as much are not comparable with it, which is loud. And no night has options by hand.
@@ -160,23 +160,23 @@ def explain_kept_reference(old: Reference, options: Mapping[str, Any], new: Case
 
 
 def has_other_options(origin: Mapping[str, Any] | None, case: Case, new: CaseSample) -> bool:
-    """Whether the launches behind a row had set by hand what the new ones lack, so that it gives way."""
+    """Return whether the launches behind a row had options set by hand that the new ones lack."""
     return is_replaced_by(find_calibration_options(origin, case), new.launches[-1].by_hand)
 
 
 def find_calibration_options(origin: Mapping[str, Any] | None, case: Case) -> Mapping[str, Any]:
-    """What was set by hand for the launches behind a row, as its provenance tells; nothing, as a rule."""
+    """Find the options set by hand for the launches behind a row, by its provenance."""
     told = (origin or {}).get("programs", {}).get(case.program)
     return (provenance.find_case_calibration(told, case.key) or {}).get("options", {})
 
 
 def select_program(measured: Mapping[Case, CaseSample], program: str) -> dict[Case, CaseSample]:
-    """The cases of one program."""
+    """Select the cases of one program."""
     return {case: each for case, each in measured.items() if case.program == program}
 
 
 def build_references(path: Path, measured: Mapping[Case, CaseSample]) -> dict[Case, Reference]:
-    """The references that follow from the launches of one place.
+    """Build the references of one place from its launches.
 
     :raises UsageError: if simulated time does not repeat, or a value is no time.
     """
@@ -191,7 +191,7 @@ def build_references(path: Path, measured: Mapping[Case, CaseSample]) -> dict[Ca
 
 
 def check_method(path: Path, told: Mapping[str, Any], measured: Mapping[Case, CaseSample]) -> None:
-    """Values of two methods cannot stand in one file.
+    """Refuse launches of two methods, which cannot stand in one file.
 
     :raises UsageError: naming what the methods differ in.
     """
@@ -210,7 +210,7 @@ def build_provenance(
     rows: Mapping[Case, Reference],
     measured: Mapping[Case, CaseSample],
 ) -> dict[str, Any]:
-    """The provenance of a file with some of its rows measured anew: each row keeps its own."""
+    """Build the provenance of a file of which some rows were measured anew; the other rows keep theirs."""
     programs = dict(old["programs"]) if old else {}
     for program in sorted({case.program for case in measured}):
         new = select_program(measured, program)
@@ -227,7 +227,7 @@ def build_provenance(
 
 
 def build_calibration_record(measured: Mapping[Case, CaseSample], alone: bool) -> dict[str, Any]:
-    """What is told of the launches behind new references of one program: what ran, on what, when, every value.
+    """Build the provenance of one program's new references: what ran, on what, when, and every value.
 
     Simulated time is what its reference says it is: its values are not repeated, nor its cases where they are
     all cases of the program (``alone``).
@@ -251,7 +251,7 @@ def build_calibration_record(measured: Mapping[Case, CaseSample], alone: bool) -
 
 
 def build_series_record(measured: Mapping[Case, CaseSample]) -> list[dict[str, Any]]:
-    """The values of the cases, those of the same launches together."""
+    """Build the series of headlines, one for the cases of the same launches."""
     families: dict[tuple[int, ...], list[CaseSample]] = {}
     for _, sample in sorted(measured.items()):
         families.setdefault(tuple(map(id, sample.launches)), []).append(sample)

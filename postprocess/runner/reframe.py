@@ -65,7 +65,7 @@ class ReframeDriver:
         return [*words, action]
 
     def environment(self) -> dict[str, str]:
-        """The environment ReFrame starts in. The home directory's ReFrame files play no part."""
+        """Return the environment ReFrame starts in. The home directory's ReFrame files play no part."""
         variables = dict(os.environ)
         for name in [name for name in variables if name.startswith("RFM_")]:
             del variables[name]
@@ -79,7 +79,7 @@ class ReframeDriver:
         return variables
 
     def request(self, selection: Selection) -> ReframeRequest:
-        """What is asked of sites and checks."""
+        """Return the session's request to sites and checks."""
         return ReframeRequest(
             choice=selection.choice,
             set_env=selection.set_env,
@@ -110,7 +110,7 @@ class ReframeDriver:
         )
 
     def lines(self, process: subprocess.Popen[str]) -> Iterator[str]:
-        """What ReFrame prints, as it prints it; kept in the session too."""
+        """Yield the lines that ReFrame prints, as it prints them; keep them in the session too."""
         assert process.stdout is not None
         with self.log.open("a") as log:
             for line in process.stdout:

@@ -46,7 +46,7 @@ class PassRecord:
 
 
 def make_plan(reframe: ReframeDriver, selection: Selection) -> list[PlannedLaunch]:
-    """What the selection would run, from a dry run of the checks.
+    """Make the plan of a selection by a dry run of the checks.
 
     :raises RefusedError: if a check or the site does not load.
     :raises NoCase: if the selection, or a part of it, matches nothing.
@@ -69,7 +69,7 @@ def make_plan(reframe: ReframeDriver, selection: Selection) -> list[PlannedLaunc
 def find_unplanned_tests(
     entries: Iterable[reframe_report.TestEntry], launches: Sequence[PlannedLaunch]
 ) -> Iterator[str]:
-    """The tests that ReFrame would run beside the plan: no verdict would tell what becomes of them."""
+    """Find the tests that ReFrame would run beside the plan, and that no verdict would tell of."""
     known = {(each.test, each.partition, each.environment) for each in launches if each.all_cases}
     for entry in entries:
         if not entry.fixture and (entry.test, entry.partition, entry.environment) not in known:
@@ -77,7 +77,7 @@ def find_unplanned_tests(
 
 
 def find_unmatched_parts(selection: Selection, launches: Sequence[PlannedLaunch]) -> Iterator[str]:
-    """The parts of a selection that the plan has nothing of: not even a part may be lost."""
+    """Find the parts of a selection that match no case of the plan."""
     cases = list_planned_cases(launches)
     choice = selection.choice
     if AGAIN in choice and cases:
@@ -98,7 +98,7 @@ def find_unmatched_parts(selection: Selection, launches: Sequence[PlannedLaunch]
 
 
 def preview_plan(reframe: ReframeDriver, selection: Selection) -> list[PlannedLaunch]:
-    """What the selection would run, without a session that stays. An error leaves its log for people.
+    """Make the plan of a selection in a session that is removed. An error leaves its log for people.
 
     :raises UsageError: as :func:`make_plan` does.
     """
@@ -108,7 +108,7 @@ def preview_plan(reframe: ReframeDriver, selection: Selection) -> list[PlannedLa
 
 
 def extract_complaint(output: Sequence[str]) -> str:
-    """The line in which ReFrame says what is wrong."""
+    """Extract the line in which ReFrame says what is wrong."""
     found = [match["what"] for line in output if (match := COMPLAINT.search(line))]
     last = [line for line in output if line.strip()][-1:] or ["no output"]
     return f"ReFrame refuses: {(found or last)[0]}"
@@ -172,7 +172,7 @@ def assess_launches(
     reframe: ReframeDriver,
     entries: Sequence[reframe_report.TestEntry],
 ) -> PassRecord:
-    """What became of each launch of a plan."""
+    """Assess each launch of a plan."""
     builds = sum(entry.seconds for entry in entries if entry.fixture)
     finished = [finish_launch(launch, reframe, entries) for launch in planned]
     return PassRecord(finished, builds)
@@ -220,7 +220,7 @@ def shorten_test_name(name: str) -> str:
 def finish_launch(
     launch: PlannedLaunch, reframe: ReframeDriver, entries: Sequence[reframe_report.TestEntry]
 ) -> FinishedLaunch:
-    """What became of one planned launch."""
+    """Assess one planned launch from its files and ReFrame's report."""
     entry = reframe_report.find_test_entry(
         entries, launch.test, launch.partition, launch.environment
     )
@@ -238,7 +238,7 @@ def finish_launch(
 
 
 def find_program(work: Path, launch: PlannedLaunch) -> BuiltBinary | None:
-    """The launch's program as it was built; None if it was not."""
+    """Find the program of a launch as it was built; None if it was not."""
     try:
         return read_program(work, launch.environment, launch.program)
     except UsageError:

@@ -87,7 +87,7 @@ def measure_contention(context: SessionContext, planned: Iterable[PlannedLaunch]
 
 
 def read_comparable_launches(work: Path, selection: Selection) -> list[CalibrationLaunch]:
-    """The launches of the ledger that had the same set by hand; as a rule nothing."""
+    """Read the launches of the ledger that had the same options set by hand."""
     chosen = selection
     asked = ledger.CalibrationHeader("", chosen.set_env, chosen.oversubscribe, shell=chosen.shell)
     return [
@@ -135,7 +135,7 @@ def calibrate_unknown(
 
 
 def lacks_usable_reference(catalog: ReferenceCatalog, launch: PlannedLaunch, case: Case) -> bool:
-    """Whether a case has no reference, or one made with what is set by hand and the launch lacks."""
+    """Return whether a case has no reference, or one made with options set by hand that the launch lacks."""
     reference_set = catalog.find_set(case)
     if reference_set is None or case not in reference_set.references:
         return True
@@ -143,7 +143,7 @@ def lacks_usable_reference(catalog: ReferenceCatalog, launch: PlannedLaunch, cas
 
 
 def choose_automatic_launches(launch: PlannedLaunch) -> int:
-    """How often a launch is calibrated that nobody calibrated; simulated time repeats."""
+    """Choose the number of launches of an automatic calibration; one in simulated time, which repeats."""
     return 1 if launch.exact else AUTOMATIC_LAUNCHES[launch.program]
 
 
@@ -189,7 +189,7 @@ def run_calibration_pass(
     afresh: bool = False,
     take: bool = False,
 ) -> PassResult:
-    """One pass of a calibration: a session of its own, whose launches are kept and become references.
+    """Run one pass of a calibration in a session of its own; keep its launches and update references.
 
     :param only: cases that may be written; None for all
     :param afresh: whether earlier launches of these cases count no more
@@ -234,7 +234,7 @@ def run_calibration_pass(
 
 
 def find_unhealthy_parts(results: Iterable[CaseResult]) -> set[Family]:
-    """The parts of the plan of which a case is not healthy. One that is skipped is."""
+    """Find the parts of the plan with an unhealthy case; a skipped one is healthy."""
     return {plan_part_of(each.case) for each in results if not each.healthy(False)}
 
 
@@ -244,7 +244,7 @@ Costs = Mapping[tuple[LaunchPlace, int], LaunchCost]  #: by place and number of 
 def plan_for_seconds(
     work: WorkDirectory, planned: Sequence[PlannedLaunch], demand: LaunchTarget, progress: Progress
 ) -> LaunchTarget:
-    """The demand in launches, where it was told in seconds; the same one where it was not.
+    """Plan the launches of a demand that was told in seconds; another demand stays as it is.
 
     :raises UsageError: if not even one launch fits
     """
@@ -263,7 +263,7 @@ def plan_for_seconds(
 
 
 def estimate_one_pass(planned: Sequence[PlannedLaunch], known: Costs) -> tuple[float, bool]:
-    """Seconds of one launch of all of a plan with its trials; and whether all of it was measured before."""
+    """Estimate the seconds of one launch of a whole plan; and whether all of it was measured before."""
     total, sure = 0.0, True
     some = sorted((each for each in planned if each.cases), key=launch_place_of)
     for (place, _), members in groupby(some, key=launch_place_of):
@@ -278,7 +278,7 @@ def estimate_one_pass(planned: Sequence[PlannedLaunch], known: Costs) -> tuple[f
 
 
 def read_known_costs(work: WorkDirectory) -> Costs:
-    """What launches took in all sessions that are still there."""
+    """Read the cost of launches from all sessions that are still there."""
     found: dict[tuple[LaunchPlace, int], list[WholeLaunch]] = {}
     for session in sorted(path.parent for path in work.sessions.glob("*/summary.json")):
         for each in list_whole_launches(session):

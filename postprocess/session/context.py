@@ -36,7 +36,7 @@ class SessionContext:
         return chosen + self.work.reference_roots
 
     def open_session(self, mode: str) -> tuple[Session, ReframeDriver]:
-        """A new session, and a ReFrame that works in it."""
+        """Open a new session, and a ReFrame that works in it."""
         directory = self.work.new_session()
         request = self.request
         session = Session(directory, mode, request.site, request.command, request.strict)
@@ -63,7 +63,7 @@ def open_session_context(
 
 
 def report_plan(planned: Sequence[PlannedLaunch], progress: Progress) -> None:
-    """What is going to run."""
+    """Report the plan."""
     cases = plural(len(list_planned_cases(planned)), "case")
     environments = ", ".join(sorted({launch.environment for launch in planned}))
     counts = ", ".join(str(count) for count in sorted({launch.processes for launch in planned}))

@@ -44,7 +44,7 @@ def finish_session(
 
 
 def is_main_session(context: SessionContext, session: Session) -> bool:
-    """Whether it is the session that was asked for, and not the calibration that a night begins with."""
+    """Return whether a session is the one that was asked for, not the calibration that a night begins with."""
     return session.mode == context.request.mode
 
 
@@ -55,7 +55,7 @@ def build_session_summary(
     results: Sequence[CaseResult],
     status: int,
 ) -> SessionSummary:
-    """The summary of a session that ends with this status, with all that was noted until now."""
+    """Build the summary of a session that ends with this status, with all that was noted until now."""
     progress, prepared = context.progress, context.prepared
     mpis = prepared.inventory.mpis if prepared.inventory else ()
     told = progress.notes, progress.phases
@@ -83,7 +83,7 @@ def write_files(
     finished: Sequence[FinishedLaunch],
     summary: SessionSummary,
 ) -> tuple[Path, Path]:
-    """Everything that stays of a session; the report's two files.
+    """Write everything that stays of a session; return the report's two files.
 
     :raises UsageError: if something cannot be written. What is written by then is whole.
     """

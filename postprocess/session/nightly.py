@@ -135,5 +135,5 @@ def measure_again(
 
 
 def result_sort_key(result: CaseResult) -> Case:
-    """What results are sorted by."""
+    """Return the key that sorts results."""
     return result.case

@@ -141,7 +141,7 @@ def take_references(
 def has_enough_references(
     catalog: ReferenceCatalog, planned: Sequence[PlannedLaunch], launches: int
 ) -> bool:
-    """Whether each case has a reference of so many launches, made as those of a self-test: without options.
+    """Return whether each case has a reference of enough launches without options set by hand.
 
     In a shell whose variables steer an MPI, with the same ones.
     """
@@ -154,7 +154,7 @@ def has_enough_references(
 
 
 def has_other_settings(catalog: ReferenceCatalog, launch: PlannedLaunch, case: Case) -> bool:
-    """Whether other things were set by hand for the launches behind a reference."""
+    """Return whether other options were set by hand for the launches behind a reference."""
     reference_set = catalog.find_set(case)
     return bool(reference_set and reference_set.options_of(case) != launch.by_hand)
 
@@ -172,7 +172,7 @@ def calibrate_bench(bench: SelftestBench, root: Path, launches: int) -> None:
 def describe_selftest(
     bench: SelftestBench, planned: Sequence[PlannedLaunch], demand: SelftestDemand, references: str
 ) -> SelftestHeader:
-    """How a self-test begins that has not begun yet."""
+    """Describe the start of a new self-test."""
     return SelftestHeader(
         site=bench.context.request.site,
         seed=random.SystemRandom().randrange(2**32) if demand.seed is None else demand.seed,
@@ -187,7 +187,7 @@ def describe_selftest(
 def resume_or_begin(
     path: Path, asked: SelftestHeader
 ) -> tuple[SelftestHeader, list[FinishedNight]]:
-    """How it was begun, and the nights that are done; begun now if it was not.
+    """Read the header and the finished nights of a self-test; begin it if it was not begun.
 
     :raises UsageError: if it was begun otherwise.
     """
@@ -203,7 +203,7 @@ def resume_or_begin(
 
 
 def list_nights(begun: SelftestHeader) -> list[InjectionNight]:
-    """All nights of a self-test, done or not.
+    """List all nights of a self-test, done or not.
 
     :raises UsageError: for a plant that nobody knows, and one that slows none of its cases.
     """
@@ -238,7 +238,7 @@ def run_nights(
 
 
 def describe_night(night: FinishedNight) -> str:
-    """What a night said, in few words."""
+    """Describe the result of a night, in few words."""
     targets = [row for row in night.rows if row.target]
     others = sum(row.regressed for row in night.rows if not row.target)
     cleared = sum(row.verdict == "cleared" for row in night.rows)

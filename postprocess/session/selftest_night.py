@@ -56,7 +56,7 @@ class SelftestBench:
         return session, planned, run_plan(reframe, selection, planned, context.progress).finished
 
     def planned(self, reframe: ReframeDriver, selection: Selection) -> list[PlannedLaunch]:
-        """The plan of a session, written down as the checks write it."""
+        """Return the plan of a session, written down as the checks write it."""
         environments = selection.choice.get(PLANTED, ())
         choice = {name: value for name, value in selection.choice.items() if name != PLANTED}
         key = json.dumps([choice, list(selection.environments), selection.launches], sort_keys=True)
@@ -77,7 +77,7 @@ class SelftestBench:
         return planned
 
     def night(self, night: InjectionNight) -> FinishedNight:
-        """One night from beginning to end."""
+        """Run one night from beginning to end."""
         begin = time.monotonic()
         progress = Progress(Console(quiet=True))
         context = replace(self.context, progress=progress)
@@ -101,11 +101,11 @@ class SelftestBench:
         )
 
     def judged(self, finished: Sequence[FinishedLaunch]) -> list[CaseResult]:
-        """The verdicts of some launches."""
+        """Judge some launches."""
         return evaluate_launches(finished, self.catalog, self.context.request.site)
 
     def planting(self, plantings: Sequence[Injection]) -> Selection:
-        """The selection of a night, delayed in some environments."""
+        """Return the selection of a night, with its injections."""
         set_env = {
             each.environment: each.variables(
                 find_mpicost_prefix(self.context.work, each.environment)
@@ -123,7 +123,7 @@ class SelftestBench:
         finished: Sequence[FinishedLaunch],
         again: Sequence[FinishedLaunch],
     ) -> list[CaseNight]:
-        """What the night said of each case."""
+        """Return the night's row of each case."""
         plantings = {each.environment: each for each in night.plantings}
         delayed = {each.launch.environment for each in finished if is_delayed(each.run)}
         before = {each.case: each.verdict for each in first}
@@ -163,5 +163,5 @@ class SelftestBench:
 
 
 def find_mpicost_prefix(work: WorkDirectory, environment: str) -> Path:
-    """Where an environment's mpicost is installed."""
+    """Find the prefix in which an environment's mpicost is installed."""
     return Path(read_program(work.root, environment, "mpicost").path).parent.parent

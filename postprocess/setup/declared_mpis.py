@@ -56,7 +56,7 @@ class UnusableEnvironment:
 
 
 def parse_declared_mpi(environment: Mapping[str, Any]) -> DeclaredMpi:
-    """An environment of a site's configuration as an MPI for Spack.
+    """Parse an environment of a site's configuration as an MPI for Spack.
 
     :raises SpackEnvironmentError: if it is none, in words that are the same for all of its kind.
     """
@@ -85,7 +85,7 @@ def parse_declared_mpi(environment: Mapping[str, Any]) -> DeclaredMpi:
 def read_declared_mpis(
     work: WorkDirectory, site: str
 ) -> Iterator[DeclaredMpi | UnusableEnvironment]:
-    """The MPIs that a site file declares, as Spack is told of them.
+    """Read the MPIs that a site file declares, as Spack is told of them.
 
     What is wrong with the site file itself is not told here: ReFrame refuses it with its fault.
 

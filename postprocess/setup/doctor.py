@@ -26,7 +26,7 @@ def print_doctor_page(work: WorkDirectory, prepared: PreparedMachine, progress: 
 
 
 def describe_machine(machine: Machine) -> list[tuple[str, str]]:
-    """The machine in words."""
+    """Describe the machine in words."""
     caches = ", ".join(
         f"L{cache.level} {cache.bytes // 1024} KiB shared by {cache.shared_by}"
         for cache in machine.caches
@@ -49,7 +49,7 @@ def describe_machine(machine: Machine) -> list[tuple[str, str]]:
 
 
 def describe_tools(work: WorkDirectory, prepared: PreparedMachine) -> list[tuple[str, str]]:
-    """What Plumbline works with."""
+    """Describe the tools that Plumbline works with."""
     spack = prepared.spack
     found = (
         f"{spack.version} ({spack.origin}: {spack.executable})"
@@ -60,7 +60,7 @@ def describe_tools(work: WorkDirectory, prepared: PreparedMachine) -> list[tuple
 
 
 def describe_mpi(found: Inventory) -> list[str]:
-    """Each MPI on three lines, or two if it is not usable."""
+    """Describe each MPI on three lines, or two if it is not usable."""
     lines = []
     for mpi in found.mpis:
         lines += [f"{mpi.name} ({mpi.origin}) {mpi.mpicc}", f"    says {mpi.library}"]

@@ -101,7 +101,7 @@ def write_spack_environment(
     mpi: Mpi | DeclaredMpi | UnusableEnvironment,
     mirror: Mirror | None,
 ) -> str:
-    """A Spack environment for one MPI, or why there can be none: then the suite is built with CMake for it."""
+    """Write a Spack environment for one MPI; or return why there can be none, and CMake builds the suite."""
     if isinstance(mpi, UnusableEnvironment):
         return mpi.problem
     sources = mirror.sources if mirror else None
@@ -116,7 +116,7 @@ def write_spack_environment(
 def report_unusable(
     work: WorkDirectory, problems: Mapping[str, str], progress: Progress
 ) -> Iterator[str]:
-    """The environments that Spack cannot be used for. One line is said for each reason.
+    """Report the environments that Spack cannot be used for. One line is said for each reason.
 
     What an earlier session left for them is taken away: it must not be built from.
     """
@@ -134,7 +134,7 @@ def report_unusable(
 
 
 def find_spack(work: WorkDirectory, progress: Progress, mirror: Mirror | None) -> Spack | None:
-    """A Spack, or None with a line that says why there is none."""
+    """Find a Spack; None, after a line with the reason, if there is none."""
     answer = ask_for_spack(work, progress, mirror)
     if isinstance(answer, NoSpack):
         progress.note(
@@ -149,7 +149,7 @@ def find_spack(work: WorkDirectory, progress: Progress, mirror: Mirror | None) -
 def ask_for_spack(
     work: WorkDirectory, progress: Progress, mirror: Mirror | None
 ) -> Spack | NoSpack:
-    """A Spack out of the mirror, if there is one that all has to come from, or else of this machine."""
+    """Provide the mirror's Spack if all must come from a mirror, else that of this machine."""
     try:
         unpacked = mirror.unpacked(work.root) if mirror else None
     except SpackEnvironmentError as error:

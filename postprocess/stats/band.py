@@ -62,16 +62,16 @@ class Band:
         return self.lower if self.better == "lower" else self.upper
 
     def too_slow(self, value: float) -> bool:
-        """Whether a value lies outside on the side that is worse. A limit itself is inside."""
+        """Return whether a value lies outside on the side that is worse. A limit itself is inside."""
         return value > self.upper if self.better == "lower" else value < self.lower
 
     def too_fast(self, value: float) -> bool:
-        """Whether it lies outside on the other side."""
+        """Return whether a value lies outside on the other side."""
         return value < self.lower if self.better == "lower" else value > self.upper
 
 
 def compute_band(reference: Reference, resolution: float = 0.0, median_of: int = 1) -> Band:
-    """The band of a reference. ``resolution``, of the timer or of what is printed, is in its unit.
+    """Compute the band of a reference. ``resolution``, of the timer or of what is printed, is in its unit.
 
     It is that of the median of ``median_of`` launches.
 

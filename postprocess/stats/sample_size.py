@@ -29,7 +29,7 @@ class Plan:
     values: int  #: that a calibration has
 
     def once(self, launches: int) -> int:
-        """Launches of the calibration. Those there are serve if a value stays one launch."""
+        """Count the launches of the calibration. Those there are serve if a value stays one launch."""
         return (
             max(self.values - launches, 0) if self.median_of == 1 else self.values * self.median_of
         )
@@ -78,7 +78,7 @@ def select_sensitive(results: Sequence[CaseResult]) -> list[CaseResult]:
 
 
 def _reference(result: CaseResult, spread: float, launches: int, prior_degrees: float) -> Reference:
-    """A reference of this case with so many launches, whose spread is the one that is known."""
+    """Return a reference of this case with so many launches and this spread."""
     center = result.reference or math.nan
     prior = Prior(spread, prior_degrees)
     return Reference(result.case, center, spread, launches, result.unit, prior=prior)

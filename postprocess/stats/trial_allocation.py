@@ -37,7 +37,7 @@ class NoiseVariance:
     trial: float  #: of one trial: a launch has it over the number of those that count
 
     def spread(self, trials: int) -> float:
-        """Standard deviation between launches of so many trials each, the dropped ones included."""
+        """Return the standard deviation between launches of so many trials each, the dropped ones included."""
         return math.sqrt(self.between + self.trial / (trials - DROPPED))
 
 

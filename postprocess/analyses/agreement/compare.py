@@ -215,7 +215,7 @@ def compare_programs(
 
 
 def find_disagreements(comparisons: Iterable[Comparison]) -> list[Disagreement]:
-    """The cases in which programs disagree, named by the one that stands alone if one does."""
+    """Find the cases in which programs disagree, named by the one that stands alone if one does."""
     topics: dict[Topic, list[Comparison]] = {}
     for each in comparisons:
         topics.setdefault(each.topic, []).append(each)
@@ -227,7 +227,7 @@ def find_disagreements(comparisons: Iterable[Comparison]) -> list[Disagreement]:
 
 
 def _alone(apart: Sequence[Comparison], here: Sequence[Comparison]) -> str:
-    """The program that is on the same side of both others, which do not disagree; empty if none is."""
+    """Return the program that is on the same side of both others, which do not disagree; empty if none is."""
     if len(here) == len(PAIRS) and len(apart) == 2:
         (alone,) = {apart[0].over, apart[0].under} & {apart[1].over, apart[1].under}
         if (apart[0].slower == alone) == (apart[1].slower == alone):
@@ -281,7 +281,7 @@ def _ratio(topic: Topic, over: str, under: str, said: _Said) -> _Ratio:
 
 
 def _usual_spreads(ratios: Sequence[_Ratio]) -> dict[tuple[str, ...], float]:
-    """The median spread between rounds in each place.
+    """Return the median spread between rounds in each place.
 
     No interval is made of a smaller one: on a restless machine a few values lie near each other by chance.
     """
@@ -308,7 +308,7 @@ def _compared(ratio: _Ratio, usual: float) -> Comparison:
 
 
 def _missing(program: str, programs: Mapping[str, str], said: _Said) -> str:
-    """Why a program has no value, or not in every round; empty if it has."""
+    """Return why a program has no value, or not in every round; empty if it has."""
     if program not in programs:
         return "does not measure it"
     rounds = {number for launches in said.values() for number in launches}

@@ -12,7 +12,7 @@ from postprocess.model.plan import PlannedLaunch
 
 
 def topic_of(case: Case) -> Topic:
-    """What a case is about, whichever program measures it."""
+    """Return what a case is about, whichever program measures it."""
     place = f"{case.system}:{case.partition}"
     return Topic(place, case.environment, case.layout, case.routine, case.bytes)
 
@@ -30,7 +30,7 @@ def list_topics(planned: Sequence[PlannedLaunch]) -> dict[Topic, dict[str, str]]
 
 
 def extract_samples(finished: Sequence[FinishedLaunch]) -> Iterator[ProgramSample]:
-    """All values of the launches that ended well."""
+    """Extract the values of the launches that ended well."""
     for each in finished:
         for case in select_compared_cases(each.launch):
             if measured := each.measurements.get(case.variable):
@@ -45,10 +45,10 @@ def extract_samples(finished: Sequence[FinishedLaunch]) -> Iterator[ProgramSampl
 
 
 def select_compared_cases(launch: PlannedLaunch) -> list[Case]:
-    """The cases of a launch that are compared."""
+    """Select the cases of a launch that are compared."""
     return [case for case in launch.cases if is_compared(launch, case)]
 
 
 def is_compared(launch: PlannedLaunch, case: Case) -> bool:
-    """Whether a case is compared: sizes that only warm up are not."""
+    """Return whether a case is compared: sizes that only warm up are not."""
     return case.bytes in launch.method.get(COMPARED, [case.bytes])

@@ -50,7 +50,7 @@ def write_agreement_page(session: Session, agreement: AgreementResult, failures:
 
 
 def agreement_as_data(agreement: AgreementResult, session: str) -> dict[str, Any]:
-    """All ratios, findings and gaps, for programs."""
+    """Return ratios, findings and gaps as data."""
     return {
         "session": session,
         "good": agreement.good,
@@ -85,7 +85,7 @@ def agreement_as_data(agreement: AgreementResult, session: str) -> dict[str, Any
 
 
 def topic_as_data(topic: Topic) -> dict[str, Any]:
-    """The keys of a topic."""
+    """Return the keys of a topic."""
     return {
         "place": topic.place,
         "environment": topic.environment,

@@ -62,7 +62,7 @@ def draw_ratio_plot(title: str, comparisons: Sequence[Comparison]) -> str:
 
 
 def _scale_x(axes: Axes, comparisons: Sequence[Comparison]) -> tuple[float, float]:
-    """A logarithmic axis for all ratios and intervals, or as far out as ``FAR``."""
+    """Make a logarithmic axis for all ratios and intervals, or as far out as ``FAR``."""
     values = [
         value
         for each in comparisons
@@ -81,7 +81,7 @@ def _scale_x(axes: Axes, comparisons: Sequence[Comparison]) -> tuple[float, floa
 
 
 def _ratio(axes: Axes, each: Comparison, place: int, ends: tuple[float, float]) -> None:
-    """The range as a shade, the interval as a line, the ratio as the sign of its pair."""
+    """Draw the range as a shade, the interval as a line, the ratio as the sign of its pair."""
     style = PAIRS.index((each.over, each.under))
     lane = place + LANES[style]
     sign = choose_line_style(style) | {"markersize": 5.5}

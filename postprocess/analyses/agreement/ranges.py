@@ -38,7 +38,7 @@ class Rule:
     expected: ExpectedRange
 
     def fits(self, over: str, under: str, routine: str, size: int) -> bool:
-        """Whether it is of this ratio."""
+        """Return whether it is of this ratio."""
         known = self.routines is None or routine in self.routines
         return (over, under) in self.pairs and known and size <= self.most_bytes
 
@@ -114,7 +114,7 @@ RULES = (
 
 
 def find_expected_range(over: str, under: str, routine: str, size: int) -> ExpectedRange:
-    """The range of one program's value over another's: that of the first rule which fits.
+    """Find the range of one program's value over another's: that of the first rule which fits.
 
     :raises ValueError: for two programs that are not compared.
     """

@@ -49,7 +49,7 @@ def compute_outside_probability(
 
 
 def reject_by_holm(probabilities: Sequence[float], level: float) -> list[bool]:
-    """Which hypotheses are rejected so that any false rejection has at most the probability ``level``.
+    """Return which hypotheses are rejected if any false rejection may have the probability ``level``.
 
     Step-down procedure of Holm, Scandinavian Journal of Statistics 6 (1979) 65-70: of m probabilities in
     rising order the k-th, counted from 0, is rejected if it and all before it are at most level / (m - k).
@@ -64,5 +64,5 @@ def reject_by_holm(probabilities: Sequence[float], level: float) -> list[bool]:
 
 
 def _error(logs: Sequence[float], least: float) -> float:
-    """Standard error of the mean."""
+    """Return the standard error of the mean."""
     return max(estimate_log_spread(logs), least) / math.sqrt(len(logs))

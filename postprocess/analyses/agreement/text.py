@@ -47,7 +47,7 @@ WHY = (
 
 
 def summarise_agreement(agreement: AgreementResult) -> str:
-    """All in one line."""
+    """Summarise the comparison in one line."""
     words = [
         f"{agreement.count(status)} {name}"
         for status, name in (
@@ -64,7 +64,7 @@ def summarise_agreement(agreement: AgreementResult) -> str:
 
 
 def format_agreement_title(agreement: AgreementResult) -> str:
-    """What a page has as its title."""
+    """Format the title of a page."""
     if agreement.findings:
         return f"{plural(len(agreement.findings), 'case')} in which the programs disagree"
     if not agreement.good:
@@ -79,17 +79,17 @@ def format_agreement_title(agreement: AgreementResult) -> str:
 
 
 def format_topic_place(topic: Topic) -> str:
-    """Where a topic was measured."""
+    """Format where a topic was measured."""
     return f"{topic.place}, {topic.environment}, {topic.layout}"
 
 
 def format_topic(topic: Topic) -> str:
-    """The operation and its size."""
+    """Format the operation and its size."""
     return f"{topic.routine} {size(topic.bytes)}" if topic.bytes else topic.routine
 
 
 def format_disagreement(found: Disagreement) -> str:
-    """A finding in one line: its name, the case, and the ratios outside their range."""
+    """Format a finding in one line: its name, the case, and the ratios outside their range."""
     ratios = "; ".join(format_ratio_outside_range(each) for each in found.comparisons)
     return (
         f"{found.name}: {format_topic(found.topic)} on {format_topic_place(found.topic)}: {ratios}"
@@ -97,7 +97,7 @@ def format_disagreement(found: Disagreement) -> str:
 
 
 def format_ratio_outside_range(each: Comparison) -> str:
-    """A ratio that is outside its range, with the range."""
+    """Format a ratio that is outside its range, with the range."""
     limits = f"{each.expected.low:g} to {each.expected.high:g}"
     return (
         f"{each.over} over {each.under} is {format_ratio_interval(each)}, and {limits} is expected"
@@ -105,14 +105,14 @@ def format_ratio_outside_range(each: Comparison) -> str:
 
 
 def format_ratio_interval(each: Comparison) -> str:
-    """A ratio with its interval."""
+    """Format a ratio with its interval."""
     if each.interval is None:
         return factor(each.ratio)
     return f"{factor(each.ratio)} ({factor(each.interval[0])} to {factor(each.interval[1])})"
 
 
 def format_gaps(found: Sequence[Gap], most: int | None = MOST_NAMED) -> list[str]:
-    """One line for each program and reason in each place, with the cases; ``most`` of them by name."""
+    """Format a line for each program and reason in each place, with the cases; ``most`` of them by name."""
     lines = []
     by_reason = sorted(
         found, key=lambda gap: (format_topic_place(gap.topic), gap.program, gap.reason, gap)
@@ -139,7 +139,7 @@ def build_ratio_tables(
 
 
 def build_ratio_table(place: str, comparisons: Sequence[Comparison]) -> TextTable:
-    """A line for each operation and size, a column for each pair of programs."""
+    """Build a line for each operation and size, a column for each pair of programs."""
     rows = []
     for topic, group in groupby(comparisons, key=lambda each: each.topic):
         by_pair = {(each.over, each.under): each for each in group}
@@ -170,23 +170,23 @@ def build_ratio_table(place: str, comparisons: Sequence[Comparison]) -> TextTabl
 
 
 def format_range_ends(numbers: Sequence[int]) -> Sequence[int]:
-    """The first and the last of some numbers, or the only one."""
+    """Format the range of some numbers, or the only one."""
     return (numbers[0], numbers[-1]) if len(numbers) > 1 else numbers
 
 
 def format_ratio_cell(each: Comparison | None) -> str:
-    """A ratio with its interval and how it stands; a dash where a program has no value."""
+    """Format a ratio with its interval and status; a dash where a program has no value."""
     return NOT_PRINTED if each is None else format_ratio_interval(each) + MARKS[each.status]
 
 
 def compute_definition_factor(found: Sequence[Comparison]) -> str:
-    """The factor that the definitions make of mpicost's value in its own trials."""
+    """Format the factor between mpicost's definition and another program's, from mpicost's own trials."""
     own = [each.definition for each in found if each.over == "mpicost"]
     return factor(own[0]) if own else NOT_PRINTED
 
 
 def describe_expected_ranges() -> TextTable:
-    """The ranges that are expected, and why."""
+    """Describe the expected ranges with their reasons."""
     rows = tuple(
         (
             ", ".join(f"{over}/{under}" for over, under in rule.pairs),

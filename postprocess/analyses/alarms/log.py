@@ -52,7 +52,7 @@ class NightAlarms:
         return len(self.cleared) + len(self.alarms)
 
     def marked(self, word: str) -> int:
-        """How many alarms a person called so."""
+        """Count the alarms that a person marked so."""
         return sum(self.said.get(key) == word for key in self.alarms)
 
 
@@ -63,7 +63,7 @@ def summarise_night_alarms(
     results: Sequence[CaseResult],
     retested: bool = True,
 ) -> NightAlarms:
-    """What is logged of the results of a night. Failures that are expected alarm nobody.
+    """Summarise the results of a night for the log. Expected failures are no alarms.
 
     :param looked_again: whether what looked slow was measured again; if not, all of it is alarmed
     """
@@ -125,7 +125,7 @@ def mark_alarm(path: Path, session: str, key: str, word: str) -> None:
 
 
 def read_alarm_log(path: Path) -> list[NightAlarms]:
-    """Every night of a log with its marks, as written; none if there is no log.
+    """Read every night of a log with its marks, as written; none if there is no log.
 
     :raises UsageError: for the first line that is damaged, naming it.
     """
@@ -159,7 +159,7 @@ def _add(path: Path, entry: Mapping[str, Any]) -> None:
 
 
 def _take(value: Any, nights: dict[str, NightAlarms]) -> None:
-    """One line of the log."""
+    """Take one line of the log."""
     if not isinstance(value, dict):
         raise ValueError(f"{strict_json.format_external(value)} is not an object")
     entry = JsonObject(value)

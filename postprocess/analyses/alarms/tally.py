@@ -63,7 +63,7 @@ class AlarmMonth:
 
 
 def tally_by_month(nights: Iterable[NightAlarms]) -> list[AlarmMonth]:
-    """Each month, and all of them together at the end; one site after the other: machines differ."""
+    """Tally each month and all of them together, site by site, because machines differ."""
     found: dict[str, dict[str, list[NightAlarms]]] = {}
     for night in nights:
         found.setdefault(night.site, {}).setdefault(night.started_utc[:7], []).append(night)
@@ -71,14 +71,14 @@ def tally_by_month(nights: Iterable[NightAlarms]) -> list[AlarmMonth]:
 
 
 def tally_site_by_month(site: str, found: Mapping[str, Sequence[NightAlarms]]) -> list[AlarmMonth]:
-    """The months of one site, by name, and all of them together if they are several."""
+    """Tally the months of one site, by name, and all of them together if they are several."""
     every = [night for some in found.values() for night in some]
     named = [tally_month(site, name, found[name]) for name in sorted(found)]
     return [*named, tally_month(site, "all", every)] if len(named) > 1 else named
 
 
 def tally_month(site: str, name: str, nights: Sequence[NightAlarms]) -> AlarmMonth:
-    """The sum of some nights of a site."""
+    """Tally some nights of a site."""
     screened = [(night.predicted_screened, night.screened) for night in nights]
     regressed = [(night.predicted_regressed, len(night.alarms)) for night in nights]
     return AlarmMonth(
@@ -95,7 +95,7 @@ def tally_month(site: str, name: str, nights: Sequence[NightAlarms]) -> AlarmMon
 
 
 def sum_alarm_counts(nights: Sequence[tuple[float, int]]) -> AlarmCount:
-    """The sum of (predicted, counted) of some nights.
+    """Sum (predicted, counted) of some nights.
 
     The dispersion is Pearson's, about the rate that the nights have themselves: a prediction that is wrong
     must not excuse itself by it.
@@ -110,21 +110,21 @@ def sum_alarm_counts(nights: Sequence[tuple[float, int]]) -> AlarmCount:
 
 
 def compute_poisson_interval(count: float) -> tuple[float, float]:
-    """The expectations under which so few, or so many, events are not less probable than 2.5%."""
+    """Compute the means under which so few, or so many, events have a probability of 2.5% or more."""
     tail = (1 - CONFIDENCE) / 2
     low = float(gammaincinv(count, tail)) if count else 0.0
     return low, float(gammaincinv(count + 1, 1 - tail))
 
 
 def find_often_cleared(nights: Iterable[NightAlarms]) -> list[tuple[str, int]]:
-    """Cases that looked slow on several nights and were not: their references may be of another time."""
+    """Find cases that were cleared on several nights: their references may be stale."""
     counts = Counter(key for night in nights for key in night.cleared)
     often = [(key, number) for key, number in counts.items() if number >= OFTEN]
     return sorted(often, key=lambda each: (-each[1], each[0]))[:MOST_CLEARED]
 
 
 def find_slow_hosts(nights: Iterable[NightAlarms], key: str) -> tuple[str, ...]:
-    """The hosts that are behind a case which is cleared again and again; empty if it is no matter of hosts.
+    """Find the hosts on which a case looks slow that is often cleared; empty if hosts do not explain it.
 
     It was slow on them on several nights, in half of its clearings or more, and fine on others alone. A second
     look avoids hosts wherever it can: those of one night say nothing.

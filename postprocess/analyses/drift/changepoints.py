@@ -65,7 +65,7 @@ def find_change_points(series: Sequence[Floats], spreads: Sequence[float]) -> li
 
 
 def _fitted(series: Sequence[Floats]) -> Iterator[list[int]]:
-    """The change points of some series in units of their spreads.
+    """Return the change points of some series in units of their spreads.
 
     The median of a segment is one of the series' values, so the best level is looked for among these: the cost
     of an open segment at each level grows by one deviation a night, and a new segment opens wherever that is
@@ -89,7 +89,7 @@ def _fitted(series: Sequence[Floats]) -> Iterator[list[int]]:
 
 
 def _last_starts(values: Floats, levels: Floats, penalty: Floats) -> NDArray[np.int64]:
-    """Where the last segment of the best fit to the first t nights begins: (nights + 1, series)."""
+    """Return where the last segment of the best fit to the first t nights begins: (nights + 1, series)."""
     rows, nights = values.shape
     starts = np.zeros((nights + 1, rows), dtype=np.int64)
     best = np.full((nights + 1, rows), np.inf)
@@ -114,7 +114,7 @@ def _last_starts(values: Floats, levels: Floats, penalty: Floats) -> NDArray[np.
 
 
 def compute_cusums(series: Sequence[Floats], spreads: Sequence[float]) -> list[Creep]:
-    """The one-sided cumulative sum of each series, in spreads, upwards from 0, at its last night.
+    """Compute the one-sided cumulative sum of each series, in spreads, upwards from 0, at its last night.
 
     Tabular CUSUM: Page, Continuous inspection schemes, Biometrika 41 (1954).
     """

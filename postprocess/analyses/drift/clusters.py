@@ -32,7 +32,7 @@ class Shared(NamedTuple):
 
     @classmethod
     def of(cls, case: Case, parts: tuple[str, ...]) -> Shared:
-        """These parts of a case."""
+        """Return the values of these fields of a case."""
         return cls(parts, tuple(str(getattr(case, part)) for part in parts))
 
 
@@ -80,7 +80,7 @@ class Cluster:
 
 
 def cluster_changes(trends: Sequence[Trend]) -> list[Cluster]:
-    """All findings: first what is slow and lasts, then what is fast and lasts, then what is over."""
+    """Return all findings: first what is slow and lasts, then what is fast and lasts, then what is over."""
     left = [DriftChange(trend, finding) for trend in trends for finding in trend.findings]
     cases = [trend.nights.case for trend in trends]
     nights = {start: place for place, start in enumerate(sorted(_starts(trends)))}
@@ -99,7 +99,7 @@ def cluster_changes(trends: Sequence[Trend]) -> list[Cluster]:
 
 
 def _narrowest(changes: Sequence[DriftChange]) -> Shared:
-    """The narrowest place that holds all of them."""
+    """Return the narrowest place that holds all of them."""
     for parts in reversed(PLACES):
         places = {Shared.of(change.trend.nights.case, parts) for change in changes}
         if len(places) == 1:
@@ -122,7 +122,7 @@ def _groups(
 def _together(
     changes: Sequence[DriftChange], nights: dict[str, int]
 ) -> Iterable[list[DriftChange]]:
-    """Those that began within ``NEAR`` nights of the night on which most did; then of the rest, and so on.
+    """Group changes that began within ``NEAR`` nights of the night on which most began; then the rest likewise.
 
     When a creep began is hardly known: all creeps of a place are one.
     """

@@ -26,7 +26,7 @@ SAME = ("reference", "unit", "mpi_library")  #: within an epoch
 def read_nights(
     store: Path, since: str | None, keys: Sequence[str] | None = None, say: Say | None = None
 ) -> list[NightSeries]:
-    """Every case of a store with its judged nights from ``since`` on, by key.
+    """Read every case of a store with its judged nights from ``since`` on, by key.
 
     :raises StoreError: naming the first file that is damaged or foreign.
     :raises UsageError: if ``since`` is no time.
@@ -35,7 +35,7 @@ def read_nights(
 
 
 def build_series(frame: pl.DataFrame) -> list[NightSeries]:
-    """The series of all cases.
+    """Build the series of all cases.
 
     :param frame: headlines in any order, with ``COLUMNS`` at least
     """
@@ -81,12 +81,12 @@ def build_series(frame: pl.DataFrame) -> list[NightSeries]:
 
 
 def _alike() -> pl.Expr:
-    """Whether a night is like the last one of its case in all that an epoch has in common."""
+    """Return whether a night is of the same epoch as the last one of its case."""
     return pl.all_horizontal(
         pl.col(name).eq_missing(pl.col(name).last().over("key")) for name in SAME
     )
 
 
 def day_before(days: int) -> str:
-    """The date so many days ago, UTC."""
+    """Return the date so many days ago, UTC."""
     return (datetime.now(timezone.utc) - timedelta(days=days)).strftime("%Y-%m-%d")

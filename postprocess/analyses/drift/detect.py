@@ -112,7 +112,7 @@ class Trend:
 
 
 def detect_trends(series: Sequence[NightSeries]) -> list[Trend]:
-    """What became of each case since its reference was changed."""
+    """Detect the changes of each case since its reference was changed."""
     trends = [Trend(each, (), ()) for each in series]
     logs = [each.logs[each.epoch :] for each in series]
     enough = [number for number, each in enumerate(trends) if each.known]
@@ -141,7 +141,7 @@ def detect_trends(series: Sequence[NightSeries]) -> list[Trend]:
 def find_drift(
     logs: Floats, changes: Sequence[int], sigma: float, sums: tuple[Creep, Creep], least: float
 ) -> list[DriftFinding]:
-    """What is told of one series, steps first.
+    """Find the changes of one series, steps first.
 
     :param changes: nights at which a new level begins
     :param sigma: spread of the noise
@@ -166,7 +166,7 @@ def _old(step: DriftFinding, nights: int) -> bool:
 def find_steps(
     logs: Floats, changes: Sequence[int], sigma: float, least: float
 ) -> list[DriftFinding]:
-    """The steps among the changes of level. The way back from an excursion belongs to the excursion.
+    """Find the steps among the changes of level. The way back from an excursion belongs to the excursion.
 
     A step is measured against the level just before it, or against the last one that was told if that is
     further away: small steps add up.
@@ -197,7 +197,7 @@ def find_steps(
 
 
 def find_creep(logs: Floats, total: Creep, sigma: float, least: float) -> DriftFinding | None:
-    """The slow rise of a series above its reference, or None."""
+    """Find the slow rise of a series above its reference, or None."""
     lasted = len(logs) - total.start
     if total.height <= LIMIT or lasted < LEAST_NIGHTS:
         return None
@@ -212,7 +212,7 @@ def find_creep(logs: Floats, total: Creep, sigma: float, least: float) -> DriftF
 
 
 def _error(sigma: float, *nights: int) -> float:
-    """Standard error of the difference of two medians of so many nights."""
+    """Return the standard error of the difference of two medians of so many nights."""
     return MEDIAN_ERROR * sigma * math.sqrt(sum(1 / number for number in nights))
 
 

@@ -53,7 +53,7 @@ def write_drift_page(
 
 
 def render_drift_page(trends: Sequence[Trend], found: Sequence[Cluster], since: str) -> str:
-    """The page as one HTML file that needs nothing but itself."""
+    """Render the page as one HTML file that needs nothing but itself."""
     drawn = found[:MOST_SECTIONS]
     left = len(found) - len(drawn)
     context = {
@@ -72,7 +72,7 @@ def render_drift_page(trends: Sequence[Trend], found: Sequence[Cluster], since: 
 
 
 def build_drift_sections(found: Sequence[Cluster]) -> Iterator[DriftSection]:
-    """One for each change of many cases, and one for all cases that went one way by themselves."""
+    """Build a section for each change of many cases, and one for all single changes in a direction."""
     for way, some in groupby(found, key=lambda each: text.describe_direction(each.worst.finding)):
         together = list(some)
         for each in together:
@@ -83,7 +83,7 @@ def build_drift_sections(found: Sequence[Cluster]) -> Iterator[DriftSection]:
 
 
 def build_cluster_section(way: str, cluster: Cluster) -> DriftSection:
-    """A change of many cases at once: its worst."""
+    """Build the section of a change of many cases, with the worst of them."""
     sizes = text.format_log_range(each.finding.size for each in cluster.changes)
     left = len(cluster.changes) - MOST_OF_ONE
     return DriftSection(
@@ -98,7 +98,7 @@ def build_cluster_section(way: str, cluster: Cluster) -> DriftSection:
 
 
 def build_drift_pictures(changes: Sequence[DriftChange]) -> list[DriftPicture]:
-    """One for each case, in the order of the worst change of each."""
+    """Build a picture of each case, in the order of its worst change."""
     by_case: dict[str, list[DriftChange]] = {}
     for each in changes:
         by_case.setdefault(each.trend.nights.case.key, []).append(each)

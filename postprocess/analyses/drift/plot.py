@@ -31,7 +31,7 @@ EPOCH = {"color": MUTED, "linewidth": 1.0}
 
 @apply_style
 def draw_drift_plot(trend: Trend) -> str:
-    """One ``<svg>`` element. Nights far out of line are triangles at the edge."""
+    """Draw one ``<svg>`` element. Nights far out of line are triangles at the edge."""
     nights = trend.nights
     figure, axes = small.draw_panel(
         text.format_case_title(trend), "night", Y_LABELS[nights.unit], EXTENT
@@ -57,7 +57,7 @@ def _day(started: str) -> float:
 
 
 def _range(nights: NightSeries, scale: float) -> tuple[float, float]:
-    """What the axis holds: nearly all values and every reference; a band that reaches far is cut off."""
+    """Return the range of the axis: nearly all values and every reference; a wide band is cut off."""
     low, high = np.percentile(nights.values, INSIDE)
     low, high = min(low, nights.references.min()), max(high, nights.references.max())
     room = max(ROOM * (high - low), 0.02 * high)
@@ -82,7 +82,7 @@ def _references(axes: Axes, nights: NightSeries, x: Floats, scale: float) -> Non
 
 
 def _points(axes: Axes, values: Floats, x: Floats, epoch: int) -> None:
-    """A dot for each night, pale before today's epoch, a triangle at the edge for what is beyond it."""
+    """Draw a dot for each night, pale before today's epoch, a triangle at the edge for what is beyond it."""
     low, high = axes.get_ylim()
     inside = (values >= low) & (values <= high)
     now = np.arange(len(x)) >= epoch
@@ -95,7 +95,7 @@ def _points(axes: Axes, values: Floats, x: Floats, epoch: int) -> None:
 
 
 def _levels(axes: Axes, trend: Trend, x: Floats, scale: float) -> None:
-    """The fitted levels of today's epoch."""
+    """Draw the fitted levels of today's epoch."""
     nights = trend.nights
     for begin, end in pairwise([nights.epoch, *trend.changes, len(x)]):
         level = scale * float(np.median(nights.values[begin:end]))
@@ -103,7 +103,7 @@ def _levels(axes: Axes, trend: Trend, x: Floats, scale: float) -> None:
 
 
 def _dates(axes: Axes, x: Floats) -> None:
-    """A few days under the axis, evenly apart."""
+    """Draw a few dates under the axis, evenly apart."""
     room = 0.02 * (x[-1] - x[0]) + 0.5
     axes.set_xlim(x[0] - room, x[-1] + room)
     days = np.unique(np.floor(np.linspace(x[0], x[-1], TICKS)))

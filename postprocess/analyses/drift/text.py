@@ -22,7 +22,7 @@ SURE = 1e-6  #: no smaller p is told: noise is not that normal
 
 
 def build_drift_table(found: Sequence[Cluster]) -> TextTable:
-    """A row for each change, of many cases or of one, in the order given."""
+    """Build a row for each change, of many cases or of one, in the order given."""
     rows = tuple(format_cluster_row(each) for each in found[:MOST_ROWS])
     left = len(found) - len(rows)
     notes = (f"{plural(left, 'further row')}: --json FILE has all",) if left else ()
@@ -30,7 +30,7 @@ def build_drift_table(found: Sequence[Cluster]) -> TextTable:
 
 
 def format_cluster_row(cluster: Cluster) -> tuple[str, ...]:
-    """The cells of a row. Of many cases sizes and levels are told from the least to the largest."""
+    """Format the cells of a row. Of many cases sizes and levels are told from the least to the largest."""
     findings = [each.finding for each in cluster.changes]
     return (
         describe_direction(cluster.worst.finding),
@@ -45,24 +45,24 @@ def format_cluster_row(cluster: Cluster) -> tuple[str, ...]:
 
 
 def describe_direction(finding: DriftFinding) -> str:
-    """The way that a case went, and whether it came back."""
+    """Describe the direction in which a case changed, and whether it came back."""
     way = "slower" if finding.slow else "faster"
     return way if finding.lasts else f"was {way}"
 
 
 def format_drift_period(cluster: Cluster) -> str:
-    """The day of its first night, and of the first one after it if it is over."""
+    """Format the day of its first night, and of the first one after it if it is over."""
     ended = sorted(each.ended for each in cluster.changes)[len(cluster.changes) // 2]
     return format_date(cluster.began) + (f" to {format_date(ended)}" if ended else "")
 
 
 def format_date(started: str) -> str:
-    """The date of a time such as ``2026-11-03T01:30:00Z``."""
+    """Format the date of a time such as ``2026-11-03T01:30:00Z``."""
     return started[:10]
 
 
 def format_cluster_members(cluster: Cluster) -> str:
-    """The case by its key; of many, what they have in common."""
+    """Format the case by its key; of many, what they have in common."""
     worst = cluster.worst.trend.nights.case.key
     if not cluster.place:
         return worst
@@ -70,30 +70,30 @@ def format_cluster_members(cluster: Cluster) -> str:
 
 
 def format_cluster_share(cluster: Cluster) -> str:
-    """How many cases of which place."""
+    """Format how many cases of which place."""
     system, partition, *more = cluster.place
     place = " ".join([f"{system}:{partition}", *more])
     return f"{len(cluster.changes)} of {plural(cluster.cases, 'case')} of {place}"
 
 
 def percent(log: float) -> str:
-    """A change of the logarithm as people read it: ``+9.8%`` is slower, ``-4.0%`` faster."""
+    """Format a change of the logarithm in percent: ``+9.8%`` is slower, ``-4.0%`` faster."""
     return signed(math.expm1(log))
 
 
 def format_log_range(logs: Iterable[float]) -> str:
-    """The least and the largest change, or the only one."""
+    """Format the least and the largest change, or the only one."""
     words = [percent(log) for log in sorted(logs)]
     return words[0] if words[0] == words[-1] else f"{words[0]} to {words[-1]}"
 
 
 def format_probability_bound(p: float) -> str:
-    """The bound on the probability that noise alone did it."""
+    """Format the bound on the probability that noise alone made the change."""
     return f"{p:.1g}" if p > SURE else f"<{SURE:.0e}"
 
 
 def format_caption(change: DriftChange) -> str:
-    """One change of one case in a sentence."""
+    """Format one change of one case in a sentence."""
     finding, nights = change.finding, change.trend.nights
     began = nights.started[finding.begin]
     said = f"{percent(finding.size)} (±{100 * finding.margin:.1f}%)"
@@ -110,14 +110,14 @@ def format_caption(change: DriftChange) -> str:
 
 
 def format_case_title(trend: Trend) -> str:
-    """The case as a picture's title has it."""
+    """Format the case as a picture's title has it."""
     case = trend.nights.case
     payload = f" {size(case.bytes)}" if case.bytes else ""
     return f"{case.label}{payload}, {case.layout}"
 
 
 def format_drift_title(found: Sequence[Cluster]) -> str:
-    """All in a few words."""
+    """Format the headline of the page."""
     slow = list_changed_cases(found, slow=True)
     if not slow:
         return "No case became slower over the nights"
@@ -125,7 +125,7 @@ def format_drift_title(found: Sequence[Cluster]) -> str:
 
 
 def summarise_drift(trends: Sequence[Trend], found: Sequence[Cluster]) -> str:
-    """The last line: what was looked at, and what was found."""
+    """Summarise the last line: what was looked at, and what was found."""
     known = [each for each in trends if each.known]
     nights = {start for each in known for start in each.nights.started}
     words = [f"{list_changed_cases(found, slow=True)} slower"]
@@ -142,12 +142,12 @@ def summarise_drift(trends: Sequence[Trend], found: Sequence[Cluster]) -> str:
 
 
 def explain_too_few_nights() -> str:
-    """Why a case is not looked at."""
+    """Explain why a case is not looked at."""
     return f"fewer than {ENOUGH_NIGHTS} nights since the reference or the MPI library changed"
 
 
 def list_changed_cases(found: Sequence[Cluster], slow: bool) -> int:
-    """Cases with a change that lasts, to the slow or to the fast side."""
+    """List cases with a change that lasts, to the slow or to the fast side."""
     lasting = [each for each in found if each.worst.finding.lasts]
     return len(
         {
@@ -165,7 +165,7 @@ def list_cluster_keys(cluster: Cluster) -> list[str]:
 
 
 def drift_as_data(trends: Sequence[Trend], found: Sequence[Cluster], since: str) -> dict[str, Any]:
-    """All that was found, for programs. Changes are fractions: 0.1 is a tenth slower."""
+    """Return the findings as data. Changes are fractions: 0.1 is a tenth slower."""
     return {
         "since": since,
         "cases": len(trends),
@@ -187,7 +187,7 @@ def drift_as_data(trends: Sequence[Trend], found: Sequence[Cluster], since: str)
 
 
 def change_as_data(change: DriftChange) -> dict[str, Any]:
-    """One case of a change."""
+    """Return one case of a change."""
     finding, nights = change.finding, change.trend.nights
     return {
         "key": nights.case.key,
@@ -205,7 +205,7 @@ DAYS = 60  #: that are looked at: a night can spare a second or two
 
 
 def drift_note(store: Path) -> str:
-    """What the last lines of a night say of drift: one line, empty if there is nothing to say.
+    """Return the line on drift at the end of a night; empty if there is nothing to say.
 
     Looks at ``DAYS`` days, once there are nights enough. A store that cannot be read is told, and
     does not end the night.
@@ -220,7 +220,7 @@ def drift_note(store: Path) -> str:
 
 
 def format_drift_note(trends: Sequence[Trend]) -> str:
-    """The line, of what became slower only."""
+    """Format that line: of slowdowns only."""
     found = [each for each in cluster_changes(trends) if each.slow]
     if not found:
         return ""

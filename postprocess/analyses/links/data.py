@@ -90,7 +90,7 @@ class PairTrials:
 
 
 def build_sweeps(finished: Sequence[FinishedLaunch], per_switch: int = 0) -> list[PairSweep]:
-    """One sweep for each partition and environment all of whose launches ended well.
+    """Build one sweep for each partition and environment all of whose launches ended well.
 
     :param per_switch: nodes of a switch, in the order of their names; 0 where that is not known.
     """
@@ -105,7 +105,7 @@ def build_sweeps(finished: Sequence[FinishedLaunch], per_switch: int = 0) -> lis
 
 
 def build_sweep(launches: Sequence[FinishedLaunch], per_switch: int = 0) -> PairSweep:
-    """The matrices of one environment on one partition."""
+    """Build the matrices of one environment on one partition."""
     nodes = tuple(
         sorted(
             {name for each in launches for name in list_rank_hosts(each.run)}, key=natural_sort_key
@@ -145,7 +145,7 @@ def build_sweep(launches: Sequence[FinishedLaunch], per_switch: int = 0) -> Pair
 
 
 def iter_pair_trials(finished: FinishedLaunch) -> Iterator[PairTrials]:
-    """Every pair of a launch with its trials."""
+    """Yield every pair of a launch with its trials."""
     names = list_rank_hosts(finished.run)
     dropped = finished.run.get("dropped", 1)
     for case in finished.records.values():
@@ -157,7 +157,7 @@ def iter_pair_trials(finished: FinishedLaunch) -> Iterator[PairTrials]:
 
 
 def iter_played_pairs(case: CaseRecord) -> Iterator[tuple[int, int, NDArray[np.float64]]]:
-    """The two ranks of each pair of a case, and their times."""
+    """Yield the two ranks of each pair of a case, and their times."""
     if case.routine == PINGPONG:
         yield 0, case.peer, case.t_max
     for pair in case.pairs:
@@ -165,7 +165,7 @@ def iter_played_pairs(case: CaseRecord) -> Iterator[tuple[int, int, NDArray[np.f
 
 
 def find_unplayed_pairs(finished: FinishedLaunch) -> list[tuple[str, str]]:
-    """Pairs of nodes that a launch should have measured, all nodes busy, and did not at some size."""
+    """Find pairs of nodes that a launch with all nodes busy did not measure at some size, and should have."""
     names = list_rank_hosts(finished.run)
     games: dict[int, set[tuple[int, int]]] = {}
     for case in finished.records.values():
@@ -177,7 +177,7 @@ def find_unplayed_pairs(finished: FinishedLaunch) -> list[tuple[str, str]]:
 
 
 def list_rank_hosts(run: dict[str, Any]) -> list[str]:
-    """The host of each rank."""
+    """List the host of each rank."""
     return [entry["host"] for entry in sorted(run["ranks"], key=lambda entry: entry["rank"])]
 
 

@@ -54,7 +54,7 @@ class PairTimes:
         return levels.remove_switch_levels(log, self.switch) if self.switch else log
 
     def without(self, nodes: Sequence[int]) -> PairTimes:
-        """The measure without any pair of these nodes."""
+        """Return the measure without any pair of these nodes."""
         times = self.times.copy()
         times[:, nodes, :] = np.nan
         times[:, :, nodes] = np.nan
@@ -96,7 +96,7 @@ class SweepAnalysis:
     exact: bool  #: whether time is simulated and without noise; nothing is left to chance then
 
     def p(self, slow: SlowItem) -> float:
-        """The corrected p-value."""
+        """Return the corrected p-value."""
         return min(1.0, slow.chance * self.looked_at)
 
 
@@ -121,7 +121,7 @@ def analyse_sweep(
 
 
 def count_launches_needed(nodes: int, measures: int) -> int:
-    """Launches after which a node or a link can be named, although some pairs are disturbed in each."""
+    """Count the launches needed to name a node or a link although some pairs are disturbed in each."""
     pairs = math.comb(nodes, 2)
     most = ALPHA / (measures * (nodes + pairs))
     disturbed = max(1 / nodes, 2 / (1 + pairs), DISTURBED)
@@ -129,7 +129,7 @@ def count_launches_needed(nodes: int, measures: int) -> int:
 
 
 def list_testable(measure: PairTimes) -> int:
-    """Nodes and pairs that can be slow in a measure."""
+    """List the nodes and pairs that are tested in a measure."""
     measured = np.isfinite(measure.times).any(axis=0)
     return int(measured.any(axis=1).sum()) + int(np.triu(measured, 1).sum())
 
@@ -137,13 +137,13 @@ def list_testable(measure: PairTimes) -> int:
 def split_by_significance(
     found: SweepAnalysis, slow: Sequence[SlowItem]
 ) -> tuple[tuple[SlowItem, ...], tuple[SlowItem, ...]]:
-    """What is sure, and what is not."""
+    """Split suspects into significant and insignificant ones."""
     sure = tuple(each for each in slow if found.exact or found.p(each) <= ALPHA)
     return sure, tuple(each for each in slow if each not in sure)
 
 
 def find_slow_nodes(measure: PairTimes, least: float) -> list[SlowItem]:
-    """Every node that is slow in every launch, with nearly all of its partners, sure or not."""
+    """Find every node that is slow in every launch with nearly all of its partners, significant or not."""
     excess, beyond = (
         levels.compute_node_excess(measure.log),
         levels.compute_node_excess_beyond(measure.log),
@@ -173,7 +173,7 @@ def compute_median_interval(values: Matrix) -> tuple[float, float]:
 
 
 def find_slow_pairs(measure: PairTimes, least: float) -> list[SlowItem]:
-    """Every pair that is slow in every launch, sure or not."""
+    """Find every pair that is slow in every launch, significant or not."""
     excess = levels.compute_pair_excess(measure.log)
     limit = levels.compute_pair_limit(excess, least)
     first, second = np.triu_indices(excess.shape[1], 1)
@@ -190,7 +190,7 @@ def find_slow_pairs(measure: PairTimes, least: float) -> list[SlowItem]:
 
 
 def find_persistent_excess(excess: Matrix, limit: float) -> NDArray[np.bool_]:
-    """What is above the limit in every launch that has it. ``excess``: (launches, nodes or pairs)."""
+    """Find what is above the limit in every launch that has it. ``excess``: (launches, nodes or pairs)."""
     missing = np.isnan(excess)
     return ((excess > limit) | missing).all(axis=0) & ~missing.all(axis=0)
 
@@ -210,7 +210,7 @@ def compute_p_values(excess: Matrix, slow: NDArray[np.bool_], limit: float) -> l
 def compute_detection_limits(
     rest: PairTimes, least: float, found: SweepAnalysis
 ) -> DetectionLimits:
-    """What would have been seen. ``rest`` has no named node in it, as a healthy machine has none."""
+    """Compute the detection limits. ``rest`` is without the nodes that were named."""
     nodes, beyond = (
         levels.compute_node_excess(rest.log),
         levels.compute_node_excess_beyond(rest.log),
@@ -227,7 +227,7 @@ def compute_detection_limits(
 
 
 def find_smallest_detectable(excess: Matrix, limit: float, found: SweepAnalysis) -> float:
-    """The least share by which a node or a pair must be slower to be named with probability ``SEEN``."""
+    """Find the smallest slowdown, as a fraction, of a node or pair that is detected with probability ``SEEN``."""
     measured = excess[:, np.isfinite(excess).any(axis=0)]
     if not measured.size:
         return math.inf

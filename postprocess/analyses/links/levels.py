@@ -22,7 +22,7 @@ MOST_SLACK = math.log(2)  #: twice as slow as the worst ordinary pair is never o
 
 
 def compute_quantile(values: Matrix, share: float, axis: int = 0) -> Matrix:
-    """A quantile of what is there, between neighbours by a line; nan where nothing is."""
+    """Compute a quantile of the values that are not nan, interpolated linearly; nan where there is none."""
     ordered = np.sort(np.moveaxis(values, axis, -1), axis=-1)  # nan goes last
     last = np.maximum(np.isfinite(ordered).sum(axis=-1, keepdims=True) - 1, 0)
     place = share * last
@@ -34,12 +34,12 @@ def compute_quantile(values: Matrix, share: float, axis: int = 0) -> Matrix:
 
 
 def compute_median(values: Matrix, axis: int = 0) -> Matrix:
-    """The median of what is there."""
+    """Compute the median of the values that are not nan."""
     return compute_quantile(values, 0.5, axis)
 
 
 def select_finite(values: Matrix) -> Matrix:
-    """All values that are there, in one row."""
+    """Select all values that are not nan, in one row."""
     return values[np.isfinite(values)]
 
 
@@ -49,7 +49,7 @@ def compute_node_excess(log: Matrix) -> Matrix:
 
 
 def compute_node_excess_beyond(log: Matrix) -> Matrix:
-    """The same over the slowest ordinary pair of that partner, however far away that one is."""
+    """Compute each node's excess over the slowest ordinary pair of a partner, however far away that is."""
     ordered = np.sort(log, axis=2)
     count = np.isfinite(ordered).sum(axis=2, keepdims=True)
     place = np.floor(ORDINARY_PARTNERS * np.maximum(count - 1, 0)).astype(int)
@@ -57,12 +57,12 @@ def compute_node_excess_beyond(log: Matrix) -> Matrix:
 
 
 def reduce_to_nodes(excess: Matrix) -> Matrix:
-    """The median of each node over its partners and the launches."""
+    """Reduce to the median of each node over its partners and the launches."""
     return compute_median(np.swapaxes(excess, 0, 1).reshape(excess.shape[1], -1), axis=1)
 
 
 def compute_node_limit(excess: Matrix, least: float) -> float:
-    """What the excess beyond the ordinary must be for a node not to be ordinary itself."""
+    """Compute the excess beyond the slowest ordinary pair above which a node is not ordinary."""
     effects = reduce_to_nodes(excess)
     spread = SIGMA * float(compute_median(np.abs(effects - compute_median(effects))))
     return max(least, NODE_SPREADS * spread)
@@ -80,7 +80,7 @@ def compute_pair_excess(log: Matrix) -> Matrix:
 
 
 def compute_pair_limit(excess: Matrix, least: float) -> float:
-    """What the excess of a pair must be for it not to be an ordinary one.
+    """Compute the excess above which a pair is not an ordinary one.
 
     That is the worst pair of an ordinary node and some room, the more the more pairs differ anyway.
     """
@@ -92,7 +92,7 @@ def compute_pair_limit(excess: Matrix, least: float) -> float:
 
 
 def compute_pair_ratios(log: Matrix) -> Matrix:
-    """Each pair's time over what the faster of its two nodes needs with its median partner.
+    """Compute each pair's time over that of the faster of its two nodes with its median partner.
 
     A slow node shows with all its partners, a far one with those that are far. Shape (nodes, nodes).
     """
@@ -101,13 +101,13 @@ def compute_pair_ratios(log: Matrix) -> Matrix:
 
 
 def find_nodes_without_peers(switch: Sequence[int]) -> list[int]:
-    """Nodes of whose pairs there is no other of the same kind: one that is alone beside a single switch."""
+    """Find nodes whose pairs have none to be compared with, such as the only node outside a single switch."""
     sizes = {number: list(switch).count(number) for number in switch}
     return [node for node, number in enumerate(switch) if len(sizes) == 2 and sizes[number] == 1]
 
 
 def remove_switch_levels(log: Matrix, switch: Sequence[int]) -> Matrix:
-    """Pairs of one switch and pairs of two on one level; ``switch``: its number for every node.
+    """Subtract the level (log) from pairs within a switch and across; ``switch``: its number for every node.
 
     One of the two kinds may have no pair: a single switch, or every node on one of its own.
     """

@@ -52,7 +52,7 @@ def write_links_page(
 def links_as_data(
     told: Sequence[SweepReport], failures: Sequence[str], session: str
 ) -> dict[str, Any]:
-    """What was found, for programs."""
+    """Return the findings as data."""
     sweeps = [
         {
             "partition": each.sweep.partition,
@@ -76,7 +76,7 @@ def links_as_data(
 def render_links_page(
     told: Sequence[SweepReport], failures: Sequence[str], headline: str, session: str, site: str
 ) -> str:
-    """The page as one HTML file that needs nothing but itself."""
+    """Render the page as one HTML file that needs nothing but itself."""
     context = {
         "good": not failures and not any(each.findings for each in told),
         "headline": headline,
@@ -98,7 +98,7 @@ def render_links_page(
 
 
 def build_heat_maps(sweep: PairSweep, analysis: SweepAnalysis) -> list[HeatMap]:
-    """All pairs with all nodes busy, by size and statistic."""
+    """Build the heat maps of all pairs with all nodes busy, by size and statistic."""
     shown = []
     for measure in sweep.measures:
         nodes = [each.who[0] for each in analysis.nodes if each.measure is measure]

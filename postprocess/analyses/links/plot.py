@@ -48,7 +48,7 @@ class HeatMap:
 
 
 def draw_heat_map(shown: HeatMap) -> str:
-    """One ``<svg>`` element that fetches nothing; its classes are those of ``links.css``."""
+    """Draw one ``<svg>`` element that fetches nothing; its classes are those of ``links.css``."""
     names = [sanitize_line(name) for name in shown.nodes]
     number = len(names)
     cell = min(max(SIDE / number, SMALLEST_CELL), LARGEST_CELL)
@@ -78,13 +78,13 @@ def describe_heat_map(shown: HeatMap, names: Sequence[str]) -> str:
 
 
 def assign_colour_steps(ratios: Matrix) -> NDArray[np.int64]:
-    """The colour of each cell by its number, ``MISSING`` where there is no ratio."""
+    """Assign the colour of each cell by its number, ``MISSING`` where there is no ratio."""
     limits = [least for least, _, _ in STEPS[1:]]
     return np.where(np.isnan(ratios), MISSING, np.searchsorted(limits, ratios, side="right"))
 
 
 def draw_cells(ratios: Matrix, cell: float, hatch: str) -> Iterator[str]:
-    """One path for each colour. The diagonal is left empty."""
+    """Draw one path for each colour. The diagonal is left empty."""
     parts: dict[int, list[str]] = {}
     for row, colours in enumerate(assign_colour_steps(ratios)):
         column = 0
@@ -103,7 +103,7 @@ def draw_cells(ratios: Matrix, cell: float, hatch: str) -> Iterator[str]:
 
 
 def draw_marks(shown: HeatMap, cell: float) -> Iterator[str]:
-    """A frame around the row and the column of a slow node, and around both cells of a slow pair."""
+    """Draw a frame around the row and the column of a slow node, and around both cells of a slow pair."""
     whole, away = cell * len(shown.nodes), max(0.0, (LEAST_FRAME - cell) / 2)
     for node in shown.slow_nodes:
         at, across = node * cell - away, cell + 2 * away
@@ -117,7 +117,7 @@ def draw_marks(shown: HeatMap, cell: float) -> Iterator[str]:
 
 
 def draw_labels(names: Sequence[str], marked: set[int], cell: float) -> Iterator[str]:
-    """Names on both axes, as many as fit: those that are marked before the others."""
+    """Draw names on both axes, as many as fit: those that are marked before the others."""
     for place in sorted(choose_label_positions(len(names), marked, cell)):
         middle = (place + 0.5) * cell
         how = ' class="named"' if place in marked else ""
@@ -127,7 +127,7 @@ def draw_labels(names: Sequence[str], marked: set[int], cell: float) -> Iterator
 
 
 def choose_label_positions(number: int, marked: set[int], cell: float) -> set[int]:
-    """The places that get a label: none nearer than ``LINE`` to another."""
+    """Choose the places that get a label: none nearer than ``LINE`` to another."""
     every = max(1, int(np.ceil(LINE / cell)))
     chosen: list[int] = []
     for place in [*sorted(marked), *range(0, number, every)]:

@@ -33,7 +33,7 @@ class LinkFinding:
 
 
 def describe_findings(sweep: PairSweep, analysis: SweepAnalysis) -> list[LinkFinding]:
-    """Everything that is named, nodes first."""
+    """Describe every finding, nodes first."""
     found = [
         LinkFinding("node", (who,), describe_node(sweep, analysis, same))
         for who, same in group_by_subject(analysis.nodes).items()
@@ -50,7 +50,7 @@ def describe_findings(sweep: PairSweep, analysis: SweepAnalysis) -> list[LinkFin
 
 
 def group_by_subject(slow: Sequence[SlowItem]) -> dict[tuple[int, ...], list[SlowItem]]:
-    """What was found of each node or pair, the slowest measure first; the slowest subject first."""
+    """Group the findings by node or pair, the slowest subject and measure first."""
     found: dict[tuple[int, ...], list[SlowItem]] = {}
     for each in sorted(slow, key=lambda each: -each.factor):
         found.setdefault(each.who, []).append(each)
@@ -58,7 +58,7 @@ def group_by_subject(slow: Sequence[SlowItem]) -> dict[tuple[int, ...], list[Slo
 
 
 def group_connected_pairs(pairs: Sequence[tuple[int, ...]]) -> list[list[tuple[int, ...]]]:
-    """Pairs that hang together by their nodes, in groups."""
+    """Group pairs that share nodes."""
     groups: list[list[tuple[int, ...]]] = []
     for pair in pairs:
         touched = [group for group in groups if any(set(pair) & set(each) for each in group)]
@@ -114,52 +114,52 @@ def describe_path(
 
 
 def describe_certainty(analysis: SweepAnalysis, slow: SlowItem, what: str) -> str:
-    """The interval and the corrected p-value; simulated time needs neither."""
+    """Describe the interval and the corrected p-value; simulated time needs neither."""
     if analysis.exact:
         return " (exact)"
     return f" ({what}{slow.low:.3g} to {slow.high:.3g}), {format_p_value(analysis.p(slow))}"
 
 
 def format_p_value(p: float) -> str:
-    """A p-value; below what any model of noise can be trusted for, only that."""
+    """Format a p-value; below what any model of noise can be trusted for, only that."""
     return f"p = {p:.1g}" if p >= LEAST_P else f"p < {LEAST_P:.0e}"
 
 
 def describe_other_measures(same: Sequence[SlowItem]) -> str:
-    """The further measures in which the same is slow."""
+    """Describe the further measures in which the same node or pair is slow."""
     more = "; ".join(f"{each.factor:.2g} at {describe_measure(each)}" for each in same[1:])
     return f"; also {more}" if more else ""
 
 
 def format_slowdown_factor(factor: float) -> str:
-    """A factor in words."""
+    """Format a slowdown in words."""
     return f"{factor:.3g} times" if factor >= 10 else f"{factor:.2g} times"
 
 
 def describe_measure(slow: SlowItem | DetectionLimits) -> str:
-    """The way of measuring in words."""
+    """Describe a measure in words."""
     return f"{size(slow.measure.bytes)}, {slow.measure.statistic} of the trials"
 
 
 def format_pair(sweep: PairSweep, who: Sequence[int]) -> str:
-    """A pair by the names of its nodes."""
+    """Format a pair by the names of its nodes."""
     return "-".join(sweep.nodes[node] for node in who)
 
 
 def format_pairs(pairs: Sequence[tuple[str, str]]) -> str:
-    """The first few pairs by the names of their nodes, the rest as a number."""
+    """Format the first few pairs by the names of their nodes, the rest as a number."""
     return first_of(["-".join(pair) for pair in pairs], SHOWN)
 
 
 def describe_coverage(sweep: PairSweep, analysis: SweepAnalysis) -> str:
-    """How much was looked at."""
+    """Describe how many launches, nodes and pairs were measured."""
     what = "nothing else stands out" if analysis.nodes or analysis.pairs else "nothing stands out"
     launches = plural(sweep.launches, "launch", "es")
     return f"{what} among {len(sweep.nodes)} nodes, {sweep.pairs} pairs, {launches}"
 
 
 def describe_detection_limits(analysis: SweepAnalysis) -> list[str]:
-    """What the sweep could see, by size, with the better statistic for each."""
+    """Describe the detection limits by size, with the better statistic for each."""
     lines = []
     further = "further " if analysis.nodes or analysis.pairs else ""
     for count in sorted({each.measure.bytes for each in analysis.limits}):
@@ -186,7 +186,7 @@ def describe_slowdown(what: str, share: float) -> str:
 
 
 def describe_insignificant(sweep: PairSweep, analysis: SweepAnalysis) -> str:
-    """What is slow and may be so by chance; empty if nothing is."""
+    """Describe the insignificant suspects; empty if there is none."""
     found = group_by_subject(analysis.suspects)
     named = {each.who for each in (*analysis.nodes, *analysis.pairs)}
     texts = [
@@ -201,7 +201,7 @@ def describe_insignificant(sweep: PairSweep, analysis: SweepAnalysis) -> str:
 
 
 def describe_placement(sweep: PairSweep, analysis: SweepAnalysis) -> str:
-    """What a node's place in the network may have to do with the findings; empty if nothing."""
+    """Describe how a node's place in the network may explain the findings; empty if it cannot."""
     switch = sweep.measures[0].switch
     if switch:
         nodes = [sweep.nodes[node] for node in find_nodes_without_peers(switch)]
@@ -216,7 +216,7 @@ def describe_placement(sweep: PairSweep, analysis: SweepAnalysis) -> str:
 
 
 def describe_contention(sweep: PairSweep) -> str:
-    """What is left of a pair's bandwidth when all nodes are busy (COMMTEST's contention factor)."""
+    """Describe what is left of a pair's bandwidth when all nodes are busy (COMMTEST's contention factor)."""
     count = max(sweep.quiet, default=0)
     busy = [each for each in sweep.measures if each.bytes == count and each.statistic == "median"]
     if not busy:

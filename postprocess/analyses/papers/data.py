@@ -42,7 +42,7 @@ class Operation:
 
 
 def operation_sort_key(operation: Operation) -> tuple[int, Operation]:
-    """What operations are sorted by: the order of the papers' tests, then whatever else there is."""
+    """Return the key that sorts operations: the papers' tests in their order, then all others."""
     test = operation.routine.partition("_")[0]
     return TESTS.index(test) if test in TESTS else len(TESTS), operation
 
@@ -78,7 +78,7 @@ class PaperMeasurements:
         return sorted({cell.environment for cell in self.results})
 
     def environments_on(self, machine: str) -> list[str]:
-        """The MPIs that were planned on a machine."""
+        """Return the MPIs that were planned on a machine."""
         return sorted({cell.environment for cell in self.results if cell.machine == machine})
 
     @cached_property
@@ -115,13 +115,13 @@ class PaperMeasurements:
         return sorted(counts)
 
     def conditions(self, operation: Operation) -> tuple[str, ...]:
-        """What an operation has of ``varying``."""
+        """Return the values of an operation in the fields ``varying``."""
         return tuple(getattr(operation, name) for name in self.varying)
 
     def time(
         self, machine: str, environment: str, operation: Operation, processes: int
     ) -> float | None:
-        """The time, or None where it was not measured or not planned at all."""
+        """Return the time, or None where it was not measured or not planned at all."""
         return self.times.get(PaperCell(machine, environment, operation, processes))
 
 
@@ -151,7 +151,7 @@ def _cell(case: Case, machine: str) -> PaperCell:
 
 
 def _time(results: Sequence[CaseResult]) -> float | None:
-    """The median over the partners of a ping-pong; None if one is lacking: the rest would be another test."""
+    """Return the median over the partners of a ping-pong; None if one is missing."""
     values = [result.value for result in results if _is_usable(result)]
     known = [value for value in values if value is not None]
     return statistics.median(known) if len(known) == len(results) else None

@@ -65,7 +65,7 @@ class PaperView:
 def build_paper_views(
     summary: SessionSummary, against: str | None = None, processes: int | None = None
 ) -> list[PaperView]:
-    """The views that mpicost's cases of a session allow; none if they leave nothing to compare.
+    """Build the views that mpicost's cases of a session allow; none if they leave nothing to compare.
 
     Machines are held against the partition ``against`` at ``processes``; None for the usual.
 
@@ -110,7 +110,7 @@ def write_paper_views(
 
 
 def paper_views_as_text(views: Sequence[PaperView]) -> str:
-    """The tables for a terminal or a pipe."""
+    """Return the tables as text for a terminal or a pipe."""
     blocks = []
     for part in views:
         blocks.append(f"{part.title}\n{'=' * len(part.title)}\n")

@@ -45,7 +45,7 @@ class Agreement:
 
 
 def build_agreement_plots(tables: Iterable[RatioTable]) -> tuple[list[str], list[Agreement]]:
-    """The machines in the order of their signs, and what to draw for each MPI; none without a ratio."""
+    """Build a plot for each MPI with a ratio; return the machines in the order of their signs, and the plots."""
     rows = [row for table in tables for row in table.rows if row.is_evidence]
     machines = list(dict.fromkeys(row.machine for row in rows))
     found: dict[str, list[Dot]] = {}
@@ -102,7 +102,7 @@ def _name_furthest(axes: Axes, dots: Sequence[Dot]) -> None:
 
 
 def _rooms_for_name(axes: Axes, dot: Dot) -> list[Bbox]:
-    """Where the name of a point may go, in pixels: away from the diagonal first, inside the axes."""
+    """Return where the name of a point may go, in pixels: away from the diagonal first, inside the axes."""
     x, y = axes.transData.transform((dot.printed, dot.measured))
     width, height = 0.6 * FONT * len(dot.name), 1.2 * FONT
     ends = axes.get_window_extent()

@@ -82,7 +82,7 @@ def load_history(directory: Path = DIRECTORY) -> History:
 
 
 def _read(path: Path, kind: type[_Row]) -> tuple[_Row, ...]:
-    """The rows of one file. Rows are counted as editors do: the header is row 1."""
+    """Read the rows of one file. Rows are counted as editors do: the header is row 1."""
     columns = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     rows: list[_Row] = []
     first: dict[tuple[Any, ...], int] = {}
@@ -107,7 +107,7 @@ def _read(path: Path, kind: type[_Row]) -> tuple[_Row, ...]:
 
 
 def _cells(path: Path) -> list[list[str]]:
-    """The lines of a file, each split into cells."""
+    """Split the lines of a file into cells."""
     try:
         text = path.read_bytes().decode("utf-8")
         if not text.endswith("\n"):
@@ -120,7 +120,7 @@ def _cells(path: Path) -> list[list[str]]:
 
 
 def _row(kind: type[_Row], cells: list[str]) -> _Row:
-    """One row by the types of its class. Raises ValueError, ``column: what is wrong; fix``."""
+    """Parse one row by the types of its class. Raises ValueError, ``column: what is wrong; fix``."""
     columns = fields(kind)  # type: ignore[arg-type]
     if len(cells) != len(columns):
         raise ValueError(f"has {len(cells)} cells; write {len(columns)}, parted by commas")
@@ -155,7 +155,7 @@ _PARSERS: dict[str, Callable[[str, str], Any]] = {"str": _text, "int": _integer,
 
 
 def _identity(row: Any) -> tuple[Any, ...]:
-    """What no other row may share: everything but the figures and the words about them."""
+    """Return what identifies a row: everything but its numbers and texts."""
     return tuple(
         getattr(row, field.name)
         for field in fields(row)

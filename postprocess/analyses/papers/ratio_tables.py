@@ -16,7 +16,7 @@ NEAR = 2.0  #: a factor within which a measured ratio counts as near the printed
 
 
 def format_ratio_table(measured: PaperMeasurements, table: RatioTable) -> TextTable:
-    """The table in the form of the paper, a line for each size and machine."""
+    """Format the table as the paper has it, with a line for each size and machine."""
     has_printed = any(row.printed for row in table.rows)
     sources = sorted({row.printed.source for row in table.rows if row.printed})
     rows = []
@@ -38,7 +38,7 @@ def format_ratio_table(measured: PaperMeasurements, table: RatioTable) -> TextTa
 def describe_nearness(
     measured: PaperMeasurements, history: History, tables: Iterable[RatioTable]
 ) -> TextTable | None:
-    """How near the ratios come to the printed ones, for each machine and MPI; None if none is printed.
+    """Describe how near the ratios are to the printed ones, for each machine and MPI; None if none is printed.
 
     Ratios to which a model was fitted are left out.
     """
@@ -68,7 +68,7 @@ def describe_nearness(
 
 
 def describe_stand_ins(measured: PaperMeasurements, history: History) -> list[str]:
-    """Where each machine that stands for one of the papers differs from it, and why."""
+    """Describe where each machine that stands for one of the papers differs from it, and why."""
     names = {place: machine for machine, place in measured.systems.items()}
     return [
         f"{names[each.system, each.partition]} for the {each.machine}: {each.remark}"

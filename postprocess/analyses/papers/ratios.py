@@ -37,7 +37,7 @@ class RatioRow:
         return self.printed is not None and not self.fitted
 
     def over_printed(self, environment: str) -> float | None:
-        """The measured ratio over the printed one, or None where either is missing."""
+        """Return the measured ratio over the printed one, or None where either is missing."""
         measured = self.ratios[environment]
         if measured is None or self.printed is None:
             return None
@@ -55,7 +55,7 @@ class RatioTable:
 
 
 def find_stand_ins(measured: PaperMeasurements, history: History) -> dict[str, list[str]]:
-    """The machines of the papers for which each machine of the session stands, if any."""
+    """Find the machines of the papers for which each machine of the session stands, if any."""
     places = {place: machine for machine, place in measured.systems.items()}
     found: dict[str, list[str]] = {}
     for each in history.stand_ins:
@@ -68,7 +68,7 @@ def find_stand_ins(measured: PaperMeasurements, history: History) -> dict[str, l
 def choose_basis(
     measured: PaperMeasurements, history: History, machine: str | None, processes: int | None
 ) -> RatioBasis | None:
-    """The machine and the count to compare at: as asked for, else those of the papers, else the largest.
+    """Choose the machine and the count to compare at: as asked for, else those of the papers, else the largest.
 
     None if the session has nothing to compare and nothing was asked for.
 
@@ -98,7 +98,7 @@ def choose_basis(
 def build_paper_tables(
     measured: PaperMeasurements, history: History, basis: RatioBasis
 ) -> list[RatioTable]:
-    """A table for each routine that was planned at the process count on some machine.
+    """Build a table for each routine that was planned at the process count on some machine.
 
     Of the MPIs those that the reference machine shares with another.
     """
@@ -118,7 +118,7 @@ def build_paper_tables(
 
 
 def _usual_machine(measured: PaperMeasurements, history: History) -> str:
-    """The machine against which the most ratios are printed, else the first by name."""
+    """Return the machine against which the most ratios are printed, else the first by name."""
     stands = find_stand_ins(measured, history)
     against = [each.against for each in history.ratios]
 
@@ -129,7 +129,7 @@ def _usual_machine(measured: PaperMeasurements, history: History) -> str:
 
 
 def _usual_count(measured: PaperMeasurements, history: History, reference: str) -> int:
-    """A count of the papers' tables where they have some, else the largest shared with another machine."""
+    """Return a process count of the papers' tables, else the largest one shared with another machine."""
     shared = set(_comparable(measured, reference))
     stands = find_stand_ins(measured, history).get(reference, [])
     papers = {each.processes for each in history.ratios if each.against in stands}

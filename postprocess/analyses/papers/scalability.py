@@ -32,7 +32,7 @@ MOST_ON_PAGE = 120
 
 
 def compute_divisor(routine: str, processes: int) -> float:
-    """What the paper divides the time of a routine by: log2(p) or p-1. 96 is taken as it is.
+    """Compute the paper's divisor of the time of a routine: log2(p) or p-1. 96 is taken as it is.
 
     Raises ValueError if the paper has no model for the routine, or there are fewer than two processes.
     """
@@ -44,12 +44,12 @@ def compute_divisor(routine: str, processes: int) -> float:
 
 
 def format_divisor(routine: str) -> str:
-    """The divisor as people write it."""
+    """Format the divisor as people write it."""
     return "log2 p" if MODELS[routine] is Scaling.LOG2 else "p-1"
 
 
 def build_scalability_chapters(measured: PaperMeasurements, strict: bool) -> list[Chapter]:
-    """A chapter for each machine, a picture for each routine, a panel for each size, a line for each MPI.
+    """Build a chapter for each machine: a picture of each routine, a panel for each size, a line for each MPI.
 
     A picture has fewer panels where all of them together would be more than a page can bear.
     """
@@ -63,12 +63,12 @@ def build_scalability_chapters(measured: PaperMeasurements, strict: bool) -> lis
 
 
 def build_growth_tables(measured: PaperMeasurements) -> list[TextTable]:
-    """A table for each machine: how much time over divisor grows from few to many processes."""
+    """Build a table for each machine of the growth of time over divisor from few to many processes."""
     return [table for machine in measured.machines if (table := _growth(measured, machine))]
 
 
 def select_end_counts(counts: Sequence[int]) -> tuple[int, int] | None:
-    """The first and the last of several sorted counts; counts below ``LEAST`` only if there is no choice."""
+    """Select the first and the last of the sorted counts; one below ``LEAST`` only if there is no other."""
     large = [count for count in counts if count >= LEAST]
     chosen = large if len(large) > 1 else counts
     return (chosen[0], chosen[-1]) if len(chosen) > 1 else None

@@ -106,7 +106,7 @@ def _append(path: Path, entries: Sequence[Mapping[str, Any]]) -> None:
 
 
 def read_selftest(path: Path) -> tuple[SelftestHeader, list[FinishedNight]]:
-    """How it was begun, and every night that came to its end.
+    """Read the header of a self-test and its finished nights.
 
     :raises UsageError: if the file is missing or damaged.
     """

@@ -92,7 +92,7 @@ class Injection:
         return f"{self.plant} of {self.routine}" if self.routine else self.plant
 
     def slows(self, case: Case) -> bool:
-        """Whether a case calls what is delayed, with a message of a size that is delayed."""
+        """Return whether the injection delays a call of a case, at its message size."""
         if case.environment != self.environment or case.program != "mpicost":
             return False
         called = list_mpi_functions(case.routine)
@@ -101,7 +101,7 @@ class Injection:
         return bool(called) and case.bytes >= self.kind.least
 
     def variables(self, prefix: Path) -> dict[str, str]:
-        """The environment of a launch that is delayed so.
+        """Return the environment variables of a launch with this injection.
 
         Of a ping-pong rank 0 alone is delayed: it waits for all that the other does, and what both add would
         add up to more than the fraction.
@@ -125,12 +125,12 @@ class Injection:
 
 
 def list_mpi_functions(routine: str) -> tuple[str, ...]:
-    """The MPI functions that a routine of mpicost calls while it is timed; none of a control."""
+    """List the MPI functions that a routine of mpicost calls while it is timed; none of a control."""
     return FUNCTIONS.get(routine, ())
 
 
 def list_injectable_routines(cases: Sequence[Case], least: int = 0) -> list[str]:
-    """The routines that can be delayed at some size from ``least`` bytes on, in the order of the cases."""
+    """List the routines that can be delayed at some size of ``least`` bytes or more, as the cases are sorted."""
     fit = [
         each.routine for each in cases if list_mpi_functions(each.routine) and each.bytes >= least
     ]
@@ -138,5 +138,5 @@ def list_injectable_routines(cases: Sequence[Case], least: int = 0) -> list[str]
 
 
 def list_unknown_injections(names: Collection[str]) -> list[str]:
-    """The names that are none of a plant."""
+    """List the names that are no kind of injection."""
     return sorted(set(names) - INJECTION_KINDS.keys())

@@ -20,12 +20,12 @@ MARKDOWN, JSON = "selftest.md", "selftest.json"
 
 
 def build_selftest_tables(scores: SelftestScores) -> list[TextTable]:
-    """The tables."""
+    """Build the tables."""
     return [build_injection_table(scores.plants), build_false_alarm_table(scores)]
 
 
 def build_injection_table(plants: Sequence[InjectionScore]) -> TextTable:
-    """What was caught of each plant, by Plumbline and by flat bands."""
+    """Build the table of what Plumbline, and flat bands, caught of each injection."""
     columns = (
         "planted",
         "intended",
@@ -53,7 +53,7 @@ def build_injection_table(plants: Sequence[InjectionScore]) -> TextTable:
 
 
 def format_injection_cells(plant: InjectionScore) -> tuple[str, ...]:
-    """The numbers of one plant."""
+    """Format the numbers of one injection."""
     return (
         str(plant.plantings),
         signed(plant.intended),
@@ -70,7 +70,7 @@ def format_injection_cells(plant: InjectionScore) -> tuple[str, ...]:
 
 
 def describe_selftest_limits(plants: Iterable[InjectionScore]) -> Iterable[str]:
-    """What the numbers alone do not tell."""
+    """Describe the limits of these numbers."""
     for plant in plants:
         if not plant.worked:
             yield (
@@ -92,7 +92,7 @@ def describe_selftest_limits(plants: Iterable[InjectionScore]) -> Iterable[str]:
 
 
 def build_false_alarm_table(scores: SelftestScores) -> TextTable:
-    """How often nothing was taken for something."""
+    """Build the table of false alarms."""
     columns = ("nights", "cases", "screened", "predicted", "cleared", "regressed", "predicted")
     columns += ("common cause", *(f"flat {band:.0%}" for band in FLAT))
     rows = []
@@ -118,14 +118,14 @@ def format_false_alarm_counts(quiet: FalseAlarmScore) -> tuple[str, ...]:
 
 
 def format_false_alarm_rates(quiet: FalseAlarmScore) -> tuple[str, ...]:
-    """The same per 1000 cases and night."""
+    """Format the counts of false alarms per 1000 cases and night."""
     found = (quiet.screened, quiet.screened_predicted, quiet.cleared, quiet.regressed)
     found += (quiet.regressed_predicted, quiet.common, *(each.false for each in quiet.flat))
     return (NOT_PRINTED, NOT_PRINTED, *(f"{quiet.per_thousand(each):.3g}" for each in found))
 
 
 def selftest_as_text(scores: SelftestScores) -> str:
-    """All for a terminal."""
+    """Return the result as text for a terminal."""
     lines = [f"FAULT: {fault}" for fault in scores.faults]
     lines += [f"UNFINISHED: {scores.unfinished}"] if scores.unfinished else []
     lines = lines or ["every plant that must be caught was"]
@@ -154,7 +154,7 @@ def write_selftest_result(
 def render_selftest_markdown(
     begun: SelftestHeader, nights: Sequence[FinishedNight], scores: SelftestScores
 ) -> str:
-    """All as Markdown."""
+    """Render the result in Markdown."""
     done = len(nights)
     word = "passed" if scores.passed else "FAILED" if scores.faults else "unfinished"
     lines = [f"# Self-test: {word}", ""]

@@ -108,7 +108,7 @@ SURE = 0.99  #: probability from which on a case is one that must be caught
 def find_selftest_faults(
     nights: Sequence[FinishedNight], plants: Sequence[InjectionScore], unchanged: FalseAlarmScore
 ) -> Iterable[str]:
-    """What must not be, one line each."""
+    """Find the faults that fail the self-test, one line each."""
     lost = [row for night in nights for row in night.rows if row.verdict not in JUDGED]
     if lost:
         what = f"{lost[0].key}: {lost[0].verdict}"
@@ -134,7 +134,7 @@ def find_selftest_faults(
 def find_ineffective_injections(
     names: Sequence[str], plants: Sequence[InjectionScore], unfinished: bool
 ) -> Iterator[str]:
-    """The plants that proved nothing: what slows nothing is missed by right, whatever judges it."""
+    """Find the injections that slowed nothing, and so prove nothing."""
     scored = {plant.name: plant for plant in plants}
     for name in names:
         plant = scored.get(name)
@@ -148,5 +148,5 @@ def find_ineffective_injections(
 
 
 def is_too_many_missed(missed: int, sure: int) -> bool:
-    """Whether so many misses are no chance, where at most one in a hundred is missed."""
+    """Return whether so many misses are improbable if at most one in a hundred is missed."""
     return missed > 0 and float(binom.sf(missed - 1, sure, 1 - SURE)) < CHANCE

@@ -35,7 +35,7 @@ class InjectionNight:
 def schedule_nights(
     cases: Sequence[Case], plants: Sequence[InjectionKind], times: int, unchanged: int, seed: int
 ) -> list[InjectionNight]:
-    """All nights in the random order of a seed: unchanged and planted ones see the same machine.
+    """Schedule all nights in a random order, so that unchanged and injected ones meet the same machine.
 
     Each plant comes at least so many times, over environments and routines in turn. What slows everything has
     nights of its own: in the same night as others it would be the one cause of theirs too.
@@ -94,7 +94,7 @@ def choose_next_routine(
     night: Sequence[Injection],
     had: Counter[tuple[str, str]],
 ) -> str:
-    """The routine that a plant comes to: not one of the night's if there is another, and one it had least."""
+    """Choose the routine of an injection: the one it had least, and none of the night's if there is another."""
     used = {each.routine for each in night}
     return min(routines, key=lambda routine: (routine in used, had[plant.name, routine]))
 

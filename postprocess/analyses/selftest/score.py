@@ -33,7 +33,7 @@ FLAT = (0.10, 0.05)  #: bands of the field's rule: one launch, so much above the
 def score_nights(
     nights: Sequence[FinishedNight], names: Sequence[str], planned: int
 ) -> SelftestScores:
-    """The score of these nights.
+    """Score these nights.
 
     :param names: of the plants that the self-test was begun with
     :param planned: how many nights it was begun with
@@ -59,7 +59,7 @@ def score_nights(
 
 
 def select_judged_rows(rows: Iterable[CaseNight]) -> list[CaseNight]:
-    """Those that a value was measured of and held against a reference."""
+    """Select the rows with a value that was judged by a reference."""
     return [
         row for row in rows if row.verdict in JUDGED and row.value and row.reference and row.upper
     ]
@@ -82,7 +82,7 @@ def compute_baseline_values(nights: Sequence[FinishedNight]) -> dict[str, tuple[
 def score_injection(
     name: str, nights: Sequence[FinishedNight], usual: dict[str, tuple[float, float]]
 ) -> InjectionScore:
-    """What became of one plant."""
+    """Score one injection."""
     plant = INJECTION_KINDS[name]
     here = [(night.number, row) for night in nights for row in night.rows if row.plant == name]
     rows = select_judged_rows(row for _, row in here)
@@ -143,7 +143,7 @@ def predict_detection(
     usual: dict[str, tuple[float, float]],
     intended: float,
 ) -> float:
-    """The probability with which the site's bands condemn a target in a night.
+    """Predict the probability that the site's bands fail a target in a night.
 
     It is slower by what was intended, or by what was reached with the same routine if that is less. A plant
     that spares launches must be in the first one and in enough of the fresh ones.
@@ -159,7 +159,7 @@ def predict_detection(
 
 
 def compute_fail_probability(row: CaseNight, shift: float = 0.0) -> float:
-    """The probability that a night condemns a case whose launches are slower by ``shift`` on the logarithm."""
+    """Compute the probability that a night fails a case whose launches are slower by ``shift`` (logarithm)."""
     return _chances(*_known(row), shift)[1]
 
 
@@ -178,7 +178,7 @@ def _chances(
 
 
 def score_false_alarms(nights: Sequence[FinishedNight]) -> FalseAlarmScore:
-    """What was said of cases that nothing slowed."""
+    """Score the verdicts on cases that nothing slowed."""
     rows = select_judged_rows(row for night in nights for row in night.rows if not row.target)
     chances = [_chances(*_known(row), 0.0) for row in rows]
     return FalseAlarmScore(
@@ -197,7 +197,7 @@ def score_false_alarms(nights: Sequence[FinishedNight]) -> FalseAlarmScore:
 def apply_flat_band(
     targets: Sequence[CaseNight], others: Sequence[CaseNight]
 ) -> tuple[FlatBandResult, ...]:
-    """The field's rule on the same launches: slow is what lies so much above the reference."""
+    """Apply the usual rule to the same launches: slow is what lies by a fixed fraction above the reference."""
 
     def slow(rows: Sequence[CaseNight], band: float) -> int:
         return sum((row.value or 0.0) > (row.reference or 0.0) * (1 + band) for row in rows)
