@@ -227,7 +227,7 @@ def compute_detection_limits(
 
 
 def find_smallest_detectable(excess: Matrix, limit: float, found: SweepAnalysis) -> float:
-    """Find the smallest slowdown, as a fraction, of a node or pair that is detected with probability ``SEEN``."""
+    """Find the smallest slowdown (a fraction) of a node or pair that is detected with probability ``SEEN``."""
     measured = excess[:, np.isfinite(excess).any(axis=0)]
     if not measured.size:
         return math.inf

@@ -45,7 +45,7 @@ class Agreement:
 
 
 def build_agreement_plots(tables: Iterable[RatioTable]) -> tuple[list[str], list[Agreement]]:
-    """Build a plot for each MPI with a ratio; return the machines in the order of their signs, and the plots."""
+    """Build a plot for each MPI with a ratio; return the machines, in the order of their signs, first."""
     rows = [row for table in tables for row in table.rows if row.is_evidence]
     machines = list(dict.fromkeys(row.machine for row in rows))
     found: dict[str, list[Dot]] = {}

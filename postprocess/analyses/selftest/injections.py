@@ -130,7 +130,7 @@ def list_mpi_functions(routine: str) -> tuple[str, ...]:
 
 
 def list_injectable_routines(cases: Sequence[Case], least: int = 0) -> list[str]:
-    """List the routines that can be delayed at some size of ``least`` bytes or more, as the cases are sorted."""
+    """List the routines that can be delayed at some size of ``least`` bytes or more, in the cases' order."""
     fit = [
         each.routine for each in cases if list_mpi_functions(each.routine) and each.bytes >= least
     ]

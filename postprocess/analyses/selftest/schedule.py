@@ -35,7 +35,7 @@ class InjectionNight:
 def schedule_nights(
     cases: Sequence[Case], plants: Sequence[InjectionKind], times: int, unchanged: int, seed: int
 ) -> list[InjectionNight]:
-    """Schedule all nights in a random order, so that unchanged and injected ones meet the same machine.
+    """Schedule all nights in an order drawn by ``seed``: unchanged and injected ones meet the same machine.
 
     Each plant comes at least so many times, over environments and routines in turn. What slows everything has
     nights of its own: in the same night as others it would be the one cause of theirs too.
