@@ -41,12 +41,12 @@ class EnvironmentLauncher(JobLauncher):
         self.words = list(words)
 
     def command(self, job: Any) -> list[str]:
-        """The launch line up to the program."""
+        """Return the launch line up to the program."""
         return [*map(quote, self.words), "-n", str(job.num_tasks)]
 
 
 def work_directory() -> Path:
-    """Where everything that is not source lives."""
+    """Return the work directory, which holds everything that is not source."""
     root = Path(__file__).resolve().parent.parent
     return Path(os.environ.get(HOME) or root / ".plumbline").absolute()
 
@@ -65,7 +65,7 @@ def environment(
     lacking: Mapping[str, str] | None = None,
     accept: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """One MPI implementation.
+    """Declare one MPI implementation.
 
     :param family: ``mpich``, ``openmpi``, ``intel-mpi``, ...
     :param library: text that MPI_Get_library_version must contain in every program this environment runs.
@@ -129,7 +129,7 @@ def environment(
 
 
 def prefix_of(mpicc: str) -> str:
-    """Where the MPI of a compiler wrapper is installed, if the wrapper is named with its path."""
+    """Return where the MPI of a compiler wrapper is installed, if the wrapper is named with its path."""
     path = Path(mpicc)
     return str(path.parent.parent) if path.is_absolute() and path.parent.name == "bin" else ""
 
@@ -141,12 +141,12 @@ def refuse(title: str, wrong: Iterable[str]) -> None:
 
 
 def only_looking() -> bool:
-    """Whether nothing of the site is going to run."""
+    """Return whether nothing of the site is going to run."""
     return current_request().only_looking
 
 
 def oversubscribing() -> bool:
-    """Whether more processes than cores were asked for."""
+    """Return whether more processes than cores were asked for."""
     return current_request().oversubscribe
 
 
@@ -166,7 +166,7 @@ def partition(
     reference_days: int = REFERENCE_DAYS,
     **more: Any,
 ) -> dict[str, Any]:
-    """One kind of nodes.
+    """Declare one kind of nodes.
 
     :param topology: from which the layouts follow.
     :param access: options that every job needs (``["--partition=cpu", "--exclusive"]``).
@@ -228,7 +228,7 @@ def partition(
 
 
 def processor(topology: Topology) -> dict[str, int]:
-    """The node in ReFrame's terms; with this given, ReFrame does not probe the node itself."""
+    """Return the node in ReFrame's terms; with this given, ReFrame does not probe the node itself."""
     return {
         "num_cpus": topology.cores_per_node,
         "num_cpus_per_core": 1,
@@ -247,7 +247,7 @@ def site(
     modules_system: str = "nomod",
     accept: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """A whole ReFrame configuration of one system.
+    """Build the whole ReFrame configuration of one system.
 
     :param hostnames: patterns of the hosts it is for, where ReFrame is started by hand.
     :param accept: differences from the references in spite of which values are compared, everywhere; what a
@@ -280,7 +280,7 @@ def site(
 
 
 def accepting(partition: Mapping[str, Any], accept: Mapping[str, str]) -> dict[str, Any]:
-    """A partition that accepts what its site does, beside what it accepts itself."""
+    """Return a partition that accepts what its site does, beside what it accepts itself."""
     extras = partition["extras"]
     own = {"accept": dict(accept) | extras["accept"]}
     return {**partition, "extras": extras | own}

@@ -59,7 +59,7 @@ class SmpirunLauncher(JobLauncher):
     """
 
     def command(self, job: Any) -> list[str]:
-        """The launch line up to the program. Writes the host file into the job's directory."""
+        """Return the launch line up to the program; write the host file into the job's directory."""
         hosts = host_list(job.num_tasks, job.num_tasks_per_node)
         Path(job.workdir, "hosts").write_text("".join(f"{host}\n" for host in hosts))
         return [
@@ -77,12 +77,12 @@ class SmpirunLauncher(JobLauncher):
 
 
 def host_list(processes: int, per_node: int) -> list[str]:
-    """The host of each process in turn: node after node is filled."""
+    """Return the host of each process in turn: node after node is filled."""
     return [f"n{rank // per_node}" for rank in range(processes)]
 
 
 def hosts_of(platform: Path) -> list[str]:
-    """The hosts of a platform file that consists of one cluster, in the order of the file."""
+    """Return the hosts of a platform file that consists of one cluster, in the order of the file."""
     cluster = ElementTree.parse(platform).getroot().find("zone/cluster")
     if cluster is None:
         raise ValueError(f"{platform}: has no cluster in its zone")
@@ -109,7 +109,7 @@ def version() -> str:
 
 
 def selector(name: str) -> dict[str, Any]:
-    """The environment of a selector. All share one build: it is the same program.
+    """Return the environment of a selector. All share one build: it is the same program.
 
     ``proof`` is what the running simulator says of itself: without it a launch counts as incorrect.
     """
@@ -141,7 +141,7 @@ def machine(
     nodes_per_switch: int = 0,
     platform: Path | None = None,
 ) -> dict[str, Any]:
-    """The partition of a simulated machine.
+    """Return the partition of a simulated machine.
 
     :param per_node: processes on a full node.
     :param counts: the numbers of processes that a night measures, on full nodes.
@@ -170,12 +170,12 @@ def machine(
 
 
 def hash_of(file: Path) -> str:
-    """What a reference keeps of a platform: the beginning of its file's SHA-256."""
+    """Return the first digits of the SHA-256 of a platform file, which references keep."""
     return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
 
 
 def memory_bytes() -> int:
-    """Bytes that the processes of one launch may need together.
+    """Return the bytes that the processes of one launch may need together.
 
     :raises ValueError: if the user's choice is no number.
     """

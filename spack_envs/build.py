@@ -18,7 +18,7 @@ PACKAGE = "mpicost"
 def spack_environment_variables(
     work: Path, executable: Path, environ: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
-    """Variables that must be set wherever Spack is called, so that it writes below ``work`` only.
+    """Return the variables under which Spack writes below ``work`` only.
 
     The Python of this process has the solver, which Spack would otherwise download.
     """
@@ -69,7 +69,7 @@ class SpackCommands:
 
 
 def read_locked_hash(directory: Path, package: str = PACKAGE) -> str:
-    """The hash of a package in an environment's solution; without starting Spack.
+    """Read the hash of a package in an environment's solution; without starting Spack.
 
     :raises SpackEnvironmentError: if there is no solution, or none with the package.
     """

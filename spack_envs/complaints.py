@@ -23,7 +23,7 @@ FIX = "./plumbline setup --mirror DIR takes it from a mirror"
 
 
 def extract_spack_error(output: str) -> SpackEnvironmentError:
-    """The error that tells a failure: its reason, with the fix where it is known; never empty, and one line.
+    """Extract the reason of a failure in one line, with the fix where it is known; never empty.
 
     :param output: all that Spack wrote.
     :returns: a ``SourceError`` if a source cannot be fetched.
@@ -39,7 +39,7 @@ def extract_spack_error(output: str) -> SpackEnvironmentError:
 
 
 def describe_build_failure(lines: list[str], place: int) -> str:
-    """Why something cannot be solved or built, and where all of it is told.
+    """Describe why something cannot be solved or built, and where all of it is told.
 
     :param place: of the line with Spack's own reason
     """
@@ -56,7 +56,7 @@ def describe_build_failure(lines: list[str], place: int) -> str:
 
 
 def describe_fetch_failure(lines: list[str], place: int) -> str:
-    """Why a source cannot be had: the last address that was tried, what it answers, and the fix."""
+    """Describe why a source cannot be fetched: the last address that was tried, its answer, and the fix."""
     after = "\n".join(lines[place + 1 :])
     addresses = ADDRESS.findall(after)
     causes = (cause for line in lines for each in CAUSES if (cause := each.search(line)))

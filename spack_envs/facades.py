@@ -38,7 +38,7 @@ class FacadeMpi(Protocol):
 
 
 def prefix_for_spack(mpi: FacadeMpi, facades: Path) -> Path:
-    """The prefix to give to Spack. If it is a facade, it is made below ``facades``, or found there.
+    """Return the prefix to give to Spack. If it is a substitute prefix, make it below ``facades``.
 
     An MPI at another place has another facade: Spack tells installations apart by the prefix of their MPI.
     Raises OSError if it cannot be made.
@@ -55,7 +55,7 @@ def prefix_for_spack(mpi: FacadeMpi, facades: Path) -> Path:
 
 
 def is_own_prefix(prefix: Path, mpicc: Path) -> bool:
-    """Whether ``prefix`` belongs to this MPI alone and has wrapper and header where Spack looks."""
+    """Return whether ``prefix`` belongs to this MPI alone and has wrapper and header where Spack looks."""
     whole = mpicc == prefix / "bin" / "mpicc" and (prefix / "include" / "mpi.h").exists()
     return whole and prefix not in SHARED_PREFIXES
 
@@ -69,7 +69,7 @@ def make_intel_facade(prefix: Path, version: str, facade: Path) -> None:
 
 
 def format_component_version(version: str) -> str:
-    """The folder that oneAPI has for a version: two numbers from 2021.11 on, before that all."""
+    """Format the folder that oneAPI has for a version: two numbers from 2021.11 on, before that all."""
     year, _, rest = version.partition(".")
     release = re.match(r"\d+", rest)
     numbers = (int(year) if year.isdecimal() else 0, int(release.group()) if release else 0)
@@ -93,7 +93,7 @@ def make_bin_facade(mpicc: Path, mpiexec: Path, facade: Path) -> None:
 
 
 def find_header_folder(mpicc: Path) -> Path | None:
-    """The folder with ``mpi.h`` among those that a wrapper compiles with."""
+    """Find the folder with ``mpi.h`` among those that a wrapper compiles with."""
     try:
         done = subprocess.run(
             [mpicc, "-show"], capture_output=True, text=True, timeout=60, check=True

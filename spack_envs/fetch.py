@@ -55,7 +55,7 @@ def fetch_release(address: str, tag: str, target: Path, timeout: float = ANSWER_
 
 
 def run_git(arguments: list[str], address: str, seconds: float) -> str:
-    """Standard output of a git command.
+    """Run a git command, and return its standard output.
 
     :raises FetchError: if git is missing, fails or takes longer than ``seconds``. Its helpers are stopped too.
     """
@@ -86,7 +86,7 @@ def run_git(arguments: list[str], address: str, seconds: float) -> str:
 
 
 def extract_git_error(errors: str) -> str:
-    """What git says is wrong, without the address, which it repeats."""
+    """Extract what git says is wrong, without the address, which it repeats."""
     lines = [line for line in errors.splitlines() if line.startswith(("fatal:", "error:"))]
     text = lines[0].partition(": ")[2] if lines else "git failed"
     return re.sub(r"^unable to access '[^']*': ", "", text)

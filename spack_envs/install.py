@@ -67,7 +67,7 @@ class Builder:
             return self.unchanged(product) or self.build(product)
 
     def unchanged(self, product: Product) -> Installation | None:
-        """What was installed, if that is what would be installed now."""
+        """Return what was installed, if that is what would be installed now."""
         for place in (self.directory, self.own_place(product)):
             found = read_stamp(place, product.name)
             same = found and found.key == compute_key(self.directory, place)
@@ -76,7 +76,7 @@ class Builder:
         return None
 
     def is_current(self, found: Installation) -> bool:
-        """Whether it was built from the sources as they are now: mpicost's may be edited at any time."""
+        """Return whether an installation was built from the sources as they are now."""
         if found.program != "mpicost":
             return True
         try:
@@ -102,7 +102,7 @@ class Builder:
         return done
 
     def solved(self, product: Product) -> Path:
-        """The folder of the environment to build in: all programs in one, unless that has no solution.
+        """Solve the environment to build in, and return it: that of all programs, unless it has no solution.
 
         A program whose package cannot be solved must not take the others with it.
         """
@@ -119,11 +119,11 @@ class Builder:
         return place
 
     def own_place(self, product: Product) -> Path:
-        """Where a program has an environment of its own."""
+        """Return the folder of a program's own environment."""
         return self.directory / "alone" / product.name
 
     def call(self, command: list[str], silent: str = "") -> str:
-        """All that a command of Spack says.
+        """Run a command of Spack, and return its output.
 
         :param silent: why git gets no answer from upstream, if so: Spack's git would wait for minutes
         :raises SpackEnvironmentError: if it fails.
@@ -150,7 +150,7 @@ class Builder:
 
 
 def explain_no_answer(product: Product) -> str:
-    """Why the repository of a program gives no answer; empty if it does, or if there is none to ask."""
+    """Explain why the repository of a program does not answer; empty if it does, or if there is none."""
     if product.git:
         try:
             run_git(["ls-remote", "--", product.git, "HEAD"], product.git, ANSWER_SECONDS)
@@ -161,7 +161,7 @@ def explain_no_answer(product: Product) -> str:
 
 @contextmanager
 def hold_build_lock(directory: Path) -> Iterator[None]:
-    """One process at a time: what the first one builds the others find."""
+    """Hold the lock that lets one process build at a time; the others find what it built."""
     try:
         with (directory / ".plumbline.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -171,7 +171,7 @@ def hold_build_lock(directory: Path) -> Iterator[None]:
 
 
 def write_single_program(directory: Path, place: Path, product: Product) -> None:
-    """The environment of all programs, cut down to one."""
+    """Write the environment of all programs, cut down to one."""
     whole = yaml.safe_load((directory / "spack.yaml").read_text("utf-8"))["spack"]
     common = directory.parent / "common"
     definitions = yaml.safe_load((common / "definitions.yaml").read_text("utf-8"))["definitions"]
@@ -184,7 +184,7 @@ def write_single_program(directory: Path, place: Path, product: Product) -> None
 
 
 def main(words: list[str]) -> int:
-    """One program; see the module's text."""
+    """Install one program; see the module's docstring."""
     work, spack, directory, program, result = words
     builder = Builder(
         Path(work), Path(spack), Path(directory), lambda line: print(line, flush=True)

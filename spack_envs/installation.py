@@ -53,7 +53,7 @@ class Installation:
 
 
 def locate_stamp(place: Path, program: str) -> Path:
-    """Where it is kept what was installed."""
+    """Locate the record of an installation."""
     return place / ".plumbline" / f"{program}.json"
 
 
@@ -64,7 +64,7 @@ def write_stamp(done: Installation) -> None:
 
 
 def read_stamp(place: Path, program: str) -> Installation | None:
-    """What was installed; None if nothing, or nothing that can be read."""
+    """Read the record of an installation; None if there is none that can be read."""
     try:
         return Installation(**json.loads(locate_stamp(place, program).read_text("utf-8")))
     except (OSError, ValueError, TypeError):
@@ -78,7 +78,7 @@ def write_failure(folder: Path, error: SpackEnvironmentError) -> None:
 
 
 def is_without_source(folder: Path) -> bool:
-    """Whether the build of this folder failed because its source cannot be fetched."""
+    """Return whether the build of this folder failed because its source cannot be fetched."""
     try:
         return json.loads((folder / FAILURE).read_text("utf-8"))["without_source"] is True
     except (OSError, ValueError, LookupError, TypeError):
@@ -99,5 +99,5 @@ def compute_key(directory: Path, place: Path) -> str:
 
 
 def is_present(found: Installation) -> bool:
-    """Whether an installation has not been removed."""
+    """Return whether an installation has not been removed."""
     return found.folder.is_dir() and (Path(found.prefix) / RECORD).is_file()

@@ -51,7 +51,7 @@ class SpackLayout:
         return self.root / "cache"
 
     def environment(self, name: str) -> Path:
-        """The folder of one environment."""
+        """Return the folder of one environment."""
         return self.environments / name
 
     def make_folders(self) -> None:

@@ -82,7 +82,7 @@ def assemble_environment(
     toolchain: Sequence[ExternalPackage],
     sources: MirroredSources | None,
 ) -> SpackEnvironment:
-    """The parts of an environment, one after the other."""
+    """Assemble the parts of an environment, one after the other."""
     layout.make_folders()
     ours = source / "spack_envs"
     recipes = build_closed_recipes(
@@ -143,7 +143,7 @@ def build_mirror_section(sources: MirroredSources | None, address: str | None) -
 def build_packages_section(
     mpi: FacadeMpi, prefix: Path, toolchain: Sequence[ExternalPackage], recipes: Recipes
 ) -> dict[str, Any]:
-    """The section ``packages``: this MPI and the toolchain as they are, and nothing compiled beside BUILT.
+    """Build the section ``packages``: this MPI and the toolchain as externals, and only BUILT compiled.
 
     A double colon in Spack's files (one at the end of a key here) drops what a site's own files say.
     """
@@ -162,7 +162,7 @@ def build_packages_section(
 
 
 def build_external_entry(external: ExternalPackage) -> dict[str, Any]:
-    """One package that is used as it is."""
+    """Build the entry of an external package."""
     entry: dict[str, Any] = {"spec": external.spec, "prefix": external.prefix}
     if external.compilers:
         entry["extra_attributes"] = {"compilers": external.compilers}
@@ -172,7 +172,7 @@ def build_external_entry(external: ExternalPackage) -> dict[str, Any]:
 
 
 def render_machine_yaml(name: str, inputs: str, settings: dict[str, Any]) -> str:
-    """The text of ``machine.yaml``. Of two repositories with the same package, the first named one counts."""
+    """Render ``machine.yaml``. Of two repositories with the same package, the one named first counts."""
     head = f"# Written by Plumbline for {name}; changes are overwritten.\n# Other inputs: {inputs[:16]}\n"
     return head + yaml.safe_dump(settings, sort_keys=False, width=1000)
 

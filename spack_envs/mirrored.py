@@ -52,7 +52,7 @@ class MirroredSources:
 
 
 def unpack_release(archive: Path, sha256: str, root: Path) -> Path:
-    """The folder with the contents of a release's archive, unpacked below ``root`` once.
+    """Unpack a release's archive below ``root`` once, and return its folder.
 
     :raises SpackEnvironmentError: if the archive is not the one with this checksum or cannot be unpacked.
     """
@@ -90,7 +90,7 @@ def extract_archive(data: bytes, archive: Path, folder: Path) -> None:
 
 
 def write_repository(root: Path, ours: Path, substitutes: Sequence[Substitute]) -> dict[str, str]:
-    """A package repository that asks for the checksums of substitutes, as name and place; empty without any.
+    """Write a package repository with the checksums of substitutes; return its name and path, or nothing.
 
     Spack's own test of a checksum stays on, against another checksum. The hash of a spec goes with
     it, so that what was built from another source is never taken for the official one.
@@ -112,7 +112,7 @@ def write_repository(root: Path, ours: Path, substitutes: Sequence[Substitute]) 
 
 
 def write_recipe(substitute: Substitute, ours: Path) -> str:
-    """The recipe of a package whose source is replaced, with the recipe that counts otherwise as its parent."""
+    """Write the recipe of a package whose source is replaced, derived from its usual recipe."""
     folder = find_package_folder(substitute.package)
     has_own = (ours / "packages" / folder / "package.py").exists()
     return RECIPE.format(
@@ -127,5 +127,5 @@ def write_recipe(substitute: Substitute, ours: Path) -> str:
 
 
 def find_package_folder(package: str) -> str:
-    """The folder of a package in a repository."""
+    """Find the folder of a package in a repository."""
     return package.replace("-", "_")

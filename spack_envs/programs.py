@@ -29,7 +29,7 @@ class BuiltBinary:
 
 
 def locate_program_file(work: Path, environment: str, name: str) -> Path:
-    """Where it is kept what was built for an environment."""
+    """Locate the record of what was built for an environment."""
     return work / "programs" / environment / f"{name}.json"
 
 
@@ -40,7 +40,7 @@ def write_program(work: Path, program: BuiltBinary) -> None:
 
 
 def read_program(work: Path, environment: str, name: str) -> BuiltBinary:
-    """What was built for an environment.
+    """Read the record of what was built for an environment.
 
     :raises UsageError: if nothing was built yet.
     """

@@ -81,7 +81,7 @@ class SpackSettings:
         return PinnedRelease("spack-packages", address, tag, self.copy("spack-packages"))
 
     def copy(self, name: str) -> Path:
-        """Where the copy of a release is."""
+        """Return the path of the cached copy of a release."""
         return self.cache / name if self.unpacked is None else self.unpacked[name]
 
 
@@ -133,7 +133,7 @@ def iter_spack_candidates(
 
 
 def obtain_release(release: PinnedRelease, say: Callable[[str], None]) -> Path:
-    """The cached copy of a release, fetched if it is not there.
+    """Obtain the cached copy of a release, fetched if it is not there.
 
     :raises FetchError: in one line.
     """
@@ -144,7 +144,7 @@ def obtain_release(release: PinnedRelease, say: Callable[[str], None]) -> Path:
 
 
 def read_spack_version(executable: Path, work: Path, environ: Mapping[str, str]) -> str:
-    """What ``spack --version`` prints; empty if it cannot be started or says nothing."""
+    """Read what ``spack --version`` prints; empty if it cannot be started or says nothing."""
     quiet = {
         "SPACK_PYTHON": sys.executable,
         "SPACK_DISABLE_LOCAL_CONFIG": "1",
@@ -166,7 +166,7 @@ def read_spack_version(executable: Path, work: Path, environ: Mapping[str, str])
 
 
 def explain_rejected_spack(version: str) -> str:
-    """Why a Spack of this version is not taken; empty if it is."""
+    """Explain why a Spack of this version is not taken; empty if it is."""
     match = VERSION.fullmatch(version)
     if not match:
         return "does not tell its version"

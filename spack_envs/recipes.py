@@ -73,7 +73,7 @@ def build_closed_recipes(folder: Path, packages: Path, ours: Path) -> Recipes:
 
 
 def packages_named(builtin: Path) -> list[Path]:
-    """Folders of all packages that a recipe of a known package, or its build system, names in a string.
+    """Return the folders of all packages that the recipe of a package, or its build system, names in a string.
 
     These are more than it depends on, never fewer; Spack must know each to read the recipe.
     """
@@ -87,12 +87,12 @@ def packages_named(builtin: Path) -> list[Path]:
 
 
 def package_name(folder: str) -> str:
-    """The package that has this folder in a repository."""
+    """Return the package that has this folder in a repository."""
     return folder.lstrip("_").replace("_", "-")
 
 
 def is_virtual(package: Path) -> bool:
-    """Whether a package is an interface, such as ``mpi``, that others provide."""
+    """Return whether a package is an interface, such as ``mpi``, that others provide."""
     return bool(VIRTUAL.search((package / "package.py").read_text("utf-8")))
 
 
@@ -105,7 +105,7 @@ def compute_fingerprint(builtin: Path, named: Iterable[Path], ours: Path) -> str
 
 
 def build_attribute(ours: Path, folder: str) -> str:
-    """A line for the end of a recipe's class that changes with all of ours that it may import or inherit.
+    """Build a line for the end of a recipe's class that changes with all code of ours that it may import.
 
     Spack's hash of a package sees no more than its own ``package.py``: without this line, programs would not be
     built again when their flags are changed elsewhere.

@@ -39,12 +39,12 @@ def find_toolchain(folders: Sequence[Path] | None = None) -> tuple[ExternalPacka
 
 
 def list_search_path() -> list[Path]:
-    """The folders of PATH."""
+    """List the folders of PATH."""
     return [Path(entry) for entry in os.environ.get("PATH", "").split(os.pathsep) if entry]
 
 
 def find_gcc(folders: Sequence[Path]) -> ExternalPackage:
-    """The first GCC that answers, with C++ and Fortran where they stand beside it."""
+    """Find the first GCC that answers, with C++ and Fortran where they stand beside it."""
     for folder in list_tool_candidates("gcc", folders):
         version = read_tool_version([str(folder / "gcc"), "-dumpfullversion", "-dumpversion"])
         if version:
@@ -61,7 +61,7 @@ def find_gcc(folders: Sequence[Path]) -> ExternalPackage:
 
 
 def find_tool(name: str, folders: Sequence[Path]) -> ExternalPackage:
-    """The first ``name`` that answers with its version."""
+    """Find the first ``name`` that answers with its version."""
     for folder in list_tool_candidates(name, folders):
         if version := read_tool_version([str(folder / name), "--version"]):
             return ExternalPackage(name, f"{name}@{version}", str(folder.parent))
@@ -71,7 +71,7 @@ def find_tool(name: str, folders: Sequence[Path]) -> ExternalPackage:
 
 
 def find_make(folders: Sequence[Path]) -> Iterator[ExternalPackage]:
-    """The first ``make`` that is GNU Make, if there is one. Spack calls it by this name."""
+    """Find the first ``make`` that is GNU Make, if there is one. Spack calls it by this name."""
     for folder in list_tool_candidates("make", folders):
         if version := read_tool_version([str(folder / "make"), "--version"], "GNU Make"):
             yield ExternalPackage("gmake", f"gmake@{version}", str(folder.parent))
@@ -79,17 +79,17 @@ def find_make(folders: Sequence[Path]) -> Iterator[ExternalPackage]:
 
 
 def list_tool_candidates(name: str, folders: Sequence[Path]) -> Iterator[Path]:
-    """Folders that hold ``name`` where a Spack prefix has it, which is in ``bin``."""
+    """List folders that hold ``name`` where a Spack prefix has it, which is in ``bin``."""
     return (folder for folder in folders if folder.name == "bin" and is_executable(folder / name))
 
 
 def is_executable(path: Path) -> bool:
-    """Whether ``path`` is a file that may be run."""
+    """Return whether ``path`` is a file that may be run."""
     return path.is_file() and os.access(path, os.X_OK)
 
 
 def read_tool_version(command: list[str], words: str = "") -> str | None:
-    """The version number after ``words`` in what a command prints, or None if it fails or prints none."""
+    """Read the version number after ``words`` in what a command prints, or None if it fails or prints none."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):

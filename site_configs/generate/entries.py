@@ -38,12 +38,12 @@ class EnvironmentView:
 
 
 def build_environment_views(facts: MachineSurvey, work: Path) -> list[EnvironmentView]:
-    """The MPIs that were found."""
+    """Build the entries of the MPIs that were found."""
     return [build_environment_view(facts, mpi, work) for mpi in facts.mpis.mpis]
 
 
 def build_environment_view(facts: MachineSurvey, mpi: Mpi, work: Path) -> EnvironmentView:
-    """One MPI as a site file has it."""
+    """Build the entry of one MPI in a site file."""
     pair = (facts.scheduler or LOCAL).choose_launcher(mpi)
     modules = list(facts.cray_modules) if mpi.origin == CRAY else list(filter(None, [mpi.module]))
     words = pair.launcher if isinstance(pair.launcher, tuple) else (pair.launcher,)
@@ -71,7 +71,7 @@ def build_environment_view(facts: MachineSurvey, mpi: Mpi, work: Path) -> Enviro
 
 
 def list_remarks(facts: MachineSurvey) -> list[str]:
-    """What else a person should know who reads the file."""
+    """List the remarks that stand in the file for people."""
     found = []
     if facts.scheduler:
         found += facts.scheduler.notes
@@ -117,7 +117,7 @@ class PartitionView:
 
 
 def build_partition_views(facts: MachineSurvey) -> list[PartitionView]:
-    """The partitions that reach every node once, or this machine where there is no scheduler."""
+    """Build the partitions that reach every node once, or this machine where there is no scheduler."""
     scheduler = facts.scheduler
     if scheduler is None:
         return [build_machine_view(facts.machine)]
@@ -144,7 +144,7 @@ def build_machine_view(machine: Machine) -> PartitionView:
 
 
 def build_partition_view(scheduler: Scheduler, queue: Queue, kind: NodeKind) -> PartitionView:
-    """One kind of nodes of a queue."""
+    """Build the partition of one kind of nodes of a queue."""
     names = [queue.name or "cpu"]
     if len(queue.kinds) > 1:
         names.append(f"{kind.cores}c")
@@ -161,13 +161,13 @@ def build_partition_view(scheduler: Scheduler, queue: Queue, kind: NodeKind) -> 
 
 
 def choose_backend(scheduler: Scheduler) -> AnnotatedValue:
-    """How ReFrame talks to the scheduler."""
+    """Choose how ReFrame talks to the scheduler."""
     without = "" if scheduler.accounting else "accounting is off here, and it does without"
     return AnnotatedValue(format_registered(scheduler.backend), without)
 
 
 def describe_partition(scheduler: Scheduler, queue: Queue, kind: NodeKind) -> str:
-    """A partition in words."""
+    """Describe a partition in words."""
     if not kind.hosts:
         return f"CHANGE: name it, and give it the options of a queue of {scheduler.title}"
     words = [formats.plural(len(kind.hosts), "node")]
@@ -179,7 +179,7 @@ def describe_partition(scheduler: Scheduler, queue: Queue, kind: NodeKind) -> st
 
 
 def choose_access_options(scheduler: Scheduler, queue: Queue, kind: NodeKind) -> AnnotatedValue:
-    """The options that reach these nodes and keep others off them."""
+    """Choose the options that reach these nodes and keep others off them."""
     options = [option.format(queue.name) for option in scheduler.exclusive]
     options += [kind.option] if kind.option else []
     if len(queue.kinds) > 1 and not kind.option:
@@ -216,7 +216,7 @@ def count_sockets(scheduler: Scheduler, kind: NodeKind) -> AnnotatedValue:
 
 
 def count_nodes(scheduler: Scheduler, queue: Queue, kind: NodeKind) -> AnnotatedValue:
-    """The nodes that a night measures at most."""
+    """Choose the number of nodes that a night measures at most."""
     if not kind.hosts:
         return AnnotatedValue("0", "nodes that a night may use", change=True)
     most = min(kind.usable, queue.most_nodes or kind.usable)
@@ -229,7 +229,7 @@ def count_nodes(scheduler: Scheduler, queue: Queue, kind: NodeKind) -> Annotated
 
 
 def find_switch_size(scheduler: Scheduler, kind: NodeKind) -> AnnotatedValue:
-    """Nodes under one leaf switch; nothing for a node alone."""
+    """Find the number of nodes under one leaf switch; nothing for a node alone."""
     if len(kind.hosts) == 1:
         return AnnotatedValue("0", "")
     if count := scheduler.nodes_per_switch(kind.hosts):

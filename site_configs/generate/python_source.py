@@ -12,17 +12,17 @@ from site_configs.schedulers.registry import list_site_names
 
 
 def format_python(value: Any) -> str:
-    """A text, number or list of them as Python, in pure ASCII, whatever the text holds."""
+    """Format a text, number or list of them as Python, in pure ASCII, whatever the text holds."""
     return json.dumps(list(value) if isinstance(value, tuple) else value)
 
 
 def format_registered(name: str) -> str:
-    """The name of a launcher or scheduler as Python."""
+    """Format the name of a launcher or scheduler as Python."""
     return list_site_names().get(name, format_python(name))
 
 
 def format_variables(variables: Mapping[str, str], work: Path) -> str:
-    """Variables as Python; the values as a shell reads them."""
+    """Format variables as Python; the values as a shell reads them."""
     pairs = (
         f"{format_python(name)}: {format_relative_path(quote(value), work)}"
         for name, value in variables.items()
@@ -31,7 +31,7 @@ def format_variables(variables: Mapping[str, str], work: Path) -> str:
 
 
 def format_relative_path(text: str, work: Path) -> str:
-    """A word of a command as Python; what is in the work directory is named relative to it."""
+    """Format a word of a command as Python; what is in the work directory is named relative to it."""
     path = Path(text)
     if path.is_absolute() and path.is_relative_to(work):
         return f"str(work_directory() / {format_python(str(path.relative_to(work)))})"

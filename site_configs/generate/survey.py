@@ -66,7 +66,7 @@ def survey_machine(
 
 
 def find_scheduler(progress: Progress) -> Scheduler | None:
-    """The machine's scheduler, or None where it has none."""
+    """Find the machine's scheduler, or None where it has none."""
     try:
         found = detect.look()
     except SchedulerError as error:
@@ -87,7 +87,7 @@ def find_mpis(
     find_wheels: Callable[[], Path | None],
     progress: Progress,
 ) -> LoginMpis:
-    """The MPIs. Without a scheduler they are started, as in a session; on a login node only compiled with."""
+    """Find the MPIs. Without a scheduler they are started; on a login node they only compile a program."""
     wheels = find_wheels()
     if scheduler is None:
         found = take_inventory(work, families, progress, False, wheels)
@@ -99,17 +99,17 @@ def find_mpis(
 
 
 def build_host_pattern(host: str) -> str:
-    """A pattern for the hosts that are named like this one: ``login\\d+`` for ``login03.site``."""
+    """Build a pattern for the hosts that are named like this one: ``login\\d+`` for ``login03.site``."""
     return re.sub(r"\d+", r"\\d+", re.escape(host.partition(".")[0]))
 
 
 def choose_site_name(facts: MachineSurvey) -> str:
-    """A name for the site where none is given: the cluster's, or the host's."""
+    """Choose a name for the site where none is given: the cluster's, or the host's."""
     cluster = facts.scheduler.cluster if facts.scheduler else ""
     return clean_name(cluster or facts.host.partition(".")[0])
 
 
 def clean_name(text: str) -> str:
-    """The text with what ReFrame and Python take for a name of a file and of a system."""
+    """Replace what is not allowed in the names of files and systems."""
     name = re.sub(r"[^A-Za-z0-9_]+", "_", text)
     return name if re.match(r"[A-Za-z_]", name) else f"_{name}"

@@ -52,27 +52,27 @@ def write_new_site(
 
 
 def choose_target(work: WorkDirectory, name: str | None, output: Path | None) -> Path | None:
-    """Where the file goes, if that is known before the machine is looked at."""
+    """Choose the path of the file, if that is known before the machine is inspected."""
     if output:
         return output
     return work.source / "site_configs" / f"{name}.py" if name else None
 
 
 def check_not_existing(path: Path) -> None:
-    """Nothing that a person may have written is overwritten."""
+    """Refuse to overwrite a file that a person may have written."""
     if path.exists() or path.is_symlink():
         fix = "choose another name or --output FILE, or remove it first"
         raise UsageError(f"{path}: is there already and is not overwritten; {fix}")
 
 
 def format_site_path(work: WorkDirectory, path: Path, name: str) -> str:
-    """How a command names the site: by its name if the file is among Plumbline's, else by its path."""
+    """Format how a command names the site: by its name if the file is among Plumbline's, else by its path."""
     own = (work.source / "site_configs" / f"{name}.py").resolve()
     return name if path.resolve() == own else str(path)
 
 
 def render_site_file(facts: MachineSurvey, name: str, path: str, work: Path) -> str:
-    """The text of the site file."""
+    """Render the text of the site file."""
     scheduler = facts.scheduler
     kind = f"a cluster with {scheduler.title}" if scheduler else "a machine without a scheduler"
     environments = entries.build_environment_views(facts, work)
@@ -103,7 +103,7 @@ def render_site_file(facts: MachineSurvey, name: str, path: str, work: Path) -> 
 
 
 def make_jinja() -> jinja2.Environment:
-    """What fills the template. Text from the machine goes into remarks and Python's texts only."""
+    """Make the Jinja environment. Text from the machine goes into comments and Python strings only."""
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         undefined=jinja2.StrictUndefined,

@@ -30,18 +30,18 @@ def list_wrappers(directory: Path) -> Iterator[Path]:
 
 
 def find_companion_launcher(mpicc: Path) -> Path:
-    """The launcher that belongs to a wrapper: the same directory, the same suffix."""
+    """Find the launcher that belongs to a wrapper: the same directory, the same suffix."""
     return mpicc.with_name(mpicc.name.replace("mpicc", "mpiexec", 1))
 
 
 def drop_wrapper_links(paths: Sequence[Path]) -> list[Path]:
-    """The wrappers without plain ``mpicc`` links to one of the alternatives that are listed too."""
+    """Drop a plain ``mpicc`` that is a link to another wrapper of the list."""
     alternatives = {path for path in paths if path.name != "mpicc"}
     return [path for path in paths if not (path.is_symlink() and is_link_to(path, alternatives))]
 
 
 def is_link_to(link: Path, targets: set[Path]) -> bool:
-    """Whether following the link step by step meets one of the targets."""
+    """Return whether following the link step by step meets one of the targets."""
     seen = set()
     while link.is_symlink() and link not in seen:
         seen.add(link)
@@ -53,7 +53,7 @@ def is_link_to(link: Path, targets: set[Path]) -> bool:
 
 
 def find_on_path(path: str) -> list[Candidate]:
-    """The MPIs on a search path, each directory once, in its order."""
+    """Find the MPIs on a search path, each directory once, in its order."""
     found: list[Path] = []
     directories: set[Path] = set()
     for name in filter(None, path.split(os.pathsep)):
@@ -78,14 +78,14 @@ def run_module_shell(command: str) -> str:
 
 
 def read_module_path(modules: Sequence[str]) -> str:
-    """The search path once these modules are loaded; empty if they cannot be."""
+    """Read the search path once these modules are loaded; empty if they cannot be."""
     names = " ".join(map(quote, modules))
     output = run_module_shell(f'module load {names} >&2 && echo "$PATH"')
     return (output.splitlines() or [""])[-1]
 
 
 def list_mpi_modules() -> list[str]:
-    """The environment modules whose name is that of an MPI, as ``module avail`` lists them."""
+    """List the environment modules whose name is that of an MPI, as ``module avail`` lists them."""
     if not (os.environ.get("MODULESHOME") or os.environ.get("LMOD_CMD")) or not shutil.which(
         "bash"
     ):
@@ -96,12 +96,12 @@ def list_mpi_modules() -> list[str]:
 
 
 def find_in_modules() -> list[Candidate]:
-    """One candidate for each environment module whose name is that of an MPI."""
+    """Find one candidate for each environment module whose name is that of an MPI."""
     return [candidate for module in list_mpi_modules() if (candidate := find_in_module(module))]
 
 
 def find_in_module(module: str) -> Candidate | None:
-    """The wrapper that a module puts on PATH, with the search paths that the module sets; None if none."""
+    """Find the wrapper that a module puts on PATH, with the search paths that the module sets; None if none."""
     names = ("PATH", "LD_LIBRARY_PATH", "I_MPI_ROOT")
     shown = "; ".join(f'echo "${{{name}-}}"' for name in names)
     output = run_module_shell(

@@ -77,19 +77,19 @@ def identify_library(library: str) -> tuple[str, str]:
 
 
 def environment_name(family: str, version: str) -> str:
-    """The environment of an MPI: ``mpich-5_0_2``. ReFrame allows no dots."""
+    """Return the name of an MPI's environment: ``mpich-5_0_2``. ReFrame allows no dots."""
     return f"{family}-{re.sub(r'[^A-Za-z0-9]+', '_', version)}"
 
 
 def join_lines(text: str) -> str:
-    """A library version string (MPICH's has many lines) on one line."""
+    """Join a library version string (MPICH's has many lines) on one line."""
     return " ".join(text.split())
 
 
 def build_family_environment(
     family: str, prefix: Path, oversubscribed: bool = False
 ) -> dict[str, str]:
-    """Variables without which a family does not start here, or does not bind ranks to cores.
+    """Build variables without which a family does not start here, or does not bind ranks to cores.
 
     Open MPI and Intel MPI bind by themselves; MPICH's launcher does if it is told to. Two ranks on one
     core measure the scheduler.
@@ -125,7 +125,7 @@ OVERSUBSCRIBED = {
 
 
 def name_distinctly(mpis: list[Mpi]) -> list[Mpi]:
-    """The same MPIs, named by family and version; a second one of the same ends in ``-2``, and so on.
+    """Name MPIs by family and version; a second one of the same name ends in ``-2``, and so on.
 
     Names follow from the order alone, not from the names that the MPIs had before.
     """
@@ -141,7 +141,7 @@ def name_distinctly(mpis: list[Mpi]) -> list[Mpi]:
 
 
 def parse_mpi(data: dict[str, Any]) -> Mpi:
-    """An Mpi from its stored form.
+    """Parse an Mpi from its stored form.
 
     :raises TypeError: if fields are missing or unknown (a file of another version).
     """

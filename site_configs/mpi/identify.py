@@ -27,7 +27,7 @@ int main(void)
 
 
 def read_linked_version(candidate: Candidate) -> str:
-    """What MPI_Get_library_version says in a program of this wrapper.
+    """Read what MPI_Get_library_version says in a program of this wrapper.
 
     :raises ProbeError: if none can be compiled, or it does not run on this node.
     """
@@ -42,7 +42,7 @@ def read_linked_version(candidate: Candidate) -> str:
 
 
 def identify_wrapper(candidate: Candidate) -> Mpi | Unusable:
-    """The MPI of a compiler wrapper, or why it is not usable."""
+    """Identify the MPI of a compiler wrapper; or return why it is not usable."""
     try:
         library = read_linked_version(candidate)
     except ProbeError as error:
@@ -51,7 +51,7 @@ def identify_wrapper(candidate: Candidate) -> Mpi | Unusable:
 
 
 def extract_identity(library: str) -> str:
-    """The part of a library version string that tells family and version, and no more.
+    """Extract the part of a library version string that tells family and version, and no more.
 
     The rest (date, compiler, options of configure) changes with every build of the same version.
     """

@@ -58,7 +58,7 @@ class Imb:
 
 
 def list_imb_folders(mpis: Sequence[Mpi], wheel_root: Path) -> list[Path]:
-    """Folders with IMB: of the Intel MPIs of this machine, and of the wheel if it is installed."""
+    """List folders with IMB: of the Intel MPIs of this machine, and of the wheel if it is installed."""
     prefixes = [Path(mpi.prefix) for mpi in mpis if mpi.family == "intel-mpi"]
     prefixes.append(wheel_root / f"intel-mpi-{wheels.read_locked_version('intel-mpi')}")
     folders = [prefix / "bin" for prefix in prefixes]
@@ -83,7 +83,7 @@ def try_imb(mpi: Mpi, folders: Iterable[Path], say: Callable[[str], None]) -> Im
 
 
 def explain_imb_unfit(mpi: Mpi, executable: Path, libraries: Path) -> str:
-    """Why IMB does not fit an MPI; empty if it does."""
+    """Explain why IMB does not fit an MPI; empty if it does."""
     try:
         library = run_imb_for_library(mpi, executable, libraries)
     except ProbeError as error:
@@ -94,7 +94,7 @@ def explain_imb_unfit(mpi: Mpi, executable: Path, libraries: Path) -> str:
 
 
 def run_imb_for_library(mpi: Mpi, executable: Path, libraries: Path) -> str:
-    """What MPI_Get_library_version says in IMB, started as it will be started for measuring.
+    """Run IMB as it will be run for measuring, and return its MPI_Get_library_version.
 
     :raises ProbeError: if IMB does not come to its end with two processes.
     """
@@ -115,7 +115,7 @@ def run_imb_for_library(mpi: Mpi, executable: Path, libraries: Path) -> str:
 
 
 def parse_imb_library(output: str) -> str:
-    """The library version in IMB's output.
+    """Parse the library version in IMB's output.
 
     :raises ProbeError: if IMB did not end, or nothing was read.
     """

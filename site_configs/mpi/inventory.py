@@ -49,7 +49,7 @@ class Inventory:
 
 
 def inventory_file(work: Path) -> Path:
-    """Where the inventory of this machine is kept."""
+    """Return the path of this machine's inventory."""
     return work / "inventory.json"
 
 
@@ -95,7 +95,7 @@ def probe_candidate(candidate: Candidate, known: dict[str, Mpi], say: Say) -> Mp
 def find_wheel_mpi(
     family: str, root: Path, known: dict[str, Mpi], say: Say, folder: Path | None
 ) -> list[Mpi | Unusable]:
-    """A family's wheel as an MPI, or why it could not be had."""
+    """Find the MPI of a family's wheel; or return why it cannot be had."""
     if family not in wheels.FAMILIES:
         return [
             Unusable(
@@ -121,7 +121,7 @@ def find_imb(mpi: Mpi, folders: Sequence[Path], stored: StoredInventory | None, 
 
 
 def is_imb_of(imb: Imb, mpi: Mpi) -> bool:
-    """Whether IMB was tried with just this MPI."""
+    """Return whether IMB was tried with just this MPI."""
     return (imb.mpicc, imb.module) == (mpi.mpicc, mpi.module)
 
 
@@ -147,7 +147,7 @@ def save_inventory(inventory: Inventory, path: Path) -> None:
 
 
 def load_inventory(work: Path) -> Inventory:
-    """The inventory as it was last taken.
+    """Load the inventory as it was last taken.
 
     :raises LookupError: if there is none of this version yet.
     """
@@ -170,7 +170,7 @@ class StoredInventory:
 
 
 def read_stored_inventory(path: Path) -> StoredInventory | None:
-    """The stored inventory, or None where there is none that this version can use."""
+    """Read the stored inventory, or None where there is none that this version can use."""
     try:
         data = json.loads(path.read_text())
         if data["schema"] != SCHEMA:
@@ -196,12 +196,12 @@ def list_unchanged_mpis(stored: StoredInventory | None) -> dict[str, Mpi]:
 
 
 def read_mpi_state(mpi: Mpi) -> FileState:
-    """Where the wrapper and the launcher lead, and when they last changed; None if one is gone."""
+    """Read the state of wrapper and launcher: real path and time of change; None if one is missing."""
     return read_file_state(mpi.mpicc, mpi.mpiexec)
 
 
 def read_imb_state(mpi: Mpi, imb: Imb) -> FileState:
-    """The same of all that IMB runs with under an MPI."""
+    """Read the state of all files that IMB runs with under an MPI."""
     executable = Path(imb.folder, imb_wheel.EXECUTABLE)
     return read_file_state(
         mpi.mpicc, mpi.mpiexec, executable, Path(imb.libraries, imb_wheel.LIBRARY)
@@ -209,7 +209,7 @@ def read_imb_state(mpi: Mpi, imb: Imb) -> FileState:
 
 
 def read_file_state(*paths: str | Path) -> FileState:
-    """Where files lead, and when they last changed; None if one is gone."""
+    """Read the real paths and times of change of files; None if one is missing."""
     try:
         return [[os.path.realpath(path), os.stat(path).st_ctime_ns] for path in paths]
     except OSError:
@@ -223,7 +223,7 @@ def take_inventory(
     fresh: bool,
     wheel_folder: Path | None,
 ) -> Inventory:
-    """The machine's MPIs, with wheels of the families it lacks."""
+    """Take the machine's MPIs, with wheels of the families it lacks."""
     asked = families or DEFAULT_FAMILIES
     known = [family for family, _ in FAMILIES]
     if unknown := sorted(set(asked) - set(known)):

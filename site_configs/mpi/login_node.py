@@ -67,7 +67,7 @@ def select_newest_modules(modules: Sequence[str]) -> list[str]:
 
 
 def version_sort_key(module: str) -> list[int]:
-    """The numbers of a module's name, for comparing versions: 4.10 is after 4.9."""
+    """Return the numbers of a module's name, for comparing versions: 4.10 is after 4.9."""
     return [int(number) for number in re.findall(r"\d+", module)]
 
 
@@ -80,18 +80,18 @@ def find_cray_mpi(environment: Mapping[str, str]) -> list[Candidate]:
 
 
 def list_cray_modules(environment: Mapping[str, str]) -> list[str]:
-    """The loaded modules that make up an MPI of Cray's programming environment."""
+    """List the loaded modules that make up an MPI of Cray's programming environment."""
     loaded = environment.get("LOADEDMODULES", "").split(":")
     return [name for name in loaded if name.startswith(("PrgEnv-", "cray-mpich/"))]
 
 
 def is_of_family(answer: Mpi | Unusable, family: str) -> bool:
-    """Whether this is an MPI of the family."""
+    """Return whether this is an MPI of the family."""
     return isinstance(answer, Mpi) and answer.family == family
 
 
 def find_login_wheel_mpi(family: str, root: Path, say: Say, folder: Path | None) -> Mpi | Unusable:
-    """A family's wheel, installed if it is not yet, or why it cannot be had."""
+    """Find the MPI of a family's wheel, installed if it is not yet; or return why it cannot be had."""
     if family in ONE_NODE:
         return Unusable(f"{family} (wheel)", "wheel", ONE_NODE[family])
     say(f"asking {family} {wheels.read_locked_version(family)} from its wheel")

@@ -62,7 +62,7 @@ class ProbeError(Exception):
 def run_step(
     command: list[str], env: Mapping[str, str], step: str, limit: float | None = None
 ) -> str:
-    """Standard output of a command, which leaves no process behind.
+    """Run a command that leaves no process behind, and return its standard output.
 
     :param limit: seconds, if not the usual limit.
     :raises ProbeError: if it cannot be started, fails or does not end in time.
@@ -96,7 +96,7 @@ def run_step(
 
 
 def run_for_library(candidate: Candidate, env: Mapping[str, str]) -> str:
-    """What MPI_Get_library_version says in a world of two started by the candidate's launcher.
+    """Run two processes with the candidate's launcher, and return their MPI_Get_library_version.
 
     :raises ProbeError: if no such world comes up.
     """
@@ -115,7 +115,7 @@ def run_for_library(candidate: Candidate, env: Mapping[str, str]) -> str:
 
 
 def probe_wrapper(candidate: Candidate) -> Mpi | Unusable:
-    """The MPI behind a compiler wrapper, or why it is not usable."""
+    """Probe the MPI of a compiler wrapper; return it, or why it is not usable."""
     needed = dict(candidate.env)
     for family in ("intel-mpi", "openmpi"):
         needed |= build_family_environment(family, candidate.root, oversubscribed=True)
@@ -129,7 +129,7 @@ def probe_wrapper(candidate: Candidate) -> Mpi | Unusable:
 def describe_candidate(
     candidate: Candidate, library: str, env: Mapping[str, str]
 ) -> Mpi | Unusable:
-    """The MPI that says this of itself, or why it is not usable.
+    """Build the MPI with this library version; or return why it is not usable.
 
     :param env: variables that it needs beside those of its family.
     """

@@ -19,7 +19,7 @@ class WheelError(Exception):
 
 
 def read_locked_version(family: str) -> str:
-    """The version that the family's lock file pins."""
+    """Read the version that the family's lock file pins."""
     first = (LOCKS / f"{family}.lock").read_text().split()[0]
     return first.partition("==")[2]
 

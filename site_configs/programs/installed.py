@@ -29,7 +29,7 @@ class Installed:
 
 
 def build_extras(programs: Mapping[str, str | Installed], lacking: Mapping[str, str]) -> dict:
-    """What checks are told of them. A plain folder is one that the site declares."""
+    """Build the ``extras`` on installed programs. A plain folder is one that the site declares."""
     there = {
         name: each if isinstance(each, Installed) else Installed(each)
         for name, each in programs.items()
@@ -43,7 +43,7 @@ def build_extras(programs: Mapping[str, str | Installed], lacking: Mapping[str, 
 
 
 def find_program_source(program: str, extras: Mapping[str, Any], spack: str) -> str:
-    """Where a program of an environment comes from; empty if it cannot be had.
+    """Find where a program of an environment comes from; empty if it cannot be had.
 
     :param extras: of the environment.
     :param spack: Spack's executable; empty where no Spack can be had.
@@ -57,12 +57,12 @@ def find_program_source(program: str, extras: Mapping[str, Any], spack: str) -> 
 
 
 def has_spack_environment(extras: Mapping[str, Any], spack: str) -> bool:
-    """Whether Spack is there and an environment was written for it."""
+    """Return whether Spack is there and an environment was written for it."""
     return bool(spack) and Path(extras["spack_environment"], "spack.yaml").is_file()
 
 
 def explain_missing_program(program: str, extras: Mapping[str, Any], spack: str) -> str:
-    """Why a program cannot be had for an environment, as in ``skipped: no Spack``; empty if it can.
+    """Explain why an environment has no such program, as in ``skipped: no Spack``; empty if it has one.
 
     The parameters are those of :func:`find_program_source`.
     """
@@ -74,24 +74,24 @@ def explain_missing_program(program: str, extras: Mapping[str, Any], spack: str)
 
 
 def find_executable(folder: Path, name: str) -> Path | None:
-    """An executable in a folder or below it; OSU keeps each kind of benchmark in one of its own."""
+    """Find an executable in a folder or below it; OSU keeps each kind of benchmark in one of its own."""
     found = list_executables(folder, name)
     return found[0] if found else None
 
 
 def list_executables(folder: Path, name: str) -> list[Path]:
-    """All files of that name in a folder or below it."""
+    """List all files of that name in a folder or below it."""
     return sorted(path for path in list_files_below(folder) if path.name == name)
 
 
 def list_files_below(folder: Path) -> Iterator[Path]:
-    """The files in a folder and, at most two levels down, in its folders."""
+    """List the files in a folder and, at most two levels down, in its folders."""
     for pattern in ("*", "*/*", "*/*/*"):
         yield from (path for path in folder.glob(pattern) if path.is_file())
 
 
 def describe_missing_executables(program: str, folder: str) -> str:
-    """What is wrong with a declared folder on the machine that it is on; empty if nothing is."""
+    """Describe what is wrong with a declared folder on the machine that it is on; empty if nothing is."""
     path = Path(folder)
     if not path.is_dir():
         return f"{folder}: is no folder"
@@ -106,7 +106,7 @@ def describe_missing_executables(program: str, folder: str) -> str:
 
 
 def find_program_faults(values: Any) -> Iterable[str]:
-    """What is wrong with the programs that a site file declares, as far as the file itself tells."""
+    """Find what is wrong with the programs that a site file declares, as far as the file itself tells."""
     if not isinstance(values, Mapping):
         yield f"programs: {values!r}: write {{'imb': '{EXAMPLES['imb']}'}}"
         return

@@ -35,7 +35,7 @@ class ExecutableFacts:
 
 
 def read_facts(executable: Path) -> ExecutableFacts:
-    """What can be found out of a file. One that cannot be read tells nothing."""
+    """Read the facts of an executable; all unknown if it cannot be read."""
     try:
         with executable.open("rb") as file:
             return parse_facts(file.read(MOST_BYTES))
@@ -44,7 +44,7 @@ def read_facts(executable: Path) -> ExecutableFacts:
 
 
 def parse_facts(data: bytes) -> ExecutableFacts:
-    """What the bytes of an executable tell."""
+    """Parse the facts in the bytes of an executable."""
     version = next((match[1] for each in VERSIONS if (match := each.search(data))), None)
     if producer := PRODUCER.search(data):
         compiler, flags = (
@@ -58,12 +58,12 @@ def parse_facts(data: bytes) -> ExecutableFacts:
 
 
 def format_compiler(found: re.Match[bytes] | None) -> str:
-    """A compiler as people write it."""
+    """Format a compiler's name and version as people write them."""
     if not found:
         return UNKNOWN
     return f"gcc {decode_text(found['version'])}" if found.groupdict() else decode_text(found[0])
 
 
 def decode_text(data: bytes) -> str:
-    """Bytes of an executable as text."""
+    """Decode bytes of an executable as text."""
     return data.decode("ascii", "replace")

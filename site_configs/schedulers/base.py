@@ -116,33 +116,33 @@ class Scheduler:
         raise NotImplementedError(f"{self.title}: a scheduler that has a command must be read")
 
     def choose_launcher(self, mpi: Mpi) -> Pairing:
-        """The launcher with which an MPI's processes find each other inside a job."""
+        """Choose the launcher with which an MPI's processes find each other inside a job."""
         return choose_own_launcher(mpi)
 
     def find_backend_fault(self, backend: str) -> str:
-        """What is wrong with a backend for this scheduler, and what to write; empty if it will do."""
+        """Find what is wrong with a backend for this scheduler, and what to write; empty if it will do."""
         if backend in self.backends:
             return ""
         fix = f"this machine has {self.title}: write {self.backend!r}"
         return f"{backend!r} is not {' or '.join(map(repr, self.backends))}; {fix}"
 
     def sockets_are_known(self, kind: NodeKind) -> bool:
-        """Whether its number of sockets is one: where nobody told it better, it may count every CPU as one."""
+        """Return whether the numbers of sockets are real; an unconfigured scheduler may count a CPU as one."""
         return not (kind.sockets == kind.hardware_threads and kind.sockets > 1)
 
     def exclude_nodes(self, hosts: Sequence[str], backend: str) -> list[str]:
-        """Options of a job that does not run on these nodes; none if the backend cannot be told so."""
+        """Return the options that keep a job off these nodes; none if the backend has no such option."""
         if not self.exclude_option or backend != self.backend:
             return []
         return [self.exclude_option.format(",".join(hosts))]
 
     def find_queue_name(self, options: Iterable[str]) -> str:
-        """The queue that options of a job name, the last one first; empty if none is named."""
+        """Find the queue that options of a job name, the last one first; empty if none is named."""
         found = (re.match(rf"(?:{self.queue_option})(?P<name>[^\s,]+)", each) for each in options)
         return ([""] + [match["name"] for match in found if match])[-1]
 
     def own_jobs(self) -> Sequence[OwnJob]:
-        """Every job of this user. Only a scheduler with a ``mark`` is asked.
+        """Return every job of this user. Only a scheduler with a ``mark`` is asked.
 
         :raises QueueError: if it does not tell.
         """
@@ -156,13 +156,13 @@ class Scheduler:
         raise NotImplementedError(f"{self.title}: a scheduler that leaves a mark must cancel jobs")
 
     def nodes_per_switch(self, hosts: Sequence[str]) -> int:
-        """Nodes that most leaf switches have of these; 0 where switches are not told."""
+        """Return how many of these nodes most leaf switches have; 0 where switches are unknown."""
         chosen = frozenset(hosts)
         sizes = Counter(len(leaf & chosen) for leaf in self.switches if leaf & chosen)
         return max(sizes, key=lambda size: (sizes[size], size)) if sizes else 0
 
     def queue(self, name: str) -> Queue | None:
-        """The queue of this name, if it is one of those that are kept."""
+        """Return the queue of this name, if it is one of those that are kept."""
         return next((queue for queue in self.queues if queue.name == name), None)
 
 
@@ -199,5 +199,5 @@ def needed(queues: Sequence[Queue]) -> tuple[list[tuple[Queue, NodeKind]], dict[
 
 
 def limit(queue: Queue) -> float:
-    """The longest job of a queue in seconds; infinite for none."""
+    """Return the longest job of a queue in seconds; infinite for none."""
     return queue.seconds or float("inf")

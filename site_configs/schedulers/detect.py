@@ -18,7 +18,7 @@ class SchedulerError(Exception):
 
 
 def ask_command(words: Sequence[str]) -> str:
-    """Standard output of a scheduler's command.
+    """Run a scheduler's command, and return its standard output.
 
     :raises ProbeError: if it fails or does not end in time.
     """
@@ -31,7 +31,7 @@ def ask_command(words: Sequence[str]) -> str:
 def look(
     ask: Ask = ask_command, installed: Callable[[str], object] = shutil.which
 ) -> Scheduler | None:
-    """The scheduler of this machine, or None if there is none.
+    """Find the scheduler of this machine; None if there is none.
 
     :raises SchedulerError: if one is here and does not answer.
     """

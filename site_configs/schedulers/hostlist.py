@@ -13,7 +13,7 @@ RANGE = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
 
 
 def expand(text: str) -> list[str]:
-    """The single names of a list, in its order.
+    """Expand a host list into its names, in order.
 
     :raises ValueError: if it cannot be understood.
     """
@@ -32,7 +32,7 @@ def expand(text: str) -> list[str]:
 
 
 def numbers(brackets: str) -> list[str]:
-    """The numbers in brackets, with the zeros before them: ``[08-10]`` is 08, 09, 10."""
+    """Return the numbers in brackets, with the zeros before them: ``[08-10]`` is 08, 09, 10."""
     found: list[str] = []
     for part in brackets[1:-1].split(","):
         match = RANGE.fullmatch(part)

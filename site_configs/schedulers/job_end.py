@@ -34,7 +34,7 @@ def write_ended(directory: Path, ended: Ended) -> None:
 
 
 def read_ended(directory: Path) -> Ended | None:
-    """How the job of a directory ended; None if that is not told."""
+    """Read how the job of a directory ended; None if that is not told."""
     try:
         told = json.loads((directory / ENDED).read_text())
         return Ended(Ending(told["how"]), str(told["reason"]))

@@ -25,17 +25,17 @@ class Pairing:
 
 
 def choose_own_launcher(mpi: Mpi) -> Pairing:
-    """The launcher that came with an MPI."""
+    """Choose the launcher that came with an MPI."""
     if mpi.family == "cray-mpich":
         return Pairing(PALS, "Cray's PALS, which takes the processes per node by itself")
     return Pairing((program(mpi, "mpiexec"),), "the MPI's own launcher")
 
 
 def program(mpi: Mpi, name: str) -> str:
-    """A launcher of an MPI: found once its module is loaded, else by absolute path."""
+    """Return a launcher of an MPI: found once its module is loaded, else by absolute path."""
     return name if mpi.module else str(Path(mpi.mpiexec).with_name(own_name(mpi, name)))
 
 
 def own_name(mpi: Mpi, name: str) -> str:
-    """The name with the suffix that Debian gives to an alternative (``mpirun.openmpi``)."""
+    """Return the name with the suffix that Debian gives to an alternative (``mpirun.openmpi``)."""
     return Path(mpi.mpiexec).name.replace("mpiexec", name, 1)

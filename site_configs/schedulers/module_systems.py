@@ -16,7 +16,7 @@ class ModuleSystem:
 
 
 def module_system(environment: Mapping[str, str]) -> ModuleSystem:
-    """The module system whose traces are in an environment."""
+    """Find the module system by the variables of an environment."""
     if "LMOD_CMD" in environment:
         return ModuleSystem("lmod", "LMOD_CMD is set")
     if "MODULES_CMD" in environment:

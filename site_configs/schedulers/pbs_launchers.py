@@ -22,7 +22,7 @@ NODES = re.compile(r"(-l (?:select|nodes)=)\d+")
 
 
 def with_all_nodes(lines: list[str], processes: int, per_node: int) -> list[str]:
-    """A job script's head with a node for the processes that do not fill one."""
+    """Return a job script's head with a node for the processes that do not fill one."""
     return [NODES.sub(rf"\g<1>{-(-processes // per_node)}", line) for line in lines]
 
 
@@ -31,7 +31,7 @@ class BlockPbs(PbsJobScheduler):
     """PBS, asked for every node of a layout."""
 
     def emit_preamble(self, job: Any) -> list[str]:
-        """The head of the job script."""
+        """Return the head of the job script."""
         return with_all_nodes(super().emit_preamble(job), job.num_tasks, job.num_tasks_per_node)
 
 
@@ -40,7 +40,7 @@ class BlockTorque(TorqueJobScheduler):
     """Torque, asked for every node of a layout."""
 
     def emit_preamble(self, job: Any) -> list[str]:
-        """The head of the job script."""
+        """Return the head of the job script."""
         return with_all_nodes(super().emit_preamble(job), job.num_tasks, job.num_tasks_per_node)
 
 
@@ -49,6 +49,6 @@ class PalsLauncher(JobLauncher):
     """Cray's Parallel Application Launch Service: it is told the processes per node."""
 
     def command(self, job: Any) -> list[str]:
-        """The launch line up to the program; each process is bound to a core."""
+        """Return the launch line up to the program; each process is bound to a core."""
         counts = ["-n", str(job.num_tasks), "--ppn", str(job.num_tasks_per_node)]
         return ["mpiexec", *counts, "--cpu-bind", "core"]

@@ -49,7 +49,7 @@ def read(ask: Ask) -> Answer:
 
 
 def parse_stanzas(text: str) -> list[Stanza]:
-    """Names with their attributes: a name at the margin, ``key = value`` below, long values continued."""
+    """Parse stanzas: a name at the margin, ``key = value`` below, long values continued."""
     found: list[Stanza] = []
     key = ""
     for line in text.splitlines():
@@ -70,7 +70,7 @@ def parse_stanzas(text: str) -> list[Stanza]:
 def queues_of(
     stanzas: Sequence[Stanza], nodes: Sequence[Stanza], default: str
 ) -> tuple[list[Queue], list[str]]:
-    """The queues that run jobs (others only pass them on), each with its nodes, and what to tell people."""
+    """Return the queues that run jobs (others only route them), each with its nodes, and notes for people."""
     found, notes = [], []
     for name, told in stanzas:
         running = [told.get(key, "True").lower() == "true" for key in ("enabled", "started")]
@@ -88,7 +88,7 @@ def queues_of(
 
 
 def nodes_of(queue: str, nodes: Sequence[Stanza]) -> list[Stanza]:
-    """The nodes of a queue: those that name it, or those that name none."""
+    """Return the nodes of a queue: those that name it, or those that name none."""
     named = [(name, set(queues_named(told))) for name, told in nodes]
     own = {name for name, queues in named if queue in queues}
     free = {name for name, queues in named if not queues}
@@ -96,13 +96,13 @@ def nodes_of(queue: str, nodes: Sequence[Stanza]) -> list[Stanza]:
 
 
 def queues_named(told: Mapping[str, str]) -> list[str]:
-    """The queues to which a node is bound, by its attribute or by the common custom resource."""
+    """Return the queues to which a node is bound, by its attribute or by the common custom resource."""
     text = f"{told.get('queue', '')},{told.get('resources_available.Qlist', '')}"
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def kinds_of(nodes: Sequence[Stanza]) -> list[NodeKind]:
-    """The nodes by the number of their cores.
+    """Return the nodes by the number of their cores.
 
     :raises ValueError: if a number cannot be read.
     """
@@ -130,7 +130,7 @@ def shape_of(told: Mapping[str, str]) -> tuple[int, int]:
 
 
 def memory(told: Mapping[str, str]) -> int:
-    """Bytes of memory of a node; 0 where they are not told. Torque tells them in its status line."""
+    """Return the bytes of memory of a node; 0 if unknown. Torque tells them in its status line."""
     status = re.search(r"\bphysmem=(\d+[kmgt]?b)", told.get("status", ""), re.I)
     text = told.get("resources_available.mem") or (status[1] if status else "0b")
     match = SIZE.fullmatch(text)
@@ -140,12 +140,12 @@ def memory(told: Mapping[str, str]) -> int:
 
 
 def is_unusable(told: Mapping[str, str]) -> bool:
-    """Whether a node is down or taken out."""
+    """Return whether a node is down or taken out."""
     return any(word.strip() in UNUSABLE for word in told.get("state", "unknown").split(","))
 
 
 def clock(text: str) -> int:
-    """Seconds of ``24:00:00``, ``30:00`` or ``90``; 0 for nothing.
+    """Return the seconds of ``24:00:00``, ``30:00`` or ``90``; 0 for nothing.
 
     :raises ValueError: if it is none of these.
     """

@@ -13,7 +13,7 @@ SCHEDULERS: list[Scheduler] = [SLURM, PBS, TORQUE_PBS, LSF]
 
 
 def find_scheduler(backend: str) -> Scheduler:
-    """The scheduler of a backend of ReFrame's; of an unknown one, a scheduler of which nothing is known."""
+    """Find the scheduler of a ReFrame backend; for an unknown one, a scheduler without facts."""
     for scheduler in (LOCAL, *SCHEDULERS):
         if backend in scheduler.backends:
             return scheduler
@@ -21,10 +21,10 @@ def find_scheduler(backend: str) -> Scheduler:
 
 
 def list_site_names() -> dict[str, str]:
-    """Names that are registered with ReFrame, each as a site file writes it."""
+    """List the names registered with ReFrame, each as a site file writes it."""
     return {name: python for each in SCHEDULERS for name, python in each.site_names}
 
 
 def list_limit_words() -> list[str]:
-    """What schedulers write to standard error of a job that they end at its time limit."""
+    """List what schedulers write to standard error of a job that they end at its time limit."""
     return [each.limit_words for each in SCHEDULERS if each.limit_words]

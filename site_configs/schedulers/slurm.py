@@ -51,7 +51,7 @@ class Slurm(Scheduler):
         return replace(self, **slurm_query.read(ask))
 
     def choose_launcher(self, mpi: Mpi) -> Pairing:
-        """The launcher with which an MPI's processes find each other inside a job."""
+        """Choose the launcher with which an MPI's processes find each other inside a job."""
         if mpi.family == "openmpi":
             why = "its own mpirun inside the job; srun --mpi=pmix is known to crash at some process counts"
             return Pairing((program(mpi, "mpirun"),), why)
@@ -65,14 +65,14 @@ class Slurm(Scheduler):
         return Pairing((program(mpi, "mpiexec"),), why)
 
     def find_backend_fault(self, backend: str) -> str:
-        """What is wrong with a backend for this scheduler, and what to write; empty if it will do."""
+        """Find what is wrong with a backend for this scheduler, and what to write; empty if it will do."""
         if backend == WITH_ACCOUNTING and not self.accounting:
             fix = f"write {SCHEDULER!r} (slurm.SCHEDULER of site_configs), which does without"
             return f"{backend!r} asks sacct, and accounting is off on this machine; {fix}"
         return super().find_backend_fault(backend)
 
     def own_jobs(self) -> Sequence[OwnJob]:
-        """Every job of this user in the queue, and those that left it a short while ago."""
+        """Return every job of this user in the queue, and those that left it a short while ago."""
         return slurm_jobs.own_jobs()
 
     def cancel(self, numbers: Iterable[str]) -> None:

@@ -72,13 +72,13 @@ class Watch:
 
 
 def can_never_run(reason: str) -> bool:
-    """Whether a job that waits for this reason waits for ever."""
+    """Return whether a job that is pending for this reason can never start."""
     word = reason.split(",")[0].strip()
     return word in NEVER or (word.startswith(TOO_LARGE) and "PerJob" in word)
 
 
 def whole_nodes(lines: list[str], prefix: str, processes: int, per_node: int) -> list[str]:
-    """A job script's head that asks for as many whole nodes as the processes need, and for no second try.
+    """Return the head of a job script: as many whole nodes as the processes need, and no requeue.
 
     A node that is not filled is asked for like the others: then every launcher fills node after node.
     """
@@ -95,7 +95,7 @@ class Outage:
     since: float | None = None
 
     def seconds(self, now: float) -> float:
-        """Seconds since the first of the questions that were not answered."""
+        """Return the seconds since the first question without an answer."""
         self.since = now if self.since is None else self.since
         return now - self.since
 
@@ -114,13 +114,13 @@ class BlockSlurm(SlurmJobScheduler):
         self.waited_in_vain = False
 
     def make_job(self, *args: Any, **kwargs: Any) -> Any:
-        """A job of ReFrame's."""
+        """Make a job of ReFrame's."""
         job = super().make_job(*args, **kwargs)
         job.watch = None
         return job
 
     def emit_preamble(self, job: Any) -> list[str]:
-        """The head of the job script."""
+        """Return the head of the job script."""
         lines = super().emit_preamble(job)
         if not job.num_tasks_per_node:
             return lines
@@ -153,8 +153,10 @@ class BlockSlurm(SlurmJobScheduler):
         time.sleep(min(LONGEST_PAUSE, 1 + away / 10))
 
     def was_taken(self, job: Any, problem: SlurmError) -> bool:
-        """Whether a job was taken although sbatch got no answer. Until that is known it is not sent again:
-        it must not run twice."""
+        """Return whether a job was queued although sbatch got no answer.
+
+        Until that is known it is not sent again: it must not run twice.
+        """
         while True:
             self.wait_for_controller(job, problem)
             try:
@@ -256,19 +258,19 @@ class BlockSlurm(SlurmJobScheduler):
                 self.log(f"job {job.jobid} is not cancelled: {problem}")
 
     def finished(self, job: Any) -> bool:
-        """Whether there is nothing more to wait for."""
+        """Return whether there is nothing more to wait for."""
         return job.watch is not None and job.watch.over
 
 
 def never_started(job: Any, why: str) -> str:
-    """The reason of a job that did not run, which is kept for the session beside it."""
+    """Return the reason of a job that did not run; write it beside the job for the session."""
     reason = f"never started: {why}"
     write_ended(Path(job.workdir), Ended(Ending.NEVER_STARTED, reason))
     return reason
 
 
 def timed_out(job: Any) -> str:
-    """The reason of a job that came to its time limit, which is kept for the session beside it."""
+    """Return the reason of a job that timed out; write it beside the job for the session."""
     reason = "job timed out"
     write_ended(Path(job.workdir), Ended(Ending.TIMED_OUT, reason))
     return reason
@@ -281,7 +283,7 @@ def write_end_mark() -> None:
 
 
 def read_outage_limit() -> float:
-    """Seconds for which the controller may be away.
+    """Read the seconds for which the controller may be away.
 
     :raises ValueError: if what the user says of it is no such number; one line.
     """
@@ -296,5 +298,5 @@ def read_outage_limit() -> float:
 
 
 def no_answer(problem: SlurmError, away: float) -> str:
-    """A controller that is away, in words."""
+    """Describe a controller that is away."""
     return f"Slurm has not answered for {away:.0f} s ({problem})"

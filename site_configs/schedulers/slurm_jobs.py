@@ -83,12 +83,12 @@ class QueuedJob:
 
 
 def without_choices(environment: Mapping[str, str]) -> dict[str, str]:
-    """An environment in which Slurm's commands show everything."""
+    """Return the environment without the user's choices of what Slurm's commands show."""
     return {name: value for name, value in environment.items() if not name.startswith(CHOICES)}
 
 
 def ask(*words: str) -> str:
-    """Standard output of one of Slurm's commands.
+    """Run one of Slurm's commands, and return its standard output.
 
     :raises NoAnswer: if the controller does not answer.
     :raises UnknownJob: if there is no such job.
@@ -116,7 +116,7 @@ def ask(*words: str) -> str:
 
 
 def refusal(command: str, text: str) -> SlurmError:
-    """What it means that a command failed with this text."""
+    """Return the error that a failed command's text means."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     said = f"{command}: {lines[-1].removeprefix(f'{command}: ')}" if lines else f"{command} failed"
     if UNKNOWN_JOB.search(text):
@@ -125,12 +125,12 @@ def refusal(command: str, text: str) -> SlurmError:
 
 
 def unexpected_answer(command: str, text: str) -> SlurmError:
-    """What it means that a command was content and what it said is not understood."""
+    """Return the error of a command that succeeded with output that is not understood."""
     return SlurmError(f"{command} says what is not understood: {text[:SHOWN]!r}")
 
 
 def look(number: str) -> JobState:
-    """A job that is in the queue, or left it a short while ago; later, accounting is asked.
+    """Look up a job in the queue, in which it stays for a short while after its end; later in accounting.
 
     :raises NoAnswer: if the controller does not answer.
     :raises UnknownJob: if the job is over and nobody knows how it ended.
@@ -147,7 +147,7 @@ def look(number: str) -> JobState:
 
 
 def parse_job(number: str, text: str) -> JobState:
-    """A job from what ``scontrol --oneliner show job`` prints.
+    """Parse a job from what ``scontrol --oneliner show job`` prints.
 
     :raises SlurmError: if its state is not one that is known.
     """
@@ -168,7 +168,7 @@ def parse_job(number: str, text: str) -> JobState:
 
 
 def parse_account(number: str, text: str) -> JobState:
-    """A job from accounting: ``FAILED|3:0|n1``; ``CANCELLED by 1000`` is a state too.
+    """Parse a job from accounting: ``FAILED|3:0|n1``; ``CANCELLED by 1000`` is a state too.
 
     :raises SlurmError: if accounting does not know the job.
     """
@@ -180,7 +180,7 @@ def parse_account(number: str, text: str) -> JobState:
 
 
 def known_state(command: str, state: str, text: str) -> str:
-    """The state of a job, as a command told it in this text.
+    """Return the state of a job from a command's text.
 
     :raises SlurmError: if there is no such state: then nobody can tell whether the job runs.
     """
@@ -190,7 +190,7 @@ def known_state(command: str, state: str, text: str) -> str:
 
 
 def own_jobs() -> list[QueuedJob]:
-    """Every job of this user in the queue, and those that left it a short while ago.
+    """Return every job of this user in the queue, and those that left it a short while ago.
 
     :raises SlurmError: if Slurm does not tell, or a line of what it tells is not understood: a job that is
         not seen would be left behind.
@@ -219,7 +219,7 @@ def cancel(numbers: Iterable[str]) -> None:
 
 
 def describe_unhealthy_nodes(job: JobState) -> str:
-    """The nodes of a job, or of its partition, that are of no use: ``n2 (down*)``; empty if none is."""
+    """Describe the unusable nodes of a job, or of its partition: ``n2 (down*)``; empty if there is none."""
     where = ("--all", "--nodes", job.nodes) if job.nodes else ("--partition", job.partition)
     try:
         text = ask("sinfo", "--noheader", "--Node", *where, "--format=%N %T")

@@ -28,7 +28,7 @@ class BlockSrun(JobLauncher):
     kind = ""  #: of MPI, in the words of ``srun --mpi=list``
 
     def command(self, job: Any) -> list[str]:
-        """The launch line up to the program."""
+        """Return the launch line up to the program."""
         nodes = -(-job.num_tasks // job.num_tasks_per_node)
         counts = [f"--nodes={nodes}", f"--ntasks={job.num_tasks}"]
         kind = [f"--mpi={self.kind}"] if self.kind else []

@@ -67,7 +67,7 @@ def read(ask: Ask) -> dict[str, Any]:
 
 
 def parse_sinfo(text: str) -> tuple[list[Row], list[str]]:
-    """The lines that are understood, and a note of each that is not."""
+    """Parse the lines of sinfo; return their rows, and a note of each that is not understood."""
     rows, notes = [], []
     for line in filter(None, map(str.strip, text.splitlines())):
         try:
@@ -78,7 +78,7 @@ def parse_sinfo(text: str) -> tuple[list[Row], list[str]]:
 
 
 def parse_row(line: str) -> Row:
-    """One line of sinfo in the format of ``SINFO``.
+    """Parse one line of sinfo in the format of ``SINFO``.
 
     :raises ValueError: if it is not one.
     """
@@ -103,7 +103,7 @@ def parse_row(line: str) -> Row:
 
 
 def whole(text: str, unlimited: Sequence[str] = ()) -> int:
-    """A whole number; 0 for a word that means no limit. A ``+`` behind it means: or more."""
+    """Parse a whole number; 0 for a word that means no limit. A ``+`` behind it means: or more."""
     if text in unlimited:
         return 0
     try:
@@ -113,7 +113,7 @@ def whole(text: str, unlimited: Sequence[str] = ()) -> int:
 
 
 def seconds(text: str) -> int:
-    """Seconds of a limit such as ``1-00:00:00`` or ``30:00``; 0 where there is none."""
+    """Return the seconds of a limit such as ``1-00:00:00`` or ``30:00``; 0 where there is none."""
     if text in ("infinite", "UNLIMITED", "n/a"):
         return 0
     match = DURATION.fullmatch(text)
@@ -128,7 +128,7 @@ def seconds(text: str) -> int:
 
 
 def queues_of(rows: Sequence[Row]) -> list[Queue]:
-    """The partitions that are up, in Slurm's order."""
+    """Return the partitions that are up, in Slurm's order."""
     found = []
     for name in dict.fromkeys(row.partition for row in rows if row.up):
         own = [row for row in rows if row.partition == name and row.hosts]
@@ -141,7 +141,7 @@ def queues_of(rows: Sequence[Row]) -> list[Queue]:
 
 
 def kind_of(shape: tuple[int, int, int], rows: Sequence[Row]) -> NodeKind:
-    """The nodes of one shape in a partition."""
+    """Return the nodes of one shape in a partition."""
     own = [row for row in rows if row.shape == shape]
     others = [row for row in rows if row.shape != shape]
     common = frozenset.intersection(*(row.features for row in own))
@@ -159,7 +159,7 @@ def kind_of(shape: tuple[int, int, int], rows: Sequence[Row]) -> NodeKind:
 
 
 def without_reserved(queue: Queue, ask: Ask) -> Queue:
-    """The queue without the cores that its nodes keep for the operating system."""
+    """Return the queue without the cores that its nodes keep for the operating system."""
     kinds = []
     for kind in queue.kinds:
         told = ask(("scontrol", "--oneliner", "show", "node", kind.hosts[0]))
@@ -176,7 +176,7 @@ def parse_config(text: str) -> dict[str, str]:
 
 
 def read_switches(ask: Ask) -> tuple[tuple[frozenset[str], ...], str]:
-    """The nodes under each leaf switch or block, and a note if that cannot be read.
+    """Read the nodes under each leaf switch or block, and a note if that cannot be read.
 
     Where no topology is configured, Slurm refuses to show one: that is no fault.
     """
@@ -189,7 +189,7 @@ def read_switches(ask: Ask) -> tuple[tuple[frozenset[str], ...], str]:
 
 
 def parse_topology(text: str) -> tuple[frozenset[str], ...]:
-    """The nodes of each leaf in what ``scontrol show topology`` prints.
+    """Parse the nodes of each leaf in what ``scontrol show topology`` prints.
 
     :raises ValueError: if a line's host list cannot be read.
     """
@@ -203,7 +203,7 @@ def parse_topology(text: str) -> tuple[frozenset[str], ...]:
 
 
 def read_mpi_types(ask: Ask) -> tuple[str, ...]:
-    """The kinds of MPI that srun can start; empty if it does not tell."""
+    """Read the kinds of MPI that srun can start; empty if it does not tell."""
     try:
         return parse_mpi_types(ask(MPI_TYPES))
     except ProbeError:
@@ -211,7 +211,7 @@ def read_mpi_types(ask: Ask) -> tuple[str, ...]:
 
 
 def parse_mpi_types(text: str) -> tuple[str, ...]:
-    """The words of ``srun --mpi=list``: one a line below a heading, or all on the heading's line."""
+    """Parse the words of ``srun --mpi=list``: one a line below a heading, or all on the heading's line."""
     listed = text.partition("MPI plugin types are...")[2] or text.partition("MPI types are...")[2]
     types, _, versions = listed.partition("specific pmix plugin versions available:")
     names = (word for word in re.split(r"[\s,]+", f"{types} {versions}") if word != "srun:")

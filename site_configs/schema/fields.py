@@ -38,29 +38,29 @@ FOLLOW_FROM = {
 
 
 def is_text(value: Any) -> bool:
-    """Whether it is a text with something in it."""
+    """Return whether a value is a text that is not empty."""
     return isinstance(value, str) and bool(value.strip())
 
 
 def is_number(value: Any, least: int) -> bool:
-    """Whether it is a whole number that is large enough. True and False are none."""
+    """Return whether a value is a whole number of ``least`` or more. True and False are none."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 def check_days(key: str, value: Any) -> Iterator[str]:
-    """A number of days, one or more."""
+    """Yield what is wrong with a number of days: it must be one or more."""
     if not is_number(value, 1):
         yield f"{key}: {value!r}: write a whole number of days, 1 or more"
 
 
 def check_name(value: Any) -> Iterator[str]:
-    """A name that ReFrame takes."""
+    """Yield what is wrong with a name, which ReFrame must accept."""
     if not isinstance(value, str) or not NAME.fullmatch(value):
         yield "name: write letters, digits, _ and - only, a letter first"
 
 
 def check_texts(key: str, values: Any) -> Iterator[str]:
-    """A list of texts."""
+    """Yield what is wrong with a list of texts."""
     if not isinstance(values, list | tuple):
         yield f"{key}: {values!r}: write a list"
     else:
@@ -79,7 +79,7 @@ def check_environment(
     prefix: Any,
     programs: Any,
 ) -> Iterator[str]:
-    """Everything that an environment is made of."""
+    """Yield what is wrong with the values of an environment."""
     if not is_text(family):
         yield f"family: {family!r}: write its name, as in 'mpich'"
     if not isinstance(library, str):
@@ -100,14 +100,14 @@ def check_environment(
 
 
 def check_library_text(library: str) -> Iterator[str]:
-    """A text that has no name and no version in it is in that of nearly every MPI."""
+    """Yield what is wrong with the library text: without name and version it matches nearly every MPI."""
     if not re.search(r"[A-Za-z]{2}", library) or not re.search(r"\d", library):
         fix = "write name and version as MPI_Get_library_version says them"
         yield f"library: {library!r} would accept other MPIs; {fix}"
 
 
 def check_variables(values: Any) -> Iterator[str]:
-    """Names and values of environment variables."""
+    """Yield what is wrong with names and values of environment variables."""
     if not isinstance(values, Mapping):
         yield f"env_vars: {values!r}: write {{'NAME': 'value'}}"
         return
@@ -129,7 +129,7 @@ def check_partition(
     shared_memory_bytes: Any,
     more: Mapping[str, Any],
 ) -> Iterator[str]:
-    """What a partition is made of, but for its layouts and defaults."""
+    """Yield what is wrong with the values of a partition, but for its layouts and defaults."""
     if not isinstance(topology, Topology):
         yield f"topology: {topology!r}: write Topology(...)"
     yield from check_texts("environments", environments)
@@ -169,7 +169,7 @@ def check_layouts(values: Any) -> Iterator[str]:
 
 
 def check_defaults(values: Any, layouts: Sequence[Sequence[int]]) -> Iterator[str]:
-    """Values of the checks' variables on a partition with these layouts."""
+    """Yield what is wrong with values of the checks' variables on a partition with these layouts."""
     if not isinstance(values, Mapping):
         yield f"defaults: {values!r}: write {{'trials': 21}}"
         return
@@ -186,14 +186,14 @@ def check_defaults(values: Any, layouts: Sequence[Sequence[int]]) -> Iterator[st
 
 
 def check_trials(value: Any) -> str:
-    """What is wrong with a number of trials; nothing if empty, as with the others."""
+    """Describe what is wrong with a number of trials; empty if nothing is."""
     well = is_number(value, 2) and value <= MOST_TRIALS
     fix = f"write a whole number from 2 to {MOST_TRIALS:,}; the first trial is dropped"
     return "" if well else fix
 
 
 def check_duration(value: Any) -> str:
-    """What is wrong with a duration. None of zero: to ReFrame, it is one without a limit."""
+    """Describe what is wrong with a duration. Zero is: ReFrame takes it for no limit."""
     if isinstance(value, str):
         well = bool(DURATION.fullmatch(value)) and any(digit in value for digit in "123456789")
     else:
@@ -203,13 +203,13 @@ def check_duration(value: Any) -> str:
 
 
 def check_peers(value: Any) -> str:
-    """What is wrong with partners in ping-pong."""
+    """Describe what is wrong with partners in ping-pong; empty if nothing is."""
     well = isinstance(value, list | tuple) and all(is_number(each, 1) for each in value)
     return "" if well else "write a list of ranks, 1 or more each; [] for all"
 
 
 def check_limits(value: Any) -> str:
-    """What is wrong with limits on processes. Which routines there are, the checks know."""
+    """Describe what is wrong with limits on processes. The checks know which routines there are."""
     well = isinstance(value, Mapping) and all(
         is_text(key) and is_number(limit, 1) for key, limit in value.items()
     )
@@ -217,7 +217,7 @@ def check_limits(value: Any) -> str:
 
 
 def check_choice(value: Any, choice: Sequence[str]) -> str:
-    """What is wrong with one of several words."""
+    """Describe what is wrong with a word of a closed list; empty if nothing is."""
     return "" if value in choice else f"choose from {', '.join(choice)}"
 
 
@@ -234,7 +234,7 @@ DEFAULTS = {
 
 
 def check_site(*, description: Any, hostnames: Any, modules_system: Any) -> Iterator[str]:
-    """What a site is made of beside its partitions and environments."""
+    """Yield what is wrong with the values of a site, but for its partitions and environments."""
     if not isinstance(description, str):
         yield f"description: {description!r}: write a text, in quotes"
     yield from check_patterns(hostnames)

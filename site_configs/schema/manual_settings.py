@@ -22,7 +22,7 @@ PATHS = ("/", "~", "./", "../")  #: how a path begins
 
 
 def select_shell_settings(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables of a shell that steer an MPI and are not paths, by name."""
+    """Select the variables of a shell that steer an MPI and are not paths, by name."""
     return {
         name: value
         for name, value in sorted(environ.items())
@@ -33,7 +33,7 @@ def select_shell_settings(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_user_shell(environ: Mapping[str, str]) -> dict[str, str]:
-    """The same of the user's shell: as Plumbline tells it, or this one's where ReFrame is started by hand."""
+    """Read these variables of the user's shell from the request, or from this process if there is none."""
     told = current_request().shell
     return select_shell_settings(environ) if told is None else told
 
@@ -44,7 +44,7 @@ def collect_manual_settings(
     environment: str,
     shell: Mapping[str, str],
 ) -> dict[str, Any]:
-    """What is set for the launches of an environment; nothing, as a rule.
+    """Collect what is set by hand for the launches of an environment.
 
     :param set_env: variables set by an option, by environment
     :param shell: variables of the shell that steer an MPI; none in simulated time, which they do not change
@@ -56,7 +56,7 @@ def collect_manual_settings(
 
 
 def has_all_settings(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> bool:
-    """Whether all that was set by hand for one launch, ``theirs``, is set for another too, and to the same.
+    """Return whether all settings by hand of one launch, ``theirs``, hold for another too, with equal values.
 
     An option is given to see what it changes. A variable of the shell is easily forgotten: it must be the same.
     """
@@ -70,7 +70,7 @@ def has_all_settings(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> bool
 
 
 def is_replaced_by(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
-    """Whether an automatic reference made with ``theirs`` is measured again for a launch with ``ours``.
+    """Return whether an automatic reference made with ``theirs`` is measured again for a launch with ``ours``.
 
     Never for one with other variables of the shell: they may be there by mistake.
     """
@@ -81,7 +81,7 @@ def is_replaced_by(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
 def list_shell_differences(
     ours: Mapping[str, Any], theirs: Mapping[str, Any]
 ) -> dict[str, tuple[str | None, str | None]]:
-    """The variables of two shells that are not set alike, each with both values; None where it is not set."""
+    """List the variables that differ between two shells, each with both values; None where it is unset."""
     own, other = ours.get("shell", {}), theirs.get("shell", {})
     names = sorted(own.keys() | other.keys())
     pairs = {name: (own.get(name), other.get(name)) for name in names}

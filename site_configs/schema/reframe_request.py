@@ -45,7 +45,7 @@ def write_request(session: Path, request: ReframeRequest) -> None:
 
 
 def current_request() -> ReframeRequest:
-    """What is asked of this process; read once.
+    """Return the request of the session that this process belongs to; read once.
 
     :raises ValueError: if the session's file is missing or wrong, naming the file and the key.
     """
@@ -55,7 +55,7 @@ def current_request() -> ReframeRequest:
 
 @functools.cache
 def read_request(session: Path) -> ReframeRequest:
-    """The request of a session; read once in each process.
+    """Read the request of a session; read once in each process.
 
     :raises ValueError: if the file is missing or wrong, naming it and the key.
     """
@@ -88,7 +88,7 @@ def _parse(data: Any) -> ReframeRequest:
 
 
 def _texts(entry: strict_json.JsonObject, key: str) -> dict[str, str]:
-    """An object whose values are strings."""
+    """Return an object whose values are strings."""
     inner = entry.object(key)
     return {name: inner.get(name, str) for name in inner.fields}
 

@@ -22,7 +22,7 @@ LEAST_REASON = 10  #: letters, below which it explains nothing
 
 
 def find_waiver_faults(accept: Any) -> Iterator[str]:
-    """What is wrong with the differences that a site, partition or environment accepts."""
+    """Yield what is wrong with the differences that a site, partition or environment accepts."""
     if not isinstance(accept, Mapping):
         yield f"accept: {accept!r}: write {{'compiler': 'why a difference in it may be'}}"
         return

@@ -46,7 +46,7 @@ class Topology:
         return self.cores_per_node * self.nodes
 
     def boundaries(self) -> set[int]:
-        """Processes that fill a socket, a node, a switch and the partition."""
+        """Return the process counts that fill a socket, a node, a switch and the partition."""
         node = self.cores_per_node
         return {node // self.sockets_per_node, node, node * self.nodes_per_switch, self.cores}
 
@@ -82,7 +82,7 @@ def layouts(topology: Topology) -> list[Layout]:
 
 
 def list_sparse_layouts(topology: Topology, per_node: int) -> set[Layout]:
-    """Several nodes that are not full: powers of two of them, all, and both sides of a switch."""
+    """List layouts on several nodes that are not full: powers of two, all nodes, both sides of a switch."""
     switch = topology.nodes_per_switch
     nodes = list_powers_of_two(topology.nodes) | {topology.nodes, switch, switch + 1}
     counts = [count for count in nodes if 2 <= count <= topology.nodes]

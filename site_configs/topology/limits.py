@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 
 def is_within_limits(limits: Mapping[str, int], routine: str, size: int, processes: int) -> bool:
-    """Whether a site's limits on processes, of a routine (``scan_min``) or of one at a size
+    """Return whether a site's limits on processes, of a routine (``scan_min``) or of one at a size
     (``alltoall:1000``), let it be measured at so many."""
     return all(processes <= limits.get(key, processes) for key in (routine, f"{routine}:{size}"))
 
@@ -14,7 +14,7 @@ def is_within_limits(limits: Mapping[str, int], routine: str, size: int, process
 def find_unknown_limits(
     limits: Mapping[str, int], tables: Sequence[Mapping[str, Sequence[int]]]
 ) -> Iterator[tuple[str, set[str]]]:
-    """The keys of a site's limits that no check has, each with those to choose from: they would limit nothing.
+    """Find the keys of a site's limits that limit nothing, each with those to choose from.
 
     :param tables: sizes in bytes of the routines that a check measures, of each check.
     """

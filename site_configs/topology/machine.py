@@ -46,12 +46,12 @@ class Machine:
     firmware: str = ""  #: version and date of the BIOS; empty where the kernel does not tell
 
     def as_dict(self) -> dict[str, Any]:
-        """The machine as plain data, for files."""
+        """Return the machine as plain data, for files."""
         return {**asdict(self), "caches": [asdict(cache) for cache in self.caches]}
 
 
 def parse_cpu_list(text: str) -> set[int]:
-    """The CPUs named by a kernel list such as ``0-3,8``."""
+    """Parse the CPUs named by a kernel list such as ``0-3,8``."""
     cpus: set[int] = set()
     for part in text.strip().split(","):
         if part:
@@ -61,13 +61,13 @@ def parse_cpu_list(text: str) -> set[int]:
 
 
 def parse_cache_bytes(text: str) -> int:
-    """Bytes of a kernel cache size such as ``1024K``."""
+    """Parse bytes of a kernel cache size such as ``1024K``."""
     text = text.strip()
     return int(text[:-1]) * UNITS[text[-1]] if text[-1:] in UNITS else int(text)
 
 
 def read_caches(cpu: Path) -> tuple[Cache, ...]:
-    """The data and unified caches of one CPU; empty where the kernel shows none (some containers)."""
+    """Read the data and unified caches of one CPU; empty where the kernel shows none (some containers)."""
     caches = []
     for index in sorted((cpu / "cache").glob("index*")):
         try:
@@ -78,7 +78,7 @@ def read_caches(cpu: Path) -> tuple[Cache, ...]:
 
 
 def read_cache(index: Path) -> Cache:
-    """One cache from its directory. OSError or ValueError if the kernel does not tell all of it."""
+    """Read one cache from its directory. OSError or ValueError if the kernel does not tell all of it."""
     return Cache(
         level=int((index / "level").read_text()),
         type=(index / "type").read_text().strip(),
@@ -112,7 +112,7 @@ def count_cores_and_sockets(cpus: set[int], root: Path = CPUS) -> tuple[int, int
 
 
 def read_cpu_model(path: Path = Path("/proc/cpuinfo")) -> str:
-    """The processor's name as the kernel gives it, and as ``mpicost`` records it.
+    """Read the processor's name as the kernel gives it, and as ``mpicost`` records it.
 
     The model's; where there is none, what POWER, ARM or RISC-V tell of the first processor; else
     ``unknown`` and the kind of machine.

@@ -11,7 +11,7 @@ from postprocess.base.errors import UsageError
 
 
 def locate_site_file(source: Path, site: str) -> Path:
-    """The ReFrame configuration of a site given by name or by path.
+    """Locate the ReFrame configuration of a site given by name or by path.
 
     :raises UsageError: if there is none.
     """
@@ -23,18 +23,18 @@ def locate_site_file(source: Path, site: str) -> Path:
 
 
 def list_site_names(source: Path) -> list[str]:
-    """The sites that have a configuration here."""
+    """List the sites that have a configuration here."""
     files = (source / "site_configs").glob("*.py")
     return [path.stem for path in files if is_site(path)]
 
 
 def is_site(path: Path) -> bool:
-    """Whether a Python file has a ReFrame configuration in it."""
+    """Return whether a Python file has a ReFrame configuration in it."""
     return "site_configuration =" in path.read_text(errors="replace")
 
 
 def find_sites_for_host(directory: Path, host: str) -> list[str]:
-    """Names of the site files of a directory that were written for this host.
+    """Find the site files of a directory that were written for this host, by name.
 
     A file that names no hosts as plain text is for none in particular.
     """
@@ -46,7 +46,7 @@ def find_sites_for_host(directory: Path, host: str) -> list[str]:
 
 
 def read_host_patterns(path: Path) -> Iterator[str]:
-    """The patterns that a file gives as ``hostnames``; none if it cannot be read."""
+    """Read the patterns that a file gives as ``hostnames``; none if it cannot be read."""
     try:
         tree = ast.parse(path.read_text())
     except (OSError, ValueError, SyntaxError):
@@ -60,7 +60,7 @@ def read_host_patterns(path: Path) -> Iterator[str]:
 
 
 def is_host_match(pattern: str, host: str) -> bool:
-    """Whether a host is one that ReFrame takes the pattern for."""
+    """Return whether a host is one that ReFrame takes the pattern for."""
     try:
         return re.match(pattern, host) is not None
     except re.error:

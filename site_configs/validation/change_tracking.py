@@ -8,12 +8,12 @@ from typing import Any
 
 
 def copy_plain(thing: Any) -> Any:
-    """A copy of nothing but lists, mappings, texts and numbers."""
+    """Copy a value down to plain lists, mappings, texts and numbers."""
     return json.loads(json.dumps(thing, default=str))
 
 
 def find_changes(made: Any, now: Any, where: str = "") -> Iterator[str]:
-    """The places in which something was changed or taken away; a key that was added is none."""
+    """Find the places at which something was changed or removed; an added key is none."""
     if isinstance(made, dict) and isinstance(now, dict):
         for key, value in made.items():
             place = f"{where}.{key}" if where else key

@@ -24,7 +24,7 @@ MARK = "PLUMBLINE_READING"
 
 
 def read_site(work: WorkDirectory, path: Path) -> SiteReading:
-    """What a site file says.
+    """Read what a site file says.
 
     :raises UsageError: if it is none, does not end, or leaves processes running.
     """

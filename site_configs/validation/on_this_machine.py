@@ -46,13 +46,13 @@ def inspect_machine() -> LocalMachine:
 
 
 def is_here(reading: SiteReading, host: str | None = None) -> bool:
-    """Whether this host is one of the site's, by the site's own patterns."""
+    """Return whether this host is one of the site's, by the site's own patterns."""
     system = (reading.configuration or {})["systems"][0]
     return any(re.match(pattern, host or platform.node()) for pattern in system["hostnames"])
 
 
 def find_machine_faults(reading: SiteReading, here: LocalMachine) -> list[SiteFault]:
-    """Everything in which the file and the machine differ."""
+    """Find every difference between the file and the machine."""
     partitions, environments = (
         select_sound(reading, list_entries(reading, kind)) for kind in ("partition", "environment")
     )
@@ -73,7 +73,7 @@ def find_machine_faults(reading: SiteReading, here: LocalMachine) -> list[SiteFa
 
 
 def check_modules(reading: SiteReading, here: LocalMachine) -> Iterator[SiteFault]:
-    """The module system that the site names must be the machine's."""
+    """Find whether the site names another module system than the machine's."""
     system = (reading.configuration or {})["systems"][0]
     named = system.get("modules_system", "nomod")
     if named in ("nomod", "spack", here.modules.name):
@@ -97,7 +97,7 @@ def check_local_partition(partition: DeclaredEntry, here: LocalMachine) -> Itera
 
 
 def check_batch_partition(partition: DeclaredEntry, here: LocalMachine) -> Iterator[SiteFault]:
-    """What the scheduler says otherwise."""
+    """Find what the scheduler contradicts."""
     backend, scheduler = partition.data["scheduler"], here.scheduler
     if here.silent:
         yield partition.fault("scheduler", f"{backend!r} does not answer: {here.silent}")
@@ -112,7 +112,7 @@ def check_batch_partition(partition: DeclaredEntry, here: LocalMachine) -> Itera
 
 
 def check_queue(partition: DeclaredEntry, scheduler: Scheduler) -> Iterator[SiteFault]:
-    """The queue that the partition's options name, as the scheduler knows it."""
+    """Return the queue that the partition's options name, as the scheduler knows it."""
     name = scheduler.find_queue_name(partition.data["access"])
     queue = scheduler.queue(name) if name else find_default_queue(scheduler)
     if queue is None:
@@ -125,7 +125,7 @@ def check_queue(partition: DeclaredEntry, scheduler: Scheduler) -> Iterator[Site
 
 
 def find_default_queue(scheduler: Scheduler) -> Queue | None:
-    """The queue of jobs that name none."""
+    """Find the queue of jobs that name none."""
     return next((queue for queue in scheduler.queues if queue.default), None)
 
 
@@ -152,7 +152,7 @@ def check_node_counts(partition: DeclaredEntry, queue: Queue) -> Iterator[SiteFa
 
 
 def find_longest_job(partition: Mapping[str, Any], scheduler: Scheduler | None) -> int:
-    """Seconds of the longest job that a partition's queue takes; 0 for no limit, or none known."""
+    """Find the seconds of the longest job that a partition's queue takes; 0 for no limit, or none known."""
     if scheduler is None:
         return 0
     name = scheduler.find_queue_name(partition["access"])
@@ -161,7 +161,7 @@ def find_longest_job(partition: Mapping[str, Any], scheduler: Scheduler | None) 
 
 
 def check_wrapper(environment: DeclaredEntry, reading: SiteReading) -> Iterator[SiteFault]:
-    """The modules of an environment must load, and its compiler wrapper must then be there."""
+    """Find modules of an environment that do not load, or a compiler wrapper that is then missing."""
     mpicc, names = environment.extras["mpicc"], environment.data["modules"]
     if not names or reading.configuration["systems"][0]["modules_system"] in ("nomod", "spack"):
         if not shutil.which(mpicc):
@@ -187,7 +187,7 @@ def check_prefix(environment: DeclaredEntry) -> Iterator[SiteFault]:
 
 
 def check_programs(environment: DeclaredEntry) -> Iterator[SiteFault]:
-    """The benchmarks that are said to be installed must be there."""
+    """Find benchmarks that are declared as installed and are not there."""
     extras = environment.extras
     for name, folder in extras["programs"].items():
         problem = (
@@ -200,7 +200,7 @@ def check_programs(environment: DeclaredEntry) -> Iterator[SiteFault]:
 
 
 def explain_failed_command(names: Sequence[str], then: str) -> str:
-    """Why a command fails in a login shell with these modules; empty if it does not."""
+    """Explain why a command fails in a login shell with these modules; empty if it does not."""
     load = f"module load {' '.join(map(quote, names))} >&2"
     try:
         run_step(["bash", "-lc", f"{load} && {then}"], os.environ, "module load", LOAD_SECONDS)

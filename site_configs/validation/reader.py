@@ -79,7 +79,7 @@ def format_suggestion(word: str, known: Iterable[str]) -> str:
 
 
 def list_partition_keys() -> set[str]:
-    """The keys of a partition in ReFrame's own schema."""
+    """List the keys of a partition in ReFrame's own schema."""
     schema = json.loads(
         Path(reframe.__file__).with_name("schemas").joinpath("config.json").read_text()
     )
@@ -108,7 +108,7 @@ class Call:
         return f"{self.name} {self.bound.get('name', '')}".strip()
 
     def correct(self) -> Iterator[str]:
-        """What is wrong with the arguments; they are what can be gone on with afterwards."""
+        """Find what is wrong with the arguments, and replace it by values with which reading can go on."""
         title = f"{self.name} {self.bound['name']!r}" if "name" in self.bound else self.name
         known = {name for name in self.parameters if name != "more"} | self.more
         unknown = [word for word in self.kwargs if word not in known]
@@ -124,7 +124,7 @@ class Call:
             yield from (f"{title}: {word}: is missing" for word in self.missing())
 
     def missing(self) -> list[str]:
-        """The parameters without a value that must have one."""
+        """Return the parameters without a value that must have one."""
         return [
             name
             for name, each in self.parameters.items()
@@ -159,7 +159,7 @@ class Reader:
         self.as_made = True  #: whether the results are as they were made
 
     def read(self) -> SiteReading:
-        """The site as far as it can be read."""
+        """Read the site as far as it can be read."""
         with ExitStack() as stack:
             for module, name in PIECES:
                 piece = getattr(module, name)
@@ -192,7 +192,7 @@ class Reader:
             self.reading.configuration = found if well else None
 
     def collecting(self, function: Callable, name: str, more: set[str]) -> Callable:
-        """The same function, but a wrong call is a fault, and gives something to go on with."""
+        """Wrap a function: a wrong call becomes a fault, and returns a value with which reading can go on."""
         parameters = inspect.signature(function).parameters
 
         @functools.wraps(function, updated=())
@@ -217,7 +217,7 @@ class Reader:
         return make
 
     def changed(self, thing: Any) -> Iterator[str]:
-        """Where a thing differs from what a piece made of it: no piece has looked at what was put there."""
+        """Return the places at which a thing was changed after a function of ours made and checked it."""
         for made, copy in zip(self.made, self.copies, strict=True):
             if thing is made:
                 for where in find_changes(copy, copy_plain(thing)):
@@ -225,11 +225,11 @@ class Reader:
                     yield f"{where}: was changed after it was made; write it as an argument"
 
     def is_made(self, thing: Any) -> bool:
-        """Whether one of the pieces made it."""
+        """Return whether one of our functions made it."""
         return any(thing is each for each in self.made)
 
     def by_hand(self, call: Call) -> Iterator[str]:
-        """The parts of a site that no piece made, of which a check could ask nothing."""
+        """Return the parts of a site that none of our functions made, and whose facts checks would miss."""
         for word in ("partitions", "environments") if call.name == "site" else ():
             own = [each for each in call.kwargs.get(word, ()) if self.is_made(each)]
             if len(own) < len(call.kwargs.get(word, ())):
@@ -240,7 +240,7 @@ class Reader:
                 yield from (f"{title}: {text}" for text in self.changed(each))
 
     def line_of_call(self) -> int:
-        """The line of the site file that is being run."""
+        """Return the line of the site file that is being run."""
         frame = sys._getframe()
         while frame and frame.f_code.co_filename != str(self.path):
             frame = frame.f_back
@@ -251,7 +251,7 @@ class Reader:
         self.reading.faults.append(SiteFault(line, text))
 
     def look_at_backends(self) -> None:
-        """The launchers and schedulers that are registered once the site is read."""
+        """Read the launchers and schedulers that are registered once the site is read."""
         for kind, get in (("launcher", backends.getlauncher), ("scheduler", backends.getscheduler)):
             get("local")  # loads those that come with ReFrame
             registry = getattr(backends, f"_{kind}s")
@@ -268,7 +268,7 @@ def main(path: str, result: str) -> None:
 
 
 def parse_reading(text: str) -> SiteReading:
-    """What :func:`main` wrote."""
+    """Parse what :func:`main` wrote."""
     data = json.loads(text)
     return SiteReading(**{**data, "faults": [SiteFault(**each) for each in data["faults"]]})
 

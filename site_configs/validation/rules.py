@@ -34,12 +34,12 @@ class DeclaredEntry:
         return self.data["extras"]
 
     def fault(self, key: str, text: str) -> SiteFault:
-        """A fault of one of its keys."""
+        """Return a fault of one of its keys."""
         return SiteFault(self.line, f"{self.kind} {self.name!r}: {key}: {text}")
 
 
 def list_entries(reading: SiteReading, kind: str) -> list[DeclaredEntry]:
-    """All partitions or environments that the file declares."""
+    """List all partitions or environments that the file declares."""
     configuration = reading.configuration or {}
     if kind == "partition":
         found = [each for system in configuration["systems"] for each in system["partitions"]]
@@ -51,12 +51,12 @@ def list_entries(reading: SiteReading, kind: str) -> list[DeclaredEntry]:
 
 
 def select_sound(reading: SiteReading, found: Sequence[DeclaredEntry]) -> list[DeclaredEntry]:
-    """Those of the entries that were made without a fault."""
+    """Select those of the entries that were made without a fault."""
     return [each for each in found if f"{each.kind} {each.name}" not in reading.broken]
 
 
 def find_site_faults(reading: SiteReading) -> list[SiteFault]:
-    """Everything that is wrong with a site file, as far as the file itself tells."""
+    """Find everything that is wrong with a site file, as far as the file itself tells."""
     if reading.configuration is None:
         return sorted(reading.faults)
     partitions, environments = (
@@ -93,7 +93,7 @@ def check_unique_names(found: Sequence[DeclaredEntry]) -> Iterator[SiteFault]:
 def check_declared(
     partitions: Sequence[DeclaredEntry], environments: Sequence[DeclaredEntry]
 ) -> Iterator[SiteFault]:
-    """Every environment that a partition names is declared, and the other way round."""
+    """Find environments that a partition names and nobody declares, and the other way round."""
     known_names = {each.name for each in environments}
     used = {name for each in partitions for name in each.data["environs"]}
     if not partitions:
@@ -115,7 +115,7 @@ def check_declared(
 def check_registered(
     entry: DeclaredEntry, key: str, name: str, reading: SiteReading
 ) -> Iterator[SiteFault]:
-    """A scheduler or launcher must be registered with ReFrame, and usable here."""
+    """Find a scheduler or launcher that is not registered with ReFrame, or not usable here."""
     choice = getattr(reading, f"{key}s")
     if name not in choice:
         words = (
@@ -129,7 +129,7 @@ def check_registered(
 
 
 def check_topology(partition: DeclaredEntry) -> Iterator[SiteFault]:
-    """The counts of a partition must fit together."""
+    """Find counts of a partition that contradict each other."""
     cores, sockets = (partition.data["processor"][key] for key in ("num_cpus", "num_sockets"))
     local = not find_scheduler(partition.data["scheduler"]).batch
     if cores % sockets and not local:  # of a machine of one's own a part may be lent
@@ -161,7 +161,7 @@ def check_simulated(
 
 
 def check_family(environment: DeclaredEntry) -> Iterator[SiteFault]:
-    """The text of the library must not be that of another family, nor the family a misspelling."""
+    """Find a library text of another family, or a misspelt family."""
     named, library = environment.extras["family"], environment.extras["library"]
     known_families = [name for name, _ in FAMILIES]
     told, _ = identify_library(library)
@@ -195,6 +195,6 @@ def is_ambiguous(one: DeclaredEntry, two: DeclaredEntry) -> Iterator[SiteFault]:
 
 
 def is_whole_version(library: str) -> bool:
-    """Whether the text names one release: three numbers, or two of Intel MPI, which counts by years."""
+    """Return whether the text names one release: three numbers, or two of Intel MPI, which counts by years."""
     found, version = identify_library(library)
     return len(version.split(".")) >= (2 if found == "intel-mpi" else 3)

@@ -75,7 +75,7 @@ def verify_mirror(folder: Path, progress: Progress) -> int:
 
 
 def open_manifest(folder: Path) -> Manifest:
-    """The manifest of a mirror that is there, or one of nothing in a folder that is fit to become one.
+    """Read the manifest of a mirror, or make an empty one in a folder that can become a mirror.
 
     :raises UsageError: if it is not: a file, something else's folder, for another Python, full.
     """
@@ -117,7 +117,7 @@ def hold_mirror(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def make_scratch_folder(folder: Path) -> Iterator[Path]:
-    """A folder beside what is finished, gone at the end; so is what a killed process has left.
+    """Make a scratch folder in the mirror, removed at the end, and remove those of killed processes.
 
     :raises UsageError: if nothing can be written there.
     """
@@ -136,7 +136,7 @@ def make_scratch_folder(folder: Path) -> Iterator[Path]:
 
 
 def build_manifest(folder: Path, before: Manifest, parts: Sequence[GatheredPart]) -> Manifest:
-    """The manifest of what has been gathered so far."""
+    """Build the manifest of what was gathered so far."""
     paths = sorted({path for part in parts for path in part.paths})
     return replace(
         before,
@@ -148,7 +148,7 @@ def build_manifest(folder: Path, before: Manifest, parts: Sequence[GatheredPart]
 
 
 def merge_manifests(result: Manifest, before: Manifest) -> Manifest:
-    """A manifest that keeps what an earlier call knew of the parts that are still to come."""
+    """Merge manifests: the earlier one stands for the parts that are still to come."""
     known = {file.path for file in result.files}
     later = [file for file in before.files if file.path not in known]
     names = {release.name for release in result.releases}
@@ -176,12 +176,12 @@ def remove_strays(folder: Path, contents: Manifest) -> None:
 
 
 def format_megabytes(count: int) -> str:
-    """A number of bytes, rounded."""
+    """Format a number of bytes, rounded."""
     return f"{count / 1e6:.0f} MB"
 
 
 def report_contents(folder: Path, contents: Manifest, progress: Progress) -> None:
-    """What is in a mirror, and what is not."""
+    """Report what a mirror has, and what it lacks."""
     total = sum(file.bytes for file in contents.files)
     progress.say(f"{folder}: {len(contents.files)} files, {format_megabytes(total)}")
     for release in contents.releases:

@@ -17,7 +17,7 @@ COMMANDS = ("setup", "doctor")  #: that have the option
 
 
 def read_mirror_option(words: Sequence[str]) -> str | None:
-    """The value of ``--mirror`` among the words of a command line, before they are parsed."""
+    """Read the value of ``--mirror`` among the words of a command line, before they are parsed."""
     value = None
     for number, word in enumerate(words if words and words[0] in COMMANDS else ()):
         if word.startswith("--mirror="):
@@ -30,7 +30,7 @@ def read_mirror_option(words: Sequence[str]) -> str | None:
 def find_named_mirror(
     work: Path, asked: str | None = None, environ: Mapping[str, str] = os.environ
 ) -> Path | None:
-    """The mirror that is to be used alone, or None.
+    """Find the mirror that is to be used without a network; None if there is none.
 
     :param work: work directory, which remembers
     :param asked: of this call: a directory, or ``none`` for no mirror
@@ -43,12 +43,12 @@ def find_named_mirror(
 
 
 def locate_memory(work: Path) -> Path:
-    """The file in which a work directory remembers its mirror."""
+    """Locate the file in which a work directory remembers its mirror."""
     return work / "mirror"
 
 
 def read_remembered_mirror(work: Path) -> str:
-    """The mirror of an earlier call; empty if there is none."""
+    """Read the mirror of an earlier call; empty if there is none."""
     try:
         return locate_memory(work).read_text(encoding="utf-8").strip()
     except FileNotFoundError:

@@ -33,7 +33,7 @@ def describe_python() -> tuple[str, str]:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a mirror.
+    """Read the manifest of a mirror.
 
     :raises MirrorError: if there is none that can be used.
     """
@@ -66,7 +66,7 @@ def describe_file(folder: Path, path: str) -> MirrorFile:
 
 
 def find_mirror_faults(folder: Path, manifest: Manifest, under: str = "") -> Iterator[str]:
-    """What is wrong with the files of a mirror, one line each; nothing if all is well.
+    """Find the faults of the files of a mirror, one line each.
 
     :param under: look only at the files below this folder of the mirror
     """
@@ -81,7 +81,7 @@ def find_mirror_faults(folder: Path, manifest: Manifest, under: str = "") -> Ite
 
 
 def find_file_fault(folder: Path, file: MirrorFile) -> str:
-    """What is wrong with one file; empty if nothing is."""
+    """Find the fault of one file; empty if there is none."""
     try:
         status = (folder / file.path).lstat()
         if not stat.S_ISREG(status.st_mode):
@@ -98,7 +98,7 @@ def find_file_fault(folder: Path, file: MirrorFile) -> str:
 
 
 def list_present(folder: Path, under: str = "") -> Iterator[str]:
-    """Paths of everything in a mirror that is not a directory, links to directories too, sorted."""
+    """List the paths of all files and links in a mirror, sorted."""
     for top, folders, files in os.walk(folder / under):
         folders.sort()
         links = [name for name in folders if Path(top, name).is_symlink()]

@@ -77,12 +77,12 @@ Part = TypeVar("Part", ArchivedRelease, ReplacedSource, MissingPart, MirrorFile)
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """A manifest as the text of its file."""
+    """Encode a manifest as the text of its file."""
     return (json.dumps({"schema": SCHEMA, **asdict(manifest)}, indent=1) + "\n").encode()
 
 
 def decode_manifest(data: bytes) -> Manifest:
-    """The manifest in the bytes of a file.
+    """Decode the manifest in the bytes of a file.
 
     :raises ValueError: saying what is wrong with it, without the name of the file.
     """
@@ -109,7 +109,7 @@ def decode_manifest(data: bytes) -> Manifest:
 
 
 def build_unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object whose keys are all there once."""
+    """Build a JSON object; refuse a key that comes twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("has a key twice")
@@ -117,7 +117,7 @@ def build_unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_word(values: dict[str, Any], key: str) -> str:
-    """A string that is not empty."""
+    """Read a string that is not empty."""
     value = values.get(key)
     if not isinstance(value, str) or not value:
         raise ValueError(f"{key}: is not a text")
@@ -125,7 +125,7 @@ def read_word(values: dict[str, Any], key: str) -> str:
 
 
 def read_part_list(values: dict[str, Any], key: str, kind: type[Part]) -> tuple[Part, ...]:
-    """A list of objects of one kind, each with just its fields."""
+    """Read a list of objects of one kind, each with just its fields."""
     entries = values.get(key)
     if not isinstance(entries, list):
         raise ValueError(f"{key}: is not a list")
@@ -133,7 +133,7 @@ def read_part_list(values: dict[str, Any], key: str, kind: type[Part]) -> tuple[
 
 
 def read_part(entry: Any, where: str, kind: type[Part]) -> Part:
-    """One object of one kind."""
+    """Read one object of one kind."""
     names = {field.name: field.type for field in fields(kind)}
     if not isinstance(entry, dict) or set(entry) != set(names):
         raise ValueError(f"{where}: has not just the keys {', '.join(names)}")
@@ -144,7 +144,7 @@ def read_part(entry: Any, where: str, kind: type[Part]) -> Part:
 
 
 def check_files(files: tuple[MirrorFile, ...]) -> None:
-    """Paths that stay inside the mirror, each once, with sizes and checksums that can be ones."""
+    """Check that paths are unique and stay inside the mirror, and that sizes and checksums can be ones."""
     seen: set[str] = set()
     for file in files:
         parts = PurePosixPath(file.path).parts
@@ -159,7 +159,7 @@ def check_files(files: tuple[MirrorFile, ...]) -> None:
 
 
 def check_releases(releases: tuple[ArchivedRelease, ...], files: tuple[MirrorFile, ...]) -> None:
-    """Every release is one of the files, and there is one of a name."""
+    """Check that each release is one of the files, and that names are unique."""
     names = [release.name for release in releases]
     paths = {file.path for file in files}
     for release in releases:
@@ -168,7 +168,7 @@ def check_releases(releases: tuple[ArchivedRelease, ...], files: tuple[MirrorFil
 
 
 def check_replaced(replaced: tuple[ReplacedSource, ...]) -> None:
-    """Names that can be a package and a version: recipes are written with them."""
+    """Check that names can be a package and a version: recipes are written with them."""
     for each in replaced:
         names = PACKAGE.fullmatch(each.package) and VERSION.fullmatch(each.version)
         if not names or not is_sha256(each.sha256):
@@ -178,5 +178,5 @@ def check_replaced(replaced: tuple[ReplacedSource, ...]) -> None:
 
 
 def is_sha256(text: str) -> bool:
-    """Whether a text is 64 hexadecimal digits in lower case."""
+    """Return whether a text is 64 hexadecimal digits in lower case."""
     return len(text) == 64 and set(text) <= set("0123456789abcdef")

@@ -38,7 +38,7 @@ class MirrorBuild:
     progress: Progress
 
     def intact(self, path: str) -> bool:
-        """Whether a file is there that an earlier call put there, and is as it was."""
+        """Return whether a file of an earlier call is there, unchanged."""
         known = [file for file in self.before.files if file.path == path]
         return bool(known) and not manifest.find_file_fault(self.folder, known[0])
 
@@ -96,7 +96,7 @@ def gather_releases(making: MirrorBuild) -> GatheredPart:
 
 
 def gather_sources(making: MirrorBuild) -> GatheredPart:
-    """The sources of everything that Spack compiles for an MPI. They are the same for each.
+    """Gather the sources of everything that Spack compiles for an MPI. They are the same for each.
 
     :raises UsageError: if a source is given that nobody wants, or that cannot be used.
     """
@@ -110,7 +110,7 @@ def gather_sources(making: MirrorBuild) -> GatheredPart:
 
 
 def keep_earlier_sources(making: MirrorBuild, missing: MissingPart) -> GatheredPart:
-    """Where it cannot be found out what is wanted, what an earlier call has gathered stays."""
+    """Keep what an earlier call gathered, where it cannot be found out what is wanted."""
     paths = tuple(
         file.path
         for file in making.before.files
@@ -125,7 +125,7 @@ def keep_earlier_sources(making: MirrorBuild, missing: MissingPart) -> GatheredP
 
 
 def prepare_solver(making: MirrorBuild) -> tuple[Spack, Path, Path]:
-    """A Spack, an environment without any mirror's replaced sources, and a work directory for it.
+    """Prepare Spack with an environment without replaced sources, and a work directory for it.
 
     :raises SpackEnvironmentError: if there is no Spack or no MPI here.
     """
@@ -146,7 +146,7 @@ def prepare_solver(making: MirrorBuild) -> tuple[Spack, Path, Path]:
 def gather_wanted(
     making: MirrorBuild, collector: SourceCollector, wanted: Sequence[WantedSource]
 ) -> GatheredPart:
-    """The sources that recipes ask for, from upstream, from an earlier call or from what the user gives."""
+    """Gather the sources that recipes want: from upstream, an earlier call or the user."""
     check_given(making.given, wanted)
     area = making.scratch / SOURCES
     area.mkdir()
@@ -190,7 +190,7 @@ def check_given(given: Mapping[str, GivenSource], wanted: Sequence[WantedSource]
 
 
 def find_replacement(making: MirrorBuild, one: WantedSource, area: Path) -> list[ReplacedSource]:
-    """The source that stands in the place of the official one, put in its place; none if none does.
+    """Find the source that replaces an official one, and put it into the mirror; None if there is none.
 
     A source given by the user whose checksum is the official one replaces nothing.
     """
@@ -212,7 +212,7 @@ def find_replacement(making: MirrorBuild, one: WantedSource, area: Path) -> list
 def find_kept_replacement(
     making: MirrorBuild, one: WantedSource, area: Path
 ) -> list[ReplacedSource]:
-    """What an earlier call was given in the place of the same source."""
+    """Find the replacement that an earlier call was given for a source."""
     for each in making.before.replaced:
         path = spack_mirror.locate_archive(each.sha256)
         same = (each.package, each.version, each.official) == (
@@ -227,7 +227,7 @@ def find_kept_replacement(
 
 
 def carry_over_files(making: MirrorBuild, area: Path, leave_out: Sequence[str]) -> None:
-    """What is there and right need not be fetched again."""
+    """Copy the intact files of an earlier call, which need not be fetched again."""
     for file in making.before.files:
         path = Path(file.path)
         if path.parts[0] != SOURCES or file.sha256 in leave_out or not making.intact(file.path):

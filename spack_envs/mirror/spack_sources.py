@@ -73,7 +73,7 @@ def archive_release(
 
 
 def read_commit(repository: Path, revision: str = "HEAD") -> str:
-    """The commit of a revision; empty if the repository has no such."""
+    """Read the commit of a revision; empty if the repository has no such."""
     command = ["-C", str(repository), "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"]
     try:
         return run_git(command, str(repository), 60).strip()
@@ -82,7 +82,7 @@ def read_commit(repository: Path, revision: str = "HEAD") -> str:
 
 
 def pack_commit(repository: Path, commit: str, prefix: str) -> bytes:
-    """The files of a commit as a ``.tar.gz`` that is the same each time."""
+    """Pack the files of a commit as a reproducible ``.tar.gz``."""
     command = ["git", "-C", str(repository), "archive", f"--prefix={prefix}/", commit]
     done = subprocess.run(command, capture_output=True, timeout=FETCH_SECONDS, check=False)
     if done.returncode != 0:
@@ -92,7 +92,7 @@ def pack_commit(repository: Path, commit: str, prefix: str) -> bytes:
 
 
 def prepare_substitute(given: GivenSource, wanted: WantedSource) -> tuple[bytes, str]:
-    """A source given for one that is told by a checksum: a ``.tar.gz``, and in words where it is from.
+    """Prepare the replacement of a source with a checksum: a ``.tar.gz``, and where it is from in words.
 
     :raises FetchError: if it cannot be read.
     """
@@ -112,7 +112,7 @@ def prepare_substitute(given: GivenSource, wanted: WantedSource) -> tuple[bytes,
 
 
 def locate_archive(sha256: str) -> str:
-    """Where Spack looks in a mirror for a ``.tar.gz`` with this checksum."""
+    """Locate where Spack looks in a mirror for a ``.tar.gz`` with this checksum."""
     return f"{CACHE}/archive/{sha256[:2]}/{sha256}.tar.gz"
 
 
@@ -137,7 +137,7 @@ class SourceCollector:
         self.variables = os.environ | spack_environment_variables(work, spack.executable)
 
     def wanted(self) -> list[WantedSource]:
-        """The sources that the environment's packages are built from; solves the environment.
+        """Solve the environment, and return the sources that its packages are built from.
 
         :raises SpackEnvironmentError: if it cannot be solved.
         """
@@ -167,14 +167,14 @@ class SourceCollector:
         return failed
 
     def run(self, command: list[str]) -> str:
-        """Standard output of a command of Spack that must end well."""
+        """Run a command of Spack that must succeed, and return its standard output."""
         done = self.call(command, self.variables)
         if done.returncode != 0:
             raise extract_spack_error(done.stdout + done.stderr)
         return done.stdout
 
     def call(self, command: list[str], env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-        """One command of Spack."""
+        """Run one command of Spack."""
         return subprocess.run(
             [str(shutil.which(command[0], path=env["PATH"])), *command[1:]],
             env=env,
@@ -186,13 +186,13 @@ class SourceCollector:
 
 
 def extract_detail(said: str) -> str:
-    """Why a source could not be fetched: the first line says that it could not, the next one why."""
+    """Extract why a source could not be fetched: the first line says that it could not, the next one why."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     return (lines[1:] or lines or ["Spack gives no reason"])[0]
 
 
 def redirect_git(elsewhere: Mapping[str, Path]) -> dict[str, str]:
-    """Variables by which git goes to a repository in the place of an address."""
+    """Return variables under which git uses a repository in place of an address."""
     variables = {"GIT_CONFIG_COUNT": str(len(elsewhere))}
     for number, (address, place) in enumerate(elsewhere.items()):
         variables[f"GIT_CONFIG_KEY_{number}"] = f"url.file://{place}.insteadOf"

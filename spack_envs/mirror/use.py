@@ -73,7 +73,7 @@ class Mirror:
 
 
 def choose_mirror(work: Path, asked: str | None, progress: Progress) -> Mirror | None:
-    """The mirror to use, verified; None if there is none.
+    """Choose the mirror to use, verified; None if there is none.
 
     :param asked: with ``--mirror`` in this call; such a mirror is read from end to end
     :raises UsageError: if a mirror that the user has named, in whatever way, is not whole.
@@ -98,7 +98,7 @@ def choose_mirror(work: Path, asked: str | None, progress: Progress) -> Mirror |
 
 
 def find_default_mirror(progress: Progress) -> Mirror | None:
-    """The mirror in the user's cache, if there is one and it is whole."""
+    """Find the mirror in the user's cache, if there is a complete one."""
     folder = SpackSettings().cache / "mirror"
     if not (folder / NAME).exists():
         return None
@@ -110,11 +110,11 @@ def find_default_mirror(progress: Progress) -> Mirror | None:
 
 
 def open_mirror(folder: Path, alone: bool, thorough: bool, progress: Progress) -> Mirror:
-    """A mirror of which everything, or the sources, which nothing else looks at, are as they should be.
+    """Open a mirror, and verify its sources or all of its files.
 
     Wheels and Spack are verified again when they are taken.
 
-    :raises MirrorError: if they are not.
+    :raises MirrorError: if one is not as the manifest says.
     """
     if not SAFE_PATH.fullmatch(str(folder)):
         raise MirrorError(
@@ -129,7 +129,7 @@ def open_mirror(folder: Path, alone: bool, thorough: bool, progress: Progress) -
 
 
 def report_replaced(mirror: Mirror, progress: Progress) -> None:
-    """What Spack builds from another than the official source is told in every session."""
+    """Report the packages that Spack builds from another than the official source."""
     for each in mirror.manifest.replaced:
         progress.note(
             f"{each.package} {each.version} is built from {each.origin}, not from the official source "
