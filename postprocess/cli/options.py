@@ -18,7 +18,7 @@ from postprocess.cli.option_types import (
 )
 from postprocess.cli.parser import HOW, OUTPUT, READ, WHAT, WHERE, Parser
 from postprocess.model.benchmark import ITERATIONS, ROTATE
-from postprocess.model.mpicost import CACHE, CACHES, SYNC, SYNCHRONISERS, TRIALS
+from postprocess.model.mpicost import CACHE, CACHES, SECONDS_PER_LAYOUT, SYNC, SYNCHRONISERS, TRIALS
 
 
 def add_site(parser: Parser) -> None:
@@ -219,16 +219,30 @@ def add_directory(parser: Parser, name: str, text: str, **how: str) -> None:
     parser.group(OUTPUT).add_argument(name, type=Path, metavar="DIR", help=text, **how)
 
 
+def add_night_launches(parser: Parser) -> None:
+    """Add the options that say how many launches of a case a night takes."""
+    number = parser.group(HOW).add_mutually_exclusive_group()
+    number.add_argument(
+        "--launches",
+        type=parse_count,
+        metavar="N",
+        help="launches of each case, whose median is judged (default: of mpicost as many as it takes to "
+        "see a slowdown of a tenth and --seconds-per-layout pays; else 1)",
+    )
+    number.add_argument(
+        "--seconds-per-layout",
+        type=parse_count,
+        metavar="SECONDS",
+        help="time for all launches of mpicost at one layout with one MPI (default: that of the site, "
+        f"else {SECONDS_PER_LAYOUT})",
+    )
+
+
 def add_session(parser: Parser) -> None:
     """Add the options of a command that judges."""
     add_selection(parser)
     how = parser.group(HOW)
-    how.add_argument(
-        "--launches",
-        type=parse_count,
-        metavar="N",
-        help="launches of each case, whose median is judged (default: 1)",
-    )
+    add_night_launches(parser)
     how.add_argument(
         "--strict",
         action="store_true",

@@ -17,7 +17,7 @@ from site_configs.validation.catalog import locate_site_file
 HELD_AGAINST = ("nightly", "run", "list", "selftest")
 
 #: Commands that judge a median of launches.
-JUDGING = ("nightly", "run")
+JUDGING = ("nightly", "run", "list")
 
 #: Options with which a night is a trial by hand: it is stored as a ``run``, and counts as no night.
 OF_A_RUN = ("references", "set_env", "oversubscribe")
@@ -79,6 +79,7 @@ def build_request(work: WorkDirectory, arguments: argparse.Namespace) -> Request
         site=arguments.site,
         selection=use_reference_trials(chosen) if arguments.name in HELD_AGAINST else chosen,
         families=arguments.mpis,
+        launches=given.get("launches") if arguments.name in JUDGING else None,
         strict=given.get("strict", False),
         json_file=given.get("json"),
         references=references and references.absolute(),  # ReFrame runs in another directory

@@ -10,11 +10,13 @@ from dataclasses import replace
 from postprocess.base.formats import duration, plural, size
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.cli.options import add_selection
+from postprocess.cli.options import add_night_launches, add_selection
+from postprocess.cli.parser import Parser
 from postprocess.cli.request import build_request
 from postprocess.model.mpicost import PROGRAMS, program_sort_key
-from postprocess.model.plan import PlannedLaunch
+from postprocess.model.plan import PlannedLaunch, list_places
 from postprocess.model.session import Request
+from postprocess.references.catalog import load_catalog
 from postprocess.results.launch_costs import (
     Job,
     Key,
@@ -24,6 +26,11 @@ from postprocess.results.launch_costs import (
 )
 from postprocess.runner.reframe_pass import preview_plan
 from postprocess.session.context import open_session_context
+from postprocess.session.launch_budget import (
+    choose_launch_counts,
+    describe_launch_counts,
+    repeat_launches,
+)
 
 LEAST_WIDTH = 16  #: of the column of routines
 MOST_SIZES = 8  #: of a routine that are named one by one
@@ -32,7 +39,11 @@ HELP = "List the cases that would run, with an estimate of the time."
 EXAMPLE = "./plumbline list --site mycluster --routine bcast"
 FAILS = ""
 
-add_arguments = add_selection
+
+def add_arguments(parser: Parser) -> None:
+    """Add the options that choose cases, and how often each is launched."""
+    add_selection(parser)
+    add_night_launches(parser)
 
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
@@ -46,10 +57,16 @@ def list_cases(work: WorkDirectory, asked: Request, progress: Progress) -> int:
         context = open_session_context(work, asked, progress)
         _, reframe = context.open_session("list")
         planned = preview_plan(reframe, replace(asked.selection, only_looking=True))
+        catalog = load_catalog(context.reference_roots, list_places(planned))
+    counts, repeated = {}, planned
+    if asked.launches is None:
+        counts = choose_launch_counts(work, planned, catalog)
+        repeated = repeat_launches(planned, counts)
     for line in (
         *print_full_list(planned),
         *describe_left_out_launches(planned),
-        *describe_totals(planned, read_job_seconds(work)),
+        *describe_launch_counts(counts),
+        *describe_totals(repeated, read_job_seconds(work)),
     ):
         print(line)
     return 0
@@ -57,7 +74,7 @@ def list_cases(work: WorkDirectory, asked: Request, progress: Progress) -> int:
 
 def print_full_list(planned: Sequence[PlannedLaunch]) -> Iterator[str]:
     """Every job with what it measures, at which sizes."""
-    for job in list_jobs(planned):
+    for job in list_jobs([each for each in planned if each.number == 1]):
         first = job.launches[0]
         layout = f"{plural(first.processes, 'process', 'es')}, {first.per_node} per node"
         yield f"{first.partition} {first.environment} {job.program}, {layout}"

@@ -11,7 +11,8 @@ from postprocess.model.case import Case
 
 PAPERS = 51  #: trials of each case in the papers
 
-CACHES = ("flush", "warm")
+FLUSH = "flush"
+CACHES = (FLUSH, "warm")
 
 SYNCHRONISERS = ("dissemination", "barrier", "window")
 
@@ -27,9 +28,12 @@ PROGRAMS = ("mpicost", "osu", "imb")  #: Plumbline's own, and the reference benc
 
 COMPARED = "compared"  #: in the method of a start of OSU or IMB: its sizes that are no mere warm-up
 
-#: Of a calibration that nobody asked for, by program; too few for more than provisional references. One of
-#: OSU or IMB takes minutes, and each of its values is a mean already.
-AUTOMATIC_LAUNCHES = {"mpicost": 5, "osu": 1, "imb": 1}
+#: Of a calibration that nobody asked for, by program. One of OSU or IMB takes minutes, and each of its values
+#: is a mean already: its references are provisional.
+AUTOMATIC_LAUNCHES = {"mpicost": 20, "osu": 1, "imb": 1}
+
+#: The same of mpicost where each trial flushes all caches, which may take minutes: provisional, too.
+AUTOMATIC_FLUSHED = 5
 
 
 class Scaling(str, Enum):
@@ -149,6 +153,8 @@ def is_control(case: Case) -> bool:
 TRIALS = PAPERS  #: of mpicost, per case
 CACHE = "flush"  #: of mpicost, before each trial
 WARM = "warm"  #: of OSU and IMB, whose loops leave the caches so, and of the comparison of nodes
+#: Seconds that a night may take for all launches of a layout with an MPI
+SECONDS_PER_LAYOUT = 30
 SYNC = "dissemination"  #: what starts the processes of a trial of mpicost together
 
 

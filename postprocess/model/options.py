@@ -78,11 +78,14 @@ ITERATION_COUNT = SelectionOption(
     programs=("osu", "imb"),
     usual={"osu": ITERATIONS, "imb": ITERATIONS},
 )
+BUDGET = SelectionOption(
+    "--seconds-per-layout", "seconds_per_layout", kind=int, programs=("mpicost",)
+)
 STRICT = SelectionOption("--strict", "strict", kind=bool)
 
 OPTIONS = (
     *(PROGRAM, ROUTINE, PARTITION, PROCESSES, PER_NODE, PEERS, BYTES),
-    *(CACHE_STATE, SYNCHRONISER, TRIAL_COUNT, ITERATION_COUNT, STRICT),
+    *(CACHE_STATE, SYNCHRONISER, TRIAL_COUNT, ITERATION_COUNT, BUDGET, STRICT),
 )
 
 #: Those that choose cases: a night with one of them is a part of a night.

@@ -7,6 +7,7 @@ verdicts are given to the plan's cases and to no others.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -54,6 +55,8 @@ class PlannedLaunch:
     accepts: dict[str, str] = field(default_factory=dict)
     #: What options and the shell set for it, which a launch behind its references must have had too.
     by_hand: dict[str, Any] = field(default_factory=dict)
+    #: Seconds that a night may take for all launches of these cases; 0 for one launch, whatever it takes.
+    budget: float = 0.0
     planted: bool = False  #: whether the self-test delays it
     #: Whether it is of a second look for which the scheduler cannot be asked for other nodes.
     anywhere: bool = False
@@ -117,6 +120,11 @@ def write_launch(session: Path, launch: PlannedLaunch) -> None:
     (session / "raw").mkdir(parents=True, exist_ok=True)
     data = json.dumps(asdict(launch), indent=1).encode()
     files.replace_files({locate_plan_file(session, launch): data})
+
+
+def drop_plan(session: Path) -> None:
+    """Forget a session's plan, before another one is made in its place."""
+    shutil.rmtree(session / "plan")
 
 
 def read_plan(session: Path) -> list[PlannedLaunch]:

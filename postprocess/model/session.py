@@ -37,6 +37,7 @@ class Request:
     site: str
     selection: Selection
     families: Sequence[str] | None = None
+    launches: int | None = None  #: of each case; None where a night chooses
     strict: bool = False
     json_file: Path | None = None
     rerun_options: Sequence[str] = ()  #: that a case measured again must be given too

@@ -31,6 +31,8 @@ ROUGH_START = 1.0  #: seconds to start a launch
 Key = tuple[LaunchPlace, int]
 
 
+LAST_SESSIONS = 20  #: that are asked what launches cost
+
 TAIL = 65536  #: bytes at the end of a file of records, in which its end record is
 
 
@@ -160,6 +162,14 @@ class Job:
         """How many cases it measures."""
         return sum(len(launch.cases) for launch in self.launches)
 
+    def is_part_of(self, other: Job) -> bool:
+        """Whether another job has all cases of this one, with as many trials."""
+        own, others = (
+            {(case, launch.trials) for launch in job.launches for case in launch.cases}
+            for job in (self, other)
+        )
+        return own <= others
+
     @property
     def key(self) -> Key:
         """What decides how long it takes."""
@@ -183,6 +193,28 @@ def estimate_job_seconds(job: Job, known: Mapping[Key, float]) -> float:
         each = ROUGH_SIZE if launch.benchmarks else launch.trials * ROUGH_TRIAL
         rough += ROUGH_START + len(launch.cases) * each
     return known.get(job.key, rough)
+
+
+def read_seconds_of_cases(work: WorkDirectory, jobs: Sequence[Job]) -> dict[LaunchPlace, float]:
+    """Seconds of the last launch of all cases of each job, with as many trials; perhaps of further cases too.
+
+    A case tells the state of the caches: what others cost does not count. Only the last sessions are asked.
+    """
+    wanted = {job.key[0]: job for job in jobs}
+    known: dict[LaunchPlace, float] = {}
+    for path in sorted(work.sessions.glob("*/summary.json"), reverse=True)[:LAST_SESSIONS]:
+        if not wanted.keys() - known.keys():
+            break
+        try:
+            done = list_timed_jobs(load_summary(path).launches)
+            measured = {each.key[0]: each for each in list_jobs(read_plan(path.parent))}
+        except UsageError:
+            continue  # of another version, or damaged: it tells nothing of the time
+        for place in wanted.keys() - known.keys():
+            told = [job.seconds for job in done if job.place == place and job.ended_well]
+            if told and place in measured and wanted[place].is_part_of(measured[place]):
+                known[place] = median(told)
+    return known
 
 
 def read_job_seconds(work: WorkDirectory) -> dict[Key, float]:

@@ -21,9 +21,10 @@ from postprocess.calibration.samples import collect_samples
 from postprocess.calibration.schedule import PassResult, calibrate_all, plan_part_of
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.model.case import Case, LaunchPlace
-from postprocess.model.mpicost import AUTOMATIC_LAUNCHES
+from postprocess.model.mpicost import AUTOMATIC_FLUSHED, AUTOMATIC_LAUNCHES, FLUSH
 from postprocess.model.options import PROCESSES, PROGRAM
 from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
+from postprocess.model.reference import ENOUGH_LAUNCHES
 from postprocess.model.session import Request, Selection
 from postprocess.model.verdict import CaseResult
 from postprocess.references.catalog import ReferenceCatalog, load_catalog
@@ -144,7 +145,10 @@ def lacks_usable_reference(catalog: ReferenceCatalog, launch: PlannedLaunch, cas
 
 def choose_automatic_launches(launch: PlannedLaunch) -> int:
     """Choose the number of launches of an automatic calibration; one in simulated time, which repeats."""
-    return 1 if launch.exact else AUTOMATIC_LAUNCHES[launch.program]
+    if launch.exact:
+        return 1
+    flushed = any(case.cache == FLUSH for case in launch.cases)
+    return AUTOMATIC_FLUSHED if flushed else AUTOMATIC_LAUNCHES[launch.program]
 
 
 def calibrate_cases(
@@ -154,12 +158,18 @@ def calibrate_cases(
     launches: int,
 ) -> None:
     """Calibrate the cases of these launches that have no reference, or one with other options by hand."""
-    worth = (
-        "Simulated time repeats exactly"
-        if all(launch.exact for launch in unknown)
-        else "These references are provisional: only large changes are detected; run ./plumbline calibrate "
-        "for better ones"
-    )
+    if all(launch.exact for launch in unknown):
+        worth = "Simulated time repeats exactly"
+    elif launches < ENOUGH_LAUNCHES:
+        worth = (
+            "These references are provisional: only large changes are detected; run ./plumbline calibrate "
+            "for better ones"
+        )
+    else:
+        worth = (
+            "All of them are of one hour, and know nothing of others; "
+            f"./plumbline calibrate --launches {2 * launches} on another day adds to them"
+        )
     programs = sorted({launch.program for launch in unknown})
     environments = sorted({launch.environment for launch in unknown})
     missing = {

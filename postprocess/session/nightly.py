@@ -21,13 +21,15 @@ from postprocess.judging.missing_cases import (
 from postprocess.judging.notes import describe_fast_cases, describe_waivers
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
-from postprocess.model.plan import list_places
+from postprocess.model.launch_counts import select_launch_counts
+from postprocess.model.plan import PlannedLaunch, drop_plan, list_places
 from postprocess.model.session import Request, Selection, Session
 from postprocess.model.verdict import CaseResult
 from postprocess.references import expected_failures
 from postprocess.references.catalog import ReferenceCatalog, load_catalog
 from postprocess.references.expected_failures import ExpectedFailure
 from postprocess.references.trial_count import describe_unusual_trials
+from postprocess.runner.reframe import ReframeDriver
 from postprocess.runner.reframe_pass import make_plan, run_plan
 from postprocess.session.calibrate import calibrate_unknown
 from postprocess.session.context import (
@@ -37,6 +39,7 @@ from postprocess.session.context import (
     report_plan,
 )
 from postprocess.session.finish import finish_session
+from postprocess.session.launch_budget import choose_launch_counts, describe_launch_counts
 
 
 def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> int:
@@ -64,8 +67,10 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
             progress.say(line)
         if not request.strict:
             catalog = calibrate_unknown(context, planned, catalog)
+        with progress.phase("set-up"):
+            selection, planned = plan_night_launches(context, reframe, planned, catalog)
         with progress.phase("running"):
-            done = run_plan(reframe, request.selection, planned, progress)
+            done = run_plan(reframe, selection, planned, progress)
         progress.move("running", "build", done.build_seconds)
         with progress.phase("analysis"):
             results = evaluate_launches(done.finished, catalog, request.site, request.rerun_options)
@@ -94,6 +99,26 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         )
         log_alarms(context, session, results)
         return finish_session(context, session, done.finished, results)
+
+
+def plan_night_launches(
+    context: SessionContext,
+    reframe: ReframeDriver,
+    planned: list[PlannedLaunch],
+    catalog: ReferenceCatalog,
+) -> tuple[Selection, list[PlannedLaunch]]:
+    """The selection and the plan with as many launches of each case as the night takes."""
+    request, progress = context.request, context.progress
+    if request.launches is not None:  # the plan has them
+        return request.selection, planned
+    counts = choose_launch_counts(context.work, planned, catalog)
+    selection = select_launch_counts(request.selection, counts)
+    for line in describe_launch_counts(counts):
+        progress.say(line)
+    if selection.launches == 1:
+        return selection, planned
+    drop_plan(reframe.session)
+    return selection, make_plan(reframe, selection)
 
 
 def log_alarms(

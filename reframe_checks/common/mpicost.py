@@ -10,8 +10,16 @@ from reframe.core.builtins import run_after, run_before, variable
 from reframe.utility import typecheck as typ
 
 from postprocess.model.case import Case
-from postprocess.model.mpicost import CACHE, CACHES, CONTROLS, SYNC, TRIALS, find_routine
-from postprocess.model.options import AS_REFERENCES, TRIAL_COUNT
+from postprocess.model.mpicost import (
+    CACHE,
+    CACHES,
+    CONTROLS,
+    SECONDS_PER_LAYOUT,
+    SYNC,
+    TRIALS,
+    find_routine,
+)
+from postprocess.model.options import AS_REFERENCES, BUDGET, TRIAL_COUNT
 from postprocess.model.plan import PlannedLaunch, SkippedCase
 from postprocess.references.trial_count import read_reference_trials
 from reframe_checks.common.base import SECONDS_TO_START, LaunchCheck
@@ -35,6 +43,7 @@ class MpicostCheck(LaunchCheck, family=True):
         "sync",
         "peers",
         "left_out_above",
+        "seconds_per_layout",
         "time_limit",
         "max_pending_time",
     )
@@ -83,6 +92,11 @@ class MpicostCheck(LaunchCheck, family=True):
     #: :default: ``0.5``
     settle = variable(float, value=0.5)
 
+    #: Seconds that a night may take for all launches of this layout with one MPI.
+    #:
+    #: :default: ``30``
+    seconds_per_layout = variable(int, value=read_choice(BUDGET.variable, SECONDS_PER_LAYOUT))
+
     #: Partners of rank 0 in ping-pong (``[1, 3]``), one after the other; every other process if empty.
     #:
     #: :default: ``[]``, as in the papers
@@ -116,6 +130,7 @@ class MpicostCheck(LaunchCheck, family=True):
         skipped = {skip.case for skip in skips}
         launch = self.planned_launch(
             trials=self.trials,
+            budget=float(self.seconds_per_layout),
             time_limit=float(self.time_limit),
             cases=tuple(case for case in cases if case not in skipped),
             skips=tuple(skips),

@@ -192,6 +192,11 @@ def check_trials(value: Any) -> str:
     return "" if well else fix
 
 
+def check_seconds(value: Any) -> str:
+    """What is wrong with a number of seconds."""
+    return "" if is_number(value, 1) else "write a whole number of seconds, 1 or more"
+
+
 def check_duration(value: Any) -> str:
     """Describe what is wrong with a duration. Zero is: ReFrame takes it for no limit."""
     if isinstance(value, str):
@@ -228,6 +233,7 @@ DEFAULTS = {
     "sync": lambda value: check_choice(value, SYNCS),
     "peers": check_peers,
     "left_out_above": check_limits,
+    "seconds_per_layout": check_seconds,
     "time_limit": check_duration,
     "max_pending_time": check_duration,
 }

@@ -116,6 +116,22 @@ def test_slowdown_is_regressed_only_if_fresh_launches_repeat_it(
     assert "slow: local:cpu:" in ended.output and "measuring 1 case again" in ended.output
 
 
+def test_one_slow_launch_of_three_is_outvoted(
+    workshop: Workshop, reviewed: Path, mpich: Installation, library: Path, tmp_path: Path
+) -> None:
+    """ReFrame fails that launch, and so does Plumbline: they agree."""
+    mark = tmp_path / "mark"
+    mark.touch()
+    beyond = beyond_all(reviewed, mpich)
+    delay = planted(mpich, library, "delay", bytes=1_000_000, seconds=beyond, once=mark)
+    options = ("--environment", mpich.name, *FEW, *delay, "--references", str(reviewed))
+    ended = workshop.measure(*options, "--launches", "3")
+    assert ended.status == 0, ended.output
+    assert not mark.exists()
+    assert {case["launches"] for case in ended.summary["cases"]} == {3}
+    assert "fail" in ended.output and "measuring" not in ended.output
+
+
 def test_planted_slowdown_is_found_exactly_where_it_is(
     workshop: Workshop,
     reviewed: Path,

@@ -73,6 +73,8 @@ def test_a_cluster_from_nothing_to_a_first_verdict(cluster: Cluster, tmp_path: P
 
     summary = tmp_path / "summary.json"
     words = ["--environment", openmpi.name, "--partition", "cpu", *ONE_CASE]
+    few = head.run("calibrate", "--site", str(path), *words, "--launches", "2")
+    assert few.status == 0, few.output + few.errors
     night = head.run("nightly", "--site", str(path), *words, "--json", str(summary))
     assert night.status == 0, night.output + night.errors
     assert [case["verdict"] for case in json.loads(summary.read_text())["cases"]] == ["provisional"]

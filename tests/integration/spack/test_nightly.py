@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spack_envs.provide import NoSpack, provide_spack
-from tests.support.nights import night, programs
+from tests.support.nights import FEW, night, programs
 from tests.support.plumbline_runner import ROOT, Workshop
 
 
@@ -23,6 +23,7 @@ def test_night_with_spack(tmp_path: Path) -> None:
     if isinstance(answer, NoSpack):
         pytest.skip(f"no Spack: {answer.reason}")
     workshop = Workshop(tmp_path / "home", spack=True)
+    assert workshop.run("calibrate", *FEW, "--launches", "1").status == 0
     ended = night(workshop)
     assert ended.summary["built_with"] == f"Spack {answer.version}"
     built = programs(workshop)

@@ -191,7 +191,7 @@ def test_the_list_names_every_case(work, monkeypatch, capsys):
         return [planned(), planned(number=2)]
 
     progress = Progress(Console(file=io.StringIO()))
-    request = Request("list", [], "local", Selection(Path("site.py")))
+    request = Request("list", [], "local", Selection(Path("site.py")), launches=2)
     monkeypatch.setattr(
         list_cases,
         "open_session_context",

@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from postprocess.base.progress import Progress
+from postprocess.model.case import LaunchPlace
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
@@ -33,6 +34,7 @@ class Night:
     root: Path
     planned: list[PlannedLaunch] = field(default_factory=lambda: [planned(environment="other")])
     kept: list[tuple[str, list[CaseResult]]] = field(default_factory=list)  #: mode and results
+    launches: int | None = None  #: that the user asks for
 
     @property
     def reviewed(self) -> Path:
@@ -49,7 +51,7 @@ class Night:
 
     def session(self, mode: str):
         names = {"name": mode, "started_utc": "2026-11-03T01:00:00Z", "site": "local"}
-        return SimpleNamespace(mode=mode, **names), None
+        return SimpleNamespace(mode=mode, **names), SimpleNamespace(session=self.root)
 
     def keep(self, _, session, __, results) -> int:
         self.kept.append((session.mode, list(results)))
@@ -64,6 +66,7 @@ class Night:
             selection=Selection(SITE, choice=choice),
             families=None,
             strict=False,
+            launches=self.launches,
             site="local",
             rerun_options=[],
         )
@@ -194,3 +197,23 @@ def test_a_night_says_that_its_references_are_too_slow(night: Night, monkeypatch
     )
     night.begin()
     assert PROGRESS.notes[-1] == "1, local"
+
+
+@pytest.mark.parametrize("asked", [None, 1])
+def test_a_night_plans_again_with_as_many_launches_as_it_takes(night: Night, monkeypatch, asked):
+    """Unless a number was asked for, which the first plan has."""
+    place, plans, ran = LaunchPlace.of(CASES[0]), [], []
+    monkeypatch.setattr(module, "choose_launch_counts", lambda *_: {place: 5})
+    monkeypatch.setattr(module, "drop_plan", lambda _: plans.append(None))
+    monkeypatch.setattr(
+        module, "make_plan", lambda _, selection: plans.append(selection) or night.planned
+    )
+    monkeypatch.setattr(
+        module, "run_plan", lambda _, selection, *__: ran.append(selection) or PassRecord([], 0.0)
+    )
+    night.launches = asked
+    night.begin()
+    first, *others = plans
+    assert first.launches == 1
+    assert [each and each.launches for each in others] == ([] if asked else [None, 5])
+    assert [each.launches for each in ran] == [1 if asked else 5]

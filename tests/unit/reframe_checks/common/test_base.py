@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,9 +12,14 @@ from reframe.core.runtime import temp_runtime
 
 from postprocess.judging.retest import RetestTarget
 from postprocess.model.benchmark import Benchmark
+from postprocess.model.case import LaunchPlace
+from postprocess.model.launch_counts import select_launch_counts
+from postprocess.model.options import AGAIN
 from postprocess.model.plan import PlannedLaunch, read_plan
+from postprocess.model.session import Selection
 from site_configs.schedulers import pbs_launchers
 from site_configs.schedulers.slurm import SCHEDULER as SLURM
+from site_configs.topology.layouts import Layout
 from tests.support.factories.launch import case, planned
 from tests.support.paths import ROOT
 from tests.support.request import ask
@@ -114,3 +120,40 @@ def test_a_case_tells_whether_its_program_or_its_mpi_is_lacking(no_program: str)
         launch = OsuImbCheck.planned_start(check, start, no_program)
     (skip,) = launch.skips
     assert (skip.unavailable, skip.no_program) == (True, bool(no_program))
+
+
+@pytest.mark.parametrize(("number", "there"), [(1, True), (5, True), (6, False)])
+@pytest.mark.parametrize("again", [False, True])
+def test_a_check_is_launched_where_it_is_as_often_as_the_place_asks_for(
+    tmp_path: Path, monkeypatch, number: int, there: bool, again: bool
+):
+    """Five times with MPICH, and once with Open MPI; of a retest too."""
+    places = [LaunchPlace("slurm_cluster:cpu", each, "mpicost", 2, 2) for each in ("mpich", "ompi")]
+    counts = dict(zip(places, (5, 1), strict=True))
+    choice = dict(select_launch_counts(Selection(tmp_path), counts).choice)
+    if again:
+        targets = [
+            RetestTarget("mpicost", "cpu", each, "2x2", "bcast") for each in ("mpich", "ompi")
+        ]
+        choice[AGAIN] = [asdict(each) for each in targets]
+    ask(monkeypatch, tmp_path, choice=choice)
+    with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
+        from reframe_checks.common import base
+
+        monkeypatch.setattr(base, "select_layouts", lambda *_: [Layout(2, 2)])
+        retest_targets = partial(
+            base.LaunchCheck.retest_targets, SimpleNamespace(program="mpicost", layout="2x2")
+        )
+        check = SimpleNamespace(
+            layout="2x2",
+            program="mpicost",
+            number=number,
+            valid_prog_environs=["+mpi"],
+            measures_on=lambda _: True,
+            retest_targets=retest_targets,
+        )
+        check.places_of_number = lambda: base.LaunchCheck.places_of_number(check)
+        base.LaunchCheck.choose_partitions(check)
+    assert ("slurm_cluster:cpu" in check.valid_systems) is there
+    if number > 1:
+        assert check.valid_prog_environs == (["mpich"] if there else [])
