@@ -20,6 +20,10 @@ from postprocess.cli.parser import HOW, OUTPUT, READ, WHAT, WHERE, Parser
 from postprocess.model.benchmark import ITERATIONS, ROTATE
 from postprocess.model.mpicost import CACHE, CACHES, SECONDS_PER_LAYOUT, SYNC, SYNCHRONISERS, TRIALS
 
+#: Help on ``--trials`` where references are measured, and where a session is held against them.
+CALIBRATED_TRIALS = f"trials of mpicost per case (default: those of the site, else {TRIALS})"
+JUDGED_TRIALS = f"trials of mpicost per case (default: those of the site, else of the references, else {TRIALS})"
+
 
 def add_site(parser: Parser) -> None:
     """Add the options that name the machine and its MPIs."""
@@ -105,8 +109,8 @@ def add_trials(parser: Parser, text: str) -> None:
     parser.group(HOW).add_argument("--trials", type=parse_trials, metavar="N", help=text)
 
 
-def add_selection(parser: Parser) -> None:
-    """Add the options that choose cases, and say how and where they run."""
+def add_selection(parser: Parser, trials: str = JUDGED_TRIALS) -> None:
+    """Add the options that choose cases, and say how and where they run; ``trials`` is a help text."""
     what = parser.group(WHAT)
     what.add_argument(
         "--program",
@@ -124,7 +128,7 @@ def add_selection(parser: Parser) -> None:
         help="only these partners of rank 0 in ping-pong (default: those of the check)",
     )
     add_bytes(parser, "; multiples of 8 for mpicost (default: those of the check)")
-    add_trials(parser, f"trials of mpicost per case (default: {TRIALS})")
+    add_trials(parser, trials)
     parser.group(HOW).add_argument(
         "--iterations",
         type=parse_count,

@@ -12,6 +12,7 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.rounds import LAUNCHES
 from postprocess.cli.option_types import parse_comma_list, parse_count
 from postprocess.cli.options import (
+    JUDGED_TRIALS,
     add_directory,
     add_environment,
     add_json,
@@ -22,10 +23,10 @@ from postprocess.cli.options import (
 )
 from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
-from postprocess.model.mpicost import CACHE, CACHES, TRIALS
+from postprocess.model.mpicost import CACHE, CACHES
 from postprocess.session.selftest import QUICK, SelftestDemand, conclude_selftest, run_selftest
 
-HELP = "Plant slowdowns into nightly runs; report detection rates and false alarms."
+HELP = "Inject slowdowns into nightly runs; report detection rates and false alarms."
 EXAMPLE = "./plumbline selftest --nights 10 --unchanged 40"
 FAILS = "a plant was missed too often, or there were too many false alarms"
 
@@ -81,7 +82,7 @@ def add_arguments(parser: Parser) -> None:
 def add_method(parser: Parser) -> None:
     """Add the options that say how a night is measured and judged."""
     how = parser.group(HOW)
-    add_trials(parser, f"trials of mpicost per case (default: {TRIALS})")
+    add_trials(parser, JUDGED_TRIALS)
     how.add_argument(
         "--cache",
         choices=CACHES,

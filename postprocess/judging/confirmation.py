@@ -210,7 +210,7 @@ def apply_retest_failure(result: CaseResult, fresh: Iterable[FinishedLaunch]) ->
         return result
     for each in fresh:
         if result.case in each.launch.cases and each.outcome.verdict in FAILED_LAUNCH:
-            reason = f"in a second look: {each.outcome.reason}"
+            reason = f"in a confirmation run: {each.outcome.reason}"
             return replace(result, verdict=each.outcome.verdict, reason=reason)
     return result
 

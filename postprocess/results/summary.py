@@ -23,7 +23,7 @@ from site_configs.mpi.family import Mpi, identify_library
 from site_configs.topology.machine import Cache, Machine, read_machine
 from spack_envs.programs import BuiltBinary
 
-PLUMBLINE = "0.1.0"
+PLUMBLINE = "0.1.0"  #: the version in pyproject.toml, which a test compares
 SCHEMA = 3
 MPICOST_ONLY = 1  #: the schema of before there were other programs, which is still read
 WITHOUT_POWER = 2  #: that of before a case knew what it could detect, which is still read

@@ -152,7 +152,7 @@ def test_a_fresh_launch_that_failed_is_no_mere_slowdown(
 
     after = {r.case: r for r in confirm_slow_cases(results, [], catalog, SITE, one_fails, progress)}
     for case in cause.probe_cases:
-        assert (after[case].verdict, after[case].reason) == (verdict, "in a second look: why")
+        assert (after[case].verdict, after[case].reason) == (verdict, "in a confirmation run: why")
 
 
 @pytest.mark.parametrize("batch", [1, 2])
@@ -175,7 +175,7 @@ def test_a_healthy_case_that_fails_beside_those_measured_again_fails(
     assert len(asked) == 2
     assert (after[beside].verdict, after[beside].reason) == (
         WRONG[0],
-        f"in a second look: {WRONG[1]}",
+        f"in a confirmation run: {WRONG[1]}",
     )
 
 

@@ -266,7 +266,7 @@ def test_a_case_beside_the_suspects_that_fails_in_their_fresh_launches_fails(tmp
     )
     beside = CaseResult(sorted(CASES)[0], Verdict.PASS, value=1.0)
     (after,) = [confirmation.apply_retest_failure(beside, [fresh])]
-    assert (after.verdict, after.reason) == (Verdict.INCORRECT, "in a second look: wrong data")
+    assert (after.verdict, after.reason) == (Verdict.INCORRECT, "in a confirmation run: wrong data")
     worse = replace(beside, verdict=Verdict.CRASHED)
     assert confirmation.apply_retest_failure(worse, [fresh]) == worse
     other = replace(beside, case=case(routine="scatter", size=80_000))
