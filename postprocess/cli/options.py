@@ -21,8 +21,10 @@ from postprocess.model.benchmark import ITERATIONS, ROTATE
 from postprocess.model.mpicost import CACHE, CACHES, SECONDS_PER_LAYOUT, SYNC, SYNCHRONISERS, TRIALS
 
 #: Help on ``--trials`` where references are measured, and where a session is held against them.
-CALIBRATED_TRIALS = f"trials of mpicost per case (default: those of the site, else {TRIALS})"
-JUDGED_TRIALS = f"trials of mpicost per case (default: those of the site, else of the references, else {TRIALS})"
+CALIBRATED_TRIALS = f"trials of mpicost per case (default: the site's, else {TRIALS})"
+JUDGED_TRIALS = (
+    f"trials of mpicost per case (default: the site's, else the references', else {TRIALS})"
+)
 
 
 def add_site(parser: Parser) -> None:
