@@ -122,3 +122,13 @@ def text(records: list[dict[str, Any]]) -> str:
 def write(path: Path, records: list[dict[str, Any]]) -> Path:
     path.write_text(text(records), encoding="utf-8", newline="\n")
     return path
+
+
+def bound_run(*cpus: str, hosts: int = 1, **more: Any) -> dict[str, Any]:
+    """What a run record tells of MPI, compiler and binding: a rank for each text, on so many hosts."""
+    ranks = [
+        {"rank": rank, "host": f"n{rank * hosts // len(cpus)}", "cpus": said}
+        for rank, said in enumerate(cpus)
+    ]
+    found = {"processes": len(cpus), "per_node": len(cpus) // hosts, "ranks": ranks}
+    return {"mpi_library": "MPICH Version: 5.0.2", "compiler": "gcc 12.2.0", **found, **more}

@@ -65,12 +65,6 @@ def test_tool_that_does_not_work_is_passed_over(bin_folder, tmp_path, answer, st
     assert find_toolchain([tmp_path / "broken" / "bin", bin_folder])[1].spec == "cmake@4.4.4"
 
 
-def test_compiler_that_is_not_gcc_is_passed_over(bin_folder, tmp_path):
-    """Clang under the name of gcc knows no -dumpfullversion."""
-    tool(tmp_path / "clang" / "bin", "gcc", "error: unknown argument", status=1)
-    assert find_toolchain([tmp_path / "clang" / "bin", bin_folder])[0].spec.startswith("gcc@12.2.0")
-
-
 @pytest.mark.parametrize("name", ["gcc", "cmake", "ninja"])
 def test_missing_tool_is_named(bin_folder, name):
     (bin_folder / name).unlink()

@@ -16,6 +16,7 @@ from postprocess.model.conditions import (
     library_identity,
 )
 from tests.support.factories import launch as launch_samples
+from tests.support.factories.record import bound_run
 
 MPICH = """MPICH Version:      5.0.2
 MPICH Release date: Fri Sep 25 20:45:26 UTC 2026
@@ -34,15 +35,6 @@ HASH = "ob3s2vhfdd2y4mb6p6242hflnuqycyqd"
 
 def mpich(prefix: str = "/opt/mpich", ucx: str = "/usr/lib/ucx-1.17", cc: str = "/usr/bin/gcc"):
     return MPICH.format(prefix=prefix, ucx=ucx, cc=cc)
-
-
-def run(*cpus: str, hosts: int = 1, **more):
-    ranks = [
-        {"rank": rank, "host": f"n{rank * hosts // len(cpus)}", "cpus": said}
-        for rank, said in enumerate(cpus)
-    ]
-    found = {"processes": len(cpus), "per_node": len(cpus) // hosts, "ranks": ranks}
-    return {"mpi_library": "MPICH Version: 5.0.2", "compiler": "gcc 12.2.0", **found, **more}
 
 
 def test_where_an_mpi_lies_does_not_matter():
@@ -108,11 +100,11 @@ def test_flags_that_change_code_are_kept_whatever_they_look_like(flag: str):
     ],
 )
 def test_the_shape_of_a_binding_and_not_its_cores(cpus, shape):
-    assert binding_of(run(*cpus)) == shape
+    assert binding_of(bound_run(*cpus)) == shape
 
 
 def test_cpus_of_one_number_on_two_hosts_are_two():
-    assert binding_of(run("0", "0", hosts=2)) == "2 ranks of 1 CPU"
+    assert binding_of(bound_run("0", "0", hosts=2)) == "2 ranks of 1 CPU"
 
 
 def test_a_list_of_cpus():
@@ -121,8 +113,10 @@ def test_a_list_of_cpus():
 
 
 def test_what_is_cosmetic_is_no_condition():
-    one = circumstances_of(run("0", "1", kernel="6.1", command=["/a/mpicost"], date_utc="then"))
-    other = run("0", "1", kernel="6.2", command=["/b/mpicost"], date_utc="now")
+    one = circumstances_of(
+        bound_run("0", "1", kernel="6.1", command=["/a/mpicost"], date_utc="then")
+    )
+    other = bound_run("0", "1", kernel="6.2", command=["/b/mpicost"], date_utc="now")
     other["ranks"] = [{**each, "host": "elsewhere"} for each in other["ranks"]]
     assert circumstances_of(other) == one
 

@@ -100,12 +100,6 @@ def test_a_report_that_cannot_be_read_is_empty(tmp_path: Path, text: str | None)
     assert read_report(path) == []
 
 
-def test_a_report_that_is_not_text_is_empty(tmp_path: Path):
-    path = tmp_path / "report.json"
-    path.write_bytes(b"\xff\xfe\x00")
-    assert read_report(path) == []
-
-
 def test_of_several_attempts_the_last_counts(tmp_path: Path):
     runs = [[launched(result="fail", fail_phase="sanity")], [launched()]]
     entries = read_report(report(tmp_path / "report.json", *runs))

@@ -6,19 +6,11 @@ import pytest
 
 from postprocess.model.conditions import circumstances_of
 from postprocess.references.comparability import join_conditions
-
-
-def run(*cpus: str, hosts: int = 1, **more):
-    ranks = [
-        {"rank": rank, "host": f"n{rank * hosts // len(cpus)}", "cpus": said}
-        for rank, said in enumerate(cpus)
-    ]
-    found = {"processes": len(cpus), "per_node": len(cpus) // hosts, "ranks": ranks}
-    return {"mpi_library": "MPICH Version: 5.0.2", "compiler": "gcc 12.2.0", **found, **more}
+from tests.support.factories.record import bound_run
 
 
 def test_a_calibration_has_the_bindings_of_all_its_layouts():
-    two, four = (circumstances_of(run(*cpus)) for cpus in (["0", "1"], ["0-3"] * 4))
+    two, four = (circumstances_of(bound_run(*cpus)) for cpus in (["0", "1"], ["0-3"] * 4))
     found = join_conditions(two, four)
     assert found["binding"] == {
         "2x2": "2 ranks of 1 CPU",
@@ -30,11 +22,11 @@ def test_a_calibration_has_the_bindings_of_all_its_layouts():
 @pytest.mark.parametrize(
     ("other", "name"),
     [
-        (run("0-1", "0-1"), "binding"),
-        (run("0", "1", compiler="gcc 13"), "compiler"),
-        (run("0", "1", mpi_library="MPICH Version: 5.0.3"), "mpi_library"),
+        (bound_run("0-1", "0-1"), "binding"),
+        (bound_run("0", "1", compiler="gcc 13"), "compiler"),
+        (bound_run("0", "1", mpi_library="MPICH Version: 5.0.3"), "mpi_library"),
     ],
 )
 def test_launches_under_other_conditions_make_no_calibration(other, name):
     with pytest.raises(ValueError, match=name):
-        join_conditions(circumstances_of(run("0", "1")), circumstances_of(other))
+        join_conditions(circumstances_of(bound_run("0", "1")), circumstances_of(other))

@@ -243,13 +243,3 @@ def test_only_jobs_of_the_sessions_are_cancelled_and_only_once(
     assert end_jobs([mine, quiet], SLURM) == ["stage (1, PENDING)"]
     assert cancelled.read_text() == "1\n"
     assert end_jobs([mine, quiet], SLURM) == []  # Slurm is not asked again
-
-
-def test_jobs_that_could_not_be_cancelled_are_looked_for_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    (tmp_path / MARK).touch()
-    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
-    with pytest.raises(SlurmError):
-        end_jobs([tmp_path], SLURM)
-    assert (tmp_path / MARK).exists()

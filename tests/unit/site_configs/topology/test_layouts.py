@@ -121,11 +121,6 @@ def test_layouts_fit_and_full_ones_are_the_ladder(topology: Topology):
         assert len(each.ranks_per_host) <= topology.nodes
 
 
-@given(TOPOLOGIES.filter(lambda each: each.nodes > 1 and each.cores_per_node > 1))
-def test_two_processes_share_a_node_and_are_apart(topology: Topology):
-    assert {Layout(2, 1), Layout(2, 2)} <= set(layouts(topology))
-
-
 @given(st.builds(Layout, st.integers(1, 5000), st.integers(1, 300)))
 def test_hosts_are_filled_one_after_the_other(layout: Layout):
     ranks = layout.ranks_per_host

@@ -42,14 +42,6 @@ def add_cache(cpu: Path, index: int, *facts: str) -> None:
         write(cpu / "cache" / f"index{index}" / name, fact)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("0", {0}), ("0-3,8\n", {0, 1, 2, 3, 8}), ("", set()), ("7,5", {5, 7}), ("10-11", {10, 11})],
-)
-def test_a_list_of_cpus(text: str, expected: set[int]):
-    assert parse_cpu_list(text) == expected
-
-
 @given(st.sets(st.integers(0, 500)))
 def test_any_list_of_cpus_is_read(cpus: set[int]):
     """Written as the kernel writes it: neighbours as ranges."""
@@ -103,10 +95,6 @@ def test_a_cache_of_odd_size_is_left_out(tmp_path: Path):
     add_cache(tmp_path, 0, "1", "Data", "", "0")
     add_cache(tmp_path, 1, "1", "Data", "unknown", "0")
     assert read_caches(tmp_path) == ()
-
-
-def test_where_the_kernel_shows_no_cache_there_is_none(tmp_path: Path):
-    assert read_caches(tmp_path / "cpu0") == ()
 
 
 def test_two_threads_are_one_core(tmp_path: Path):
