@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
 from pathlib import Path
+
+from postprocess.base.processes import run_captured
 
 ANSWER_SECONDS = 10.0  #: an upstream that has not answered by then is not reachable
 FETCH_SECONDS = 1800.0
@@ -61,28 +62,14 @@ def run_git(arguments: list[str], address: str, seconds: float) -> str:
     """
     if shutil.which("git") is None:
         raise FetchError(f"{address}: git is not on PATH")
-    process = subprocess.Popen(
-        ["git", "-c", "advice.detachedHead=false", *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        env={**QUIET, **os.environ},
-        start_new_session=True,
-    )
+    command = ["git", "-c", "advice.detachedHead=false", *arguments]
     try:
-        output, errors = process.communicate(timeout=seconds)
+        done = run_captured(command, {**QUIET, **os.environ}, seconds)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
         raise FetchError(f"{address}: no answer in {seconds:g} s") from None
-    except BaseException:
-        os.killpg(process.pid, signal.SIGKILL)
-        raise
-    if process.returncode != 0:
-        raise FetchError(f"{address}: {extract_git_error(errors)}")
-    return output
+    if done.returncode != 0:
+        raise FetchError(f"{address}: {extract_git_error(done.stderr)}")
+    return done.stdout
 
 
 def extract_git_error(errors: str) -> str:

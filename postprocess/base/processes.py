@@ -1,16 +1,44 @@
-"""Find and end processes by a variable of their environment."""
+"""Run a program with all that it starts; find and end processes by a variable of their environment."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
+import subprocess
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 PROC = Path("/proc")
 
 GRACE = 3.0  #: seconds between asking a process to end and ending it
+
+
+def run_captured(
+    command: Sequence[str], env: Mapping[str, str], seconds: float
+) -> subprocess.CompletedProcess[str]:
+    """Run a program that gets no input, and end what it started and left behind.
+
+    :raises OSError: if it cannot be started.
+    :raises subprocess.TimeoutExpired: if it does not end in time.
+    """
+    with subprocess.Popen(
+        command,
+        env=dict(env),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=seconds)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 
 def find_processes(variable: str, value: str, prefix: bool = False) -> dict[int, str]:

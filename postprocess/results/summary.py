@@ -371,15 +371,15 @@ def _result(entry: JsonObject) -> CaseResult:
         case=_record(Case, entry),
         verdict=Verdict(word),
         unit=entry.word("unit", tuple(units.UNITS)),
-        value=_number(entry, "value"),
-        reference=_number(entry, "reference"),
+        value=entry.optional_number("value"),
+        reference=entry.optional_number("reference"),
         band=_band(entry),
         summary=_record(TrialSummary, JsonObject(statistics)) if statistics is not None else None,
         figures=_figures(entry.object("figures")),
-        q=_number(entry, "q"),
-        detectable=_number(entry, "detectable"),
-        spread=_number(entry, "spread"),
-        degrees=_number(entry, "degrees"),
+        q=entry.optional_number("q"),
+        detectable=entry.optional_number("detectable"),
+        spread=entry.optional_number("spread"),
+        degrees=entry.optional_number("degrees"),
         cause=entry.get("cause", str) if "cause" in entry.fields else _earlier_cause(entry),
         slow_on=(),  # the log of alarms has it
     )
@@ -394,11 +394,6 @@ def _earlier_cause(entry: JsonObject) -> str:
 def _figures(entry: JsonObject) -> dict[str, float]:
     """Numbers by name; some may be negative, as an overlap is that could not be hidden."""
     return {str(name): float(entry.get(name, int, float)) for name in entry.fields}
-
-
-def _number(entry: JsonObject, key: str) -> float | None:
-    """Return a number or null."""
-    return None if entry.get(key, int, float, type(None)) is None else entry.number(key)
 
 
 def _band(entry: JsonObject) -> tuple[float, float] | None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from postprocess.base.processes import run_captured
 from site_configs.mpi.family import (
     Mpi,
     Unusable,
@@ -69,30 +68,15 @@ def run_step(
     """
     seconds = TIME_LIMIT if limit is None else limit
     try:
-        process = subprocess.Popen(
-            command,
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
+        done = run_captured(command, env, seconds)
     except OSError as error:
         raise ProbeError(f"{step}: {error.strerror}: {command[0]}") from None
-    with process:
-        try:
-            output, errors = process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            raise ProbeError(f"{step} did not end within {seconds} s") from None
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # what it started and left behind
-    if process.returncode != 0:
-        said = join_lines(errors or output)[-300:]
-        raise ProbeError(f"{step} failed with exit code {process.returncode}: {said}")
-    return output
+    except subprocess.TimeoutExpired:
+        raise ProbeError(f"{step} did not end within {seconds} s") from None
+    if done.returncode != 0:
+        said = join_lines(done.stderr or done.stdout)[-300:]
+        raise ProbeError(f"{step} failed with exit code {done.returncode}: {said}")
+    return done.stdout
 
 
 def run_for_library(candidate: Candidate, env: Mapping[str, str]) -> str:

@@ -187,7 +187,7 @@ def _night(entry: JsonObject) -> NightAlarms:
         entry.number("predicted_screened"),
         entry.number("predicted_regressed"),
         _keys(entry, "cleared"),
-        {key: _slowdown(slow, key) for key in slow.fields},
+        {key: slow.optional_number(key) for key in slow.fields},
         _keys(entry, "common"),
         _keys(entry, "causes"),
     )
@@ -207,7 +207,3 @@ def _keys(entry: JsonObject, name: str) -> tuple[str, ...]:
     if not all(isinstance(key, str) for key in keys) or len({*keys}) < len(keys):
         raise ValueError(f"{name}: is not a list of texts, each once")
     return tuple(keys)
-
-
-def _slowdown(slow: JsonObject, key: str) -> float | None:
-    return None if slow.get(key, int, float, type(None)) is None else slow.number(key)
