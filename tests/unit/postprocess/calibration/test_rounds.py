@@ -112,13 +112,6 @@ def test_another_program_needs_all_launches_again():
     assert machine.count(OTHER) == 4 + 4
 
 
-def test_a_launch_that_failed_is_taken_again_alone():
-    machine = Machine({OTHER: 1})
-    assert machine.calibrate(launches=3) == 0
-    assert machine.passes == [(("mpich-5_0_2", OTHER), 3), ((OTHER,), 1)]
-    assert machine.count(OTHER) == 3
-
-
 def test_what_always_fails_ends_and_is_told(capsys):
     machine = Machine({OTHER: 10**6})
     assert machine.calibrate(launches=3) == 1

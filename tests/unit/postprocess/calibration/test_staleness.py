@@ -54,10 +54,6 @@ def nights_of(values, **last: str):
     return {CASES[0].key: CaseNights(values, LIBRARY | last)}
 
 
-def test_a_fresh_reference_is_not_stale(path: Path):
-    assert stale(path) == []
-
-
 def test_a_reference_is_old_after_the_days_that_the_site_allows(path: Path):
     """Its median launch counts: that of the second of November."""
     assert stale(path, days=28) == []

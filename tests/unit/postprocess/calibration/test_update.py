@@ -94,11 +94,6 @@ def test_a_launch_that_failed_spoils_no_other(tmp_path: Path):
     assert update(tmp_path / "none", session(), done[2:], only=None) == []
 
 
-def test_no_launch_at_all_writes_nothing(tmp_path: Path):
-    assert update(tmp_path, session(), [], only=None) == []
-    assert not any(tmp_path.iterdir())
-
-
 def test_each_environment_has_its_own_file(tmp_path: Path):
     name = "openmpi-5_0_11"
     cases = tuple(replace(each, environment=name) for each in CASES)
@@ -247,11 +242,6 @@ def test_an_automatic_calibration_of_nothing_new_leaves_the_files_as_they_are(tm
     assert (path.read_bytes(), provenance.locate_provenance(path).read_bytes()) == before
 
 
-def test_only_what_was_named_is_written(tmp_path: Path):
-    (path,) = update(tmp_path / "r", session(), launches(tmp_path, 1.0), only={CASES[1]})
-    assert set(stored(path)) == {CASES[1]}
-
-
 @pytest.mark.parametrize(
     "other",
     [{"suite_version": "0.2.0"}, {"cpu_model": "another"}, {"relative_error": 0.1}],
@@ -398,14 +388,3 @@ def test_starts_of_one_program_must_be_measured_alike_and_of_two_need_not(tmp_pa
     with pytest.raises(UsageError, match="mpich-5_0_2: launches differ in iterations; "):
         update(tmp_path / "references", session(), [*alike, other], only=None)
     assert update(tmp_path / "references", session(), alike, only=None)
-
-
-def test_a_program_of_which_the_file_tells_nothing_stops_a_calibration(tmp_path: Path):
-    root = tmp_path / "references"
-    done = [finished(tmp_path / "a"), measured(tmp_path / "b")]
-    (path,) = update(root, session("a"), done, only=None)
-    known = read_provenance(path)
-    del known["programs"]["osu"]
-    provenance.locate_provenance(path).write_text(json.dumps(known))
-    with pytest.raises(UsageError, match="programs: says nothing of osu"):
-        update(root, session("b"), [finished(tmp_path / "c")], only=None)

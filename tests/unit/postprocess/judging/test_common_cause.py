@@ -92,11 +92,6 @@ def test_a_part_explains_nothing_if_the_rest_is_as_slow():
     assert common_cause.is_unshifted(fine, group, common_cause.ALPHA)
 
 
-def test_two_of_three_mpis_are_named():
-    cause = only(lambda one: 0.1 * (one.environment != "mpich"))
-    assert cause.environments == ("intel", "openmpi")
-
-
 def test_one_class_of_sizes_is_told_from_the_whole():
     cause = only(lambda one: 0.1 * (one.bytes > 10_000))
     assert cause.sizes == (2,)
@@ -138,17 +133,6 @@ def test_a_healthy_night_has_no_finding_though_its_cases_move_together(
     noise: Noise, told_values: bool
 ):
     assert not any(causes(seed, noise=noise, told=told_values)[0] for seed in range(10))
-
-
-def test_without_correlation_in_mind_a_healthy_night_would_be_an_alarm(monkeypatch):
-    """What the launches of the calibration say is needed: independent cases would have a tenth of the error."""
-
-    def naive(some, share):
-        z = np.median([each.log / each.error for each in some])
-        return float(math.erfc(z * math.sqrt(len(some)) / 1.2533 / math.sqrt(2)) / 2)
-
-    monkeypatch.setattr("postprocess.judging.common_shift.compute_shift_probability", naive)
-    assert any(causes(seed, noise=Noise(launch=0.03))[0] for seed in range(20))
 
 
 def test_a_shift_too_small_to_matter_is_none():

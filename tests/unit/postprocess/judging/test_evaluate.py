@@ -69,10 +69,6 @@ def test_every_planned_case_has_one_result_in_the_order_of_cases(well: FinishedL
     assert all(result.launches == 1 for result in results)
 
 
-def test_no_launch_gives_no_result():
-    assert evaluate_launches([], ReferenceCatalog(), "local") == []
-
-
 def test_a_slow_case_regresses_and_no_other(well: FinishedLaunch):
     catalog = book_of(well)
     slow = CASES[1]
@@ -118,10 +114,6 @@ def test_a_case_without_a_reference_says_so(well: FinishedLaunch):
     assert by_case[CASES[0]].verdict == Verdict.NO_REFERENCE
     assert by_case[CASES[0]].value == headline(well, CASES[0])
     assert words(results).count("pass") == len(CASES) - 1
-
-
-def test_without_any_reference_file_every_case_says_so(well: FinishedLaunch):
-    assert set(words(evaluate_launches([well], ReferenceCatalog(), "local"))) == {"no-reference"}
 
 
 def test_options_by_hand_of_the_launch_are_held_against_those_of_its_reference(

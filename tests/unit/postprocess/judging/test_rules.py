@@ -114,11 +114,6 @@ def test_inside_the_band_is_not_beyond():
     assert not ruling(1e-5, None).beyond
 
 
-def test_one_launch_is_a_launch():
-    result = ruling(1e-5, Reference(CASE, 1e-5, 0.0, 1))
-    assert result.reason.startswith("the reference has 1 launch of 10 needed")
-
-
 def test_nothing_to_hold_it_against():
     result = ruling(1e-5, None)
     assert result.verdict is Verdict.NO_REFERENCE

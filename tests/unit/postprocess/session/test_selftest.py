@@ -589,11 +589,6 @@ def test_the_wrongly_accused_are_named_and_kept_apart():
     assert "- beside" in page
 
 
-def test_what_is_told_as_one_cause_is_caught():
-    (plant,) = score([night(1, row()), night(2, planted(again=(), common=True))]).plants
-    assert (plant.caught, plant.common, plant.missed) == (1, 1, 0)
-
-
 def test_of_everything_that_is_told_as_slower_no_case_is_missed():
     """Its most precise cases fail for all. Of one routine, or where nothing is told, each stands for itself."""
 

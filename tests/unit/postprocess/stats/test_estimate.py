@@ -37,20 +37,6 @@ def test_center_and_spread_are_those_of_the_logarithm(times):
     assert (reference.launches, reference.unit) == (len(times), "s")
 
 
-def test_a_worked_example():
-    (reference,) = estimate_references({case(): [1e-6, 4e-6]})
-    assert reference.center == pytest.approx(2e-6)
-    assert reference.spread == pytest.approx(math.log(4) / math.sqrt(2))
-
-
-@given(st.lists(TIMES, min_size=2, max_size=40), st.floats(min_value=1e-3, max_value=1e3))
-def test_a_faster_machine_has_the_same_spread(times, factor):
-    (one,) = estimate_references({case(): times})
-    (other,) = estimate_references({case(): [factor * time for time in times]})
-    assert other.center == pytest.approx(factor * one.center, rel=1e-9)
-    assert other.spread == pytest.approx(one.spread, rel=1e-6, abs=1e-12)
-
-
 def test_one_launch_has_no_spread_and_is_provisional():
     (reference,) = estimate_references({case(): [2e-6]})
     assert (reference.center, reference.spread) == (pytest.approx(2e-6), 0.0)
@@ -79,14 +65,6 @@ def test_arrays_are_samples_too():
 def test_what_is_no_time_is_refused_by_case(times):
     with pytest.raises(ValueError, match=f"^{case().key}: "):
         estimate_references({case(): times})
-
-
-@given(st.lists(st.lists(TIMES, min_size=1, max_size=12), min_size=1, max_size=4))
-def test_a_calibration_can_be_written_and_read(tmp_path_factory, samples):
-    made = estimate_references({case(8 * size): times for size, times in enumerate(samples)})
-    path = reference_file.locate_references(tmp_path_factory.mktemp("made"), *PLACE)
-    reference_file.write_references(path, made, origin_of())
-    assert list(reference_file.load_references(path, *PLACE).values()) == made
 
 
 # Simulated time, which repeats.
