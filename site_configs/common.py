@@ -140,6 +140,10 @@ def refuse(title: str, wrong: Iterable[str]) -> None:
         raise ValueError(f"{title}: {text}")
 
 
+class NotInstalledError(ValueError):
+    """What a site file needs is not on this machine. On another one, the file may be right as it is."""
+
+
 def only_looking() -> bool:
     """Return whether nothing of the site is going to run."""
     return current_request().only_looking

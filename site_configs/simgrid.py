@@ -19,7 +19,14 @@ from xml.etree import ElementTree
 from reframe.core.backends import register_launcher
 from reframe.core.launchers import JobLauncher
 
-from site_configs.common import PLATFORM_HASH, SIMULATED, environment, only_looking, partition
+from site_configs.common import (
+    PLATFORM_HASH,
+    SIMULATED,
+    NotInstalledError,
+    environment,
+    only_looking,
+    partition,
+)
 from site_configs.topology.layouts import Layout, Topology
 
 PLATFORMS = Path(__file__).parent / "platforms"
@@ -94,13 +101,14 @@ def hosts_of(platform: Path) -> list[str]:
 def version() -> str:
     """Version of the SimGrid on the PATH, as in ``3.32``; empty where the site is only looked at.
 
-    :raises ValueError: if something of it is missing.
+    :raises NotInstalledError: if something of it is missing.
+    :raises ValueError: if ``smpirun`` is another program.
     """
     if only_looking():
         return ""
     missing = [name for name in NEEDED if shutil.which(name) is None]
     if missing:
-        raise ValueError(f"simulated machines: {missing[0]} is not on the PATH: {FIX}")
+        raise NotInstalledError(f"simulated machines: {missing[0]} is not on the PATH: {FIX}")
     said = subprocess.run(["smpirun", "-version"], capture_output=True, text=True, check=False)
     words = said.stdout.split()
     if words[:2] != ["SimGrid", "version"] or len(words) != 3:

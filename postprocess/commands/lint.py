@@ -75,7 +75,7 @@ def lint_path(work: WorkDirectory, path: Path, progress: Progress) -> list[str]:
     if path.suffix == ".tsv":
         return reference_lint.lint_reference(path)
     if path.suffix == ".py" and is_site(path):
-        return check.find_problems(work, path, progress)
+        return check.find_problems(work, path, progress, as_file=True)
     if path.suffix == ".py":
         example = work.source / "site_configs" / SITE
         selection = Selection(example, checks=path, tag="", only_looking=True)

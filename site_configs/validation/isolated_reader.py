@@ -14,6 +14,7 @@ from pathlib import Path
 from postprocess.base.errors import UsageError
 from postprocess.base.processes import end_processes
 from postprocess.base.workdir import WorkDirectory
+from site_configs.schema.reframe_request import ReframeRequest, write_request
 from site_configs.schema.variables import HOME, SESSION
 from site_configs.validation.catalog import is_site, list_site_names
 from site_configs.validation.reader import SiteReading, parse_reading
@@ -23,9 +24,10 @@ READ_SECONDS = 30  #: for running a site file; one that asks a scheduler may tak
 MARK = "PLUMBLINE_READING"
 
 
-def read_site(work: WorkDirectory, path: Path) -> SiteReading:
+def read_site(work: WorkDirectory, path: Path, only_looking: bool = False) -> SiteReading:
     """Read what a site file says.
 
+    :param only_looking: whatever it needs need not be on this machine.
     :raises UsageError: if it is none, does not end, or leaves processes running.
     """
     if path.parent == work.source / "site_configs" and not is_site(path):
@@ -35,6 +37,9 @@ def read_site(work: WorkDirectory, path: Path) -> SiteReading:
         result, errors = Path(scratch, "reading.json"), Path(scratch, "errors.txt")
         variables = {name: value for name, value in os.environ.items() if name != SESSION}
         variables |= {HOME: str(work.root), MARK: scratch}
+        if only_looking:
+            write_request(Path(scratch), ReframeRequest(shell={}, only_looking=True))
+            variables[SESSION] = scratch
         command = [sys.executable, "-m", "site_configs.validation.reader", str(path), str(result)]
         code, left = run_isolated(command, work.source, variables, errors)
         if code is None:

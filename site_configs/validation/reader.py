@@ -67,6 +67,8 @@ class SiteReading:
     #: Names that the site's ReFrame knows.
     launchers: list[str] = field(default_factory=list)
     schedulers: list[str] = field(default_factory=list)
+    #: What the file needs and this machine has not, and how to get it.
+    not_installed: str = ""
     #: Parts of backends that cannot be used here, and why (Flux without its Python package).
     unusable: dict[str, str] = field(default_factory=dict)
 
@@ -183,6 +185,8 @@ class Reader:
             frames = traceback.extract_tb(error.__traceback__)
             lines = [frame.lineno or 0 for frame in frames if frame.filename == str(self.path)]
             told = isinstance(error, LookupError) and not isinstance(error, KeyError | IndexError)
+            if isinstance(error, common.NotInstalledError):
+                self.reading.not_installed, told = str(error), True
             what = str(error) if told else f"{type(error).__name__}: {error}"
             self.fault(lines[-1] if lines else 0, " ".join(what.split()))
         else:

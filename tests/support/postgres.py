@@ -43,7 +43,9 @@ class Server:
 def programs() -> Path:
     """The folder with PostgreSQL's programs; the test is skipped where there is none."""
     pytest.importorskip("psycopg", reason="no psycopg: ./plumbline test installs it")
-    known = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    # Debian has the programs of each version in a folder of their own, and this one on the search path.
+    debian = shutil.which("pg_ctlcluster") is not None
+    known = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb")) if debian else []
     on_path = shutil.which("initdb")
     if not known and not on_path:
         pytest.skip("no PostgreSQL (Debian: apt-get install postgresql)")

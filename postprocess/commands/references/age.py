@@ -119,7 +119,7 @@ def read_partitions(work: WorkDirectory, site: str) -> dict[tuple[str, str], Par
     :raises UsageError: if the site file is none that can be used
     """
     path = locate_site_file(work.source, site)
-    reading = read_site(work, path)
+    reading = read_site(work, path, only_looking=True)
     if reading.configuration is None:
         fault = f": {reading.faults[0].text}" if reading.faults else ""
         raise UsageError(f"{path}{fault}; ./plumbline site check {site}")

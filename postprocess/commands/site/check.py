@@ -57,10 +57,19 @@ def check_site(work: WorkDirectory, site: str, progress: Progress) -> int:
     return 1 if found else 0
 
 
-def find_problems(work: WorkDirectory, path: Path, progress: Progress) -> list[str]:
-    """All that is wrong with a site file, one line each; the costs of a night are said where nothing is."""
+def find_problems(
+    work: WorkDirectory, path: Path, progress: Progress, as_file: bool = False
+) -> list[str]:
+    """All that is wrong with a site file, one line each; the costs of a night are said where nothing is.
+
+    :param as_file: programs that the file needs may be missing on this machine, which is noted.
+    """
     reading = read_site(work, path)
-    found, scheduler = find_file_problems(reading, path, progress)
+    usable = not (as_file and reading.not_installed)
+    if not usable:
+        progress.say(f"note: {path}: only the file is looked at: {reading.not_installed}")
+        reading = read_site(work, path, only_looking=True)
+    found, scheduler = find_file_problems(reading, path, progress, usable)
     if found:
         return found
     progress.say(f"{path}: trying every check on it, without running any")
@@ -89,11 +98,16 @@ def find_problems(work: WorkDirectory, path: Path, progress: Progress) -> list[s
 
 
 def find_file_problems(
-    reading: SiteReading, path: Path, progress: Progress
+    reading: SiteReading, path: Path, progress: Progress, usable: bool = True
 ) -> tuple[list[str], Scheduler | None]:
-    """What is wrong with the file itself, and on its machine with what is there; the machine's scheduler."""
+    """What is wrong with the file itself, and on its machine with what is there; the machine's scheduler.
+
+    :param usable: whether the file can be used on this machine, if this is its machine.
+    """
     found, scheduler = rules.find_site_faults(reading), None
-    if not found and on_this_machine.is_here(reading):
+    if not usable:
+        pass
+    elif not found and on_this_machine.is_here(reading):
         here = on_this_machine.inspect_machine()
         found, scheduler = on_this_machine.find_machine_faults(reading, here), here.scheduler
     elif not found:

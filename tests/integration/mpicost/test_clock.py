@@ -64,20 +64,21 @@ def test_windows_open_on_the_common_clock(family: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_offset_of_a_clock_that_drifts_is_followed(family: str, tmp_path: Path) -> None:
-    """The second clock runs faster by half: 0.2 s after the start an offset of then is 0.1 s wrong.
+    """The second clock runs faster by half: an offset of the start is wrong by half the time since then.
 
     Where others keep the cores busy, the offsets of a launch may be poor, but not those of every launch.
     """
     sizes = ",".join(str(8 * number) for number in range(1, 101))
 
-    def skew() -> float:
+    def share_of_time() -> float:
+        """The skew of the last cases, in the time that the launch had taken until then."""
         file = tmp_path / "a"
         records = on_two_hosts(family, file, "--trials", "500", sizes=sizes, drift=0.5)
-        assert records.end["elapsed"] > 0.2
         assert 0 < records.end["clock_deviation"] < AHEAD / 1000
-        return float(np.median([np.median(case["skew"]) for case in records.cases[-10:]]))
+        skew = np.median([np.median(case["skew"]) for case in records.cases[-10:]])
+        return float(skew / records.end["elapsed"])
 
-    assert any(skew() < 0.02 for _ in range(5))
+    assert any(share_of_time() < 0.1 for _ in range(5))
 
 
 def expected(*rows: tuple[int, ...]) -> list[int]:

@@ -201,7 +201,8 @@ def test_cluster_for_a_person(tmp_path: Path) -> None:
 
 
 def test_missing_program_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(availability.PROGRAMS, "no-such-daemon", "no-such-package")
+    programs = {"sh": "dash", "no-such-daemon": "no-such-package"}
+    monkeypatch.setattr(availability, "PROGRAMS", programs)
     reason = reason_not_here()
     assert "no-such-daemon is not installed (Debian: apt-get install no-such-package)" in reason
     assert "\n" not in reason
@@ -210,6 +211,7 @@ def test_missing_program_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_cluster_that_cannot_be_had_skips_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(availability, "PROGRAMS", {})
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(pytest.skip.Exception, match="needs root"), cluster_or_skip(tmp_path):
         pass

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from functools import cache
+from pathlib import Path
 
 #: Programs and the Debian package of each.
 PROGRAMS = {
@@ -19,7 +20,6 @@ PROGRAMS = {
     "ip": "iproute2",
 }
 ACCOUNTING = {"slurmdbd": "slurmdbd", "mariadbd": "mariadb-server-core"}
-DAEMONS = "/usr/sbin:/sbin"  #: where Debian has them; not on everybody's search path
 #: A machine of the cluster in small: every name space, and both ends of a cable.
 TRIAL = "mount -t tmpfs tmpfs /mnt && ip link add a1 type bridge && ip link add a2 type veth peer name a3"
 TIMEOUT = 20  #: seconds for the trial
@@ -30,8 +30,10 @@ class Unavailable(Exception):
 
 
 def search_path() -> str:
-    """The search path on which the daemons are found too."""
-    return f"{os.environ.get('PATH', os.defpath)}:{DAEMONS}"
+    """The search path on which daemons are found too: not everybody has ``sbin`` where ``bin`` is."""
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    daemons = [str(Path(each).with_name("sbin")) for each in folders if Path(each).name == "bin"]
+    return os.pathsep.join(dict.fromkeys([*folders, *daemons]))
 
 
 def reason_not_here(accounting: bool = False) -> str:

@@ -92,7 +92,9 @@ def test_another_smpirun_is_refused(monkeypatch: pytest.MonkeyPatch):
         version()
 
 
-def test_a_night_without_simgrid_ends_with_one_clear_line(tmp_path: Path):
+@pytest.fixture
+def path_without(tmp_path: Path) -> str:
+    """A search path without SimGrid."""
     bin_without = tmp_path / "bin"
     bin_without.mkdir()
     for directory in os.environ["PATH"].split(os.pathsep):
@@ -100,8 +102,24 @@ def test_a_night_without_simgrid_ends_with_one_clear_line(tmp_path: Path):
             link = bin_without / program.name
             if not program.name.startswith("smpi") and not link.is_symlink():
                 link.symlink_to(program)
+    return str(bin_without)
+
+
+def test_without_simgrid_the_site_file_is_looked_at_and_cannot_be_used(
+    tmp_path: Path, path_without: str
+):
     workshop = Workshop(tmp_path / "home")
-    ended = workshop.run("nightly", "--site", "simulated", PATH=str(bin_without))
+    ended = workshop.run("lint", str(SITE), PATH=path_without)
+    assert ended.status == 0, ended.output
+    assert f"note: {SITE}: only the file is looked at: simulated machines: smp" in ended.output
+    ended = workshop.run("site", "check", "simulated", PATH=path_without)
+    assert ended.status == 1
+    assert "is not on the PATH: install SimGrid" in ended.output
+
+
+def test_a_night_without_simgrid_ends_with_one_clear_line(tmp_path: Path, path_without: str):
+    workshop = Workshop(tmp_path / "home")
+    ended = workshop.run("nightly", "--site", "simulated", PATH=path_without)
     assert ended.status == 2
     *_, last = ended.errors.strip().splitlines()
     assert "is not on the PATH: install SimGrid" in last
