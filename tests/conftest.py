@@ -1,4 +1,4 @@
-"""What all tests share: fixtures, marks by folder; skipped tests are counted with their reason at the end."""
+"""What all tests share: fixtures, marks by folder, which tests run; what did not is counted at the end."""
 
 from __future__ import annotations
 
@@ -26,26 +26,53 @@ settings.register_profile("without deadline", deadline=None)
 settings.load_profile("without deadline")
 
 
-#: What the tests of a folder need; those of the other folders need neither MPI nor Spack nor SimGrid.
-NEEDS = {
-    "tests/integration/mpi": ("mpi",),
-    "tests/integration/mpicost": ("mpi",),
-    "tests/integration/simgrid": ("simgrid",),
-    "tests/integration/slurm": ("mpi",),
-    "tests/integration/spack": ("mpi", "spack"),
+#: Marks of all tests of a folder.
+MARKS = {
+    "tests/integration/postgres": ("long",),
+    "tests/integration/simgrid": ("long",),
+    "tests/integration/slurm": ("alone", "long"),
+    "tests/integration/spack": ("long",),
+    "tests/statistical": ("long",),
 }
+#: Tests that take long, of all that were found. Not known to the process that only hands tests out.
+LONG = pytest.StashKey[int]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """What ``./plumbline test`` says to choose tests."""
+    group = parser.getgroup("plumbline")
+    group.addoption(
+        "--short", metavar="FILE", help="leave out what takes long; note in FILE what has passed"
+    )
+    group.addoption("--rest", metavar="FILE", help="leave out what has passed by this file")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark each test with what its folder needs, before ``-m`` chooses among them."""
+    """Mark each test by its folder, before ``-m`` chooses among them, and leave out what is not asked for."""
     for item in items:
         folder = Path(item.path).parent.relative_to(config.rootpath).as_posix()
-        for mark in NEEDS.get(folder, ()):
+        for mark in MARKS.get(folder, ()):
             item.add_marker(mark)
+    left_out = {item.nodeid for item in items if item.get_closest_marker("long")}
+    config.stash[LONG] = len(left_out)
+    if rest := config.getoption("rest"):
+        left_out = set(Path(rest).read_text(encoding="utf-8").splitlines())
+    if rest or config.getoption("short"):
+        config.hook.pytest_deselected(items=[each for each in items if each.nodeid in left_out])
+        items[:] = [each for each in items if each.nodeid not in left_out]
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how many tests were skipped, and why, even where ``-ra`` is off."""
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say how many tests were left out or skipped, and why, even where ``-ra`` is off."""
+    if file := config.getoption("short"):
+        passed = terminalreporter.stats.get("passed", [])
+        with open(file, "a", encoding="utf-8") as names:
+            names.writelines(f"{report.nodeid}\n" for report in passed)
+        if number := config.stash.get(LONG, 0):
+            line = f"LEFT OUT {number} tests that take long: ./plumbline test --all"
+            terminalreporter.write_line(line, yellow=True, bold=True)
     skipped = terminalreporter.stats.get("skipped", [])
     reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
     for reason, number in sorted(reasons.items()):

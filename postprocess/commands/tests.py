@@ -6,47 +6,72 @@ import argparse
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
+from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import Parser
 from postprocess.setup.prepare import prepare_machine
 from site_configs.schema.variables import HOME
 
-HELP = "Run Plumbline's own tests; all further words go to pytest."
+HELP = "Run Plumbline's own tests: a short choice, --all of them, or what pytest is told by further words."
 EXAMPLE = "./plumbline test tests/unit -k parser"
 FAILS = "a test failed; other values are pytest's"
 PARSER = {"add_help": False, "prefix_chars": "\0"}  #: --help, too, goes to pytest
 
-ALONE = "mpi or spack or simgrid"  #: tests that start such programs run one after the other
-ALL_TESTS = (
-    ("-n", "auto", "-m", f"not ({ALONE})"),
-    ("-m", ALONE),
+ALL, REST = "--all", "--rest"
+#: What the last run without words has passed: one test a line, by pytest's name.
+PASSED = "tests-passed.txt"
+#: Tests that do not disturb each other, a file on one core; then the others, one after the other.
+PARTS = (
+    ("-n", "auto", "--dist", "loadscope", "-m", "not alone"),
+    ("-m", "alone"),
 )
 
 
 def add_arguments(parser: Parser) -> None:
     """Add the words for pytest."""
     parser.add_argument(
-        "words", nargs="*", metavar="WORD", help="arguments of pytest (default: run all tests)"
+        "words",
+        nargs="*",
+        metavar="WORD",
+        help="arguments of pytest (default: the tests that do not take long); "
+        f"or {ALL}: all tests; or {REST}: those that the last run without words has not passed",
     )
 
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Run the tests of the package itself. Returns the largest exit status of pytest."""
+    passed, words = work.root / PASSED, arguments.words
+    if words == [REST] and not passed.exists():
+        raise UsageError(f"{REST}: no run has passed any test: {passed} is missing; use {ALL}")
     with work.held():
-        prepare_machine(work, "local", None, Progress())
+        prepare_machine(work, "local", None, Progress(), with_spack=bool(words))
+    if not words:
+        passed.unlink(missing_ok=True)
     statuses = [
         subprocess.run(
-            [sys.executable, "-m", "pytest", *words],
+            [sys.executable, "-m", "pytest", *part],
             check=False,
             cwd=work.source,
             env=test_environment(work),
         ).returncode
-        for words in ([arguments.words] if arguments.words else ALL_TESTS)
+        for part in choose_parts(words, passed)
     ]
     return max(map(abs, statuses))
+
+
+def choose_parts(words: Sequence[str], passed: Path) -> list[list[str]]:
+    """The words of each start of pytest."""
+    if not words:
+        return [[*part, f"--short={passed}"] for part in PARTS]
+    if words == [ALL]:
+        return [list(part) for part in PARTS]
+    if words == [REST]:
+        return [[*part, f"--rest={passed}"] for part in PARTS]
+    return [list(words)]
 
 
 def test_environment(work: WorkDirectory) -> dict[str, str]:

@@ -48,12 +48,14 @@ def prepare_machine(
     progress: Progress,
     fresh: bool = False,
     mirror: str | None = None,
+    with_spack: bool = True,
 ) -> PreparedMachine:
     """Make ready what every session needs. A second time finds everything there.
 
     :param families: MPI families asked for by name, or None for the default ones, of which a
         missing one is only noted.
     :param mirror: asked for in this call; see :func:`spack_envs.mirror.use.choose_mirror`
+    :param with_spack: whether a Spack is looked for, and fetched if there is none
     :raises UsageError: if a family that was asked for by name, or any MPI at all, cannot be had, or if
         families are asked for on a site that declares its MPIs itself.
     """
@@ -65,7 +67,7 @@ def prepare_machine(
     chosen = choose_mirror(work.root, mirror, progress)
     if site == "local":
         found = take_inventory(work, families, progress, fresh, chosen and chosen.wheels)
-    spack = find_spack(work, progress, chosen)
+    spack = find_spack(work, progress, chosen) if with_spack else None
     if spack is None:
         report_missing_programs(found, progress)
         return PreparedMachine(found, None)

@@ -13,13 +13,15 @@ from suite.benchmark.simulator import Simulator, torus
 from tests.support.mpi import Installation
 from tests.support.mpicost import Program, cmake, workspace
 
+NO_SIMGRID = "no SimGrid (Debian: apt-get install libsimgrid-dev)"
+
 
 @cache
 def simulated() -> Program:
     """The program and how it is started. Skips the test where there is no SimGrid."""
     smpicc, smpirun = shutil.which("smpicc"), shutil.which("smpirun")
     if smpicc is None or smpirun is None:
-        pytest.skip("no SimGrid: smpicc and smpirun are not on the PATH")
+        pytest.skip(NO_SIMGRID)
     directory = Path(workspace().name) / "simgrid"
     cmake(
         directory,

@@ -10,6 +10,8 @@ import pytest
 from site_configs.mpi.inventory import Inventory, load_inventory
 from tests.support.plumbline_runner import Ended, Workshop
 
+pytestmark = pytest.mark.long
+
 FEW = ("--routine", "bcast,barrier", "--bytes", "8,1024", "--processes", "2", "--launches", "3")
 #: IMB, but for a number that is wrong by far: too much for any noise of the machine.
 LIAR = r"""#!/bin/bash

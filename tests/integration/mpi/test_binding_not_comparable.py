@@ -13,6 +13,8 @@ from postprocess.references.reference_file import locate_references
 from tests.support.mpi import of_family
 from tests.support.plumbline_runner import ROOT, Ended, Workshop
 
+pytestmark = pytest.mark.long
+
 QUICK = ("--program", "mpicost", "--routine", "barrier,bcast", "--processes", "2", "--trials", "5")
 REASON = "the nodes were rewired in May"
 

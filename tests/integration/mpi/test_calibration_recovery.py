@@ -13,6 +13,8 @@ from tests.support.factories.ledger import launches_behind
 from tests.support.mpi import mpi_installations
 from tests.support.plumbline_runner import Workshop
 
+pytestmark = pytest.mark.long
+
 LAUNCHES = 24  #: more than can end between the first and the news of it
 
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.mpi import of_family
 from tests.support.plumbline_runner import Workshop
+
+pytestmark = pytest.mark.long
 
 SHORT = ("--program", "mpicost", "--routine", "barrier", "--trials", "5", "--processes", "2")
 

@@ -6,8 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.mpi import of_family
 from tests.support.plumbline_runner import Workshop
+
+pytestmark = pytest.mark.long
 
 ONE_CASE = ("--program", "mpicost", "--routine", "barrier", "--processes", "2", "--trials", "2")
 

@@ -116,6 +116,7 @@ def test_slowdown_is_regressed_only_if_fresh_launches_repeat_it(
     assert "slow: local:cpu:" in ended.output and "measuring 1 case again" in ended.output
 
 
+@pytest.mark.long
 def test_one_slow_launch_of_three_is_outvoted(
     workshop: Workshop, reviewed: Path, mpich: Installation, library: Path, tmp_path: Path
 ) -> None:
@@ -132,6 +133,7 @@ def test_one_slow_launch_of_three_is_outvoted(
     assert "fail" in ended.output and "measuring" not in ended.output
 
 
+@pytest.mark.long
 def test_planted_slowdown_is_found_exactly_where_it_is(
     workshop: Workshop,
     reviewed: Path,
@@ -153,6 +155,7 @@ def test_planted_slowdown_is_found_exactly_where_it_is(
     assert len(ended.verdicts()) == 12
 
 
+@pytest.mark.long
 def test_hang_is_a_timeout_and_leaves_no_process(
     workshop: Workshop, reviewed: Path, mpich: Installation, library: Path
 ) -> None:
@@ -162,6 +165,7 @@ def test_hang_is_a_timeout_and_leaves_no_process(
     assert not find_processes(SESSION, str(workshop.home), prefix=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("fault", "verdict", "said"),
     [
@@ -187,6 +191,7 @@ def test_fault_has_its_verdict(
     assert ended.status == 1
 
 
+@pytest.mark.long
 def test_failed_build_names_its_mpi_and_spares_the_others(
     reviewed: Path, mpich: Installation, openmpi: Installation, tmp_path: Path
 ) -> None:
@@ -201,6 +206,7 @@ def test_failed_build_names_its_mpi_and_spares_the_others(
     assert ended.status == 1
 
 
+@pytest.mark.long
 def test_missing_reference_fails_a_strict_run(workshop: Workshop, mpich: Installation) -> None:
     words = ["--program", "mpicost", "--routine", "barrier", "--trials", "11", "--strict"]
     ended = workshop.measure("--environment", mpich.name, *words)
@@ -208,6 +214,7 @@ def test_missing_reference_fails_a_strict_run(workshop: Workshop, mpich: Install
     assert ended.status == 1
 
 
+@pytest.mark.long
 def test_damaged_reference_stops_before_anything_runs(
     workshop: Workshop, reviewed: Path, mpich: Installation, tmp_path: Path
 ) -> None:
@@ -221,6 +228,7 @@ def test_damaged_reference_stops_before_anything_runs(
     assert str(path) in ended.errors and "unit" in ended.errors
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "words",
     [("--environment", "no-such-mpi"), ("--routine", "no_such_routine"), ("--processes", "1024")],
@@ -234,6 +242,7 @@ def test_selection_that_matches_nothing_is_refused(
     assert "matches no case" in ended.errors
 
 
+@pytest.mark.long
 def test_driver_killed_in_the_middle(
     workshop: Workshop, reviewed: Path, mpich: Installation, library: Path
 ) -> None:
@@ -250,6 +259,7 @@ def test_driver_killed_in_the_middle(
     assert all(path.read_bytes() == data for path, data in before.items())
 
 
+@pytest.mark.long
 def test_two_at_once_in_one_work_directory(
     workshop: Workshop, reviewed: Path, mpich: Installation, library: Path
 ) -> None:
@@ -302,6 +312,7 @@ def nearly_full(directory: Path, size: str) -> Iterator[None]:
         aside.rename(directory)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("directory", "size"), [("sessions", "64k"), ("store", "8k")])
 def test_full_disk_is_one_line_and_loses_nothing(
     workshop: Workshop, reviewed: Path, mpich: Installation, directory: str, size: str
@@ -318,6 +329,7 @@ def test_full_disk_is_one_line_and_loses_nothing(
     assert workshop.run(*words).status == 0
 
 
+@pytest.mark.long
 def test_every_trial_can_be_found_again(workshop: Workshop, reviewed: Path) -> None:
     frame = pl.read_parquet(workshop.home / "store" / "*.parquet")
     healthy = frame.filter(pl.col("verdict").is_in(["pass", "fast"]))

@@ -19,6 +19,8 @@ from tests.support.mpi import FAULTS, Installation, environment_with, of_family
 from tests.support.plumbline_runner import Ended, Workshop
 from tests.support.witness import family_here
 
+pytestmark = pytest.mark.long
+
 ROUTINES = {
     **{name: name for name in ("bcast", "scatter", "gather", "allgather", "alltoall")},
     **{name: f"{name}_sum" for name in ("reduce", "allreduce", "reduce_scatter")},

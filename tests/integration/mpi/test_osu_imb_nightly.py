@@ -21,6 +21,8 @@ from tests.support.mpi import of_family
 from tests.support.plumbline_runner import Ended, Workshop
 from tests.support.witness import family_here
 
+pytestmark = pytest.mark.long
+
 #: Large enough that no rate is printed as 0.00, however busy the machine is.
 SIZES = (1024, 65536)
 SHORT = ("--iterations", "20", "--processes", "2", "--bytes", ",".join(map(str, SIZES)))

@@ -15,6 +15,8 @@ from postprocess.model.fault_injection import TOLD
 from tests.support.mpi import of_family
 from tests.support.plumbline_runner import ROOT, Ended, Workshop, unflushed
 
+pytestmark = [pytest.mark.alone, pytest.mark.long]
+
 #: A plant that even a busy machine shows, so that no verdict of this test hangs on how busy it is.
 HUGE = """
 import sys

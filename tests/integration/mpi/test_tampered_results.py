@@ -11,6 +11,8 @@ import pytest
 from tests.support.mpi import FAULTS, Installation, of_family
 from tests.support.plumbline_runner import Ended, Workshop
 
+pytestmark = pytest.mark.long
+
 SHORT = ("--program", "mpicost", "--routine", "bcast,barrier", "--trials", "5")
 
 

@@ -15,7 +15,10 @@ from tests.support.mpicost import FAMILIES, SUITE, TINY, Program, build, read
 COMPILERS = [
     "gcc",
     pytest.param(
-        "clang", marks=pytest.mark.skipif(shutil.which("clang") is None, reason="no clang")
+        "clang",
+        marks=pytest.mark.skipif(
+            shutil.which("clang") is None, reason="no clang (Debian: apt-get install clang)"
+        ),
     ),
 ]
 
@@ -35,6 +38,7 @@ def test_the_warnings_that_count_are_on() -> None:
     assert "C_STANDARD 11" in text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", FAMILIES)
 def test_sanitizers_find_nothing(family: str, tmp_path: Path) -> None:
     """Leaks are looked for under MPICH only: Open MPI has some of its own."""

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from tests.support.mpicost import FAMILIES, TINY, Ended, Records, library, preload, program, read
 
+pytestmark = pytest.mark.alone
+
 AHEAD = 1000.0  #: seconds by which the second host's clock is ahead
 
 

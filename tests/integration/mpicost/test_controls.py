@@ -14,6 +14,8 @@ from tests.support.factories.launch import case
 from tests.support.mpi import of_family
 from tests.support.mpicost import FAMILIES, TINY, build, library, preload, program, read
 
+pytestmark = pytest.mark.alone
+
 CASES = {(name, size) for name, sizes in CONTROLS.items() for size in sizes}
 STEPS = 65_536  #: of control_compute
 #: No processor multiplies faster: two cycles at 10 GHz. Two steps made one would be.
@@ -38,7 +40,7 @@ def test_no_compiler_shortens_the_chain(compiler: str, optimisation: str, tmp_pa
     try:
         subprocess.run([compiler, "--version"], check=True, capture_output=True)
     except FileNotFoundError:
-        pytest.skip(f"{compiler} is not installed")
+        pytest.skip(f"no {compiler} (Debian: apt-get install {compiler})")
     mpi = of_family("mpich")
     flags = [f"-DCMAKE_C_COMPILER={compiler}", f"-DCMAKE_C_FLAGS_RELEASE={optimisation}"]
     directory = build(mpi, tmp_path / "build", *flags, "-DMPICOST_WERROR=ON")

@@ -12,6 +12,8 @@ import pytest
 from tests.support.mpicost import TINY, Ended, Program, program, read
 from tests.support.witness import FAMILIES, OTHER, family_here
 
+pytestmark = pytest.mark.alone
+
 ROUTINES = ("--routine", "bcast:8:10000:1000000,allreduce_sum:8,barrier,pingpong:8")
 TRIALS = 7
 CALLS = TRIALS + 2  #: of a case: one before the timing and one after it verify

@@ -7,7 +7,6 @@ import pytest
 from postprocess.model.mpicost import ROUTINES
 from tests.support.mpicost import FAMILIES, program
 
-pytestmark = pytest.mark.mpi
 PROCESSES = 4
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from site_configs.simgrid import PLATFORMS
 from tests.support.plumbline_runner import Ended, Workshop
+from tests.support.simgrid import NO_SIMGRID
 from tests.support.simulated_networks import direct, groups, star, write_partitions, write_site
 
 MACHINES = {
@@ -38,7 +39,7 @@ def measure(directory: Path, site: Path, *words: str) -> tuple[Ended, dict[str, 
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where a session works."""
     if not (shutil.which("smpicc") and shutil.which("smpirun")):
-        pytest.skip("no SimGrid: smpicc and smpirun are not on the PATH")
+        pytest.skip(NO_SIMGRID)
     return tmp_path_factory.mktemp("drawn")
 
 

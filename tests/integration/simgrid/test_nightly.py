@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.plumbline_runner import ROOT, Workshop
+from tests.support.simgrid import NO_SIMGRID
 
 FEW = ("--site", "simulated", "--environment", "simgrid-mpich", "--processes", "16,17")
 FEW += ("--partition", "hypercube", "--routine", "barrier,bcast,gather", "--strict")
@@ -17,7 +18,7 @@ FEW += ("--partition", "hypercube", "--routine", "barrier,bcast,gather", "--stri
 @pytest.fixture(scope="module")
 def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
     if shutil.which("smpirun") is None:
-        pytest.skip("no SimGrid: smpirun is not on the PATH")
+        pytest.skip(NO_SIMGRID)
     return Workshop(tmp_path_factory.mktemp("simulated") / "home")
 
 

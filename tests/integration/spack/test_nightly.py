@@ -10,6 +10,8 @@ from spack_envs.provide import NoSpack, provide_spack
 from tests.support.nights import FEW, night, programs
 from tests.support.plumbline_runner import ROOT, Workshop
 
+pytestmark = pytest.mark.alone
+
 
 def written_to_sources() -> list[Path]:
     """What builds would leave in the source tree if they were let."""

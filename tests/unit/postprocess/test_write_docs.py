@@ -79,7 +79,7 @@ def test_the_manual_page_has_its_sections_and_no_line_that_roff_takes_for_a_requ
     assert {line.split(" ")[0] for line in lines if line.startswith((".", "'"))} <= known
 
 
-@pytest.mark.skipif(not shutil.which("groff"), reason="groff is not installed")
+@pytest.mark.skipif(not shutil.which("groff"), reason="no groff (Debian: apt-get install groff)")
 def test_groff_reads_the_manual_page_without_a_warning():
     command = ["groff", "-man", "-Tutf8", "-wall", "-P-c", "-rLL=200n", str(DOCS / "plumbline.1")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -129,7 +129,7 @@ def test_bash_knows_every_command(tmp_path: Path):
     assert completed("./plumbline ", tmp_path) == [e.name for e in EVERY if len(e.words) == 1]
 
 
-@pytest.mark.skipif(not shutil.which("zsh"), reason="zsh is not installed")
+@pytest.mark.skipif(not shutil.which("zsh"), reason="no zsh (Debian: apt-get install zsh)")
 def test_zsh_finds_the_completion():
     """The whole of zsh's completion needs a terminal: here it is loaded and has every command."""
     script = f"""

@@ -16,6 +16,7 @@ from site_configs.common import work_directory
 from site_configs.mpi import inventory
 from site_configs.validation.catalog import list_site_names
 from tests.support.paths import ROOT
+from tests.support.simgrid import NO_SIMGRID
 
 #: Cases and launches of a night on a machine that is not this one.
 NIGHTS = {
@@ -41,7 +42,7 @@ def night(work: WorkDirectory, name: str, progress: Progress) -> tuple[int, int]
 @pytest.mark.parametrize("name", NIGHTS)
 def test_a_night_has_this_many_cases(name: str, tmp_path: Path, progress: Progress):
     if name == "simulated" and not shutil.which("smpirun"):
-        pytest.skip("no SimGrid: smpirun is not installed (Debian: apt-get install libsimgrid-dev)")
+        pytest.skip(NO_SIMGRID)
     work = WorkDirectory(tmp_path / "home", ROOT)
     assert night(work, name, progress) == NIGHTS[name]
     assert not any(work.sessions.iterdir())

@@ -326,7 +326,7 @@ def test_the_tests_run_in_the_work_directory_that_was_set_up(command, work, monk
         calls.append((words, cwd, env))
         return Ended
 
-    monkeypatch.setattr(tests, "prepare_machine", lambda *_: None)
+    monkeypatch.setattr(tests, "prepare_machine", lambda *_, **__: None)
     monkeypatch.setattr(tests.subprocess, "run", run)
     assert command("test", "-k", "one and two")[0] == 5
     ((words, where, environment),) = calls
@@ -334,6 +334,39 @@ def test_the_tests_run_in_the_work_directory_that_was_set_up(command, work, monk
     assert where == ROOT
     assert environment["PLUMBLINE_HOME"] == str(work.root)
     assert environment["PATH"].split(":")[0] == str(Path(sys.executable).parent)
+
+
+def test_the_rest_is_what_the_short_run_has_not_passed(command, work, monkeypatch):
+    """And the long tests are no part of that one, which needs no Spack either."""
+    calls: list[list[str]] = []
+    spack: list[bool] = []
+
+    class Ended:
+        returncode = 0
+
+    def run(words, **_):
+        calls.append(words[3:])
+        return Ended
+
+    monkeypatch.setattr(tests, "prepare_machine", lambda *_, with_spack: spack.append(with_spack))
+    monkeypatch.setattr(tests.subprocess, "run", run)
+    work.root.mkdir(exist_ok=True)
+    passed = work.root / tests.PASSED
+    status, _, errors = command("test", "--rest")
+    assert (status, calls) == (2, [])
+    assert f"{passed} is missing; use --all" in errors
+    passed.write_text("of an earlier run\n")
+    assert command("test")[0] == 0
+    assert not passed.exists()
+    passed.touch()
+    assert command("test", "--rest")[0] == command("test", "--all")[0] == 0
+    parts = [list(part) for part in tests.PARTS]
+    assert calls == [
+        *([*part, f"--short={passed}"] for part in parts),
+        *([*part, f"--rest={passed}"] for part in parts),
+        *parts,
+    ]
+    assert spack == [False, True, True]
 
 
 NOTHING = {"program": [], "trials": None, "iterations": None, "cache": None}
