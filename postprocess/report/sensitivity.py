@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from postprocess.stats.shrinkage import SIZES, group_of
 BOUNDS = (0.05, 0.10, 0.20, 0.50, 1.00)  #: of detectable slowdowns, beyond which is the next class
 CLASSES = (*(f"{bound:.0%}" for bound in BOUNDS), "more", "nothing")
 MOST_WORST = 15
+CALIBRATION = "calibrate"  #: mode of its session
 #: Of the cases: a dearer plan that shows no more than so many further ones is not offered
 WORTH = 0.02
 
@@ -76,7 +77,10 @@ class Sensitivity:
 
 def assess_sensitivity(summary: SessionSummary) -> Sensitivity | None:
     """Assess which slowdowns this session would miss; None if no case was judged with known scatter."""
-    known = select_with_power(summary.results)
+    results = summary.results
+    if summary.mode == CALIBRATION:  # its values are of many launches, and those of a night are not
+        results = [replace(each, launches=1) for each in results]
+    known = select_with_power(results)
     if not known:
         return None
     seconds = measure_place_seconds(summary.launches)
@@ -185,16 +189,18 @@ def build_offer(
 ) -> PlanOffer:
     """Build the offer of a plan, with its cost at the places of the cases that it helps."""
     launches: dict[LaunchPlace, int] = {}
+    nightly: dict[LaunchPlace, int] = {}
     for each in helped:
         place = LaunchPlace.of(each.case)
         launches[place] = max(launches.get(place, 0), plan.once(each.reference_launches))
+        nightly[place] = max(nightly.get(place, 0), plan.nightly(each.launches))
     return PlanOffer(
         describe_plan(plan),
         today + len(helped),
         sum(launches.values()),
-        plan.nightly * len(launches),
+        sum(nightly.values()),
         sum(number * seconds.get(place, 0.0) for place, number in launches.items()),
-        sum(plan.nightly * seconds.get(place, 0.0) for place in launches),
+        sum(number * seconds.get(place, 0.0) for place, number in nightly.items()),
     )
 
 
@@ -206,8 +212,8 @@ def _sees(result: CaseResult, plan: Plan) -> bool:
 def describe_plan(plan: Plan) -> str:
     """Describe a plan in words."""
     if plan.median_of == 1:
-        return f"calibrate with {plan.values} launches"
-    return f"median of {plan.median_of} launches, calibrate with {plan.values} such medians"
+        return f"calibrate with {plan.calibration} launches"
+    return f"median of {plan.median_of} launches a night, references of {plan.calibration} or more"
 
 
 def list_least_sensitive(results: Sequence[CaseResult]) -> list[CaseResult]:
@@ -229,9 +235,8 @@ def describe_remedy(result: CaseResult, seconds: dict[LaunchPlace, float]) -> st
     plan = choose_cheapest_plan(result)
     if plan is None:
         return f"no plan here shows {TARGET:.0%}: find what makes its launches differ"
-    once, each = plan.once(result.reference_launches), seconds.get(LaunchPlace.of(result.case), 0.0)
-    cost = f"{plural(once, 'launch', 'es')} once ({duration(once * each)})"
-    if plan.nightly:
-        more = f"{plan.nightly} more a night ({duration(plan.nightly * each)})"
-        cost = f"{cost}, {more}"
-    return f"{describe_plan(plan)}: {cost}"
+    each = seconds.get(LaunchPlace.of(result.case), 0.0)
+    once, nightly = plan.once(result.reference_launches), plan.nightly(result.launches)
+    costs = [f"{plural(once, 'launch', 'es')} once ({duration(once * each)})"] if once else []
+    costs += [f"{nightly} more a night ({duration(nightly * each)})"] if nightly else []
+    return f"{describe_plan(plan)}: {', '.join(costs)}"

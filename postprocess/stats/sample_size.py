@@ -1,7 +1,7 @@
 """Sample-size planning: launches of a calibration and of a night that detect a smaller slowdown.
 
 More calibration launches narrow the band, down to what launches differ by. Beyond that only a steadier value
-helps: the median of several launches, tonight and in the calibration alike.
+of the night helps: the median of several launches.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from postprocess.model.reference import Prior, Reference
 from postprocess.model.verdict import CaseResult
 from postprocess.stats.band import compute_band, compute_slow_distance
-from postprocess.stats.detection import compute_median_efficiency
 from postprocess.stats.false_discovery import compute_limit_distance, extract_scatter
 from postprocess.stats.power import Scatter
 
@@ -25,22 +24,19 @@ NIGHTS = 30  #: over which a plan's launches are added up, when the cheapest is 
 class Plan:
     """Another way to measure a case."""
 
-    median_of: int  #: launches whose median is one value, in calibration and night; odd
-    values: int  #: that a calibration has
+    median_of: int  #: launches of a night, whose median is judged
+    calibration: int  #: launches behind the reference
 
     def once(self, launches: int) -> int:
         """Count the launches of the calibration. Those there are serve if a value stays one launch."""
-        return (
-            max(self.values - launches, 0) if self.median_of == 1 else self.values * self.median_of
-        )
+        return max(self.calibration - launches, 0)
 
-    @property
-    def nightly(self) -> int:
+    def nightly(self, launches: int) -> int:
         """Further launches of every night."""
-        return self.median_of - 1
+        return max(self.median_of - launches, 0)
 
 
-PLANS = [Plan(median_of, values) for median_of in (1, 3, 5, 9, 15, 25) for values in (10, 20, 40)]
+PLANS = [Plan(median_of, once) for median_of in (1, 2, 3, 5, 9, 15) for once in (10, 20, 40)]
 
 
 def compute_detectable_under(result: CaseResult, plan: Plan) -> float | None:
@@ -48,28 +44,28 @@ def compute_detectable_under(result: CaseResult, plan: Plan) -> float | None:
     known = extract_scatter(result)
     if known is None or not result.reference:
         return None
-    spread = known.spread * compute_median_efficiency(plan.median_of)
+    median_of = max(plan.median_of, known.median_of)
     prior_degrees = max(known.degrees - (known.launches - 1), 0.0)
     now = _reference(result, known.spread, known.launches, prior_degrees)
-    then = _reference(result, spread, max(plan.values, known.launches), prior_degrees)
+    launches = max(plan.calibration, known.launches)
+    then = _reference(result, known.spread, launches, prior_degrees)
     distance = max(
-        compute_slow_distance(then, compute_band(then)), _floor_of_resolution(result, now)
+        compute_slow_distance(then, compute_band(then, median_of=median_of)),
+        _floor_of_resolution(result, now, known.median_of),
     )
     there, degrees = then.moderated
-    return math.expm1(Scatter(there, degrees, then.launches).smallest(distance))
+    return math.expm1(Scatter(there, degrees, launches, median_of).smallest(distance))
 
 
 def choose_cheapest_plan(result: CaseResult) -> Plan | None:
     """Choose the plan of fewest launches in a month that detects ``TARGET``; None if none does."""
     fit = [plan for plan in PLANS if (compute_detectable_under(result, plan) or math.inf) <= TARGET]
-    return min(
-        fit, key=lambda plan: count_month_launches(plan, result.reference_launches), default=None
-    )
+    return min(fit, key=lambda plan: count_month_launches(plan, result), default=None)
 
 
-def count_month_launches(plan: Plan, launches: int) -> int:
+def count_month_launches(plan: Plan, result: CaseResult) -> int:
     """Count the launches of a plan in its first month, beyond those of today."""
-    return plan.once(launches) + NIGHTS * plan.nightly
+    return plan.once(result.reference_launches) + NIGHTS * plan.nightly(result.launches)
 
 
 def select_sensitive(results: Sequence[CaseResult]) -> list[CaseResult]:
@@ -84,9 +80,8 @@ def _reference(result: CaseResult, spread: float, launches: int, prior_degrees: 
     return Reference(result.case, center, spread, launches, result.unit, prior=prior)
 
 
-def _floor_of_resolution(result: CaseResult, now: Reference) -> float:
+def _floor_of_resolution(result: CaseResult, now: Reference, median_of: int) -> float:
     """Return the part of the band due to the resolution of the value; more launches do not reduce it."""
     distance = compute_limit_distance(result)
-    return (
-        distance if distance > compute_slow_distance(now, compute_band(now)) * (1 + 1e-9) else 0.0
-    )
+    own = compute_slow_distance(now, compute_band(now, median_of=median_of))
+    return distance if distance > own * (1 + 1e-9) else 0.0

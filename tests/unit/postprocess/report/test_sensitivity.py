@@ -28,7 +28,6 @@ from postprocess.report.sensitivity import (
     summarise_sensitivity,
 )
 from postprocess.results.summary import SummaryLaunch, parse_summary
-from postprocess.stats.detection import compute_median_efficiency
 from postprocess.stats.sample_size import (
     PLANS,
     TARGET,
@@ -45,12 +44,14 @@ COARSE = {"center": 1e-6, "resolution": 1e-7}  #: the band is at least a fifth
 SECONDS_OF = {LaunchPlace.of(CASE): 10.0}
 
 
-def result(size: int = 8, unit: str = SECONDS, resolution: float = 0.0, **more) -> CaseResult:
+def result(
+    size: int = 8, unit: str = SECONDS, resolution: float = 0.0, median_of: int = 1, **more
+) -> CaseResult:
     case = replace(CASE, bytes=size)
     facts = {"center": 1e-5, "spread": 0.03, "launches": 20, "prior": Prior(0.03, 6.0)} | more
     reference = Reference(case, **facts, unit=unit)
     value = reference.center
-    return judge_case(case, Measurement(value, unit, value), reference, resolution)
+    return judge_case(case, Measurement(value, unit, value), reference, resolution, median_of)
 
 
 @pytest.mark.parametrize("unit", [SECONDS, MEGABYTES])
@@ -84,8 +85,8 @@ def test_the_cheapest_plan_is_the_cheapest_that_serves(spread: float, launches: 
     assert (best is None) == (not serving)
     if best:
         assert compute_detectable_under(known, best) <= TARGET
-        assert count_month_launches(best, launches) == min(
-            count_month_launches(plan, launches) for plan in serving
+        assert count_month_launches(best, known) == min(
+            count_month_launches(plan, known) for plan in serving
         )
 
 
@@ -93,19 +94,22 @@ def test_the_cheapest_plan_is_the_cheapest_that_serves(spread: float, launches: 
 def test_more_launches_never_show_less(spread: float, plan: Plan):
     known = result(spread=spread, prior=Prior(spread, 6.0))
     here = compute_detectable_under(known, plan) * (1 + 1e-9)
-    assert compute_detectable_under(known, replace(plan, values=2 * plan.values)) <= here
-    assert compute_detectable_under(known, replace(plan, median_of=plan.median_of + 2)) <= here
+    assert compute_detectable_under(known, replace(plan, calibration=2 * plan.calibration)) <= here
+    assert compute_detectable_under(known, replace(plan, median_of=plan.median_of + 1)) <= here
 
 
-def test_a_median_narrows_band_and_margin_as_it_is_steadier():
-    known = result(spread=0.2, prior=None)  # no floor matters
-    times = math.log1p(compute_detectable_under(known, Plan(5, 20))) / math.log1p(known.detectable)
-    assert times == pytest.approx(compute_median_efficiency(5))
+@pytest.mark.parametrize("resolution", [0.0, 1e-7])
+def test_a_plan_promises_what_its_night_tells(resolution: float):
+    known = result(spread=0.05, resolution=resolution)
+    night = result(spread=0.05, resolution=resolution, median_of=5)
+    there = compute_detectable_under(known, Plan(5, 20))
+    assert there == pytest.approx(night.detectable) == compute_detectable_under(night, TODAY)
+    assert there < known.detectable
 
 
 def test_launches_that_are_there_are_not_paid_again():
-    assert (Plan(1, 20).once(5), Plan(1, 20).once(30), Plan(1, 20).nightly) == (15, 0, 0)
-    assert (Plan(3, 20).once(30), Plan(3, 20).nightly) == (60, 2)
+    assert (Plan(1, 20).once(5), Plan(1, 20).once(30), Plan(1, 20).nightly(1)) == (15, 0, 0)
+    assert (Plan(3, 20).nightly(1), Plan(3, 20).nightly(3), Plan(3, 20).nightly(5)) == (2, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -188,4 +192,4 @@ def test_the_worst_come_first_with_what_would_help():
     assert view.describe_remedy(first, {}).startswith("calibrate it: a single launch")
     assert second.detectable == max(each.detectable or 0 for each in some)
     assert math.isfinite(second.detectable)
-    assert "2 more a night (20 s)" in view.describe_remedy(result(spread=0.028), SECONDS_OF)
+    assert "1 more a night (10 s)" in view.describe_remedy(result(spread=0.028), SECONDS_OF)
