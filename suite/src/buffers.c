@@ -35,6 +35,14 @@ void buffers_close(struct buffers *buffers, struct memory *memory)
     memory_free(memory, buffers->receive, buffers->receive_bytes);
 }
 
+void buffers_span(struct span spans[2], const struct routine *routine, const struct exchange *exchange)
+{
+    size_t sent = elements(routine->sends(exchange), exchange->count);
+    size_t received = elements(routine->receives(exchange), exchange->count) + GUARD;
+    spans[0] = (struct span){exchange->send, sent * sizeof(double)};
+    spans[1] = (struct span){exchange->receive, received * sizeof(double)};
+}
+
 void buffers_fill(const struct routine *routine, const struct exchange *exchange,
                   const struct pattern *pattern)
 {

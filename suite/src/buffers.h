@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "cooling.h"
 #include "memory.h"
 #include "routine.h"
 
@@ -31,6 +32,9 @@ bool buffers_needed(const struct routine *routine, const struct exchange *exchan
 /* Room for the largest of all cases, allocated once. False if there is no memory. */
 bool buffers_open(struct buffers *buffers, struct memory *memory, size_t send, size_t receive);
 void buffers_close(struct buffers *buffers, struct memory *memory);
+
+/* What of the send and of the receive buffer the case uses, the guard included. */
+void buffers_span(struct span spans[2], const struct routine *routine, const struct exchange *exchange);
 
 /* Fills the send buffer with this rank's data. */
 void buffers_fill(const struct routine *routine, const struct exchange *exchange,

@@ -78,7 +78,7 @@ static void run_verified(struct bench *bench, struct wrong_data *wrong, const st
     for (size_t i = 0; i < count; i++) {
         buffers_poison(routine, exchange);
         bench->trials.stamps[i] =
-            timing_trial(exchange, routine_meeting(routine), false, &bench->sync, &bench->flush);
+            timing_trial(exchange, routine_meeting(routine), false, &bench->sync, &bench->cooling);
         verify(wrong, routine, exchange, pattern, MOMENT_TIMED, bench->trials.count + i + 1);
     }
 }
@@ -89,7 +89,7 @@ static void run_back_to_back(struct bench *bench, const struct routine *routine,
 {
     for (size_t i = 0; i < count; i++)
         bench->trials.stamps[i] =
-            timing_trial(exchange, routine_meeting(routine), i > 0, &bench->sync, &bench->flush);
+            timing_trial(exchange, routine_meeting(routine), i > 0, &bench->sync, &bench->cooling);
 }
 
 /* Calls whose times are forgotten. */
@@ -153,6 +153,7 @@ struct measurement measurement_run(struct bench *bench, const struct item *item,
     struct exchange exchange = measurement_exchange(item, peer, control);
     exchange.send = bench->buffers.send;
     exchange.receive = bench->buffers.receive;
+    buffers_span(bench->cooling.buffers, item->routine, &exchange);
 
     struct measurement result = {.wrong = verify_and_sample(bench, item, &exchange, seed)};
     wrong_data_collect(&result.wrong, control);

@@ -7,7 +7,7 @@
 
 #include "buffers.h"
 #include "clock.h"
-#include "flush.h"
+#include "cooling.h"
 #include "options.h"
 #include "plan.h"
 #include "statistics.h"
@@ -24,7 +24,8 @@ struct bench {
     const struct world *world;
     struct clock clock;
     struct sync sync;
-    struct flush flush;
+    struct cooling cooling;
+    struct coldness coldness;
     struct buffers buffers;
     struct trials trials;
 };

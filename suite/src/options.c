@@ -21,7 +21,8 @@ const char options_help[] =
     "                        (default: all)\n"
     "  --trials N            trials per case, the first is dropped (default: 51)\n"
     "  --sync KIND           dissemination (default), barrier or window\n"
-    "  --cache STATE         flush (default) or warm\n"
+    "  --cache STATE         before each trial: flush (default) walks more memory than the caches hold,\n"
+    "                        evict takes the lines of both buffers out of them, warm leaves them\n"
     "  --flush-bytes N|auto  bytes that each rank touches to flush the caches (default: auto)\n"
     "  --settle S            work for S seconds before the first case: processors that were idle are\n"
     "                        slow at first (default: 0)\n"
@@ -85,8 +86,12 @@ static bool set_sync(struct options *options, const char *value)
 
 static bool set_cache(struct options *options, const char *value)
 {
-    options->flush = strcmp(value, "flush") == 0;
-    return options->flush || strcmp(value, "warm") == 0;
+    for (int state = CACHE_FLUSH; state <= CACHE_WARM; state++)
+        if (strcmp(value, cache_names[state]) == 0) {
+            options->cache = (enum cache_state)state;
+            return true;
+        }
+    return false;
 }
 
 static bool set_flush_bytes(struct options *options, const char *value)
@@ -146,7 +151,7 @@ static const struct valued_option {
     {"--peers", set_peers, "ranks or rounds"},
     {"--trials", set_trials, "a whole number from 2 to 1000000"},
     {"--sync", set_sync, "dissemination, barrier or window"},
-    {"--cache", set_cache, "flush or warm"},
+    {"--cache", set_cache, "flush, evict or warm"},
     {"--flush-bytes", set_flush_bytes, "auto or a positive number of bytes"},
     {"--settle", set_settle, "a number of seconds up to 60"},
     {"--relative-error", set_relative_error, "a number between 0 and 1"},
@@ -184,9 +189,10 @@ static bool check_together(const struct options *options, struct outcome *outcom
 {
     if (options->routines != NULL && options->family_given)
         return outcome_fail(outcome, EXIT_USAGE, "--routine and --family: give one of them");
-    if (!options->flush && options->flush_bytes > 0)
-        return outcome_fail(outcome, EXIT_USAGE, "--flush-bytes: nothing is flushed with --cache warm");
-    if (options->back_to_back && (options->flush || options->sync == SYNC_WINDOW))
+    if (options->cache != CACHE_FLUSH && options->flush_bytes > 0)
+        return outcome_fail(outcome, EXIT_USAGE, "--flush-bytes: only --cache flush walks memory, not --cache %s",
+                            cache_names[options->cache]);
+    if (options->back_to_back && (options->cache != CACHE_WARM || options->sync == SYNC_WINDOW))
         return outcome_fail(outcome, EXIT_USAGE,
                             "--back-to-back: needs --cache warm, and no --sync window: both take time between trials");
     return true;
@@ -214,7 +220,7 @@ static bool take(struct options *options, int argc, char **argv, int *i, struct 
 
 bool options_parse(struct options *options, int argc, char **argv, struct outcome *outcome)
 {
-    *options = (struct options){.trials = TRIALS_DEFAULT, .flush = true};
+    *options = (struct options){.trials = TRIALS_DEFAULT, .cache = CACHE_FLUSH};
     for (int i = 1; i < argc; i++)
         if (!take(options, argc, argv, &i, outcome))
             return false;

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cooling.h"
 #include "outcome.h"
 #include "routine.h"
 
@@ -23,7 +24,7 @@ struct options {
     const char *peers; /* comma-separated; NULL: every other rank */
     size_t trials;
     enum sync_kind sync;
-    bool flush;
+    enum cache_state cache;
     uint64_t flush_bytes; /* per rank; 0: from the machine's caches */
     double settle;         /* s of work before the first case */
     double relative_error; /* 0: no early stop */

@@ -12,11 +12,32 @@ static void write_command(struct json *json, const struct provenance *provenance
     json_close(json, ']');
 }
 
+/* What cooled the caches, and what it did to them; nothing of warm ones. */
+static void write_coldness(struct json *json, const struct bench *bench)
+{
+    const struct coldness *coldness = &bench->coldness;
+    const struct eviction *eviction = &bench->cooling.eviction;
+    if (bench->options->cache == CACHE_WARM)
+        return;
+    if (eviction->instruction != NULL) {
+        json_key_string(json, "evict_instruction", eviction->instruction);
+        json_key_integer(json, "evict_line", (int64_t)eviction->line);
+    }
+    json_key(json, "coldness");
+    json_open(json, '{');
+    json_key_number(json, "ratio", coldness->ratio);
+    json_key_number(json, "warm", seconds(coldness->warm));
+    json_key_number(json, "cold", seconds(coldness->cold));
+    json_key_number(json, "took", seconds(coldness->took));
+    json_close(json, '}');
+}
+
 static void write_method(struct json *json, const struct provenance *provenance, const struct bench *bench)
 {
     const struct options *options = bench->options;
-    json_key_string(json, "cache", options->flush ? "flush" : "warm");
-    json_key_integer(json, "flush_bytes", (int64_t)bench->flush.bytes);
+    json_key_string(json, "cache", cache_names[options->cache]);
+    json_key_integer(json, "flush_bytes", (int64_t)bench->cooling.flush.bytes);
+    write_coldness(json, bench);
     json_key_string(json, "sync", sync_names[options->sync]);
     json_key_integer(json, "trials", (int64_t)options->trials);
     json_key_integer(json, "dropped", DROPPED);

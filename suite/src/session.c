@@ -24,12 +24,19 @@ static uint64_t choose_seed(const struct options *options, const struct control 
     return (uint64_t)seed;
 }
 
-/* Bytes of the flush array. Collective. */
-static bool size_flush(uint64_t *bytes, const struct options *options, const struct world *world,
-                       const struct caches *caches, struct outcome *outcome)
+/* Finds what the caches are cooled with, and the bytes of the flush array. Collective. */
+static bool choose_cooling(struct cooling *cooling, uint64_t *bytes, const struct options *options,
+                           const struct world *world, const struct caches *caches, struct outcome *outcome)
 {
     *bytes = 0;
-    if (!options->flush)
+    cooling->state = options->cache;
+    if (options->cache == CACHE_EVICT) {
+        cooling->eviction = eviction_find();
+        return cooling->eviction.instruction != NULL ||
+               outcome_fail(outcome, EXIT_USAGE, "--cache evict: the processor has no instruction by which a program "
+                                                 "takes lines out of the caches; use --cache flush");
+    }
+    if (options->cache == CACHE_WARM)
         return true;
     *bytes = options->flush_bytes > 0 ? options->flush_bytes : flush_needed(world, caches);
     return *bytes > 0 || outcome_fail(outcome, EXIT_USAGE,
@@ -39,7 +46,7 @@ static bool size_flush(uint64_t *bytes, const struct options *options, const str
 static bool allocate(struct bench *bench, struct memory *memory, const struct need *need, uint64_t flush_bytes,
                      struct outcome *outcome)
 {
-    bool well = flush_open(&bench->flush, memory, flush_bytes) &&
+    bool well = flush_open(&bench->cooling.flush, memory, flush_bytes) &&
                 buffers_open(&bench->buffers, memory, need->send, need->receive) &&
                 trials_open(&bench->trials, memory, bench->options->trials, measurement_batch(bench->options));
     return well || outcome_fail(outcome, EXIT_USAGE, "rank %d cannot allocate the %zu bytes that it needs",
@@ -53,7 +60,7 @@ static bool set_up(struct bench *bench, struct memory *memory, const struct plan
     const struct control *control = &bench->world->control;
     uint64_t flush_bytes;
     struct need need = {0};
-    bool well = size_flush(&flush_bytes, bench->options, bench->world, caches, outcome);
+    bool well = choose_cooling(&bench->cooling, &flush_bytes, bench->options, bench->world, caches, outcome);
     need.fixed = memory->allocated + (size_t)flush_bytes +
                  trials_needed(bench->options->trials, measurement_batch(bench->options));
     if (well)
@@ -68,7 +75,7 @@ static void tear_down(struct bench *bench, struct memory *memory)
 {
     trials_close(&bench->trials, memory);
     buffers_close(&bench->buffers, memory);
-    flush_close(&bench->flush, memory);
+    flush_close(&bench->cooling.flush, memory);
 }
 
 /* Announces the case that rank 0 has next, or the end, to all ranks. In between, the offsets of the clocks are
@@ -143,7 +150,7 @@ static void finish(struct bench *bench, const struct memory *memory, struct outp
     const struct control *control = &bench->world->control;
     totals->clock_deviation = bench->clock.deviation;
     totals->memory = control_all_maximum(control, (int64_t)memory->peak);
-    totals->flush_sum = control_all_minimum(control, (int64_t)flush_sum(&bench->flush));
+    totals->flush_sum = control_all_minimum(control, (int64_t)flush_sum(&bench->cooling.flush));
     totals->timed = bench->trials.timed;
     totals->elapsed = clock_now() - started;
     if (control->rank == 0)
@@ -156,6 +163,7 @@ static void measure(struct bench *bench, struct memory *memory, struct plan *pla
 {
     struct totals totals = {.correct = true};
     plan_shuffle(plan, provenance->seed);
+    bench->coldness = cooling_prove(&bench->cooling, &bench->world->control);
     if (bench->options->output != NULL)
         provenance_record(&output->json, provenance, bench, plan);
     if (bench->world->control.rank == 0)

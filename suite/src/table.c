@@ -23,6 +23,18 @@ static void name_those_without_peers(const struct plan *plan)
     }
 }
 
+static void print_cooling(const struct bench *bench)
+{
+    if (bench->options->cache == CACHE_FLUSH)
+        printf("caches flushed with %zu bytes a rank", bench->cooling.flush.bytes);
+    else if (bench->options->cache == CACHE_EVICT)
+        printf("buffers evicted by %s", bench->cooling.eviction.instruction);
+    else
+        printf("warm caches");
+    if (bench->options->cache != CACHE_WARM)
+        printf(" (a block is read %.1f times as slowly)", bench->coldness.ratio);
+}
+
 void table_head(const struct bench *bench, const struct plan *plan)
 {
     char library[MPI_MAX_LIBRARY_VERSION_STRING];
@@ -34,10 +46,7 @@ void table_head(const struct bench *bench, const struct plan *plan)
     printf("# mpicost %s (%s), %s\n", build_version, build_source_hash, library);
     printf("# %d processes on %d hosts; %s synchronisation; ", processes, bench->world->hosts,
            sync_names[options->sync]);
-    if (options->flush)
-        printf("caches flushed with %zu bytes a rank", bench->flush.bytes);
-    else
-        printf("warm caches");
+    print_cooling(bench);
     printf("; %zu trials\n", options->trials);
     if (processes == 1)
         name_those_without_peers(plan);

@@ -1,10 +1,10 @@
 #include "timing.h"
 
 struct stamps timing_trial(const struct exchange *exchange, meeting *meet, bool follows,
-                           const struct sync *sync, struct flush *flush)
+                           const struct sync *sync, struct cooling *cooling)
 {
-    flush_touch(flush);
-    /* The flush has also thrown out the arguments of the call and the pages behind the clock. They are
+    cooling_apply(cooling);
+    /* A flush has also thrown out the arguments of the call and the pages behind the clock. They are
      * ours, not the routine's, so they are fetched again before the start. */
     struct exchange arguments = *exchange;
     (void)clock_now();

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "flush.h"
+#include "cooling.h"
 #include "routine.h"
 #include "sync.h"
 
@@ -15,11 +15,11 @@ struct stamps {
     bool late; /* missed the start window */
 };
 
-/* Runs one trial of the template of Luecke et al. (2001): flush, synchronise, stamp, routine, stamp,
+/* Runs one trial of the template of Luecke et al. (2001): cool, synchronise, stamp, routine, stamp,
  * barrier. Between the stamps stands the call of the routine, through a pointer, and nothing else.
  * `meet`: what follows the synchronisation, before the first stamp; or NULL. `follows`: the barrier of the
  * trial before it is its synchronisation. Collective. */
 struct stamps timing_trial(const struct exchange *exchange, meeting *meet, bool follows,
-                           const struct sync *sync, struct flush *flush);
+                           const struct sync *sync, struct cooling *cooling);
 
 #endif
