@@ -13,13 +13,16 @@ import reframe as rfm
 from reframe.core.builtins import fixture, run_before, variable
 
 from postprocess.base.units import MEGABYTES
-from postprocess.model.benchmark import LOOP, ROTATE, Benchmark
+from postprocess.model.benchmark import LOOP, ROTATE, ROTATED, Benchmark
 from postprocess.model.plan import PlannedLaunch
 from reframe_checks.common.build import build_imb
 from reframe_checks.common.osu_imb import POWERS_OF_TWO, OsuImbCheck, Start
+from site_configs.topology.flush import compute_flush_bytes
+from site_configs.topology.machine import read_machine
 
 MPI1, NBC, RMA = "IMB-MPI1", "IMB-NBC", "IMB-RMA"
 FLOAT = 4  #: bytes; the least of a reduction
+LEAST_ROTATION = 64  #: megabytes
 
 
 def declare_messages(name: str, routine: str, column: str = "t_max[usec]", **more) -> Benchmark:
@@ -87,10 +90,11 @@ class imb(OsuImbCheck):
         declare_one_sided("All_get_all", "t_max[usec]"),
     )
 
-    #: Megabytes through which buffers move with ``--cache rotate``: more than the last-level cache.
+    #: Megabytes through which the buffers of a process move with ``--cache rotate``. All processes of a node
+    #: must move through more than its last-level cache holds, or a launch is ``incorrect``.
     #:
-    #: :default: ``64``
-    rotated_megabytes = variable(int, value=64)
+    #: :default: ``0``: as much as mpicost walks in a flush on the machine where the session runs
+    rotated_megabytes = variable(int, value=0)
 
     built = fixture(build_imb, scope="environment")
 
@@ -111,12 +115,17 @@ class imb(OsuImbCheck):
 
     def method(self) -> dict[str, int]:
         """As for every benchmark, and through how much memory buffers rotate."""
-        rotated = {"rotated_megabytes": self.rotated_megabytes} if self.cache == ROTATE else {}
+        rotated = {ROTATED: self.rotation()} if self.cache == ROTATE else {}
         return {**super().method(), **rotated}
+
+    def rotation(self) -> int:
+        """Megabytes through which the buffers of a process move."""
+        needed = compute_flush_bytes(read_machine(), self.num_tasks_per_node)
+        return self.rotated_megabytes or max(LEAST_ROTATION, -(-needed // 1_000_000))
 
     def options_of(self, start: PlannedLaunch) -> list[str]:
         """As of every start of IMB, and through how much memory buffers rotate."""
-        rotated = ["-off_cache", str(self.rotated_megabytes)] if self.cache == ROTATE else []
+        rotated = ["-off_cache", str(self.rotation())] if self.cache == ROTATE else []
         return [*build_imb_options(start, self.session), *rotated]
 
 

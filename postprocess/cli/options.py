@@ -146,8 +146,9 @@ def add_launching(parser: Parser, cache: str = CACHE) -> None:
     how.add_argument(
         "--cache",
         choices=(*CACHES, ROTATE),
-        help=f"state of the caches before each trial of mpicost (default: {cache}); rotate: IMB with "
-        "changing buffers",
+        help=f"what mpicost does to the caches before each trial: evict its buffers, flush all by a "
+        f"walk through memory as in the papers, leave them warm (default: {cache}); rotate: IMB with changing "
+        "buffers",
     )
     how.add_argument(
         "--sync",

@@ -17,6 +17,7 @@ from postprocess.model.mpicost import PROGRAMS, program_sort_key
 from postprocess.model.plan import PlannedLaunch, list_places
 from postprocess.model.session import Request
 from postprocess.references.catalog import load_catalog
+from postprocess.results.flush_costs import describe_flush
 from postprocess.results.launch_costs import (
     Job,
     Key,
@@ -67,6 +68,7 @@ def list_cases(work: WorkDirectory, asked: Request, progress: Progress) -> int:
         *describe_left_out_launches(planned),
         *describe_launch_counts(counts),
         *describe_totals(repeated, read_job_seconds(work)),
+        *describe_flush(repeated),
     ):
         print(line)
     return 0

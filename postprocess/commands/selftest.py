@@ -86,7 +86,8 @@ def add_method(parser: Parser) -> None:
     how.add_argument(
         "--cache",
         choices=CACHES,
-        help=f"state of the caches before each trial (default: {CACHE}); warm is less noisy",
+        help=f"what mpicost does to the caches before each trial (default: {CACHE}); "
+        "flush takes long on large caches",
     )
     how.add_argument(
         "--launches",

@@ -13,6 +13,7 @@ PRINTED = {SECONDS: 1e-8, MEGABYTES: 0.01}  #: smallest step of what both progra
 
 #: Words beside those of mpicost. IMB's ``-off_cache`` takes another piece of a large buffer each time.
 ROTATE = "rotate"
+ROTATED = "rotated_megabytes"  #: in the method of a start of IMB
 LOOP = "loop"  #: nothing between the calls: the whole loop is timed
 ITERATIONS = 100  #: timed calls of each size, unless the user says otherwise
 RANKS = ("two", "even", "any")  #: process counts at which a benchmark means something

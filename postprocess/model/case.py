@@ -31,7 +31,7 @@ class Case:
     program: str
     routine: str
     peer: int  #: rank that rank 0 plays ping-pong with; 0 for every other routine
-    cache: str  #: ``flush`` or ``warm``, or ``rotate`` of IMB
+    cache: str  #: ``evict``, ``flush`` or ``warm``, or ``rotate`` of IMB
     sync: str  #: ``dissemination``, ``barrier`` or ``window``, or ``loop`` of OSU and IMB
     processes: int
     per_node: int  #: processes per node
@@ -57,7 +57,7 @@ class Case:
 
     @property
     def variant(self) -> str:
-        """Cache state and synchroniser in one word, as in ``flush-dissemination``."""
+        """Cache state and synchroniser in one word, as in ``evict-dissemination``."""
         return f"{self.cache}-{self.sync}"
 
     @property
@@ -77,7 +77,7 @@ class Case:
 
     @property
     def key(self) -> str:
-        """Unique, readable and stable: ``laptop:cpu:mpich-5.0.2:mpicost:bcast:flush-barrier:2x2:8``."""
+        """Unique, readable and stable: ``laptop:cpu:mpich-5.0.2:mpicost:bcast:evict-barrier:2x2:8``."""
         parts = (self.system, self.partition, self.environment, self.program, self.label)
         return ":".join((*parts, self.variant, self.layout, str(self.bytes)))
 

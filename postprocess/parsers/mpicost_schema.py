@@ -15,12 +15,15 @@ from numpy.typing import NDArray
 from postprocess.base.strict_json import JsonObject, format_external
 from postprocess.model.case import NAME
 from postprocess.model.measurement import CaseRecord, PairTime, TrialSummary
-from postprocess.model.mpicost import CACHES, SYNCHRONISERS, TOURNAMENT
+from postprocess.model.mpicost import CACHES, SYNCHRONISERS, TOURNAMENT, WARM
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.stats.headline import bound_slowest_mean, summarise_trials
 
 SCHEMA = 1
 UNIT = "s"
+LEAST_COLDNESS = (
+    2.0  #: time to read a cold block over that of a warm one; a last-level cache alone makes it 5
+)
 AGREEMENT = 1e-9  #: relative difference allowed between the program's statistics and these
 
 
@@ -31,7 +34,7 @@ def parse_run_record(entry: JsonObject) -> JsonObject:
     _name(entry, "program")
     for key in ("suite_version", "source_hash", "mpi_library", "date_utc"):
         entry.text(key)
-    entry.word("cache", CACHES)
+    check_coldness(entry, entry.word("cache", CACHES))
     entry.word("sync", SYNCHRONISERS)
     entry.integer("dropped")
     entry.integer("trials", least=1)
@@ -42,6 +45,21 @@ def parse_run_record(entry: JsonObject) -> JsonObject:
         entry.number("relative_error")
     check_places(entry)
     return entry
+
+
+def check_coldness(entry: JsonObject, cache: str) -> None:
+    """What should have cooled the caches did: a block was read more slowly after it than before."""
+    if cache == WARM:
+        return
+    if cache == "evict":
+        entry.text("evict_instruction")
+        entry.integer("evict_line", least=1)
+    ratio = entry.object("coldness").number("ratio")
+    if ratio < LEAST_COLDNESS:
+        raise ValueError(
+            f"coldness: {cache} left the caches warm: a block was read {ratio:.3g} times as slowly as when it "
+            f"was warm, and cold memory takes {LEAST_COLDNESS:g} times as long or longer"
+        )
 
 
 def check_places(entry: JsonObject) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postprocess.base.errors import UsageError
-from postprocess.model.benchmark import PRINTED, Benchmark
+from postprocess.model.benchmark import PRINTED, ROTATED, Benchmark
 from postprocess.model.case import Case, format_case_names
 from postprocess.model.measurement import LaunchProvenance, Measurement
 from postprocess.model.plan import PlannedLaunch
@@ -63,6 +63,7 @@ def read_benchmarks(
         raise RecordError(error.verdict, f"{path}: {error}") from None
     witness = read_witness(launch.witness(session), testimony)
     check_command(launch, witness)
+    check_rotation(launch, witness)
     run = witness.run | {
         "program": launch.program,
         "version": output.version,
@@ -82,6 +83,28 @@ def check_command(launch: PlannedLaunch, witness: Witness) -> None:
     seen, wanted = (split_options(words) for words in (witness.run["command"][1:], launch.options))
     if seen != wanted:
         what = f"the witness saw the options {seen}, not {wanted}"
+        raise RecordError(Verdict.INCORRECT, what)
+
+
+def check_rotation(launch: PlannedLaunch, witness: Witness) -> None:
+    """Buffers that rotate must leave the last-level cache of the nodes on which they did.
+
+    :raises RecordError: if they do not, or if the kernel does not tell the caches.
+    """
+    if (megabytes := launch.method.get(ROTATED)) is None:
+        return
+    caches = [each for each in witness.run.get("caches", []) if each["type"] != "Instruction"]
+    if not caches:
+        raise RecordError(
+            Verdict.INCORRECT, "--cache rotate: the kernel tells no caches, so nothing proves it"
+        )
+    last = max(caches, key=lambda each: each["level"])
+    sharing = min(launch.per_node, last["shared_by"])
+    if int(megabytes) * 1_000_000 * sharing < last["bytes"]:
+        what = (
+            f"buffers of {sharing} processes rotate through {megabytes} MB each, and the last-level cache "
+            f"holds {last['bytes'] / 1e6:.0f} MB; set imb.rotated_megabytes to more"
+        )
         raise RecordError(Verdict.INCORRECT, what)
 
 

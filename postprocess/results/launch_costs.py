@@ -16,19 +16,22 @@ from statistics import median
 from postprocess.base.errors import UsageError
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.case import LaunchPlace
+from postprocess.model.mpicost import WARM
 from postprocess.model.plan import PlannedLaunch, read_plan
+from postprocess.results.flush_costs import flushes
 from postprocess.results.summary import SummaryLaunch, load_summary
 from postprocess.stats.trial_allocation import LaunchCost
+from site_configs.topology.flush import measure_flush_seconds
 
-#: Seconds of a trial where nothing is known: mostly the flushing of a large cache.
-ROUGH_TRIAL = 0.006
+#: Seconds of a trial where nothing is known, without a flush; simulated ones take longer than they simulate
+ROUGH_TRIAL, ROUGH_SIMULATED_TRIAL = 0.001, 0.006
 
 ROUGH_SIZE = 0.1  #: seconds of all iterations of a reference benchmark at one size
 
 ROUGH_START = 1.0  #: seconds to start a launch
 
-#: What decides how long a job takes: where it is, and its number of cases.
-Key = tuple[LaunchPlace, int]
+#: What decides how long a job takes: where it is, its number of cases, and what it does to the caches.
+Key = tuple[LaunchPlace, int, str]
 
 
 LAST_SESSIONS = 20  #: that are asked what launches cost
@@ -173,7 +176,8 @@ class Job:
     @property
     def key(self) -> Key:
         """What decides how long it takes."""
-        return LaunchPlace.of_launch(self.launches[0]), self.cases
+        place = LaunchPlace.of_launch(self.launches[0])
+        return place, self.cases, self.launches[0].cases[0].cache
 
 
 def list_jobs(planned: Sequence[PlannedLaunch]) -> list[Job]:
@@ -190,7 +194,7 @@ def estimate_job_seconds(job: Job, known: Mapping[Key, float]) -> float:
     """Estimate the seconds that a job takes: as it did last time, or roughly."""
     rough = 0.0
     for launch in job.launches:
-        each = ROUGH_SIZE if launch.benchmarks else launch.trials * ROUGH_TRIAL
+        each = ROUGH_SIZE if launch.benchmarks else launch.trials * estimate_trial_seconds(launch)
         rough += ROUGH_START + len(launch.cases) * each
     return known.get(job.key, rough)
 
@@ -217,13 +221,23 @@ def read_seconds_of_cases(work: WorkDirectory, jobs: Sequence[Job]) -> dict[Laun
     return known
 
 
+def estimate_trial_seconds(launch: PlannedLaunch) -> float:
+    """Seconds of a trial of mpicost where nothing is known, the flush as long as it takes on this machine."""
+    if launch.exact:
+        return ROUGH_SIMULATED_TRIAL
+    return ROUGH_TRIAL + (measure_flush_seconds() if flushes(launch) else 0.0)
+
+
 def read_job_seconds(work: WorkDirectory) -> dict[Key, float]:
     """Read how long jobs took in earlier sessions, the newest last."""
     known: dict[Key, float] = {}
     for path in sorted(work.sessions.glob("*/summary.json")):
         try:
-            done = list_timed_jobs(load_summary(path).launches)
+            summary = load_summary(path)
         except UsageError:
             continue  # of another version, or damaged: it tells nothing of the time
-        known |= {(job.place, job.cases): job.seconds for job in done if job.ended_well}
+        caches = {LaunchPlace.of(each.case): each.case.cache for each in summary.results}
+        for job in list_timed_jobs(summary.launches):
+            if job.ended_well:
+                known[job.place, job.cases, caches.get(job.place, WARM)] = job.seconds
     return known

@@ -14,6 +14,7 @@ from postprocess.calibration.machine_load import note_other_work
 from postprocess.calibration.recovery import recover_interrupted
 from postprocess.model.plan import PlannedLaunch, list_planned_cases
 from postprocess.model.session import Request, Selection, Session
+from postprocess.results.flush_costs import describe_flush
 from postprocess.runner.reframe import ReframeDriver
 from postprocess.runner.reframe_pass import PassRecord, cancel_jobs, make_plan, run_again, run_plan
 from postprocess.setup.prepare import PreparedMachine, prepare_machine
@@ -68,6 +69,8 @@ def report_plan(planned: Sequence[PlannedLaunch], progress: Progress) -> None:
     environments = ", ".join(sorted({launch.environment for launch in planned}))
     counts = ", ".join(str(count) for count in sorted({launch.processes for launch in planned}))
     progress.say(f"{cases} on {environments} at {counts} processes")
+    for line in describe_flush(planned):
+        progress.say(line)
 
 
 def measure_in_new_session(

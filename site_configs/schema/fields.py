@@ -18,7 +18,7 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")  #: what ReFrame takes for a name
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  #: what a shell takes for a name
 DURATION = re.compile(r"(?=.)(\d{1,9}d)?(\d{1,9}h)?(\d{1,9}m)?(\d{1,9}s)?")  #: as ReFrame reads it
 MODULES_SYSTEMS = ("envmod", "lmod", "nomod", "spack")  #: that ReFrame knows
-CACHES = ("flush", "warm")
+CACHES = ("evict", "flush", "warm")
 SYNCS = ("dissemination", "barrier", "window")
 MOST_TRIALS = 1_000_000  #: as mpicost has it
 #: Keys of a partition and of its extras that ``partition`` fills itself, and the arguments they follow from.

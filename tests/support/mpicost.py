@@ -19,9 +19,10 @@ from tests.support.paths import SUITE
 
 FAMILIES = ("mpich", "openmpi")
 LIMIT = 240  #: seconds after which a launch counts as hung
+EVICTED = ("--cache", "evict")  #: where the records must be believed
 TINY = ("--flush-bytes", "4096")  #: where the test is not about the flush
 #: Words that say how much a launch flushes, or that it measures nothing.
-FLUSH_IS_TOLD = {"--flush-bytes", "warm", "--list", "--help", "--version"}
+FLUSH_IS_TOLD = {"--flush-bytes", "evict", "warm", "--list", "--help", "--version"}
 
 Record = dict[str, Any]
 

@@ -11,6 +11,7 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.mpicost import AUTOMATIC_LAUNCHES
 from postprocess.model.plan import PlannedLaunch
+from postprocess.results.flush_costs import describe_flush
 from postprocess.results.launch_costs import (
     ROUGH_SIZE,
     ROUGH_START,
@@ -88,7 +89,8 @@ def show_costs(
     sums = f"{plural(total.cases, 'case')} in {plural(total.launches, 'launch', 'es')}"
     hours = f"{total.node_seconds / 3600:.2f} node-hours"
     progress.say(f"{path}: a night is {sums}: about {duration(total.seconds)} and {hours}")
-    progress.say(describe_estimate(night, known))
+    for line in (describe_estimate(night, known), *describe_flush(night)):
+        progress.say(line)
     first = ", ".join(f"{program} {launches}" for program, launches in AUTOMATIC_LAUNCHES.items())
     progress.say(f"a night without references calibrates first, in so many launches: {first}")
     if others:

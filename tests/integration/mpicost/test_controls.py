@@ -12,7 +12,7 @@ from postprocess.model.mpicost import CONTROLS, is_control
 from postprocess.parsers.mpicost import read_launch
 from tests.support.factories.launch import case
 from tests.support.mpi import of_family
-from tests.support.mpicost import FAMILIES, TINY, build, library, preload, program, read
+from tests.support.mpicost import EVICTED, FAMILIES, TINY, build, library, preload, program, read
 
 pytestmark = pytest.mark.alone
 
@@ -26,7 +26,7 @@ FASTEST_STEP = 2 / 10e9
 def test_controls_are_measured_and_verified_on_any_number_of_ranks(family: str, tmp_path: Path):
     for processes in (1, 3):
         file = tmp_path / f"{processes}.jsonl"
-        options = (*TINY, "--routine", ",".join(CONTROLS), "--trials", "5")
+        options = (*EVICTED, "--routine", ",".join(CONTROLS), "--trials", "5")
         records = program(family).measure(processes, file, *options)
         assert {(each["routine"], each["bytes"]) for each in records.cases} == CASES
         assert all(each["verified"] for each in records.cases)

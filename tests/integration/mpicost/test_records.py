@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -10,9 +11,12 @@ import numpy as np
 import pytest
 
 from postprocess.model.measurement import TrialSummary
+from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.mpicost import read_launch
+from postprocess.parsers.mpicost_schema import LEAST_COLDNESS
 from postprocess.stats.headline import summarise_trials
-from tests.support.mpicost import FAMILIES, TINY, Record, Records, program
+from tests.support.mpi import of_family
+from tests.support.mpicost import EVICTED, FAMILIES, TINY, Program, Record, Records, build, program
 
 RUN = {
     **dict.fromkeys(("record", "program", "suite_version", "source_hash", "mpi_library"), str),
@@ -23,6 +27,7 @@ RUN = {
     **dict.fromkeys(("command", "hosts", "ranks", "caches", "interposed"), list),
     **dict.fromkeys(("timer", "environment"), dict),
     "clock_error": (int, float),
+    "coldness": dict,
     "settle": (int, float),
     "relative_error": (type(None), float),
 }
@@ -59,7 +64,7 @@ def launch(family: str, tmp_path_factory: pytest.TempPathFactory) -> Records:
     file = tmp_path_factory.mktemp(family) / "out.jsonl"
     options = ("--flush-bytes", "100001", "--seed", "7", "--trials", "21")
     records = program(family).measure(2, file, *options)
-    assert len(read_launch(file).cases) == 45
+    assert len(records.cases) == 45
     return records
 
 
@@ -131,8 +136,11 @@ def test_totals(launch: Records) -> None:
 
 
 def test_flush_array_was_changed_in_every_trial(launch: Records) -> None:
-    """One is added to a word of every 64 bytes in each trial: the sum of the array shows each of them."""
-    touches = 21 * len(launch.cases)
+    """One is added to a word of every 64 bytes in each trial: the sum of the array shows each of them.
+
+    Five more are those of the proof that the caches get cold, which so few bytes do not make them.
+    """
+    touches = 21 * len(launch.cases) + 5
     assert launch.run["flush_bytes"] == 100001
     assert launch.end["flush_sum"] == math.ceil(100000 / 64) * touches
 
@@ -144,6 +152,48 @@ def test_warm_caches_are_left_alone(family: str, tmp_path: Path) -> None:
     flushed = program(family).measure(2, tmp_path / "flush.jsonl", *options, *TINY)
     more = flushed.end["memory_bytes"] - warm.end["memory_bytes"]
     assert (flushed.run["cache"], flushed.run["flush_bytes"]) == ("flush", more) and more > 0
+
+
+def test_evicted_buffers_are_cold(family: str, tmp_path: Path) -> None:
+    """A block is read much more slowly after the eviction, and so is a message that was in the caches."""
+    options = ("--routine", "control_memory,bcast", "--bytes", "1000000", "--trials", "21")
+    runs = {
+        cache: program(family).measure(2, tmp_path / cache, *options, "--cache", cache)
+        for cache in ("warm", "evict")
+    }
+    evicted = read_launch(tmp_path / "evict")
+    assert evicted.run["evict_instruction"] and evicted.run["evict_line"] >= 16
+    assert evicted.run["coldness"]["ratio"] > LEAST_COLDNESS
+    assert (evicted.run["flush_bytes"], evicted.end["flush_sum"]) == (0, 0)
+    assert "coldness" not in runs["warm"].run
+    warm, cold = (
+        next(case["median"] for case in runs[cache].cases if case["routine"] == "control_memory")
+        for cache in ("warm", "evict")
+    )
+    assert cold > warm
+
+
+def test_a_flush_that_leaves_the_caches_warm_is_refused(launch: Records, tmp_path: Path) -> None:
+    """100 kB are no flush: a block is read as fast after it as before."""
+    ratio = launch.run["coldness"]["ratio"]
+    if ratio >= LEAST_COLDNESS:
+        pytest.skip(f"100 kB flush the caches of this machine (ratio {ratio})")
+    file = tmp_path / "out.jsonl"
+    file.write_text("\n".join(map(json.dumps, (launch.run, *launch.cases, launch.end))) + "\n")
+    with pytest.raises(RecordError, match="left the caches warm") as refusal:
+        read_launch(file)
+    assert refusal.value.verdict == Verdict.INCORRECT
+
+
+def test_a_processor_without_the_instruction_refuses_to_evict(tmp_path: Path) -> None:
+    """Built as for an architecture that has none."""
+    without = "-DCMAKE_C_FLAGS=-DMPICOST_WITHOUT_EVICTION"
+    refusing = Program(of_family("mpich"), build(of_family("mpich"), tmp_path / "build", without))
+    file = tmp_path / "out.jsonl"
+    ended = refusing.run(2, "--cache", "evict", "--routine", "barrier", "--output", str(file))
+    assert (ended.status, len(ended.complaints)) == (2, 1)
+    assert "--cache evict: the processor has no instruction" in ended.complaints[0]
+    assert not file.exists()
 
 
 def test_flush_is_sized_by_the_caches_and_the_ranks_that_share_them(tmp_path: Path) -> None:
@@ -237,7 +287,7 @@ def test_environment_is_recorded_without_secrets(tmp_path: Path) -> None:
     shown = {"OMP_NUM_THREADS": '3 "x"', "OMP_ODD": "b\udcffd"}  # the second is not UTF-8
     hidden = {"SLURM_JWT": "secret", "HOME_OMP_": "no"}
     file = tmp_path / "out.jsonl"
-    options = (*TINY, "--routine", "barrier", "--trials", "2", "--output", str(file))
+    options = (*EVICTED, "--routine", "barrier", "--trials", "2", "--output", str(file))
     ended = program("openmpi").run(1, *options, variables={**shown, **hidden})
     assert ended.status == 0
     environment = read_launch(file).run["environment"]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from postprocess.parsers.mpicost import read_launch
 from tests.support.mpicost import (
+    EVICTED,
     FAMILIES,
     TINY,
     Program,
@@ -104,7 +105,7 @@ def check_all_rounds(records: Records, processes: int) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("processes", [2, 3, 5])
 def test_all_rounds(family: str, processes: int, tmp_path: Path) -> None:
-    records = measured(program(family), processes, tmp_path / "a", *TINY)
+    records = measured(program(family), processes, tmp_path / "a", *EVICTED)
     check_all_rounds(records, processes)
 
 

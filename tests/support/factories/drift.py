@@ -16,7 +16,7 @@ from postprocess.results.store import StoreRow, write_session
 
 FIRST = datetime(2026, 9, 1, 2, 0, tzinfo=timezone.utc)
 REFERENCE = 20e-6
-CASE = Case("laptop", "cpu", "mpich-5.0.2", "mpicost", "bcast", 0, "flush", "window", 4, 4, 8)
+CASE = Case("laptop", "cpu", "mpich-5.0.2", "mpicost", "bcast", 0, "evict", "window", 4, 4, 8)
 
 
 def started(night: int) -> str:

@@ -35,7 +35,7 @@ def case(routine: str = "bcast", size: int = 8, peer: int = 0, **changes: Any) -
         "program": "mpicost",
         "routine": routine,
         "peer": peer,
-        "cache": "flush",
+        "cache": "evict",
         "sync": "dissemination",
         "processes": 2,
         "per_node": 2,

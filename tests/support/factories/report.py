@@ -95,7 +95,7 @@ def cases(
 ) -> list[Case]:
     """Every routine and size on every environment at every number of processes."""
     return [
-        Case("local", "cpu", name, "mpicost", routine, peer, "flush", "dissemination", p, p, size)
+        Case("local", "cpu", name, "mpicost", routine, peer, "evict", "dissemination", p, p, size)
         for name in environments
         for p in processes
         for routine, sizes in SIZES.items()

@@ -40,7 +40,7 @@ class Site:
             place, size = divmod(place, len(SIZES))
             own = number % MPICOST_SHARE == 0
             program = "mpicost" if own else ("osu", "imb")[place % 2]
-            cache, sync = ("flush", "dissemination") if own else ("warm", "loop")
+            cache, sync = ("evict", "dissemination") if own else ("warm", "loop")
             routine = f"routine{place % 30}"
             processes = 2 + place // 30
             words = ("cluster", "cpu", ENVIRONMENTS[environment], program, routine)

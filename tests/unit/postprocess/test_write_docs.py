@@ -109,7 +109,7 @@ def completed(words: str, folder: Path) -> list[str]:
     [
         ("./plumbline ni", ["nightly"]),
         ("./plumbline references ", ["propose", "age", "budget"]),
-        ("./plumbline run --cache ", ["flush", "warm", "rotate"]),
+        ("./plumbline run --cache ", ["evict", "flush", "warm", "rotate"]),
         ("./plumbline run --routine bcast --pro", ["--program", "--processes"]),
         ("./plumbline where mpic", ["mpicost", "mpicc"]),
         ("./plumbline site new --sch", ["--scheduler"]),

@@ -67,7 +67,7 @@ def test_what_took_so_long_before_is_expected_to_again(work: WorkDirectory):
     session(work, "20261121T090000Z-1", 30.0)
     session(work, "20261121T100000Z-1", 12.0)
     known = read_job_seconds(work)
-    assert known == {(LaunchPlace.of(CASES[0]), len(CASES)): 12.0}
+    assert known == {(LaunchPlace.of(CASES[0]), len(CASES), "evict"): 12.0}
     assert estimate_job_seconds(job(), known) == 12.0
 
 
@@ -79,6 +79,7 @@ def test_what_took_so_long_before_is_expected_to_again(work: WorkDirectory):
         {"partition": "local:gpu"},
         {"cases": (case(processes=4, per_node=4),)},
         {"program": "imb"},
+        {"cases": tuple(replace(each, cache="warm") for each in CASES)},
     ],
     ids=lambda each: next(iter(each)),
 )
@@ -132,7 +133,7 @@ def test_the_starts_of_a_job_are_one_job_and_take_its_time_once(work: WorkDirect
     plan = [planned(), benchmark("bw"), benchmark("latency"), benchmark("bw", number=2)]
     assert [len(each.launches) for each in list_jobs(plan)] == [1, 2, 1]
     together = list_jobs(plan)[1]
-    assert together.key == (("local:cpu", "mpich-5_0_2", "osu", 2, 2), 40)
+    assert together.key == (("local:cpu", "mpich-5_0_2", "osu", 2, 2), 40, "warm")
     assert estimate_job_seconds(together, {}) == pytest.approx(2 * ROUGH_START + 40 * ROUGH_SIZE)
     path = session(work, "20261121T090000Z-1", 30.0)
     data = json.loads(path.read_text())

@@ -23,6 +23,7 @@ from postprocess.model.benchmark import Benchmark
 from postprocess.model.conditions import circumstances_of, method_of
 from postprocess.model.launch import FinishedLaunch, LaunchOutcome
 from postprocess.model.measurement import Measurement
+from postprocess.model.mpicost import CACHE, CACHES
 from postprocess.model.plan import SkippedCase
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict, compute_exit_status
@@ -296,7 +297,7 @@ def test_the_rerun_command_names_the_case(changes, site, trials, expected):
         case,
         routine=st.sampled_from(["bcast", "scan_sum", "barrier"]),
         size=st.integers(0, 10**6).map(lambda n: 8 * n),
-        cache=st.sampled_from(["flush", "warm"]),
+        cache=st.sampled_from(CACHES),
         sync=st.sampled_from(["dissemination", "barrier", "window"]),
         processes=st.integers(2, 10**4),
         per_node=st.integers(2, 10**3),
@@ -316,7 +317,7 @@ def test_the_rerun_command_survives_the_shell_and_selects_the_case(site, wanted,
     assert (arguments.routine, arguments.processes) == ([wanted.routine], [wanted.processes])
     assert arguments.program == [wanted.program]
     assert arguments.bytes == ([wanted.bytes] if wanted.bytes else [])
-    assert (arguments.cache or "flush", arguments.sync or "dissemination") == (
+    assert (arguments.cache or CACHE, arguments.sync or "dissemination") == (
         wanted.cache,
         wanted.sync,
     )

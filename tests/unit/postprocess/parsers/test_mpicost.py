@@ -67,7 +67,7 @@ def test_a_good_file_is_read_whole(tmp_path):
         "barrier_0",
     ]
     assert (launch.processes, launch.per_node) == (2, 2)
-    assert (launch.cache, launch.sync) == ("flush", "dissemination")
+    assert (launch.cache, launch.sync) == ("evict", "dissemination")
     assert launch.mpi_library == GOOD[RUN]["mpi_library"]
     assert launch.resolution("s") == samples.RESOLUTION
 
@@ -87,7 +87,7 @@ def test_a_record_gives_its_case(tmp_path):
     launch = read_launch(samples.write(tmp_path / "a", samples.launch(processes=3)))
     cases = [launch.case(record, "laptop", "cpu", "mpich-5.0.2") for record in launch.cases]
     where = ("laptop", "cpu", "mpich-5.0.2", "mpicost")
-    assert cases[2] == Case(*where, "pingpong", 1, "flush", "dissemination", 3, 3, 8)
+    assert cases[2] == Case(*where, "pingpong", 1, "evict", "dissemination", 3, 3, 8)
     assert [case.variable for case in cases] == [record.variable for record in launch.cases]
 
 
@@ -437,6 +437,11 @@ def test_counts_agree(refused, planned, ended, verdict):
         (BCAST, {"routine": "b cast"}),
         (BCAST, {"peer": -1}),
         (BCAST, {"peer": 2}),
+        (RUN, {"coldness": {"ratio": 1.9, "warm": 1e-6, "cold": 1.9e-6, "took": 0.004}}),
+        (RUN, {"coldness": {"ratio": 0}}),
+        (RUN, {"coldness": None}),
+        (RUN, {"evict_instruction": None}),
+        (RUN, {"evict_line": 0}),
         (BCAST, {"bytes": -8}),
         (BCAST, {"bytes": "8"}),
         (BCAST, {"trials": "51"}),
@@ -467,6 +472,12 @@ def test_a_field_that_is_missing_is_named(refused, place, key):
     error = refused(without(place, key))
     assert error.verdict is Verdict.INCORRECT
     assert f": line {place % len(GOOD) + 1}: {key}: is missing" in str(error)
+
+
+def test_a_flush_is_proven_like_an_eviction(refused):
+    warm = {"ratio": 1.1, "warm": 1e-6, "cold": 1.1e-6, "took": 0.004}
+    error = refused(damaged(RUN, cache="flush", coldness=warm))
+    assert (error.verdict, "flush left the caches warm" in str(error)) == (Verdict.INCORRECT, True)
 
 
 @pytest.mark.parametrize(

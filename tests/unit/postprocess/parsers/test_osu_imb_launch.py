@@ -499,3 +499,27 @@ def test_a_start_of_which_nobody_knows_how_it_was_built_is_incomplete(tmp_path: 
     leave(tmp_path, launch, osu_text())
     locate_program_file(tmp_path, launch.environment, "osu").unlink()
     assert assess_launch(launch, tmp_path).verdict == "incomplete"
+
+
+# ---------------------------------------------------------------- buffers that rotate
+
+LAST = {"level": 3, "type": "Unified", "bytes": 480_000_000, "shared_by": 96}
+FIRST = {"level": 1, "type": "Data", "bytes": 32_768, "shared_by": 1}
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "caches", "said"),
+    [
+        (240, [FIRST, LAST], ""),  # two processes share the cache
+        (239, [FIRST, LAST], "239 MB each, and the last-level cache holds 480 MB; set imb.rotated"),
+        (64, [FIRST], ""),
+        (64, [], "the kernel tells no caches"),
+    ],
+)
+def test_buffers_that_rotate_leave_the_last_level_cache(
+    tmp_path: Path, megabytes: int, caches: list[dict[str, Any]], said: str
+):
+    launch = replace(IMB_START, method={**IMB_START.method, "rotated_megabytes": megabytes})
+    seen = witnessed(program=launch.executable, command=["IMB"], caches=caches)
+    verdict, reason = assessed(tmp_path, launch, imb_tables(), witness=seen)
+    assert (verdict, said in reason) == ("incorrect" if said else "", True)

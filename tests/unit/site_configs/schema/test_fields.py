@@ -93,7 +93,7 @@ WRONG = [
     (a_partition, "defaults", [1], "[1]: write {'trials': 21}"),
     (with_default, "trials", 1, "1: write a whole number from 2 to 1,000,000; the first"),
     (with_default, "trials", MOST_TRIALS + 1, "1000001: write a whole number from 2"),
-    (with_default, "cache", "hot", "'hot': choose from flush, warm"),
+    (with_default, "cache", "hot", "'hot': choose from evict, flush, warm"),
     (with_default, "sync", ["window"], "['window']: choose from dissemination, barrier, window"),
     (with_default, "time_limit", "0s", "'0s': write more than nothing, as in '1h30m'"),
     (with_default, "time_limit", "soon", "'soon': write more than nothing"),

@@ -1,0 +1,26 @@
+"""What flushing the caches costs a session, told before it is paid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from postprocess.base.formats import duration
+from postprocess.model.mpicost import FLUSH
+from postprocess.model.plan import PlannedLaunch
+from site_configs.topology.flush import measure_flush_seconds
+
+
+def flushes(launch: PlannedLaunch) -> bool:
+    """Whether a launch walks through memory before each trial. Simulated processors have no caches."""
+    return not launch.exact and any(case.cache == FLUSH for case in launch.cases)
+
+
+def describe_flush(planned: Sequence[PlannedLaunch]) -> Iterator[str]:
+    """How long a flush takes here and how many there are; nothing if no launch flushes."""
+    trials = sum(launch.trials * len(launch.cases) for launch in planned if flushes(launch))
+    if trials:
+        each = measure_flush_seconds()
+        yield (
+            f"--cache flush: a walk through the caches takes {1e3 * each:.3g} ms here, "
+            f"{duration(each * trials)} before {trials} trials; --cache evict takes a small part of that"
+        )
