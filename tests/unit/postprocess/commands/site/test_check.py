@@ -60,9 +60,9 @@ def launch(processes: int, per_node: int, **changes) -> PlannedLaunch:
 
 def test_a_part_of_a_node_costs_all_of_it():
     found = estimate_night_cost([launch(4, 4), launch(5, 4), launch(3, 1)], {})
-    each = 1 + 2 * 10 * 0.006  # seconds, by rule of thumb
+    each = 1 + 2 * 10 * 0.001  # seconds, by rule of thumb
     assert found == NightCost(3, 6, 3, pytest.approx(3 * each), pytest.approx(6 * each))
-    assert found.words == ("3", "6", "3", "3.4 s", "0.00")
+    assert found.words == ("3", "6", "3", "3.1 s", "0.00")
 
 
 def test_a_simulated_machine_costs_the_node_on_which_it_is_simulated():
@@ -73,9 +73,9 @@ def test_a_simulated_machine_costs_the_node_on_which_it_is_simulated():
 
 def test_what_was_measured_before_is_better_than_a_rule():
     launches = [launch(4, 4), launch(5, 4)]
-    known = {(("local:cpu", "mpich-5_0_2", "mpicost", 4, 4), 2): 3600.0}
+    known = {(("local:cpu", "mpich-5_0_2", "mpicost", 4, 4), 2, "evict"): 3600.0}
     assert estimate_night_cost(launches[:1], known).node_seconds == 3600
-    rule = "1 job roughly, 1 s a start, 6 ms a trial, 0.1 s a size"
+    rule = "1 job roughly, 1 s a start, 1 ms a trial, 0.1 s a size"
     rest = "whole nodes, no waiting in a queue"
     assert describe_estimate(launches, known) == (
         f"estimated: 1 job as long as the last time; {rule}; {rest}"
