@@ -17,7 +17,6 @@ from postprocess.calibration.ledger import (
     read_ledger,
 )
 from postprocess.calibration.recovery import recover_interrupted
-from postprocess.judging.outcome import assess_launch
 from tests.support.factories.launch import CASES, finished, headline, leave, planned
 from tests.support.factories.ledger import METHOD, launch
 
@@ -186,9 +185,3 @@ def test_a_ledger_of_another_version_is_refused(tmp_path: Path):
     path.write_text(json.dumps({"schema": 2, "launches": []}))
     with pytest.raises(UsageError, match="schema: is not 1"):
         read_ledger(tmp_path)
-
-
-def test_a_launch_that_failed_has_nothing(tmp_path: Path):
-    opened = ledger.CalibrationHeader("a")
-    bad = finished(tmp_path, outcome=assess_launch(planned(), tmp_path))
-    assert collect_launches(opened, tmp_path, [bad]) == []

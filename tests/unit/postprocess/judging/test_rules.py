@@ -197,15 +197,6 @@ def test_slower_is_never_judged_better(one, other, center, spread, launches):
     assert ranks == sorted(ranks)
 
 
-@given(POSITIVE, st.floats(0, 1), st.integers(2, 40))
-def test_the_reference_itself_is_never_regressed(center, spread, launches):
-    known = Reference(CASE, center, spread, launches)
-    assert judge_case(CASE, Measurement(center), known).verdict in (
-        Verdict.PASS,
-        Verdict.PROVISIONAL,
-    )
-
-
 @pytest.mark.parametrize("known", [None, SETTLED, PROVISIONAL])
 @pytest.mark.parametrize("value", [1e-5, 1e-3, 1e-7, math.nan])
 def test_every_ruling_is_an_entry_of_the_summary_file(value, known):
@@ -225,26 +216,6 @@ def test_a_rate_below_its_band_is_regressed():
         f"below the limit {limit:.1f} MB/s"
     )
     assert result.slowdown == 2.0
-
-
-def test_a_rate_above_its_band_is_fast():
-    result = ruling(2000.0, RATE, unit=MEGABYTES)
-    assert result.verdict is Verdict.FAST
-    assert "2000 MB/s is 2 times as fast as its reference 1000 MB/s" in result.reason
-    assert "above the limit" in result.reason
-
-
-@pytest.mark.parametrize("known", [RATE, ROUGH])
-def test_a_limit_of_a_rate_is_inside(known):
-    limits = compute_band(known)
-    inside = Verdict.PROVISIONAL if known is ROUGH else Verdict.PASS
-    for value, verdict in [
-        (limits.upper, inside),
-        (limits.lower, inside),
-        (math.nextafter(limits.upper, math.inf), Verdict.FAST),
-        (math.nextafter(limits.lower, 0), Verdict.REGRESSED),
-    ]:
-        assert ruling(value, known, unit=MEGABYTES).verdict is verdict
 
 
 def test_provisional_reference_of_a_rate_condemns_where_the_best_is_too_slow():
@@ -296,13 +267,3 @@ def test_a_rate_is_judged_as_the_time_that_it_is_the_inverse_of(
     assert time.slowdown == pytest.approx(rate.slowdown, rel=1e-9)
     assert (" as slow as " in time.reason) == (" as slow as " in rate.reason)
     assert ("above the limit" in time.reason) == ("below the limit" in rate.reason)
-
-
-@given(POSITIVE, POSITIVE, POSITIVE, st.floats(0, 1), st.integers(1, 40))
-def test_a_lower_rate_is_never_judged_better(one, other, center, spread, launches):
-    known = Reference(CASE, center, spread if launches > 1 else 0.0, launches, MEGABYTES)
-    inside = Verdict.PROVISIONAL if known.provisional else Verdict.PASS
-    order = [Verdict.REGRESSED, inside, Verdict.FAST]
-    pair = [judge_case(CASE, Measurement(v, MEGABYTES, v), known) for v in sorted([one, other])]
-    ranks = [order.index(result.verdict) for result in pair]
-    assert ranks == sorted(ranks)

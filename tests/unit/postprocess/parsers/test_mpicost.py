@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import math
 import pickle
 import re
@@ -137,12 +136,6 @@ def test_one_trial_is_enough_if_none_is_dropped(tmp_path):
     assert record.summary.headline == record.t_max[0]
 
 
-def test_the_fastest_rank_may_be_the_slowest(tmp_path):
-    """One process has one interval per trial."""
-    records = damaged(BCAST, t_min=GOOD[BCAST]["t_max"])
-    assert read_launch(samples.write(tmp_path / "a", records)).cases
-
-
 def test_statistics_may_differ_by_rounding_only(tmp_path, refused):
     headline = GOOD[BCAST]["headline"]
     read_launch(samples.write(tmp_path / "a", damaged(BCAST, headline=headline * (1 + 5e-10))))
@@ -209,12 +202,6 @@ def test_no_trial_in_time_is_incomplete(refused, late):
     error = refused(records)
     assert error.verdict is Verdict.INCOMPLETE
     assert "line 2: late: none of 51 trials is left" in str(error)
-
-
-def test_no_trial_after_the_dropped_ones_is_incomplete(refused):
-    records = copy.deepcopy(GOOD)
-    records[RUN]["dropped"] = 51
-    assert refused(records).verdict is Verdict.INCOMPLETE
 
 
 # ---------------------------------------------------------------- what cannot be true
@@ -522,10 +509,6 @@ def test_no_damage_escapes_as_another_error(tmp_path_factory, data):
 def test_an_error_can_cross_a_process_boundary():
     error = pickle.loads(pickle.dumps(RecordError(Verdict.INCOMPLETE, "a: line 1: cut off")))
     assert (error.verdict, str(error)) == (Verdict.INCOMPLETE, "a: line 1: cut off")
-
-
-def test_the_sample_is_json_lines():
-    assert [json.loads(line) for line in LINES] == GOOD
 
 
 def test_measurements_of_a_launch_are_made_once(tmp_path):

@@ -133,10 +133,6 @@ def test_a_rate_is_told_as_a_slowdown_of_the_time():
     assert found(rate) == pytest.approx(found(SETTLED))
 
 
-def test_a_single_launch_catches_nothing():
-    assert found(replace(SETTLED, launches=1, spread=0.0), 1.0) is None
-
-
 def test_a_provisional_reference_catches_what_even_the_best_of_a_launch_shows():
     few = replace(SETTLED, launches=5)
     assert found(few) is None  # a program that tells nothing but a mean
