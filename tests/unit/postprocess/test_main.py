@@ -81,7 +81,7 @@ WRONG = [
     ["--strict"],
     ["nightly", "extra"],
     ["nightly", "--colour", "red"],
-    ["nightly", "--launches", "3"],
+    ["nightly", "--launches", "0"],
     ["nightly", "--json"],
     ["run", "--bytes", "-8"],
     ["run", "--program", "mpicosts"],
