@@ -63,11 +63,11 @@ class agreement(OsuImbCheck):
     built_imb = fixture(build_imb, scope="environment")
 
     def measures_on(self, part) -> bool:
-        """Whether two programs have something of what was chosen."""
+        """Return whether two programs have a chosen routine on a partition."""
         return not part.extras["exact"] and bool(self.sizes_by_routine())
 
     def sizes_by_routine(self) -> dict[str, list[int]]:
-        """The routines that two programs have at this process count, each with its sizes."""
+        """Return the routines that two programs have at this process count, each with its sizes."""
         programs = [self.routines_of(name) for name in CHECKS] + [set(luecke.table)]
         names = sorted(set().union(*programs))
         return {
@@ -80,18 +80,18 @@ class agreement(OsuImbCheck):
         }
 
     def routines_of(self, program: str) -> set[str]:
-        """The routines of a program in which nothing else goes on beside the calls."""
+        """Return the routines of a program that time nothing but the calls."""
         table = CHECKS[program].table
         return {each.routine for each in table if each.executable in ("", MPI1)}
 
     def sizes_compared(self, routine: str) -> list[int]:
-        """The sizes at which a routine is compared; ``[0]`` where it has no payload."""
+        """Return the sizes at which a routine is compared; ``[0]`` where it has no payload."""
         sizes = [0] if routine == "barrier" else self.sizes or self.own_sizes
         limits = {} if self.routines else self.left_out_above
         return [size for size in sizes if is_within_limits(limits, routine, size, self.processes)]
 
     def planned_launches(self) -> list[PlannedLaunch]:
-        """All starts of all rounds, in the order in which they run."""
+        """Return all starts of all rounds, in the order in which they run."""
         starts = []
         for number in range(1, self.rounds + 1):
             programs = [self.mpicost_starts, self.osu_starts, self.imb_starts]
@@ -101,12 +101,12 @@ class agreement(OsuImbCheck):
         return starts
 
     def in_round(self, start: PlannedLaunch, number: int) -> PlannedLaunch:
-        """A start of a round, with its own files: IMB's options name the file of its sizes."""
+        """Return a start of a round, with its own files: IMB's options name the file of its sizes."""
         start = replace(start, number=number)
         return replace(start, options=tuple(self.options_of(start))) if start.benchmarks else start
 
     def mpicost_starts(self) -> list[PlannedLaunch]:
-        """One start for all its cases, told as the others time theirs."""
+        """Return one start of mpicost for all its cases, with the options that time as the others do."""
         cases = tuple(
             self.case(
                 routine=routine,
@@ -128,7 +128,7 @@ class agreement(OsuImbCheck):
         return [start] if cases else []
 
     def osu_starts(self) -> list[PlannedLaunch]:
-        """A start for each benchmark; one more for sizes that are no power of two."""
+        """Return a start for each benchmark; one more for sizes that are no power of two."""
         return [
             self.start_of("osu", Start(f"{each.name}_{chain[0]}", [each], chain))
             for each in self.benchmarks_of("osu")
@@ -136,7 +136,7 @@ class agreement(OsuImbCheck):
         ]
 
     def imb_starts(self) -> list[PlannedLaunch]:
-        """One start for all benchmarks that have the same sizes."""
+        """Return one start for all benchmarks that have the same sizes."""
         groups: dict[tuple[int, ...], list[Benchmark]] = {}
         for each in self.benchmarks_of("imb"):
             sizes = self.sizes_by_routine()[each.routine]
@@ -147,7 +147,7 @@ class agreement(OsuImbCheck):
         ]
 
     def benchmarks_of(self, program: str) -> list[Benchmark]:
-        """The benchmarks that are compared, without what another program does not do."""
+        """Return the benchmarks that are compared, without what another program does not do."""
         return [
             replace(each, options=tuple(word for word in each.options if word not in VALIDATION))
             for each in CHECKS[program].table
@@ -155,7 +155,7 @@ class agreement(OsuImbCheck):
         ]
 
     def start_of(self, program: str, start: Start) -> PlannedLaunch:
-        """The plan of a start of OSU or IMB. Sizes that only warm up are not among those compared."""
+        """Return the plan of a start of OSU or IMB. Sizes that only warm up are not among those compared."""
         reason = explain_missing_program(
             program, self.current_environ.extras, current_request().spack
         )
@@ -181,7 +181,7 @@ class agreement(OsuImbCheck):
                 write_sizes(start, self.session)
 
     def lines_of(self, start: PlannedLaunch, launch_words: str) -> Iterator[str]:
-        """The commands of one start; mpicost needs no witness."""
+        """Return the commands of one start; mpicost needs no witness."""
         if start.program != "mpicost":
             yield from super().lines_of(start, launch_words)
             return
@@ -212,27 +212,27 @@ class agreement(OsuImbCheck):
         ]
 
     def built_for(self, start: PlannedLaunch) -> rfm.CompileOnlyRegressionTest:
-        """The build of the program of a start."""
+        """Return the build of the program of a start."""
         return self.built_imb if start.program == "imb" else self.built_osu
 
     def planned_launch(self, **more) -> PlannedLaunch:
-        """A launch whose values ReFrame does not assert."""
+        """Return a launch whose values ReFrame does not assert."""
         return super().planned_launch(asserted=False, **more)
 
     @run_before("performance")
     def set_references(self):
-        """The programs are held against each other, and with no reference."""
+        """Assert nothing: programs are compared with each other, not with references."""
         self.perf_variables = {}
 
 
 def add_warmup_sizes(sizes: list[int]) -> list[int]:
-    """The sizes of IMB: before each one half of it, so that what is slow only at first is over with it."""
+    """Return the sizes of IMB, each after half of it, which takes what is slow only at first."""
     halves = {max(LEAST, size // 2 // LEAST * LEAST) for size in sizes}
     return sizes if sizes == [0] else sorted({*sizes, *halves})
 
 
 def chains(sizes: list[int]) -> list[list[int]]:
-    """The sizes of each start of OSU: all that double up to the largest, or just those wanted."""
+    """Return the sizes of each start of OSU: all that double up to the largest, or just those wanted."""
     powers = {LEAST << power for power in range(60)}
     if sizes != [0] and powers.issuperset(sizes):
         return [sorted(size for size in powers if size <= max(sizes))]

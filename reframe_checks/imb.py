@@ -26,30 +26,30 @@ LEAST_ROTATION = 64  #: megabytes
 
 
 def declare_messages(name: str, routine: str, column: str = "t_max[usec]", **more) -> Benchmark:
-    """A loop of messages without a barrier in it."""
+    """Declare a loop of messages without a barrier in it."""
     facts = {"ranks": "even", "least": 0, **more}
     return Benchmark(name, routine, name, column, sync=LOOP, executable=MPI1, **facts)
 
 
 def declare_collective(name: str, routine: str = "", **more) -> Benchmark:
-    """A blocking collective, with a barrier after each call."""
+    """Declare a blocking collective, with a barrier after each call."""
     return Benchmark(name, routine or name.lower(), name, "t_max[usec]", executable=MPI1, **more)
 
 
 def declare_non_blocking(name: str, routine: str = "", least: int = 1) -> Iterator[Benchmark]:
-    """The whole of a non-blocking collective with computation beside it, and the communication alone."""
+    """Declare a non-blocking collective: the whole with computation beside it, and the communication alone."""
     routine, facts = routine or name.lower(), {"executable": NBC, "least": least}
     yield Benchmark(name, routine, name, "t_ovrl[usec]", **facts)
     yield Benchmark(name, f"{routine}.pure", name, "t_pure[usec]", **facts)
 
 
 def declare_one_sided(name: str, column: str, **more) -> Benchmark:
-    """A loop of accesses to windows, with a flush after each."""
+    """Declare a loop of accesses to windows, with a flush after each."""
     return Benchmark(name, name.lower(), name, column, sync=LOOP, executable=RMA, **more)
 
 
 def declare_between_two(name: str) -> Benchmark:
-    """The same, of one process to another; also printed in aggregate, with one flush after all."""
+    """Declare accesses of one process to another; also printed in aggregate, with one flush after all."""
     return declare_one_sided(name, "t[usec]", ranks="two", mode="NON-AGGREGATE")
 
 
@@ -99,7 +99,7 @@ class imb(OsuImbCheck):
     built = fixture(build_imb, scope="environment")
 
     def starts(self) -> Iterator[Start]:
-        """One for each executable and set of sizes: IMB rounds sizes up to whole floats."""
+        """Yield a start for each executable and set of sizes: IMB rounds sizes up to whole floats."""
         benchmarks = [each for each in self.chosen_benchmarks() if self.sizes_of(each)]
         groups: dict[tuple[str, tuple[int, ...]], list[Benchmark]] = {}
         for each in benchmarks:
@@ -130,7 +130,7 @@ class imb(OsuImbCheck):
 
 
 def build_imb_options(start: PlannedLaunch, session: Path) -> list[str]:
-    """The benchmarks of a start by name, then IMB's options."""
+    """Build the benchmarks of a start by name, then IMB's options."""
     names = dict.fromkeys(benchmark.name for benchmark in start.benchmarks)  # each once
     words = [*names, "-npmin", str(start.processes)]
     words += ["-iter", str(start.trials), "-iter_policy", "off"]
@@ -144,5 +144,5 @@ def write_sizes(start: PlannedLaunch, session: Path) -> None:
 
 
 def locate_sizes_file(start: PlannedLaunch, session: Path) -> Path:
-    """The file with the sizes of a start."""
+    """Locate the file with the sizes of a start."""
     return start.output(session).with_suffix(".sizes")

@@ -33,7 +33,7 @@ class links(MpicostCheck):
 
     @run_after("init")
     def take_all_nodes(self):
-        """One process on each of the nodes that were asked for, or on as many as the site measures."""
+        """Run one process on each node that was asked for, or on as many as the site measures."""
         self.valid_systems = [
             part.fullname
             for part in runtime().system.partitions
@@ -51,7 +51,7 @@ class links(MpicostCheck):
         )
 
     def chosen_peers(self) -> list[int]:
-        """All of them, whatever choice a site makes for other checks."""
+        """Return no choice: all peers are measured, whatever a site chooses for other checks."""
         return []
 
     def partners(self, routine: str) -> list[int]:
@@ -62,6 +62,6 @@ class links(MpicostCheck):
 
 
 def find_most_nodes(part) -> int:
-    """The most nodes that a layout of one process per node has on a partition."""
+    """Find the most nodes that a layout of one process per node has on a partition."""
     layouts = select_layouts(part.name, PartitionFacts.of(part.extras))
     return max((layout.processes for layout in layouts if layout.per_node == 1), default=0)

@@ -28,19 +28,19 @@ P50 = "P50 Tail Lat(us)"
 
 
 def declare_point_to_point(name: str, routine: str, title: str, **more) -> Benchmark:
-    """A loop of messages without a barrier in it."""
+    """Declare a loop of messages without a barrier in it."""
     return Benchmark(f"osu_{name}", routine, title, sync=LOOP, least=4, **more)
 
 
 def declare_osu_collective(routine: str, title: str) -> Benchmark:
-    """A blocking collective, with a barrier after each call."""
+    """Declare a blocking collective, with a barrier after each call."""
     name = f"osu_{routine.removesuffix('_sum')}"
     column, options = "Max Latency(us)", ("-f", TAILS, *FLOATS)
     return Benchmark(name, routine, title, column, least=4, options=options, median=P50)
 
 
 def declare_osu_non_blocking(routine: str, title: str) -> Iterator[Benchmark]:
-    """The whole of a non-blocking collective with computation beside it, and the communication alone.
+    """Declare a non-blocking collective: the whole with computation beside it, and the communication alone.
 
     How much of it the computation hid, ``Overlap(%)``, stands beside both.
     """
@@ -50,7 +50,7 @@ def declare_osu_non_blocking(routine: str, title: str) -> Iterator[Benchmark]:
 
 
 def declare_osu_one_sided(routine: str, title: str, column: str, **more) -> Benchmark:
-    """A loop of accesses to a window, each flushed. The program cannot validate them."""
+    """Declare a loop of accesses to a window, each flushed. The program cannot validate them."""
     return Benchmark(f"osu_{routine}", routine, title, column, sync=LOOP, ranks="two", **more)
 
 
@@ -142,7 +142,7 @@ class osu(OsuImbCheck):
         return {**super().method(), "warmups": self.warmups}
 
     def starts(self) -> Iterator[Start]:
-        """A benchmark goes through sizes that double: others are a start of their own."""
+        """Yield the starts: a benchmark goes through sizes that double; others need a start of their own."""
         chosen = self.chosen_benchmarks()
         for name, group in groupby(chosen, key=lambda benchmark: benchmark.name):
             benchmarks = list(group)
@@ -163,7 +163,7 @@ class osu(OsuImbCheck):
 
 
 def build_osu_options(start: PlannedLaunch, warmups: int) -> list[str]:
-    """The benchmark's options and the sizes of the start."""
+    """Build the benchmark's options and the sizes of the start."""
     benchmark = start.benchmarks[0]
     words = list(benchmark.options)
     sizes = [case.bytes for case in start.all_cases]
@@ -175,7 +175,7 @@ def build_osu_options(start: PlannedLaunch, warmups: int) -> list[str]:
 
 
 def split_into_chains(sizes: list[int]) -> list[list[int]]:
-    """Sizes, ascending, as chains in which each is twice the one before."""
+    """Split sizes, ascending, as chains in which each is twice the one before."""
     chains: list[list[int]] = []
     for size in sorted(sizes):
         if chains and size == 2 * chains[-1][-1]:

@@ -291,8 +291,10 @@ def accepting(partition: Mapping[str, Any], accept: Mapping[str, str]) -> dict[s
 
 
 def logging() -> dict[str, Any]:
-    """ReFrame's own log goes to the session. Performance logs have one row per variable: with one row
-    per test, columns would differ between tests."""
+    """Configure ReFrame's log, which goes to the session.
+
+    Performance logs have one row per variable: with one row per test, columns would differ between tests.
+    """
     directory = Path(os.environ.get(SESSION) or work_directory())
     return {
         "perflog_multiline": True,

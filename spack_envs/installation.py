@@ -86,7 +86,7 @@ def is_without_source(folder: Path) -> bool:
 
 
 def compute_key(directory: Path, place: Path) -> str:
-    """Changes with everything that Spack is told, and with its solution.
+    """Compute the key of an environment, from all that Spack is told and its solution.
 
     ``machine.yaml`` names the MPI, the compiler, and the recipes by a digest of their contents.
     """

@@ -47,7 +47,7 @@ class MirroredSources:
 
     @property
     def entry(self) -> dict[str, object]:
-        """This mirror in Spack's section ``mirrors``."""
+        """The entry of the mirror in Spack's section ``mirrors``."""
         return {"url": f"file://{self.folder}", "source": True, "binary": False}
 
 

@@ -117,7 +117,7 @@ def provide_spack(
 def iter_spack_candidates(
     settings: SpackSettings, say: Callable[[str], None]
 ) -> Iterator[tuple[str, Path]]:
-    """Executables to try, each with its origin. Fetches only if nothing before was taken.
+    """Yield executables to try, each with its origin. Fetch only if none before was taken.
 
     :raises FetchError: if upstream cannot be had.
     """

@@ -18,7 +18,7 @@ _BACKTICKS = re.compile(r"`+")
 
 
 def sanitize_line(text: object) -> str:
-    """Return the text on one line, with control and invisible characters spelled out (``\\x1b``).
+    r"""Return the text on one line, with control and invisible characters spelled out (``\x1b``).
 
     What is left is printable Unicode: no line break, no terminal sequence, no change of the
     direction of writing, no lone surrogate. A text longer than ``LIMIT`` is cut and says so.

@@ -103,7 +103,7 @@ class JsonObject:
         return None if self.get(key, int, float, type(None)) is None else self.number(key)
 
     def flag(self, key: str) -> bool:
-        """true or false, not a number or a string that stands for it."""
+        """Return true or false, and take no number or string for it."""
         return self.get(key, bool)
 
     def object(self, key: str) -> JsonObject:

@@ -272,7 +272,7 @@ def parse_launch(told: JsonObject) -> CalibrationLaunch:
 
 
 def check_stored_facts(told: JsonObject) -> None:
-    """Raises ValueError where what is told of a launch has not the form in which it is compared."""
+    """Check that the facts of a launch have the form in which they are compared. Raises ValueError."""
     facts = told.object("facts")
     facts.get("method", dict)
     for name in TEXTS:

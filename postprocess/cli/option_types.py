@@ -17,7 +17,7 @@ ASSIGNMENT = re.compile(r"(?P<environment>[^:]+):(?P<name>[A-Za-z_]\w*)=(?P<valu
 
 
 def parse_comma_list(text: str) -> list[str]:
-    """The words of a comma-separated list, each once. An empty one is wrong: left out, it would mean all."""
+    """Parse a comma-separated list, each word once. An empty one is wrong: no option would mean all."""
     words = list(dict.fromkeys(word for word in text.split(",") if word))
     if not words:
         raise argparse.ArgumentTypeError("names nothing; leave it out for all")
@@ -25,7 +25,7 @@ def parse_comma_list(text: str) -> list[str]:
 
 
 def parse_count(text: str) -> int:
-    """A whole number of one or more, and small enough for every place that it goes to."""
+    """Parse a whole number from one to ``LARGEST``."""
     try:
         number = int(text)
     except ValueError:
@@ -38,7 +38,7 @@ def parse_count(text: str) -> int:
 
 
 def parse_trials(text: str) -> int:
-    """A number of trials that mpicost takes: the first one is dropped."""
+    """Parse a number of trials that mpicost takes: the first one is dropped."""
     number = parse_count(text)
     if not 2 <= number <= MOST_TRIALS:
         raise argparse.ArgumentTypeError(f"{text} is not from 2 to {MOST_TRIALS}")
@@ -56,7 +56,7 @@ def parse_sizes(text: str) -> list[int]:
 
 
 def parse_programs(text: str) -> list[str]:
-    """Names of benchmark programs, separated by commas."""
+    """Parse names of benchmark programs, separated by commas."""
     words = parse_comma_list(text)
     if unknown := [word for word in words if word not in PROGRAMS]:
         raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(PROGRAMS)}")
@@ -78,7 +78,7 @@ class GatherLists(argparse.Action):
 
 
 def parse_moment(text: str) -> str:
-    """A time of the form that sessions have, or a day, which is before all times of it."""
+    """Parse a time as in the name of a session, or a day, which is before all times of it."""
     try:
         begin = parse_since(text)
     except UsageError as error:
@@ -95,7 +95,7 @@ def parse_assignment(text: str) -> tuple[str, str, str]:
 
 
 def parse_json_path(text: str) -> Path:
-    """Where a summary goes: found out before anything is measured. A pipe waits for what is written at the end.
+    """Parse the path of a summary, and check it before anything is measured. A pipe waits for the end.
 
     :raises UsageError: if it cannot be written there.
     """

@@ -18,7 +18,7 @@ WHAT, READ, WHERE, HOW, OUTPUT = (
 
 
 def exit_statuses(fails: str) -> list[tuple[int, str]]:
-    """Each exit status of a command with its meaning.
+    """Return each exit status of a command with its meaning.
 
     :param fails: the meaning of 1; empty if the command never ends with it
     """

@@ -43,7 +43,7 @@ def check_options_take_effect(arguments: argparse.Namespace) -> None:
 def build_selection(
     work: WorkDirectory, arguments: argparse.Namespace, launches: int = 1
 ) -> Selection:
-    """The user's choice in terms of the checks."""
+    """Build the user's choice in terms of the checks."""
     check_options_take_effect(arguments)
     given = vars(arguments)
     choice = {each.variable: given[each.name] for each in OPTIONS if given.get(each.name)}
@@ -66,7 +66,7 @@ def build_selection(
 
 
 def build_request(work: WorkDirectory, arguments: argparse.Namespace) -> Request:
-    """The whole of what the user asks for."""
+    """Build the request from the user's options."""
     given = vars(arguments)
     searched = given.get("references")
     if searched and not searched.is_dir():
@@ -89,14 +89,14 @@ def build_request(work: WorkDirectory, arguments: argparse.Namespace) -> Request
 
 
 def find_mode(arguments: argparse.Namespace) -> str:
-    """What a session is stored as: its command; a night that an option sets apart from others is a run."""
+    """Find the mode of a session: its command; a night under special options is a run."""
     given = vars(arguments)
     by_option = arguments.name == "nightly" and any(given.get(name) for name in OF_A_RUN)
     return "run" if by_option else arguments.name
 
 
 def list_rerun_options(arguments: argparse.Namespace) -> list[str]:
-    """The options under which a case was measured, beside those that choose it."""
+    """List the options under which a case was measured, beside those that choose it."""
     given = vars(arguments)
     words = ["--mpis", ",".join(arguments.mpis)] if arguments.mpis else []
     words += ["--oversubscribe"] if given.get("oversubscribe") else []

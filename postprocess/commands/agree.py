@@ -90,7 +90,7 @@ def agree(work: WorkDirectory, asked: Request, launches: int, progress: Progress
 
 
 def report_rounds(planned: Sequence[PlannedLaunch], launches: int, progress: Progress) -> None:
-    """What a round is, and which program cannot be had."""
+    """Report what a round has, and which programs are missing."""
     programs = sorted({each.program for each in planned if each.cases})
     starts = sum(bool(each.cases) for each in planned)
     rounds = plural(launches, "round")
@@ -120,7 +120,7 @@ def finish_agreement(
 
 
 def format_agreement(agreement: AgreementResult, failures: Sequence[str]) -> str:
-    """The tables, what is not compared, what failed, the findings, and the sum of it all."""
+    """Format the tables, gaps, failures and findings, and the summary in one line."""
     tables = [render_text(table) for _, table, _ in text.build_ratio_tables(agreement.comparisons)]
     lines = [f"not compared: {line}" for line in text.format_gaps(agreement.gaps)]
     lines += failures
@@ -132,7 +132,7 @@ def format_agreement(agreement: AgreementResult, failures: Sequence[str]) -> str
 def judge_agreement(
     finished: Sequence[FinishedLaunch], findings: Sequence[Disagreement], again: str
 ) -> list[CaseResult]:
-    """A verdict for each case: ``incorrect`` for those in a finding, as one of the programs is wrong.
+    """Judge each case: ``incorrect`` if it is in a finding, because one of the programs is wrong.
 
     Of a program that stands alone the others' cases are well.
     """
@@ -149,14 +149,14 @@ def judge_agreement(
 
 
 def find_suspect_program(found: Disagreement) -> set[str]:
-    """The program that stands alone, or all that disagree where it cannot be told which is wrong."""
+    """Find the program that contradicts both others, or all that disagree where none stands alone."""
     if found.alone:
         return {found.alone}
     return {program for each in found.comparisons for program in (each.over, each.under)}
 
 
 def list_agreement_failures(results: Sequence[CaseResult]) -> list[str]:
-    """One line for each way in which launches failed."""
+    """List the ways in which launches failed, in a line each."""
     ours = (Verdict.PASS, Verdict.SKIPPED)
     lines = {
         f"{each.case.system}:{each.case.partition} with {each.case.environment}: {each.case.program}: "

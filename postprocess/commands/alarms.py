@@ -75,7 +75,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 def show_alarms(console: Console, nights: Sequence[NightAlarms]) -> None:
-    """The table of months, what it means, and the cases to look at."""
+    """Show the table of months, its meaning, and the suspicious cases."""
     found = tally_by_month(nights)
     sites = sorted({each.site for each in found})
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
@@ -97,7 +97,7 @@ def show_alarms(console: Console, nights: Sequence[NightAlarms]) -> None:
 
 
 def format_month_cells(each: AlarmMonth) -> list[str]:
-    """A month's counts as written."""
+    """Format a month's counts as written."""
     counts = [each.real, each.false, each.unmarked, each.common]
     return [*_cells(each.screened), *_cells(each.regressed), *map(whole, counts)]
 
@@ -109,7 +109,7 @@ def _cells(tally: AlarmCount) -> list[str]:
 
 
 def describe_alarms(total: AlarmMonth, nights: Sequence[NightAlarms]) -> list[str]:
-    """What the numbers of a site do and do not say."""
+    """Describe what follows from the numbers of a site."""
     lines = [
         "predicted: by chance alone on a healthy machine. In brackets, with 95% confidence, what the nights "
         "themselves say of that number"
@@ -141,7 +141,7 @@ def describe_alarms(total: AlarmMonth, nights: Sequence[NightAlarms]) -> list[st
 
 
 def alarms_as_data(nights: Sequence[NightAlarms]) -> dict[str, Any]:
-    """All of it as plain data."""
+    """Return the alarms as plain data."""
     return json.loads(
         json.dumps(
             {

@@ -72,7 +72,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 def select_series(
     series: Sequence[NightSeries], patterns: Sequence[str], site: str | None
 ) -> list[NightSeries]:
-    """The cases that the user asks for.
+    """Select the cases that the user asks for.
 
     :raises UsageError: naming what is not there.
     """

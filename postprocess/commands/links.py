@@ -150,7 +150,7 @@ def links(work: WorkDirectory, asked: Request, demand: LinksDemand, progress: Pr
 def plan_sweep(
     reframe: ReframeDriver, selection: Selection, demand: LinksDemand, progress: Progress
 ) -> tuple[Selection, list[PlannedLaunch]]:
-    """What is run: with one MPI for each partition, unless some are named, as often as is needed.
+    """Plan a sweep with one MPI for each partition, unless some are named, and as many launches as it needs.
 
     :raises UsageError: if a partition has too few nodes, or none is left.
     """
@@ -180,7 +180,7 @@ def plan_sweep(
 
 
 def report_sweep_plan(planned: Sequence[PlannedLaunch], progress: Progress) -> None:
-    """What is going to run."""
+    """Report the plan of the sweep."""
     for partition, environment in sorted(list_places(planned)):
         here = [e for e in planned if (e.partition, e.environment) == (partition, environment)]
         nodes, trials = here[0].processes, here[0].trials
@@ -191,7 +191,7 @@ def report_sweep_plan(planned: Sequence[PlannedLaunch], progress: Progress) -> N
 
 
 def check_launch(finished: FinishedLaunch) -> FinishedLaunch:
-    """The launch, or its failure if nothing says on which node each rank ran, or cases were skipped."""
+    """Return the launch; failed if a rank's node is unknown, or cases were skipped."""
     if not finished.outcome.records:
         return finished
     if problem := describe_misplaced_ranks(finished.run):
@@ -206,7 +206,7 @@ def check_launch(finished: FinishedLaunch) -> FinishedLaunch:
 
 
 def describe_misplaced_ranks(run: Mapping[str, Any]) -> str:
-    """What is wrong with the ranks of a run record; empty if each has a node of its own."""
+    """Describe what is wrong with the ranks of a run record; empty if each has a node of its own."""
     try:
         names = list_rank_hosts(run)
     except (KeyError, TypeError) as error:
@@ -265,7 +265,7 @@ def finish_links(
 def judge_links(
     finished: Sequence[FinishedLaunch], told: Sequence[SweepReport], again: str
 ) -> list[CaseResult]:
-    """A verdict for each case: ``regressed`` where something that is named took part.
+    """Judge each case: ``regressed`` if a node or pair that was named took part.
 
     A case has no reference here: its peers are what it is held against.
     """
@@ -283,7 +283,7 @@ def judge_links(
 def find_touched_rounds(
     told: SweepReport, slow: SlowItem, finished: Sequence[FinishedLaunch]
 ) -> set[Case]:
-    """The rounds of the tournament in which a slow pair played, at the size at which it is slow."""
+    """Find the rounds of the tournament in which a slow pair played, at the size at which it is slow."""
     found = set()
     names = {told.sweep.nodes[node] for node in slow.who}
     for each in finished:
@@ -302,14 +302,14 @@ def find_touched_rounds(
 
 
 def find_finding_text(told: SweepReport, slow: SlowItem) -> str:
-    """The line that names it."""
+    """Find the line of the finding that names a node or pair."""
     return next(
         found.text for found in told.findings if any(set(slow.who) == set(who) for who in found.who)
     )
 
 
 def list_links_failures(results: Sequence[CaseResult], told: Sequence[SweepReport]) -> list[str]:
-    """One line for each way in which launches failed, and for each sweep that lacks pairs."""
+    """List the ways in which launches failed and the sweeps that lack pairs, in a line each."""
     lines = set()
     for each in results:
         if each.verdict not in (Verdict.PASS, Verdict.REGRESSED):
@@ -319,7 +319,7 @@ def list_links_failures(results: Sequence[CaseResult], told: Sequence[SweepRepor
 
 
 def describe_missed_pairs(sweep: PairSweep) -> str:
-    """The pairs that not all launches measured; empty if all did."""
+    """Describe the pairs that not all launches measured; empty if all did."""
     if not sweep.missing:
         return ""
     why = "the launches ran on different nodes; take all of them, or a reservation"
@@ -328,7 +328,7 @@ def describe_missed_pairs(sweep: PairSweep) -> str:
 
 
 def format_links_headline(named: int, failures: Sequence[str]) -> str:
-    """The sweep in one line."""
+    """Format the sweep in one line."""
     if failures:
         return "Not all pairs were measured"
     return f"{plural(named, 'finding')}" if named else "Nothing stands out"

@@ -59,7 +59,7 @@ def lint(work: WorkDirectory, paths: Sequence[Path], progress: Progress) -> int:
 
 
 def default_paths(work: WorkDirectory) -> list[Path]:
-    """Everything that can be checked: reviewed and provisional references, and every site with all checks."""
+    """Return what is checked by default: reviewed and provisional references, and every site."""
     roots = [root for root in work.reference_roots if root.is_dir()]
     return roots + [
         work.source / "site_configs" / f"{name}.py" for name in sorted(list_site_names(work.source))
@@ -67,7 +67,7 @@ def default_paths(work: WorkDirectory) -> list[Path]:
 
 
 def lint_path(work: WorkDirectory, path: Path, progress: Progress) -> list[str]:
-    """What is wrong with one file or directory."""
+    """Find what is wrong with one file or directory."""
     if path.is_dir():
         return lint_directory(work, path)
     if path.name == EXPECTED:
@@ -86,7 +86,7 @@ def lint_path(work: WorkDirectory, path: Path, progress: Progress) -> list[str]:
 
 
 def lint_directory(work: WorkDirectory, path: Path) -> list[str]:
-    """What is wrong with the references below a directory. Only those of Plumbline's may have none."""
+    """Find what is wrong with the references below a directory. Only those of Plumbline's may have none."""
     known = [root.resolve() for root in work.reference_roots]
     if path not in known and not any(path.rglob("*.tsv")):
         return [f"{path}: has no reference file; name sites one by one"]
@@ -96,7 +96,7 @@ def lint_directory(work: WorkDirectory, path: Path) -> list[str]:
 def dry_run_check(
     work: WorkDirectory, path: Path, selection: Selection, progress: Progress
 ) -> list[str]:
-    """What is wrong with a check on the example of a site."""
+    """Find what is wrong with a check, by a dry run on a site."""
     reframe = ReframeDriver(work.source, work.root, work.new_session(), work.reference_roots, None)
     try:
         planned = preview_plan(reframe, selection)

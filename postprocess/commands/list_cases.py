@@ -75,7 +75,7 @@ def list_cases(work: WorkDirectory, asked: Request, progress: Progress) -> int:
 
 
 def print_full_list(planned: Sequence[PlannedLaunch]) -> Iterator[str]:
-    """Every job with what it measures, at which sizes."""
+    """Print every job with what it measures, at which sizes."""
     for job in list_jobs([each for each in planned if each.number == 1]):
         first = job.launches[0]
         layout = f"{plural(first.processes, 'process', 'es')}, {first.per_node} per node"
@@ -87,7 +87,7 @@ def print_full_list(planned: Sequence[PlannedLaunch]) -> Iterator[str]:
 
 
 def describe_left_out_launches(planned: Sequence[PlannedLaunch]) -> Iterator[str]:
-    """What would not run, why, and how to get it."""
+    """Describe the launches that would not run, why, and how to make them run."""
     skips = {skip.case: skip for launch in planned for skip in launch.skips}
     programs: dict[tuple[str, bool], list[str]] = {}
     for skip in skips.values():
@@ -103,7 +103,7 @@ def describe_left_out_launches(planned: Sequence[PlannedLaunch]) -> Iterator[str
 
 
 def describe_totals(planned: Sequence[PlannedLaunch], known: Mapping[Key, float]) -> Iterator[str]:
-    """How much it is and how long it takes: each program where there are several, and all of it."""
+    """Describe cases and time: of each program if there are several, and in all."""
     everything = list_jobs(planned)
     programs = sorted({job.program for job in everything}, key=program_sort_key)
     for program in programs if len(programs) > 1 else ():
@@ -113,7 +113,7 @@ def describe_totals(planned: Sequence[PlannedLaunch], known: Mapping[Key, float]
 
 
 def describe_amount(chosen: Sequence[Job]) -> str:
-    """Cases, starts and jobs."""
+    """Describe cases, starts and jobs."""
     cases = plural(
         len({case for job in chosen for each in job.launches for case in each.cases}), "case"
     )
@@ -122,7 +122,7 @@ def describe_amount(chosen: Sequence[Job]) -> str:
 
 
 def describe_duration(chosen: Sequence[Job], known: Mapping[Key, float]) -> str:
-    """The time of some jobs, and whether it is more than a guess."""
+    """Describe the time of some jobs, and whether it was measured or guessed."""
     total = duration(sum(estimate_job_seconds(job, known) for job in chosen))
     if all(job.key in known for job in chosen):
         return total
@@ -130,7 +130,7 @@ def describe_duration(chosen: Sequence[Job], known: Mapping[Key, float]) -> str:
 
 
 def group_sizes_by_routine(job: Job) -> dict[str, list[int]]:
-    """The sizes of each routine of a job; ping-pong is one, however many its partners are."""
+    """Group the sizes of each routine of a job; ping-pong is one, however many its partners are."""
     peers: Counter[str] = Counter()
     found: dict[str, dict[int, None]] = {}
     for case in (case for launch in job.launches for case in launch.cases):
@@ -143,7 +143,7 @@ def group_sizes_by_routine(job: Job) -> dict[str, list[int]]:
 
 
 def format_sizes(sizes: Sequence[int]) -> str:
-    """Sizes as people read them, from first to last where there are many."""
+    """Format sizes as people read them, from first to last where there are many."""
     if list(sizes) == [0]:
         return "no payload"
     words = [size(count) for count in sizes]

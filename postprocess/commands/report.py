@@ -42,7 +42,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 def finished_session(work: WorkDirectory, name: str | None) -> Path:
-    """The directory of a session that came to a summary, the last one unless named.
+    """Return the directory of a finished session, the last one unless named.
 
     :raises UsageError: if there is none.
     """

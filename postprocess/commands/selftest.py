@@ -106,7 +106,7 @@ def add_method(parser: Parser) -> None:
 
 
 def plants(text: str) -> list[str]:
-    """Names of plants, separated by commas."""
+    """Return names of plants, separated by commas."""
     words = parse_comma_list(text)
     if wrong := list_unknown_injections(words):
         raise argparse.ArgumentTypeError(f"{wrong[0]!r} is none of {', '.join(INJECTION_KINDS)}")
@@ -114,7 +114,7 @@ def plants(text: str) -> list[str]:
 
 
 def whole(text: str) -> int:
-    """A whole number of zero or more."""
+    """Return a whole number of zero or more."""
     return 0 if text == "0" else parse_count(text)
 
 

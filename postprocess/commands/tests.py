@@ -64,7 +64,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 def choose_parts(words: Sequence[str], passed: Path) -> list[list[str]]:
-    """The words of each start of pytest."""
+    """Build the words of each start of pytest."""
     if not words:
         return [[*part, f"--short={passed}"] for part in PARTS]
     if words == [ALL]:

@@ -146,8 +146,10 @@ def find_unplanned_cases(
 def is_counted_reference(
     reference: Reference, reference_set: ReferenceSet, variants: set[tuple[str, ...]]
 ) -> bool:
-    """Return whether a missing case of an unreviewed reference counts: it has enough launches, no options by
-    hand, and no variant (``calibrate --cache warm``) that its program is not measured in.
+    """Return whether a missing case of an unreviewed reference counts as one.
+
+    It has enough launches, no options set by hand, and a variant that its program is measured in (not that of
+    ``calibrate --cache warm`` alone).
     """
     own = case_variant_of(reference.case)
     measured = own in variants or own[:3] not in {each[:3] for each in variants}

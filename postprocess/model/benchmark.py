@@ -58,7 +58,7 @@ class Benchmark:
         return told.get("-T", "").upper()
 
     def fits(self, processes: int) -> bool:
-        """Whether it is measured at so many processes."""
+        """Return whether the benchmark is measured at so many processes."""
         if self.ranks == "two":
             return processes == 2
         return processes >= 2 and (self.ranks == "any" or processes % 2 == 0)
@@ -75,7 +75,7 @@ class Benchmark:
 
 
 def parse_benchmark(data: dict[str, Any]) -> Benchmark:
-    """A benchmark from the plain data that ``dataclasses.asdict`` made of it."""
+    """Parse a benchmark from plain data, as ``dataclasses.asdict`` makes it."""
     sizes = data["sizes"]
     return Benchmark(
         **{

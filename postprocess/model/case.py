@@ -47,7 +47,7 @@ class Case:
 
     @classmethod
     def from_key(cls, key: str) -> Case:
-        """The case of a key. Raises ValueError if it is none."""
+        """Return the case of a key. Raises ValueError if it is none."""
         match = KEY.fullmatch(key)
         if not match:
             raise ValueError(f"{key!r} is not the key of a case")
@@ -83,12 +83,12 @@ class Case:
 
 
 def matches_patterns(key: str, patterns: Sequence[str]) -> bool:
-    """Whether a case is asked for: by its key or by a pattern, or because none is named."""
+    """Return whether a case matches a key or pattern; every case does if there is none."""
     return not patterns or any(fnmatchcase(key, pattern) for pattern in patterns)
 
 
 def format_case_names(cases: Sequence[Case]) -> str:
-    """The first few cases by name, the rest as a number."""
+    """Format the first few cases by name, the rest as a number."""
     return first_of([case.key for case in cases], NAMED)
 
 
@@ -101,12 +101,12 @@ class ReferencePlace(NamedTuple):
 
     @classmethod
     def of(cls, case: Case) -> ReferencePlace:
-        """That of the reference of a case."""
+        """Return the place of a case's reference."""
         return cls(case.system, case.partition, case.environment)
 
     @classmethod
     def of_file(cls, path: Path) -> ReferencePlace:
-        """What a file is about, by where it lies."""
+        """Return the place that a reference file is about, by its path."""
         return cls(path.parent.parent.name, path.parent.name, path.stem)
 
 
@@ -136,12 +136,12 @@ class LaunchPlace(NamedTuple):
 
     @classmethod
     def of(cls, case: Case) -> LaunchPlace:
-        """That of the launch of a case."""
+        """Return the place of a case's launch."""
         partition = f"{case.system}:{case.partition}"
         return cls(partition, case.environment, case.program, case.processes, case.per_node)
 
     @classmethod
     def of_launch(cls, launch: AnyLaunch) -> LaunchPlace:
-        """That of a launch, whether it is planned or over."""
+        """Return the place of a launch, planned or finished."""
         layout = launch.processes, launch.per_node
         return cls(launch.partition, launch.environment, launch.program, *layout)

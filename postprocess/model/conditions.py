@@ -48,7 +48,7 @@ class LaunchConditions:
 
 
 def conditions_of(run: Mapping[str, Any], exact: bool) -> LaunchConditions:
-    """The conditions of a launch from its run record; ``exact`` if its time is simulated."""
+    """Return the conditions of a launch from its run record; ``exact`` if its time is simulated."""
     return LaunchConditions(
         exact,
         method_of(run, exact),
@@ -59,7 +59,7 @@ def conditions_of(run: Mapping[str, Any], exact: bool) -> LaunchConditions:
 
 
 def method_of(run: Mapping[str, Any], exact: bool) -> dict[str, Any]:
-    """The facts of a launch that make it comparable with another; ``exact`` if its time is simulated."""
+    """Return the facts of a launch that make it comparable with another; ``exact`` if its time is simulated."""
     if "method" in run:  # of a reference benchmark
         return {**run["method"], "version": run["version"], "cpu_model": run.get("cpu_model")}
     known = {**run, "platform": run.get("environment", {}).get(PLATFORM_HASH)}
@@ -67,7 +67,7 @@ def method_of(run: Mapping[str, Any], exact: bool) -> dict[str, Any]:
 
 
 def circumstances_of(run: Mapping[str, Any]) -> dict[str, Any]:
-    """What a launch ran on and how its program was built, from its run record; None for what that lacks.
+    """Return machine, binding and build of a launch from its run record; None for what it lacks.
 
     Of OSU and IMB, version, compiler and flags are in the method that their plan tells.
     """
@@ -83,18 +83,18 @@ def circumstances_of(run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def has_unidentified_processor(run: Mapping[str, Any]) -> bool:
-    """Whether nothing tells a processor of a launch from others: neither a name nor the sizes of caches."""
+    """Return whether a launch tells nothing of its processor: neither a name nor sizes of caches."""
     names = (run.get("cpu_model") or UNKNOWN).split(PROCESSORS)
     return not run.get("caches") and any(name.startswith(UNKNOWN) for name in names)
 
 
 def layout_of(run: Mapping[str, Any]) -> str:
-    """Processes and processes per node, as in ``4x2``."""
+    """Return processes and processes per node, as in ``4x2``."""
     return f"{run.get('processes')}x{run.get('per_node')}"
 
 
 def library_identity(said: str | None) -> str | None:
-    """What MPI_Get_library_version says, without what differs between two copies of the same build.
+    """Return a text of MPI_Get_library_version without what differs between two copies of the same build.
 
     Paths become the folder's name where that names a build of Spack's, else the last part; of where it was
     installed, nothing is left. Of Open MPI's package, user and host of its builder go.
@@ -119,14 +119,14 @@ def _without_place(word: str) -> str:
 
 
 def flags_of(said: str | None) -> str | None:
-    """The options of a compiler that may change a time, in their order: the last one holds."""
+    """Return the compiler options that may change a time, in order: the last one holds."""
     if said is None:
         return None
     return " ".join(word for word in said.split() if not COSMETIC.fullmatch(word))
 
 
 def caches_of(caches: Sequence[Mapping[str, Any]] | None) -> str | None:
-    """Sizes of the caches and how many CPUs share each: what tells node types of one CPU name apart."""
+    """Return the sizes of the caches and how many CPUs share each; they distinguish nodes of one CPU name."""
     if caches is None:
         return None
     return ", ".join(
@@ -135,7 +135,7 @@ def caches_of(caches: Sequence[Mapping[str, Any]] | None) -> str | None:
 
 
 def binding_of(run: Mapping[str, Any]) -> str | None:
-    """The shape of the ranks' CPU sets on all hosts, such as ``4 ranks of 1 CPU``.
+    """Return the shape of the ranks' CPU sets on all hosts, such as ``4 ranks of 1 CPU``.
 
     How many CPUs each rank may use and with how many other ranks it shares them; not which.
     """
@@ -157,7 +157,7 @@ def _shape(cpus: int, users: int, ranks: int) -> str:
 
 
 def cpus_of(said: str) -> set[int]:
-    """The CPUs of a list as Linux writes it, ``0-3,8``; empty for what is none."""
+    """Return the CPUs of a list as Linux writes it, ``0-3,8``; empty for what is none."""
     found: set[int] = set()
     for part in said.split(","):
         first, _, last = part.strip().partition("-")

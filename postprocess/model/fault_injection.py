@@ -16,7 +16,7 @@ LIBRARY = "lib/libdelay.so"  #: below the prefix of mpicost
 
 
 def describe_unplanned_injection(run: Mapping[str, Any], planted: bool) -> str:
-    """Why a launch is not what was planned: delayed and no part of a self-test, or the other way round.
+    """Describe a launch that was delayed and not planned so, or the other way round; empty for any other.
 
     :param run: the run record of the launch
     :param planted: whether the plan says that delays are planted into it
@@ -34,5 +34,5 @@ def describe_unplanned_injection(run: Mapping[str, Any], planted: bool) -> str:
 
 
 def is_delayed(run: Mapping[str, Any]) -> bool:
-    """Whether the library delayed this launch: of a share of launches it spares the others."""
+    """Return whether the library delayed this launch; it may delay only a fraction of launches."""
     return run.get("environment", {}).get(TOLD) == "1"

@@ -75,5 +75,5 @@ class LaunchOutcome:
 
 
 def fail_launch(verdict: Verdict, reason: str) -> LaunchOutcome:
-    """The outcome of a launch whose values are not looked at."""
+    """Return the outcome of a failed launch, without values."""
     return LaunchOutcome(None, verdict, reason)

@@ -16,7 +16,7 @@ from postprocess.model.session import Selection
 
 
 def select_launch_counts(selection: Selection, counts: Mapping[LaunchPlace, int]) -> Selection:
-    """The selection with so many launches at each place; a place that is not named gets one."""
+    """Return the selection with so many launches at each place; a place that is not named gets one."""
     most = max(counts.values(), default=1)
     choice = {name: value for name, value in selection.choice.items() if name != LAUNCHES}
     if any(count < most for count in counts.values()):
@@ -28,7 +28,7 @@ def select_launch_counts(selection: Selection, counts: Mapping[LaunchPlace, int]
 def select_places(
     choice: Sequence[Mapping[str, Any]], number: int, **place: str | int
 ) -> list[LaunchPlace]:
-    """The places of a choice that get a launch of this number, of those that agree with ``place``."""
+    """Select the places of a choice that get a launch of this number, of those that agree with ``place``."""
     return [
         LaunchPlace(*(entry[name] for name in LaunchPlace._fields))
         for entry in choice

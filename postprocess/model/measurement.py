@@ -33,7 +33,7 @@ class Measurement:
 
 
 def measure_trials(record: CaseRecord) -> Measurement:
-    """A case of mpicost."""
+    """Measure a case of mpicost."""
     summary = record.summary
     return Measurement(summary.headline, best=summary.minimum, summary=summary, record=record)
 

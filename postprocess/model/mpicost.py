@@ -47,17 +47,17 @@ class Scaling(str, Enum):
 
 
 def count_two_each(processes: int) -> int:
-    """A block to send and one to receive on each process; of a root's blocks, one for each process."""
+    """Count a block to send and one to receive on each process; one for each process at a root."""
     return 2 * processes
 
 
 def count_all_received(processes: int) -> int:
-    """A block to send on each process, and one from everybody to receive."""
+    """Count a block to send on each process, and one from everybody to receive."""
     return processes * (1 + processes)
 
 
 def count_all_exchanged(processes: int) -> int:
-    """A block for everybody and one from everybody on each process."""
+    """Count a block for everybody and one from everybody on each process."""
     return 2 * processes**2
 
 
@@ -93,7 +93,7 @@ class Routine:
 
 
 def _with_operators(test: str, quick: str = "", **facts: Any) -> tuple[Routine, ...]:
-    """A reduction with each of its operators; ``quick`` is the one that a self-test measures."""
+    """Return a reduction with each of its operators; the self-test measures ``quick``."""
     return tuple(
         Routine(f"{test}_{operator}", test=test, quick=operator == quick, **facts)
         for operator in ("sum", "min", "max")
@@ -137,7 +137,7 @@ CONTROLS = {each.name: [each.control_bytes] for each in ROUTINES if each.control
 
 
 def find_routine(name: str) -> Routine:
-    """The routine of this name.
+    """Find the routine of this name.
 
     :raises ValueError: if mpicost has none.
     """
@@ -148,7 +148,7 @@ def find_routine(name: str) -> Routine:
 
 
 def is_control(case: Case) -> bool:
-    """Whether no MPI has a part in what a case times."""
+    """Return whether a case times no MPI call."""
     return case.program == "mpicost" and case.routine in CONTROLS
 
 

@@ -38,18 +38,18 @@ class SelectionOption:
         return self.flag.removeprefix("--").replace("-", "_")
 
     def programs_with(self, value: Any) -> tuple[str, ...]:
-        """The programs that have the option, and can be told this value."""
+        """Return the programs that have the option, and can be told this value."""
         return self.programs if self.several else self.of_value.get(value, self.programs)
 
     def wanted(self, choice: Mapping[str, Any]) -> tuple[Any, ...]:
-        """The values that were chosen; empty if none was, which leaves all of them."""
+        """Return the values that were chosen; empty if none was, which leaves all of them."""
         value = choice.get(self.variable)
         if self.several:
             return tuple(value or ())
         return () if value is None else (value,)
 
     def value_of(self, case: Case) -> Any:
-        """The value that chooses a case."""
+        """Return the value that chooses a case."""
         return getattr(case, self.part or "")
 
 
@@ -113,7 +113,7 @@ KINDS: dict[str, tuple[type, bool]] = {
 
 
 def check_choice(choice: Mapping[str, Any]) -> None:
-    """A choice as it comes out of a file holds what checks can be told, and values of the right type.
+    """Check that a choice read from a file has known keys, and values of the right type.
 
     :raises ValueError: ``choice.KEY: what is wrong with it``.
     """

@@ -94,24 +94,24 @@ class PlannedLaunch:
         return self.benchmarks[0].executable or self.benchmarks[0].name
 
     def records(self, session: Path) -> Path:
-        """The file into which the program writes its trials."""
+        """Return the file into which the program writes its trials."""
         return session / "raw" / f"{self.name}.jsonl"
 
     def output(self, session: Path) -> Path:
-        """The file with what a reference benchmark printed."""
+        """Return the file with what a reference benchmark printed."""
         return session / "raw" / f"{self.name}.txt"
 
     def witness(self, session: Path) -> Path:
-        """The file into which the witness of a reference benchmark writes what it ran on."""
+        """Return the file into which the witness of a reference benchmark writes what it ran on."""
         return session / "raw" / f"{self.name}.witness.jsonl"
 
     def ending(self, session: Path) -> Path:
-        """The file into which the job script writes the program's exit code."""
+        """Return the file into which the job script writes the program's exit code."""
         return session / "raw" / f"{self.name}.exit"
 
 
 def locate_plan_file(session: Path, launch: PlannedLaunch) -> Path:
-    """Where the plan of one launch is kept."""
+    """Locate the plan file of a launch."""
     return session / "plan" / f"{launch.name}.json"
 
 
@@ -128,7 +128,7 @@ def drop_plan(session: Path) -> None:
 
 
 def read_plan(session: Path) -> list[PlannedLaunch]:
-    """Every launch of a session's plan, sorted by name.
+    """Read every launch of a session's plan, sorted by name.
 
     :raises UsageError: if a file of the plan is damaged.
     """
@@ -136,7 +136,7 @@ def read_plan(session: Path) -> list[PlannedLaunch]:
 
 
 def read_launch_file(path: Path) -> PlannedLaunch:
-    """One launch from its plan file.
+    """Read one launch from its plan file.
 
     :raises UsageError: if the file is damaged.
     """
@@ -147,7 +147,7 @@ def read_launch_file(path: Path) -> PlannedLaunch:
 
 
 def parse_planned_launch(data: dict[str, Any]) -> PlannedLaunch:
-    """A launch from its stored form."""
+    """Parse a launch from its stored form."""
     cases = tuple(Case(**case) for case in data["cases"])
     skips = tuple(SkippedCase(**{**skip, "case": Case(**skip["case"])}) for skip in data["skips"])
     benchmarks = tuple(parse_benchmark(each) for each in data["benchmarks"])
@@ -156,10 +156,10 @@ def parse_planned_launch(data: dict[str, Any]) -> PlannedLaunch:
 
 
 def list_planned_cases(launches: Sequence[PlannedLaunch]) -> list[Case]:
-    """Every case of the plan once, in the order of cases."""
+    """List every case of the plan once, in the order of cases."""
     return sorted({case for launch in launches for case in launch.all_cases})
 
 
 def list_places(launches: Iterable[PlannedLaunch]) -> set[tuple[str, str]]:
-    """The (``system:partition``, environment) pairs of a plan."""
+    """List the (``system:partition``, environment) pairs of a plan."""
     return {(launch.partition, launch.environment) for launch in launches}

@@ -64,7 +64,7 @@ class Session:
 
 
 def use_reference_trials(selection: Selection) -> Selection:
-    """The selection of a session that is held against references; a number that the user gave stays."""
+    """Return the selection with the trials of the references, unless the user gave a number."""
     if TRIAL_COUNT.variable in selection.choice:
         return selection
     return replace(selection, choice={**selection.choice, AS_REFERENCES: True})

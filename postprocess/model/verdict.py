@@ -92,7 +92,7 @@ class CaseResult:
         return units.compute_slowdown(self.value, self.reference, self.unit)
 
     def healthy(self, strict: bool) -> bool:
-        """Whether it may count towards exit status 0.
+        """Return whether the result counts towards exit status 0.
 
         A failure that is expected may, but not strictly; nor, then, what a provisional reference says.
         """
@@ -101,7 +101,7 @@ class CaseResult:
         return is_healthy(self.verdict, strict) or bool(self.expected)
 
     def entry(self) -> dict[str, Any]:
-        """The case as one object of the summary file: the key, its parts, and the result."""
+        """Return the result as an object of the summary file: the key, its parts, and the result."""
         case = asdict(self.case) | {"variant": self.case.variant, "layout": self.case.layout}
         summary = asdict(self.summary) if self.summary else None
         return {
@@ -129,13 +129,13 @@ class CaseResult:
 
 
 def count_verdicts(results: Iterable[CaseResult]) -> dict[str, int]:
-    """Number of cases per verdict, in the order of the closed list, without the zeros."""
+    """Count the cases per verdict, in the order of the closed list, without zeros."""
     counts = Counter(result.verdict for result in results)
     return {str(verdict): counts[verdict] for verdict in Verdict if counts[verdict]}
 
 
 def is_healthy(verdict: Verdict, strict: bool) -> bool:
-    """Whether a case with this verdict may count towards exit status 0."""
+    """Return whether a case with this verdict may count towards exit status 0."""
     return verdict in (STRICT_HEALTHY if strict else HEALTHY)
 
 
@@ -164,5 +164,5 @@ FAILED_LAUNCH = (Verdict.INCORRECT, Verdict.CRASHED, Verdict.TIMEOUT, Verdict.IN
 
 
 def find_varying_fields(results: Sequence[CaseResult], names: Sequence[str]) -> tuple[str, ...]:
-    """The fields among ``names`` in which the cases differ: a reader must see them."""
+    """Find the fields among ``names`` in which the cases differ."""
     return tuple(name for name in names if len({getattr(r.case, name) for r in results}) > 1)

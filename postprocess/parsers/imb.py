@@ -47,7 +47,7 @@ _WRONG = re.compile(
 
 
 def parse_imb(text: str) -> ProgramOutput:
-    """The tables of one start of an IMB program. Linear in time and memory.
+    """Parse the tables of one start of an IMB program. Linear in time and memory.
 
     A size without numbers (out of memory, out of time, too large for an int) is one of its table's
     ``failures`` and in no row; IMB then leaves out what was still to come of that benchmark.
@@ -170,7 +170,7 @@ class _Table:
         return values
 
     def finish(self, line: NumberedLine) -> list[OutputTable]:
-        """One table for each group that was printed. OutputError if one has less than the others."""
+        """Return a table for each group that was printed. OutputError if one has less than the others."""
         sizes = {tuple(series.sizes) for series in self.series.values()}
         if len(sizes) != 1:
             raise line.refused("before this line is a table without rows, or of unequal groups")
@@ -238,7 +238,7 @@ class _Reader:
             self._comment(line, text)
 
     def finish(self) -> ProgramOutput:
-        """The whole output. Raises OutputError if it did not come to its last line."""
+        """Return the whole output. Raises OutputError if its last line is missing."""
         if self.stage is not _Stage.ENDED:
             raise self.last.refused("after this line is no 'All processes entering MPI_Finalize'")
         return ProgramOutput(self.version, self.tables.all(), tuple(self.invalid))
@@ -325,7 +325,7 @@ class _Reader:
         return self.ruled and found[1].removeprefix("Multi-") in self.listed
 
     def _refusal(self, text: str) -> bool:
-        """Whether IMB says that it does not run a benchmark, as the ping-pong of one process."""
+        """Handle IMB's line that it does not run a benchmark, such as the ping-pong of one process."""
         found = _INVALID.fullmatch(text)
         if found:
             self.invalid.append(f"{found[1]} with {found[2]} processes")

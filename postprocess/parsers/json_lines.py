@@ -28,7 +28,7 @@ def feed_records(path: Path, take: Callable[[JsonObject], None], data: bytes | N
 
 
 def iter_lines(path: Path, data: bytes | None = None) -> Iterator[tuple[str, bytes]]:
-    """Each line after its place, ``out.jsonl: line 3``. RecordError if the last one is cut off."""
+    """Yield each line after its place, ``out.jsonl: line 3``. RecordError if the last one is cut off."""
     try:
         *whole, rest = (path.read_bytes() if data is None else data).split(b"\n")
     except OSError as error:
@@ -42,7 +42,7 @@ def iter_lines(path: Path, data: bytes | None = None) -> Iterator[tuple[str, byt
 
 
 def parse_record(line: bytes) -> JsonObject:
-    """The record that a line holds. RecordError if it is not whole, ValueError if it is no record."""
+    """Parse the record of a line. RecordError if it is cut off, ValueError if it is no record."""
     try:
         value = strict_json.parse_json(line.decode())
     except (UnicodeDecodeError, json.JSONDecodeError) as error:

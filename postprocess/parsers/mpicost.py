@@ -45,7 +45,7 @@ class LaunchRecords(LaunchProvenance):
         return float(self.run["timer"]["resolution"])
 
     def case(self, record: CaseRecord, system: str, partition: str, environment: str) -> Case:
-        """The full key of one of the cases, given where the launch ran."""
+        """Return the full key of one of the cases, given where the launch ran."""
         return Case(
             system=system,
             partition=partition,
@@ -62,7 +62,7 @@ class LaunchRecords(LaunchProvenance):
 
 
 def read_launch(path: Path, data: bytes | None = None) -> LaunchRecords:
-    """The records of one launch, if all is there and true. Raises RecordError with its verdict.
+    """Read the records of one launch, complete and consistent. Raises RecordError with its verdict.
 
     A wrong record is reported before a missing one: correctness comes first.
 
@@ -109,7 +109,7 @@ class _Reader:
         self.cases[case.variable] = case
 
     def finish(self, path: Path) -> LaunchRecords:
-        """All records, once the file is read. Raises RecordError if some are missing."""
+        """Return all records, once the file is read. Raises RecordError if some are missing."""
         if self.run is None:
             raise RecordError(Verdict.INCOMPLETE, f"{path}: is empty; the program wrote nothing")
         planned, found = self.run.integer("cases"), len(self.cases)

@@ -28,7 +28,7 @@ AGREEMENT = 1e-9  #: relative difference allowed between the program's statistic
 
 
 def parse_run_record(entry: JsonObject) -> JsonObject:
-    """The run record, if it has every field that other modules rely on."""
+    """Parse the run record, if it has every field that other modules rely on."""
     if entry.integer("schema") != SCHEMA:
         raise ValueError(f"schema: {entry.integer('schema')} is not {SCHEMA}, the one known here")
     _name(entry, "program")
@@ -48,7 +48,7 @@ def parse_run_record(entry: JsonObject) -> JsonObject:
 
 
 def check_coldness(entry: JsonObject, cache: str) -> None:
-    """What should have cooled the caches did: a block was read more slowly after it than before."""
+    """Check that the caches got cold: a block was read more slowly after it than before."""
     if cache == WARM:
         return
     if cache == "evict":
@@ -63,7 +63,7 @@ def check_coldness(entry: JsonObject, cache: str) -> None:
 
 
 def check_places(entry: JsonObject) -> None:
-    """Hosts and ranks must tell the same of where every process was."""
+    """Check that hosts and ranks tell the same place of every process."""
     hosts = {each.text("name"): each.integer("ranks", least=1) for each in entry.objects("hosts")}
     if len(hosts) != len(entry.objects("hosts")):
         raise ValueError("hosts: two of them have the same name")
@@ -82,7 +82,7 @@ def check_places(entry: JsonObject) -> None:
 
 
 def parse_end_record(entry: JsonObject) -> JsonObject:
-    """The end record, if it says that everything was verified."""
+    """Parse the end record, if it says that everything was verified."""
     check_verified(entry)
     entry.integer("cases")
     entry.integer("memory_bytes")
@@ -92,7 +92,7 @@ def parse_end_record(entry: JsonObject) -> JsonObject:
 
 
 def parse_case_record(entry: JsonObject, run: JsonObject) -> CaseRecord:
-    """The trials of a case record, with statistics of our own in place of those that it states.
+    """Parse the trials of a case record, and compute its statistics anew.
 
     Raises RecordError (incomplete) if no trial is left after the dropped and the late ones.
     """
@@ -138,7 +138,7 @@ def check_statistics(entry: JsonObject, summary: TrialSummary) -> None:
 
 
 def check_verified(entry: JsonObject) -> None:
-    """The program says that the data it received was right."""
+    """Check that the program calls the received data right."""
     if not entry.flag("verified"):
         raise ValueError("verified: false: wrong data was received")
 
@@ -174,7 +174,7 @@ def _pairs(
     t_max: NDArray[np.float64],
     t_min: NDArray[np.float64],
 ) -> tuple[PairTime, ...]:
-    """Every pair of that round once, whose slowest trials are exactly those of ``t_max``."""
+    """Parse the pairs of a round, each once; their slowest trials must be those of ``t_max``."""
     processes = run.integer("processes")
     pairs = tuple(_pair(each, processes, t_max.size) for each in entry.objects("pairs"))
     games = _games(processes, number)
@@ -195,7 +195,7 @@ def _pairs(
 def _slowest_mean(
     entry: JsonObject, run: JsonObject, t_max: NDArray[np.float64], t_min: NDArray[np.float64]
 ) -> float | None:
-    """What the ranks' own times come to, if the run tells it: no more than the extremes allow."""
+    """Parse the largest of the ranks' means, if the run has it; the extremes of the trials bound it."""
     if "back_to_back" not in run.fields:
         return None
     run.integer("back_to_back")
@@ -225,7 +225,7 @@ def _pair(entry: JsonObject, processes: int, trials: int) -> PairTime:
 
 
 def _trials(entry: JsonObject, run: JsonObject) -> int:
-    """Number of trials: what was asked for, or fewer if sampling could stop early."""
+    """Parse the number of trials: what was asked for, or fewer if sampling could stop early."""
     trials, asked = entry.integer("trials", least=1), run.integer("trials")
     if trials > asked or (trials < asked and run.fields["relative_error"] is None):
         raise ValueError(f"trials: {trials} where the run record says {asked}")

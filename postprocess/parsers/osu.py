@@ -54,7 +54,7 @@ _INIT = re.compile(
 
 
 def parse_osu(text: str) -> ProgramOutput:
-    """The tables of one start of an OSU program. Linear in time and memory.
+    """Parse the tables of one start of an OSU program. Linear in time and memory.
 
     OSU prints no last line, so an output that was cut between two lines is a shorter one and passes:
     compare the sizes of each table with those planned, and take from elsewhere that the program
@@ -94,7 +94,7 @@ class _Block:
         return tuple(name for name in self.header or () if name not in (SIZE, VALIDATION))
 
     def row(self, line: NumberedLine) -> TableRow:
-        """A line of numbers. Raises OutputError if it does not fit the header or the rows before."""
+        """Parse a line of numbers. Raises OutputError if it does not fit the header or the rows before."""
         header, words = self.header or (), line.plain.split()
         if len(words) != len(header):
             raise line.refused(f"{len(words)} columns where the header has {len(header)}")
@@ -138,7 +138,7 @@ class _Reader:
             self._row(line)
 
     def finish(self) -> ProgramOutput:
-        """The whole output. Raises OutputError if a table was announced and is not there."""
+        """Return the whole output. Raises OutputError if a table was announced and is missing."""
         if self.title is None:
             raise OutputError(Verdict.INCOMPLETE, "line 1: no line has the title of an OSU program")
         self._close(self.title)
@@ -201,7 +201,7 @@ class _Reader:
             raise line.refused("not a line of OSU")
 
     def _opened(self, line: NumberedLine) -> _Block:
-        """The table whose header is still to come."""
+        """Return the table whose header is still to come."""
         if self.block is None or self.block.header is not None or self.after:
             raise line.refused("a second header, or a comment inside a table")
         return self.block
@@ -246,13 +246,13 @@ class _Reader:
 
 
 def _title(text: str) -> tuple[str, str]:
-    """The benchmark, and the version or nothing."""
+    """Parse the title: the benchmark, and the version or nothing."""
     benchmark, _, version = text.rpartition(" v")
     return (benchmark, version) if _VERSION.fullmatch(version) and benchmark else (text, "")
 
 
 def _header(text: str) -> tuple[str, ...] | None:
-    """The header words, one text per column; None if the comment is no header.
+    """Parse the header words, one text per column; None if the comment is no header.
 
     Words of one column are one blank apart, columns at least two, but for the tails of a bandwidth,
     whose header is as wide as the column. A table of window sizes has numbers over its columns.
@@ -265,7 +265,7 @@ def _header(text: str) -> tuple[str, ...] | None:
 
 
 def _bare_header(line: NumberedLine) -> tuple[str, ...] | None:
-    """The header words that a non-blocking barrier of OSU 5 printed without ``#``."""
+    """Parse the header words that a non-blocking barrier of OSU 5 printed without ``#``."""
     return _header(line.plain) if line.text.lstrip(" ").startswith("Overall(us) ") else None
 
 

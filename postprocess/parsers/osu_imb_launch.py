@@ -45,7 +45,7 @@ class BenchmarkRecords(LaunchProvenance):
 def read_benchmarks(
     launch: PlannedLaunch, session: Path, testimony: bytes | None = None
 ) -> BenchmarkRecords:
-    """The values of a planned start. The output comes first: wrong data is named whatever else is wrong.
+    """Read the values of a planned start. The output comes first: wrong data is named whatever else is wrong.
 
     :param testimony: what is in the witness's file, where it was read before.
     :raises RecordError: with the verdict on all of its cases.
@@ -73,7 +73,7 @@ def read_benchmarks(
 
 
 def check_command(launch: PlannedLaunch, witness: Witness) -> None:
-    """The executable and the options must be the planned ones; most options leave no trace in the output.
+    """Check that executable and options are the planned ones; most options leave no trace in the output.
 
     :raises RecordError: if they are not.
     """
@@ -109,7 +109,7 @@ def check_rotation(launch: PlannedLaunch, witness: Witness) -> None:
 
 
 def split_options(options: Iterable[str]) -> list[str]:
-    """Words of a command line, parted at colons: OSU cuts ``-m 4:64`` into two where the words are kept."""
+    """Split the words of a command line at colons: OSU prints ``-m 4:64`` as two words."""
     return [piece for word in options for piece in word.split(":")]
 
 
@@ -126,7 +126,7 @@ def read_build(launch: PlannedLaunch, session: Path) -> dict[str, str]:
 
 
 def extract_measurements(launch: PlannedLaunch, output: ProgramOutput) -> dict[str, Measurement]:
-    """The measurements of the planned cases, by variable.
+    """Extract the measurements of the planned cases, by variable.
 
     :raises RecordError: if the tables are not exactly those of the plan.
     """
@@ -150,7 +150,7 @@ def extract_measurements(launch: PlannedLaunch, output: ProgramOutput) -> dict[s
 
 
 def find_table(benchmark: Benchmark, launch: PlannedLaunch, output: ProgramOutput) -> OutputTable:
-    """The one table of a benchmark."""
+    """Find the one table of a benchmark."""
     tables = [
         table
         for table in output.tables
@@ -178,7 +178,7 @@ def find_table(benchmark: Benchmark, launch: PlannedLaunch, output: ProgramOutpu
 def extract_table(
     benchmark: Benchmark, table: OutputTable, launch: PlannedLaunch, cases: dict[int, Case]
 ) -> Iterator[tuple[int, Measurement]]:
-    """Each planned size of a table with its measurement. Sizes that nobody asked for are wrong."""
+    """Extract each planned size of a table with its measurement. Sizes that nobody asked for are wrong."""
     for column in filter(None, (benchmark.column, benchmark.median)):
         if column not in table.columns:
             raise RecordError(Verdict.INCOMPLETE, f"{benchmark.title!r} has no column {column!r}")
@@ -192,7 +192,7 @@ def extract_table(
 
 
 def check_row(benchmark: Benchmark, row: TableRow, launch: PlannedLaunch) -> None:
-    """Validation must have happened where it was asked for, and as many repetitions as planned."""
+    """Check that data was validated where it was asked for, and repeated as often as planned."""
     where = f"{benchmark.title!r} at {row.size or 0} bytes"
     if VALIDATE in benchmark.options and row.passed is not True:
         raise RecordError(Verdict.INCOMPLETE, f"{where} does not say that its data was validated")
@@ -204,7 +204,7 @@ def check_row(benchmark: Benchmark, row: TableRow, launch: PlannedLaunch) -> Non
 
 
 def build_measurement(benchmark: Benchmark, row: TableRow) -> Measurement:
-    """The judged value of a row, and all that stands beside it."""
+    """Build the measurement of a row: the judged value, and the other columns."""
     best = (
         row.values[benchmark.median] * find_unit_scale(benchmark.median)
         if benchmark.median
@@ -215,7 +215,7 @@ def build_measurement(benchmark: Benchmark, row: TableRow) -> Measurement:
 
 
 def find_unit_scale(column: str) -> float:
-    """What one of a column is in the unit of a case.
+    """Find the factor from the unit of a column to that of a case.
 
     :raises ValueError: if the header words do not tell: a fault of the table of benchmarks.
     """

@@ -60,7 +60,7 @@ class TestEntry:
         return sanitize_line(ended.reason) if ended else ""
 
     def gave_up(self, how: Ending) -> Ended | None:
-        """What the scheduler's backend tells of its job, if it gave it up in this way."""
+        """Return the reason of the scheduler's backend, if it ended the job in this way."""
         ended = read_ended(Path(self.directory))
         return ended if ended and ended.how is how else None
 
@@ -105,7 +105,7 @@ class BlockedTest:
 
 
 def read_report(path: Path) -> list[TestEntry]:
-    """Every test case of the report; empty if ReFrame wrote none, or none that can be read.
+    """Read every test case of the report; empty if there is no report that can be read.
 
     An empty report fails the session: nothing that was planned is found in it.
     """
@@ -117,7 +117,7 @@ def read_report(path: Path) -> list[TestEntry]:
 
 
 def parse_test_entry(case: dict[str, Any]) -> TestEntry:
-    """One test case from its place in the report."""
+    """Parse one test case of the report."""
     asserted = {
         name.rpartition(":")[2]: result for name, result in (case.get("perfvalues") or {}).items()
     }
@@ -140,7 +140,7 @@ def parse_test_entry(case: dict[str, Any]) -> TestEntry:
 
 
 def find_blocking_test(entries: list[TestEntry], blocked: TestEntry) -> BlockedTest | None:
-    """Why a test was not run because of another that it builds on; None if that is not so."""
+    """Find the failed test that a test depends on, with the reason; None if there is none."""
     for needed in blocked.needs:
         builder = find_test_entry(entries, *needed)
         if builder and builder.result == "fail":
@@ -154,7 +154,7 @@ def find_blocking_test(entries: list[TestEntry], blocked: TestEntry) -> BlockedT
 def find_test_entry(
     entries: list[TestEntry], test: str, partition: str, environment: str
 ) -> TestEntry | None:
-    """What became of one launch."""
+    """Find the entry of a launch."""
     wanted = (test, partition, environment)
     found = [each for each in entries if (each.test, each.partition, each.environment) == wanted]
     return found[-1] if found else None

@@ -107,7 +107,7 @@ class NumberedLine:
     text: str
 
     def refused(self, why: str, verdict: Verdict = Verdict.INCOMPLETE) -> OutputError:
-        """The error that shows this line."""
+        """Return an error that quotes this line."""
         return OutputError(verdict, f"line {self.number}: {why}: {self.shown}")
 
     @property
@@ -123,26 +123,26 @@ class NumberedLine:
         return self.text.strip()
 
     def value(self, word: str) -> float:
-        """A time, rate or share, which both programs print with two decimals."""
+        """Parse a time, rate or fraction, which both programs print with two decimals."""
         if not VALUE.fullmatch(word):
             raise self.refused(f"{shorten_line(word)} is not a number with two decimals")
         return float(word)
 
     def count(self, word: str) -> int:
-        """A number of bytes, calls or processes."""
+        """Parse a number of bytes, calls or processes."""
         if not COUNT.fullmatch(word):
             raise self.refused(f"{shorten_line(word)} is not a whole number")
         return int(word)
 
 
 def shorten_line(text: str) -> str:
-    """The start of a text from outside, harmless."""
+    """Shorten a text from outside, and escape it."""
     shown = sanitize_line(text[:SHOWN])
     return shown[:SHOWN] + "..." if max(len(text), len(shown)) > SHOWN else shown
 
 
 def split_whole_lines(text: str) -> list[NumberedLine]:
-    """The lines of an output, each with its number. Raises OutputError if the last one has no end."""
+    """Split the lines of an output, each with its number. Raises OutputError if the last one has no end."""
     *lines, rest = text.split("\n")
     if rest:
         raise NumberedLine(len(lines) + 1, rest).refused("the output is cut off in a line")
@@ -154,7 +154,7 @@ def split_whole_lines(text: str) -> list[NumberedLine]:
 def check_order(
     line: NumberedLine, values: Mapping[str, float], least: str, mean: str, most: str
 ) -> None:
-    """A mean lies between the least and the most, as far as the row has all three.
+    """Check that a mean lies between minimum and maximum, if the row has all three.
 
     Raises OutputError (incorrect): a row that contradicts itself is of mixed lines, or wrong.
     """

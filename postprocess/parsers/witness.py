@@ -27,7 +27,7 @@ class Witness(LaunchProvenance):
 
 
 def read_witness(path: Path, data: bytes | None = None) -> Witness:
-    """The testimony in a file, if it is whole and can be true.
+    """Read the records of a witness, complete and consistent.
 
     :param data: what is in the file, where it was read before.
     :raises RecordError: incomplete if it is missing, empty, cut off or without its end; incorrect if it
@@ -65,7 +65,7 @@ class _Reader:
             self.end = _checked_end(entry, self.run)
 
     def finish(self, path: Path) -> Witness:
-        """Both records, once the file is read. Raises RecordError if one is missing."""
+        """Return both records, once the file is read. Raises RecordError if one is missing."""
         if self.run is None:
             raise RecordError(Verdict.INCOMPLETE, f"{path}: is empty; MPI_Finalize was not reached")
         if self.end is None:

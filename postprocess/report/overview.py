@@ -44,8 +44,7 @@ class FailureGroup:
 
 
 def group_failures(results: Sequence[CaseResult]) -> list[FailureGroup]:
-    """Gather cases that are slow by one cause, and cases without a value that share their launch's place,
-    verdict and reason; the worst first."""
+    """Group cases by common cause, and those without a value by place, verdict and reason; worst first."""
     found: dict[tuple[object, ...], list[CaseResult]] = {}
     for result in sort_by_severity(results):
         case = result.case

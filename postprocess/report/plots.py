@@ -220,7 +220,7 @@ def _scale_y(axes: Axes, points: Sequence[Point]) -> None:
 
 
 def _range(values: Sequence[float], bands: Sequence[float]) -> tuple[float, float]:
-    """Ends of an axis that holds all values, and of the bands what is not far out."""
+    """Return the ends of an axis that holds all values, and the bands unless they reach far out."""
     low, high = min(values), max(values)
     near = [*values, *(min(max(limit, low / FAR), high * FAR) for limit in bands)]
     return min(near), max(near)

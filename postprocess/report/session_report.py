@@ -42,8 +42,7 @@ def build_report(
     ``trials`` are those of the session, by the key of their case; without any the report has no pictures of
     trials. Returns the paths of ``report.md`` and ``report.html``, which appear whole or not at all.
 
-    Raises:
-        UsageError: a report cannot be written.
+    :raises UsageError: if a report cannot be written.
     """
     markdown, html = session_dir / "report.md", session_dir / "report.html"
     templating.write_pages({markdown: render_markdown(summary), html: render_html(summary, trials)})

@@ -79,7 +79,7 @@ def render_terminal(summary: SessionSummary, width: int, terminal: bool) -> str:
 
 
 def _print_grid(console: Console, counts: VerdictGrid) -> None:
-    """Counts per routine and environment, in the first way of writing a cell that fits the screen."""
+    """Print counts per routine and environment, in the first form of a cell that fits the screen."""
     for write in (_in_line, _stacked, _brief):
         table = _grid_table(counts, write)
         needed = console.measure(table, options=console.options.update(max_width=PIPE_WIDTH))
@@ -130,7 +130,7 @@ def _cell(cell: GridCell | None, write: Callable[[GridCell], str]) -> Text:
 
 
 def _print_remarks(console: Console, summary: SessionSummary) -> None:
-    """Notes of the session, and why cases were skipped."""
+    """Print the notes of the session, and why cases were skipped."""
     remarks = [f"note: {note}" for note in summary.notes]
     skipped = overview.count_reasons(summary.results, Verdict.SKIPPED)
     for reason, number in skipped[:MOST_REMARKS]:

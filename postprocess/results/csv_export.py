@@ -74,7 +74,7 @@ def read_frames(directory: Path, wanted: ExportFilter) -> Iterator[pl.DataFrame]
 
 
 def encode_lists(frame: pl.DataFrame) -> pl.DataFrame:
-    """Lists as JSON, which a field of CSV can hold."""
+    """Encode lists as JSON, which a field of CSV can hold."""
     lists = [name for name, kind in frame.schema.items() if isinstance(kind, pl.List)]
     return frame.with_columns(
         pl.Series(name, [json.dumps(values) for values in frame[name].to_list()], dtype=pl.String)

@@ -100,7 +100,7 @@ def launch_place_of(launch: PlannedLaunch) -> tuple[LaunchPlace, int]:
 
 
 def read_inner_seconds(session: Path, planned: list[PlannedLaunch]) -> tuple[float, int] | None:
-    """mpicost's own seconds in these launches, and the trials of each case; None if that is not told."""
+    """Read the seconds that mpicost took in these launches, and the trials of each case; None if unknown."""
     trials = {each.trials for each in planned}
     seconds = [read_elapsed_seconds(each.records(session)) for each in planned]
     if len(trials) != 1 or any(each is None for each in seconds):
@@ -166,7 +166,7 @@ class Job:
         return sum(len(launch.cases) for launch in self.launches)
 
     def is_part_of(self, other: Job) -> bool:
-        """Whether another job has all cases of this one, with as many trials."""
+        """Return whether another job has all cases of this one, with as many trials."""
         own, others = (
             {(case, launch.trials) for launch in job.launches for case in launch.cases}
             for job in (self, other)
@@ -200,7 +200,7 @@ def estimate_job_seconds(job: Job, known: Mapping[Key, float]) -> float:
 
 
 def read_seconds_of_cases(work: WorkDirectory, jobs: Sequence[Job]) -> dict[LaunchPlace, float]:
-    """Seconds of the last launch of all cases of each job, with as many trials; perhaps of further cases too.
+    """Read the seconds of each job's last launch with all of its cases, or more, and as many trials.
 
     A case tells the state of the caches: what others cost does not count. Only the last sessions are asked.
     """

@@ -128,8 +128,7 @@ class SessionSummary:
 
     @property
     def outliers(self) -> tuple[CaseResult, ...]:
-        """Cases that do not count as failed and should be looked at: outside their band (suspiciously fast, or
-        not sure enough), or failed as expected."""
+        """Cases that do not fail the session, and lie outside their band or failed as expected."""
         healthy = (r for r in self.results if r.healthy(self.strict))
         return tuple(r for r in healthy if r.beyond or r.expected)
 
@@ -247,8 +246,7 @@ def _launch(finished: FinishedLaunch) -> SummaryLaunch:
 def load_summary(path: Path) -> SessionSummary:
     """Read a summary file.
 
-    Raises:
-        SummaryError: the file cannot be read, is not JSON, or does not follow the schema.
+    :raises SummaryError: if the file cannot be read, is not JSON, or does not follow the schema.
     """
     try:
         document = strict_json.parse_json(path.read_text(encoding="utf-8"))
@@ -262,10 +260,8 @@ def load_summary(path: Path) -> SessionSummary:
 def parse_summary(document: Any, source: str = "summary.json") -> SessionSummary:
     """Turn the JSON object of a summary into a ``SessionSummary``.
 
-    Raises:
-        SummaryError: a key is missing or of the wrong type, a verdict or unit is not of the closed
-            list, a case is there twice, or ``counts`` disagrees with the cases. The text begins with
-            ``source``.
+    :raises SummaryError: if a key is missing or of the wrong type, a verdict or unit is not of the closed
+        list, a case is there twice, or ``counts`` disagrees with the cases. The text begins with ``source``.
     """
     try:
         return _session(_object(document))

@@ -22,7 +22,7 @@ from postprocess.stats.night_launches import count_needed_launches
 def choose_launch_counts(
     work: WorkDirectory, planned: Sequence[PlannedLaunch], catalog: ReferenceCatalog
 ) -> dict[LaunchPlace, int]:
-    """The launches of each place of a plan of one launch each."""
+    """Choose the launches of each place of a plan of one launch each."""
     jobs = list_jobs(planned)
     spending = [job for job in jobs if job.launches[0].budget and not job.launches[0].exact]
     known = read_seconds_of_cases(work, spending) if spending else {}
@@ -33,7 +33,7 @@ def choose_launch_counts(
 def count_job_launches(
     job: Job, catalog: ReferenceCatalog, known: Mapping[LaunchPlace, float]
 ) -> int:
-    """How often a job is launched in a night."""
+    """Count how often a job is launched in a night."""
     seconds = known.get(job.key[0], estimate_job_seconds(job, {}))
     cases = [case for launch in job.launches for case in launch.cases]
     references = [found for case in cases if (found := catalog.reference(case))]
@@ -43,7 +43,7 @@ def count_job_launches(
 def repeat_launches(
     planned: Sequence[PlannedLaunch], counts: Mapping[LaunchPlace, int]
 ) -> list[PlannedLaunch]:
-    """The launches of a plan of one launch each, as often as each is made; for estimates only."""
+    """Return the launches of a plan of one launch each, as often as each is made; for estimates only."""
     return [
         replace(each, number=number)
         for each in planned
@@ -52,7 +52,7 @@ def repeat_launches(
 
 
 def describe_launch_counts(counts: Mapping[LaunchPlace, int]) -> list[str]:
-    """A line for each number of launches beyond one, with the places that get as many."""
+    """Describe a line for each number of launches beyond one, with the places that get as many."""
     places: dict[int, list[str]] = {}
     for place, count in sorted(counts.items()):
         layout = f"{place.processes}x{place.per_node}"

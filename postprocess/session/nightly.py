@@ -107,7 +107,7 @@ def plan_night_launches(
     planned: list[PlannedLaunch],
     catalog: ReferenceCatalog,
 ) -> tuple[Selection, list[PlannedLaunch]]:
-    """The selection and the plan with as many launches of each case as the night takes."""
+    """Plan the selection and the plan with as many launches of each case as the night takes."""
     request, progress = context.request, context.progress
     if request.launches is not None:  # the plan has them
         return request.selection, planned

@@ -48,7 +48,7 @@ SECONDS_TO_START = 60  #: allowed, not expected
 
 
 def measured_layouts() -> list[str]:
-    """Every layout that is measured on some partition of this site, as ``4x2``.
+    """Return every layout that is measured on some partition of this site, as ``4x2``.
 
     :raises ValueError: if there is none, and nothing was asked for that could be named as missing.
     """
@@ -62,7 +62,7 @@ def measured_layouts() -> list[str]:
 
 
 def defines(check: type, name: str) -> bool:
-    """Whether a class of ReFrame's that is being made has an attribute, or a variable with a value."""
+    """Return whether a class of ReFrame's that is being made has an attribute, or a variable with a value."""
     for each in check.__mro__:
         own = vars(each)
         variables = own.get("_rfm_var_space", own.get("_rfm_local_var_space", {}))
@@ -171,19 +171,19 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         return getattr(self, ".repeat_no", 0) + 1
 
     def places_of_number(self) -> list[LaunchPlace]:
-        """Where this check is launched so often, if it is not everywhere."""
+        """Return the places at which this check is launched so often; empty for all."""
         layout = {"processes": self.processes, "per_node": self.num_tasks_per_node}
         counts = read_choice(LAUNCHES, [])
         return select_places(counts, self.number, program=self.program, **layout)
 
     def retest_targets(self, **place: str) -> list[RetestTarget]:
-        """What a second look asks of this check; nothing if the night only begins."""
+        """Return what a confirmation run measures of this check; nothing in another session."""
         return select_targets(
             read_choice(AGAIN, []), program=self.program, layout=self.layout, **place
         )
 
     def is_selected(self, routine: str) -> bool:
-        """Whether a routine is measured: in a second look only if it was slow here.
+        """Return whether a routine is measured: in a confirmation run only if it was slow here.
 
         Where nothing was slow and ReFrame comes all the same, since it was so on this partition with another
         MPI and with this one on another partition, whatever was slow anywhere is measured.
@@ -194,7 +194,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         return routine in {look.routine for look in here}
 
     def local_retest_targets(self) -> list[RetestTarget]:
-        """What a second look asks at this place, as far as it is known yet."""
+        """Return what a confirmation run measures at this place, as far as the place is known yet."""
         if self.current_partition is None:
             return self.retest_targets()
         partition, environment = self.current_partition.name, self.current_environ.name
@@ -202,7 +202,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
 
     @run_after("setup")
     def avoid_nodes(self):
-        """A second look is taken on other nodes, if they are enough and the scheduler can be told so."""
+        """Exclude the slow nodes from a confirmation run, if others are enough and the scheduler can."""
         needed = len(Layout(self.processes, self.num_tasks_per_node).ranks_per_host)
         avoided = list_avoided_nodes(self.local_retest_targets(), self.facts.nodes, needed)
         backend = self.current_partition.scheduler.registered_name
@@ -219,15 +219,15 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         return done
 
     def value_from_setvar(self, name: str) -> Any:
-        """The value that a variable got from outside; None if it got none."""
+        """Return the value that ``--setvar`` gave a variable; None if it gave none."""
         return getattr(self, name) if name in self.set_by_setvar else None
 
     def value_of_references(self, name: str) -> Any:
-        """The value that references were measured with; None if they have no say in this variable."""
+        """Return the value that references were measured with; None if they do not decide this variable."""
 
     @run_after("setup")
     def resolve_settings(self):
-        """What may be said in several places of a variable of this check is settled here, for good."""
+        """Resolve the variables that user, site and references may set."""
         for name in (*self.site_variables, TIME_LIMIT):
             value = resolve(
                 getattr(self, name),
@@ -254,7 +254,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         self.skip_if(not any(each.cases for each in self.launches), "; ".join(sorted(reasons)))
 
     def planned_launch(self, **more) -> PlannedLaunch:
-        """A launch with what follows from where it runs; ``more`` says what it measures."""
+        """Return a launch with the facts of its place; ``more`` says what it measures."""
         facts = {
             "test": self.unique_name,
             "partition": self.current_partition.fullname,
@@ -272,7 +272,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
 
     @run_after("setup")
     def choose_launcher(self):
-        """The launcher belongs to the MPI, not to the partition."""
+        """Choose the launcher of the MPI, whatever the partition's is."""
         launcher = self.current_environ.extras["launcher"]
         if isinstance(launcher, str):
             self.job.launcher = getlauncher(launcher)()
@@ -293,7 +293,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
 
     @run_before("performance")
     def set_references(self):
-        """Each case becomes a variable, and ReFrame is given its band if it has a comparable one."""
+        """Make each case a performance variable, and give ReFrame its band if it has a comparable reference."""
         if self.is_dry_run():
             return
         measured = {
@@ -309,7 +309,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
 
     @run_after("performance")
     def check_every_result(self):
-        """A start that yielded nothing fails the job; in a strict session so does a lacking reference."""
+        """Fail the job if a start yielded nothing, or in a strict session if a reference is missing."""
         if self.is_dry_run():
             return
         for name, outcome in self.outcomes.items():
@@ -338,17 +338,17 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         return tuples
 
     def started(self) -> list[PlannedLaunch]:
-        """The starts that have something to measure."""
+        """Return the starts that have something to measure."""
         return [launch for launch in self.launches if launch.cases]
 
     def whole(self) -> Iterator[tuple[PlannedLaunch, LaunchOutcome]]:
-        """The starts that ended well, each with what it left."""
+        """Yield the starts that ended well, each with its outcome."""
         for launch in self.started():
             if self.outcomes[launch.name].verdict is None:
                 yield launch, self.outcomes[launch.name]
 
     def case(self, **what) -> Case:
-        """One case of this job; ``what`` says the rest of its key."""
+        """Return one case of this job; ``what`` says the rest of its key."""
         return Case(
             system=self.current_system.name,
             partition=self.current_partition.name,

@@ -62,7 +62,7 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
 
     @run_before("compile")
     def choose_build_system(self):
-        """Where the program comes from. Spack's and CMake's folders outlive the session.
+        """Choose the source of the program: site, Spack or CMake. Its folder outlives the session.
 
         A program that cannot be had is not an error here: the checks that need it say why they are skipped.
         """
@@ -90,7 +90,7 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
 
     @sanity_function
     def keep_program(self):
-        """The executables are there; where, and how they were compiled, is kept for runs and people."""
+        """Check that the executables are there, and record where and how they were built."""
         if not self.origin:
             return True
         roots = {work_directory(), Path(os.environ.get(SESSION, self.stagedir))}
@@ -112,11 +112,11 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
         return True
 
     def folder_without_spack(self) -> Path:
-        """Where a site has it, or a wheel."""
+        """Return the folder of a site's or wheel's program."""
         return Path(self.current_environ.extras["programs"][self.name_of_program])
 
     def program_without_spack(self) -> BuiltBinary:
-        """What its executable tells of itself."""
+        """Return the facts in its executable."""
         path = self.folder / PRODUCTS[self.name_of_program].single
         about = (self.current_environ.name, self.name_of_program, str(path), self.origin)
         facts = read_facts(self.program)
@@ -154,7 +154,7 @@ class build_mpicost(BuildProgram):
         ]
 
     def folder_without_spack(self) -> Path:
-        """Where CMake has installed it."""
+        """Return the folder into which CMake installed it."""
         return Path(Path(self.stagedir, LOCATION).read_text().strip(), "bin")
 
 

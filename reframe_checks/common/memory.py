@@ -6,7 +6,7 @@ from postprocess.model.mpicost import find_routine
 
 
 def estimate_shared_bytes(routine: str, processes: int, size: int) -> int:
-    """Bytes of the send and receive buffers of all processes together, and of messages on their way.
+    """Estimate the bytes of all processes' send and receive buffers, and of messages on their way.
 
     :param size: bytes by the routine's convention: of a block between two processes, or of a vector.
     :raises ValueError: if mpicost has no such routine.

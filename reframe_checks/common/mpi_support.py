@@ -23,7 +23,7 @@ NEEDS_MPI_3 = re.compile("IMB-NBC|IMB-RMA|osu_i(?!nit)|osu_put_|osu_get_")
 
 
 def explain_unsupported(family: str, version: str, benchmark: Benchmark) -> str:
-    """Why an MPI cannot run a benchmark; empty if it can, or if nothing is known against it.
+    """Explain why an MPI cannot run a benchmark; empty if it can, or if nothing is known against it.
 
     :param family: of the MPI, as environments have it.
     :param version: of the MPI, as it tells itself: ``5.0.11``.

@@ -110,7 +110,7 @@ class MpicostCheck(LaunchCheck, family=True):
 
     @run_after("init")
     def apply_table(self):
-        """A routine without a size would be measured nowhere, and nobody would notice."""
+        """Check the table: a routine without a size would be measured nowhere, unnoticed."""
         if not self.table or not all(self.table.values()):
             raise ValueError("table: give every routine of the family a size, [0] for no payload")
         for routine in self.table:
@@ -119,7 +119,7 @@ class MpicostCheck(LaunchCheck, family=True):
             )  # one that is not known here would lack its place in every analysis
 
     def measures_on(self, part) -> bool:
-        """Whether anything of the family was chosen, in a state of the caches that mpicost knows."""
+        """Return whether anything of the family was chosen, in a state of the caches that mpicost knows."""
         return self.cache in CACHES and any(
             self.partners(routine) and self.chosen_sizes(routine)
             for routine in self.chosen_routines()
@@ -127,7 +127,7 @@ class MpicostCheck(LaunchCheck, family=True):
         )
 
     def planned_launches(self) -> list[PlannedLaunch]:
-        """The one start of this job. It has an end, if only one that nobody gave."""
+        """Return the one start of this job, with a time limit, by default from its cases."""
         cases = list(self.all_cases())
         if self.time_limit is None:
             seconds = len(cases) * self.trials * self.allowed_trial_seconds()
@@ -144,12 +144,12 @@ class MpicostCheck(LaunchCheck, family=True):
         return [launch]
 
     def allowed_trial_seconds(self) -> float:
-        """The longest that a trial may take on average, by what a flush was measured to take here."""
+        """Return the seconds that a trial may take on average, by what a flush was measured to take here."""
         flush = FLUSHES_PER_TRIAL * measure_flush_seconds() if self.cache == FLUSH else 0.0
         return SECONDS_PER_TRIAL + flush
 
     def value_of_references(self, name: str) -> int | None:
-        """The trials of the references, in a session that is held against them."""
+        """Return the trials of the references, in a session that is held against them."""
         if name != TRIAL_COUNT.variable or not read_choice(AS_REFERENCES, False):
             return None
         place = (self.current_system.name, self.current_partition.name, self.current_environ.name)
@@ -161,7 +161,7 @@ class MpicostCheck(LaunchCheck, family=True):
         return self.launches[0]
 
     def explain_too_large(self, case: Case) -> SkippedCase | None:
-        """Why a case is left out: simulated processes share the memory of one real machine."""
+        """Explain why a case is left out: simulated processes share the memory of one real machine."""
         limit = self.facts.shared_memory_bytes
         needed = estimate_shared_bytes(case.routine, case.processes, case.bytes)
         if not limit or needed <= limit:
@@ -171,7 +171,7 @@ class MpicostCheck(LaunchCheck, family=True):
 
     @run_before("run")
     def set_command(self):
-        """The exit code is written down on the node: not every scheduler tells it."""
+        """Set the command, which writes its exit code to a file: not every scheduler tells it."""
         records, ending = (
             quote(str(file(self.session))) for file in (self.launch.records, self.launch.ending)
         )
@@ -193,22 +193,22 @@ class MpicostCheck(LaunchCheck, family=True):
         self.postrun_cmds = ["code=$?", f"echo $code > {ending}", "exit $code"]
 
     def chosen_routines(self) -> list[str]:
-        """The routines of the family that are measured."""
+        """Return the routines of the family that are measured."""
         wanted = self.routines or self.table
         return [each for each in self.table if each in wanted and self.is_selected(each)]
 
     def chosen_peers(self) -> list[int]:
-        """The partners that were chosen, as far as there are so many processes; empty for all."""
+        """Return the partners that were chosen, as far as there are so many processes; empty for all."""
         return [peer for peer in self.peers if peer < self.processes]
 
     def partners(self, routine: str) -> list[int]:
-        """The partners with which a routine is measured: of one in pairs, other processes in turn."""
+        """Return the partners with which a routine is measured: of one in pairs, other processes in turn."""
         if not find_routine(routine).in_pairs:
             return [0]
         return list(range(1, self.processes)) if not self.peers else self.chosen_peers()
 
     def chosen_sizes(self, routine: str) -> list[int]:
-        """The sizes at which a routine of the family is measured."""
+        """Return the sizes at which a routine of the family is measured."""
         own = self.table[routine]
         asked = [size for size in self.sizes if size % 8 == 0]  # the payload is 8-byte numbers
         kept = own == [0] or routine in CONTROLS or not self.sizes
@@ -217,7 +217,7 @@ class MpicostCheck(LaunchCheck, family=True):
         return [size for size in sizes if is_within_limits(limits, routine, size, self.processes)]
 
     def all_cases(self) -> Iterator[Case]:
-        """The cases of this launch and those that are skipped.
+        """Return the cases of this launch and those that are skipped.
 
         They follow from the declaration alone, and never from what a program printed.
         """
@@ -232,7 +232,7 @@ class MpicostCheck(LaunchCheck, family=True):
                     )
 
     def routines_and_sizes(self) -> str:
-        """The launch's cases as mpicost is told them: ``bcast:8:10000,barrier``."""
+        """Return the launch's cases as mpicost is told them: ``bcast:8:10000,barrier``."""
         sizes: dict[str, list[int]] = {}
         for case in self.launch.cases:
             if case.bytes not in sizes.setdefault(case.routine, []):

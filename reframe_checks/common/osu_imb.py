@@ -89,12 +89,12 @@ class OsuImbCheck(LaunchCheck, family=True):
     caches = ("warm",)
 
     def measures_on(self, part) -> bool:
-        """Whether anything of the table was chosen. Simulated time is for mpicost alone."""
+        """Return whether a routine of the table was chosen. Only mpicost runs in simulated time."""
         known = self.cache in self.caches and not part.extras["exact"]
         return known and any(self.sizes_of(each) for each in self.chosen_benchmarks())
 
     def planned_launches(self) -> list[PlannedLaunch]:
-        """Every start of the job, each with its own end."""
+        """Return every start of the job, each with its own end."""
         extras = self.current_environ.extras
         reason = explain_missing_program(self.program, extras, current_request().spack)
         starts = [
@@ -106,16 +106,16 @@ class OsuImbCheck(LaunchCheck, family=True):
         return starts
 
     def limit_job(self, starts: list[PlannedLaunch], rounds: int = 1) -> None:
-        """All starts have time to start; that more than one a round needs its whole time is not expected."""
+        """Limit the job: all starts need time to start, and one of each round its whole time."""
         longest = rounds * max((start.time_limit for start in starts), default=0)
         self.time_limit = f"{int(SECONDS_TO_START * (1 + len(starts) / 4) + longest)}s"
 
     def limit_of_start(self, cases: Sequence[Case]) -> float:
-        """Seconds that a start may take: as the user says, else by its cases."""
+        """Return the seconds that a start may take: the user's, else by its cases."""
         return float(self.time_limit or SECONDS_TO_START + SECONDS_PER_CASE * len(cases))
 
     def planned_start(self, start: Start, reason: str) -> PlannedLaunch:
-        """The plan of one start, without what this MPI does not support.
+        """Return the plan of one start, without what this MPI does not support.
 
         :param reason: why the program cannot be had at all, if so: then all of it is skipped.
         """
@@ -144,12 +144,12 @@ class OsuImbCheck(LaunchCheck, family=True):
         return replace(launch, options=tuple(self.options_of(launch))) if able else launch
 
     def explain_unmeasured(self, benchmark: Benchmark) -> str:
-        """Why the MPI of this environment cannot run a benchmark, by the declared list; empty if it can."""
+        """Explain why this environment's MPI cannot run a benchmark; empty if it can."""
         family, version = identify_library(self.current_environ.extras["library"])
         return explain_unsupported(family, version, benchmark)
 
     def cases_of(self, benchmark: Benchmark, sizes: list[int]) -> Iterator[Case]:
-        """The cases of a benchmark at these sizes."""
+        """Return the cases of a benchmark at these sizes."""
         for size in sizes:
             yield self.case(
                 routine=benchmark.routine,
@@ -160,12 +160,12 @@ class OsuImbCheck(LaunchCheck, family=True):
             )
 
     def method(self) -> dict[str, int]:
-        """What makes values comparable: a mean over other calls is another value."""
+        """Return the method: values are comparable only if it is equal."""
         return {"iterations": self.iterations}
 
     @run_before("run")
     def set_commands(self):
-        """One start after the other, each ended at its limit, whatever became of the one before."""
+        """Write the starts, one after the other, each ended at its limit, whatever the one before did."""
         launch_words = self.launch_words()
         self.prerun_cmds = [
             line for start in self.started() for line in self.lines_of(start, launch_words)
@@ -174,13 +174,13 @@ class OsuImbCheck(LaunchCheck, family=True):
         self.executable = "true"
 
     def launch_words(self) -> str:
-        """What is written before a program so that it starts in parallel."""
+        """Return the launcher's words in front of a program."""
         self.job.num_tasks = self.num_tasks
         self.job.num_tasks_per_node = self.num_tasks_per_node
         return self.job.launcher.run_command(self.job)
 
     def lines_of(self, start: PlannedLaunch, launch_words: str) -> Iterator[str]:
-        """The commands of one start."""
+        """Return the commands of one start."""
         prefix = Path(getattr(self.mpicost, "program", "bin/mpicost")).parent.parent
         variables = {
             **self.current_environ.extras.get("program_env", {}).get(start.program, {}),
@@ -195,16 +195,16 @@ class OsuImbCheck(LaunchCheck, family=True):
         yield f"echo $? > {quote(str(start.ending(self.session)))}"
 
     def path_of(self, start: PlannedLaunch) -> str:
-        """The executable of a start, or where it would be."""
+        """Return the executable of a start, or where it would be."""
         folder = Path(getattr(self.built_for(start), "folder", ""))
         return str(find_executable(folder, start.executable) or folder / start.executable)
 
     def built_for(self, _: PlannedLaunch) -> rfm.CompileOnlyRegressionTest:
-        """The build of the program of a start."""
+        """Return the build of the program of a start."""
         return self.built
 
     def chosen_benchmarks(self) -> list[Benchmark]:
-        """The benchmarks of the table that are measured at this process count."""
+        """Return the benchmarks of the table that are measured at this process count."""
         wanted = [each for each in self.table if each.fits(self.processes)]
         sync, peers = read_choice("sync", ""), read_choice("peers", [])
         return [
@@ -217,7 +217,7 @@ class OsuImbCheck(LaunchCheck, family=True):
         ]
 
     def sizes_of(self, benchmark: Benchmark) -> list[int]:
-        """The sizes at which a benchmark is measured."""
+        """Return the sizes at which a benchmark is measured."""
         limits = {} if self.routines else self.left_out_above
         return [
             size

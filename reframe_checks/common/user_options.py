@@ -27,7 +27,7 @@ def resolve(
     site: Any = None,
     references: Any = None,
 ) -> Any:
-    """The value of a variable: of those who say one (None: says nothing) the first in this order.
+    """Resolve the value of a variable: the first in this order that is not None.
 
     :param default: that of the check, if nobody says anything.
     :param outside: that of ``--setvar`` on ReFrame's command line.
@@ -40,7 +40,7 @@ def resolve(
 
 
 def read_choice(name: str, default: Any = None) -> Any:
-    """The user's choice for a variable, or the default where none was made.
+    """Read the user's choice for a variable, or the default where none was made.
 
     :raises ValueError: if the session's request cannot be read, or holds what no check knows.
     """
@@ -49,7 +49,7 @@ def read_choice(name: str, default: Any = None) -> Any:
 
 @functools.cache
 def _choice(session: str) -> Mapping[str, Any]:
-    """The choice of a session, checked once."""
+    """Return the choice of a session, checked once."""
     choice = current_request().choice
     try:
         check_choice(choice)
@@ -59,7 +59,7 @@ def _choice(session: str) -> Mapping[str, Any]:
 
 
 def select_layouts(partition: str, facts: PartitionFacts) -> list[Layout]:
-    """The layouts that are measured on a partition: its own, of which the user may have chosen some.
+    """Select the layouts that are measured on a partition: its own, of which the user may have chosen some.
 
     A count that was asked for and is in none of them is measured all the same, on nodes as full as
     they get, if it fits.
@@ -83,12 +83,12 @@ def select_layouts(partition: str, facts: PartitionFacts) -> list[Layout]:
 
 
 def find_densest(count: int, facts: PartitionFacts) -> int:
-    """Processes per node when nodes are as full as they get; beyond the cores only if oversubscribed."""
+    """Find the processes per node of the fullest nodes; beyond the cores only if oversubscribed."""
     return min(count, max(facts.cores_per_node, -(-count // facts.nodes)))
 
 
 def is_layout_possible(layout: Layout, facts: PartitionFacts) -> bool:
-    """Whether the partition has the nodes for a layout, and the cores or leave to do without."""
+    """Return whether the partition has the nodes for a layout, and the cores unless oversubscribed."""
     cores, most = facts.cores_per_node, facts.most_processes
     crowded = layout.per_node > cores and most <= cores * facts.nodes
     return (

@@ -129,7 +129,7 @@ def build_partition_views(facts: MachineSurvey) -> list[PartitionView]:
 
 
 def build_machine_view(machine: Machine) -> PartitionView:
-    """This machine as a partition of one node."""
+    """Build this machine as a partition of one node."""
     where = "of this machine, which this process may use"
     return PartitionView(
         name=format_python("cpu"),

@@ -99,7 +99,7 @@ def find_mpis(
 
 
 def build_host_pattern(host: str) -> str:
-    """Build a pattern for the hosts that are named like this one: ``login\\d+`` for ``login03.site``."""
+    r"""Build a pattern for the hosts that are named like this one: ``login\d+`` for ``login03.site``."""
     return re.sub(r"\d+", r"\\d+", re.escape(host.partition(".")[0]))
 
 

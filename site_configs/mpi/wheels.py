@@ -45,8 +45,10 @@ def install_wheels(family: str, root: Path, folder: Path | None = None) -> Candi
 
 
 def pip_install(family: str, prefix: Path, folder: Path | None) -> None:
-    """Install into a prefix of its own (``--target`` would lose ``lib``), without dependencies:
-    Intel's wheel asks for a libfabric that the index does not have and one node does not need."""
+    """Install a family's wheels without dependencies into its own prefix (``--target`` would lose ``lib``).
+
+    Intel's wheel asks for a libfabric that the index does not have and one node does not need.
+    """
     options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:"]
     lock = ["--require-hashes", "-r", str(LOCKS / f"{family}.lock")]
     only = ["--isolated", "--no-index", "--find-links", str(folder)] if folder else []

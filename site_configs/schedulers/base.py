@@ -108,7 +108,7 @@ class Scheduler:
     notes: tuple[str, ...] = ()  #: what was not told or not understood, for people
 
     def read(self, ask: Ask) -> Scheduler:
-        """This scheduler, with what that of this machine answers.
+        """Return this scheduler with the facts that this machine's commands tell.
 
         :raises ProbeError: if it does not answer.
         :raises ValueError: if nothing of its answer is understood.

@@ -9,7 +9,7 @@ from site_configs.schedulers.base import Scheduler
 
 @dataclass(frozen=True)
 class Local(Scheduler):
-    """This machine alone."""
+    """No scheduler: launches run on this machine."""
 
     title: str = "no scheduler"
     backend: str = "local"

@@ -25,7 +25,7 @@ class Pbs(Scheduler):
     exclusive: tuple[str, ...] = ("-q {}", "-l place=scatter:excl")
 
     def read(self, ask: Ask) -> Scheduler:
-        """This scheduler or Torque, whose commands have the same names, as that of this machine answers."""
+        """Return this scheduler, or Torque, with the facts that this machine's commands tell."""
         answer = pbs_query.read(ask)
         kind = TORQUE_PBS if answer.torque else self
         return replace(kind, queues=answer.queues, notes=answer.notes)

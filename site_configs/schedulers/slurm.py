@@ -47,7 +47,7 @@ class Slurm(Scheduler):
     list_jobs_command: str = "squeue --me"
 
     def read(self, ask: Ask) -> Slurm:
-        """This scheduler, with what that of this machine answers."""
+        """Return this scheduler with the facts that this machine's commands tell."""
         return replace(self, **slurm_query.read(ask))
 
     def choose_launcher(self, mpi: Mpi) -> Pairing:

@@ -100,7 +100,7 @@ class Outage:
         return now - self.since
 
     def end(self) -> None:
-        """It has answered."""
+        """End the outage after an answer."""
         self.since = None
 
 

@@ -193,7 +193,7 @@ def check_trials(value: Any) -> str:
 
 
 def check_seconds(value: Any) -> str:
-    """What is wrong with a number of seconds."""
+    """Find what is wrong with a number of seconds."""
     return "" if is_number(value, 1) else "write a whole number of seconds, 1 or more"
 
 

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 
 def is_within_limits(limits: Mapping[str, int], routine: str, size: int, processes: int) -> bool:
-    """Return whether a site's limits on processes, of a routine (``scan_min``) or of one at a size
-    (``alltoall:1000``), let it be measured at so many."""
+    """Return whether the site's limits allow a routine with so many processes.
+
+    A limit is of a routine (``scan_min``), or of one at a size (``alltoall:1000``).
+    """
     return all(processes <= limits.get(key, processes) for key in (routine, f"{routine}:{size}"))
 
 

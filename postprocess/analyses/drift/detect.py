@@ -56,7 +56,7 @@ class NightSeries:
 
     @cached_property
     def logs(self) -> Floats:
-        """ln of how many times as slow as its reference each night was; above 0 is worse in every unit."""
+        """Logarithm of each night's slowdown against its reference; above 0 is worse in every unit."""
         sign = 1.0 if find_better_direction(self.unit) == "lower" else -1.0
         return sign * np.log(self.values / self.references)
 

@@ -175,7 +175,7 @@ def describe_detection_limits(analysis: SweepAnalysis) -> list[str]:
 
 
 def describe_slowdown(what: str, share: float) -> str:
-    """``a node slower by 12%``."""
+    """Format a slowdown, as in ``a node slower by 12%``."""
     if math.isinf(share):
         return f"no {what} however slow"
     return (

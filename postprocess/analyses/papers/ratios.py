@@ -160,9 +160,9 @@ _Printed = Mapping[tuple[str, str, int], tuple[PrintedRatio, bool]]
 
 
 def _printed(measured: PaperMeasurements, history: History, basis: RatioBasis) -> _Printed:
-    """Printed ratios to the reference machine at its count, and whether the model was fitted to them.
+    """Return the printed ratios to the basis at its count, by machine, routine and bytes.
 
-    By machine, routine and bytes.
+    Each comes with whether the model of the machine was fitted to it.
     """
     stands = find_stand_ins(measured, history)
     names = {name: machine for machine, known in stands.items() for name in known}

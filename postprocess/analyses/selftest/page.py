@@ -103,7 +103,7 @@ def build_false_alarm_table(scores: SelftestScores) -> TextTable:
 
 
 def format_false_alarm_counts(quiet: FalseAlarmScore) -> tuple[str, ...]:
-    """Counts and predictions."""
+    """Format counts and predictions."""
     return (
         str(quiet.nights),
         str(quiet.cases),

@@ -114,7 +114,7 @@ def report_age(work: WorkDirectory, site: str, report: Path | None, progress: Pr
 
 
 def read_partitions(work: WorkDirectory, site: str) -> dict[tuple[str, str], Partition]:
-    """What a site file tells of its partitions, by system and partition.
+    """Read what a site file tells of its partitions, by system and partition.
 
     :raises UsageError: if the site file is none that can be used
     """
@@ -134,7 +134,7 @@ def read_partitions(work: WorkDirectory, site: str) -> dict[tuple[str, str], Par
 
 
 def list_reference_files(work: WorkDirectory, system: str) -> list[Path]:
-    """The reference files of a system that a night would use: a reviewed one hides a provisional one."""
+    """List the reference files of a system that a night would use: a reviewed one hides a provisional one."""
     found: dict[tuple[str, str], Path] = {}
     for root in reversed(work.reference_roots):
         for path in sorted((root / system).glob("*/*.tsv")):
@@ -148,7 +148,7 @@ def read_nights_since(
     origin: Mapping[str, Any],
     progress: Progress,
 ) -> dict[str, CaseNights]:
-    """What the nights since its calibration measured, of each case that has any."""
+    """Read the values of each case since its calibration."""
     since = {case.key: find_calibration_time(case, origin) for case in known}
     if not work.store.is_dir():
         return {}
@@ -169,7 +169,7 @@ def read_nights_since(
 
 
 def last_kernels(store: Path, rows: pl.DataFrame) -> dict[tuple[str, str], str]:
-    """The kernel under which the last night ran each case, by key and session, as the run record tells.
+    """Return the kernel under which the last night ran each case, by key and session, as the run record tells.
 
     The index over all sessions does not have run records: only the files of these last nights are read.
     """

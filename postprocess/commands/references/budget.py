@@ -126,7 +126,7 @@ def report_budget(
 def select_samples(
     work: WorkDirectory, system: str | None, progress: Progress
 ) -> dict[Case, CaseSample]:
-    """The launches of each case of one system; simulated time has no noise.
+    """Select the launches of each case of one system; simulated time has no noise.
 
     :raises UsageError: if there is no launch, or of several systems
     """
@@ -157,7 +157,7 @@ def report_left_out(
     without_cost: Collection[Case],
     progress: Progress,
 ) -> None:
-    """The cases of which nothing follows, and why."""
+    """Report the cases that do not enter the advice, with the reason."""
     few = [case for case, each in chosen.items() if len(each.values) < LEAST_LAUNCHES]
     for cases, why in (
         (few, f"fewer than {LEAST_LAUNCHES} launches"),
@@ -170,7 +170,7 @@ def report_left_out(
 
 
 def find_site_name(work: WorkDirectory, sessions: Sequence[str]) -> str:
-    """The name under which the last of these sessions knew the site."""
+    """Find the site's name in the last of these sessions."""
     for session in reversed(sessions):
         try:
             return load_summary(work.sessions / session / "summary.json").site
@@ -185,7 +185,7 @@ def advise_budget(
     seconds: float | None,
     see: float | None,
 ) -> BudgetAdvice | None:
-    """What to do for one program; None if no number of launches sees what is wanted."""
+    """Advise how to spend the seconds for one program; None if no number of launches detects what is wanted."""
     has_trials = own[0].case.program == "mpicost"
     counts = [PAPERS, choose_median_trials(own, costs)] if has_trials else [PAPERS]
     if see is not None:
@@ -206,7 +206,7 @@ def advise_budget(
 def budget_as_data(
     told: Sequence[BudgetRow], advices: Sequence[BudgetAdvice], site: str
 ) -> dict[str, Any]:
-    """The whole for programs."""
+    """Return the advice as plain data."""
     return {
         "schema": SUMMARY,
         "site": site,

@@ -92,7 +92,7 @@ def propose_all(
 
 
 def build_proposals(measured: Mapping[Case, CaseSample], reviewed: Path) -> list[Proposal]:
-    """One proposal for each place that was calibrated."""
+    """Build one proposal for each place that was calibrated."""
     places = sorted({ReferencePlace.of(case) for case in measured})
     return [
         propose_references(

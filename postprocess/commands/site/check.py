@@ -60,7 +60,7 @@ def check_site(work: WorkDirectory, site: str, progress: Progress) -> int:
 def find_problems(
     work: WorkDirectory, path: Path, progress: Progress, as_file: bool = False
 ) -> list[str]:
-    """All that is wrong with a site file, one line each; the costs of a night are said where nothing is.
+    """Find what is wrong with a site file, one line each; if nothing is, report the cost of a night.
 
     :param as_file: programs that the file needs may be missing on this machine, which is noted.
     """
@@ -100,7 +100,7 @@ def find_problems(
 def find_file_problems(
     reading: SiteReading, path: Path, progress: Progress, usable: bool = True
 ) -> tuple[list[str], Scheduler | None]:
-    """What is wrong with the file itself, and on its machine with what is there; the machine's scheduler.
+    """Find what is wrong with the file itself, and with its machine; return these and the scheduler.
 
     :param usable: whether the file can be used on this machine, if this is its machine.
     """
@@ -120,7 +120,7 @@ def find_file_problems(
 
 
 def format_place(path: Path, fault: SiteFault) -> str:
-    """Where a fault is, as editors and compilers write it."""
+    """Format where a fault is, as editors and compilers write it."""
     return f"{path}:{fault.line}" if fault.line else str(path)
 
 
@@ -136,7 +136,7 @@ class DryRun:
 
 
 def dry_run_site(work: WorkDirectory, path: Path) -> DryRun:
-    """Every check on a site, without running any.
+    """Try every check on a site by a dry run.
 
     :raises UsageError: if ReFrame refuses the site under any check.
     """
@@ -161,7 +161,7 @@ def dry_run_site(work: WorkDirectory, path: Path) -> DryRun:
 
 
 def describe_without_case(session: Path) -> Iterator[str]:
-    """The launches of a plan that a site leaves nothing of, for people."""
+    """Describe the launches of a plan that have no case on a site."""
     for each in read_plan(session):
         if not each.all_cases:
             title = f"partition {each.partition.partition(':')[2]!r}: defaults: left_out_above"
@@ -199,14 +199,14 @@ def find_unmeasured_references(
 
 
 def read_measured_sizes(report: Path) -> list[dict[str, list[int]]]:
-    """The routines that the checks in ReFrame's report measure, with their sizes in bytes."""
+    """Read the routines that the checks in ReFrame's report measure, with their sizes in bytes."""
     runs = json.loads(report.read_text())["runs"]
     entries = [entry for run in runs for entry in run["testcases"]]
     return [entry["table"] for entry in entries if "table" in entry]
 
 
 def find_unmeasured_routines(reading: SiteReading, trial: DryRun) -> list[str]:
-    """Where a night would measure nothing, or leave out what does not exist, one line each."""
+    """Find where a night would measure nothing, or leave out what does not exist, one line each."""
     if not trial.night:
         return ["a night on it measures nothing; see its layouts, peers and left_out_above"]
     found = []
@@ -224,12 +224,12 @@ def find_unmeasured_routines(reading: SiteReading, trial: DryRun) -> list[str]:
 
 
 def limits_of(partition: Mapping[str, Any]) -> dict[str, int]:
-    """The most processes at which a night measures a routine, or a routine at one size."""
+    """Return the most processes at which a night measures a routine, or a routine at one size."""
     return partition["extras"]["defaults"].get("left_out_above", {})
 
 
 def describe_limits(partition: Mapping[str, Any]) -> str:
-    """What a night leaves out on a partition above which count of processes; empty for nothing."""
+    """Describe what a night leaves out on a partition above which count of processes; empty for nothing."""
     by_count: dict[int, list[str]] = {}
     for word, limit in sorted(limits_of(partition).items()):
         routine, _, at = word.partition(":")
@@ -244,7 +244,7 @@ def describe_limits(partition: Mapping[str, Any]) -> str:
 def find_too_long_launches(
     reading: SiteReading, night: Sequence[PlannedLaunch], scheduler: Scheduler | None
 ) -> list[str]:
-    """Launches that may take longer than their queue lets a job run: they would wait for ever."""
+    """Find launches whose time limit is longer than their queue's: they would never start."""
     found = []
     for partition in reading.configuration["systems"][0]["partitions"]:
         limit = on_this_machine.find_longest_job(partition, scheduler)
@@ -262,7 +262,7 @@ def find_too_long_launches(
 
 
 def read_asked_seconds(launch: PlannedLaunch) -> float:
-    """How long its job may last."""
+    """Read the seconds that a launch's job may last."""
     return max(launch.time_limit, launch.job_limit)
 
 

@@ -48,7 +48,7 @@ class NightCost:
 
 
 def estimate_night_cost(launches: Sequence[PlannedLaunch], known: dict) -> NightCost:
-    """What these launches take together."""
+    """Estimate the cost of some launches together."""
     together = list_jobs(launches)
     nodes = list(map(count_job_nodes, together))
     exact = [job.launches[0].exact for job in together]
@@ -64,7 +64,7 @@ def estimate_night_cost(launches: Sequence[PlannedLaunch], known: dict) -> Night
 
 
 def count_job_nodes(job: Job) -> int:
-    """The nodes that a job needs."""
+    """Count the nodes that a job needs."""
     first = job.launches[0]
     return len(Layout(first.processes, first.per_node).ranks_per_host)
 
@@ -76,7 +76,7 @@ def show_costs(
     others: Sequence[PlannedLaunch],
     progress: Progress,
 ) -> None:
-    """The table of what a night takes on each partition with each environment, and its sum."""
+    """Show the table of a night's cost on each partition with each environment, and its sum."""
     known = read_job_seconds(work)
     places = dict.fromkeys((each.partition, each.environment) for each in night)
     rows = [HEAD]
@@ -100,7 +100,7 @@ def show_costs(
 
 
 def describe_estimate(launches: Sequence[PlannedLaunch], known: dict) -> str:
-    """Where the estimate is from: what was measured in this work directory, else a rule of thumb."""
+    """Describe the source of the estimate: measured in this work directory, or a rule of thumb."""
     together = list_jobs(launches)
     measured = sum(job.key in known for job in together)
     rest = len(together) - measured

@@ -107,7 +107,7 @@ def launch_all(
 
 
 def select_smallest(reading: SiteReading, path: Path, environments: Sequence[str]) -> Selection:
-    """A broadcast of 8 bytes between two processes: on one node, and on two where a partition has two.
+    """Select a broadcast of 8 bytes between two processes: on one node, and on two where a partition has two.
 
     A broadcast also runs in a world of one, and so tells a launcher that starts many of these.
     """
@@ -127,7 +127,7 @@ def select_smallest(reading: SiteReading, path: Path, environments: Sequence[str
 
 
 def build_trial_row(each: FinishedLaunch) -> TrialRow:
-    """One launch in the table."""
+    """Build the table's row of a launch."""
     launch, outcome = each.launch, each.outcome
     where = " + ".join(map(str, Layout(launch.processes, launch.per_node).ranks_per_host))
     if outcome.records is None:
@@ -142,7 +142,7 @@ def build_trial_row(each: FinishedLaunch) -> TrialRow:
 def find_untried(
     reading: SiteReading, environments: Sequence[str], done: Sequence[FinishedLaunch]
 ) -> list[TrialRow]:
-    """What the site has and no launch came of: it must not look as if it worked."""
+    """Find partitions and environments without a launch, which must not look as if they worked."""
     tried = {(each.launch.partition.partition(":")[2], each.launch.environment) for each in done}
     parts = reading.configuration["systems"][0]["partitions"]
     wanted = [
@@ -158,7 +158,7 @@ def find_untried(
 def suggest_launcher(
     reading: SiteReading, environments: set[str], scheduler: Scheduler | None
 ) -> list[str]:
-    """What is known to start the processes of the MPIs that failed, where the site does it in another way.
+    """Suggest the usual launcher of the MPIs that failed, where the site has another one.
 
     Nothing where it is not known what starts them: on simulated machines, and if a scheduler was not asked.
     """
@@ -179,7 +179,7 @@ def suggest_launcher(
 
 
 def build_mpi(entry: Mapping[str, Any]) -> Mpi:
-    """An environment of a site as far as its pairing depends on it."""
+    """Build the MPI of a site's environment, as far as the choice of a launcher depends on it."""
     extras = entry["extras"]
     module = entry["modules"][0] if entry["modules"] else ""
     mpiexec = str(find_companion_launcher(Path(extras["mpicc"])))
