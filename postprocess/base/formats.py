@@ -52,18 +52,18 @@ def format_comparison(value: float, reference: float, unit: str) -> str:
     return f"{times:.3g} times as slow as" if times >= 1 else f"{1 / times:.3g} times as fast as"
 
 
-def format_percent(fraction: float | None, nothing: str = DASH) -> str:
+def format_percent(fraction: float | None) -> str:
     """Write a fraction as per cent, up to ten times: ``7.3%``, ``35%``, ``more than 1000%``."""
     if fraction is None:
-        return nothing
+        return DASH
     if fraction > 10:
         return "more than 1000%"
     return f"{fraction:.1%}" if fraction < 0.1 else f"{fraction:.0%}"
 
 
-def signed(fraction: float | None, nothing: str = DASH) -> str:
+def signed(fraction: float | None) -> str:
     """Write a change as per cent; the sign says which way: ``+9.8%``."""
-    return nothing if fraction is None else f"{fraction:+.1%}"
+    return DASH if fraction is None else f"{fraction:+.1%}"
 
 
 def microseconds(seconds: float | None) -> str:

@@ -51,16 +51,14 @@ class Topology:
         return {node // self.sockets_per_node, node, node * self.nodes_per_switch, self.cores}
 
 
-def list_process_counts(topology: Topology, most: int | None = None) -> list[int]:
+def list_process_counts(topology: Topology) -> list[int]:
     """Powers of two up to the partition, and k and k+1 at each boundary (Luecke et al. 2003, section 2).
 
-    :param most: largest count; the cores of the partition by default, since more processes than cores
-        measure the operating system's scheduler.
+    Not more than the cores of the partition: more processes measure the operating system's scheduler.
     """
-    limit = topology.cores if most is None else most
     edges = topology.boundaries()
-    counts = list_powers_of_two(limit) | edges | {count + 1 for count in edges}
-    return sorted(count for count in counts if 2 <= count <= limit)
+    counts = list_powers_of_two(topology.cores) | edges | {count + 1 for count in edges}
+    return sorted(count for count in counts if 2 <= count <= topology.cores)
 
 
 def list_powers_of_two(limit: int) -> set[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import fields
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -23,15 +22,13 @@ COLUMNS = ("key", "session", "started_utc", *PARTS, "verdict", "unit", *NIGHT, "
 SAME = ("reference", "unit", "mpi_library")  #: within an epoch
 
 
-def read_nights(
-    store: Path, since: str | None, keys: Sequence[str] | None = None, say: Say | None = None
-) -> list[NightSeries]:
+def read_nights(store: Path, since: str | None, say: Say | None = None) -> list[NightSeries]:
     """Read every case of a store with its judged nights from ``since`` on, by key.
 
     :raises StoreError: naming the first file that is damaged or foreign.
     :raises UsageError: if ``since`` is no time.
     """
-    return build_series(read_headlines(store, keys=keys, since=since, columns=COLUMNS, say=say))
+    return build_series(read_headlines(store, since=since, columns=COLUMNS, say=say))
 
 
 def build_series(frame: pl.DataFrame) -> list[NightSeries]:

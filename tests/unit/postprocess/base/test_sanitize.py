@@ -84,11 +84,6 @@ def test_addresses_are_no_links():
     assert "www." not in sanitize.escape_markdown("see www.e.example")
 
 
-def test_names_stay_readable():
-    name = "reduce_sum on mpich-5.0.2: 12.3 us"
-    assert sanitize.escape_markdown(name) == name
-
-
 @given(st.text(st.sampled_from("`a\n ")))
 def test_no_text_closes_its_fence(text):
     fence = sanitize.choose_fence(text)

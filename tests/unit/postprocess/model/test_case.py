@@ -65,8 +65,3 @@ def test_every_field_is_part_of_the_key(case, name):
     changed = replace(case, **{name: value + 1 if isinstance(value, int) else value + "x"})
     assert changed.key != case.key
     assert changed != case
-
-
-def test_cases_sort_by_number_not_by_text():
-    sizes = [1_000_000, 8, 10_000]
-    assert [c.bytes for c in sorted(replace(CASE, bytes=size) for size in sizes)] == sorted(sizes)

@@ -28,10 +28,6 @@ def test_the_same_launch_planned_twice_is_planned_once(tmp_path: Path):
     assert read_plan(tmp_path) == [planned()]
 
 
-def test_a_session_without_a_plan_has_an_empty_one(tmp_path: Path):
-    assert read_plan(tmp_path) == []
-
-
 def test_launches_that_differ_have_different_files(tmp_path: Path):
     other = (case(processes=4, per_node=4),)
     launches = [

@@ -59,17 +59,6 @@ def test_every_power_and_both_sides_of_every_boundary_are_on_the_ladder(topology
     assert ladder <= wanted | {topology.cores}
 
 
-@given(TOPOLOGIES, st.integers(1, 2000))
-def test_a_site_may_allow_more_or_fewer_than_its_cores(topology: Topology, most: int):
-    ladder = list_process_counts(topology, most)
-    assert all(2 <= count <= most for count in ladder)
-    common = min(most, topology.cores)
-    assert {c for c in ladder if c <= common} == {
-        c for c in list_process_counts(topology) if c <= common
-    }
-    assert (2 in ladder) == (most >= 2)
-
-
 @pytest.mark.parametrize(
     ("counts", "line"),
     [
