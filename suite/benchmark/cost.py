@@ -22,6 +22,8 @@ from pathlib import Path
 
 SUITE = Path(__file__).resolve().parent.parent
 SIZES = (8, 10_000, 1_000_000)
+CACHES = ("evict", "flush", "warm")
+SETTLE = 0.5  #: seconds of work before the first case, as in a night
 GROWING = ("rightshift", "bcast", "allgather", "alltoall", "allreduce_sum")
 
 
@@ -32,6 +34,7 @@ class Launch:
     wall: float  #: of the launch line, from start to end
     elapsed: float  #: by the program's own clock, after MPI is up
     timed: float  #: between stamps
+    cooling: float  #: of a flush, before all trials: as long as it took in the proof that caches get cold
     cases: int
     trials: int
     flush_bytes: int
@@ -60,6 +63,7 @@ class Bench:
             wall=wall,
             elapsed=end["elapsed"],
             timed=end["timed"],
+            cooling=run["coldness"]["took"] * trials if run["cache"] == "flush" else 0.0,
             cases=len(cases),
             trials=trials,
             flush_bytes=run["flush_bytes"],
@@ -87,17 +91,21 @@ def table(head: Sequence[str], rows: Iterator[Sequence[object]]) -> None:
 
 def time_rows(bench: Bench, counts: Sequence[int]) -> Iterator[Sequence[object]]:
     """One row per process count, cache state and synchroniser, of the default family."""
-    variants = (("flush", "dissemination"), ("flush", "barrier"), ("warm", "dissemination"))
+    variants = (*((cache, "dissemination") for cache in CACHES), ("evict", "barrier"))
     for processes in counts:
         for cache, sync in variants:
-            run = bench.launch(processes, "--cache", cache, "--sync", sync)
+            settled = ("--settle", str(SETTLE))
+            run = bench.launch(processes, "--cache", cache, "--sync", sync, *settled)
+            rest = run.elapsed - SETTLE - run.timed - run.cooling
             yield (
                 *(processes, cache, sync, run.cases, run.trials),
                 f"{run.wall:.2f}",
-                f"{run.elapsed:.2f}",
-                f"{run.timed:.3f}",
-                f"{100 * run.timed / run.elapsed:.1f} %",
-                f"{1e3 * (run.elapsed - run.timed) / run.trials:.3f}",
+                f"{run.wall - run.elapsed:.2f}",
+                f"{SETTLE:.2f}",
+                f"{run.cooling:.2f}",
+                f"{run.timed:.2f}",
+                f"{rest:.2f}",
+                f"{1e3 * rest / run.trials:.3f}",
             )
 
 
@@ -164,9 +172,20 @@ def main() -> int:
         try:
             program = build(options.mpicc, Path(directory))
             bench = Bench(program, shlex.split(options.mpiexec))
-            print("Default family. `each`: time of a trial outside its stamps, in ms.")
-            head = ("processes", "cache", "sync", "cases", "trials", "wall s", "elapsed s")
-            head = (*head, "timed s", "timed share", "each ms")
+            print(
+                "Default family, in seconds. `rest`: filling, verifying, evicting, synchronising."
+            )
+            head = (
+                "processes",
+                "cache",
+                "sync",
+                "cases",
+                "trials",
+                "wall s",
+                "start s",
+                "settle s",
+            )
+            head = (*head, "cooling s", "timed s", "rest s", "rest ms/trial")
             table(head, time_rows(bench, options.processes))
             print("The flush: time of a whole trial of a barrier with and without it.")
             head = ("processes", "bytes/rank", "flushed ms", "warm ms", "GB/s a rank")
