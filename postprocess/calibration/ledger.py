@@ -111,10 +111,13 @@ def collect_launches(
 ) -> list[CalibrationLaunch]:
     """Collect what the ledger keeps of launches: nothing of a failed one, and no case without a value.
 
+    Of one that received wrong data nothing becomes a reference: that MPI does not work.
+
     :param others: share of this machine, from 0 to 1, that others used meanwhile; None where that is not known
     """
     machine = read_machine().as_dict()
-    new = [build_launch(opened, directory, each, machine) for each in finished if each.run]
+    right = (each for each in finished if each.run and not each.wrong)
+    new = [build_launch(opened, directory, each, machine) for each in right]
     return [each if each.exact else replace(each, others=others) for each in new]
 
 

@@ -191,9 +191,12 @@ def report_sweep_plan(planned: Sequence[PlannedLaunch], progress: Progress) -> N
 
 
 def check_launch(finished: FinishedLaunch) -> FinishedLaunch:
-    """Return the launch; failed if a rank's node is unknown, or cases were skipped."""
+    """Return the launch; failed if data was wrong, a rank's node is unknown, or cases were skipped."""
     if not finished.outcome.records:
         return finished
+    if finished.wrong:
+        reason = next(iter(finished.wrong.values()))
+        return replace(finished, outcome=fail_launch(Verdict.INCORRECT, reason))
     if problem := describe_misplaced_ranks(finished.run):
         return replace(finished, outcome=fail_launch(Verdict.INCORRECT, problem))
     if skips := finished.launch.skips:

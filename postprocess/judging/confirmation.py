@@ -209,9 +209,10 @@ def apply_retest_failure(result: CaseResult, fresh: Iterable[FinishedLaunch]) ->
     if result.verdict in FAILED_LAUNCH:
         return result
     for each in fresh:
-        if result.case in each.launch.cases and each.outcome.verdict in FAILED_LAUNCH:
-            reason = f"in a confirmation run: {each.outcome.reason}"
-            return replace(result, verdict=each.outcome.verdict, reason=reason)
+        failure = each.failure(result.case) if result.case in each.launch.cases else None
+        if failure and failure.verdict:
+            reason = f"in a confirmation run: {failure.reason}"
+            return replace(result, verdict=failure.verdict, reason=reason)
     return result
 
 

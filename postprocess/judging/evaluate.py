@@ -107,10 +107,11 @@ def evaluate_case(
     :param calibrating: whether these very launches made the reference. Then ReFrame has not known it, and
         their median is held against the band of a launch: it is not independent of the center.
     """
+    failures = [failure for each in launches if (failure := each.failure(case))]
     for verdict in FAILED_LAUNCH:
-        for each in launches:
-            if each.outcome.verdict == verdict:
-                return CaseResult(case, verdict, each.outcome.reason)
+        for each in failures:
+            if each.verdict == verdict:
+                return CaseResult(case, verdict, each.reason)
     if left_out := [each for each in launches if each.outcome.verdict == Verdict.SKIPPED]:
         return evaluate_without_program(case, left_out[0].outcome.reason, catalog)
     measured = [

@@ -31,6 +31,7 @@ NO_RESULT = {
     3: "the program could not write its results",
     4: "every trial of a case missed its start window",
 }
+WRONG_DATA = 1  #: exit code of a program that ran to its end and received wrong data
 ALONE = re.compile(rb'"processes":\s*1,')  #: in the run record of a world of one
 SAME = 1e-9  #: relative difference of one number in two processes
 KILLED = 137
@@ -55,7 +56,10 @@ def assess_launch(launch: PlannedLaunch, session: Path) -> LaunchOutcome:
         if error.verdict == Verdict.INCORRECT or code == 0:
             return fail_launch(error.verdict, str(error))
         return classify_exit_code(code, launch)
-    if code != 0:
+    if records.wrong and code != WRONG_DATA:
+        ended = classify_exit_code(code, launch).reason if code != 0 else "the program returned 0"
+        return fail_launch(Verdict.INCORRECT, f"{next(iter(records.wrong.values()))}; and {ended}")
+    if code != 0 and not records.wrong:
         return classify_exit_code(code, launch)
     if planted := describe_unplanned_injection(records.run, launch.planted):
         return fail_launch(Verdict.INCORRECT, planted)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
+from postprocess.model.case import Case
 from postprocess.model.conditions import LaunchConditions, conditions_of
 from postprocess.model.measurement import CaseRecord, Measurement
 from postprocess.model.plan import PlannedLaunch
-from postprocess.model.verdict import Verdict
+from postprocess.model.verdict import FAILED_LAUNCH, Verdict
 from spack_envs.programs import BuiltBinary
 
 
@@ -22,6 +23,10 @@ class Records(Protocol):
     @property
     def measurements(self) -> Mapping[str, Measurement]:
         """What was measured of each case, by its variable."""
+
+    @property
+    def wrong(self) -> Mapping[str, str]:
+        """What arrived damaged, by variable of the case, in one line; these have no measurement."""
 
     def resolution(self, unit: str) -> float:
         """Return the smallest step of a value, in ``unit``."""
@@ -48,6 +53,18 @@ class FinishedLaunch:
     def records(self) -> dict[str, CaseRecord]:
         """The trials of this launch, by variable; empty for a program that tells none."""
         return {name: each.record for name, each in self.measurements.items() if each.record}
+
+    @property
+    def wrong(self) -> Mapping[str, str]:
+        """What arrived damaged, by variable of the case; empty if the launch failed as a whole."""
+        return self.outcome.records.wrong if self.outcome.records else {}
+
+    def failure(self, case: Case) -> LaunchOutcome | None:
+        """What this launch failed by: as a whole, or of one of its cases by wrong data; None if it did not."""
+        if self.outcome.verdict in FAILED_LAUNCH:
+            return self.outcome
+        wrong = self.wrong.get(case.variable)
+        return fail_launch(Verdict.INCORRECT, wrong) if wrong else None
 
     @property
     def run(self) -> dict[str, Any]:

@@ -56,6 +56,11 @@ class LaunchProvenance:
     def mpi_library(self) -> str:
         return self.run["mpi_library"]
 
+    @property
+    def wrong(self) -> dict[str, str]:
+        """What arrived damaged, by variable of the case: only mpicost tells it case by case."""
+        return {}
+
 
 @dataclass(frozen=True)
 class TrialSummary:
@@ -92,6 +97,7 @@ class CaseRecord:
     pairs: tuple[PairTime, ...] = ()  #: all that played in a round of a tournament; else none
     #: Largest of the ranks' mean times; of trials back to back only
     slowest_mean: float | None = None
+    wrong: str = ""  #: what arrived damaged, in one line; empty if all data was right
 
     @property
     def variable(self) -> str:

@@ -28,8 +28,14 @@ class LaunchRecords(LaunchProvenance):
 
     @cached_property
     def measurements(self) -> dict[str, Measurement]:
-        """What was measured of each case, by its variable."""
-        return {record.variable: measure_trials(record) for record in self.cases}
+        """What was measured of each case whose data was right, by its variable."""
+        right = (record for record in self.cases if not record.wrong)
+        return {record.variable: measure_trials(record) for record in right}
+
+    @cached_property
+    def wrong(self) -> dict[str, str]:
+        """What arrived damaged, by variable of the case."""
+        return {record.variable: record.wrong for record in self.cases if record.wrong}
 
     @property
     def cache(self) -> str:
@@ -62,15 +68,22 @@ class LaunchRecords(LaunchProvenance):
 
 
 def read_launch(path: Path, data: bytes | None = None) -> LaunchRecords:
-    """Read the records of one launch, complete and consistent. Raises RecordError with its verdict.
+    """Read the records of one launch, complete and consistent; cases may have received wrong data.
 
-    A wrong record is reported before a missing one: correctness comes first.
+    Correctness comes first: if anything else is the matter with the file, wrong data makes all of it incorrect.
 
     :param data: what is in the file, where it was read before.
+    :raises RecordError: with the verdict on the launch.
     """
     reader = _Reader()
-    json_lines.feed_records(path, reader.take, data)
-    return reader.finish(path)
+    try:
+        json_lines.feed_records(path, reader.take, data)
+        return reader.finish(path)
+    except RecordError as error:
+        if not reader.wrong:
+            raise
+        message = f"{error}; and {reader.wrong}"
+        raise RecordError(Verdict.INCORRECT, message) from None
 
 
 @dataclass
@@ -80,6 +93,7 @@ class _Reader:
     run: JsonObject | None = None
     cases: dict[str, CaseRecord] = field(default_factory=dict)
     end: JsonObject | None = None
+    wrong: str = ""  #: the first wrong data that a case tells of
 
     def take(self, entry: JsonObject) -> None:
         """Add one record. Raises ValueError or RecordError if it cannot stand where it does."""
@@ -101,7 +115,8 @@ class _Reader:
         self.run = mpicost_schema.parse_run_record(entry)
 
     def _add(self, entry: JsonObject, run: JsonObject) -> None:
-        mpicost_schema.check_verified(entry)  # first: a case with wrong data may have no trials
+        # first: whatever else is wrong with the case
+        self.wrong = self.wrong or mpicost_schema.describe_wrong_data(entry, run)
         case = mpicost_schema.parse_case_record(entry, run)
         mpicost_schema.check_statistics(entry, case.summary)
         if case.variable in self.cases:
@@ -120,6 +135,9 @@ class _Reader:
         ended = self.end.integer("cases")
         if not found == planned == ended:
             message = f"{path}: cases: {found} found, {planned} planned, {ended} at the end"
+            raise RecordError(Verdict.INCORRECT, message)
+        if self.end.flag("verified") is bool(self.wrong):
+            message = f"{path}: verified: the end record contradicts the cases"
             raise RecordError(Verdict.INCORRECT, message)
         cases = list(self.cases.values())
         return LaunchRecords(dict(self.run.fields), cases, dict(self.end.fields))

@@ -24,6 +24,8 @@ UNIT = "s"
 LEAST_COLDNESS = (
     2.0  #: time to read a cold block over that of a warm one; a last-level cache alone makes it 5
 )
+TIMED = "timed"
+MOMENTS = ("before", TIMED, "after")  #: when wrong data was received, seen from the trials
 AGREEMENT = 1e-9  #: relative difference allowed between the program's statistics and these
 
 
@@ -82,8 +84,8 @@ def check_places(entry: JsonObject) -> None:
 
 
 def parse_end_record(entry: JsonObject) -> JsonObject:
-    """Parse the end record, if it says that everything was verified."""
-    check_verified(entry)
+    """Parse the end record, if it has every field that other modules rely on."""
+    entry.flag("verified")
     entry.integer("cases")
     entry.integer("memory_bytes")
     entry.number("elapsed")
@@ -119,6 +121,7 @@ def parse_case_record(entry: JsonObject, run: JsonObject) -> CaseRecord:
         summary=summarise_trials(t_max, late, dropped, run.object("timer").number("resolution")),
         pairs=_pairs(entry, run, peer, t_max, t_min) if _has_pairs(entry, routine) else (),
         slowest_mean=_slowest_mean(entry, run, t_max, t_min),
+        wrong=describe_wrong_data(entry, run),
     )
 
 
@@ -137,10 +140,39 @@ def check_statistics(entry: JsonObject, summary: TrialSummary) -> None:
             raise ValueError(f"{field.name}: {theirs!r} disagrees with the trials, {ours!r}")
 
 
-def check_verified(entry: JsonObject) -> None:
-    """Check that the program calls the received data right."""
-    if not entry.flag("verified"):
-        raise ValueError("verified: false: wrong data was received")
+def describe_wrong_data(entry: JsonObject, run: JsonObject) -> str:
+    """Describe what a case received that it must not have, in one line; empty if all data was right.
+
+    Records of before say no more than that it was wrong.
+    """
+    if entry.flag("verified"):
+        if "wrong" in entry.fields:
+            raise ValueError("wrong: is there, and verified is true")
+        return ""
+    routine, peer = _name(entry, "routine"), entry.integer("peer")
+    what = f"wrong data: {routine} with {entry.integer('bytes')} bytes"
+    what += f", peer {peer}" if peer else ""
+    return f"{what}: {_finding(entry.object('wrong'), run)}" if "wrong" in entry.fields else what
+
+
+def _finding(wrong: JsonObject, run: JsonObject) -> str:
+    """Rank, element, values and moment of what was received first."""
+    rank, trial = wrong.integer("rank"), wrong.integer("trial")
+    if rank >= run.integer("processes"):
+        raise ValueError(f"wrong.rank: there is no rank {rank}")
+    moment = wrong.word("moment", MOMENTS)
+    if trial > run.integer("trials") or (moment == TIMED) is not bool(trial):
+        raise ValueError(f"wrong.trial: {trial} is none of {run.integer('trials')}, {moment}")
+    received, expected = (_value(wrong, key) for key in ("received", "expected"))
+    when = f"in trial {trial}" if trial else f"{moment} the trials"
+    element = wrong.integer("index")
+    return f"rank {rank} received {received} in element {element} instead of {expected}, {when}"
+
+
+def _value(wrong: JsonObject, key: str) -> str:
+    """A number as it was received, of any size."""
+    value = wrong.get(key, int, float, type(None))
+    return "no finite number" if value is None else f"{value:.17g}"
 
 
 def _name(entry: JsonObject, key: str) -> str:

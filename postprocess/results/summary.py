@@ -236,8 +236,8 @@ def _launch(finished: FinishedLaunch) -> SummaryLaunch:
         per_node=launch.per_node,
         launch=launch.number,
         seconds=round(finished.seconds, 3),
-        outcome=str(finished.outcome.verdict or "ok"),
-        reason=finished.outcome.reason,
+        outcome=str(finished.outcome.verdict or (Verdict.INCORRECT if finished.wrong else "ok")),
+        reason=finished.outcome.reason or next(iter(finished.wrong.values()), ""),
         directory=finished.directory,
         spec=finished.spec,
     )

@@ -95,8 +95,9 @@ def prepare_bench(context: SessionContext) -> tuple[SelftestBench, list[PlannedL
         quiet = replace(context, progress=Progress(Console(quiet=True)))
         _, planned, finished = bench.measure(quiet, bench.selection)
     for each in finished:
-        if each.outcome.verdict:
-            what = f"{each.launch.environment}: {each.outcome.verdict}: {each.outcome.reason}"
+        outcome = next(filter(None, map(each.failure, each.launch.cases)), each.outcome)
+        if outcome.verdict:
+            what = f"{each.launch.environment}: {outcome.verdict}: {outcome.reason}"
             raise UsageError(f"{what}; ./plumbline nightly --program mpicost must work first")
         library = find_mpicost_prefix(context.work, each.launch.environment) / LIBRARY
         if not library.exists():

@@ -309,12 +309,14 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
 
     @run_after("performance")
     def check_every_result(self):
-        """Fail the job if a start yielded nothing, or in a strict session if a reference is missing."""
+        """Fail the job if a start yielded nothing or wrong data, or if strict and a reference is missing."""
         if self.is_dry_run():
             return
         for name, outcome in self.outcomes.items():
             if outcome.verdict:
                 raise PerformanceError(f"{outcome.verdict}: {name}: {outcome.reason}")
+            for wrong in outcome.records.wrong.values():
+                raise PerformanceError(f"{Verdict.INCORRECT}: {name}: {wrong}")
         known = self.reference.get(self.current_partition.fullname, {})
         if self.strict and (missing := self.perf_variables.keys() - known):
             raise PerformanceError(f"no reference for {', '.join(sorted(missing))}")
@@ -328,7 +330,8 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         tuples = {}
         for launch, outcome in self.whole() if reference_set else ():
             conditions = conditions_of(outcome.records.run, launch.exact)
-            for case in launch.cases:
+            right = [each for each in launch.cases if each.variable not in outcome.records.wrong]
+            for case in right:
                 if reference_set.difference(conditions, case, launch.accepts, launch.by_hand):
                     continue
                 if reference := reference_set.references.get(case):

@@ -128,6 +128,15 @@ def finished(
     return FinishedLaunch(launch, outcome, 1.5, "stage", asserted, "mpicost@0.1.0/abcdef")
 
 
+def finished_with_wrong_data(session: Path, place: int = 1, **changes: Any) -> FinishedLaunch:
+    """A launch that ended well, but for one case that received wrong data."""
+    launch = planned(**changes)
+    leave(session, launch, record_samples.receive_wrong_data(record_samples.launch(), place), "1\n")
+    asserted = entry().results
+    del asserted[CASES[place - 1].variable]
+    return FinishedLaunch(launch, assess_launch(launch, session), 1.5, "stage", asserted, "cmake")
+
+
 def slowed(record: dict[str, Any], times: dict[str, float]) -> dict[str, Any]:
     """The same case with every time scaled."""
     factor = times[record["routine"] + str(record["bytes"])]

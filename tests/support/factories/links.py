@@ -130,7 +130,10 @@ class Tournament:
         return [run, *cases, record.end_record(len(cases))]
 
     def finished(
-        self, session: Path, change: Callable[[list[dict[str, Any]]], None] | None = None
+        self,
+        session: Path,
+        change: Callable[[list[dict[str, Any]]], None] | None = None,
+        code: str = "0\n",
     ) -> FinishedLaunch:
         """The launch, run; ``change`` damages its records."""
         records = self.records()
@@ -150,5 +153,5 @@ class Tournament:
         )
         if change:
             change(records)
-        launch_samples.leave(session, launch, records)
+        launch_samples.leave(session, launch, records, code)
         return FinishedLaunch(launch, assess_launch(launch, session), 1.0, "stage", {})

@@ -117,6 +117,26 @@ def end_record(cases: int) -> dict[str, Any]:
     }
 
 
+#: What rank 1 received in the fourth trial.
+WRONG = {
+    "rank": 1,
+    "index": 9,
+    "received": -1,
+    "expected": 1001.5,
+    "moment": "timed",
+    "trial": 4,
+}
+
+
+def receive_wrong_data(
+    records: list[dict[str, Any]], place: int = 1, **changes: Any
+) -> list[dict[str, Any]]:
+    """The records of the same launch, had the case at this place received wrong data."""
+    wrong = {"verified": False, "wrong": WRONG | changes}
+    cases = [each | wrong if each is records[place] else each for each in records[:-1]]
+    return [*cases, records[-1] | {"verified": False}]
+
+
 def text(records: list[dict[str, Any]]) -> str:
     """The records as JSON Lines, characters outside ASCII as they are."""
     return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)

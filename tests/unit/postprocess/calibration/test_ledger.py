@@ -17,7 +17,14 @@ from postprocess.calibration.ledger import (
     read_ledger,
 )
 from postprocess.calibration.recovery import recover_interrupted
-from tests.support.factories.launch import CASES, finished, headline, leave, planned
+from tests.support.factories.launch import (
+    CASES,
+    finished,
+    finished_with_wrong_data,
+    headline,
+    leave,
+    planned,
+)
 from tests.support.factories.ledger import METHOD, launch
 
 SHELL = {"UCX_TLS": "tcp"}
@@ -185,3 +192,9 @@ def test_a_ledger_of_another_version_is_refused(tmp_path: Path):
     path.write_text(json.dumps({"schema": 2, "launches": []}))
     with pytest.raises(UsageError, match="schema: is not 1"):
         read_ledger(tmp_path)
+
+
+def test_of_a_launch_with_wrong_data_nothing_becomes_a_reference(tmp_path: Path):
+    bad = finished_with_wrong_data(tmp_path)
+    assert bad.measurements
+    assert collect_launches(ledger.CalibrationHeader("a"), tmp_path, [bad]) == []

@@ -32,7 +32,15 @@ from postprocess.model.session import Selection
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog
 from postprocess.stats.confirmation_rule import FINE_TO_CLEAR
-from tests.support.factories.launch import CASES, PLACE, book_of, case, finished, reframe_says
+from tests.support.factories.launch import (
+    CASES,
+    PLACE,
+    book_of,
+    case,
+    finished,
+    finished_with_wrong_data,
+    reframe_says,
+)
 
 SITE = Path("site_configs/local.py")
 SLOW, FINE = 3.0, 1.0
@@ -269,6 +277,12 @@ def test_a_case_beside_the_suspects_that_fails_in_their_fresh_launches_fails(tmp
     assert (after.verdict, after.reason) == (Verdict.INCORRECT, "in a confirmation run: wrong data")
     worse = replace(beside, verdict=Verdict.CRASHED)
     assert confirmation.apply_retest_failure(worse, [fresh]) == worse
+    partly = [finished_with_wrong_data(tmp_path / "partly")]
+    damaged = confirmation.apply_retest_failure(replace(beside, case=CASES[0]), partly)
+    assert damaged.verdict == Verdict.INCORRECT
+    assert damaged.reason.startswith("in a confirmation run: wrong data: bcast with 8 bytes: rank 1")
+    whole = replace(beside, case=CASES[1])
+    assert confirmation.apply_retest_failure(whole, partly) == whole
     other = replace(beside, case=case(routine="scatter", size=80_000))
     assert confirmation.apply_retest_failure(other, [fresh]) == other
 

@@ -39,6 +39,7 @@ from tests.support.factories.launch import (
     case,
     entry,
     finished,
+    finished_with_wrong_data,
     headline,
     origin_of,
     planned,
@@ -164,6 +165,22 @@ def test_a_launch_that_failed_decides(well: FinishedLaunch, tmp_path: Path, outc
     for result in evaluate_launches(launches, book_of(well), "local"):
         assert (result.verdict, result.reason) == (outcome.verdict, outcome.reason)
         assert result.value is None
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_wrong_data_decides_its_own_case_and_no_other(
+    well: FinishedLaunch, tmp_path: Path, first: bool
+):
+    """In one of several launches, and in the only one."""
+    bad = finished_with_wrong_data(tmp_path, place=2, number=2)
+    for launches in ([bad], [bad, well] if first else [well, bad]):
+        results = evaluate_launches(launches, book_of(well), "local")
+        assert {each.case: str(each.verdict) for each in results} == {
+            each: "incorrect" if each == CASES[1] else "pass" for each in CASES
+        }
+        (wrong,) = [each for each in results if each.case == CASES[1]]
+        assert wrong.reason.startswith("wrong data: bcast with 1000000 bytes: rank 1 received -1")
+        assert compute_exit_status(results, strict=False) == 1
 
 
 @given(st.lists(st.sampled_from(FAILURES), min_size=1))

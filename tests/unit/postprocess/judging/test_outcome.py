@@ -89,13 +89,29 @@ def test_the_exit_code_of_a_job_script_is_read_and_nothing_else(tmp_path: Path):
     assert read_exit_code(path) is None
 
 
-@pytest.mark.parametrize("code", ["0\n", "1\n", "139\n", None])
+@pytest.mark.parametrize("code", ["0\n", "2\n", "139\n", None])
 def test_wrong_data_is_named_whatever_the_exit_code(tmp_path: Path, code: str | None):
-    records = whole()
-    records[2] = records[2] | {"verified": False}
-    verdict, reason = assessed(tmp_path, records, code)
+    """All of the launch is incorrect then: mpicost returns 1 for wrong data and nothing else."""
+    verdict, reason = assessed(tmp_path, record.receive_wrong_data(whole(), 2), code)
     assert verdict == "incorrect"
-    assert reason.endswith("line 3: verified: false: wrong data was received")
+    assert "wrong data: bcast with 1000000 bytes: rank 1 received -1 in element 9" in reason
+
+
+@pytest.mark.parametrize("change", [{"mpi_library": "other"}, {"trials": 52}, {"processes": 3}])
+def test_wrong_data_is_no_excuse_for_another_run(tmp_path: Path, change: dict[str, Any]):
+    records = record.receive_wrong_data(whole(), 2)
+    records[0] |= change
+    assert assessed(tmp_path, records, "1\n")[0] == "incorrect"
+
+
+def test_a_whole_launch_with_wrong_data_hands_over_its_records(tmp_path: Path):
+    """ReFrame rejects the job, and has asserted the values of the other cases."""
+    leave(tmp_path, planned(), record.receive_wrong_data(whole(), 2), "1\n")
+    values = {name: each for name, each in VALUES.items() if name != CASES[1].variable}
+    said = entry(result="fail", phase="performance", values=values)
+    found = determine_outcome(planned(), tmp_path, said)
+    assert found.verdict is None
+    assert found.records and set(found.records.wrong) == {CASES[1].variable}
 
 
 def test_no_results_at_all_although_the_program_says_it_went_well(tmp_path: Path):
@@ -446,6 +462,7 @@ DAMAGE: list[Callable[[Records], object]] = [
     lambda records: records.pop(),
     lambda records: records.insert(1, records[1]),
     lambda records: records[1].update(verified=False),
+    lambda records: records[-1].update(verified=False),
     lambda records: records[0].update(mpi_library="other"),
 ]
 

@@ -294,17 +294,99 @@ def test_data_that_is_not_verified_is_incorrect(refused, place, value):
 
 
 def test_wrong_data_found_before_timing_is_named_as_such(refused):
-    """The program then writes a case without trials or statistics."""
+    """A case without trials or statistics."""
     lists = {key: [] for key in ("t_max", "t_min", "t_global", "skew", "late")}
     error = refused(damaged(BCAST, verified=False, trials=0, **lists))
     assert error.verdict is Verdict.INCORRECT
-    assert "line 2: verified: false: wrong data was received" in str(error)
+    assert "and wrong data: bcast with 8 bytes" in str(error)
 
 
 def test_wrong_data_outranks_a_missing_end(refused):
     """A program that stops at wrong data is incorrect, not merely incomplete."""
     error = refused(damaged(BCAST, verified=False)[:2])
     assert error.verdict is Verdict.INCORRECT
+
+
+PINGPONG = 3
+IN_TRIAL = "rank 1 received -1 in element 9 instead of 1001.5, in trial 4"
+
+
+def test_cases_beside_one_with_wrong_data_keep_their_values(tmp_path):
+    """All that is known of the wrong data is told; without it, as records of before, that it was wrong."""
+    records = samples.receive_wrong_data(GOOD, PINGPONG)
+    found = read_launch(samples.write(tmp_path / "a", records))
+    assert found.wrong == {"pingpong@1_8": f"wrong data: pingpong with 8 bytes, peer 1: {IN_TRIAL}"}
+    healthy = read_launch(samples.write(tmp_path / "b", GOOD)).measurements
+    assert {name: each.value for name, each in found.measurements.items()} == {
+        name: each.value for name, each in healthy.items() if name not in found.wrong
+    }
+    del records[PINGPONG]["wrong"]
+    found = read_launch(samples.write(tmp_path / "c", records))
+    assert found.wrong == {"pingpong@1_8": "wrong data: pingpong with 8 bytes, peer 1"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (
+            {"received": None},
+            "received no finite number in element 9 instead of 1001.5, in trial 4",
+        ),
+        ({"moment": "before", "trial": 0}, "instead of 1001.5, before the trials"),
+        ({"moment": "after", "trial": 0}, "instead of 1001.5, after the trials"),
+    ],
+)
+def test_what_was_wrong_is_told(tmp_path, changes, told):
+    records = samples.receive_wrong_data(GOOD, BCAST, **changes)
+    (reason,) = read_launch(samples.write(tmp_path / "a", records)).wrong.values()
+    assert reason.endswith(told)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("rank", 2),
+        ("rank", -1),
+        ("index", -1),
+        ("received", "1"),
+        ("expected", True),
+        ("moment", "later"),
+        ("moment", "before"),
+        ("trial", 0),
+        ("trial", 52),
+    ],
+)
+def test_wrong_data_that_cannot_be_is_refused(refused, key, value):
+    error = refused(samples.receive_wrong_data(GOOD, BCAST, **{key: value}))
+    assert error.verdict is Verdict.INCORRECT
+    assert "line 2: wrong." in str(error)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda records: records.pop(),
+        lambda records: records[END].update(verified=True),
+        lambda records: records[BCAST].update(verified=True),
+        lambda records: records[PINGPONG]["t_max"].pop(),
+        lambda records: records[PINGPONG].update(headline=1.0),
+        lambda records: records[END].update(cases=3),
+        lambda records: records.append(records[PINGPONG]),
+    ],
+)
+def test_wrong_data_is_no_excuse_for_another_fault(refused, damage):
+    """Nothing of the launch counts then, and both are named."""
+    records = copy.deepcopy(samples.receive_wrong_data(GOOD, BCAST))
+    damage(records)
+    error = refused(records)
+    assert error.verdict is Verdict.INCORRECT
+    assert records[BCAST]["verified"] or IN_TRIAL in str(error)
+
+
+def test_a_file_cut_off_behind_wrong_data_is_incorrect(refused):
+    error = refused(samples.text(samples.receive_wrong_data(GOOD, BCAST)).encode()[:-9])
+    assert error.verdict is Verdict.INCORRECT
+    assert IN_TRIAL in str(error)
 
 
 @pytest.mark.parametrize("unit", ["us", "ms", "S", "", 1, None])

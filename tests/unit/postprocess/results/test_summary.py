@@ -28,7 +28,7 @@ from site_configs.mpi.family import Mpi
 from spack_envs.programs import BuiltBinary
 from tests.support.factories import report as samples
 from tests.support.factories import size as sizes
-from tests.support.factories.launch import CASES, book_of, finished
+from tests.support.factories.launch import CASES, book_of, finished, finished_with_wrong_data
 
 
 @pytest.fixture
@@ -268,6 +268,12 @@ def test_the_keys_of_the_file_and_their_order(tmp_path: Path):
     )
     assert (data["schema"], data["plumbline"]) == (3, "0.1.0")
     assert data["launches"][0]["spec"] == done.spec
+
+
+def test_a_launch_with_wrong_data_is_told_as_failed(tmp_path: Path):
+    wrong = finished_with_wrong_data(tmp_path / "wrong")
+    (told,) = load_summary(written(tmp_path, [wrong], book_of(wrong, cases=CASES[1:]))).launches
+    assert told.failed and told.reason == wrong.wrong[CASES[0].variable]
 
 
 def test_text_from_outside_does_not_break_the_file(tmp_path: Path):

@@ -19,6 +19,7 @@ from postprocess.analyses.links.data import (
 from postprocess.base.errors import UsageError
 from postprocess.commands.links import check_launch, describe_missed_pairs
 from postprocess.model.verdict import Verdict
+from tests.support.factories import record
 from tests.support.factories.links import TRIALS, Tournament
 
 SEVEN = tuple(f"n{number}" for number in range(1, 8))
@@ -71,6 +72,18 @@ def test_a_round_in_which_the_wrong_ranks_played_is_incorrect(tmp_path: Path):
     done = check_launch(Tournament(seconds).finished(tmp_path, again))
     assert done.outcome.verdict == Verdict.INCORRECT
     assert "do not meet in round 2 of 4 processes" in done.outcome.reason
+    assert not build_sweeps([done])
+
+
+def test_wrong_data_of_one_round_fails_the_whole_sweep(tmp_path: Path):
+    def damage(records):
+        records[:] = record.receive_wrong_data(records, len(records) - 2)
+
+    done = Tournament(seconds).finished(tmp_path, damage, code="1\n")
+    assert done.outcome.records
+    done = check_launch(done)
+    assert done.outcome.verdict == Verdict.INCORRECT
+    assert "wrong data: tournament" in done.outcome.reason
     assert not build_sweeps([done])
 
 

@@ -32,7 +32,7 @@ from site_configs.mpi import inventory
 from site_configs.mpi.login_node import LoginMpis
 from site_configs.schedulers.slurm import SLURM
 from site_configs.validation.reader import Reader, SiteReading
-from tests.support.factories.launch import CASES, finished, headline
+from tests.support.factories.launch import CASES, finished, finished_with_wrong_data, headline
 from tests.support.factories.scheduler import CRAY, answering
 from tests.support.factories.site import MPICH, OPENMPI, PLAIN, slurm, text_of
 from tests.support.paths import ROOT
@@ -84,6 +84,9 @@ def test_what_works_has_its_time_and_what_does_not_its_reason(tmp_path: Path):
     apart = replace(bad.launch.cases[0], per_node=1)
     bad = replace(bad, launch=replace(bad.launch, cases=(apart,)))
     assert build_trial_row(bad).cells[2] == "1 + 1"
+    wrong = build_trial_row(finished_with_wrong_data(tmp_path / "wrong"))
+    assert not wrong.works
+    assert wrong.cells[3].startswith("incorrect: wrong data: bcast with 8 bytes: rank 1")
 
 
 def test_what_works_is_counted_whatever_its_result_says(tmp_path: Path, monkeypatch):
