@@ -18,6 +18,7 @@ from pathlib import Path
 
 from postprocess.model.case import format_case_names
 from postprocess.model.fault_injection import describe_unplanned_injection
+from postprocess.model.interposed import describe_differing_ranks
 from postprocess.model.launch import LaunchOutcome, Records, fail_launch
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.verdict import RecordError, Verdict
@@ -63,6 +64,8 @@ def assess_launch(launch: PlannedLaunch, session: Path) -> LaunchOutcome:
         return classify_exit_code(code, launch)
     if planted := describe_unplanned_injection(records.run, launch.planted):
         return fail_launch(Verdict.INCORRECT, planted)
+    if differing := describe_differing_ranks(records.run):
+        return fail_launch(Verdict.INCORRECT, differing)
     problem = check_mpi_world(launch, records)
     if isinstance(records, LaunchRecords):
         problem = problem or check_recorded_cases(launch, records)

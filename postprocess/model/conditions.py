@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from postprocess.model.interposed import INTERPOSED, SEPARATOR, describe_interposed
 from site_configs.common import PLATFORM_HASH
 
 #: Facts of a launch that its reference must share, or the two are not comparable.
@@ -31,7 +32,6 @@ COSMETIC = re.compile(
     r"-g([0-3]|(gdb|dwarf|split).*)?|-W(?![alp],).*|-Wl,-rpath.*|-(I|isystem|L).*"
     r"|-f(diagnostics|file-prefix|debug-prefix).*|/.*"
 )
-SEPARATOR = " | "  #: between the lines of what an MPI says of itself
 PROCESSORS = " + "  #: between the names of the processors of a job
 UNKNOWN = "unknown"  #: begins the name of a processor that the kernel does not name
 
@@ -69,9 +69,10 @@ def method_of(run: Mapping[str, Any], exact: bool) -> dict[str, Any]:
 def circumstances_of(run: Mapping[str, Any]) -> dict[str, Any]:
     """Return machine, binding and build of a launch from its run record; None for what it lacks.
 
-    Of OSU and IMB, version, compiler and flags are in the method that their plan tells.
+    What is loaded in front of the MPI is told only where there is anything. Of OSU and IMB, version, compiler
+    and flags are in the method that their plan tells.
     """
-    own = "method" not in run
+    own, loaded = "method" not in run, describe_interposed(run.get(INTERPOSED, ()))
     return {
         "mpi_library": library_identity(run.get("mpi_library")),
         "caches": caches_of(run.get("caches")),
@@ -79,6 +80,7 @@ def circumstances_of(run: Mapping[str, Any]) -> dict[str, Any]:
         **({"source_hash": run.get("source_hash")} if own else {}),
         **({"compiler": run.get("compiler")} if own else {}),
         **({"flags": flags_of(run.get("compiler_flags"))} if own else {}),
+        **({INTERPOSED: loaded} if loaded else {}),
     }
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from postprocess.model.interposed import DELAY_LIBRARY, list_interposed
+
 INJECTION_PREFIX = "PLUMBLINE_DELAY_"  #: of every variable that the library reads or sets
 #: Set by the library: ``1`` in a launch that it delays, ``0`` in one that it spares
 TOLD = f"{INJECTION_PREFIX}PLANTED"
-LIBRARY = "lib/libdelay.so"  #: below the prefix of mpicost
+LIBRARY = f"lib/{DELAY_LIBRARY}"  #: below the prefix of mpicost
 
 
 def describe_unplanned_injection(run: Mapping[str, Any], planted: bool) -> str:
@@ -26,7 +28,7 @@ def describe_unplanned_injection(run: Mapping[str, Any], planted: bool) -> str:
     if planted:
         return "" if TOLD in environment else "the delays of the self-test were not planted"
     traces = sorted(name for name in environment if name.startswith(INJECTION_PREFIX))
-    if LIBRARY.rpartition("/")[2] in environment.get("LD_PRELOAD", ""):
+    if DELAY_LIBRARY in environment.get("LD_PRELOAD", "") or DELAY_LIBRARY in list_interposed(run):
         traces.append("LD_PRELOAD")
     if not traces:
         return ""

@@ -60,7 +60,7 @@ class FinishedLaunch:
         return self.outcome.records.wrong if self.outcome.records else {}
 
     def failure(self, case: Case) -> LaunchOutcome | None:
-        """What this launch failed by: as a whole, or of one of its cases by wrong data; None if it did not."""
+        """Find what failed a case: the launch as a whole, or wrong data of the case; None if nothing did."""
         if self.outcome.verdict in FAILED_LAUNCH:
             return self.outcome
         wrong = self.wrong.get(case.variable)

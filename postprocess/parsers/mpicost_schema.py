@@ -6,6 +6,7 @@ Every check raises ValueError, ``key: what is wrong with it``, for a record that
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from dataclasses import fields
 
@@ -14,12 +15,14 @@ from numpy.typing import NDArray
 
 from postprocess.base.strict_json import JsonObject, format_external
 from postprocess.model.case import NAME
+from postprocess.model.interposed import ELSEWHERE, INTERPOSED
 from postprocess.model.measurement import CaseRecord, PairTime, TrialSummary
 from postprocess.model.mpicost import CACHES, SYNCHRONISERS, TOURNAMENT, WARM
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.stats.headline import bound_slowest_mean, summarise_trials
 
 SCHEMA = 1
+TEXT_HASH = re.compile(r"[0-9a-f]{16}")
 UNIT = "s"
 LEAST_COLDNESS = (
     2.0  #: time to read a cold block over that of a warm one; a last-level cache alone makes it 5
@@ -46,6 +49,7 @@ def parse_run_record(entry: JsonObject) -> JsonObject:
     if entry.get("relative_error", float, int, type(None)) is not None:
         entry.number("relative_error")
     check_places(entry)
+    check_interposed(entry)
     return entry
 
 
@@ -62,6 +66,31 @@ def check_coldness(entry: JsonObject, cache: str) -> None:
             f"coldness: {cache} left the caches warm: a block was read {ratio:.3g} times as slowly as when it "
             f"was warm, and cold memory takes {LEAST_COLDNESS:g} times as long or longer"
         )
+
+
+def check_interposed(entry: JsonObject) -> None:
+    """Check that every object in front of the MPI has a path and a hash, on rank 0 and on one with others.
+
+    Records of before do not tell.
+    """
+    if INTERPOSED not in entry.fields:
+        if ELSEWHERE in entry.fields:
+            raise ValueError(f"{ELSEWHERE}: is there without {INTERPOSED}")
+        return
+    _check_objects(entry)
+    if ELSEWHERE in entry.fields:
+        other = entry.object(ELSEWHERE)
+        if not 0 < other.integer("rank") < entry.integer("processes"):
+            raise ValueError(f"{ELSEWHERE}.rank: there is no such rank beside rank 0")
+        _check_objects(other)
+
+
+def _check_objects(entry: JsonObject) -> None:
+    if entry.get(INTERPOSED, list):
+        for each in entry.objects(INTERPOSED):
+            each.text("path")
+            if not TEXT_HASH.fullmatch(each.text("text")):
+                raise ValueError(f"{INTERPOSED}.text: is not a hash of 16 digits")
 
 
 def check_places(entry: JsonObject) -> None:
@@ -156,7 +185,7 @@ def describe_wrong_data(entry: JsonObject, run: JsonObject) -> str:
 
 
 def _finding(wrong: JsonObject, run: JsonObject) -> str:
-    """Rank, element, values and moment of what was received first."""
+    """Describe rank, element, values and moment of what was received first."""
     rank, trial = wrong.integer("rank"), wrong.integer("trial")
     if rank >= run.integer("processes"):
         raise ValueError(f"wrong.rank: there is no rank {rank}")
@@ -170,7 +199,7 @@ def _finding(wrong: JsonObject, run: JsonObject) -> str:
 
 
 def _value(wrong: JsonObject, key: str) -> str:
-    """A number as it was received, of any size."""
+    """Format a number as it was received, of any size."""
     value = wrong.get(key, int, float, type(None))
     return "no finite number" if value is None else f"{value:.17g}"
 

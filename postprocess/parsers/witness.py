@@ -82,6 +82,7 @@ def _checked_run(entry: JsonObject) -> JsonObject:
         entry.text(key)
     entry.object("witness").text("source_hash")
     mpicost_schema.check_places(entry)
+    mpicost_schema.check_interposed(entry)
     return entry
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from postprocess.model.conditions import SEPARATOR
+from postprocess.model.interposed import INTERPOSED, SEPARATOR
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,21 @@ class Difference:
     def fix(self) -> str:
         """What to do about it."""
         return "calibrate again"
+
+
+class InterposedLibraries(Difference):
+    """What is loaded in front of the MPI of a launch, and was not for its reference, or the other way round."""
+
+    def __str__(self) -> str:
+        ours, theirs = reduce_to_differences(self.ours, self.theirs)
+        return f"{ours or 'nothing'} is loaded in front of the MPI, and {theirs or 'nothing'}"
+
+    @property
+    def fix(self) -> str:
+        """What to do about it."""
+        where = "LD_PRELOAD and /etc/ld.so.preload"
+        how = f"set {where} as then" if self.theirs else f"take it out of {where}"
+        return f"{how}, or calibrate as it is now"
 
 
 class UnidentifiedProcessor(Difference):
@@ -62,8 +77,11 @@ def join_conditions(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[st
 
 
 def find_missing_fact(ours: Mapping[str, Any], known: Mapping[str, Any]) -> str:
-    """Find the first fact of a launch that a reference does not tell; empty if it tells all."""
-    if lacking := next((name for name in ours if name not in known), ""):
+    """Find the first fact of a launch that a reference does not tell; empty if it tells all.
+
+    One that tells of nothing in front of the MPI had nothing there, as far as is known.
+    """
+    if lacking := next((name for name in ours if name not in {*known, INTERPOSED}), ""):
         return lacking
     layouts = ours.get("binding", {}).keys() - known.get("binding", {}).keys()
     return f"binding of {min(layouts)}" if layouts else ""
@@ -71,10 +89,13 @@ def find_missing_fact(ours: Mapping[str, Any], known: Mapping[str, Any]) -> str:
 
 def list_differences(ours: Mapping[str, Any], known: Mapping[str, Any]) -> list[Difference]:
     """In what the circumstances of a launch differ from those of a reference, which tells all of them."""
-    pairs = {name: (value, known[name]) for name, value in ours.items() if name != "binding"}
+    alone = ("binding", INTERPOSED)
+    pairs = {name: (value, known[name]) for name, value in ours.items() if name not in alone}
     for layout, shape in ours.get("binding", {}).items():
         pairs["binding"] = (shape, known["binding"][layout])
-    return [Difference(name, *pair) for name, pair in pairs.items() if pair[0] != pair[1]]
+    loaded = InterposedLibraries(INTERPOSED, ours.get(INTERPOSED, ""), known.get(INTERPOSED, ""))
+    found = [loaded] if loaded.ours != loaded.theirs else []
+    return found + [Difference(name, *pair) for name, pair in pairs.items() if pair[0] != pair[1]]
 
 
 def reduce_to_differences(ours: Any, theirs: Any) -> tuple[Any, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import subprocess
@@ -28,6 +29,7 @@ from tests.support.plumbline_runner import Ended, Workshop
 
 FEW = ("--program", "mpicost", "--routine", "bcast,reduce_sum", "--trials", "5")
 SHORT = ("--program", "mpicost", "--routine", "bcast", "--bytes", "8", "--trials", "5")
+FAMILIES = ["mpich", pytest.param("openmpi", marks=pytest.mark.long)]
 CENTER = 1e-3  #: seconds; of references that say what no noise of a shared machine contradicts,
 SPREAD = 2.2  #: with this spread on the logarithm: the band ends at about 0.3 s
 
@@ -38,13 +40,32 @@ def openmpi() -> Installation:
 
 
 @pytest.fixture(scope="module")
-def reviewed(workshop: Workshop, mpich: Installation, openmpi: Installation) -> Path:
-    """References of two MPIs, calibrated by the command and then given a stated center and spread."""
+def libraries(
+    mpich: Installation, openmpi: Installation, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Path]:
+    """The library that plants faults, by name of the MPI."""
+    directory = tmp_path_factory.mktemp("libraries")
+    return {mpi.name: fault_library(mpi, directory) for mpi in (mpich, openmpi)}
+
+
+@pytest.fixture(scope="module")
+def library(mpich: Installation, libraries: dict[str, Path]) -> Path:
+    return libraries[mpich.name]
+
+
+@pytest.fixture(scope="module")
+def reviewed(
+    workshop: Workshop, mpich: Installation, openmpi: Installation, libraries: dict[str, Path]
+) -> Path:
+    """References of two MPIs, calibrated by the command and then given a stated center and spread.
+
+    The library is in front of both and plants nothing: what it plants later is all that differs.
+    """
     root = workshop.home / "reviewed"
     names = f"{mpich.name},{openmpi.name}"
-    ended = workshop.run(
-        "calibrate", "--environment", names, *FEW, "--launches", "2", "--output", str(root)
-    )
+    loaded = [f"--set-env={name}:LD_PRELOAD={path}" for name, path in libraries.items()]
+    options = ("--launches", "2", "--output", str(root))
+    ended = workshop.run("calibrate", "--environment", names, *FEW, *loaded, *options)
     assert ended.status == 0, ended.output + ended.errors
     for name in names.split(","):
         path = locate_references(root, "local", "cpu", name)
@@ -52,11 +73,6 @@ def reviewed(workshop: Workshop, mpich: Installation, openmpi: Installation) -> 
         wide = [Reference(each.case, CENTER, SPREAD, 20) for each in measured]
         write_references(path, wide, read_provenance(path))
     return root
-
-
-@pytest.fixture(scope="module")
-def library(mpich: Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return fault_library(mpich, tmp_path_factory.mktemp("library"))
 
 
 def planted(mpi: Installation, library: Path, fault: str, **more: object) -> list[str]:
@@ -74,8 +90,11 @@ def broken(
     return workshop.measure("--environment", mpi.name, *SHORT, *options, *words)
 
 
-def test_healthy_machine_passes(workshop: Workshop, reviewed: Path, mpich: Installation) -> None:
-    ended = workshop.measure("--environment", mpich.name, *FEW, "--references", str(reviewed))
+def test_healthy_machine_passes(
+    workshop: Workshop, reviewed: Path, mpich: Installation, library: Path
+) -> None:
+    options = ("--environment", mpich.name, *FEW, *planted(mpich, library, "none"))
+    ended = workshop.measure(*options, "--references", str(reviewed))
     assert ended.status == 0, ended.output
     assert set(ended.verdicts().values()) <= {"pass", "fast"}
     assert len(ended.verdicts()) == 6
@@ -139,12 +158,11 @@ def test_planted_slowdown_is_found_exactly_where_it_is(
     reviewed: Path,
     mpich: Installation,
     openmpi: Installation,
-    tmp_path: Path,
+    libraries: dict[str, Path],
 ) -> None:
     beyond = beyond_all(reviewed, openmpi)
-    delay = planted(
-        openmpi, fault_library(openmpi, tmp_path), "delay", bytes=10_000, seconds=beyond
-    )
+    delay = planted(openmpi, libraries[openmpi.name], "delay", bytes=10_000, seconds=beyond)
+    delay += planted(mpich, libraries[mpich.name], "none")
     names = f"{mpich.name},{openmpi.name}"
     ended = workshop.measure("--environment", names, *FEW, *delay, "--references", str(reviewed))
     slow = {name for name, verdict in ended.verdicts().items() if verdict == "regressed"}
@@ -173,7 +191,6 @@ def test_hang_is_a_timeout_and_leaves_no_process(
         ("crash", "crashed", "exit code"),
         ("late", "crashed", "exit code"),
         ("exit", "crashed", "exit code 9"),
-        ("corrupt", "incorrect", "verified"),
     ],
 )
 def test_fault_has_its_verdict(
@@ -191,14 +208,63 @@ def test_fault_has_its_verdict(
     assert ended.status == 1
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_wrong_data_fails_its_own_cases(
+    workshop: Workshop, reviewed: Path, libraries: dict[str, Path], family: str
+) -> None:
+    """Every broadcast damages a byte. The sums beside it are verified, judged and good."""
+    mpi = of_family(family)
+    options = [*FEW, *planted(mpi, libraries[mpi.name], "corrupt"), "--references", str(reviewed)]
+    ended = workshop.measure("--environment", mpi.name, *options, command="nightly")
+    verdicts = ended.verdicts()
+    assert len(verdicts) == 6
+    for name, verdict in verdicts.items():
+        assert verdict in ({"incorrect"} if " bcast " in name else {"pass", "fast"}), name
+    assert ended.status == 1
+    wrong = [reason for reason in ended.reasons() if "wrong data" in reason]
+    pattern = r"wrong data: bcast with \d+ bytes: rank 1 received \S+ in element 0 instead of \S+, "
+    assert len(wrong) == 3 and all(re.match(pattern, reason) for reason in wrong), wrong
+
+
+@pytest.mark.long
+def test_wrong_data_alone_is_incorrect(
+    workshop: Workshop, reviewed: Path, mpich: Installation, library: Path
+) -> None:
+    """Where nothing is left to judge."""
+    ended = broken(workshop, reviewed, mpich, library, "corrupt")
+    assert set(ended.verdicts().values()) == {"incorrect"}, ended.reasons()
+    assert ended.status == 1
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_slow_clock_in_front_of_the_mpi_is_not_comparable(
+    workshop: Workshop, reviewed: Path, family: str, tmp_path: Path
+) -> None:
+    """Every time is half as long as it is: four cases were fast, and the night was well."""
+    mpi = of_family(family)
+    clock = fault_library(mpi, tmp_path, "half_speed")
+    options = (*SHORT, f"--set-env={mpi.name}:LD_PRELOAD={clock}", "--references", str(reviewed))
+    ended = workshop.measure("--environment", mpi.name, *options, command="nightly")
+    assert set(ended.verdicts().values()) == {"not-comparable"}
+    (reason,) = ended.reasons()
+    assert reason.startswith(f"{clock.name} (")
+    assert "is loaded in front of the MPI, and faulty_mpi-" in reason
+    assert ended.status == 1
+
+
 @pytest.mark.long
 def test_failed_build_names_its_mpi_and_spares_the_others(
-    reviewed: Path, mpich: Installation, openmpi: Installation, tmp_path: Path
+    reviewed: Path,
+    mpich: Installation,
+    openmpi: Installation,
+    libraries: dict[str, Path],
+    tmp_path: Path,
 ) -> None:
     fresh = Workshop(tmp_path / "home")
     names = f"{mpich.name},{openmpi.name}"
     flag = f"--set-env={mpich.name}:CFLAGS=-no-such-flag-of-any-compiler"
-    ended = fresh.measure("--environment", names, *SHORT, flag, "--references", str(reviewed))
+    options = [flag, *planted(openmpi, libraries[openmpi.name], "none")]
+    ended = fresh.measure("--environment", names, *SHORT, *options, "--references", str(reviewed))
     verdicts = ended.verdicts()
     assert verdicts[f"{mpich.name} bcast 8"] == "incomplete"
     assert any("the build failed" in reason for reason in ended.reasons())
@@ -253,7 +319,7 @@ def test_driver_killed_in_the_middle(
     wait_for_program(workshop)
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    ended = workshop.measure("--environment", mpich.name, *SHORT, "--references", str(reviewed))
+    ended = broken(workshop, reviewed, mpich, library, "none")
     assert ended.status == 0, ended.output
     assert not find_processes(SESSION, str(workshop.home), prefix=True)
     assert all(path.read_bytes() == data for path, data in before.items())
@@ -315,9 +381,15 @@ def nearly_full(directory: Path, size: str) -> Iterator[None]:
 @pytest.mark.long
 @pytest.mark.parametrize(("directory", "size"), [("sessions", "64k"), ("store", "8k")])
 def test_full_disk_is_one_line_and_loses_nothing(
-    workshop: Workshop, reviewed: Path, mpich: Installation, directory: str, size: str
+    workshop: Workshop,
+    reviewed: Path,
+    mpich: Installation,
+    library: Path,
+    directory: str,
+    size: str,
 ) -> None:
     words = ["run", "--environment", mpich.name, *SHORT, "--references", str(reviewed)]
+    words += planted(mpich, library, "none")
     before = {path: path.read_bytes() for path in (workshop.home / "store").glob("*.parquet")}
     with nearly_full(workshop.home / directory, size):
         ended = workshop.run(*words)

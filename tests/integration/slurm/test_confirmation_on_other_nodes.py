@@ -32,7 +32,10 @@ def test_what_is_slow_on_a_sick_node_is_cleared_on_others_and_the_node_is_named(
         mpi, head = known["openmpi"], HeadNode(tmp_path / "home", cluster=cluster)
         site = ("--site", str(write_site(tmp_path / "testcluster.py", cluster, [mpi])))
         root = tmp_path / "reviewed"
-        calibrating = ("--launches", "1", "--output", str(root))
+        library = fault_library(of_family("openmpi"), tmp_path, "sick_host")
+        planted = {"LD_PRELOAD": library, "SICK_HOST": "n1", "SICK_SECONDS": SICK_SECONDS}
+        sick = [f"--set-env={mpi.name}:{name}={value}" for name, value in planted.items()]
+        calibrating = ("--launches", "1", "--output", str(root), sick[0])  # and no host is sick
         ended = head.run("calibrate", *site, *WORDS, *APART, *calibrating)
         assert ended.status == 0, ended.output + ended.errors
         path = locate_references(root, "testcluster", "work", mpi.name)
@@ -41,9 +44,6 @@ def test_what_is_slow_on_a_sick_node_is_cleared_on_others_and_the_node_is_named(
             for each in load_references(path, "testcluster", "work", mpi.name).values()
         ]
         write_references(path, healthy, json.loads(provenance.locate_provenance(path).read_text()))
-        library = fault_library(of_family("openmpi"), tmp_path, "sick_host")
-        planted = {"LD_PRELOAD": library, "SICK_HOST": "n1", "SICK_SECONDS": SICK_SECONDS}
-        sick = [f"--set-env={mpi.name}:{name}={value}" for name, value in planted.items()]
         ended = head.measure(
             *site, *WORDS, *APART, "--references", str(root), *sick, command="nightly"
         )

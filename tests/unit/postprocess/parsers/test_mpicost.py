@@ -285,6 +285,12 @@ def test_a_trial_cannot_be_exchanged_after_the_fact(tmp_path_factory, trial, fac
         assert caught.value.verdict is Verdict.INCORRECT
 
 
+def test_what_is_in_front_of_the_mpi_is_told_whole(refused):
+    error = refused(damaged(RUN, interposed=["libprof.so"]))
+    assert error.verdict is Verdict.INCORRECT
+    assert "line 1: interposed: " in str(error)
+
+
 @pytest.mark.parametrize("place", [BCAST, END])
 @pytest.mark.parametrize("value", [False, "true", 1, None])
 def test_data_that_is_not_verified_is_incorrect(refused, place, value):

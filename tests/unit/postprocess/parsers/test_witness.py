@@ -158,3 +158,33 @@ def test_worlds_that_write_into_each_other_never_pass(
 @given(content=st.binary(max_size=300))
 def test_no_bytes_make_it_raise_anything_else(content: bytes, tmp_path: Path) -> None:
     refusal(tmp_path / "w.jsonl", content)
+
+
+OBJECT = {"path": "/opt/libprof.so", "text": "0123456789abcdef"}
+
+
+def test_what_is_in_front_of_the_mpi_is_taken(tmp_path: Path) -> None:
+    file = tmp_path / "w.jsonl"
+    told = {"interposed": [OBJECT], "interposed_elsewhere": {"rank": 2, "interposed": []}}
+    file.write_text(text(RUN | told, END))
+    assert read_witness(file).run == RUN | told
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"interposed": None},
+        {"interposed": ["/opt/libprof.so"]},
+        {"interposed": [{"path": "/opt/libprof.so"}]},
+        {"interposed": [OBJECT | {"path": ""}]},
+        {"interposed": [OBJECT | {"text": "0123456789ABCDEF"}]},
+        {"interposed_elsewhere": {"rank": 1, "interposed": []}},
+        {"interposed": [], "interposed_elsewhere": {"rank": 0, "interposed": [OBJECT]}},
+        {"interposed": [], "interposed_elsewhere": {"rank": 3, "interposed": [OBJECT]}},
+        {"interposed": [], "interposed_elsewhere": {"rank": 1}},
+    ],
+)
+def test_what_is_in_front_of_the_mpi_is_told_whole(told: dict, tmp_path: Path) -> None:
+    error = refusal(tmp_path / "w.jsonl", text(RUN | told, END))
+    assert error.verdict == Verdict.INCORRECT
+    assert "interposed" in str(error)

@@ -1,0 +1,34 @@
+"""What is loaded in front of the MPI or in its place, by its run record: it may slow or damage any call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+INTERPOSED = "interposed"  #: in run records a list of objects; a circumstance, where there are any
+ELSEWHERE = "interposed_elsewhere"  #: in run records: a rank with other objects, and these
+DELAY_LIBRARY = "libdelay.so"  #: of the self-test, which its plan declares
+SEPARATOR = " | "  #: between the lines of a circumstance
+HASH_SHOWN = 8  #: digits
+
+
+def list_interposed(run: Mapping[str, Any]) -> list[str]:
+    """Name the objects in front of the MPI of a run; none where a record of before tells none."""
+    return [PurePath(each["path"]).name for each in run.get(INTERPOSED, ())]
+
+
+def describe_interposed(objects: Sequence[Mapping[str, str]]) -> str:
+    """Describe objects by name and a hash of their instructions, without the self-test's; empty for none."""
+    named = [(PurePath(each["path"]).name, each["text"][:HASH_SHOWN]) for each in objects]
+    return SEPARATOR.join(f"{name} ({text})" for name, text in named if name != DELAY_LIBRARY)
+
+
+def describe_differing_ranks(run: Mapping[str, Any]) -> str:
+    """Name a rank with other objects in front of its MPI than rank 0, in one line; empty if none has."""
+    if ELSEWHERE not in run:
+        return ""
+    ours, theirs = (", ".join(list_interposed(each)) or "nothing" for each in (run, run[ELSEWHERE]))
+    fix = "set LD_PRELOAD and /etc/ld.so.preload alike on all nodes"
+    rank = run[ELSEWHERE]["rank"]
+    return f"rank {rank} has loaded {theirs} in front of its MPI, and rank 0 {ours}; {fix}"

@@ -1,0 +1,106 @@
+"""What stands in front of an MPI is held against the reference, and must be the same on all ranks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postprocess.judging.evaluate import evaluate_launches
+from postprocess.judging.outcome import assess_launch
+from postprocess.model.conditions import circumstances_of
+from postprocess.model.fault_injection import TOLD
+from postprocess.model.interposed import INTERPOSED
+from postprocess.model.launch import FinishedLaunch
+from postprocess.model.verdict import Verdict
+from postprocess.references.comparability import join_conditions
+from tests.support.factories import record
+from tests.support.factories.launch import book_of, finished, leave, planned
+
+SLOW = {"path": "/opt/a/libslow.so", "text": "0123456789abcdef"}
+PROFILER = {"path": "/opt/b/libprof.so", "text": "fedcba9876543210"}
+DELAY = {"path": "/x/lib/libdelay.so", "text": "fedcba9876543210"}
+FIX = "take it out of LD_PRELOAD and /etc/ld.so.preload, or calibrate as it is now"
+
+
+def finished_with(session: Path, objects: Any) -> FinishedLaunch:
+    """A launch with these objects in front of its MPI; one of the self-test with its library."""
+    planted = DELAY in (objects or [])
+    run = {INTERPOSED: objects} if objects is not None else {}
+    run |= {"environment": {TOLD: "1"}} if planted else {}
+    return finished(session, run=run, planted=planted)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "told"),
+    [
+        ([], [], ""),
+        ([], None, ""),
+        (None, [], ""),
+        ([PROFILER], [PROFILER | {"path": "/elsewhere/libprof.so"}], ""),
+        ([DELAY], [], ""),
+        (
+            [SLOW],
+            [],
+            f"libslow.so (01234567) is loaded in front of the MPI, and nothing in {{}}; {FIX}",
+        ),
+        (
+            [SLOW],
+            None,
+            f"libslow.so (01234567) is loaded in front of the MPI, and nothing in {{}}; {FIX}",
+        ),
+        (
+            [PROFILER, SLOW],
+            [PROFILER],
+            "libslow.so (01234567) is loaded in front of the MPI, and nothing in {}; ",
+        ),
+        (
+            [PROFILER],
+            [PROFILER | {"text": "0" * 16}],
+            "libprof.so (fedcba98) is loaded in front of the MPI, and libprof.so (00000000) in {}; ",
+        ),
+        (
+            [],
+            [PROFILER],
+            "nothing is loaded in front of the MPI, and libprof.so (fedcba98) in {}; ",
+        ),
+    ],
+)
+def test_a_launch_with_other_objects_than_its_reference_is_not_comparable(
+    tmp_path: Path, ours: Any, theirs: Any, told: str
+):
+    """An object is the same if name and instructions are; a reference of before had none."""
+    launch, behind = (
+        finished_with(tmp_path / name, each) for name, each in (("ours", ours), ("theirs", theirs))
+    )
+    catalog = book_of(behind)
+    results = evaluate_launches([launch], catalog, "local")
+    (path,) = {each.path.name for each in catalog.sets.values()}
+    verdicts = {each.verdict for each in results}
+    assert verdicts == ({Verdict.NOT_COMPARABLE} if told else {Verdict.PASS})
+    assert {each.reason.startswith(told.format(path)) for each in results} == {True}
+
+
+def test_the_delay_library_is_for_launches_of_the_self_test_only(tmp_path: Path):
+    """However it came to be loaded."""
+    leave(tmp_path, planned(), record.launch(interposed=[DELAY]))
+    found = assess_launch(planned(), tmp_path)
+    assert found.verdict == Verdict.INCORRECT
+    assert "selftest" in found.reason
+
+
+def test_ranks_with_different_objects_are_no_launch(tmp_path: Path):
+    elsewhere = {"rank": 1, INTERPOSED: [SLOW]}
+    leave(tmp_path, planned(), record.launch(interposed=[], interposed_elsewhere=elsewhere))
+    found = assess_launch(planned(), tmp_path)
+    assert found.verdict == Verdict.INCORRECT
+    assert found.reason.startswith(
+        "rank 1 has loaded libslow.so in front of its MPI, and rank 0 nothing; "
+    )
+
+
+def test_launches_with_different_objects_make_no_calibration():
+    plain, slow = (circumstances_of({INTERPOSED: each}) for each in ([], [SLOW]))
+    with pytest.raises(ValueError, match=INTERPOSED):
+        join_conditions(plain, slow)
