@@ -280,7 +280,9 @@ def test_a_case_beside_the_suspects_that_fails_in_their_fresh_launches_fails(tmp
     partly = [finished_with_wrong_data(tmp_path / "partly")]
     damaged = confirmation.apply_retest_failure(replace(beside, case=CASES[0]), partly)
     assert damaged.verdict == Verdict.INCORRECT
-    assert damaged.reason.startswith("in a confirmation run: wrong data: bcast with 8 bytes: rank 1")
+    assert damaged.reason.startswith(
+        "in a confirmation run: wrong data: bcast with 8 bytes: rank 1"
+    )
     whole = replace(beside, case=CASES[1])
     assert confirmation.apply_retest_failure(whole, partly) == whole
     other = replace(beside, case=case(routine="scatter", size=80_000))
