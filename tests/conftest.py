@@ -17,6 +17,7 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.machine_load import BESIDE_OTHERS
 from tests.support.paths import ROOT
+from tests.support.shared_files import open_folder
 
 # Tests run beside each other: a calibration of theirs, in commands too, does not wait for a quiet machine.
 os.environ[BESIDE_OTHERS] = "1"
@@ -29,13 +30,21 @@ settings.load_profile("without deadline")
 #: Marks of all tests of a folder.
 MARKS = {
     "tests/integration/postgres": ("long",),
+    "tests/integration/schedulers": ("long",),
     "tests/integration/simgrid": ("long",),
     "tests/integration/slurm": ("alone", "long"),
     "tests/integration/spack": ("long",),
     "tests/statistical": ("long",),
 }
+#: The longest first, so that no core waits for another at the end.
+ORDER = ("tests/integration/spack", "tests/integration", "tests")
 #: Tests that take long, of all that were found. Not known to the process that only hands tests out.
 LONG = pytest.StashKey[int]()
+
+
+def pytest_configure() -> None:
+    """Make what the processes of this session share."""
+    open_folder()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -53,6 +62,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         folder = Path(item.path).parent.relative_to(config.rootpath).as_posix()
         for mark in MARKS.get(folder, ()):
             item.add_marker(mark)
+    items.sort(key=rank)
     left_out = {item.nodeid for item in items if item.get_closest_marker("long")}
     config.stash[LONG] = len(left_out)
     if rest := config.getoption("rest"):
@@ -60,6 +70,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if rest or config.getoption("short"):
         config.hook.pytest_deselected(items=[each for each in items if each.nodeid in left_out])
         items[:] = [each for each in items if each.nodeid not in left_out]
+
+
+def rank(item: pytest.Item) -> int:
+    """The place of a test's folder in the order."""
+    places = (place for place, folder in enumerate(ORDER) if item.nodeid.startswith(folder))
+    return next(places, len(ORDER))
 
 
 def pytest_terminal_summary(

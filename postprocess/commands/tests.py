@@ -26,7 +26,7 @@ ALL, REST = "--all", "--rest"
 PASSED = "tests-passed.txt"
 #: Tests that do not disturb each other, a file on one core; then the others, one after the other.
 PARTS = (
-    ("-n", "auto", "--dist", "loadscope", "-m", "not alone"),
+    ("-n", "auto", "--dist", "loadscope", "--no-loadscope-reorder", "-m", "not alone"),
     ("-m", "alone"),
 )
 

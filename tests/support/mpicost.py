@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +15,7 @@ from typing import Any
 
 from tests.support.mpi import Installation, environment_with, fault_library, of_family
 from tests.support.paths import SUITE
+from tests.support.shared_files import make_once
 
 FAMILIES = ("mpich", "openmpi")
 LIMIT = 240  #: seconds after which a launch counts as hung
@@ -147,22 +147,24 @@ def cmake(
 
 
 @cache
-def workspace() -> tempfile.TemporaryDirectory[str]:
-    """A directory that lives as long as the test session."""
-    return tempfile.TemporaryDirectory(prefix="mpicost-tests-")
-
-
-@cache
 def program(family: str) -> Program:
     """mpicost for the MPI of a family, built once in a session."""
     mpi = of_family(family)
-    return Program(mpi, build(mpi, Path(workspace().name) / family))
+    return Program(mpi, make_once(family, lambda path: build(mpi, path)))
 
 
 @cache
 def library(family: str, name: str) -> Path:
     """A library of ``tests/faults`` for the MPI of a family, built once in a session."""
-    return fault_library(of_family(family), Path(workspace().name), name)
+    mpi = of_family(family)
+    folder = make_once(f"{name}-{family}", lambda path: make_library(mpi, path, name))
+    return folder / f"{name}-{mpi.name}.so"
+
+
+def make_library(mpi: Installation, folder: Path, name: str) -> None:
+    """Compile a library of ``tests/faults`` into a new folder."""
+    folder.mkdir()
+    fault_library(mpi, folder, name)
 
 
 def preload(path: Path) -> list[str]:

@@ -11,7 +11,8 @@ import pytest
 
 from suite.benchmark.simulator import Simulator, torus
 from tests.support.mpi import Installation
-from tests.support.mpicost import Program, cmake, workspace
+from tests.support.mpicost import Program, cmake
+from tests.support.shared_files import make_once
 
 NO_SIMGRID = "no SimGrid (Debian: apt-get install libsimgrid-dev)"
 
@@ -22,14 +23,12 @@ def simulated() -> Program:
     smpicc, smpirun = shutil.which("smpicc"), shutil.which("smpirun")
     if smpicc is None or smpirun is None:
         pytest.skip(NO_SIMGRID)
-    directory = Path(workspace().name) / "simgrid"
-    cmake(
-        directory,
-        [f"-DCMAKE_C_COMPILER={smpicc}"],
-        {**os.environ, "SMPI_PRETEND_CC": "1"},  # else CMake's trial programs do not run
-        os.environ,
-    )
-    launcher = list(torus(smpirun, directory).launcher)
+    pretending = {**os.environ, "SMPI_PRETEND_CC": "1"}  # else CMake's trial programs do not run
+    compiler = [f"-DCMAKE_C_COMPILER={smpicc}"]
+    directory = make_once("simgrid", lambda path: cmake(path, compiler, pretending, os.environ))
+    platform = directory / f"platform-{os.getpid()}"
+    platform.mkdir()
+    launcher = list(torus(smpirun, platform).launcher)
     mpi = Installation("simgrid", "simgrid", Path(smpicc).parent.parent, smpicc, launcher, {})
     return Program(mpi, directory)
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.mpi import FAULTS, Installation, environment_with, mpi_installations, of_family
-from tests.support.mpicost import program, start, workspace
+from tests.support.mpicost import program, start
+from tests.support.shared_files import make_once
 
 FAMILIES = ("mpich", "openmpi", "intel-mpi")
 OTHER = {"mpich": "openmpi", "openmpi": "mpich"}  #: another family of MPI
@@ -42,10 +43,13 @@ def library(family: str) -> Path:
 @cache
 def executable(family: str, name: str = "witnessed") -> Path:
     """A program of ``tests/faults`` for the MPI of a family, built once in a session."""
-    mpi, path = of_family(family), Path(workspace().name) / f"{name}-{family}"
-    words = [mpi.mpicc, "-std=c11", "-O1", str(FAULTS / f"{name}.c"), "-o", str(path), "-ldl"]
-    subprocess.run(words, check=True, env=environment_with(mpi))
-    return path
+    mpi = of_family(family)
+    words = [mpi.mpicc, "-std=c11", "-O1", str(FAULTS / f"{name}.c"), "-ldl", "-o"]
+
+    def compile_to(path: Path) -> None:
+        subprocess.run([*words, str(path)], check=True, env=environment_with(mpi))
+
+    return make_once(f"{name}-{family}-program", compile_to)
 
 
 def watch(

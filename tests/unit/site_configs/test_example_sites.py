@@ -39,6 +39,7 @@ def night(work: WorkDirectory, name: str, progress: Progress) -> tuple[int, int]
     return int(cases.replace(",", "")), int(launches.replace(",", ""))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NIGHTS)
 def test_a_night_has_this_many_cases(name: str, tmp_path: Path, progress: Progress):
     if name == "simulated" and not shutil.which("smpirun"):
