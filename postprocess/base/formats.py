@@ -52,10 +52,10 @@ def format_comparison(value: float, reference: float, unit: str) -> str:
     return f"{times:.3g} times as slow as" if times >= 1 else f"{1 / times:.3g} times as fast as"
 
 
-def format_percent(fraction: float | None) -> str:
+def format_percent(fraction: float | None, nothing: str = DASH) -> str:
     """Write a fraction as per cent, up to ten times: ``7.3%``, ``35%``, ``more than 1000%``."""
     if fraction is None:
-        return DASH
+        return nothing
     if fraction > 10:
         return "more than 1000%"
     return f"{fraction:.1%}" if fraction < 0.1 else f"{fraction:.0%}"
