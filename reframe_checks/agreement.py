@@ -175,7 +175,7 @@ class agreement(OsuImbCheck):
 
     @run_before("run")
     def write_sizes(self):
-        """IMB reads its sizes from a file."""
+        """Write the file from which IMB reads its sizes."""
         for start in self.started():
             if start.program == "imb":
                 write_sizes(start, self.session)
@@ -190,13 +190,13 @@ class agreement(OsuImbCheck):
         yield f"echo $? > {quote(str(start.ending(self.session)))}"
 
     def options_of(self, start: PlannedLaunch) -> list[str]:
-        """As the program's own check gives them; only IMB has several executables."""
+        """Return the options as the program's own check gives them; only IMB has several executables."""
         if start.benchmarks[0].executable:
             return build_imb_options(start, self.session)
         return build_osu_options(start, self.warmups)
 
     def command_of_mpicost(self, start: PlannedLaunch) -> list[str]:
-        """As its own check calls it, back to back."""
+        """Return the command as mpicost's own check has it, with calls back to back."""
         sizes: dict[str, list[int]] = {}
         for case in start.cases:
             sizes.setdefault(case.routine, []).append(case.bytes)

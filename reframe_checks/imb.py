@@ -109,22 +109,22 @@ class imb(OsuImbCheck):
 
     @run_before("run")
     def write_sizes(self):
-        """IMB reads its sizes from a file."""
+        """Write the files from which IMB reads its sizes."""
         for start in self.started():
             write_sizes(start, self.session)
 
     def method(self) -> dict[str, int]:
-        """As for every benchmark, and through how much memory buffers rotate."""
+        """Return the method of every benchmark, and how much memory buffers rotate through."""
         rotated = {ROTATED: self.rotation()} if self.cache == ROTATE else {}
         return {**super().method(), **rotated}
 
     def rotation(self) -> int:
-        """Megabytes through which the buffers of a process move."""
+        """Return the megabytes through which the buffers of a process move."""
         needed = compute_flush_bytes(read_machine(), self.num_tasks_per_node)
         return self.rotated_megabytes or max(LEAST_ROTATION, -(-needed // 1_000_000))
 
     def options_of(self, start: PlannedLaunch) -> list[str]:
-        """As of every start of IMB, and through how much memory buffers rotate."""
+        """Return the options of a start of IMB, and how much memory buffers rotate through."""
         rotated = ["-off_cache", str(self.rotation())] if self.cache == ROTATE else []
         return [*build_imb_options(start, self.session), *rotated]
 

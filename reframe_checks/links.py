@@ -55,7 +55,7 @@ class links(MpicostCheck):
         return []
 
     def partners(self, routine: str) -> list[int]:
-        """Partners of the first node, or rounds of the tournament."""
+        """Return the partners of the first node, or the rounds of the tournament."""
         rounds = self.processes - 1 + self.processes % 2
         last = rounds if routine == TOURNAMENT else self.processes - 1
         return list(range(1, last + 1))

@@ -138,7 +138,7 @@ class osu(OsuImbCheck):
     built = fixture(build_osu, scope="environment")
 
     def method(self) -> dict[str, int]:
-        """As for every benchmark, and the calls before."""
+        """Return the method of every benchmark, and the warm-up calls."""
         return {**super().method(), "warmups": self.warmups}
 
     def starts(self) -> Iterator[Start]:
@@ -158,7 +158,7 @@ class osu(OsuImbCheck):
         return super().cases_of(benchmark, [size for size in sizes if size in own])
 
     def options_of(self, start: PlannedLaunch) -> list[str]:
-        """As of every start of OSU."""
+        """Return the options of a start of OSU."""
         return build_osu_options(start, self.warmups)
 
 

@@ -61,7 +61,7 @@ def is_own_prefix(prefix: Path, mpicc: Path) -> bool:
 
 
 def make_intel_facade(prefix: Path, version: str, facade: Path) -> None:
-    """``facade/mpi/VERSION/...`` with links to the folders of ``prefix``."""
+    """Make ``facade/mpi/VERSION/...`` with links to the folders of ``prefix``."""
     component = facade / "mpi" / format_component_version(version)
     for name in INTEL_FOLDERS:
         if (prefix / name).is_dir():
@@ -77,7 +77,7 @@ def format_component_version(version: str) -> str:
 
 
 def make_bin_facade(mpicc: Path, mpiexec: Path, facade: Path) -> None:
-    """``facade/bin/TOOL`` for the tools that stand beside ``mpicc`` with the same ending, and ``include``.
+    """Make ``facade/bin/TOOL`` for the tools beside ``mpicc`` with the same ending, and ``include``.
 
     They are scripts, not links, because several MPIs find their files by the name they are called.
     """

@@ -59,7 +59,7 @@ class SpackLayout:
         (self.root / "links").mkdir(parents=True, exist_ok=True)
 
     def config(self, recipes: Recipes) -> dict[str, Any]:
-        """Spack's section ``config``: every place that Spack writes to."""
+        """Return Spack's section ``config``: every place that Spack writes to."""
         return {
             "install_tree": {"root": str(self.installed)},
             "build_stage": [str(self.root / "stage")],

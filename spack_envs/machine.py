@@ -135,7 +135,7 @@ def check_names(mpi: FacadeMpi, paths: Sequence[Path]) -> None:
 
 
 def build_mirror_section(sources: MirroredSources | None, address: str | None) -> dict[str, Any]:
-    """No mirror but ours, if there is one, and after it the site's own, if it has one."""
+    """Build the section ``mirrors``: ours alone, if there is one, and after it the site's own."""
     site = {"site": {"url": address, "source": True, "binary": False}} if address else {}
     return ({"plumbline": sources.entry} if sources else {}) | site
 

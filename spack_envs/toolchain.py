@@ -27,7 +27,7 @@ class ExternalPackage:
 
 
 def find_toolchain(folders: Sequence[Path] | None = None) -> tuple[ExternalPackage, ...]:
-    """GCC, CMake, Ninja and, if it is there, GNU Make, which mpicost does without.
+    """Find GCC, CMake, Ninja and, if it is there, GNU Make, which mpicost does without.
 
     :param folders: where to look; by default beside this Python (the wheels), then PATH.
     :raises SpackEnvironmentError: naming the one that is missing.

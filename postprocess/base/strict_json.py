@@ -118,7 +118,7 @@ class JsonObject:
         return [JsonObject(value, f"{self.within}{key}.") for value in values]
 
     def series(self, key: str, length: int, zero: bool = True) -> NDArray[np.float64]:
-        """``length`` numbers, none negative and, unless ``zero``, none zero."""
+        """Return ``length`` numbers, none negative and, unless ``zero``, none zero."""
         values = self._list(key, length)
         for number, value in enumerate(values, 1):
             if type(value) not in (int, float) or value < 0 or (value == 0 and not zero):
@@ -129,7 +129,7 @@ class JsonObject:
         return np.array(values, dtype=np.float64)
 
     def bits(self, key: str, length: int) -> NDArray[np.bool_]:
-        """``length`` integers 0 or 1, as booleans."""
+        """Return ``length`` integers 0 or 1, as booleans."""
         values = self._list(key, length)
         for number, value in enumerate(values, 1):
             if type(value) is not int or value not in (0, 1):

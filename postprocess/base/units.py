@@ -8,7 +8,7 @@ UNITS = {SECONDS: "lower", MEGABYTES: "higher"}  #: unit -> the better direction
 
 
 def find_better_direction(unit: str) -> str:
-    """``lower`` or ``higher``.
+    """Return ``lower`` or ``higher``: which values of a unit are better.
 
     :raises ValueError: if the unit is none of :data:`UNITS`.
     """

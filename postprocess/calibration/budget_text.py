@@ -126,7 +126,7 @@ def build_budget_row(
     costs: Mapping[LaunchPlace, LaunchCost],
     cost: LaunchCost | None,
 ) -> BudgetRow:
-    """Of these cases, all of one program and environment."""
+    """Build the row of these cases, all of one program and environment."""
     case = some[0].case
     between, trial = (
         float(np.sqrt(np.median([getattr(each.noise, part) for each in some])))

@@ -132,7 +132,7 @@ def find_common_nodes(hosts: Sequence[Sequence[str]], nodes: int = 0) -> Sequenc
 
 
 def count_minutes_together(moments: Sequence[str]) -> int:
-    """In how many minutes several launches ended, if all are of one day; else 0."""
+    """Count the minutes between the ends of several launches, if all are of one day; else return 0."""
     parsed = [datetime.strptime(each, DATE_FORMAT) for each in moments]
     if len(parsed) < 2 or (lasted := max(parsed) - min(parsed)) >= SHORT:
         return 0

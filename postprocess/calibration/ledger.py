@@ -154,7 +154,7 @@ def build_launch(
 
 
 def read_end_time(launch: PlannedLaunch, directory: Path) -> str:
-    """When a launch ended: then its job script wrote the exit code."""
+    """Read when a launch ended: then its job script wrote the exit code."""
     try:
         moment = launch.ending(directory).stat().st_mtime
     except OSError:

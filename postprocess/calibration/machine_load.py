@@ -43,12 +43,12 @@ class LoadMonitor:
 
 
 def start_load_monitor() -> LoadMonitor:
-    """From now on."""
+    """Start a monitor of the machine's load from now on."""
     return LoadMonitor(read_cpu_times(), read_own_cpu_seconds())
 
 
 def read_own_cpu_seconds() -> float:
-    """CPU time of this process and of all it has started that ended: launchers wait for their ranks."""
+    """Read the CPU seconds of this process and of its ended children, launchers and their ranks included."""
     used = [getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
 

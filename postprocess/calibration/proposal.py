@@ -70,7 +70,7 @@ class ReferenceChange:
         return compute_band_width(self.new) if self.new else None
 
     def entry(self) -> dict[str, Any]:
-        """As plain data; infinite widths are null."""
+        """Return the change as plain data; infinite widths are null."""
         bands = self.bands if self.bands is None or math.isfinite(self.bands) else None
         return {
             "key": self.case.key,

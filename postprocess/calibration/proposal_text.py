@@ -45,7 +45,7 @@ def is_listed(change: ReferenceChange) -> bool:
 
 
 def count_marks(changes: Sequence[ReferenceChange]) -> list[str]:
-    """Warnings, the gravest first, each with how many cases it is about."""
+    """List the kinds of marks, the gravest first, each with the number of its cases."""
     found = []
     absorbing = sum(ABSORBS in each.marks for each in changes)
     if absorbing:

@@ -24,7 +24,7 @@ def is_absorbing(before: Reference, after: Reference) -> bool:
 
 
 def assume_enough_launches(reference: Reference) -> Reference:
-    """With so many launches that its band is not that of a provisional one, which says next to nothing."""
+    """Return the reference with so many launches that its band is not that of a provisional one."""
     return replace(reference, launches=max(reference.launches, ENOUGH_LAUNCHES))
 
 

@@ -228,7 +228,7 @@ class StaleFinding:
     cases: tuple[str, ...]
 
     def entry(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return the finding as plain data."""
         return {**asdict(self), "cases": list(self.cases)}
 
     def __str__(self) -> str:

@@ -83,7 +83,7 @@ def update_references(
 def describe_left_out(
     launches: Iterable[CalibrationLaunch],
 ) -> dict[tuple[ReferencePlace, str], str]:
-    """Of each place and program how many launches do not count, and why; ``; `` follows each."""
+    """Describe how many launches of each place and program do not count, and why; ``; `` follows each."""
     found: dict[tuple[ReferencePlace, str], str] = {}
     for each in list_excluded(launches):
         key = each.place, each.program
@@ -265,7 +265,7 @@ def build_series_record(measured: Mapping[Case, CaseSample]) -> list[dict[str, A
 
 
 def build_launch_record(one: CalibrationLaunch) -> dict[str, Any]:
-    """When and where a launch ran, and what may have changed since of the machine that started it."""
+    """Build the record of a launch: when and where it ran, and what may have changed since on its machine."""
     told = {"session": one.session, "ended_utc": one.ended_utc, "hosts": list(one.hosts)}
     machine = {fact: one.machine[fact] for fact in AGEING if one.machine.get(fact)}
     told |= {"machine": machine} if machine and not one.exact else {}

@@ -87,7 +87,7 @@ def parse_moment(text: str) -> str:
 
 
 def parse_assignment(text: str) -> tuple[str, str, str]:
-    """ENVIRONMENT:NAME=VALUE as its three parts."""
+    """Parse ENVIRONMENT:NAME=VALUE into its three parts."""
     match = ASSIGNMENT.fullmatch(text)
     if not match:
         raise argparse.ArgumentTypeError(f"{text!r} is not ENVIRONMENT:NAME=VALUE")

@@ -30,7 +30,7 @@ class ShiftedNight:
 
 
 def find_onset(cause: CommonCause, history: pl.DataFrame) -> str:
-    """Such as ``since 2026-11-20 (not yet 2026-11-19, on c, d)``; empty if nothing is known.
+    """Find the onset of a cause, such as ``since 2026-11-20 (not yet 2026-11-19, on c, d)``; empty if unknown.
 
     :param history: earlier launches of these cases, as
         :func:`postprocess.results.query.read_headlines` gives them

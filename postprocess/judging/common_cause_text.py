@@ -18,7 +18,7 @@ EVERYTHING = 0.8  #: of the cases: with fewer that are slower, it is "most cases
 
 
 def describe_cause(cause: CommonCause) -> str:
-    """Such as ``cpu: everything 7% slower (median of 135 cases) on a, b: the machine, not MPI: ...``."""
+    """Describe a cause: ``cpu: everything 7% slower (median of 135 cases) on a, b: the machine, ...``."""
     since = f", {cause.since}" if cause.since else ""
     return f"{describe_cause_briefly(cause)}{describe_cause_nodes(cause)}{since}: {describe_controls(cause)}"
 

@@ -114,7 +114,7 @@ def collect_headlines(reference_set: ReferenceSet) -> dict[str, list[float]]:
 
 
 def compute_log_deviations(values: Sequence[float], unit: str) -> tuple[float, ...]:
-    """By how much each launch was slower than their mean, on the logarithm. Values in ``unit``."""
+    """Compute by how much (log) each launch was slower than their mean. Values are in ``unit``."""
     if len(values) < 2 or min(values) <= 0:
         return ()
     logs = np.array([math.log(compute_slowdown(value, 1.0, unit)) for value in values])

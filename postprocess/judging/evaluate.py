@@ -163,7 +163,7 @@ def judge_measurement(
 def describe_reference_difference(
     finished: FinishedLaunch, case: Case, reference_set: ReferenceSet
 ) -> str:
-    """In what a launch differs from the one behind a case's reference; empty if in nothing that counts."""
+    """Describe how the conditions of a launch differ from its reference's; empty if in nothing that counts."""
     launch = finished.launch
     return reference_set.difference(finished.conditions, case, launch.accepts, launch.by_hand)
 

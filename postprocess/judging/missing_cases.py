@@ -56,7 +56,7 @@ class RequestedCases:
         ]
 
     def _chooses(self, case: Case, sized: bool) -> bool:
-        """As the checks choose.
+        """Return whether an option chooses a value, by the rule of the checks.
 
         :param sized: whether the routine has a payload: the size of one without is not chosen
         """

@@ -64,7 +64,7 @@ class Benchmark:
         return processes >= 2 and (self.ranks == "any" or processes % 2 == 0)
 
     def chosen_sizes(self, sizes: Sequence[int]) -> list[int]:
-        """Of these sizes those that it can be measured at; its own if it has any.
+        """Return those of these sizes that it can be measured at; its own if it has any.
 
         Sizes are of whole elements: of 6 bytes OSU sends one float, and says that it were 6.
         """

@@ -62,7 +62,7 @@ def count_all_exchanged(processes: int) -> int:
 
 
 def count_with_messages(processes: int) -> int:
-    """As :func:`count_two_each`, and a message from each process to all higher ones at the same time.
+    """Count as :func:`count_two_each`, and a message from each process to all higher ones at the same time.
 
     SimGrid's scan does so: 2.1 GB were measured for 1 MB and 64 processes.
     """
@@ -161,5 +161,5 @@ SYNC = "dissemination"  #: what starts the processes of a trial of mpicost toget
 
 
 def program_sort_key(program: str) -> tuple[bool, str]:
-    """Plumbline's own program first, then the others by name."""
+    """Return the key that sorts Plumbline's own program first, then the others by name."""
     return program != OWN_PROGRAM, program

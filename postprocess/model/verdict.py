@@ -140,7 +140,7 @@ def is_healthy(verdict: Verdict, strict: bool) -> bool:
 
 
 def compute_exit_status(results: Iterable[CaseResult], strict: bool) -> int:
-    """0 if at least one case was measured and every one is healthy, else 1: a failure is no measurement."""
+    """Return 0 if at least one case was measured and every one is healthy, else 1."""
     results = list(results)
     own = HEALTHY - {Verdict.SKIPPED}  # of its own, whatever is expected of it
     ran = any(result.value is not None or result.verdict in own for result in results)

@@ -46,7 +46,7 @@ class LaunchRecords(LaunchProvenance):
         return self.run["sync"]
 
     def resolution(self, unit: str) -> float:
-        """Of the timer, in seconds, which is the only unit here."""
+        """Return the resolution of the timer, in seconds, which is the only unit here."""
         assert unit == SECONDS
         return float(self.run["timer"]["resolution"])
 

@@ -38,7 +38,7 @@ class BenchmarkRecords(LaunchProvenance):
     measurements: dict[str, Measurement]  #: by variable of the case
 
     def resolution(self, unit: str) -> float:
-        """Of what is printed, in ``unit``."""
+        """Return the resolution of what is printed, in ``unit``."""
         return PRINTED[unit]
 
 
@@ -87,7 +87,7 @@ def check_command(launch: PlannedLaunch, witness: Witness) -> None:
 
 
 def check_rotation(launch: PlannedLaunch, witness: Witness) -> None:
-    """Buffers that rotate must leave the last-level cache of the nodes on which they did.
+    """Check that buffers that rotate leave the last-level cache of the nodes on which they did.
 
     :raises RecordError: if they do not, or if the kernel does not tell the caches.
     """

@@ -86,7 +86,7 @@ class TableCollection:
         self._by_identity[table.identity] = table
 
     def all(self) -> tuple[OutputTable, ...]:
-        """In the order of the output."""
+        """Return all tables in the order of the output."""
         return tuple(self._by_identity.values())
 
 

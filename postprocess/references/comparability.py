@@ -60,7 +60,7 @@ class UnidentifiedProcessor(Difference):
 
 
 def join_conditions(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Conditions that hold for both; either may be empty.
+    """Join the conditions that two launches share; either may be empty.
 
     :raises ValueError: naming what differs.
     """
@@ -88,7 +88,7 @@ def find_missing_fact(ours: Mapping[str, Any], known: Mapping[str, Any]) -> str:
 
 
 def list_differences(ours: Mapping[str, Any], known: Mapping[str, Any]) -> list[Difference]:
-    """In what the circumstances of a launch differ from those of a reference, which tells all of them."""
+    """List the differences of a launch's conditions from those of a reference, which tells all of them."""
     alone = ("binding", INTERPOSED)
     pairs = {name: (value, known[name]) for name, value in ours.items() if name not in alone}
     for layout, shape in ours.get("binding", {}).items():
@@ -99,7 +99,7 @@ def list_differences(ours: Mapping[str, Any], known: Mapping[str, Any]) -> list[
 
 
 def reduce_to_differences(ours: Any, theirs: Any) -> tuple[Any, Any]:
-    """Of two long texts only the lines that differ, so that a person sees what it is."""
+    """Reduce two long texts to the lines that differ."""
     if not isinstance(ours, str) or not isinstance(theirs, str):
         return ours, theirs
     lines = [text.split(SEPARATOR) for text in (ours, theirs)]

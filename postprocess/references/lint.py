@@ -75,7 +75,7 @@ def lint_expected(path: Path) -> list[str]:
 
 
 def find_implausible(known: Mapping[Case, Reference]) -> Iterator[tuple[Case, str]]:
-    """Numbers that no machine has."""
+    """Find numbers that no machine has."""
     for case, each in known.items():
         least, most = PLAUSIBLE[each.unit]
         if not least <= each.center <= most:
@@ -160,7 +160,7 @@ def find_unlikely_provenance(
 
 
 def _times(told: Mapping[str, Any]) -> Iterator[str]:
-    """Dates in the future, or before the session that they are of; sessions that are there twice."""
+    """Find dates in the future or before their session, and sessions that are there twice."""
     made = _moment(told["date_utc"], provenance.DATE_FORMAT)
     if made and made > datetime.now(timezone.utc) + AHEAD:
         yield f"date_utc: {told['date_utc']} is in the future; correct it"
@@ -182,7 +182,7 @@ def _moment(text: str, form: str) -> datetime | None:
 
 
 def _find_dangling(told: Mapping[str, Any], keys: set[str], exact: bool) -> Iterator[str]:
-    """Headlines without a row, circumstances that are not told, launches that are not those of the sessions."""
+    """Find headlines without a row, missing conditions, and launches of other sessions."""
     for key in provenance.list_headlines(told):
         if key not in keys:
             yield f"headlines: {key} has no row in the table; remove them, or restore the row"

@@ -143,13 +143,13 @@ def find_case_calibration(told: Mapping[str, Any] | None, key: str) -> Mapping[s
 
 
 def list_case_launches(calibration: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
-    """When and where each launch behind a case ran; none where that is not told."""
+    """List when and where each launch behind a case ran; none if that is unknown."""
     some = (each for each in calibration.get(SERIES, ()) if key in each["headlines"])
     return next((each["launches"] for each in some), ())
 
 
 def find_calibration_date(calibration: Mapping[str, Any], key: str) -> str:
-    """When a case was calibrated: when its median launch ended, so that one more makes no old reference young.
+    """Find when a case was calibrated: the end of its median launch, so that one more does not make it young.
 
     The lower of the middle two; when the last launch ended where nothing is told of the others.
     """

@@ -176,7 +176,7 @@ def _parse(
 
 
 def _order_problems(rows: Mapping[int, Reference]) -> Iterator[str]:
-    """Duplicates anywhere, and rows that belong above the one before them."""
+    """Find duplicates, and rows that belong above the one before them."""
     first: dict[Case, int] = {}
     for number, reference in rows.items():
         if reference.case in first:

@@ -108,7 +108,7 @@ def choose_counting_ticks(last: int) -> list[int]:
 
 
 def set_ticks_x(axes: Axes, positions: Sequence[float], labels: Sequence[str]) -> None:
-    """Ticks of a linear x axis, as given."""
+    """Set the ticks of a linear x axis."""
     _fix(axes.xaxis, positions, labels)
 
 

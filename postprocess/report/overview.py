@@ -76,7 +76,7 @@ def sort_by_severity(results: Iterable[CaseResult]) -> list[CaseResult]:
 
 
 def sample_each_verdict(results: Iterable[CaseResult], most: int) -> list[CaseResult]:
-    """At most so many cases, the worst first, and a fair share of each verdict in each program.
+    """Select at most so many cases, the worst first, with a fair share of each verdict and program.
 
     A thousand crashes must not hide the one case that regressed.
     """
@@ -113,7 +113,7 @@ def format_headline(summary: SessionSummary) -> str:
 
 
 def format_last_line(summary: SessionSummary) -> str:
-    """Such as ``1,339 cases: 133 pass, 2 regressed, 1,204 skipped: no Spack (exit status 1)``."""
+    """Format the last line: ``1,339 cases: 133 pass, 2 regressed, 1,204 skipped: no Spack (exit status 1)``."""
     strict = "strict, " if summary.strict else ""
     return f"{format_totals(summary.results)} ({strict}exit status {summary.exit_status})"
 
@@ -129,7 +129,7 @@ def format_totals(results: Sequence[CaseResult]) -> str:
 
 
 def format_expected_failures(results: Iterable[CaseResult]) -> str:
-    """Such as ``2 failed as expected``; empty if none did."""
+    """Format the number of expected failures: ``2 failed as expected``; empty if none did."""
     number = sum(bool(result.expected) for result in results)
     return f"{whole(number)} failed as expected" if number else ""
 
@@ -157,12 +157,12 @@ def describe_contradiction(summary: SessionSummary) -> str:
 
 
 def count_reasons(results: Iterable[CaseResult], verdict: Verdict) -> list[tuple[str, int]]:
-    """Reasons given for one verdict with the number of cases, the most frequent first."""
+    """Count the cases of each reason for a verdict, the most frequent first."""
     return Counter(r.reason for r in results if r.verdict is verdict).most_common()
 
 
 def format_counts(counts: dict[str, int]) -> str:
-    """Such as ``133 pass, 2 regressed``."""
+    """Format counts of verdicts: ``133 pass, 2 regressed``."""
     return ", ".join(f"{whole(number)} {word}" for word, number in counts.items())
 
 

@@ -116,7 +116,7 @@ def build_lines(
 
 
 def thin_values(values: Sequence[int], most: int) -> list[int]:
-    """At most ``most`` of the values, evenly chosen, the first and the last among them."""
+    """Choose at most ``most`` of the values, evenly, the first and the last among them."""
     if len(values) <= most:
         return list(values)
     if most == 1:

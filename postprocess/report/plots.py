@@ -182,7 +182,7 @@ def _bands(axes: Axes, line: PanelLine, places: Sequence[float]) -> None:
 
 
 def _runs(points: Sequence[Point]) -> Iterator[list[int]]:
-    """Stretches of neighbouring points that all have a band."""
+    """Return the stretches of neighbouring points that all have a band."""
     run: list[int] = []
     for number, point in enumerate(points):
         if point.band and point.band[0] > 0:

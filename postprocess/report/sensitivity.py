@@ -99,7 +99,7 @@ def assess_sensitivity(summary: SessionSummary) -> Sensitivity | None:
 
 
 def summarise_sensitivity(results: Iterable[CaseResult]) -> str:
-    """In how many cases of a session a slowdown would be seen, in one line; empty if nobody knows."""
+    """Summarise, in one line, in how many cases a slowdown would be detected; empty if unknown."""
     known = select_with_power(results)
     if not known:
         return ""

@@ -119,7 +119,7 @@ def _context(summary: SessionSummary) -> dict[str, Any]:
 
 
 def _qualifiers(results: Sequence[CaseResult]) -> dict[tuple[str, str], tuple[str, ...]]:
-    """By program and routine what must stand beside the name of a case, for others differ in it."""
+    """Return, by program and routine, the fields in which its cases differ, to be shown with each case."""
     everywhere = find_varying_fields(results, PLACES)
     found: dict[tuple[str, str], list[CaseResult]] = {}
     for result in results:

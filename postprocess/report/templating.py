@@ -88,7 +88,7 @@ def _environment(**options: Any) -> jinja2.Environment:
 
 
 def _quantity(value: float | None, unit: str) -> str:
-    """As everywhere, with the Greek letter that a page can show."""
+    """Format a quantity with the Greek letter, which a page can show."""
     return formats.quantity(value, unit).replace(" us", " µs")
 
 

@@ -99,7 +99,7 @@ def _latest(found: Mapping[str, Sequence[LaunchTrials]]) -> dict[str, tuple[Laun
 def select_failed(
     summary: SessionSummary, trials: Mapping[str, Sequence[LaunchTrials]]
 ) -> tuple[list[CaseTrials], int]:
-    """Failed cases that have trials, the worst first; and how many more are not drawn."""
+    """Select failed cases that have trials, the worst first; return how many more are not drawn, too."""
     having = [r for r in sort_by_severity(summary.failed) if _has_trials(r, trials)]
     chosen = [CaseTrials(r, tuple(trials[r.case.key])) for r in having[:MOST_FAILED]]
     return chosen, len(having) - len(chosen)

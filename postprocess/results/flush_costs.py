@@ -11,12 +11,12 @@ from site_configs.topology.flush import measure_flush_seconds
 
 
 def flushes(launch: PlannedLaunch) -> bool:
-    """Whether a launch walks through memory before each trial. Simulated processors have no caches."""
+    """Return whether a launch walks through memory before each trial. Simulated processors have no caches."""
     return not launch.exact and any(case.cache == FLUSH for case in launch.cases)
 
 
 def describe_flush(planned: Sequence[PlannedLaunch]) -> Iterator[str]:
-    """How long a flush takes here and how many there are; nothing if no launch flushes."""
+    """Describe how long a flush takes here and how many there are; empty if no launch flushes."""
     trials = sum(launch.trials * len(launch.cases) for launch in planned if flushes(launch))
     if trials:
         each = measure_flush_seconds()

@@ -222,7 +222,7 @@ def read_seconds_of_cases(work: WorkDirectory, jobs: Sequence[Job]) -> dict[Laun
 
 
 def estimate_trial_seconds(launch: PlannedLaunch) -> float:
-    """Seconds of a trial of mpicost where nothing is known, the flush as long as it takes on this machine."""
+    """Estimate the seconds of a trial of mpicost where nothing is known, with the flush as measured here."""
     if launch.exact:
         return ROUGH_SIMULATED_TRIAL
     return ROUGH_TRIAL + (measure_flush_seconds() if flushes(launch) else 0.0)

@@ -101,6 +101,6 @@ def build_filter(
 
 
 def sort_rows(frame: pl.DataFrame) -> pl.DataFrame:
-    """Sorted. Numbers that are in the order of the keys sort in a tenth of the time that keys do."""
+    """Sort rows. Numbers in the order of the keys sort in a tenth of the time that keys do."""
     ranks = pl.Enum(frame["key"].unique().sort())
     return frame.sort(pl.col("key").cast(ranks), *ORDER[1:])

@@ -388,7 +388,7 @@ def _earlier_cause(entry: JsonObject) -> str:
 
 
 def _figures(entry: JsonObject) -> dict[str, float]:
-    """Numbers by name; some may be negative, as an overlap is that could not be hidden."""
+    """Read numbers by name; some may be negative, such as an overlap that could not be hidden."""
     return {str(name): float(entry.get(name, int, float)) for name in entry.fields}
 
 

@@ -48,7 +48,7 @@ class ReframeDriver:
         return self.session / "reframe" / "output.txt"
 
     def command(self, selection: Selection, action: str) -> list[str]:
-        """ReFrame's command line. ``action`` is ``--run`` or ``--dry-run``.
+        """Return ReFrame's command line. ``action`` is ``--run`` or ``--dry-run``.
 
         Warnings are errors: ReFrame only warns of a check file that does not import, and drops it.
         """

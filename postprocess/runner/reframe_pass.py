@@ -188,7 +188,7 @@ def cancel_jobs(sessions: Iterable[Path], whose: str, progress: Progress) -> Non
 def cancel_jobs_of(
     scheduler: Scheduler, sessions: Sequence[Path], whose: str, progress: Progress
 ) -> None:
-    """As :func:`cancel_jobs`, in the queue of one scheduler."""
+    """Cancel jobs as :func:`cancel_jobs` does, in the queue of one scheduler."""
     try:
         for name in end_jobs(sessions, scheduler):
             progress.note(f"cancelled a job that {whose} left in the queue: {name}")
@@ -207,7 +207,7 @@ def show_progress_line(line: str, progress: Progress) -> None:
 
 
 def shorten_test_name(name: str) -> str:
-    """ReFrame's name of a test case as people say it; unchanged if it is not understood."""
+    """Shorten ReFrame's name of a test case for people; return it unchanged if it is not understood."""
     match = NAMED.match(name)
     if not match:
         return name

@@ -49,7 +49,7 @@ class LaunchCost:
     trial: float = 0.0  #: of each case one, its flush included; 0 for a program without trials
 
     def seconds(self, trials: int) -> float:
-        """Of one launch of so many trials."""
+        """Return the seconds of one launch of so many trials."""
         return self.start + trials * self.trial
 
 

@@ -322,7 +322,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             raise PerformanceError(f"no reference for {', '.join(sorted(missing))}")
 
     def bands(self) -> dict[str, tuple]:
-        """ReFrame's reference tuple of each case that has a comparable reference."""
+        """Return ReFrame's reference tuple of each case that has a comparable reference."""
         place = (self.current_partition.fullname, self.current_environ.name)
         reference_set = load_catalog(
             [Path(root) for root in self.reference_roots], [place]

@@ -206,7 +206,7 @@ def count_cores(scheduler: Scheduler, kind: NodeKind) -> AnnotatedValue:
 
 
 def count_sockets(scheduler: Scheduler, kind: NodeKind) -> AnnotatedValue:
-    """Sockets of a node."""
+    """Count the sockets of a node."""
     if not scheduler.sockets_are_known(kind):
         said = f"{scheduler.title} tells {kind.sockets} sockets of one core, its default; {LSCPU}"
         return AnnotatedValue("1", said, change=True)

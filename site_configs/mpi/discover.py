@@ -18,7 +18,7 @@ MODULE_SECONDS = 30
 
 
 def list_wrappers(directory: Path) -> Iterator[Path]:
-    """``mpicc`` and its alternatives (``mpicc.mpich``, ``mpicc.openmpi`` on Debian) in one directory."""
+    """List ``mpicc`` and its alternatives (``mpicc.mpich``, ``mpicc.openmpi`` on Debian) in one directory."""
     try:
         names = sorted(os.listdir(directory))
     except OSError:

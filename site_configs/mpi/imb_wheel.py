@@ -66,7 +66,7 @@ def list_imb_folders(mpis: Sequence[Mpi], wheel_root: Path) -> list[Path]:
 
 
 def try_imb(mpi: Mpi, folders: Iterable[Path], say: Callable[[str], None]) -> Imb:
-    """IMB of the first of these folders, if it fits this MPI; the MPI's own goes first."""
+    """Try the IMB of these folders with an MPI, its own first; return the first that fits."""
     own = Path(mpi.prefix, "bin")
     folder = next(iter(sorted(folders, key=lambda each: each != own)), None)
     there = [path for name in FOLDERS if ((path := Path(mpi.prefix, name)) / LIBRARY).exists()]

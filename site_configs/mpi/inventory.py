@@ -43,7 +43,7 @@ class Inventory:
     imb: tuple[Imb, ...] = ()  #: for each MPI
 
     def imb_of(self, mpi: Mpi) -> Imb:
-        """IMB for an MPI, as far as it needs no build."""
+        """Return the IMB for an MPI, as far as it needs no build."""
         nothing = Imb(mpi.mpicc, mpi.module, problem="nobody has looked for it")
         return next((each for each in self.imb if is_imb_of(each, mpi)), nothing)
 
@@ -111,7 +111,7 @@ def find_wheel_mpi(
 
 
 def find_imb(mpi: Mpi, folders: Sequence[Path], stored: StoredInventory | None, say: Say) -> Imb:
-    """IMB for an MPI; not tried again where it ran before and no file of it has changed."""
+    """Find the IMB for an MPI; do not try one again that ran before and whose files are unchanged."""
     known = next((each for each in stored.imb if is_imb_of(each, mpi)), None) if stored else None
     if stored and known and known.folder:
         now = read_imb_state(mpi, known)
@@ -126,7 +126,7 @@ def is_imb_of(imb: Imb, mpi: Mpi) -> bool:
 
 
 def merge_mpis(mpis: Iterable[Mpi]) -> list[Mpi]:
-    """Without the second way to reach one installation (the same wrapper on PATH and in a module)."""
+    """Drop the second way to reach one installation (the same wrapper on PATH and in a module)."""
     by_wrapper: dict[str, Mpi] = {}
     for mpi in mpis:
         by_wrapper.setdefault(os.path.realpath(mpi.mpicc) + mpi.library, mpi)
@@ -184,7 +184,7 @@ def read_stored_inventory(path: Path) -> StoredInventory | None:
 
 
 def list_unchanged_mpis(stored: StoredInventory | None) -> dict[str, Mpi]:
-    """MPIs by wrapper that need no second probe: their wrapper and launcher are as they were."""
+    """List, by wrapper, the MPIs that need no second probe: wrapper and launcher are unchanged."""
     if stored is None:
         return {}
     now = {mpi.name: read_mpi_state(mpi) for mpi in stored.mpis}

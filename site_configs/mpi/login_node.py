@@ -56,7 +56,7 @@ def find_login_mpis(
 
 
 def select_newest_modules(modules: Sequence[str]) -> list[str]:
-    """Of each MPI the module with the highest version; a machine may have dozens."""
+    """Select the module with the highest version of each MPI; a machine may have dozens."""
     best: dict[str, str] = {}
     for module in modules:
         match = MODULE.search(module)
@@ -72,7 +72,7 @@ def version_sort_key(module: str) -> list[int]:
 
 
 def find_cray_mpi(environment: Mapping[str, str]) -> list[Candidate]:
-    """Cray's programming environment, whose compiler wrapper is an MPI wrapper when cray-mpich is loaded."""
+    """Find Cray's programming environment; its compiler wrapper is an MPI wrapper when cray-mpich is loaded."""
     wrapper = shutil.which("cc", path=environment.get("PATH"))
     if "CRAYPE_VERSION" not in environment or not wrapper:
         return []

@@ -167,7 +167,7 @@ class Scheduler:
 
 
 def needed(queues: Sequence[Queue]) -> tuple[list[tuple[Queue, NodeKind]], dict[str, str]]:
-    """Kinds of nodes that reach every node once, each in one queue; why other queues are not needed.
+    """Select kinds of nodes, each in one queue, that cover every node; tell why other queues are not needed.
 
     The largest kinds come first; of several queues with the same nodes one of equal nodes, then the default
     one, then the one of the longest jobs.

@@ -22,7 +22,7 @@ class Lsf(Scheduler):
     )
 
     def read(self, ask: Ask) -> Lsf:
-        """As it is: nothing is asked."""
+        """Return this scheduler as it is: no command is asked."""
         return self
 
 

@@ -124,7 +124,7 @@ def kinds_of(nodes: Sequence[Stanza]) -> list[NodeKind]:
 
 
 def shape_of(told: Mapping[str, str]) -> tuple[int, int]:
-    """Cores and sockets of a node; 0 where they are not told."""
+    """Return the cores and sockets of a node; 0 if unknown."""
     cores = told.get("total_cores") or told.get("resources_available.ncpus") or told.get("np", "0")
     return int(cores), int(told.get("total_sockets", "0"))
 

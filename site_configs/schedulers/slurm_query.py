@@ -170,7 +170,7 @@ def without_reserved(queue: Queue, ask: Ask) -> Queue:
 
 
 def parse_config(text: str) -> dict[str, str]:
-    """Slurm's configuration as ``scontrol show config`` prints it: ``Key = value``."""
+    """Parse Slurm's configuration as ``scontrol show config`` prints it: ``Key = value``."""
     pairs = (line.partition("=") for line in text.splitlines() if "=" in line)
     return {key.strip(): value.strip() for key, _, value in pairs}
 

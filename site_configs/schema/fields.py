@@ -152,7 +152,7 @@ def check_partition(
 
 
 def check_layouts(values: Any) -> Iterator[str]:
-    """Layouts: processes, two or more, and at most as many per node."""
+    """Yield what is wrong with layouts: two processes or more, and at most as many per node."""
     if not isinstance(values, list | tuple) or not values:
         yield f"layouts: {values!r}: write a list, as in [[8, 4], [8, 8]]; None for the topology's"
         return
@@ -249,7 +249,7 @@ def check_site(*, description: Any, hostnames: Any, modules_system: Any) -> Iter
 
 
 def check_patterns(hostnames: Any) -> Iterator[str]:
-    """Patterns of host names that can be looked for."""
+    """Yield what is wrong with patterns of host names."""
     wrong = list(check_texts("hostnames", hostnames))
     yield from wrong
     for pattern in [] if wrong else hostnames:

@@ -14,7 +14,7 @@ UNKNOWN_SECONDS = 0.1  #: of a flush where the kernel does not tell the caches
 
 
 def compute_flush_bytes(machine: Machine, ranks: int = 1) -> int:
-    """Bytes that each of the ranks of a node walks to flush its caches; 0 if they are unknown.
+    """Compute the bytes that each rank of a node walks through to flush its caches; 0 if unknown.
 
     Its share of twice the last-level cache, and twice the second level, as ``flush_needed`` of the suite has it
     for ranks that are spread over the node.

@@ -52,7 +52,7 @@ class Topology:
 
 
 def list_process_counts(topology: Topology) -> list[int]:
-    """Powers of two up to the partition, and k and k+1 at each boundary (Luecke et al. 2003, section 2).
+    """List powers of two up to the partition, and k and k+1 at each boundary (Luecke et al. 2003, section 2).
 
     Not more than the cores of the partition: more processes measure the operating system's scheduler.
     """
@@ -62,7 +62,7 @@ def list_process_counts(topology: Topology) -> list[int]:
 
 
 def list_powers_of_two(limit: int) -> set[int]:
-    """2, 4, 8, ... up to the limit."""
+    """List 2, 4, 8, ... up to the limit."""
     return {2**exponent for exponent in range(1, limit.bit_length()) if 2**exponent <= limit}
 
 

@@ -87,7 +87,7 @@ def check_modules(reading: SiteReading, here: LocalMachine) -> Iterator[SiteFaul
 
 
 def check_local_partition(partition: DeclaredEntry, here: LocalMachine) -> Iterator[SiteFault]:
-    """Without a scheduler, the partition is this machine; simulated ones may be larger."""
+    """Find a partition without scheduler that is larger than this machine; simulated ones may be."""
     cores = partition.extras["cores_per_node"]
     if cores > here.cores and not partition.extras["exact"]:
         fix = f"write {here.cores}, or run with --oversubscribe"

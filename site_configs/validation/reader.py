@@ -74,7 +74,7 @@ class SiteReading:
 
 
 def format_suggestion(word: str, known: Iterable[str]) -> str:
-    """``; did you mean X?``, or the choice where nothing is near."""
+    """Format ``; did you mean X?``, or the choice if no word is near."""
     choice = sorted(known)
     near = difflib.get_close_matches(word, choice, n=1)
     return f"did you mean {near[0]}?" if near else f"choose from {', '.join(choice)}"

@@ -152,7 +152,7 @@ def check_topology(partition: DeclaredEntry) -> Iterator[SiteFault]:
 def check_simulated(
     partition: DeclaredEntry, environments: Sequence[DeclaredEntry]
 ) -> Iterator[SiteFault]:
-    """Only simulated time repeats exactly: any other would regress at every launch."""
+    """Find an ``exact`` partition that is not simulated: no other time repeats exactly."""
     if partition.extras["exact"]:
         for each in environments:
             if each.name in partition.data["environs"] and each.extras["family"] != SIMULATED:

@@ -60,7 +60,7 @@ class GatheredPart:
 
 
 def gather_wheels(making: MirrorBuild) -> GatheredPart:
-    """Plumbline's packages, those of its tests, and the MPIs."""
+    """Gather the wheels of Plumbline's packages, those of its tests, and the MPIs."""
     source = making.work.source
     locks = [source / "requirements.lock", source / "requirements-test.lock"]
     locks += [lock for lock in sorted(LOCKS.glob("*.lock"))]

@@ -154,7 +154,7 @@ class AgreementResult:
     gaps: tuple[Gap, ...]
 
     def count(self, status: RatioStatus) -> int:
-        """Ratios that stand so."""
+        """Count the ratios of a status."""
         return sum(each.status is status for each in self.comparisons)
 
     @property

@@ -18,7 +18,7 @@ def topic_of(case: Case) -> Topic:
 
 
 def list_topics(planned: Sequence[PlannedLaunch]) -> dict[Topic, dict[str, str]]:
-    """For each topic the programs that were to measure it, with the reason why one was skipped."""
+    """List, for each topic, the programs that were to measure it, with the reason why one was skipped."""
     found: dict[Topic, dict[str, str]] = {}
     for launch in planned:
         for case in select_compared_cases(launch):

@@ -129,7 +129,7 @@ def format_gaps(found: Sequence[Gap], most: int | None = MOST_NAMED) -> list[str
 def build_ratio_tables(
     comparisons: Iterable[Comparison],
 ) -> list[tuple[str, TextTable, list[Comparison]]]:
-    """For each place, MPI and layout its title, its table, and what is in it."""
+    """Build, for each place, MPI and layout, its title, its table and its comparisons."""
     ordered = sorted(comparisons, key=lambda each: (format_topic_place(each.topic), each.topic))
     return [
         (place, build_ratio_table(place, found), found)

@@ -49,7 +49,7 @@ def estimate_robust_spread(series: Floats) -> float:
 
 
 def find_change_points(series: Sequence[Floats], spreads: Sequence[float]) -> list[list[int]]:
-    """For each series the nights at which a new level begins, by the best piecewise-constant fit.
+    """Find the nights at which a new level of each series begins, by the best piecewise-constant fit.
 
     The fit has the least sum of absolute deviations from the median of each segment, plus ``PENALTY`` ln(n)
     spreads for each further one; no segment is shorter than ``LEAST_SEGMENT`` nights.

@@ -217,7 +217,7 @@ def _error(sigma: float, *nights: int) -> float:
 
 
 def _p(ratio: float, nights: int) -> float:
-    """Two-sided, times the nights at which the change could have been found."""
+    """Return the two-sided p-value, times the number of nights at which the change could have been found."""
     return min(1.0, 2 * nights * float(stdtr(nights - 2, -abs(ratio))))
 
 

@@ -51,7 +51,7 @@ def draw_drift_plot(trend: Trend) -> str:
 
 
 def _day(started: str) -> float:
-    """Days since 1970, with their fraction."""
+    """Return the days since 1970, with their fraction."""
     when = datetime.strptime(started, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
     return when.timestamp() / SECONDS_OF_A_DAY
 

@@ -160,7 +160,7 @@ def list_changed_cases(found: Sequence[Cluster], slow: bool) -> int:
 
 
 def list_cluster_keys(cluster: Cluster) -> list[str]:
-    """Of its cases."""
+    """List the keys of a cluster's cases."""
     return [each.trend.nights.case.key for each in cluster.changes]
 
 

@@ -182,7 +182,7 @@ def list_rank_hosts(run: dict[str, Any]) -> list[str]:
 
 
 def natural_sort_key(name: str) -> list[tuple[int, str]]:
-    """For sorting: n2 before n10."""
+    """Return the key that sorts n2 before n10."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 

@@ -166,7 +166,7 @@ def find_slow_nodes(measure: PairTimes, least: float) -> list[SlowItem]:
 
 
 def compute_median_interval(values: Matrix) -> tuple[float, float]:
-    """95% interval of the median by the sign test; of fewer than six values, from least to largest."""
+    """Compute the 95% interval of the median by the sign test; of fewer than six values, their range."""
     ordered = np.sort(values)
     skipped = max(int(binom.ppf((1 - CONFIDENCE) / 2, ordered.size, 0.5)) - 1, 0)
     return float(ordered[skipped]), float(ordered[-1 - skipped])
@@ -196,7 +196,7 @@ def find_persistent_excess(excess: Matrix, limit: float) -> NDArray[np.bool_]:
 
 
 def compute_p_values(excess: Matrix, slow: NDArray[np.bool_], limit: float) -> list[float]:
-    """Of each node or pair, the chance that one like the others is above the limit in each launch.
+    """Compute the probability that a node or pair like the others is above the limit in each launch.
 
     Of the others a passing disturbance lifts some: so many in each launch, and one for the one that is
     looked at. It needs launches to be independent, and no more.

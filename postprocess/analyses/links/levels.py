@@ -44,7 +44,7 @@ def select_finite(values: Matrix) -> Matrix:
 
 
 def compute_node_excess(log: Matrix) -> Matrix:
-    """By how much each node (row) is slower with a partner (column) than that partner's median one is."""
+    """Compute by how much (log) each node (row) is slower with a partner (column) than the partner's median."""
     return log - compute_median(log, axis=2)[:, None, :]
 
 
@@ -69,7 +69,7 @@ def compute_node_limit(excess: Matrix, least: float) -> float:
 
 
 def compute_pair_excess(log: Matrix) -> Matrix:
-    """By how much each pair is slower than both of its nodes are with their other partners.
+    """Compute by how much (log) each pair is slower than both of its nodes are with their other partners.
 
     A node's level comes from its faster partners, moved up to the median of an ordinary node: half of a
     node's pairs may pass over a bad cable, and still be seen to be slow.

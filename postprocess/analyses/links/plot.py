@@ -71,7 +71,7 @@ def draw_heat_map(shown: HeatMap) -> str:
 
 
 def describe_heat_map(shown: HeatMap, names: Sequence[str]) -> str:
-    """For those who cannot see the picture."""
+    """Describe a heat map in words, for those who cannot see it."""
     marked = [names[node] for node in shown.slow_nodes]
     marked += ["-".join(names[node] for node in pair) for pair in shown.slow_pairs[:20]]
     return f"all pairs of {len(names)} nodes; marked: {', '.join(marked) or 'nothing'}"

@@ -68,7 +68,7 @@ def group_connected_pairs(pairs: Sequence[tuple[int, ...]]) -> list[list[tuple[i
 
 
 def describe_node(sweep: PairSweep, analysis: SweepAnalysis, same: Sequence[SlowItem]) -> str:
-    """Of a node: how slow, with how many partners, and how sure that is."""
+    """Describe a slow node: how slow, with how many partners, and how certain."""
     worst = same[0]
     text = f"node {sweep.nodes[worst.who[0]]}: {format_slowdown_factor(worst.factor)} as slow as its peers"
     text += f" with {worst.slow} of {worst.of} partners at {describe_measure(worst)}"
@@ -80,7 +80,7 @@ def describe_node(sweep: PairSweep, analysis: SweepAnalysis, same: Sequence[Slow
 
 
 def describe_link(sweep: PairSweep, analysis: SweepAnalysis, same: Sequence[SlowItem]) -> str:
-    """Of a pair: how slow, and how sure that is."""
+    """Describe a slow pair: how slow, and how certain."""
     worst = same[0]
     factor = format_slowdown_factor(worst.factor)
     text = f"link {format_pair(sweep, worst.who)}: {factor} as slow as other pairs"
@@ -95,7 +95,7 @@ def describe_link(sweep: PairSweep, analysis: SweepAnalysis, same: Sequence[Slow
 def describe_path(
     sweep: PairSweep, analysis: SweepAnalysis, pairs: Sequence[Sequence[SlowItem]]
 ) -> str:
-    """Of slow pairs that hang together: the nodes that have most of them, and how slow they are."""
+    """Describe slow pairs that share nodes: the nodes that have most of them, and how slow they are."""
     worst = [same[0] for same in pairs]
     factors = sorted(each.factor for each in worst)
     counts: dict[int, int] = {}

@@ -137,7 +137,7 @@ def _usual_count(measured: PaperMeasurements, history: History, reference: str) 
 
 
 def _comparable(measured: PaperMeasurements, reference: str) -> dict[int, list[str]]:
-    """By process count the MPIs that have a time both on the reference machine and on another."""
+    """List, by process count, the MPIs with a time both on the reference machine and on another."""
     here: set[tuple[int, str]] = set()
     there: set[tuple[int, str]] = set()
     for cell, time in measured.times.items():
@@ -151,7 +151,7 @@ def _comparable(measured: PaperMeasurements, reference: str) -> dict[int, list[s
 
 
 def _ordered(measured: PaperMeasurements, history: History) -> list[str]:
-    """Machines in the order of the papers, then by name."""
+    """Sort machines in the order of the papers, then by name."""
     order = {machine: n for n, machine in enumerate(find_stand_ins(measured, history))}
     return sorted(measured.machines, key=lambda name: (order.get(name, len(order)), name))
 

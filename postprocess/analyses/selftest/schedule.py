@@ -59,7 +59,7 @@ def schedule_nights(
 def distribute_injections(
     environments: Sequence[str], cases: Sequence[Case], plants: Sequence[InjectionKind], times: int
 ) -> list[tuple[Injection, ...]]:
-    """Nights of one plant in each environment: neighbours in the list of plants, on different routines.
+    """Distribute injections over nights and environments: neighbours in the list, on different routines.
 
     Of the routines that are not in the night yet, each plant takes the one that it had least.
     """
@@ -102,7 +102,7 @@ def choose_next_routine(
 def choose_rotation(
     group: Sequence[InjectionKind], environments: Sequence[str], hosted: Counter[tuple[str, str]]
 ) -> int:
-    """By how many places to shift a group so that plants come to environments that had them least."""
+    """Choose the shift of a group after which injections come to environments that had them least."""
 
     def had(shift: int) -> int:
         return sum(

@@ -66,7 +66,7 @@ def select_judged_rows(rows: Iterable[CaseNight]) -> list[CaseNight]:
 
 
 def compute_baseline_values(nights: Sequence[FinishedNight]) -> dict[str, tuple[float, float]]:
-    """Of each case the median headline of unchanged nights, and the median of their median trials."""
+    """Compute each case's median headline of unchanged nights, and the median of their median trials."""
     found: dict[str, list[CaseNight]] = {}
     for row in select_judged_rows(row for night in nights if night.unchanged for row in night.rows):
         found.setdefault(row.key, []).append(row)
@@ -128,7 +128,7 @@ def score_injection(
 def measure_slowdown(
     rows: Sequence[CaseNight], usual: dict[str, tuple[float, float]], of_medians: bool = False
 ) -> float | None:
-    """By how much these cases are slower than in unchanged nights, the median one, as a fraction."""
+    """Measure the median slowdown of these cases against unchanged nights, as a fraction."""
     ratios = [
         ((row.median or 0.0) if of_medians else (row.value or 0.0)) / usual[row.key][of_medians]
         for row in rows
@@ -172,7 +172,7 @@ def _known(row: CaseNight) -> tuple[float, float, int, float]:
 def _chances(
     spread: float, degrees: float, launches: int, distance: float, shift: float
 ) -> tuple[float, float]:
-    """To be screened and to be condemned."""
+    """Return the probabilities of being screened and of being confirmed."""
     scatter = Scatter(spread, degrees, launches)
     return scatter.screened(distance, shift), scatter.confirmed(distance, shift)
 

@@ -17,7 +17,7 @@ FAILS = "something could not be fetched"
 
 
 def source(text: str) -> GivenSource:
-    """PACKAGE=PLACE, or PACKAGE=PLACE#REVISION of a git repository."""
+    """Parse PACKAGE=PLACE, or PACKAGE=PLACE#REVISION of a git repository."""
     package, _, place = text.partition("=")
     where, _, revision = place.partition("#")
     if not package or not where:

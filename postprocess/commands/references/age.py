@@ -184,7 +184,7 @@ def last_kernels(store: Path, rows: pl.DataFrame) -> dict[tuple[str, str], str]:
 
 
 def find_calibration_time(case: Case, origin: Mapping[str, Any]) -> str:
-    """When the reference of a case was measured: the end of its median launch."""
+    """Find when the reference of a case was measured: the end of its median launch."""
     told = provenance.find_case_calibration(origin["programs"].get(case.program), case.key)
     return provenance.find_calibration_date(told, case.key) if told else ""
 
@@ -194,7 +194,7 @@ def group_by_night(
     units: Mapping[str, str],
     kernels: Mapping[tuple[str, str], str],
 ) -> Iterable[tuple[str, CaseNights]]:
-    """By key: the median of each night, and what the last one ran. Rows come by key and time.
+    """Group rows, sorted by key and time: each key's median of every night, and what the last night ran.
 
     A night with another MPI or in another unit than the reference is held against nothing; that it ran tells.
 

@@ -172,7 +172,7 @@ def describe_without_case(session: Path) -> Iterator[str]:
 def find_unmeasured_references(
     roots: Sequence[Path], planned: Sequence[PlannedLaunch]
 ) -> list[str]:
-    """Reviewed references of what no check measures on this site any more, one line a file.
+    """Find reviewed references of cases that no check measures on this site any more, one line a file.
 
     A file with a fault is left to the lint of references.
     """
