@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 from postprocess.cli.option_types import (
@@ -236,7 +237,12 @@ def add_night_launches(parser: Parser) -> None:
         help="launches of each case, whose median is judged (default: of mpicost as many as it takes to "
         "see a slowdown of a tenth and --seconds-per-layout pays; else 1)",
     )
-    number.add_argument(
+    add_budget(number)
+
+
+def add_budget(group: argparse._ActionsContainer) -> None:
+    """Add the option that bounds the launches of a night by their time."""
+    group.add_argument(
         "--seconds-per-layout",
         type=parse_count,
         metavar="SECONDS",

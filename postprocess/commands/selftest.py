@@ -13,6 +13,7 @@ from postprocess.calibration.rounds import LAUNCHES
 from postprocess.cli.option_types import parse_comma_list, parse_count
 from postprocess.cli.options import (
     JUDGED_TRIALS,
+    add_budget,
     add_directory,
     add_environment,
     add_json,
@@ -102,6 +103,7 @@ def add_method(parser: Parser) -> None:
     how.add_argument(
         "--seed", type=whole, metavar="N", help="seed of the order of nights (default: random)"
     )
+    add_budget(how)
     add_time_limit(parser)
 
 

@@ -27,6 +27,7 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import ledger, update
 from postprocess.model.case import Case
 from postprocess.model.fault_injection import LIBRARY
+from postprocess.model.launch_counts import select_launch_counts
 from postprocess.model.mpicost import ROUTINES
 from postprocess.model.options import PER_NODE, PROCESSES
 from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
@@ -35,6 +36,7 @@ from postprocess.model.session import Request
 from postprocess.references.catalog import ReferenceCatalog, load_catalog
 from postprocess.runner.reframe_pass import preview_plan
 from postprocess.session.context import SessionContext, open_session_context
+from postprocess.session.launch_budget import choose_launch_counts, describe_launch_counts
 from postprocess.session.selftest_night import MODE, SelftestBench, find_mpicost_prefix
 
 #: Routines that are measured unless others are asked for.
@@ -66,6 +68,10 @@ def run_selftest(
         context = open_session_context(work, request, progress)
         bench, planned = prepare_bench(context)
         told = take_references(bench, planned, demand)
+        counts = choose_launch_counts(work, planned, bench.catalog)
+        bench.selection = select_launch_counts(bench.selection, counts)
+        for line in describe_launch_counts(counts):
+            progress.say(line)
         begun, done = resume_or_begin(path, describe_selftest(bench, planned, demand, told))
         if done:
             progress.say(f"going on with {path}: {plural(len(done), 'night')} are done")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -125,7 +126,7 @@ class SelftestBench:
     ) -> list[CaseNight]:
         """Return the night's row of each case."""
         plantings = {each.environment: each for each in night.plantings}
-        delayed = {each.launch.environment for each in finished if is_delayed(each.run)}
+        delayed = find_delayed_environments(finished)
         before = {each.case: each.verdict for each in first}
         rows = []
         for result in last:
@@ -156,10 +157,18 @@ class SelftestBench:
                     degrees=degrees,
                     launches=result.reference_launches,
                     common=bool(result.cause),
+                    median_of=max(result.launches, 1),
                     again=tuple(each.value for each in heard if each),
                 )
             )
         return rows
+
+
+def find_delayed_environments(finished: Sequence[FinishedLaunch]) -> set[str]:
+    """Find the environments of which most launches were delayed."""
+    launches = Counter(each.launch.environment for each in finished)
+    delayed = Counter(each.launch.environment for each in finished if is_delayed(each.run))
+    return {name for name, number in delayed.items() if 2 * number > launches[name]}
 
 
 def find_mpicost_prefix(work: WorkDirectory, environment: str) -> Path:

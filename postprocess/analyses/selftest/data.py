@@ -28,10 +28,10 @@ class CaseNight:
     plant: str  #: name of what is planted in its environment; empty if nothing is
     of: str  #: routine that the plant is of
     target: bool  #: whether the plant slows this case
-    delayed: bool  #: whether the night's launch was delayed: some plants spare some launches
+    delayed: bool  #: whether most of the night's launches were delayed: some plants spare some
     verdict: str  #: after the second look
     first: str  #: verdict of the night's launch alone
-    value: float | None  #: headline of that launch
+    value: float | None  #: headline of that launch, or the median of several
     median: float | None  #: of its trials
     reference: float | None
     upper: float | None  #: limit of the band
@@ -40,6 +40,7 @@ class CaseNight:
     launches: int  #: behind the reference
     common: bool = False  #: whether it is called slow as one of many with a common cause
     again: tuple[float, ...] = ()  #: headlines of fresh launches of the second look
+    median_of: int = 1  #: launches behind ``value``
 
     @property
     def screened(self) -> bool:
@@ -136,7 +137,7 @@ def _nights(entries: Sequence[dict[str, Any]]) -> Any:
     rows: list[CaseNight] = []
     for entry in entries:
         if entry["record"] == "case":
-            rows.append(CaseNight(**{name: _tuple(entry[name]) for name in names}))
+            rows.append(CaseNight(**{name: _tuple(entry[name]) for name in names if name in entry}))
             continue
         yield FinishedNight(
             entry["number"],

@@ -11,6 +11,8 @@ import statistics
 from collections.abc import Iterable, Sequence
 from functools import cache
 
+from scipy.stats import binom
+
 from postprocess.analyses.selftest.data import CaseNight, FinishedNight
 from postprocess.analyses.selftest.injections import INJECTION_KINDS
 from postprocess.analyses.selftest.result import (
@@ -146,13 +148,14 @@ def predict_detection(
     """Predict the probability that the site's bands fail a target in a night.
 
     It is slower by what was intended, or by what was reached with the same routine if that is less. A plant
-    that spares launches must be in the first one and in enough of the fresh ones.
+    that spares launches must be in most of those of the first value, and of enough of the fresh ones.
     """
     alike = [each for each in targets if each.of == row.of and each.delayed]
     reached = measure_slowdown(alike, usual)
     by = intended if reached is None else min(intended, reached)
     share = INJECTION_KINDS[row.plant].launches
-    chance = share * float(compute_confirmation_probability(share)) if share < 1 else 1.0
+    most = float(binom.sf(row.median_of // 2, row.median_of, share))
+    chance = most * float(compute_confirmation_probability(most)) if share < 1 else 1.0
     now = usual[row.key][0] if row.key in usual else row.reference or 1.0
     faster = min(math.log(now / (row.reference or now)), 0.0)  # than when it was calibrated
     return chance * compute_fail_probability(row, max(math.log1p(max(by, 0.0)) + faster, 0.0))
@@ -163,17 +166,17 @@ def compute_fail_probability(row: CaseNight, shift: float = 0.0) -> float:
     return _chances(*_known(row), shift)[1]
 
 
-def _known(row: CaseNight) -> tuple[float, float, int, float]:
+def _known(row: CaseNight) -> tuple[float, float, int, int, float]:
     distance = math.log((row.upper or 1.0) / (row.reference or 1.0))
-    return row.spread or 0.0, row.degrees or 1.0, row.launches, distance
+    return row.spread or 0.0, row.degrees or 1.0, row.launches, row.median_of, distance
 
 
 @cache
 def _chances(
-    spread: float, degrees: float, launches: int, distance: float, shift: float
+    spread: float, degrees: float, launches: int, median_of: int, distance: float, shift: float
 ) -> tuple[float, float]:
     """Return the probabilities of being screened and of being confirmed."""
-    scatter = Scatter(spread, degrees, launches)
+    scatter = Scatter(spread, degrees, launches, median_of)
     return scatter.screened(distance, shift), scatter.confirmed(distance, shift)
 
 

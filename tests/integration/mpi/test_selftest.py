@@ -45,6 +45,8 @@ NIGHTS = (
     "2",
     "--seed",
     "1",
+    "--seconds-per-layout",  # one launch a night
+    "1",
 )
 
 

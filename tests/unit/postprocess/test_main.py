@@ -81,7 +81,7 @@ WRONG = [
     ["--strict"],
     ["nightly", "extra"],
     ["nightly", "--colour", "red"],
-    ["nightly", "--launches", "0"],
+    ["nightly", "--launches", "3", "--seconds-per-layout", "30"],
     ["nightly", "--json"],
     ["run", "--bytes", "-8"],
     ["run", "--program", "mpicosts"],

@@ -310,6 +310,18 @@ def test_references_of_another_shell_are_not_those_of_a_self_test(tmp_path: Path
         assert has_enough_references(load_catalog([root], list_places(plan)), plan, 10) is good
 
 
+def test_a_night_is_delayed_if_most_of_its_launches_are():
+    told = {"environment": {"PLUMBLINE_DELAY_PLANTED": "1"}}
+
+    def launches(environment: str, delayed: int, others: int) -> list[Any]:
+        runs = [told] * delayed + [{}] * others
+        of = SimpleNamespace(environment=environment)
+        return [SimpleNamespace(launch=of, run=run) for run in runs]
+
+    finished = [*launches("a-1", 2, 1), *launches("b-2", 1, 2), *launches("c-3", 1, 1)]
+    assert selftest_night.find_delayed_environments(finished) == {"a-1"}
+
+
 # --- the rows
 
 
@@ -339,6 +351,18 @@ def row(**changes: Any) -> CaseNight:
 
 def night(number: int, *rows: CaseNight) -> FinishedNight:
     return FinishedNight(number, f"s{number}", 1.5, ("note",), rows)
+
+
+def test_rows_of_a_median_are_kept_and_earlier_ones_were_of_one_launch(tmp_path: Path):
+    path = tmp_path / selftest_rows.FILE
+    selftest_rows.write_selftest_header(path, BEGUN)
+    selftest_rows.append_selftest_night(path, night(1, row(median_of=5)))
+    assert selftest_rows.read_selftest(path)[1][0].rows[0].median_of == 5
+    path.write_text(path.read_text().replace(', "median_of": 5', ""))
+    assert selftest_rows.read_selftest(path)[1][0].rows[0].median_of == 1
+    path.write_text(path.read_text().replace('"launches": 20, ', ""))
+    with pytest.raises(UsageError, match="is damaged"):
+        selftest_rows.read_selftest(path)
 
 
 KEYS = tuple(each.key for each in quick())
@@ -651,6 +675,8 @@ def test_promises_follow_the_bands():
         0.01 < compute_fail_probability(row(), math.log(1.1)) < 0.5
     )  # at the limit; and again and again
     assert compute_fail_probability(row(spread=0.0), math.log(1.2)) == 1.0
+    one, five = (row(spread=0.05, median_of=each) for each in (1, 5))
+    assert compute_fail_probability(one, 0.2) < compute_fail_probability(five, 0.2)
 
 
 def test_pages_show_every_plant_and_close_with_the_faults():

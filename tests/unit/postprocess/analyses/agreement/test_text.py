@@ -194,7 +194,9 @@ def test_the_terminal_has_tables_gaps_failures_and_findings():
 
 def finished(program, number=1, value=1e-6, sizes=(8,), verdict=None, **method):
     cases = tuple(launch_samples.case(size=size, program=program) for size in sizes)
-    launch = launch_samples.planned(program=program, number=number, cases=cases, method=method)
+    launch = launch_samples.planned(
+        program=program, number=number, cases=cases, method=method, asserted=False
+    )
     measurements = {case.variable: Measurement(value) for case in cases}
     records = SimpleNamespace(
         measurements=measurements, run={}, resolution=lambda unit: 0.0, processes=2
