@@ -57,6 +57,14 @@ def test_what_is_gone_keeps_its_unit_and_is_measured_again_by_its_program(tmp_pa
     assert gone.rerun == f"./plumbline run --environment {PLACE[2]} --program osu"
 
 
+def test_nothing_is_gone_where_every_environment_is_planned(tmp_path: Path):
+    write_references(tmp_path)
+    assert find_unplanned_environments([tmp_path], [planned()], UNREVIEWED, EVERYTHING) == []
+    assert (
+        find_unplanned_environments([tmp_path / "none"], [planned()], UNREVIEWED, EVERYTHING) == []
+    )
+
+
 @pytest.mark.parametrize("name", ["programs", "routines", "sizes", "processes", "cache", "sync"])
 def test_a_choice_makes_a_night_partial(name: str):
     assert is_whole(Selection(Path()))

@@ -16,7 +16,6 @@ from postprocess.model.verdict import Verdict
 from postprocess.parsers.osu_imb_launch import find_unit_scale, read_benchmarks
 from spack_envs.programs import locate_program_file, read_program, write_program
 from tests.support.factories.benchmark import (
-    ALLREDUCE,
     BARRIER,
     BUILD,
     BW,
@@ -169,24 +168,74 @@ def test_a_size_that_did_not_come_is_incomplete_and_named(tmp_path: Path):
         )
 
 
-def test_a_size_that_nobody_asked_for_is_incorrect(tmp_path: Path):
-    verdict, reason = assessed(tmp_path, start(), osu_text(rows=rows() | {32: allreduce_row(32)}))
-    assert verdict == "incorrect"
-    assert reason.endswith("'OSU MPI Allreduce Latency Test' has 32 bytes, unplanned")
+def less(column: str) -> str:
+    """A whole allreduce, but without one of its columns."""
+    place = (*FULL, *TAILS).index(column)
+    columns = [each for each in (*FULL, *TAILS) if each != column]
+    return osu_text(
+        columns=columns,
+        rows={size: row[:place] + row[place + 1 :] for size, row in rows().items()},
+    )
 
 
-def test_a_table_that_nobody_asked_for_is_incorrect(tmp_path: Path):
-    verdict, reason = assessed(tmp_path, start("imb", (PINGPONG,), (8, 1024)), imb_tables())
-    assert (verdict, reason.rpartition(": ")[2]) == ("incorrect", "'Uniband' was not planned")
-    other = osu_text(title="OSU MPI Reduce Latency Test")
-    verdict, reason = assessed(tmp_path, start(), other)
-    assert verdict == "incorrect" and "'OSU MPI Reduce Latency Test' was not planned" in reason
+def seen(*records: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """What is left by a start whose witness wrote this, or saw these things differently."""
+    return {"witness": list(records) or witnessed(**changes)}
 
 
-def test_a_table_that_did_not_come_is_incomplete(tmp_path: Path):
-    verdict, reason = assessed(tmp_path, IMB_START, imb_text({"PingPong": PING_ROWS}))
-    assert verdict == "incomplete"
-    assert reason.endswith("0 tables of 'Uniband', where one was planned")
+OTHER_MPI = "Open MPI v5.0.11, package: x"
+TABLES = {"PingPong": PING_ROWS, "Uniband": BAND_ROWS}
+ONE_TABLE = imb_text({"PingPong": PING_ROWS})
+INVALID = "# !! Benchmark Uniband invalid for 2 processes !! \n\n"
+SPINS = "# ( 1 additional process waiting in MPI_Barrier)\n"
+PING_ALONE = start("imb", (PINGPONG,), (8, 1024))
+
+
+@pytest.mark.parametrize(
+    ("launch", "text", "left", "verdict", "said"),
+    [
+        (start(), osu_text(rows=rows() | {32: allreduce_row(32)}), {}, "incorrect",
+         "'OSU MPI Allreduce Latency Test' has 32 bytes, unplanned"),
+        (start(), osu_text(title="OSU MPI Reduce Latency Test"), {}, "incorrect",
+         "'OSU MPI Reduce Latency Test' was not planned"),
+        (PING_ALONE, imb_tables(), {}, "incorrect", "'Uniband' was not planned"),
+        (IMB_START, ONE_TABLE, {}, "incomplete", "0 tables of 'Uniband', where one was planned"),
+        (IMB_START, ONE_TABLE.replace("# All", INVALID + "# All"), {}, "incomplete", ""),
+        # the others would have waited; the witness saw them all
+        (IMB_START, imb_text(TABLES, processes=4), {}, "incorrect",
+         "'PingPong' ran on 4 processes, not 2"),
+        (IMB_START, imb_tables().replace("= 2 \n", f"= 2 \n{SPINS}"), {}, "incorrect",
+         "1 processes spun in a barrier beside 'PingPong'"),
+        (start(), osu_text(rows=rows(Iterations="199")), {}, "incorrect",
+         "at 8 bytes ran 199 repetitions, not 200"),
+        (IMB_START, imb_text(TABLES, repetitions=201), {}, "incorrect",
+         "ran 201 repetitions, not 200"),
+        (start(), osu_text(rows=rows(Validation="skipped")), {}, "incomplete",
+         "at 8 bytes does not say that its data was validated"),
+        (start(), less("Validation"), {}, "incomplete",
+         "does not say that its data was validated"),
+        (start(), less("Max Latency(us)"), {}, "incomplete", "has no column 'Max Latency(us)'"),
+        (start(), less("P50 Tail Lat(us)"), {}, "incomplete", "has no column 'P50 Tail Lat(us)'"),
+        (start(), osu_text().replace("MPI_FLOAT", "MPI_CHAR"), {}, "incorrect",
+         "sent MPI_CHAR, not MPI_FLOAT"),
+        (start(), None, {}, "incomplete", "the program printed nothing"),
+        (start(), "", {}, "incomplete", ""),
+        # the program did not reach the end of its MPI, or runs on another one
+        (start(), osu_text(), {"witness": []}, "incomplete",
+         "no MPI_Finalize of the MPI of this environment"),
+        (start(), osu_text(), seen(*witnessed()[:1]), "incomplete", "MPI_Finalize did not end well"),
+        (start(), osu_text(), seen(*witnessed() * 2), "incorrect", "a second run in one file"),
+        (start(), osu_text(), seen(mpi_library=OTHER_MPI), "incorrect",
+         f"ran on '{OTHER_MPI}', not on 'MPICH Version: 5.0.2'"),
+        (start(), osu_text(), seen(program="osu_allgather"), "incorrect",
+         "the witness saw 'osu_allgather' run, not osu_allreduce"),
+    ],
+)  # fmt: skip
+def test_a_fault_of_a_start_has_its_verdict_and_is_named(
+    tmp_path: Path, launch: PlannedLaunch, text: str | None, left, verdict: str, said: str
+):
+    found, reason = assessed(tmp_path, launch, text, **left)
+    assert found == verdict and said in reason
 
 
 def test_two_tables_where_one_was_planned_are_incorrect(tmp_path: Path):
@@ -203,16 +252,6 @@ def test_two_tables_where_one_was_planned_are_incorrect(tmp_path: Path):
     verdict, reason = assessed(tmp_path, launch, text)
     assert verdict == "incorrect"
     assert reason.endswith("2 tables of 'Barrier', where one was planned")
-
-
-def test_a_table_of_other_processes_is_incorrect(tmp_path: Path):
-    """The others would have waited; the witness saw them all."""
-    text = imb_text({"PingPong": PING_ROWS, "Uniband": BAND_ROWS}, processes=4)
-    verdict, reason = assessed(tmp_path, IMB_START, text)
-    assert (verdict, reason.rpartition(": ")[2]) == (
-        "incorrect",
-        "'PingPong' ran on 4 processes, not 2",
-    )
 
 
 def test_another_number_of_pairs_than_the_processes_have_is_incorrect(tmp_path: Path):
@@ -232,27 +271,6 @@ def test_another_number_of_pairs_than_the_processes_have_is_incorrect(tmp_path: 
     verdict, reason = assessed(tmp_path, launch, text(2))
     assert verdict == "incorrect"
     assert reason.endswith(f"{line.title!r} ran 2 pairs on 2 processes")
-
-
-@pytest.mark.parametrize("count", [199, 201, 1, 0])
-def test_another_number_of_repetitions_is_incorrect(tmp_path: Path, count: int):
-    text = osu_text(rows=rows(Iterations=str(count)))
-    verdict, reason = assessed(tmp_path, start(), text)
-    assert verdict == "incorrect"
-    assert reason.endswith(f"at 8 bytes ran {count} repetitions, not 200")
-    tables = {"PingPong": PING_ROWS, "Uniband": BAND_ROWS}
-    verdict, reason = assessed(tmp_path, IMB_START, imb_text(tables, repetitions=count))
-    assert verdict == "incorrect" and f"ran {count} repetitions, not 200" in reason
-
-
-def test_data_that_was_not_validated_where_it_was_asked_for_is_incomplete(tmp_path: Path):
-    verdict, reason = assessed(tmp_path, start(), osu_text(rows=rows(Validation="skipped")))
-    assert verdict == "incomplete"
-    assert reason.endswith("at 8 bytes does not say that its data was validated")
-    columns = [each for each in (*FULL, *TAILS) if each != "Validation"]
-    bare = {size: [cell for cell in row if cell != "Pass"] for size, row in rows().items()}
-    verdict, reason = assessed(tmp_path, start(), osu_text(columns=columns, rows=bare))
-    assert verdict == "incomplete" and "does not say that its data was validated" in reason
 
 
 def test_data_that_is_not_to_be_validated_need_not_be(tmp_path: Path):
@@ -288,29 +306,6 @@ def test_a_row_that_failed_names_why_its_size_is_missing(tmp_path: Path, why: st
     assert why.split(";")[0] in reason
 
 
-def test_a_benchmark_that_imb_calls_invalid_is_incomplete(tmp_path: Path):
-    text = imb_text({"PingPong": PING_ROWS}).replace(
-        "# All processes", "# !! Benchmark Uniband invalid for 2 processes !! \n\n# All processes"
-    )
-    assert assessed(tmp_path, IMB_START, text)[0] == "incomplete"
-
-
-@pytest.mark.parametrize("column", ["Max Latency(us)", "P50 Tail Lat(us)"])
-def test_a_column_that_is_not_there_is_incomplete_and_named(tmp_path: Path, column: str):
-    place = (*FULL, *TAILS).index(column)
-    columns = [each for each in (*FULL, *TAILS) if each != column]
-    less = {size: row[:place] + row[place + 1 :] for size, row in rows().items()}
-    verdict, reason = assessed(tmp_path, start(), osu_text(columns=columns, rows=less))
-    assert verdict == "incomplete"
-    assert reason.endswith(f"{ALLREDUCE.title!r} has no column {column!r}")
-
-
-def test_no_output_at_all_is_incomplete(tmp_path: Path):
-    verdict, reason = assessed(tmp_path, start(), None)
-    assert verdict == "incomplete" and reason.endswith("the program printed nothing")
-    assert assessed(tmp_path, start(), "")[0] == "incomplete"
-
-
 @pytest.mark.parametrize(("launch", "text"), [(start(), osu_text()), (IMB_START, imb_tables())])
 def test_an_output_that_is_cut_off_anywhere_is_never_judged(tmp_path: Path, launch, text: str):
     lines = text.splitlines(keepends=True)
@@ -337,32 +332,12 @@ def test_no_row_can_be_lost_or_come_twice(tmp_path: Path, launch, text: str):
 # ---------------------------------------------------------------- what it ran on
 
 
-def test_without_its_witness_a_start_is_incomplete(tmp_path: Path):
-    """The program did not reach the end of its MPI, or runs on another one."""
-    verdict, reason = assessed(tmp_path, start(), osu_text(), witness=[])
-    assert verdict == "incomplete" and "no MPI_Finalize of the MPI of this environment" in reason
-    verdict, reason = assessed(tmp_path, start(), osu_text(), witness=witnessed()[:1])
-    assert verdict == "incomplete" and "MPI_Finalize did not end well" in reason
-
-
-def test_another_mpi_than_asked_for_is_incorrect(tmp_path: Path):
-    seen = witnessed(mpi_library="Open MPI v5.0.11, package: x")
-    verdict, reason = assessed(tmp_path, start(), osu_text(), witness=seen)
-    assert verdict == "incorrect"
-    assert reason.startswith("ran on 'Open MPI v5.0.11, package: x', not on 'MPICH Version: 5.0.2'")
-
-
 @pytest.mark.parametrize("text", [osu_text(), osu_text() * 2, "", None])
 def test_worlds_of_one_are_named_whatever_they_printed(tmp_path: Path, text: str | None):
     alone = witnessed(processes=1)
     verdict, reason = assessed(tmp_path, start(), text, witness=alone * 2)
     assert verdict == "incorrect"
     assert reason.startswith("started 2 singleton processes instead of one MPI_COMM_WORLD of 2: ")
-
-
-def test_two_starts_that_wrote_to_one_witness_are_incorrect(tmp_path: Path):
-    verdict, reason = assessed(tmp_path, start(), osu_text(), witness=witnessed() * 2)
-    assert verdict == "incorrect" and "a second run in one file" in reason
 
 
 # ---------------------------------------------------------------- how it ended
@@ -421,30 +396,6 @@ def test_the_job_of_a_single_start_that_ran_into_its_limit_is_a_timeout_whatever
     leave(tmp_path, launch, osu_text())
     (found,) = after(tmp_path, [launch], result="fail", phase="run", reason="job timed out")
     assert (found.verdict, found.reason) == (Verdict.TIMEOUT, "no end within 60 s")
-
-
-def test_another_datatype_than_was_asked_for_is_incorrect(tmp_path: Path):
-    text = osu_text().replace("MPI_FLOAT", "MPI_CHAR")
-    assert text != osu_text()
-    verdict, reason = assessed(tmp_path, start(), text)
-    assert verdict == "incorrect"
-    assert "sent MPI_CHAR, not MPI_FLOAT" in reason
-
-
-def test_processes_that_spin_beside_the_measured_ones_are_incorrect(tmp_path: Path):
-    line = "# #processes = 2 \n"
-    text = imb_tables().replace(line, line + "# ( 1 additional process waiting in MPI_Barrier)\n")
-    assert text != imb_tables()
-    verdict, reason = assessed(tmp_path, IMB_START, text)
-    assert verdict == "incorrect"
-    assert "1 processes spun in a barrier beside 'PingPong'" in reason
-
-
-def test_another_program_than_was_planned_is_incorrect(tmp_path: Path):
-    witness = witnessed(program="osu_allgather")
-    verdict, reason = assessed(tmp_path, start(), osu_text(), witness=witness)
-    assert verdict == "incorrect"
-    assert "the witness saw 'osu_allgather' run, not osu_allreduce" in reason
 
 
 def test_options_that_were_not_planned_are_incorrect(tmp_path: Path):
