@@ -49,7 +49,7 @@ def executable(family: str, name: str = "witnessed") -> Path:
     def compile_to(path: Path) -> None:
         subprocess.run([*words, str(path)], check=True, env=environment_with(mpi))
 
-    return make_once(f"{name}-{family}-program", compile_to)
+    return make_once(f"{name}-{family}", compile_to)
 
 
 def watch(
