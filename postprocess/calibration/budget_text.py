@@ -150,9 +150,9 @@ def is_better_spending(one: CalibrationSpending, other: CalibrationSpending) -> 
 def describe_spending(each: CalibrationSpending, has_trials: bool) -> str:
     """Describe a way to spend the seconds, in words."""
     trials = f" of {each.trials} trials" if has_trials else ""
-    sight = f"half of the cases see a slowdown of {format_percent(each.sees)}"
+    sight = f"in half of the cases a slowdown of {format_percent(each.sees)} is detected"
     if each.sees is None:
-        sight = "too few to see more than gross changes in half of the cases"
+        sight = "too few launches to detect more than gross changes in half of the cases"
     return (
         f"{plural(each.launches, 'launch', 'es')}{trials} in {duration(each.seconds)} "
         f"({duration(each.night_seconds)} a night): {sight}"
@@ -167,8 +167,8 @@ def format_budget(advice: BudgetAdvice, site: str) -> list[str]:
         found.append(f"{advice.program}: {describe_spending(other, True)}")
         if chosen.trials == PAPERS and chosen.sees is not None:
             found.append(
-                f"{advice.program}: {other.trials} trials tell the mean of a calibration best for its seconds, "
-                f"but a night is one launch, and sees no more with them: stay with {PAPERS}"
+                f"{advice.program}: {other.trials} trials make a calibration of these seconds most precise, "
+                f"but a night of one launch detects no more with them: stay with {PAPERS}"
             )
     if chosen.launches < ENOUGH_LAUNCHES:
         needed = duration(math.ceil(ENOUGH_LAUNCHES * chosen.night_seconds))

@@ -106,7 +106,7 @@ def compute_mode_gap(values: Sequence[float]) -> float:
 def check_one_day(sample: CaseSample) -> list[Mark]:
     """Return the mark of launches that are all of one day, if they are."""
     minutes = count_minutes_together([each.ended_utc for each in sample.launches])
-    told = f"all {len(sample.launches)} launches within {minutes} min: knows nothing of other days"
+    told = f"all {len(sample.launches)} launches within {minutes} min: differences between days are not in it"
     return [Mark(MarkKind.ONE_DAY, told)] if minutes else []
 
 
@@ -115,7 +115,11 @@ def check_one_node_set(sample: CaseSample) -> list[Mark]:
     same = find_common_nodes([each.hosts for each in sample.launches])
     number = len(sample.launches)
     told = f"nodes: one node set in all {number} launches ({first_of(same, MOST_NODES)})"
-    return [Mark(MarkKind.ONE_NODE_SET, f"{told}: knows nothing of others")] if same else []
+    return (
+        [Mark(MarkKind.ONE_NODE_SET, f"{told}: differences between nodes are not in it")]
+        if same
+        else []
+    )
 
 
 def find_common_nodes(hosts: Sequence[Sequence[str]], nodes: int = 0) -> Sequence[str]:

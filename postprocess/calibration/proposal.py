@@ -196,7 +196,7 @@ def collect_marks(
         marks.append(ABSORBS)
     by_hand = sample.launches[-1].by_hand
     if options := format_options(by_hand):
-        told = f"options by hand, which no night has: {options}"
+        told = f"set by hand, which no night has: {options}"
         marks.append(Mark(MarkKind.BY_HAND, told))
     if shell := format_assignments(by_hand.get("shell", {})):
         told = f"measured with {shell} in the shell, which every night must have then"
@@ -222,7 +222,7 @@ def describe_noise(reference: Reference) -> list[Mark]:
     if width <= TARGET:
         return []
     floor = f"the noise is {width / least:.0f} times the floor of {100 * least:g}%"
-    return [Mark(MarkKind.BLIND, f"blind below {width:+.0%}: {floor}")]
+    return [Mark(MarkKind.BLIND, f"not sensitive below {width:+.0%}: {floor}")]
 
 
 def format_options(options: Mapping[str, Any]) -> str:

@@ -158,7 +158,7 @@ def report_round(
     wanted = max(demand.wanted(each) for each in members)
     there = min(wanted - count_missing_launches(each, have, demand) for each in members)
     partition, environment, program = part.family
-    why = "taking" if there < wanted else "enough; to see that they still hold, taking"
+    why = "taking" if there < wanted else "enough; to check that they still hold, taking"
     progress.say(
         f"{partition}, {environment}, {program}: {there} of {plural(wanted, 'launch', 'es')} are there; "
         f"{why} {part.launches}"

@@ -170,7 +170,7 @@ def is_same_fact(fact: str, one: str, other: str) -> bool:
 def find_one_day_calibrations(group: CalibrationGroup) -> Iterator[StaleFinding]:
     """Find a calibration whose launches are all of one day."""
     if minutes := count_minutes_together([each["ended_utc"] for each in group.launches]):
-        text = f"all launches within {minutes} min: they know nothing of other days"
+        text = f"all launches within {minutes} min: differences between days are not in them"
         yield group.finding("one moment", False, text)
 
 
@@ -181,7 +181,9 @@ def find_one_node_set_calibrations(group: CalibrationGroup, nodes: int) -> Itera
     if same := find_common_nodes([each["hosts"] for each in group.launches], nodes):
         number = f" of {nodes}" if nodes else ""
         text = f"one node set in all launches, {len(same)}{number} nodes ({first_of(same, MOST_NODES)})"
-        yield group.finding("one node set", False, f"{text}: they know nothing of others")
+        yield group.finding(
+            "one node set", False, f"{text}: differences between nodes are not in them"
+        )
 
 
 def find_one_sided(

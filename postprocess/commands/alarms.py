@@ -111,17 +111,17 @@ def _cells(tally: AlarmCount) -> list[str]:
 def describe_alarms(total: AlarmMonth, nights: Sequence[NightAlarms]) -> list[str]:
     """Describe what follows from the numbers of a site."""
     lines = [
-        "predicted: by chance alone on a healthy machine. In brackets, with 95% confidence, what the nights "
-        "themselves say of that number"
+        "predicted: by chance alone on a healthy machine. In brackets: the 95% confidence interval of that "
+        "number, from the nights themselves"
     ]
     if total.screened.dispersion > 1.5:
         lines.append(
-            f"what looks slow comes together on some nights: {total.screened.dispersion:.1f} times the "
-            "variance of chance, which the brackets allow for"
+            f"slow cases cluster on some nights: their variance is {total.screened.dispersion:.1f} times that "
+            "of chance, which the brackets allow for"
         )
     if total.unmarked:
         lines.append(
-            f"nobody said of {plural(total.unmarked, 'alarm')} whether they are false: real changes are among "
+            f"{plural(total.unmarked, 'alarm')} not marked as real or false: real changes may be among "
             "them (./plumbline alarms --real CASE SESSION, or --false)"
         )
     alarmed = [(n, k) for n in nights for k in n.alarms][-MOST_ALARMS:]

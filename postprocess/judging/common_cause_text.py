@@ -82,7 +82,7 @@ def describe_controls(cause: CommonCause) -> str:
     if same:
         verb = "are" if len(same) > 1 else "is"
         return f"MPI or the network, not the processors: {', '.join(same)} {verb} as ever{doubt}"
-    return f"the machine or MPI: {', '.join(unsure)} cannot tell, they scatter too much"
+    return f"the machine or MPI: {', '.join(unsure)} cannot tell, because they scatter too much"
 
 
 def compute_common_slowdown(some: Sequence[JudgedSlowdown]) -> tuple[float, float]:

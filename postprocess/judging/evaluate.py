@@ -120,7 +120,7 @@ def evaluate_case(
     if len(measured) != len(launches):
         return CaseResult(case, Verdict.INCOMPLETE, "no value in a launch that ended well")
     if any(found.unseen for found, _ in measured):
-        return CaseResult(case, Verdict.INCOMPLETE, "printed as 0.00: too little to be seen")
+        return CaseResult(case, Verdict.INCOMPLETE, "printed as 0.00: below the printed resolution")
     middle, launch = select_median_launch(measured)
     middle = replace(middle, value=statistics.median(found.value for found, _ in measured))
     reference_set = catalog.find_set(case) if catalog.reference(case) else None

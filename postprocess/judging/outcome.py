@@ -233,7 +233,9 @@ def classify_rejected(launch: PlannedLaunch, entry: TestEntry) -> LaunchOutcome:
     if not entry.timed_out:
         return fail_launch(Verdict.INCORRECT, f"ReFrame rejects it: {entry.reason}")
     limit = f"its job ran into its limit of {launch.job_limit:.0f} s"
-    return fail_launch(Verdict.INCOMPLETE, f"it ended well, but {limit} and ReFrame judged nothing")
+    return fail_launch(
+        Verdict.INCOMPLETE, f"it ended well, but {limit} and ReFrame checked no value"
+    )
 
 
 def classify_not_run(

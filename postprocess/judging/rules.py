@@ -101,11 +101,11 @@ def _against(
 def _doubt(measured: Measurement, limits: Band) -> str:
     """Return why nothing follows from a value outside the band of a provisional reference."""
     if limits.blind:
-        return "but a single launch says nothing of how much launches differ"
+        return "but the scatter of launches is unknown from a single one"
     if measured.best is None:
         return (
             "not counted as a regression: the program reports only a mean, and the reference has too few "
             "launches"
         )
     best = quantity(measured.best, measured.unit)
-    return f"but the best it shows, {best}, is not: too little to go by with so few launches"
+    return f"but its best trial, {best}, is not, and the reference has too few launches to decide"

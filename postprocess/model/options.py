@@ -119,7 +119,7 @@ def check_choice(choice: Mapping[str, Any]) -> None:
     """
     for name, value in choice.items():
         if name not in KINDS:
-            raise ValueError(f"choice.{name}: is nothing that a check can be told")
+            raise ValueError(f"choice.{name}: is no setting of a check")
         kind, several = KINDS[name]
         values = value if several and type(value) is list else [value]
         if (several and type(value) is not list) or any(type(each) is not kind for each in values):

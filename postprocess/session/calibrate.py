@@ -167,7 +167,7 @@ def calibrate_cases(
         )
     else:
         worth = (
-            "All of them are of one hour, and know nothing of others; "
+            "All of them are of one hour, so differences between days are not in them; "
             f"./plumbline calibrate --launches {2 * launches} on another day adds to them"
         )
     programs = sorted({launch.program for launch in unknown})

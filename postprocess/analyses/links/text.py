@@ -170,7 +170,7 @@ def describe_detection_limits(analysis: SweepAnalysis) -> list[str]:
             describe_slowdown(f"{further}link", pair),
         )
         text = f"at {size(count)} {node_text} and {link_text}"
-        lines.append(f"{text} would have been seen ({SEEN:.0%})")
+        lines.append(f"{text} would have been detected ({SEEN:.0%})")
     return lines
 
 
@@ -206,7 +206,7 @@ def describe_placement(sweep: PairSweep, analysis: SweepAnalysis) -> str:
     if switch:
         nodes = [sweep.nodes[node] for node in find_nodes_without_peers(switch)]
         alone = "alone on its switch, and no other node's pairs are like its own"
-        return f"nothing is said of node {nodes[0]}: it is {alone}" if nodes else ""
+        return f"no verdict on node {nodes[0]}: it is {alone}" if nodes else ""
     if not analysis.nodes and not analysis.pairs:
         return ""
     return (

@@ -121,7 +121,7 @@ def read_selftest(path: Path) -> tuple[SelftestHeader, list[FinishedNight]]:
         if not all(isinstance(each, dict) for each in (first, *entries)):
             raise ValueError("has a line that is no record")
         if first.pop("record") != "begun":
-            raise ValueError("does not begin with how it was begun")
+            raise ValueError("has no header in its first line")
         begun = SelftestHeader(**{name: _tuple(value) for name, value in first.items()})
         for key in begun.keys:
             Case.from_key(key)

@@ -142,7 +142,7 @@ def find_ineffective_injections(
             if unfinished or (plant and plant.may_escape_by_chance):
                 continue  # what tells is still to come, or chance has it that nothing does
             why = "no unchanged night has a case that it delayed" if plant else "no night has it"
-            yield f"{name}: nothing tells whether it worked: {why}"
+            yield f"{name}: it is unknown whether it worked: {why}"
         elif not plant.worked:
             yield f"{name}: did not work: {signed(plant.realised)} where {signed(plant.intended)} was intended"
 

@@ -85,7 +85,7 @@ def propose_all(
         write_summary(report, {"schema": SUMMARY, "proposals": entries})
     if root != reviewed:
         folders = sorted({str(root / each.place[0]) for each in proposals})
-        progress.say("nothing is decided by this; to take it, and have it reviewed as a commit:")
+        progress.say("no reference is changed yet; to change them by a reviewed commit:")
         progress.say(f"  cp -r {shlex.join(folders)} {shlex.quote(str(reviewed))}")
     progress.say("  ./plumbline lint reference_data && git diff reference_data")
     return 0

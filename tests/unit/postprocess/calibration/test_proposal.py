@@ -88,7 +88,7 @@ def test_a_slowdown_is_seen_against_a_provisional_reference_too(tmp_path: Path, 
 def test_options_by_hand_are_named():
     by_hand = {"oversubscribe": True, "set_env": {"A": "1"}}
     marks = texts(changes(days(by_hand=by_hand), None)[CASES[0]])
-    assert "options by hand, which no night has: oversubscribe, A=1" in marks
+    assert "set by hand, which no night has: oversubscribe, A=1" in marks
     marks = texts(changes(days(by_hand={"shell": {"UCX_TLS": "tcp"}}), None)[CASES[0]])
     assert "measured with UCX_TLS=tcp in the shell, which every night must have then" in marks
     assert not any("options" in each for each in marks)
@@ -132,14 +132,14 @@ def test_noise_that_hides_a_tenth_is_named():
     found = changes(days(noise=noise), None)[CASES[0]]
     (mark,) = [each for each in found.marks if each.kind is MarkKind.BLIND]
     assert (
-        mark.text
-        == f"blind below {found.width:+.0%}: the noise is {found.width / 0.05:.0f} times the floor of 5%"
+        mark.text == f"not sensitive below {found.width:+.0%}: "
+        f"the noise is {found.width / 0.05:.0f} times the floor of 5%"
     )
 
 
 def test_launches_of_one_day_know_nothing_of_others():
     some = [launch(each, 1, session=f"s{n}") for n, each in enumerate(NOISE)]
-    assert "all 12 launches within 1 min: knows nothing of other days" in (
+    assert "all 12 launches within 1 min: differences between days are not in it" in (
         texts(changes(some, None)[CASES[0]])
     )
 
@@ -147,7 +147,7 @@ def test_launches_of_one_day_know_nothing_of_others():
 def test_launches_on_one_node_set_know_nothing_of_others():
     some = days(hosts=("n2", "n1"))
     assert texts(changes(some, None)[CASES[0]]) == (
-        "nodes: one node set in all 12 launches (n1, n2): knows nothing of others",
+        "nodes: one node set in all 12 launches (n1, n2): differences between nodes are not in it",
     )
     assert changes([*some, launch(1.0, 13, hosts=("n3", "n1"))], None)[CASES[0]].marks == ()
 

@@ -101,7 +101,7 @@ def test_one_launch_is_taken_even_where_all_are_there(capsys):
     machine.calibrate(launches=3)
     assert machine.calibrate(launches=3) == 0
     assert machine.count(OTHER) == 4
-    assert "enough; to see that they still hold, taking 1" in capsys.readouterr().out
+    assert "enough; to check that they still hold, taking 1" in capsys.readouterr().out
 
 
 def test_another_program_needs_all_launches_again():

@@ -213,7 +213,7 @@ def test_launches_of_one_moment_are_told_and_not_stale(tmp_path: Path):
         "p", load_references(path, *PLACE), read_provenance(path), {}, HERE, 180, NOW
     )
     assert [str(each) for each in found] == [
-        "note: p, mpicost, 4 cases: all launches within 1 min: they know nothing of other days"
+        "note: p, mpicost, 4 cases: all launches within 1 min: differences between days are not in them"
     ]
 
 
@@ -237,7 +237,7 @@ def test_launches_of_one_node_set_are_told_and_not_stale(tmp_path: Path, hosts, 
         "p", load_references(path, *PLACE), origin, {}, HERE, 180, NOW, nodes
     )
     assert [(each.stale, each.text) for each in found] == (
-        [(False, f"{told}: they know nothing of others")] if told else []
+        [(False, f"{told}: differences between nodes are not in them")] if told else []
     )
 
 

@@ -188,7 +188,9 @@ def test_one_slower_control_is_enough_for_the_machine_to_be_named():
 def test_a_control_that_scatters_too_much_says_nothing():
     cause = only(no_control)
     noisy = tuple(replace(each, error=0.5) for each in cause.controls)
-    assert "cannot tell, they scatter too much" in describe_controls(replace(cause, controls=noisy))
+    assert "cannot tell, because they scatter too much" in describe_controls(
+        replace(cause, controls=noisy)
+    )
     one = tuple(
         replace(each, error=0.5 if each.case.routine == "control_memory" else 0.01, log=0.0)
         for each in cause.controls

@@ -503,7 +503,7 @@ def test_a_rate_that_is_printed_as_nothing_is_incomplete_and_no_wrong_data(tmp_p
     done = replace(done, asserted=done.asserted | {case.variable: said})
     results = {result.case: result for result in evaluate_launches([done], catalog, "local")}
     assert results[case].verdict == Verdict.INCOMPLETE
-    assert results[case].reason == "printed as 0.00: too little to be seen"
+    assert results[case].reason == "printed as 0.00: below the printed resolution"
     assert words([result for each, result in results.items() if each != case]) == ["pass"] * 2
 
 

@@ -91,7 +91,7 @@ def test_provisional_reference_does_not_condemn_for_a_few_slow_trials():
     limit = compute_band(PROVISIONAL).upper
     result = ruling(1e-3, PROVISIONAL, best=limit)
     assert result.verdict is Verdict.PROVISIONAL and result.beyond
-    assert "above the limit 40.0 us; but the best it shows, 40.0 us, is not" in result.reason
+    assert "above the limit 40.0 us; but its best trial, 40.0 us, is not" in result.reason
     slower = ruling(1e-3, PROVISIONAL, best=math.nextafter(limit, 1))
     assert slower.verdict is Verdict.REGRESSED and slower.beyond
 
@@ -101,7 +101,7 @@ def test_of_a_reference_of_one_launch_nothing_follows(value, side):
     result = ruling(value, Reference(CASE, 1e-5, 0.0, 1), best=value)
     assert result.verdict is Verdict.PROVISIONAL and result.beyond
     assert f", {side} the limit" in result.reason
-    assert result.reason.endswith("but a single launch says nothing of how much launches differ")
+    assert result.reason.endswith("but the scatter of launches is unknown from a single one")
 
 
 def test_settled_reference_condemns_for_the_headline_alone():
@@ -222,7 +222,7 @@ def test_provisional_reference_of_a_rate_condemns_where_the_best_is_too_slow():
     limit = compute_band(ROUGH).lower
     result = ruling(1.0, ROUGH, best=limit, unit=MEGABYTES)
     assert result.verdict is Verdict.PROVISIONAL and result.beyond
-    assert "but the best it shows, 250.0 MB/s, is not" in result.reason
+    assert "but its best trial, 250.0 MB/s, is not" in result.reason
     worse = ruling(1.0, ROUGH, best=math.nextafter(limit, 0), unit=MEGABYTES)
     assert worse.verdict is Verdict.REGRESSED
 

@@ -383,7 +383,7 @@ def test_of_a_job_that_ran_into_its_limit_what_never_ended_is_a_timeout(tmp_path
     assert [(str(each.verdict), each.reason.partition(":")[0]) for each in found] == [
         (
             "incomplete",
-            "it ended well, but its job ran into its limit of 600 s and ReFrame judged nothing",
+            "it ended well, but its job ran into its limit of 600 s and ReFrame checked no value",
         ),
         ("crashed", "the program ended with exit code 139, SIGSEGV"),
         ("timeout", "no end within the 600 s of its job"),

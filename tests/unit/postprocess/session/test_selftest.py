@@ -504,11 +504,11 @@ def test_a_plant_that_nothing_is_known_of_is_a_fault():
     nights = [night(1, row()), night(2, planted())]
     assert score_nights(nights, ("slower-50",), 2).faults == ()
     assert score_nights(nights, ("slower-5", "slower-50"), 2).faults == (
-        "slower-5: nothing tells whether it worked: no night has it",
+        "slower-5: it is unknown whether it worked: no night has it",
     )
     nights = [night(1, row(key="other")), night(2, planted())]
     (fault,) = score(nights).faults
-    assert fault.startswith("slower-50: nothing tells whether it worked: no unchanged night")
+    assert fault.startswith("slower-50: it is unknown whether it worked: no unchanged night")
     assert score_nights(nights, ("slower-5", "slower-50"), 3).faults == ()  # it may come yet
     assert not score_nights(nights, ("slower-5", "slower-50"), 3).passed
 

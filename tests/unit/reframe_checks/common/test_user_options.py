@@ -48,7 +48,7 @@ def test_without_a_choice_a_default_holds(monkeypatch):
 @pytest.mark.parametrize(
     ("choice", "complaint"),
     [
-        ({"trial": 5}, "choice.trial: is nothing that a check can be told"),
+        ({"trial": 5}, "choice.trial: is no setting of a check"),
         ({"trials": "5"}, "choice.trials: '5' is not int"),
         ({"trials": True}, "choice.trials: True is not int"),
         ({"sizes": 8}, "choice.sizes: 8 is not a list of int"),

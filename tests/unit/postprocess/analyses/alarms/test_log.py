@@ -314,13 +314,13 @@ def test_the_command_shows_marks_and_writes(tmp_path: Path, capsys):
         log.append_night(tmp_path / log.FILE, at(session, f"2026-{month}-01T01:00:00Z"))
     text = told(tmp_path, capsys)
     assert "2026-11" in text and "2026-12" in text and "as predicted" in text
-    assert "nobody said of 4 alarms whether they are false: real changes are among them" in text
+    assert "4 alarms not marked as real or false: real changes may be among them" in text
     assert "cleared on 2 nights: a: calibrate it again" in text
     assert "site" in text and "local: " not in text
     assert "noted as real" in told(tmp_path, capsys, "--real", "c", "1")
     assert "noted as false" in told(tmp_path, capsys, "--false", "d", "1")
     text = told(tmp_path, capsys, "--json", str(tmp_path / "out.json"))
-    assert "nobody said of 2 alarms" in text
+    assert "2 alarms not marked" in text
     document = json.loads((tmp_path / "out.json").read_text())
     assert [each["name"] for each in document["months"]] == ["2026-11", "2026-12", "all"]
     assert document["months"][0]["screened"]["verdict"] == "as predicted"
@@ -345,7 +345,7 @@ def test_the_command_sends_to_the_nodes_that_are_behind_it(tmp_path: Path, capsy
     assert "big: cleared on 10 nights: a: calibrate it again" in text
     advice = "slow on n1, n2 and on no other nodes: ./plumbline links --site big finds sick nodes"
     assert f"big: cleared on 10 nights: b: {advice}" in text
-    assert "local: nobody said of 2 alarms" in text
+    assert "local: 2 alarms not marked" in text
     written = json.loads((tmp_path / "j").read_text())
     assert written["slow_on"] == {"a": [], "b": ["n1", "n2"]}
     assert {each["site"] for each in written["months"]} == {"big", "local"}

@@ -141,7 +141,8 @@ def test_what_is_slow_but_not_surely_is_told_and_not_named():
     )
     (small, large) = describe_detection_limits(told.analysis)
     assert (
-        small == "at 8 B no node however slow and no link however slow would have been seen (90%)"
+        small
+        == "at 8 B no node however slow and no link however slow would have been detected (90%)"
     )
     assert large.startswith("at 1 MB no node")
 
@@ -165,7 +166,7 @@ def test_a_finding_may_be_a_matter_of_place_where_switches_are_not_known(tmp_pat
     assert "alone or few on a switch" in remark and "--nodes-per-switch" in remark
     told = placed(tmp_path, far, nodes=9, per_switch=8)
     assert not told.findings
-    assert "nothing is said of node n9: it is alone on its switch, " in "\n".join(told.remarks)
+    assert "no verdict on node n9: it is alone on its switch, " in "\n".join(told.remarks)
 
 
 def test_nothing_is_said_of_places_where_nothing_is_found_or_all_have_peers(tmp_path: Path):
