@@ -155,9 +155,8 @@ def test_a_second_look_is_taken_on_other_nodes(
     look = RetestTarget("mpicost", "cpu", "mpich", "2x2", "bcast", ("n1", "n3"))
     check = SimpleNamespace(
         processes=2, num_tasks_per_node=2, job=SimpleNamespace(options=[]),
-        local_retest_targets=lambda: [look], current_partition=SimpleNamespace(
-            extras={"nodes": 4}, scheduler=SimpleNamespace(registered_name=backend)
-        ),
+        facts=SimpleNamespace(nodes=4), local_retest_targets=lambda: [look],
+        current_partition=SimpleNamespace(scheduler=SimpleNamespace(registered_name=backend)),
     )  # fmt: skip
     with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
         from reframe_checks.common.base import LaunchCheck
