@@ -24,6 +24,7 @@ from postprocess.parsers.reframe_report import read_report
 from postprocess.references.catalog import load_catalog
 from postprocess.runner.reframe import ReframeDriver, RefusedError
 from postprocess.runner.reframe_pass import NoCaseSelected, make_plan
+from postprocess.session.launch_budget import choose_launch_counts, repeat_launches
 from site_configs.schedulers.base import Scheduler
 from site_configs.topology.limits import find_unknown_limits
 from site_configs.validation import on_this_machine, rules
@@ -79,7 +80,10 @@ def find_problems(
     except UsageError as error:
         return [f"{path}: {error}"]
     if trial.night:
-        show_costs(work, path, trial.night, trial.others, progress)
+        catalog = load_catalog(work.reference_roots, list_places(trial.night))
+        counts = choose_launch_counts(work, trial.night, catalog)
+        night = repeat_launches(trial.night, counts)
+        show_costs(work, path, night, trial.others, progress)
     if trial.not_built:
         cases = plural(trial.not_built, "case")
         progress.say(

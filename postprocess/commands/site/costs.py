@@ -56,7 +56,7 @@ def estimate_night_cost(launches: Sequence[PlannedLaunch], known: dict) -> Night
     seconds = [estimate_job_seconds(each, known) for each in together]
     return NightCost(
         launches=sum(len(job.launches) for job in together),
-        cases=sum(job.cases for job in together),
+        cases=len({case for each in launches for case in each.cases}),
         nodes=max(nodes, default=0),
         seconds=sum(seconds),
         node_seconds=sum(count * each for count, each in zip(taken, seconds, strict=True)),

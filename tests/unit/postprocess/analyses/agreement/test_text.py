@@ -199,7 +199,7 @@ def finished(program, number=1, value=1e-6, sizes=(8,), verdict=None, **method):
     )
     measurements = {case.variable: Measurement(value) for case in cases}
     records = SimpleNamespace(
-        measurements=measurements, run={}, resolution=lambda unit: 0.0, processes=2
+        measurements=measurements, wrong={}, run={}, resolution=lambda unit: 0.0, processes=2
     )
     outcome = LaunchOutcome(None, verdict, "it crashed") if verdict else LaunchOutcome(records)
     return FinishedLaunch(launch, outcome, 1.0, "", {})
