@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 
 from postprocess.base import units
 
-DASH = "-"  #: stands for a number that does not exist
+DASH = "-"  #: in place of a missing number
 #: By the unit of a value: how often the unit that people read goes into it, and that unit's name.
 SHOWN = {units.SECONDS: (1e6, "us"), units.MEGABYTES: (1.0, "MB/s")}
 

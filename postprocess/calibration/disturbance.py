@@ -22,7 +22,7 @@ MODE_FACTOR = 1.2  #: between two groups of launches, at least
 MODE_GAP = 3.0  #: times the widest gap within the groups
 LEAST_IN_MODE = 3  #: launches
 MOST_NODES = 4  #: that are named
-SHORT = timedelta(hours=12)  #: of launches within less nobody knows what other days are like
+SHORT = timedelta(hours=12)  #: launches within less say nothing about differences between days
 
 
 class MarkKind(Enum):

@@ -11,8 +11,8 @@ from postprocess.base.progress import Progress
 from site_configs.topology.machine import compute_busy_share, read_cpu_times
 
 LOOK_SECONDS = 0.5  #: for which the machine is watched
-WAIT_SECONDS = 60  #: for which a calibration waits that others leave it; a build has its stragglers
-PAUSE_SECONDS = 2.0  #: between two looks
+WAIT_SECONDS = 60  #: that a calibration waits for other processes to end
+PAUSE_SECONDS = 2.0  #: between two measurements
 BUSY_SHARE = 0.15  #: of all CPUs; a quiet machine's daemons need far less
 #: Set to 1, calibrations do not wait for a quiet machine, as with ``--beside-others``: for tests.
 BESIDE_OTHERS = "PLUMBLINE_BESIDE_OTHERS"

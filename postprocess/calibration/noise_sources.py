@@ -18,7 +18,7 @@ from postprocess.stats.estimate import estimate_references
 from postprocess.stats.shrinkage import add_priors
 from postprocess.stats.trial_allocation import KnownCase, estimate_noise, estimate_trial_variance
 
-LEAST_LAUNCHES = 5  #: of a case; fewer say next to nothing of how launches differ
+LEAST_LAUNCHES = 5  #: of a case; fewer do not show how launches differ
 MOST_RESAMPLED = 10  #: launches of a case; more would change nothing that is shown
 SEED = 20131  #: the same calibrations give the same answer
 COLUMNS = ("session", "key", "value", "t_max", "late", "dropped")

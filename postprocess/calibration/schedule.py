@@ -22,7 +22,7 @@ from postprocess.model.case import Case
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.session import Selection
 
-MOST_FUTILE_PASSES = 2  #: after so many a part of the plan is left with what it has
+MOST_FUTILE_PASSES = 2  #: after so many, a part of the plan is given up
 
 
 @dataclass(frozen=True)

@@ -29,15 +29,15 @@ from postprocess.references import provenance
 from postprocess.references.provenance import DATE_FORMAT
 
 PROVISIONAL_DAYS = 30  #: after which a reference should have launches enough
-LEAST_NIGHTS = 14  #: before a case can have sat on one side
-ONE_SIDED_ALPHA = 0.05  #: probability that any case of a file is accused of it by chance
-LEAST_SHIFT = 0.01  #: of the median of the nights from the center; less is nobody's concern
-MACHINE = {  #: facts of the machine at hand that a reference of the same host is held against
+LEAST_NIGHTS = 14  #: that a one-sided case needs
+ONE_SIDED_ALPHA = 0.05  #: family-wise error rate over the cases of a file
+LEAST_SHIFT = 0.01  #: of the median night from the center
+MACHINE = {  #: facts of this machine that are compared with those of a reference of the same host
     "cpu_model": "the processor",
     "kernel": "the kernel",
     "firmware": "the firmware",
 }
-NIGHT = {  #: facts of the last night that are held against those of the calibration
+NIGHT = {  #: facts of the last night that are compared with those of the calibration
     "mpi_library": "the MPI library",
     "source_hash": "the sources of the benchmark",
     "kernel": "the kernel",

@@ -36,7 +36,7 @@ from postprocess.stats.shrinkage import group_of
 #: (``tests/statistical/simulated_causes.py``).
 ALPHA = 0.001
 PROBE_CASES = 10  #: cases that are measured again, for all that have the cause in common
-MOST_CAUSES = 3  #: of a partition; who sees more sees noise
+MOST_CAUSES = 3  #: of a partition; more would be noise
 DIMENSIONS: Mapping[str, Callable[[JudgedSlowdown], Hashable]] = {
     "environments": lambda each: each.case.environment,
     "programs": lambda each: each.case.program,
@@ -62,7 +62,7 @@ class CommonCause:
         int, ...
     ] = ()  #: classes of sizes, as :func:`postprocess.stats.shrinkage.group_of` has them
     nodes: tuple[tuple[str, ...], ...] = ()  #: node sets
-    since: str = field(default="", compare=False)  #: what history says of its beginning
+    since: str = field(default="", compare=False)  #: its onset, by the history
 
     @property
     def cases(self) -> tuple[Case, ...]:

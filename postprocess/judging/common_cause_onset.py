@@ -16,7 +16,7 @@ from postprocess.model.verdict import JUDGED
 from postprocess.results.query import NIGHTS, read_headlines
 from postprocess.results.store import StoreError
 
-LOOK_BACK = timedelta(days=60)  #: what is older did not begin in a night that anybody remembers
+LOOK_BACK = timedelta(days=60)  #: that history is searched for the onset
 COLUMNS = ("session", "started_utc", "mode", "key", "verdict", "value", "unit", "hosts")
 
 

@@ -22,7 +22,7 @@ from postprocess.stats import confirmation_rule
 
 @dataclass
 class CommonCauseRetest:
-    """A common cause, and how many fresh launches of its witnesses show it or do not."""
+    """A common cause, and how many fresh launches of its probe cases show it or do not."""
 
     cause: CommonCause
     slow: int = 0
@@ -39,7 +39,7 @@ class CommonCauseRetest:
         return not self.cause.probe_cases or confirmation_rule.is_decided(self.slow, self.fine)
 
     def count_launch(self, factors: Sequence[float]) -> None:
-        """Count what a fresh launch says: by how much the witnesses are slower, as far as they came.
+        """Count a fresh launch by how much its probe cases are slower, as far as they have a value.
 
         What did not arrive refutes nothing: it counts as slow.
         """
@@ -71,7 +71,7 @@ def apply_confirmed_causes(
     """Fail the cases that are slow by a cause that fresh launches have confirmed; return all results.
 
     What is worse than slow, as wrong data in a fresh launch, stays what it is. Where the median case is slower
-    but hardly one is beyond its own band, the witnesses fail for all.
+    but hardly one is beyond its own band, the probe cases fail for all.
     """
     shared: dict[Case, str] = {}
     for cause in causes:

@@ -12,7 +12,7 @@ from postprocess.judging.common_cause import CommonCause
 from postprocess.judging.common_shift import JudgedSlowdown
 from postprocess.stats.shrinkage import SIZES
 
-TELLING = 2.0  #: standard deviations by which a control is slower, or it says nothing
+TELLING = 2.0  #: standard deviations by which a control must be slower to count
 MOST_HOSTS = 8  #: that are named
 EVERYTHING = 0.8  #: of the cases: with fewer that are slower, it is "most cases"
 

@@ -24,8 +24,8 @@ from postprocess.model.verdict import JUDGED, CaseResult, Verdict
 from postprocess.references import provenance
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
 
-FLOOR = math.log1p(0.03)  #: a smaller shift is no matter of one night
-COMMON_SHARE = 0.2  #: of cases: so many are not slow by chance, nor each by itself
+FLOOR = math.log1p(0.03)  #: smaller shifts are not judged in one night
+COMMON_SHARE = 0.2  #: share of slow cases above which there is a common cause
 COMMON_CASES = 10  #: at least, before one cause is spoken of
 
 
@@ -37,9 +37,7 @@ class JudgedSlowdown:
     hosts: tuple[str, ...]
     log: float  #: ln of the slowdown; above 0 is slower
     error: float  #: standard deviation of ``log`` if nothing has changed, for this case alone
-    moves: tuple[
-        float, ...
-    ] = ()  #: the same of each calibration launch; empty where that is not told
+    moves: tuple[float, ...] = ()  #: ``log`` of each calibration launch; empty if unknown
 
     @property
     def case(self) -> Case:
@@ -62,8 +60,8 @@ class CommonShift:
     """What some cases have in common: the median of their logarithms of slowdown, and how likely it is."""
 
     log: float
-    p: float  #: probability of so large a median if nothing has changed; 1 if nothing can be said
-    p_many: float  #: the same of what a fifth of the cases reach
+    p: float  #: probability of so large a median if nothing has changed; 1 if unknown
+    p_many: float  #: probability of so large a quantile, the one that a fifth of the cases exceed
     slow: int  #: cases that are slow by themselves
     cases: int
 

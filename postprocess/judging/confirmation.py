@@ -30,7 +30,7 @@ from postprocess.stats import confirmation_rule
 
 NOT_RUN = "no value (it did not run)"
 LEAST_CASES_OF_SLOW_NODE = (
-    3  #: slow on the same hosts, and fine on others, before the hosts are named
+    3  #: cases that are slow on the same hosts and fine on others, for the hosts to be named
 )
 
 Measure = Callable[[Selection], Sequence[FinishedLaunch]]
@@ -51,7 +51,7 @@ class RetestCandidate:
     fine: list[str] = field(default_factory=list)  #: values that are not
     #: Why a value may not be held against the reference
     odd: list[str] = field(default_factory=list)
-    #: What is worse than slow: a fresh launch that crashed, or wrong data
+    #: A fresh launch that crashed or received wrong data, which is worse than slow
     failed: CaseResult | None = None
     elsewhere: bool = False  #: whether all that are fine were measured on other hosts
 

@@ -1,4 +1,4 @@
-"""What a second look asks for: the routines that looked slow, each just where it did, and on other nodes.
+"""What a confirmation run measures: the routines that looked slow, each where it did, and on other nodes.
 
 It goes to the checks as plain data within a choice (``Selection.choice``), so that one pass of ReFrame
 measures again whatever a night doubts, and nothing else.

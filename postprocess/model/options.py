@@ -93,7 +93,7 @@ CHOOSING = tuple(option for option in OPTIONS if option.part)
 
 # What else a choice may hold.
 
-AGAIN = "again"  #: what a second look is taken at
+AGAIN = "again"  #: what a confirmation run measures
 LAUNCHES = "launches"  #: of each place, where not all get as many
 PLANTED = "planted"  #: environments whose launches are delayed
 AS_REFERENCES = "as_references"  #: trials as the references of each environment have them

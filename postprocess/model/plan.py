@@ -58,7 +58,7 @@ class PlannedLaunch:
     #: Seconds that a night may take for all launches of these cases; 0 for one launch, whatever it takes.
     budget: float = 0.0
     planted: bool = False  #: whether the self-test delays it
-    #: Whether it is of a second look for which the scheduler cannot be asked for other nodes.
+    #: Whether it is of a confirmation run that the scheduler cannot keep off the slow nodes.
     anywhere: bool = False
     asserted: bool = (
         True  #: whether ReFrame is to assert its values, as it does wherever references are asked

@@ -3,7 +3,7 @@
 A row names cases, one pattern a column of the key (``*`` is any text, ``?`` any letter), the verdicts that are
 expected of them, why, and until when. A case keeps its verdict; it only does not count against the exit status.
 A verdict that the row does not name fails, and so does everything once the row has expired. Wrong data are
-never expected, nor is what is slow by one cause with many others: its few witnesses stand for all of them.
+never expected, nor is what is slow by one cause with many others: its few probe cases stand for all of them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ COLUMNS = (*KEYS, "verdicts", "factor", "reason", "ticket", "expires")
 VERDICTS = {  #: to expect
     str(each): each for each in Verdict if each not in HEALTHY and each is not Verdict.INCORRECT
 }
-MOST_DAYS = 400  #: that a failure may be expected ahead; who expects it longer looks again
+MOST_DAYS = 400  #: that an expectation may last before it must be renewed
 PATTERN = re.compile(r"[A-Za-z0-9_.+*?-]+")
 FACTOR = re.compile(r"[1-9][0-9]*(\.[0-9]+)?")
 

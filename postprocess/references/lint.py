@@ -26,7 +26,7 @@ from site_configs.schema.waivers import DIFFERENCES
 
 #: Least and most that a center may be: a call takes from a nanosecond to an hour, a rate is what memory can.
 PLAUSIBLE = {SECONDS: (1e-9, 3600.0), MEGABYTES: (1e-3, 1e8)}
-ABSURD_SPREAD = math.log(10)  #: launches that differ by a factor of ten are of no one machine
+ABSURD_SPREAD = math.log(10)  #: launches of one machine do not differ by a factor of ten
 #: Relative difference allowed between the table and what follows from the headlines
 AGREEMENT = 1e-9
 SUDDEN = 0.2  #: a larger message in less than this share of a smaller one's time

@@ -18,7 +18,7 @@ WIDTH, HEIGHT = 300, 205  #: of a panel, in CSS pixels
 MOST_TICKS = 6
 MOST_PLACES = 12  #: on a logarithmic x axis that all have a tick; of more, only those with a label
 LABEL_WIDTH = (0.1, 0.14)  #: of a count and of a size, as a share of the axis
-LEAST_FACTOR = 3.0  #: between the ends of a logarithmic axis: noise must not look like news
+LEAST_FACTOR = 3.0  #: between the ends of a logarithmic axis, so that noise does not fill it
 MARGIN = 1.18
 ALONE_MARGIN = 1.6  #: beside the only place of x, as a factor
 

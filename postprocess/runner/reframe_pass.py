@@ -81,7 +81,7 @@ def find_unmatched_parts(selection: Selection, launches: Sequence[PlannedLaunch]
     cases = list_planned_cases(launches)
     choice = selection.choice
     if AGAIN in choice and cases:
-        return  # a second look is at some of what was selected; who takes it misses what does not come
+        return  # a confirmation run measures a part of the selection, and judges what is missing itself
     environments = {case.environment for case in cases}
     sought = [("--environment", selection.environments, environments)]
     sought += [

@@ -50,7 +50,7 @@ class SelftestDemand:
 
     directory: Path
     plants: Sequence[str]
-    times: int  #: that each plant comes
+    times: int  #: nights with each plant
     unchanged: int  #: nights
     launches: int  #: of its own calibration
     seed: int | None = None

@@ -23,7 +23,7 @@ from postprocess.base.units import compute_slowdown
 
 PROGRAMS = ("mpicost", "osu", "imb")
 PAIRS = (("mpicost", "osu"), ("mpicost", "imb"), ("osu", "imb"))
-#: Probability that a session names a sound program, all its ratios together and all at the edge of their range.
+#: Probability that a session names a correct program, if all its ratios lie at the edge of their range.
 FALSE_ALARM = 0.05
 
 
@@ -68,7 +68,7 @@ class ProgramSample:
         return self.value if self.alike is None else self.alike
 
 
-#: Share of the ratios that may lie outside their range without proof, as noise makes some.
+#: Share of the ratios that may lie outside their range without significance, because of noise.
 MOST_DOUBTFUL = 0.05
 
 
@@ -77,7 +77,7 @@ class RatioStatus(Enum):
 
     AGREE = "agree"  #: the whole interval is inside
     OPEN = "open"  #: neither shown to be inside nor to be outside: more launches are needed
-    DISAGREE = "disagree"  #: outside, beyond what chance does among so many ratios
+    DISAGREE = "disagree"  #: significantly outside, corrected for the number of ratios
     UNJUDGED = "unjudged"  #: too few launches for an interval
 
 
@@ -94,7 +94,7 @@ class Comparison:
     definition: float  #: the first program's own value over the one that is compared, likewise
     expected: ExpectedRange
     outside: float = 1.0  #: probability of such values if the ratio is inside its range
-    disagrees: bool = False  #: less probable than chance among all ratios of the session allows
+    disagrees: bool = False  #: significant among all ratios of the session
 
     @property
     def status(self) -> RatioStatus:

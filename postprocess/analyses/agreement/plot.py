@@ -16,7 +16,7 @@ from postprocess.report import axes as small
 from postprocess.report.plots import RING, choose_line_style
 from postprocess.report.svg import INK, MUTED, FigureCanvasSVG, apply_style, render_inline_svg
 
-WIDTH = 620  #: in CSS pixels, as all that follows
+WIDTH = 620  #: in CSS pixels, as the lengths below
 ROW, HEAD, FOOT, LEFT, RIGHT = 26, 30, 44, 150, 14
 LANES = (-0.27, 0.0, 0.27)  #: of the pairs, in rows
 LEAST, MOST = 0.5, 2.0  #: that the axis shows at least

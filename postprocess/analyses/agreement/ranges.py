@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from postprocess.model.mpicost import ROUTINES
 
 SMALL = 8192  #: bytes up to which a message costs latency; OSU has other counts of calls above, too
-ANY = 2**62  #: bytes that nothing has
+ANY = 2**62  #: bytes; no message is as large
 MPICOST_AND_OTHER = (("mpicost", "osu"), ("mpicost", "imb"))
 OSU_AND_IMB = (("osu", "imb"),)
 IN_PAIRS = tuple(each.name for each in ROUTINES if each.in_pairs)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from scipy import stats
 
 CONFIDENCE = 0.95  #: of an interval
-FEWEST_LAUNCHES = 3  #: of which there is an interval
+FEWEST_LAUNCHES = 3  #: for an interval
 
 
 def estimate_log_spread(logs: Sequence[float]) -> float:

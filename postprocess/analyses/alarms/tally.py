@@ -58,7 +58,7 @@ class AlarmMonth:
 
     @property
     def unmarked(self) -> int:
-        """Alarms of which nobody said anything."""
+        """Alarms that nobody has marked."""
         return self.regressed.counted - self.real - self.false
 
 

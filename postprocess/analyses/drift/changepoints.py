@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-LEAST_SEGMENT = 3  #: nights: one night that is out of line is no new level
+LEAST_SEGMENT = 3  #: nights; a single outlier is no new level
 PENALTY = 3.0  #: of a further segment, in ln(nights) spreads
 LEAST_SPREAD = 1e-4  #: of ln headline; a series that never moves has none of its own
 ALLOWANCE = 0.5  #: k of the cumulative sum, in spreads
 LIMIT = 8.0  #: h
-MOST_OF_A_NIGHT = 3.0  #: spreads that one night can add: creep is many nights
-MOST_IN_ALL = 2 * LIMIT  #: or a creep that is over would be told for months
+MOST_OF_A_NIGHT = 3.0  #: spreads that one night can add, since creep takes many nights
+MOST_IN_ALL = 2 * LIMIT  #: a limit, or a creep that is over would be reported for months
 CHUNK = 64  #: series that are fitted together: they fit a processor's cache
 TO_SIGMA = 1.4826  #: from the median absolute deviation to a standard deviation, of normal noise
 MEAN_TO_SIGMA = math.sqrt(math.pi / 2)  #: from the mean absolute deviation

@@ -11,10 +11,10 @@ from typing import NamedTuple
 from postprocess.analyses.drift.detect import CREEP, DriftFinding, Trend
 from postprocess.model.case import Case
 
-FEWEST = 5  #: cases, before one cause is spoken of
+FEWEST = 5  #: cases that make a common cause
 SHARE = 0.5  #: of the cases of a place
 NEAR = 2  #: nights by which the fit may place one step differently in two noisy series
-#: What one cause can strike, the widest first.
+#: What one cause can affect, the widest first.
 PLACES: tuple[tuple[str, ...], ...] = (
     ("system", "partition"),
     ("system", "partition", "environment"),

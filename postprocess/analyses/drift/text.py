@@ -18,7 +18,7 @@ from postprocess.results.store import list_sessions
 
 MOST_ROWS = 200  #: of the table in a terminal
 COLUMNS = ("change", "+-", "now", "p")
-SURE = 1e-6  #: no smaller p is told: noise is not that normal
+SURE = 1e-6  #: smaller p-values are not reported: noise is not normal so far out
 
 
 def build_drift_table(found: Sequence[Cluster]) -> TextTable:
@@ -201,7 +201,7 @@ def change_as_data(change: DriftChange) -> dict[str, Any]:
     }
 
 
-DAYS = 60  #: that are looked at: a night can spare a second or two
+DAYS = 60  #: that are read, which costs a night a second or two
 
 
 def drift_note(store: Path) -> str:

@@ -26,11 +26,11 @@ from postprocess.analyses.links import levels
 from postprocess.analyses.links.levels import Matrix
 
 ALPHA = 0.01  #: probability that a sweep of a healthy machine names anything at all
-LEAST = 0.10  #: a node or a link that is slower by a smaller share is not named
+LEAST = 0.10  #: the smallest slowdown that is named
 NEARLY_ALL = 0.75  #: of its partners: a node that is slow with fewer has bad links
 FEWEST_NODES = 4  #: with three, a sick node and a bad link look alike
 CONFIDENCE = 0.95
-#: Share of the pairs that something else slows down in a launch, to be reckoned with.
+#: Share of the pairs that other causes may slow down in a launch.
 DISTURBED = 0.01
 SEEN = 0.9  #: with this probability a fault as large as the detectable one is named
 
@@ -72,7 +72,7 @@ class SlowItem:
     high: float
     slow: int  #: partners with which a node is slow; launches in which a pair is
     of: int
-    chance: float  #: of so much under health, before it is multiplied by all that was looked at
+    chance: float  #: p-value, not yet corrected for the number of nodes and pairs
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class SweepAnalysis:
 
     nodes: tuple[SlowItem, ...]
     pairs: tuple[SlowItem, ...]
-    suspects: tuple[SlowItem, ...]  #: slow enough, but not surely
+    suspects: tuple[SlowItem, ...]  #: slow enough, but not significant
     limits: tuple[DetectionLimits, ...]
     looked_at: int  #: nodes and pairs, in all measures together
     exact: bool  #: whether time is simulated and without noise; nothing is left to chance then

@@ -18,7 +18,7 @@ from postprocess.report.svg import GOOD, INK, apply_style, render_inline_svg
 
 SIZE = (420, 320)
 FONT, CLEAR = 8.5, 4.0  #: of names, in pixels: their size, and their distance from the point
-MOST_NAMED = 6  #: points furthest from the diagonal, which are named
+MOST_NAMED = 6  #: points that are named, the furthest from the diagonal
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ class CaseNight:
     of: str  #: routine that the plant is of
     target: bool  #: whether the plant slows this case
     delayed: bool  #: whether most of the night's launches were delayed: some plants spare some
-    verdict: str  #: after the second look
+    verdict: str  #: after the confirmation run
     first: str  #: verdict of the night's launch alone
     value: float | None  #: headline of that launch, or the median of several
     median: float | None  #: of its trials
@@ -39,7 +39,7 @@ class CaseNight:
     degrees: float | None  #: of freedom of the spread
     launches: int  #: behind the reference
     common: bool = False  #: whether it is called slow as one of many with a common cause
-    again: tuple[float, ...] = ()  #: headlines of fresh launches of the second look
+    again: tuple[float, ...] = ()  #: headlines of the confirmation run's launches
     median_of: int = 1  #: launches behind ``value``
 
     @property
@@ -75,7 +75,7 @@ class SelftestHeader:
 
     site: str
     seed: int
-    times: int  #: that each plant comes
+    times: int  #: nights with each plant
     unchanged: int
     plants: tuple[str, ...]
     keys: tuple[str, ...]  #: of all cases

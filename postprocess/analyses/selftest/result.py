@@ -12,7 +12,7 @@ from postprocess.analyses.selftest.injections import INJECTION_KINDS
 from postprocess.base.formats import plural, signed
 from postprocess.model.verdict import JUDGED
 
-CHANCE = 0.001  #: what is less likely than this is no chance
+CHANCE = 0.001  #: significance level
 WORKED = 0.5  #: of the intended slowdown: with less, a plant did not work
 
 
@@ -44,8 +44,8 @@ class InjectionScore:
     caught: int
     common: int  #: of the plantings: told as one cause that many cases have in common
     cleared: int
-    missed: int  #: neither caught nor cleared, nor one of everything that was told as slower
-    promised: float  #: how many the bands should have caught
+    missed: int  #: neither caught nor cleared, nor part of a common cause of everything
+    promised: float  #: expected number that the bands catch
     sure: int  #: targets that must be caught
     sure_missed: int
     others: int  #: cases in the same places that are not slowed
@@ -94,7 +94,7 @@ class SelftestScores:
     unchanged: FalseAlarmScore
     beside: FalseAlarmScore  #: cases that were not slowed, in nights in which others were
     faults: tuple[str, ...]
-    unfinished: str = ""  #: which nights are still to come; no fault, and nothing is passed yet
+    unfinished: str = ""  #: which nights are still to come; then nothing is passed or failed
 
     @property
     def passed(self) -> bool:

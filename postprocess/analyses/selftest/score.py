@@ -29,7 +29,7 @@ from postprocess.model.verdict import JUDGED
 from postprocess.stats.confirmation_rule import compute_confirmation_probability
 from postprocess.stats.power import Scatter
 
-FLAT = (0.10, 0.05)  #: bands of the field's rule: one launch, so much above the reference
+FLAT = (0.10, 0.05)  #: flat bands: a launch fails that is slower by this fraction
 
 
 def score_nights(
