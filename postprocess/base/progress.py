@@ -27,7 +27,7 @@ def read_setup_seconds() -> dict[str, float]:
 
 @dataclass
 class Progress:
-    """Speaks on standard output. Each phase is timed; ``phases`` holds the seconds of each."""
+    """Progress of a session on standard output. ``phases`` holds the seconds of each phase."""
 
     console: Console = field(
         default_factory=lambda: Console(highlight=False, soft_wrap=True, emoji=False)

@@ -48,7 +48,7 @@ def format_external(value: object) -> str:
 
 @dataclass(frozen=True)
 class JsonObject:
-    """One JSON object whose fields are asked for by type. Every wrong one is a ValueError.
+    """One JSON object, whose fields are read by type. A wrong one raises ValueError.
 
     The text of the error is ``key: what is wrong with it``.
     """

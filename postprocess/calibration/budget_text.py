@@ -59,7 +59,7 @@ class BudgetRow:
 
 @dataclass(frozen=True)
 class BudgetAdvice:
-    """What to do for one program: the better of the two ways to spend the seconds, and the other."""
+    """Advice for one program: the better way to spend the seconds, and the other one."""
 
     program: str
     chosen: CalibrationSpending

@@ -26,7 +26,7 @@ SHORT = timedelta(hours=12)  #: launches within less say nothing about differenc
 
 
 class MarkKind(Enum):
-    """What a mark is about, in the order in which the marks of many cases are told."""
+    """The kinds of marks, in the order in which they are reported."""
 
     ABSORBS = auto()
     DISTURBED = auto()
@@ -48,7 +48,7 @@ class MarkKind(Enum):
 
 @dataclass(frozen=True)
 class Mark:
-    """What a person should know of a case before taking its reference. The text is for people alone."""
+    """A mark on a proposed reference, which a person should know before taking it; the text is for people."""
 
     kind: MarkKind
     text: str

@@ -33,7 +33,7 @@ OPENED = "calibration.json"  #: in the directory of a session that calibrates, f
 
 @dataclass(frozen=True)
 class CalibrationHeader:
-    """What a calibration knows before its first launch."""
+    """The header of a calibration, written before its first launch."""
 
     session: str
     set_env: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  #: by environment

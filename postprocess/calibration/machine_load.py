@@ -27,7 +27,7 @@ def measure_other_load() -> float:
 
 @dataclass(frozen=True)
 class LoadMonitor:
-    """What others use of this machine from a moment on."""
+    """The CPU time of other processes on this machine since a moment."""
 
     ticks: tuple[int, int]  #: of all CPUs, as :func:`read_cpu_times` has them
     own: float  #: CPU time of ours, in seconds

@@ -27,7 +27,7 @@ Headline = tuple[str, str, float]  #: session, key of the case and value: one la
 
 @dataclass(frozen=True)
 class TrialNoise:
-    """What the trials of a launch say."""
+    """The noise in the trials of a launch."""
 
     variance: float  #: of ln headline, that one trial brings in
     counted: int  #: trials that count

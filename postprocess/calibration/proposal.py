@@ -38,7 +38,7 @@ ABSORBS = Mark(MarkKind.ABSORBS, "absorbs a slowdown")
 
 @dataclass(frozen=True)
 class ReferenceChange:
-    """What a proposal does to one case."""
+    """The change of one case by a proposal."""
 
     case: Case
     kind: str

@@ -17,7 +17,7 @@ Family = tuple[str, str, str]  #: partition, environment and program
 
 @dataclass(frozen=True)
 class LaunchTarget:
-    """How many launches there shall be behind each case, and how many a call may take."""
+    """The number of launches that each case needs, and how many a call may take."""
 
     #: None for the usual number: simulated time repeats, and one is enough
     launches: int | None = None

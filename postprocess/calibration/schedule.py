@@ -27,7 +27,7 @@ MOST_FUTILE_PASSES = 2  #: after so many, a part of the plan is given up
 
 @dataclass(frozen=True)
 class PassResult:
-    """What came of one pass: its launches that ended well, and the parts of the plan that are not all well."""
+    """The result of one pass: its successful launches, and the parts of the plan with an unhealthy case."""
 
     launches: Sequence[CalibrationLaunch]
     unhealthy: Collection[Family] = ()
@@ -42,7 +42,7 @@ Read = Callable[[], Sequence[CalibrationLaunch]]  #: the ledger as it is now
 
 @dataclass
 class CalibrationProgress:
-    """What a call has done so far of each part of the plan."""
+    """The progress of a call in each part of the plan."""
 
     taken: dict[Family, int] = field(default_factory=dict)
     unhealthy: set[Family] = field(default_factory=set)  #: in the last pass over them

@@ -46,7 +46,7 @@ NIGHT = {  #: facts of the last night that are compared with those of the calibr
 
 @dataclass(frozen=True)
 class CaseNights:
-    """What the store knows of a case since its calibration."""
+    """The nights of a case since its calibration, from the store."""
 
     values: Sequence[float]  #: of each night, in the unit of the reference
     last: Mapping[str, str]  #: facts of the last night; see ``NIGHT``
@@ -217,7 +217,7 @@ def find_one_sided(
 
 @dataclass(frozen=True)
 class StaleFinding:
-    """Something that is to be said of the age of some references of one file."""
+    """A finding on the age of some references of one file."""
 
     place: str
     program: str
@@ -242,7 +242,7 @@ class StaleFinding:
 
 @dataclass(frozen=True)
 class CalibrationGroup:
-    """The cases of one calibration that have the same launches behind them."""
+    """The cases of one calibration that were measured by the same launches."""
 
     place: str
     program: str

@@ -57,7 +57,7 @@ class JudgedSlowdown:
 
 @dataclass(frozen=True)
 class CommonShift:
-    """What some cases have in common: the median of their logarithms of slowdown, and how likely it is."""
+    """The common shift of some cases: the median of their logarithms of slowdown, and its probability."""
 
     log: float
     p: float  #: probability of so large a median if nothing has changed; 1 if unknown

@@ -149,7 +149,7 @@ def confirm_slow_cases(
 
 @dataclass(frozen=True)
 class ConfirmationRun:
-    """Fresh launches of what a session doubts."""
+    """Fresh launches of the cases and common causes that a session must confirm."""
 
     hosts: Mapping[Case, tuple[str, ...]]  #: that each case ran on
     counts: Mapping[LaunchPlace, int]  #: launches of one value

@@ -36,7 +36,7 @@ class Difference:
 
 
 class InterposedLibraries(Difference):
-    """What is loaded in front of the MPI of a launch, and was not for its reference, or the other way round."""
+    """A library in front of the MPI, loaded for a launch and not for its reference, or the other way round."""
 
     def __str__(self) -> str:
         ours, theirs = reduce_to_differences(self.ours, self.theirs)
@@ -51,7 +51,7 @@ class InterposedLibraries(Difference):
 
 
 class UnidentifiedProcessor(Difference):
-    """A processor without a name that is called as in the reference, and may be another all the same."""
+    """A processor without a name or caches, which cannot be told from another one."""
 
     def __str__(self) -> str:
         return (

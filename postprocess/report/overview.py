@@ -31,7 +31,7 @@ LONGEST_REASON = 60
 
 @dataclass(frozen=True)
 class FailureGroup:
-    """Failed cases that have one cause: a launch that yielded nothing, what slows many, or a case by itself."""
+    """Failed cases of one cause: a launch without a value, a common cause, or a single case."""
 
     verdict: Verdict
     reason: str

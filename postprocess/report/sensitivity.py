@@ -34,7 +34,7 @@ WORTH = 0.02
 
 @dataclass(frozen=True)
 class SensitivityRow:
-    """Cases that are alike, and what they see. Slowdowns are fractions, None for nothing at all."""
+    """Cases of one kind with their detection limits: slowdowns as fractions, None if none is detected."""
 
     name: tuple[str, ...]  #: program, environment, and class of sizes
     cases: int
@@ -46,7 +46,7 @@ class SensitivityRow:
 
 @dataclass(frozen=True)
 class PlanOffer:
-    """What a way to measure would bring and cost, for all cases together."""
+    """The benefit and the cost of a plan, for all cases together."""
 
     what: str
     seen: int
@@ -58,7 +58,7 @@ class PlanOffer:
 
 @dataclass(frozen=True)
 class LeastSensitiveCase:
-    """A case that sees little, and what would help."""
+    """A case with a high detection limit, and what would lower it."""
 
     result: CaseResult
     help: str
@@ -66,7 +66,7 @@ class LeastSensitiveCase:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """The page."""
+    """The section on detection limits."""
 
     line: str  #: the whole in one line
     programs: tuple[SensitivityRow, ...]  #: by program and environment

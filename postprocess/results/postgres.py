@@ -41,7 +41,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class LoadCount:
-    """What became of the sessions of a store."""
+    """The number of sessions and rows that were loaded or known before."""
 
     new: int
     known: int

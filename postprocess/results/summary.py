@@ -60,7 +60,7 @@ class SummaryEnvironment:
 
 @dataclass(frozen=True)
 class BuiltProgram:
-    """A benchmark program as it was built for one MPI; ``unknown`` what nobody knows of it."""
+    """A benchmark program as it was built for one MPI; unknown facts are ``unknown``."""
 
     environment: str
     program: str
@@ -101,7 +101,7 @@ class SummaryLaunch:
 
 @dataclass(frozen=True)
 class SessionSummary:
-    """Everything that is said of a session as a whole, and its cases. Durations in seconds."""
+    """The summary of a session and its cases. Durations in seconds."""
 
     plumbline: str
     session: str

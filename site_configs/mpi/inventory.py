@@ -161,7 +161,7 @@ def load_inventory(work: Path) -> Inventory:
 
 @dataclass(frozen=True)
 class StoredInventory:
-    """What the file keeps of an inventory: the MPIs, and how the files of each were, by its name."""
+    """The stored part of an inventory: the MPIs, and the state of each one's files by its name."""
 
     mpis: tuple[Mpi, ...]
     unusable: tuple[Unusable, ...]

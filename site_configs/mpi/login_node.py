@@ -22,7 +22,7 @@ ONE_NODE = {"intel-mpi": "its wheel has no libfabric, without which it does not 
 
 @dataclass(frozen=True)
 class LoginMpis:
-    """What was found, and the modules that were not looked into."""
+    """The MPIs of a login node, and the modules that were not inspected."""
 
     mpis: tuple[Mpi, ...]
     unusable: tuple[Unusable, ...]

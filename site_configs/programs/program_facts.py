@@ -27,7 +27,7 @@ PRODUCER = re.compile(rb"GNU C(?:\+\+)?\d+ (?P<version>\d[\w.]*) (?P<flags>-[^\0
 
 @dataclass(frozen=True)
 class ExecutableFacts:
-    """Of one executable; ``unknown`` what it does not tell."""
+    """The facts of one executable; ``unknown`` if it does not tell."""
 
     version: str = UNKNOWN
     compiler: str = UNKNOWN

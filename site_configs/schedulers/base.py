@@ -23,7 +23,7 @@ Ask = Callable[[Sequence[str]], str]
 
 @dataclass(frozen=True)
 class NodeKind:
-    """Nodes of one queue that are alike. Numbers are those of one node; 0 is not told."""
+    """Equal nodes of one queue. Numbers are of one node; 0 if unknown."""
 
     hosts: tuple[str, ...]
     sockets: int = 0

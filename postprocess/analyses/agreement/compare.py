@@ -29,7 +29,7 @@ FALSE_ALARM = 0.05
 
 @dataclass(frozen=True, order=True)
 class Topic:
-    """What the programs are asked: one operation at one size, on one MPI and layout."""
+    """What the programs are compared in: one operation at one size, with one MPI and layout."""
 
     place: str  #: ``system:partition``
     environment: str
@@ -45,7 +45,7 @@ class Topic:
 
 @dataclass(frozen=True)
 class ProgramSample:
-    """What one launch of a program says: a positive value in ``unit``.
+    """The result of one launch of a program: a positive value in ``unit``.
 
     ``alike`` is what it says by the definition of the other programs, in the same unit and from the same
     trials; None where that is what it says anyway.
@@ -73,7 +73,7 @@ MOST_DOUBTFUL = 0.05
 
 
 class RatioStatus(Enum):
-    """How a ratio stands to the range that is expected of it."""
+    """The status of a ratio against its expected range."""
 
     AGREE = "agree"  #: the whole interval is inside
     OPEN = "open"  #: neither shown to be inside nor to be outside: more launches are needed
@@ -147,7 +147,7 @@ class Disagreement:
 
 @dataclass(frozen=True)
 class AgreementResult:
-    """All that a session says of the agreement of its programs."""
+    """The result of a comparison: ratios, findings and gaps."""
 
     comparisons: tuple[Comparison, ...]
     findings: tuple[Disagreement, ...]
@@ -254,7 +254,7 @@ def _arranged(
 
 @dataclass(frozen=True)
 class _Ratio:
-    """Two programs in one case: in each round that both have the logarithm of their ratio."""
+    """Two programs in one case: the logarithm of their ratio in each round that both have."""
 
     topic: Topic
     over: str

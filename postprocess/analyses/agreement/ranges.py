@@ -30,7 +30,7 @@ class ExpectedRange:
 
 @dataclass(frozen=True)
 class Rule:
-    """A range, and of which ratios it is. ``None`` for the routines is any."""
+    """A range, and the ratios that it holds for; ``None`` for the routines means any."""
 
     pairs: tuple[tuple[str, str], ...]
     routines: tuple[str, ...] | None

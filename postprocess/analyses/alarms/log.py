@@ -25,7 +25,7 @@ REAL, FALSE = "real", "false"  #: what a person says of an alarm
 
 @dataclass(frozen=True)
 class NightAlarms:
-    """What one night said, and what it would have said of a healthy machine."""
+    """The alarms of one night, and the number expected of a healthy machine."""
 
     session: str
     started_utc: str

@@ -25,7 +25,7 @@ Kind = tuple[tuple[str, ...], str, bool, bool]
 
 
 class Shared(NamedTuple):
-    """What cases have in common that one cause can strike: parts of a case, and their values."""
+    """What cases of a common cause share: parts of a case, and their values."""
 
     parts: tuple[str, ...]
     values: tuple[str, ...]

@@ -94,7 +94,7 @@ class DriftFinding:
 
 @dataclass(frozen=True, eq=False)
 class Trend:
-    """A case with the levels of today's epoch, and what is told of it."""
+    """A case with the levels of today's epoch, and its findings."""
 
     nights: NightSeries
     changes: Sequence[int]  #: nights at which a new level begins, counted like a finding's

@@ -21,7 +21,7 @@ MOST_OF_ONE = 6  #: of many cases that changed at once
 
 @dataclass(frozen=True, eq=False)
 class DriftPicture:
-    """A case, and what is said below it."""
+    """The picture of a case, and its captions."""
 
     trend: Trend
     key: str
@@ -30,7 +30,7 @@ class DriftPicture:
 
 @dataclass(frozen=True, eq=False)
 class DriftSection:
-    """A part of the page. Empty words are left out."""
+    """A section of the page. Empty texts are left out."""
 
     what: str
     slow: bool

@@ -77,7 +77,7 @@ class SlowItem:
 
 @dataclass(frozen=True)
 class DetectionLimits:
-    """The least share by which a node and a pair must be slower in one measure to be seen; else inf."""
+    """The smallest detectable slowdowns of a node and a pair in one measure, as fractions; inf if none is."""
 
     measure: PairTimes
     node: float
@@ -86,7 +86,7 @@ class DetectionLimits:
 
 @dataclass(frozen=True)
 class SweepAnalysis:
-    """What a sweep says."""
+    """The analysis of a sweep."""
 
     nodes: tuple[SlowItem, ...]
     pairs: tuple[SlowItem, ...]

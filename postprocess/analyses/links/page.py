@@ -22,7 +22,7 @@ PAGE = "links.html"
 
 @dataclass(frozen=True)
 class SweepReport:
-    """A sweep with everything that is said of it."""
+    """A sweep with its analysis, findings and remarks."""
 
     sweep: PairSweep
     analysis: SweepAnalysis

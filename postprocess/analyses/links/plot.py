@@ -38,7 +38,7 @@ _numbers = count()
 
 @dataclass(frozen=True, eq=False)
 class HeatMap:
-    """What is drawn. ``ratios``: (nodes, nodes), nan where nothing was measured."""
+    """The data of a heat map. ``ratios``: (nodes, nodes), nan where nothing was measured."""
 
     title: str
     nodes: Sequence[str]

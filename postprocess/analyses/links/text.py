@@ -25,7 +25,7 @@ LEAST_P = 1e-9  #: that is told
 
 @dataclass(frozen=True)
 class LinkFinding:
-    """What is named: a ``node``, a ``link``, or a ``path`` that several slow pairs share."""
+    """A finding: a slow ``node``, a ``link``, or a ``path`` that several slow pairs share."""
 
     kind: str
     who: tuple[tuple[int, ...], ...]  #: the node, or every slow pair

@@ -28,7 +28,7 @@ UNUSABLE = frozenset({Verdict.INCORRECT, Verdict.INCOMPLETE, Verdict.CRASHED, Ve
 
 @dataclass(frozen=True, order=True)
 class Operation:
-    """What is timed, wherever it is: two times compare only if their operations are equal."""
+    """What is timed: two times are comparable only if their operations are equal."""
 
     routine: str
     bytes: int

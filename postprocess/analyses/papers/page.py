@@ -51,7 +51,7 @@ IN_PRINT = (
 
 @dataclass(frozen=True)
 class PaperView:
-    """One of the views: what it is, its pictures, its tables, and where it is to be doubted."""
+    """One of the views: its title, introduction, pictures, tables and caveats."""
 
     title: str
     introduction: str

@@ -15,7 +15,7 @@ from postprocess.base.errors import UsageError
 
 @dataclass(frozen=True)
 class RatioBasis:
-    """What everything is held against: a machine at a process count."""
+    """The basis of the ratios: a machine at a process count."""
 
     machine: str
     processes: int
@@ -46,7 +46,7 @@ class RatioRow:
 
 @dataclass(frozen=True)
 class RatioTable:
-    """All sizes of a routine, and all machines but the one they are held against."""
+    """All sizes of a routine on all machines but the basis."""
 
     routine: str
     basis: RatioBasis

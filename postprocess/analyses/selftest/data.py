@@ -55,7 +55,7 @@ class CaseNight:
 
 @dataclass(frozen=True)
 class FinishedNight:
-    """One night that came to its end."""
+    """One finished night."""
 
     number: int
     session: str
@@ -71,7 +71,7 @@ class FinishedNight:
 
 @dataclass(frozen=True)
 class SelftestHeader:
-    """How a self-test was begun. A later call that goes on with it must ask for the same."""
+    """The header of a self-test. A later call that continues it must have the same options."""
 
     site: str
     seed: int

@@ -18,7 +18,7 @@ WORKED = 0.5  #: of the intended slowdown: with less, a plant did not work
 
 @dataclass(frozen=True)
 class FlatBandResult:
-    """What one launch and a flat band would have said."""
+    """What one launch and a flat band would have caught."""
 
     band: float  #: as a fraction of the reference
     caught: int
@@ -27,7 +27,7 @@ class FlatBandResult:
 
 @dataclass(frozen=True)
 class InjectionScore:
-    """What became of one plant. Counts are of cases in nights."""
+    """The score of one plant. Counts are of cases in nights."""
 
     name: str
     plantings: int  #: nights and environments
@@ -69,7 +69,7 @@ class InjectionScore:
 
 @dataclass(frozen=True)
 class FalseAlarmScore:
-    """What was said of cases that nothing was planted into. Counts are of cases in nights."""
+    """The false alarms on cases without a plant. Counts are of cases in nights."""
 
     nights: int
     cases: int
@@ -88,7 +88,7 @@ class FalseAlarmScore:
 
 @dataclass(frozen=True)
 class SelftestScores:
-    """All of a self-test, and what is wrong; empty if it passed."""
+    """The scores of a self-test, and its faults; none if it passed."""
 
     plants: tuple[InjectionScore, ...]
     unchanged: FalseAlarmScore
