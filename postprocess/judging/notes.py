@@ -1,4 +1,4 @@
-"""Report every waived difference between a launch and its reference."""
+"""Report what is judged all the same: waived differences, libraries in front of an MPI, too many fast cases."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from postprocess.base.formats import plural, whole
 from postprocess.model.case import Case
+from postprocess.model.interposed import INTERPOSED
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.verdict import JUDGED, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog
@@ -36,6 +37,17 @@ def list_waived_differences(
                 place = f"{case.partition}, {case.environment}, {case.program}"
                 why = f"accepted by the site: {accepts[found.name]}"
                 yield f"{found} in its reference ({place}); {why}", case
+
+
+def describe_interposed_libraries(finished: Iterable[FinishedLaunch]) -> list[str]:
+    """Describe what is loaded in front of each MPI in a line, whether or not it is so in the references."""
+    return sorted(
+        {
+            f"{each.launch.partition}, {each.launch.environment}: {loaded} is loaded in front of the MPI"
+            for each in finished
+            if (loaded := each.conditions.circumstances.get(INTERPOSED))
+        }
+    )
 
 
 #: Of the judged cases of one environment and program; of a healthy night it is 0.1%.

@@ -18,7 +18,11 @@ from postprocess.judging.missing_cases import (
     find_unplanned_environments,
     is_whole,
 )
-from postprocess.judging.notes import describe_fast_cases, describe_waivers
+from postprocess.judging.notes import (
+    describe_fast_cases,
+    describe_interposed_libraries,
+    describe_waivers,
+)
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.launch_counts import select_launch_counts
@@ -75,6 +79,8 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         with progress.phase("analysis"):
             results = evaluate_launches(done.finished, catalog, request.site, request.rerun_options)
             for line in describe_waivers(done.finished, catalog):
+                progress.note(line)
+            for line in describe_interposed_libraries(done.finished):
                 progress.note(line)
             for line in describe_fast_cases(results, catalog, request.site):
                 progress.note(line)

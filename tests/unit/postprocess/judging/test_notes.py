@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 from postprocess.judging.evaluate import evaluate_launches
-from postprocess.judging.notes import describe_fast_cases, describe_waivers
+from postprocess.judging.notes import (
+    describe_fast_cases,
+    describe_interposed_libraries,
+    describe_waivers,
+)
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
@@ -100,3 +104,11 @@ def test_what_the_site_accepts_is_judged_and_told_once(tmp_path: Path):
     (line,) = notes
     assert line.startswith(f"{len(CASES)} cases compared although compiler is 'gcc 13.1.0', and")
     assert line.endswith(f"accepted by the site: {ACCEPTS['compiler']}")
+
+
+def test_what_is_loaded_in_front_of_an_mpi_is_told_once(tmp_path: Path):
+    loaded = {"interposed": [{"path": "/opt/libprof.so", "text": "0123456789abcdef"}]}
+    some = [finished(tmp_path / str(number), run=loaded, number=number) for number in (1, 2)]
+    assert describe_interposed_libraries([*some, finished(tmp_path / "plain")]) == [
+        f"local:cpu, {PLACE[2]}: libprof.so (01234567) is loaded in front of the MPI"
+    ]
