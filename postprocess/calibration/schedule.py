@@ -48,7 +48,7 @@ class CalibrationProgress:
     unhealthy: set[Family] = field(default_factory=set)  #: in the last pass over them
     futile: dict[Family, int] = field(default_factory=dict)  #: passes that left a case as it was
     held: set[Family] = field(default_factory=set)  #: some references stayed in the last pass
-    doubted: set[Family] = field(default_factory=set)  #: whose last pass did so
+    stalled: set[Family] = field(default_factory=set)  #: whose last pass was futile
 
     def count(
         self,
@@ -69,14 +69,14 @@ class CalibrationProgress:
         self.held |= {part.family} & {plan_part_of(case) for case in done.held}
         gained = count_launches(done.launches)
         grown = (first or after.get(case, 0) > before.get(case, 0) for case in part.cases)
-        self.doubted.discard(part.family)
+        self.stalled.discard(part.family)
         if not (all(gained.get(case, 0) for case in part.cases) and all(grown)):
-            self.doubted.add(part.family)
+            self.stalled.add(part.family)
             self.futile[part.family] = self.futile.get(part.family, 0) + 1
 
     def limit_after_failure(self, part: CalibrationRound) -> CalibrationRound:
         """Limit a part to one launch after a pass without progress."""
-        return replace(part, launches=1) if part.family in self.doubted else part
+        return replace(part, launches=1) if part.family in self.stalled else part
 
 
 def plan_part_of(case: Case) -> Family:

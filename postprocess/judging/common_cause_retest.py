@@ -57,11 +57,13 @@ class CommonCauseRetest:
         by_number: dict[int, list[float]] = {}
         for each in fresh:
             for case in self.cause.probe_cases:
-                said = evaluate_case(case, [each], catalog) if case in each.launch.cases else None
-                if said and said.slowdown:
-                    by_number.setdefault(each.launch.number, []).append(said.slowdown)
-        heard = [by_number[number] for number in sorted(by_number)][:launches]
-        for factors in (*heard, *([] for _ in range(launches - len(heard)))):
+                outcome = (
+                    evaluate_case(case, [each], catalog) if case in each.launch.cases else None
+                )
+                if outcome and outcome.slowdown:
+                    by_number.setdefault(each.launch.number, []).append(outcome.slowdown)
+        counted = [by_number[number] for number in sorted(by_number)][:launches]
+        for factors in (*counted, *([] for _ in range(launches - len(counted)))):
             self.count_launch(factors)
 
 

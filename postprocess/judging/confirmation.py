@@ -50,7 +50,7 @@ class RetestCandidate:
     slow: list[str] = field(default_factory=list)
     fine: list[str] = field(default_factory=list)  #: values that are not
     #: Why a value may not be held against the reference
-    odd: list[str] = field(default_factory=list)
+    not_comparable: list[str] = field(default_factory=list)
     #: A fresh launch that crashed or received wrong data, which is worse than slow
     failed: CaseResult | None = None
     elsewhere: bool = False  #: whether all that are fine were measured on other hosts
@@ -67,17 +67,17 @@ class RetestCandidate:
             confirmation_rule.is_decided(len(self.slow), len(self.fine))
         )
 
-    def count_launch(self, said: CaseResult | None, hosts: Sequence[str] = ()) -> None:
+    def count_launch(self, outcome: CaseResult | None, hosts: Sequence[str] = ()) -> None:
         """Count what a fresh launch on these hosts says. What did not arrive clears nobody."""
-        if said is not None and said.verdict in FAILED_LAUNCH:
-            self.failed = self.failed or said
-        elif said is not None and said.verdict == Verdict.NOT_COMPARABLE:
-            self.odd.append(said.reason)
-        elif said is None or said.value is None:
-            self.slow.append(f"no value ({said.reason})" if said else NOT_RUN)
+        if outcome is not None and outcome.verdict in FAILED_LAUNCH:
+            self.failed = self.failed or outcome
+        elif outcome is not None and outcome.verdict == Verdict.NOT_COMPARABLE:
+            self.not_comparable.append(outcome.reason)
+        elif outcome is None or outcome.value is None:
+            self.slow.append(f"no value ({outcome.reason})" if outcome else NOT_RUN)
         else:
-            side = self.fine if said.verdict in HEALTHY and not said.too_slow else self.slow
-            side.append(quantity(said.value, said.unit))
+            side = self.fine if outcome.verdict in HEALTHY and not outcome.too_slow else self.slow
+            side.append(quantity(outcome.value, outcome.unit))
             if side is self.fine:
                 other = bool(hosts) and not {*hosts} & {*self.hosts}
                 self.elsewhere = other and (self.elsewhere or len(self.fine) == 1)
@@ -87,16 +87,16 @@ class RetestCandidate:
         if self.failed:
             reason = f"{self.result.reason}; and of a fresh launch: {self.failed.reason}"
             return replace(self.result, verdict=self.failed.verdict, reason=reason)
-        if self.odd and not confirmation_rule.is_decided(len(self.slow), len(self.fine)):
-            reason = f"{self.result.reason}; but fresh launches cannot be compared: {self.odd[0]}"
+        if self.not_comparable and not confirmation_rule.is_decided(len(self.slow), len(self.fine)):
+            reason = f"{self.result.reason}; but fresh launches cannot be compared: {self.not_comparable[0]}"
             return replace(self.result, verdict=Verdict.NOT_COMPARABLE, reason=reason)
         number, median_of = len(self.slow) + len(self.fine), self.result.launches
-        heard = plural(number, "fresh launch", "es")
+        counted = plural(number, "fresh launch", "es")
         if median_of > 1:
-            heard = f"{plural(number, 'fresh median')} of {median_of} launches"
+            counted = f"{plural(number, 'fresh median')} of {median_of} launches"
         if self.cleared:
             where = f" on other nodes than {', '.join(self.hosts)}" if self.elsewhere else ""
-            told = f"{len(self.fine)} of {heard}{where} were not: {', '.join(self.fine)}"
+            told = f"{len(self.fine)} of {counted}{where} were not: {', '.join(self.fine)}"
             reason = f"{self.result.reason}; {told}"
             slow_on = self.hosts if self.elsewhere else ()
             return replace(self.result, verdict=Verdict.CLEARED, reason=reason, slow_on=slow_on)
@@ -104,7 +104,7 @@ class RetestCandidate:
             reason = f"{self.result.reason}; it could not be measured again"
             return replace(self.result, reason=reason)
         reason = (
-            f"{self.result.reason}; so were {len(self.slow)} of {heard}: {', '.join(self.slow)}"
+            f"{self.result.reason}; so were {len(self.slow)} of {counted}: {', '.join(self.slow)}"
         )
         return replace(self.result, reason=reason)
 
@@ -142,8 +142,8 @@ def confirm_slow_cases(
     report_slow_nodes([*alone, *left], progress)
     for line in describe_unavoidable_nodes(each.launch for each in fresh):
         progress.note(line)
-    heard = {suspect.result.case: suspect.verdict() for suspect in (*alone, *left)}
-    after = [apply_retest_failure(heard.get(each.case, each), fresh) for each in results]
+    verdicts = {suspect.result.case: suspect.verdict() for suspect in (*alone, *left)}
+    after = [apply_retest_failure(verdicts.get(each.case, each), fresh) for each in results]
     return apply_confirmed_causes(after, causes)
 
 
