@@ -82,7 +82,8 @@ def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
     """Say how many tests were left out or skipped, and why, even where ``-ra`` is off."""
-    if file := config.getoption("short"):
+    file = config.getoption("short")
+    if file and not hasattr(config, "workerinput"):  # whoever hands tests out hears of all
         passed = terminalreporter.stats.get("passed", [])
         with open(file, "a", encoding="utf-8") as names:
             names.writelines(f"{report.nodeid}\n" for report in passed)
