@@ -63,7 +63,7 @@ def list_process_counts(topology: Topology) -> list[int]:
 
 def list_powers_of_two(limit: int) -> set[int]:
     """List 2, 4, 8, ... up to the limit."""
-    return {2**exponent for exponent in range(1, limit.bit_length()) if 2**exponent <= limit}
+    return {2**exponent for exponent in range(1, limit.bit_length())}
 
 
 def layouts(topology: Topology) -> list[Layout]:

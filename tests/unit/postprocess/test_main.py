@@ -228,6 +228,11 @@ def test_what_the_user_chose_reaches_the_command():
     assert (chosen.json, chosen.references) == (Path("out.json"), Path("refs"))
 
 
+def test_references_are_proposed_and_looked_at_for_their_age():
+    assert build_parser().parse_args(["references", "propose", "--output", "x"]).output == Path("x")
+    assert build_parser().parse_args(["references", "age"]).site == "local"
+
+
 def test_what_is_named_twice_counts_once():
     words = ["--routine", "bcast,scan_sum,bcast", "--processes", "2,2", "--bytes", "16,8,16"]
     words += ["--program", "imb,imb"]

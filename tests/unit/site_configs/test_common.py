@@ -22,6 +22,7 @@ from site_configs.common import (
     environment,
     oversubscribing,
     partition,
+    processor,
     site,
     work_directory,
 )
@@ -173,6 +174,15 @@ def test_a_partition_says_what_it_measures_and_how():
     )
     with pytest.raises(ValueError, match="partition 'cpu': defaults: 'cach': choose from trials, "):
         partition("cpu", topology=TOPOLOGY, environments=[], defaults={"cach": "warm"})
+
+
+def test_a_node_in_reframes_terms():
+    assert processor(TOPOLOGY) == {
+        "num_cpus": 8,
+        "num_cpus_per_core": 1,
+        "num_cpus_per_socket": 4,
+        "num_sockets": 2,
+    }
 
 
 def test_a_partition_may_have_any_key_of_reframes():

@@ -254,3 +254,10 @@ def test_the_better_way_sees_more_and_with_the_same_sight_is_cheaper_each_night(
         CalibrationSpending(11, 9, 5.0, None), CalibrationSpending(51, 2, 30.0, None)
     )
     assert is_better_spending(way, CalibrationSpending(11, 9, 5.0, None))
+
+
+def test_the_command_line():
+    made = build_parser().parse_args(["references", "budget", "--seconds", "60", "--site", "x"])
+    assert (made.seconds, made.see, made.site) == (60, None, "x")
+    with pytest.raises(UsageError, match="not allowed with"):
+        build_parser().parse_args(["references", "budget", "--seconds", "60", "--see", "10"])
