@@ -1,4 +1,4 @@
-"""JSON that takes nothing on trust: no NaN, no key twice, and every field asked for by its type."""
+"""Strict JSON: no NaN, no key twice, and every field read by its type."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Compare calibrations with the stored references: the proposed changes. Nothing is decided here.
 
 Nothing is refused; what a person should see before committing is marked. A reference that moved to the slow
-side by more than its old band would bless a slowdown: whoever measured a broken machine would get it green.
+side by more than its old band would accept a slowdown: a broken machine would pass from then on.
 """
 
 from __future__ import annotations

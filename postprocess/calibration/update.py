@@ -145,8 +145,8 @@ def write_place(
 def explain_kept_reference(old: Reference, options: Mapping[str, Any], new: CaseSample) -> str:
     """Explain why a reference is not replaced by what was measured now; empty if it is.
 
-    One odd launch shall not turn a reference of many into one that condemns nothing: the launches of a
-    night that differ as much are not comparable with it, which is loud. And no night has options by hand.
+    One launch under other conditions shall not replace a reference of many by one that fails nothing: a night
+    under these conditions is ``not-comparable``, which everybody sees. And no night has options set by hand.
 
     :param options: by hand, under which the old one was measured
     """

@@ -68,7 +68,7 @@ class RetestCandidate:
         )
 
     def count_launch(self, outcome: CaseResult | None, hosts: Sequence[str] = ()) -> None:
-        """Count what a fresh launch on these hosts says. What did not arrive clears nobody."""
+        """Count a fresh launch on these hosts. A missing value counts as slow."""
         if outcome is not None and outcome.verdict in FAILED_LAUNCH:
             self.failed = self.failed or outcome
         elif outcome is not None and outcome.verdict == Verdict.NOT_COMPARABLE:

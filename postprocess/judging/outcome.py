@@ -3,8 +3,8 @@
 Every way in which a launch can go wrong ends here in one verdict for all of its cases. The checks ask
 :func:`assess_launch` while ReFrame runs; the session asks :func:`determine_outcome` afterwards, with ReFrame's
 report. Both read the raw file, each once: ReFrame needs the numbers that it asserts, and the session needs
-every trial for the store. The session believes nothing that it did not read itself, and holds ReFrame's numbers
-against its own.
+every trial for the store. The session relies on what it read itself, and compares ReFrame's numbers
+with its own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a confirmation run measures: the routines that looked slow, each where it did, and on other nodes.
 
 It goes to the checks as plain data within a choice (``Selection.choice``), so that one pass of ReFrame
-measures again whatever a night doubts, and nothing else.
+measures again what looked slow in a night, and nothing else.
 """
 
 from __future__ import annotations

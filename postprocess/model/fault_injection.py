@@ -12,7 +12,7 @@ from typing import Any
 from postprocess.model.interposed import DELAY_LIBRARY, list_interposed
 
 INJECTION_PREFIX = "PLUMBLINE_DELAY_"  #: of every variable that the library reads or sets
-#: Set by the library: ``1`` in a launch that it delays, ``0`` in one that it spares
+#: Set by the library: ``1`` in a launch that it delays, ``0`` in another
 TOLD = f"{INJECTION_PREFIX}PLANTED"
 LIBRARY = f"lib/{DELAY_LIBRARY}"  #: below the prefix of mpicost
 

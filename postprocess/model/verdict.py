@@ -81,7 +81,7 @@ class CaseResult:
 
     @property
     def too_slow(self) -> bool:
-        """Whether it lies outside on the slow side; of a provisional reference that alone condemns nothing."""
+        """Whether it lies outside on the slow side; of a provisional reference that alone fails nothing."""
         return self.beyond and (self.slowdown or 0.0) > 1
 
     @property

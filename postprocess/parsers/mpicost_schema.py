@@ -1,4 +1,4 @@
-"""What a run, a case and an end record of mpicost must hold to be believed.
+"""What a run, a case and an end record of mpicost must hold to be accepted.
 
 Every check raises ValueError, ``key: what is wrong with it``, for a record that cannot be true.
 """

@@ -12,7 +12,7 @@ from site_configs.schedulers.job_end import Ended, Ending, read_ended
 from site_configs.schedulers.registry import list_limit_words
 from spack_envs.installation import is_without_source
 
-INVISIBLE = " \t\r\v\f\0"  #: a line of nothing else says nothing
+INVISIBLE = " \t\r\v\f\0"  #: a line of nothing else is empty
 JOB = ("run", "run_wait")  #: phases in which it is the job, not what it left, that fails
 #: ReFrame's reason of a launch whose job its own backend for this machine has ended at its time limit; it
 #: tells that by no code. What our own backends end they tell in a file (``job_end.ENDED``).

@@ -187,7 +187,7 @@ def _find_dangling(told: Mapping[str, Any], keys: set[str], exact: bool) -> Iter
         if key not in keys:
             yield f"headlines: {key} has no row in the table; remove them, or restore the row"
     if "headlines" in told and provenance.SERIES in told:
-        yield "headlines: nobody reads those beside series; remove them"
+        yield "headlines: not read beside series; remove them"
     if not exact and not isinstance(told.get("circumstances"), dict):
         yield "circumstances: are not told, so nothing compares with it; calibrate again"
     elif not exact:

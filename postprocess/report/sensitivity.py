@@ -231,7 +231,7 @@ def list_least_sensitive(results: Sequence[CaseResult]) -> list[CaseResult]:
 def describe_remedy(result: CaseResult, seconds: dict[LaunchPlace, float]) -> str:
     """Describe, in one line, what would make a case detect the target, and what that costs."""
     if _is_blind(result):
-        return "calibrate it: a single launch says nothing of how launches differ"
+        return "calibrate it: a single launch does not show how launches differ"
     plan = choose_cheapest_plan(result)
     if plan is None:
         return f"no plan here shows {TARGET:.0%}: find what makes its launches differ"

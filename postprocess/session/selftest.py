@@ -251,7 +251,7 @@ def describe_night(night: FinishedNight) -> str:
     cleared = sum(row.verdict == "cleared" for row in night.rows)
     words = [f"{sum(row.regressed for row in targets)} of {len(targets)} caught"] if targets else []
     words += [f"{cleared} cleared"] if cleared else []
-    words += [f"{others} accused" + (" wrongly" if targets else "")] if others else []
+    words += [plural(others, "false alarm")] if others else []
     return ", ".join(words) or "all well"
 
 

@@ -48,7 +48,7 @@ class Band:
     upper: float
     provisional: bool  #: the reference has too few launches: the band is wide
     better: str = "lower"  #: direction, ``lower`` or ``higher``
-    #: A single launch says nothing of how launches differ: nothing follows from it
+    #: Of a single launch, which does not show how launches differ: nothing fails by it
     blind: bool = False
 
     @property
@@ -107,8 +107,8 @@ def is_regressed(limits: Band, best: float | None) -> bool:
 
     The few launches behind a provisional reference know little of the machine's bad moments, and a
     mean is moved by a single one. A slower routine is slower in every trial: a provisional reference
-    condemns only where even the ``best`` that the launch shows lies outside, and never where a
-    program shows nothing but a mean (None). A single launch condemns nothing.
+    fails a launch only where even its ``best`` trial lies outside, and never where a
+    program reports only a mean (None). A reference of a single launch fails nothing.
     """
     if limits.blind:
         return False
@@ -121,7 +121,7 @@ def convert_to_reframe(
     """Return the reference as ReFrame's tuple: center, lower and upper fraction, unit.
 
     The fraction of the fast side is None: a case that is too fast is listed, and never a failure. So
-    is that of the slow side where the reference could not condemn whatever the headline is.
+    is that of the slow side where the reference could not fail any headline.
     """
     if not is_regressed(limits, best):
         return reference.center, None, None, reference.unit

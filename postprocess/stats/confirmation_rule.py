@@ -14,9 +14,9 @@ from typing import Any
 
 from scipy.special import betainc
 
-SLOW_TO_CONFIRM = 5  #: slow launches condemn
+SLOW_TO_CONFIRM = 5  #: slow launches that confirm a regression
 FINE_TO_CLEAR = 2  #: launches that are not slow clear
-#: Launches made at a time: the fewest that can clear, what is then missing to condemn, and one more each.
+#: Launches made at a time: the fewest that can clear, what is then missing to confirm, and one more each.
 PASSES = (FINE_TO_CLEAR, SLOW_TO_CONFIRM - FINE_TO_CLEAR, *(FINE_TO_CLEAR - 1) * (1,))
 
 

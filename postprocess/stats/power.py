@@ -62,7 +62,7 @@ def compute_detectable_slowdown(
 ) -> float | None:
     """Compute the smallest slowdown, as a fraction of the time, that a night detects; None if it detects none.
 
-    A provisional reference condemns only where the best of a launch lies beyond the limit too: the best is
+    A provisional reference fails a launch only where its best trial lies beyond the limit too: the best is
     taken to be as far below the headline as in this launch, to become slower by the same factor, and to scatter
     as the headline does.
     """

@@ -22,7 +22,7 @@ def compute_ratio_interval(logs: Sequence[float], least: float = 0.0) -> tuple[f
 
     Student's interval of the mean, the paired t procedure on ln(a/b): mean -+ t(1 - alpha/2; n - 1)
     s / sqrt(n) (Jain, The Art of Computer Systems Performance Analysis, 13.4.1). ``least``: a smaller
-    standard deviation s is not believed.
+    standard deviation s is not used.
     """
     if len(logs) < FEWEST_LAUNCHES:
         return None

@@ -89,7 +89,7 @@ def summarise_night_alarms(
 def predict_false_alarm(result: CaseResult) -> tuple[float, float] | None:
     """Probability that a healthy case is screened, and that it is called regressed; by its actual limit.
 
-    None where it could not have been: no scatter is known, or its reference condemns nothing. Of a provisional
+    None where it could not have been: no scatter is known, or its reference fails nothing. Of a provisional
     reference both are upper limits, for it asks for the best of the launch too.
     """
     known = extract_scatter(result)

@@ -98,7 +98,7 @@ def sum_alarm_counts(nights: Sequence[tuple[float, int]]) -> AlarmCount:
     """Sum (predicted, counted) of some nights.
 
     The dispersion is Pearson's, about the rate that the nights have themselves: a prediction that is wrong
-    must not excuse itself by it.
+    must not widen its own interval.
     """
     predicted, counted = sum(p for p, _ in nights), sum(c for _, c in nights)
     if len(nights) < 2 or not counted or not predicted:

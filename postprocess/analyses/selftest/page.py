@@ -36,13 +36,13 @@ def build_injection_table(plants: Sequence[InjectionScore]) -> TextTable:
         "caught",
         "cleared",
     )
-    columns += ("missed", "accused", *(f"flat {band:.0%}" for band in FLAT))
+    columns += ("missed", "false alarms", *(f"flat {band:.0%}" for band in FLAT))
     notes = [
         "planted: nights and environments. realised, beside: slower than in unchanged nights, the median "
         "case that was delayed and the median one beside it. Targets, and what follows, are cases in nights. "
         "Promised: how many the site's own bands should catch.",
-        "accused: called regressed beside the plant, and not slowed. flat: what one launch and a flat band so "
-        "much above the reference catch and accuse, from the same data.",
+        "false alarms: called regressed beside the plant, and not slowed. flat: what one launch and a flat band "
+        "so much above the reference catch, with their false alarms, from the same data.",
     ]
     notes += list(describe_selftest_limits(plants))
     rows = tuple(
@@ -65,7 +65,7 @@ def format_injection_cells(plant: InjectionScore) -> tuple[str, ...]:
         str(plant.cleared),
         str(plant.missed),
         f"{plant.accused} of {plant.others}",
-        *(f"{each.caught}, accused {each.false}" for each in plant.flat),
+        *(f"{each.caught}, false {each.false}" for each in plant.flat),
     )
 
 
@@ -169,5 +169,5 @@ def render_selftest_markdown(
     ]
     lines += [""]
     accused = sorted({key for plant in scores.plants for key in plant.accused_keys})
-    lines += ["## Accused beside a plant", "", *(f"- {key}" for key in accused or ["nothing"])]
+    lines += ["## False alarms beside a plant", "", *(f"- {key}" for key in accused or ["none"])]
     return "\n".join(lines) + "\n"

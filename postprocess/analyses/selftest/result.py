@@ -60,7 +60,7 @@ class InjectionScore:
 
     @property
     def may_escape_by_chance(self) -> bool:
-        """Whether chance alone may have spared every launch of a plant that delays some of them only."""
+        """Whether no launch may have been delayed by chance, of a plant that delays some of them only."""
         return (
             not self.delayed
             and (1 - INJECTION_KINDS[self.name].launches) ** self.plantings >= CHANCE

@@ -1,7 +1,7 @@
-"""The score of a self-test, from the rows of its nights alone: what was caught, missed and wrongly accused.
+"""The score of a self-test, from the rows of its nights alone: what was caught, missed and wrongly flagged.
 
 What a night should catch follows from the site's own bands: the probability with which a case that is slower by
-so much is condemned (:mod:`postprocess.stats.power`). So does how often nothing is taken for something.
+so much fails (:mod:`postprocess.stats.power`). So does the number of false alarms.
 """
 
 from __future__ import annotations
