@@ -41,8 +41,8 @@ def build_injection_table(plants: Sequence[InjectionScore]) -> TextTable:
         "planted: nights and environments. realised, beside: slower than in unchanged nights, the median "
         "case that was delayed and the median one beside it. Targets, and what follows, are cases in nights. "
         "Promised: how many the site's own bands should catch.",
-        "false alarms: called regressed beside the plant, and not slowed. flat: what one launch and a flat band "
-        "so much above the reference catch, with their false alarms, from the same data.",
+        "false alarms: called regressed beside the plant, and not slowed. flat: what one launch and a flat "
+        "band so much above the reference catch, with their false alarms, from the same data.",
     ]
     notes += list(describe_selftest_limits(plants))
     rows = tuple(
