@@ -89,7 +89,7 @@ def test_what_differs_is_never_in_one_line(results):
     spread = [replace(r, case=replace(r.case, per_node=1)) for r in bcast]
     found = series.build_chapters([*bcast, *warm, *spread], False)
     titles = [c.title for c in found]
-    assert titles == ["bcast, flush", "bcast, flush, 1 per node", "bcast, warm"]
+    assert titles == ["bcast, evict", "bcast, evict, 1 per node", "bcast, warm"]
     for panel in (panel for c in found for picture in c.pictures for panel in picture.panels):
         for line in panel.lines:
             places = [point.x for point in line.points]
