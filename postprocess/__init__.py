@@ -1,1 +1,1 @@
-"""What happens around a measurement, in storeys: each package imports from those below it only."""
+"""Plan, parse, judge, store and report: a stack of packages, each of which imports only from below."""

@@ -1,4 +1,4 @@
-"""The pieces a site file is made of. A site file calls these and stays small; ReFrame reads the result.
+"""The functions that a site file calls. It stays small; ReFrame reads the result.
 
 What a check may ask of a site, it asks through ``extras``: the layouts of a partition, and how an
 environment is built and launched. Nothing else of a machine is visible to a check.

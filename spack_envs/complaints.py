@@ -1,4 +1,4 @@
-"""What went wrong, on one line, out of all that Spack says when something does."""
+"""Extract the reason of a failure from Spack's output, as one line."""
 
 from __future__ import annotations
 

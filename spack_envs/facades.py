@@ -1,4 +1,4 @@
-"""The prefix of an MPI as Spack expects it: the MPI's own, or a facade that looks like one.
+"""The prefix of an MPI for Spack: the MPI's own, or a facade, a folder of links that looks like one.
 
 Spack builds with ``PREFIX/bin/mpicc`` and looks for ``PREFIX/include/mpi.h``. Debian's MPIs share the prefix
 /usr, where ``mpicc`` is whichever of them is the default: without a facade the wrong one is taken, silently.

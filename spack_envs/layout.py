@@ -1,4 +1,4 @@
-"""Where things of Spack are below a work directory."""
+"""The folders of Spack below a work directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recipes that an environment may use: a closed world cut from the package repository.
+"""The recipes that an environment may use: a closed set, copied from the package repository.
 
 Only the packages of KNOWN can end up in an environment, and only those of BUILT are ever compiled: a
 missing CMake is an error, not an hour of compiling one. It also is what makes the first use quick: Spack

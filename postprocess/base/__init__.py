@@ -1,1 +1,1 @@
-"""Helpers that know nothing of measuring: files, JSON, formats, progress, work directory, errors."""
+"""Helpers without knowledge of measuring: files, JSON, formats, progress, work directory, errors."""

@@ -1,4 +1,4 @@
-"""The error that is the user's to mend: one line, no traceback."""
+"""The error that the user can correct: one line, no traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text from outside (host names, library strings, reasons, commands) made harmless to show.
+"""Sanitise text from outside (host names, library strings, reasons, commands) before it is shown.
 
 Whatever is printed, drawn or written by the report goes through ``one_line`` first; HTML is then
 escaped by jinja2, SVG by matplotlib, Markdown by ``markdown``; a terminal gets it without markup.

@@ -1,4 +1,4 @@
-"""A table as the papers' views have it: made once, shown in a terminal, in Markdown and in HTML."""
+"""A table that is made once and shown in a terminal, in Markdown and in HTML."""
 
 from __future__ import annotations
 

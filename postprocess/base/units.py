@@ -1,4 +1,4 @@
-"""The units in which a case is judged, and which way is better in each."""
+"""The units in which a case is judged, and which values of each are better."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the launches of a calibration look like those of a healthy machine; in words where they do not."""
+"""Find launches of a calibration that do not look like those of a healthy machine, and describe them."""
 
 from __future__ import annotations
 

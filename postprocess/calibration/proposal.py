@@ -1,4 +1,4 @@
-"""Compare calibrations with the stored references: the proposed changes. Nothing is decided here.
+"""Compare calibrations with the stored references: the proposed changes, for a person to review.
 
 Nothing is refused; what a person should see before committing is marked. A reference that moved to the slow
 side by more than its old band would accept a slowdown: a broken machine would pass from then on.

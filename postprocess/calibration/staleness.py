@@ -1,4 +1,4 @@
-"""Which references are stale: too old, of a machine that has changed since, or beside what nights measure.
+"""Find stale references: too old, of a machine that has changed since, or unlike what nights measure.
 
 A finding is ``stale`` if the reference should be measured again; else it is a warning of how little it knows.
 """

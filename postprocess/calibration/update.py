@@ -1,4 +1,4 @@
-"""Turns the launches of calibrations into reference files. Rows that were not measured stay as they are."""
+"""Make reference files of calibration launches. Rows that were not measured stay as they are."""
 
 from __future__ import annotations
 

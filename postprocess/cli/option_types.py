@@ -1,4 +1,4 @@
-"""What the values of options may be: each takes a word, or says in one line what is wrong."""
+"""The types of options: each parses a word, or says in one line what is wrong."""
 
 from __future__ import annotations
 

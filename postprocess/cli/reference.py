@@ -1,4 +1,4 @@
-"""The reference of all commands, out of their parser: as data, and as a page in Markdown."""
+"""The reference of all commands, made from their parser: as data, and as a page in Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command ``agree``: mpicost, OSU and IMB measure the same in rounds; who differs is named."""
+"""The command ``agree``: compare mpicost, OSU and IMB in rounds, and name the one that differs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``./plumbline alarms``: whether the nights were alarmed as often as predicted."""
+"""The command ``alarms``: compare the number of alarms with the predicted one."""
 
 from __future__ import annotations
 

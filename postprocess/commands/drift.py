@@ -1,4 +1,4 @@
-"""The command ``drift``: what it accepts, and what it does."""
+"""The command ``drift``: find steps and slow trends over many nights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What would run, and about how long it would take."""
+"""The command ``list``: the cases that would run, and about how long they take."""
 
 from __future__ import annotations
 

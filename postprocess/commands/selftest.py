@@ -1,4 +1,4 @@
-"""What the command ``selftest`` accepts, and how it begins."""
+"""The command ``selftest``: inject slowdowns into nights, and report what they catch."""
 
 from __future__ import annotations
 

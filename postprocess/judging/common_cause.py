@@ -1,4 +1,4 @@
-"""One cause that many cases are slow by: found, narrowed down, and told once.
+"""Find a common cause that slows many cases together, and narrow it down, so that it is reported once.
 
 A partition on which everything is 7% slower has one fault and not a hundred. It is looked for among the cases
 of a partition as a whole and of each environment, program, class of sizes and node set, and told of the part

@@ -1,4 +1,4 @@
-"""Since when there is a common cause: the last night that was not shifted, and the nodes it ran on."""
+"""Find the onset of a common cause: the last night that was not shifted, and the nodes it ran on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a common cause is there in fresh launches too, and what follows for the cases.
+"""Confirm a common cause by fresh launches, and fail the cases that it slows.
 
 A few precise cases and the controls stand for all: measuring everything again would cost another night.
 """

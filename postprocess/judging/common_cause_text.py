@@ -1,4 +1,4 @@
-"""What is said of a common cause, in one line: where, how much, since when, and the machine or MPI."""
+"""Describe a common cause in one line: where, how much, since when, and whether machine or MPI."""
 
 from __future__ import annotations
 

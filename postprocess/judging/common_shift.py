@@ -1,4 +1,4 @@
-"""How much slower some cases are together, and whether that is more than launches differ anyway.
+"""Estimate the common shift of some cases, and test it against the scatter of launches.
 
 The cases of a launch are not independent: what disturbs a launch disturbs all of them. How far their median
 moves from launch to launch is therefore taken from the launches of the calibration, as it moved there; of

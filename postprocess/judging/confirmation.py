@@ -1,4 +1,4 @@
-"""Whether a case that looks slow is slow: it is measured again in fresh launches before anyone is alarmed.
+"""Confirmation runs: measure what looks slow again in fresh launches, before it is reported.
 
 Three launches in a hundred leave their band on a healthy machine, which in a night of a thousand cases is up
 to thirty. Five of at most six fresh launches must say the same, and two that do not clear it

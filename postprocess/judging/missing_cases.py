@@ -1,4 +1,4 @@
-"""What has references and is not planned any more: a session that would have measured it is not whole.
+"""Find cases with a reference that are not planned any more, though the session asked for them.
 
 What a session would have measured follows from its options: of an environment, a partition or a case that is
 gone nothing else is known. What a partial session leaves out by choice is not missed.

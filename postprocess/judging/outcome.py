@@ -1,4 +1,4 @@
-"""What became of a launch: its exit code, its records, the MPI it ran on, and what ReFrame says of it.
+"""Determine the outcome of a launch: from its exit code, its records, its MPI and ReFrame's report.
 
 Every way in which a launch can go wrong ends here in one verdict for all of its cases. The checks ask
 :func:`assess_launch` while ReFrame runs; the session asks :func:`determine_outcome` afterwards, with ReFrame's

@@ -1,4 +1,4 @@
-"""The verdict on a case that was measured: one value against one reference."""
+"""Judge a measured case: one value against one reference."""
 
 from __future__ import annotations
 

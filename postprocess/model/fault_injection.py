@@ -1,4 +1,4 @@
-"""Whether delays were planted into a launch, by its own record: none may ever pass for a night's.
+"""Whether delays were injected into a launch, by its own record: no such launch may count for a night.
 
 The library of the self-test (``suite/selftest``) tells the environment of the program that it is there, and
 the record of the run tells the environment. So it does not matter how the library came to be loaded.

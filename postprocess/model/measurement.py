@@ -1,4 +1,4 @@
-"""What one launch says of one case, whichever program measured it."""
+"""The measurement of one case in one launch, whichever program made it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Brings a program to an environment, once: by Spack, with CMake, or as it is installed already."""
+"""Build a program for an environment, once: by Spack, by CMake, or take the installed one."""
 
 from __future__ import annotations
 

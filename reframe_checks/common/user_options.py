@@ -1,4 +1,4 @@
-"""What the user of ``./plumbline`` chose, and who has the last word on a variable of a check.
+"""What the user of ``./plumbline`` chose, and the order of precedence for a variable of a check.
 
 ReFrame's own ``--setvar`` has it. That alone would not do: it complains of every test, build fixtures included,
 that does not have the variable.

@@ -1,4 +1,4 @@
-"""The MPIs of a new site file, and what else its reader should know."""
+"""The entries of a new site file, and remarks for its reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scheduler of this machine, asked for what it knows. Nothing is submitted."""
+"""Detect the scheduler of this machine, and ask it for queues and nodes. Nothing is submitted."""
 
 from __future__ import annotations
 

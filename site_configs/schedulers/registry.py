@@ -1,4 +1,4 @@
-"""Every scheduler that is known, and who is asked for one: a scheduler is added here and nowhere else."""
+"""The registry of schedulers: a scheduler is added here and nowhere else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is set by hand for the launches of one call: by options, or by what the shell sets for an MPI."""
+"""Manual settings of launches: by options, or by MPI variables of the shell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where something differs from what it was: a site file may change what the pieces made."""
+"""Find what a site file changed in the values that our functions had checked."""
 
 from __future__ import annotations
 

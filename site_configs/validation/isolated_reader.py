@@ -1,4 +1,4 @@
-"""Reads a site file in a process of its own, since it is a program, and sees to it that nothing of it stays."""
+"""Read a site file, which is a program, in a process of its own, so that no side effect stays."""
 
 from __future__ import annotations
 

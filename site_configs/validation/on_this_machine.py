@@ -1,4 +1,4 @@
-"""What is wrong with a site file on the machine that it is for: what it says and what is there differ."""
+"""Find what contradicts a site file on the machine that it is for."""
 
 from __future__ import annotations
 

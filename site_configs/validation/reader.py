@@ -1,4 +1,4 @@
-"""Reads a site file and collects what is wrong in it, where building it for ReFrame stops at the first fault.
+"""Read a site file and collect all that is wrong in it, where ReFrame stops at the first fault.
 
     python -m site_configs.validation.reader FILE RESULT
 

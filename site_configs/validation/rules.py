@@ -1,4 +1,4 @@
-"""What is wrong with a site file as a whole: what does not fit together, or what ReFrame does not know."""
+"""Find contradictions within a site file, and what ReFrame does not know."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mirror's files against its manifest: nothing that is damaged, missing or foreign passes.
+"""Verify a mirror's files against its manifest: none may be damaged, missing or foreign.
 
 Standard library only: the front door verifies before any package is installed.
 """

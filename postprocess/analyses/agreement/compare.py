@@ -1,4 +1,4 @@
-"""What mpicost, OSU and IMB say of the same case, and whether they agree. Values in, findings out.
+"""Compare what mpicost, OSU and IMB measure in the same case. Values in, findings out.
 
 Programs are compared by the ratio of their values in the same round, a launch of each, one right after the
 other: what slows the machine down for a while slows all three. Above 1 is slower, whatever the unit.

@@ -1,4 +1,4 @@
-"""Between what the ratio of two programs must lie, and why: data, each line with its reason.
+"""The expected ranges of the ratios of two programs: data, each range with its reason.
 
 A ratio is of two programs' values for the same operation, bytes, MPI and processes: of mpicost the filtered
 mean of the longest time of each trial, warm, with ``MPI_Barrier``; of OSU's and IMB's collective operations

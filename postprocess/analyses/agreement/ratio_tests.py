@@ -1,4 +1,4 @@
-"""Intervals and tests of ratios, on the logarithms of what rounds gave."""
+"""Intervals and tests of ratios, on the logarithms of the rounds' ratios."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of the agreement of programs: tables, findings and gaps as text, and why ratios are not 1."""
+"""Format a comparison of programs: tables, findings and gaps, and why ratios are not 1."""
 
 from __future__ import annotations
 

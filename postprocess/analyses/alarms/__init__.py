@@ -1,1 +1,1 @@
-"""Alarms of past nights against those that chance alone would have raised."""
+"""The number of past alarms against the number expected by chance."""

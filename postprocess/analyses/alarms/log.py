@@ -1,4 +1,4 @@
-"""The log of alarms: what every night called regressed or cleared, and what chance alone would have.
+"""The log of alarms: what every night called regressed or cleared, and the number expected by chance.
 
 ``<work>/alarms.jsonl`` has one line of JSON per night, and one per mark that a person made. It is rewritten
 whole for each, so that a line is there or it is not; the work directory's lock is held.

@@ -1,4 +1,4 @@
-"""Alarms as they came against alarms as chance would have them, month by month."""
+"""Count alarms month by month, and compare with the number expected by chance."""
 
 from __future__ import annotations
 

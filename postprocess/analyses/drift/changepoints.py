@@ -1,4 +1,4 @@
-"""What a series of nights did: steps by a piecewise-constant fit, creep by a cumulative sum. Numbers only.
+"""Detect changes of a series of nights: steps by a piecewise-constant fit, creep by a cumulative sum.
 
 All functions take many series at once, which makes a year of 5,000 cases a matter of seconds.
 """

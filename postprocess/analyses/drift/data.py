@@ -1,4 +1,4 @@
-"""From the results store to series of nights: the median launch of each, and since when the reference holds."""
+"""Convert the results store to series of nights: the median launch of each, and the age of its reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drift: what a case's nights did since its reference was last changed. Steps that stay, and slow creep.
+"""Detect drift of a case since its reference was last changed: steps that stay, and slow creep.
 
 A night's verdict holds one night against a band that is as wide as one night's noise. Many nights tell smaller
 changes: a step by the fit of levels, a creep, or a machine that was slower from the reference's first night on,

@@ -1,4 +1,4 @@
-"""What a pair of nodes is compared with: levels, excesses and limits on the logarithm of its time.
+"""Levels, excesses and limits to which a pair of nodes is compared, on the logarithm of its time.
 
 Arrays named ``log`` have the shape (launches, nodes, nodes), are symmetric, and are nan where there is no time.
 """

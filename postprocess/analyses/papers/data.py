@@ -1,4 +1,4 @@
-"""What a session measured, arranged for comparison: machines, MPIs and process counts side by side.
+"""Arrange what a session measured for comparison: machines, MPIs and process counts side by side.
 
 A machine is a partition, under the system's name too where a session has several systems. Of each
 process count the layout with the most processes per node stands for the machine. Only mpicost's cases

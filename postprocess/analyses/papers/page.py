@@ -1,4 +1,4 @@
-"""The views of Luecke et al. (2001) on a session: does it scale, and machine against machine."""
+"""The views of Luecke et al. (2001) on a session: scalability, and machines compared with each other."""
 
 from __future__ import annotations
 

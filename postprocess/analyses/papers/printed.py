@@ -1,4 +1,4 @@
-"""What the papers printed, and which simulated machines stand for theirs. Data, never a reference.
+"""What the papers printed, and which simulated machines stand for theirs. These data are no references.
 
 The files and their conventions: ``reference_data/historical/README.md``.
 """

@@ -1,4 +1,4 @@
-"""Machines against one machine at one process count: the ratio tables 1 to 9 of Luecke et al. (2001).
+"""Compare machines at one process count: the ratio tables 1 to 9 of Luecke et al. (2001).
 
 Where simulated machines stand for the paper's, the printed ratio stands beside the simulated one.
 """

@@ -1,4 +1,4 @@
-"""Does a routine scale as a simple model says? Its time over the model's growth is then a flat line.
+"""Scalability by a simple model: time over the model's growth is flat for a routine that scales as it says.
 
 The models are those of Luecke et al. (2001): a message takes alpha + M beta; bcast over a binary tree
 log2(p) times that; scatter and gather alpha log2(p) + (p-1) M beta, hence p-1 for long messages;

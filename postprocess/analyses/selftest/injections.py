@@ -1,4 +1,4 @@
-"""What the self-test plants: slowdowns of a known kind and size, and the cases that each of them slows."""
+"""The injections of the self-test: slowdowns of known kind and size, and the cases that each one slows."""
 
 from __future__ import annotations
 

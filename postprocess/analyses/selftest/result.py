@@ -1,4 +1,4 @@
-"""The result of a self-test: what became of each plant, and what was said of cases that nothing slowed."""
+"""The result of a self-test: the score of each plant, and the false alarms."""
 
 from __future__ import annotations
 

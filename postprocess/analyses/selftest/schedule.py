@@ -1,4 +1,4 @@
-"""Which night plants what: each environment another plant, in turns, unchanged nights in between."""
+"""Schedule the nights of a self-test: other plants in each environment, and unchanged nights in between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command ``references age`` looks at: every reference file of a site, this machine and its nights."""
+"""The command ``references age``: find stale references by their files, this machine and its nights."""
 
 from __future__ import annotations
 

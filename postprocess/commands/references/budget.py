@@ -1,4 +1,4 @@
-"""What the command ``references budget`` does: how many trials a launch should have, for so many seconds."""
+"""The command ``references budget``: the best number of trials per launch for so many seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command ``references`` does: proposes new reference files, and tells which are stale."""
+"""The command ``references propose``: write new reference files, and show what they change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks a site file: all that is wrong with it, and what a night on it costs. ``lint`` of a site is this."""
+"""The command ``site check``: what is wrong with a site file, and what a night costs; ``lint`` calls it too."""
 
 from __future__ import annotations
 

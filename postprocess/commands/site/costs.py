@@ -1,4 +1,4 @@
-"""What a night on a site costs, as far as it can be told before anything ran."""
+"""Estimate the cost of a night on a site, before anything ran."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Launches the smallest case on every partition with every MPI, and tells what works."""
+"""The command ``site try``: launch the smallest case on every partition with every MPI."""
 
 from __future__ import annotations
 
