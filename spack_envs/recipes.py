@@ -32,7 +32,7 @@ VIRTUAL = re.compile(r"^    virtual = True", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Recipes:
-    """A closed world on disk. It never changes: other contents have another folder."""
+    """A closed set of recipes on disk. It never changes: other contents have another folder."""
 
     root: Path
     closed: tuple[str, ...]  #: packages that are named by the known ones, but must not be built
@@ -54,7 +54,7 @@ class Recipes:
 
 
 def build_closed_recipes(folder: Path, packages: Path, ours: Path) -> Recipes:
-    """Make the closed world below ``folder``, or find it there.
+    """Make the closed set of recipes below ``folder``, or find it there.
 
     :param packages: checkout of Spack's package recipes
     :param ours: our repository, ``spack_envs/spack_repo/plumbline``

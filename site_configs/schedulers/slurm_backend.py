@@ -40,7 +40,7 @@ from site_configs.schema.variables import SESSION
 PATIENCE = "PLUMBLINE_SLURM_PATIENCE"
 PATIENCE_SECONDS = 600.0
 WAIT_SECONDS = 12 * 3600.0  #: in the queue, unless the site says otherwise (``max_pending_time``)
-#: In the queue, once a launch before it has waited in vain: a night must end.
+#: In the queue, once a launch before it did not start in its time: a night must end.
 SHORT_WAIT_SECONDS = 60.0
 #: After its time limit, until a job is ended from here: Slurm counts in minutes, and not at once.
 GRACE_SECONDS = 5.0

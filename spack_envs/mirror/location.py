@@ -1,6 +1,6 @@
 """Which mirror the user has named: in this call, in the environment, or in an earlier call.
 
-Standard library only: the front door asks before any package is installed.
+Standard library only: the script ``plumbline`` asks before any package is installed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Verify a mirror's files against its manifest: none may be damaged, missing or foreign.
 
-Standard library only: the front door verifies before any package is installed.
+Standard library only: the script ``plumbline`` verifies before any package is installed.
 """
 
 from __future__ import annotations

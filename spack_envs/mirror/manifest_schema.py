@@ -1,6 +1,6 @@
 """The text of a mirror's manifest: what is in it, and that nothing in it can lead out of the mirror.
 
-Standard library only: the front door reads it before any package is installed.
+Standard library only: the script ``plumbline`` reads it before any package is installed.
 """
 
 from __future__ import annotations
