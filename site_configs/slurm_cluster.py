@@ -58,7 +58,7 @@ site_configuration = site(
             environments=[entry["name"] for entry in environments],
             # One job at a time: jobs of one night share the network and would disturb each other.
             max_jobs=1,
-            # CHANGE: how long a job may wait in the queue; after one that did not start, the next wait a minute.
+            # CHANGE: how long a job may wait in the queue; after one that did not start, the others wait 1 min.
             defaults={"max_pending_time": "12h"},
         ),
     ],
