@@ -171,7 +171,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         return getattr(self, ".repeat_no", 0) + 1
 
     def places_of_number(self) -> list[LaunchPlace]:
-        """Return the places at which this check is launched so often; empty for all."""
+        """Return the places that ask for a launch of this number; all pairs of their parts get it."""
         layout = {"processes": self.processes, "per_node": self.num_tasks_per_node}
         counts = read_choice(LAUNCHES, [])
         return select_places(counts, self.number, program=self.program, **layout)
