@@ -118,7 +118,7 @@ STRANGE = {"session": "x", "ended_utc": "2026-11-21T09:00:00Z", "hosts": ["n1"]}
         ({"circumstances": None}, "circumstances: are not told"),
         ({"circumstances": {"colour": "green"}}, "circumstances: 'colour' is unknown"),
         ({"series": [{"launches": [STRANGE], "headlines": {}}]}, "of session 'x'"),
-        ({"series": [{"launches": [STRANGE], "headlines": {}}]}, "nobody reads those beside"),
+        ({"series": [{"launches": [STRANGE], "headlines": {}}]}, "not read beside series"),
         ({"headlines": "fast"}, "headlines: 'fast' is not of type dict"),
     ],
 )
