@@ -13,8 +13,8 @@ PAPERS = 51  #: trials of each case in the papers
 
 #: What mpicost does to the caches before each trial: it takes both buffers out of them by the processor's own
 #: instruction, walks more memory than they hold as in the papers, or leaves them as they are.
-FLUSH = "flush"
-CACHES = ("evict", FLUSH, "warm")
+EVICT, FLUSH = "evict", "flush"
+CACHES = (EVICT, FLUSH, "warm")
 
 SYNCHRONISERS = ("dissemination", "barrier", "window")
 
@@ -153,7 +153,7 @@ def is_control(case: Case) -> bool:
 
 
 TRIALS = PAPERS  #: of mpicost, per case
-CACHE = "evict"  #: of mpicost, before each trial
+CACHE = EVICT  #: of mpicost, before each trial
 WARM = "warm"  #: of OSU and IMB, whose loops leave the caches so, and of the comparison of nodes
 #: Seconds that a night may take for all launches of a layout with an MPI
 SECONDS_PER_LAYOUT = 30

@@ -13,7 +13,7 @@ from typing import Any
 from postprocess.base.strict_json import format_external
 from postprocess.model.benchmark import ITERATIONS, ROTATE
 from postprocess.model.case import Case
-from postprocess.model.mpicost import CACHE, FLUSH, PROGRAMS, SYNC, TRIALS, WARM
+from postprocess.model.mpicost import CACHE, EVICT, FLUSH, PROGRAMS, SYNC, TRIALS, WARM
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ CACHE_STATE = SelectionOption(
     "--cache",
     "cache",
     "cache",
-    of_value={"evict": ("mpicost",), FLUSH: ("mpicost",), ROTATE: ("imb",)},
+    of_value={EVICT: ("mpicost",), FLUSH: ("mpicost",), ROTATE: ("imb",)},
     usual={"mpicost": CACHE, "osu": WARM, "imb": WARM},
 )
 SYNCHRONISER = SelectionOption("--sync", "sync", "sync", usual={"mpicost": SYNC})

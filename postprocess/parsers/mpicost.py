@@ -136,6 +136,11 @@ class _Reader:
         if not found == planned == ended:
             message = f"{path}: cases: {found} found, {planned} planned, {ended} at the end"
             raise RecordError(Verdict.INCORRECT, message)
+        try:
+            trials = sum(case.t_max.size for case in self.cases.values())
+            mpicost_schema.check_flush_sum(self.run, self.end, trials)
+        except ValueError as error:
+            raise RecordError(Verdict.INCORRECT, f"{path}: {error}") from None
         if self.end.flag("verified") is bool(self.wrong):
             message = f"{path}: verified: the end record contradicts the cases"
             raise RecordError(Verdict.INCORRECT, message)

@@ -17,7 +17,7 @@ from postprocess.base.strict_json import JsonObject, format_external
 from postprocess.model.case import NAME
 from postprocess.model.interposed import ELSEWHERE, INTERPOSED
 from postprocess.model.measurement import CaseRecord, PairTime, TrialSummary
-from postprocess.model.mpicost import CACHES, SYNCHRONISERS, TOURNAMENT, WARM
+from postprocess.model.mpicost import CACHES, EVICT, FLUSH, SYNCHRONISERS, TOURNAMENT, WARM
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.stats.headline import bound_slowest_mean, summarise_trials
 
@@ -29,6 +29,8 @@ LEAST_COLDNESS = (
 )
 TIMED = "timed"
 MOMENTS = ("before", TIMED, "after")  #: when wrong data was received, seen from the trials
+COLDNESS, EVICTING = "coldness", ("evict_instruction", "evict_line")
+PROOFS = 5  #: flushes before the first case, which prove that the caches get cold (``cooling.c``)
 AGREEMENT = 1e-9  #: relative difference allowed between the program's statistics and these
 
 
@@ -54,18 +56,43 @@ def parse_run_record(entry: JsonObject) -> JsonObject:
 
 
 def check_coldness(entry: JsonObject, cache: str) -> None:
-    """Check that the caches got cold: a block was read more slowly after it than before."""
-    if cache == WARM:
-        return
-    if cache == "evict":
+    """Check that a launch did to the caches what its state says, nothing else, and that they got cold."""
+    if (entry.integer("flush_bytes") > 0) is not (cache == FLUSH):
+        raise ValueError(f"flush_bytes: {entry.integer('flush_bytes')} where cache is {cache}")
+    told = {*EVICTING, COLDNESS} if cache == EVICT else {COLDNESS} if cache == FLUSH else set()
+    if extra := sorted(({*EVICTING, COLDNESS} - told) & {*entry.fields}):
+        raise ValueError(f"{extra[0]}: is there where cache is {cache}")
+    if cache == EVICT:
         entry.text("evict_instruction")
         entry.integer("evict_line", least=1)
-    ratio = entry.object("coldness").number("ratio")
+    if cache != WARM:
+        _check_proof(entry.object(COLDNESS), cache)
+
+
+def _check_proof(proof: JsonObject, cache: str) -> None:
+    ratio, warm, cold = (proof.number(key) for key in ("ratio", "warm", "cold"))
     if ratio < LEAST_COLDNESS:
         raise ValueError(
-            f"coldness: {cache} left the caches warm: a block was read {ratio:.3g} times as slowly as when it "
-            f"was warm, and cold memory takes {LEAST_COLDNESS:g} times as long or longer"
+            f"{COLDNESS}: {cache} left the caches warm: a block was read {ratio:.3g} times as slowly as "
+            f"before, and cold memory takes {LEAST_COLDNESS:g} times as long or longer"
         )
+    if not ratio * warm <= cold * (
+        1 + AGREEMENT
+    ):  # the least of all ranks, of which this one is rank 0's
+        raise ValueError(
+            f"{COLDNESS}: {ratio!r} is more than cold over warm, {cold!r} and {warm!r}"
+        )
+
+
+def check_flush_sum(run: JsonObject, end: JsonObject, trials: int) -> None:
+    """Check that every flush was carried out: each adds one to every line of the array that is walked.
+
+    :param trials: of all cases
+    """
+    lines = -(-(run.integer("flush_bytes") // 8) // 8)
+    expected = lines * (trials + PROOFS) if lines else 0
+    if end.integer("flush_sum") != expected:
+        raise ValueError(f"flush_sum: {end.integer('flush_sum')}, not {expected}")
 
 
 def check_interposed(entry: JsonObject) -> None:
@@ -117,6 +144,7 @@ def parse_end_record(entry: JsonObject) -> JsonObject:
     entry.flag("verified")
     entry.integer("cases")
     entry.integer("memory_bytes")
+    entry.integer("flush_sum")
     entry.number("elapsed")
     entry.number("timed")
     return entry

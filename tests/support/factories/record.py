@@ -15,6 +15,21 @@ TRIALS = 51
 RESOLUTION = 1e-9
 
 
+PROOF = {"ratio": 20.5, "warm": 1e-6, "cold": 2.05e-5, "took": 0.004}
+#: What a launch says of the caches, by their state.
+COOLED: dict[str, dict[str, Any]] = {
+    "evict": {
+        "cache": "evict",
+        "flush_bytes": 0,
+        "evict_instruction": "clflushopt",
+        "evict_line": 64,
+        "coldness": PROOF,
+    },
+    "flush": {"cache": "flush", "flush_bytes": 4096, "coldness": PROOF},
+    "warm": {"cache": "warm", "flush_bytes": 0},
+}
+
+
 def run_record(cases: int, processes: int = 2, **changes: Any) -> dict[str, Any]:
     """The run record of a launch on one node, if ``hosts`` does not say otherwise."""
     hosts = changes.get("hosts", [{"name": "n1", "ranks": processes}])
@@ -37,11 +52,7 @@ def run_record(cases: int, processes: int = 2, **changes: Any) -> dict[str, Any]
         "kernel": "Linux 6.1",
         "cpu_model": "a processor",
         "caches": [{"level": 1, "type": "Data", "bytes": 32768, "shared_by": 1}],
-        "cache": "evict",
-        "flush_bytes": 0,
-        "evict_instruction": "clflushopt",
-        "evict_line": 64,
-        "coldness": {"ratio": 20.5, "warm": 1e-6, "cold": 2.05e-5, "took": 0.004},
+        **COOLED[changes.get("cache", "evict")],
         "sync": "dissemination",
         "trials": TRIALS,
         "dropped": 1,
@@ -114,6 +125,7 @@ def end_record(cases: int) -> dict[str, Any]:
         "elapsed": 12.3,
         "timed": 0.8,
         "memory_bytes": 12345678,
+        "flush_sum": 0,
     }
 
 
