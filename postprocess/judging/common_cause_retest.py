@@ -6,14 +6,15 @@ A few precise cases and the controls stand for all: measuring everything again w
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
 from postprocess.judging.common_cause import CommonCause
 from postprocess.judging.common_cause_text import describe_cause_briefly
 from postprocess.judging.evaluate import evaluate_case
-from postprocess.model.case import Case
+from postprocess.judging.retest import select_launches_of_value
+from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog
@@ -22,7 +23,10 @@ from postprocess.stats import confirmation_rule
 
 @dataclass
 class CommonCauseRetest:
-    """A common cause, and how many fresh launches of its probe cases show it or do not."""
+    """A common cause, and how many fresh values of its probe cases show it or do not.
+
+    A fresh value is as the first one: of a launch, or the median of as many.
+    """
 
     cause: CommonCause
     slow: int = 0
@@ -30,7 +34,7 @@ class CommonCauseRetest:
 
     @property
     def refuted(self) -> bool:
-        """Whether enough fresh launches say that it is not there."""
+        """Whether enough fresh values say that it is not there."""
         return confirmation_rule.is_cleared(self.fine)
 
     @property
@@ -38,8 +42,8 @@ class CommonCauseRetest:
         """Whether another launch could change nothing, or there is nothing to measure."""
         return not self.cause.probe_cases or confirmation_rule.is_decided(self.slow, self.fine)
 
-    def count_launch(self, factors: Sequence[float]) -> None:
-        """Count a fresh launch by how much its probe cases are slower, as far as they have a value.
+    def count_value(self, factors: Sequence[float]) -> None:
+        """Count a fresh value by how much its probe cases are slower, as far as they have a value.
 
         What did not arrive refutes nothing: it counts as slow.
         """
@@ -50,21 +54,26 @@ class CommonCauseRetest:
         else:
             self.slow += 1
 
-    def record_launches(
-        self, launches: int, fresh: Iterable[FinishedLaunch], catalog: ReferenceCatalog
+    def record_values(
+        self,
+        values: int,
+        fresh: Sequence[FinishedLaunch],
+        catalog: ReferenceCatalog,
+        counts: Mapping[LaunchPlace, int],
     ) -> None:
-        """Let each of so many fresh launches say what it has to say."""
-        by_number: dict[int, list[float]] = {}
-        for each in fresh:
+        """Let each of so many fresh values say what it has to say.
+
+        :param counts: launches behind a value at each place
+        """
+        for value in range(values):
+            factors = []
             for case in self.cause.probe_cases:
-                outcome = (
-                    evaluate_case(case, [each], catalog) if case in each.launch.cases else None
-                )
+                median_of = counts.get(LaunchPlace.of(case), 1)
+                some = select_launches_of_value(case, fresh, value, median_of)
+                outcome = evaluate_case(case, some, catalog) if some else None
                 if outcome and outcome.slowdown:
-                    by_number.setdefault(each.launch.number, []).append(outcome.slowdown)
-        counted = [by_number[number] for number in sorted(by_number)][:launches]
-        for factors in (*counted, *([] for _ in range(launches - len(counted)))):
-            self.count_launch(factors)
+                    factors.append(outcome.slowdown)
+            self.count_value(factors)
 
 
 def apply_confirmed_causes(

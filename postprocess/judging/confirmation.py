@@ -18,7 +18,11 @@ from postprocess.judging.common_cause import CommonCause, find_common_causes
 from postprocess.judging.common_cause_retest import CommonCauseRetest, apply_confirmed_causes
 from postprocess.judging.common_cause_text import describe_cause
 from postprocess.judging.evaluate import evaluate_case
-from postprocess.judging.retest import build_retest_choice, describe_unavoidable_nodes
+from postprocess.judging.retest import (
+    build_retest_choice,
+    describe_unavoidable_nodes,
+    select_launches_of_value,
+)
 from postprocess.model.case import Case, LaunchPlace, format_case_names
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.launch_counts import select_launch_counts
@@ -175,7 +179,7 @@ class ConfirmationRun:
             for suspect in undecided:
                 record_retest(suspect, launches, fresh or [], self.catalog)
             for retest in unclear:
-                retest.record_launches(launches, fresh or [], self.catalog)
+                retest.record_values(launches, fresh or [], self.catalog, self.counts)
             if fresh is None:
                 break
         return made
@@ -255,15 +259,11 @@ def record_retest(
 ) -> None:
     """Let each fresh value say what it has to say of a suspect; one that did not come says so too."""
     case, median_of = suspect.result.case, max(suspect.result.launches, 1)
-    own = sorted(
-        (each for each in fresh if case in each.launch.cases), key=lambda each: each.launch.number
-    )
     for value in range(values):
-        some = own[value * median_of : (value + 1) * median_of]
-        if len(some) < median_of:
-            suspect.count_launch(None)
-        else:
+        if some := select_launches_of_value(case, fresh, value, median_of):
             suspect.count_launch(evaluate_case(case, some, catalog), map_hosts(some)[case])
+        else:
+            suspect.count_launch(None)
 
 
 def select_retest(

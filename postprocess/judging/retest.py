@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from postprocess.model.case import Case
+from postprocess.model.launch import FinishedLaunch
 from postprocess.model.plan import PlannedLaunch
 from site_configs.schedulers.registry import SCHEDULERS
 
@@ -25,6 +26,21 @@ class RetestTarget:
     layout: str  #: processes and processes per node, as ``4x2``
     routine: str
     avoided: tuple[str, ...] = ()  #: hosts that it was slow on
+
+
+def select_launches_of_value(
+    case: Case, fresh: Iterable[FinishedLaunch], value: int, median_of: int
+) -> list[FinishedLaunch]:
+    """Select the fresh launches whose median is one value of a case; empty if they are not all there.
+
+    :param value: number of the value, from 0 on
+    :param median_of: launches behind a value
+    """
+    own = sorted(
+        (each for each in fresh if case in each.launch.cases), key=lambda each: each.launch.number
+    )
+    some = own[value * median_of : (value + 1) * median_of]
+    return some if len(some) == median_of else []
 
 
 def build_retest_choice(

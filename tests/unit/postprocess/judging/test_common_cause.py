@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
+from statistics import median
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from postprocess.base.units import MEGABYTES, SECONDS
-from postprocess.judging import common_cause
+from postprocess.judging import common_cause, common_cause_retest
 from postprocess.judging.common_cause import PROBE_CASES, CommonCause, find_common_causes
 from postprocess.judging.common_cause_retest import CommonCauseRetest, apply_confirmed_causes
 from postprocess.judging.common_cause_text import describe_cause, describe_controls
@@ -21,10 +24,12 @@ from postprocess.judging.common_shift import (
     compute_log_deviations,
     estimate_shift,
 )
+from postprocess.model.case import Case, LaunchPlace
+from postprocess.model.launch import FinishedLaunch, LaunchOutcome
 from postprocess.model.mpicost import CONTROLS, is_control
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from tests.support.factories.common import MPIS, Noise, calibrated, cases, causes, night
-from tests.support.factories.launch import case
+from tests.support.factories.launch import case, planned
 
 QUIET = Noise(night=0.003, launch=0.003, own=0.02)
 
@@ -225,18 +230,40 @@ def test_fresh_launches_refute_a_cause_or_not():
     for factor, refuted in ((1.0, True), (1.02, True), (1.06, False)):
         doubt = CommonCauseRetest(cause)
         while not doubt.decided:
-            doubt.count_launch([factor] * PROBE_CASES)
+            doubt.count_value([factor] * PROBE_CASES)
         assert doubt.refuted == refuted
 
 
 def test_what_did_not_arrive_refutes_nothing():
     doubt = CommonCauseRetest(only(all_slower))
     while not doubt.decided:
-        doubt.count_launch([1.0] * (PROBE_CASES // 2))
+        doubt.count_value([1.0] * (PROBE_CASES // 2))
     assert not doubt.refuted
     again = CommonCauseRetest(doubt.cause)
-    again.record_launches(5, [], None)
+    again.record_values(5, [], None, {})
     assert again.decided and not again.refuted
+
+
+def test_fresh_values_of_a_cause_are_medians(monkeypatch: pytest.MonkeyPatch):
+    """Two fine launches of six are one fine median of three; a value that lacks a launch is no fine one."""
+    retest = CommonCauseRetest(only(all_slower))
+    probe = retest.cause.probe_cases
+    counts = {LaunchPlace.of(case): 3 for case in probe}
+    done = [
+        FinishedLaunch(planned(cases=probe, number=number), LaunchOutcome(None), 1.0, "stage", {})
+        for number in range(1, 7)
+    ]
+    slow = retest.cause.shift + 1
+
+    def said(_: Case, some: Sequence[FinishedLaunch], __: None) -> SimpleNamespace:
+        factors = [1.0 if each.launch.number <= 2 else slow for each in some]
+        return SimpleNamespace(slowdown=median(factors))
+
+    monkeypatch.setattr(common_cause_retest, "evaluate_case", said)
+    retest.record_values(2, done, None, counts)
+    assert (retest.fine, retest.slow, retest.refuted) == (1, 1, False)
+    retest.record_values(2, done[1:], None, counts)  # its second value lacks a launch
+    assert (retest.fine, retest.slow) == (1, 3)
 
 
 def test_a_shift_within_all_bands_fails_the_night():
