@@ -21,6 +21,7 @@ from postprocess.calibration.samples import collect_samples
 from postprocess.model.case import Case
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.session import Selection
+from postprocess.model.verdict import CaseResult, Verdict
 
 MOST_FUTILE_PASSES = 2  #: after so many, a part of the plan is given up
 
@@ -32,6 +33,9 @@ class PassResult:
     launches: Sequence[CalibrationLaunch]
     unhealthy: Collection[Family] = ()
     held: Collection[Case] = ()  #: whose references stay, for new ones would absorb a slowdown
+    failed: Sequence[
+        CaseResult
+    ] = ()  #: cases with a launch that crashed, did not end or brought wrong data
 
 
 Run = Callable[
@@ -46,6 +50,9 @@ class CalibrationProgress:
 
     taken: dict[Family, int] = field(default_factory=dict)
     unhealthy: set[Family] = field(default_factory=set)  #: in the last pass over them
+    incorrect: set[Family] = field(
+        default_factory=set
+    )  #: in any pass: wrong data is not made good by right data
     futile: dict[Family, int] = field(default_factory=dict)  #: passes that left a case as it was
     held: set[Family] = field(default_factory=set)  #: some references stayed in the last pass
     stalled: set[Family] = field(default_factory=set)  #: whose last pass was futile
@@ -65,6 +72,8 @@ class CalibrationProgress:
         self.taken[part.family] = self.taken.get(part.family, 0) + part.launches
         self.unhealthy.discard(part.family)
         self.unhealthy |= {part.family} & set(done.unhealthy)
+        wrong = (each.case for each in done.failed if each.verdict == Verdict.INCORRECT)
+        self.incorrect |= {part.family} & set(map(plan_part_of, wrong))
         self.held.discard(part.family)
         self.held |= {part.family} & {plan_part_of(case) for case in done.held}
         gained = count_launches(done.launches)
@@ -126,7 +135,8 @@ def calibrate_all(
             for part in parts:
                 tally.count(part, done, have, now)
     lacking = report_missing(planned, count_launches(read()), demand, progress)
-    return int(bool(tally.unhealthy or tally.held or (lacking and not demand.at_most)))
+    failed = tally.unhealthy or tally.incorrect or tally.held
+    return int(bool(failed or (lacking and not demand.at_most)))
 
 
 def select_active(

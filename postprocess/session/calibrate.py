@@ -26,7 +26,7 @@ from postprocess.model.options import PROCESSES, PROGRAM
 from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
 from postprocess.model.reference import ENOUGH_LAUNCHES
 from postprocess.model.session import Request, Selection
-from postprocess.model.verdict import CaseResult
+from postprocess.model.verdict import FAILED_LAUNCH, CaseResult
 from postprocess.references.catalog import ReferenceCatalog, load_catalog
 from postprocess.results.launch_costs import (
     WholeLaunch,
@@ -100,8 +100,10 @@ def read_comparable_launches(work: Path, selection: Selection) -> list[Calibrati
 
 def calibrate_unknown(
     context: SessionContext, planned: Sequence[PlannedLaunch], catalog: ReferenceCatalog
-) -> ReferenceCatalog:
-    """Calibrate the cases of environments that have no reviewed references; return the catalog with them.
+) -> tuple[ReferenceCatalog, list[CaseResult]]:
+    """Calibrate the cases of environments that have no reviewed references.
+
+    Returns the catalog with them, and the cases with a launch that failed meanwhile.
 
     An environment with a reviewed file keeps its gaps: they are ``no-reference``, and loud. A reference that
     was made with options by hand is none for launches without: it is measured again.
@@ -124,15 +126,12 @@ def calibrate_unknown(
             "calibrated; run ./plumbline calibrate on the idle machine"
         )
     if not unknown:
-        return catalog
+        return catalog, []
+    failed: list[CaseResult] = []
     for launches in sorted({choose_automatic_launches(launch) for launch in unknown}):
-        calibrate_cases(
-            context,
-            catalog,
-            [each for each in unknown if choose_automatic_launches(each) == launches],
-            launches,
-        )
-    return load_catalog(context.reference_roots, list_places(planned))
+        some = [each for each in unknown if choose_automatic_launches(each) == launches]
+        failed += calibrate_cases(context, catalog, some, launches).failed
+    return load_catalog(context.reference_roots, list_places(planned)), failed
 
 
 def lacks_usable_reference(catalog: ReferenceCatalog, launch: PlannedLaunch, case: Case) -> bool:
@@ -156,7 +155,7 @@ def calibrate_cases(
     catalog: ReferenceCatalog,
     unknown: Sequence[PlannedLaunch],
     launches: int,
-) -> None:
+) -> PassResult:
     """Calibrate the cases of these launches that have no reference, or one with other options by hand."""
     if all(launch.exact for launch in unknown):
         worth = "Simulated time repeats exactly"
@@ -188,7 +187,7 @@ def calibrate_cases(
     counts = sorted({launch.processes for launch in unknown})
     choice = {**chosen.choice, PROCESSES.variable: counts, PROGRAM.variable: programs}
     selection = replace(chosen, environments=environments, choice=choice, launches=launches)
-    run_calibration_pass(context, context.work.provisional, missing, selection)
+    return run_calibration_pass(context, context.work.provisional, missing, selection)
 
 
 def run_calibration_pass(
@@ -240,7 +239,8 @@ def run_calibration_pass(
             done.finished, catalog, request.site, request.rerun_options, calibrating=True
         )
         finish_session(context, session, done.finished, results)
-    return PassResult(new, find_unhealthy_parts(results), held)
+    failed = [each for each in results if each.verdict in FAILED_LAUNCH]
+    return PassResult(new, find_unhealthy_parts(results), held, failed)
 
 
 def find_unhealthy_parts(results: Iterable[CaseResult]) -> set[Family]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from postprocess.analyses.alarms import log
@@ -28,7 +29,7 @@ from postprocess.model.launch import FinishedLaunch
 from postprocess.model.launch_counts import select_launch_counts
 from postprocess.model.plan import PlannedLaunch, drop_plan, list_places
 from postprocess.model.session import Request, Selection, Session
-from postprocess.model.verdict import CaseResult
+from postprocess.model.verdict import FAILED_LAUNCH, CaseResult
 from postprocess.references import expected_failures
 from postprocess.references.catalog import ReferenceCatalog, load_catalog
 from postprocess.references.expected_failures import ExpectedFailure
@@ -69,8 +70,9 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         report_plan(planned, progress)
         for line in describe_unusual_trials(planned):
             progress.say(line)
+        failed: list[CaseResult] = []
         if not request.strict:
-            catalog = calibrate_unknown(context, planned, catalog)
+            catalog, failed = calibrate_unknown(context, planned, catalog)
         with progress.phase("set-up"):
             selection, planned = plan_night_launches(context, reframe, planned, catalog)
         with progress.phase("running"):
@@ -78,6 +80,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         progress.move("running", "build", done.build_seconds)
         with progress.phase("analysis"):
             results = evaluate_launches(done.finished, catalog, request.site, request.rerun_options)
+            results = apply_calibration_failures(results, failed)
             for line in describe_waivers(done.finished, catalog):
                 progress.note(line)
             for line in describe_interposed_libraries(done.finished):
@@ -105,6 +108,26 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         )
         log_alarms(context, session, results)
         return finish_session(context, session, done.finished, results)
+
+
+def apply_calibration_failures(
+    results: Sequence[CaseResult], failed: Sequence[CaseResult]
+) -> list[CaseResult]:
+    """Return the results, where a launch of this night's own calibration failed with its failure.
+
+    References were made of the other launches; nothing that went wrong may end in ``pass``.
+    """
+    failures = {each.case: each for each in failed}
+    return [
+        replace(
+            each,
+            verdict=failures[each.case].verdict,
+            reason=f"in the calibration of this night: {failures[each.case].reason}",
+        )
+        if each.case in failures and each.verdict not in FAILED_LAUNCH
+        else each
+        for each in results
+    ]
 
 
 def plan_night_launches(

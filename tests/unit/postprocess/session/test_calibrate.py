@@ -17,6 +17,7 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import ledger, update
 from postprocess.calibration.rounds import LaunchTarget
+from postprocess.calibration.schedule import PassResult
 from postprocess.main import build_parser
 from postprocess.model.plan import list_places
 from postprocess.model.session import Selection
@@ -93,7 +94,7 @@ class Night:
         """References of five launches that took two seconds."""
         update.update_references(root, [launch(2.0, day, by_hand=by_hand) for day in range(1, 6)])
 
-    def calibrate(self, _, root: Path, only: set, selection: Selection) -> None:
+    def calibrate(self, _, root: Path, only: set, selection: Selection) -> PassResult:
         """A calibration whose launches take a second."""
         self.measured.append(only)
         chosen = selection.set_env, selection.oversubscribe
@@ -101,6 +102,7 @@ class Night:
         days = range(11, 11 + selection.launches)
         new = [launch(1.0, day, by_hand=by_hand) for day in days]
         update.update_references(root, new, only, True)
+        return PassResult(new)
 
     def begin(self, **options: Any) -> set[float]:
         """Calibrate what is unknown before a night with these options; the references that it has then."""
@@ -114,7 +116,7 @@ class Night:
             prepared=SimpleNamespace(inventory=True),
         )
         plan = [planned(by_hand=ledger.CalibrationHeader("", **options).by_hand(PLACE[2]))]
-        catalog = calibrate_unknown(context, plan, load_catalog(self.roots, list_places(plan)))
+        catalog, _ = calibrate_unknown(context, plan, load_catalog(self.roots, list_places(plan)))
         return {catalog.reference(each).center for each in CASES}
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -93,7 +93,7 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Night:
         "open_session_context": end,
         "make_plan": lambda *_: made.planned,
         "report_plan": lambda *_: None,
-        "calibrate_unknown": lambda _, __, catalog: catalog,
+        "calibrate_unknown": lambda _, __, catalog: (catalog, []),
         "run_plan": lambda *_: PassRecord([], 0.0),
         "evaluate_launches": lambda *_: [SLOW],
         "confirm_slow_cases": lambda results, *_: results,
@@ -124,6 +124,19 @@ def test_a_night_logs_its_alarms_and_no_other_session(night: Night):
     (line,) = night.logged
     assert SLOW.case.key in line
     assert night.kept == [("run", [SLOW]), ("nightly", [SLOW])]
+
+
+def test_a_launch_that_failed_in_the_nights_own_calibration_fails_its_case(
+    night: Night, monkeypatch
+):
+    failed = replace(SLOW, verdict=Verdict.INCORRECT, reason="wrong data")
+    fine = replace(SLOW, verdict=Verdict.PASS, reason="")
+    monkeypatch.setattr(module, "evaluate_launches", lambda *_: [fine])
+    monkeypatch.setattr(module, "calibrate_unknown", lambda _, __, catalog: (catalog, [failed]))
+    night.begin()
+    ((_, (kept,)),) = night.kept
+    assert kept.verdict is Verdict.INCORRECT
+    assert kept.reason == "in the calibration of this night: wrong data"
 
 
 @pytest.mark.parametrize("ends", [False, True])
