@@ -84,9 +84,12 @@ def pytest_terminal_summary(
     """Say how many tests were left out or skipped, and why, even where ``-ra`` is off."""
     file = config.getoption("short")
     if file and not hasattr(config, "workerinput"):  # whoever hands tests out hears of all
-        passed = terminalreporter.stats.get("passed", [])
+        passed, failed, error = (
+            {report.nodeid for report in terminalreporter.stats.get(word, [])}
+            for word in ("passed", "failed", "error")
+        )
         with open(file, "a", encoding="utf-8") as names:
-            names.writelines(f"{report.nodeid}\n" for report in passed)
+            names.writelines(f"{name}\n" for name in sorted(passed - failed - error))
         if number := config.stash.get(LONG, 0):
             line = f"LEFT OUT {number} tests that take long: ./plumbline test --all"
             terminalreporter.write_line(line, yellow=True, bold=True)

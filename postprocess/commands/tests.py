@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import subprocess
 import sys
@@ -45,12 +46,14 @@ def add_arguments(parser: Parser) -> None:
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Run the tests of the package itself. Returns the largest exit status of pytest."""
     passed, words = work.root / PASSED, arguments.words
-    if words == [REST] and not passed.exists():
-        raise UsageError(f"{REST}: no run has passed any test: {passed} is missing; use {ALL}")
+    if words == [REST]:
+        check_passed(passed, work.source)
+    if not words:
+        passed.unlink(missing_ok=True)
     with work.held():
         prepare_machine(work, "local", None, Progress(), with_spack=bool(words))
     if not words:
-        passed.unlink(missing_ok=True)
+        passed.write_text(f"{hash_sources(work.source)}\n", encoding="utf-8")
     statuses = [
         subprocess.run(
             [sys.executable, "-m", "pytest", *part],
@@ -61,6 +64,28 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         for part in choose_parts(words, passed)
     ]
     return max(map(abs, statuses))
+
+
+def check_passed(passed: Path, source: Path) -> None:
+    """Refuse to leave out tests that have passed elsewhere, or before the sources changed.
+
+    :raises UsageError: if no run has passed any test of these sources
+    """
+    if not passed.exists():
+        raise UsageError(f"{REST}: no run has passed any test: {passed} is missing; use {ALL}")
+    if passed.read_text(encoding="utf-8").partition("\n")[0] != hash_sources(source):
+        raise UsageError(f"{REST}: the sources have changed since {passed} was written; use {ALL}")
+
+
+def hash_sources(source: Path) -> str:
+    """Hash everything that tests run or read: all files but hidden ones."""
+    digest = hashlib.sha256()
+    for path in sorted(source.rglob("*")):
+        name = path.relative_to(source)
+        hidden = any(part.startswith(".") or part == "__pycache__" for part in name.parts)
+        if not hidden and path.is_file():
+            digest.update(f"{name}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
 
 
 def choose_parts(words: Sequence[str], passed: Path) -> list[list[str]]:
