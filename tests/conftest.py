@@ -67,6 +67,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[LONG] = len(left_out)
     if rest := config.getoption("rest"):
         left_out = set(Path(rest).read_text(encoding="utf-8").splitlines())
+        left_out -= {item.nodeid for item in items if item.get_closest_marker("machine")}
     if rest or config.getoption("short"):
         config.hook.pytest_deselected(items=[each for each in items if each.nodeid in left_out])
         items[:] = [each for each in items if each.nodeid not in left_out]

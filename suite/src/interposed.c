@@ -146,6 +146,21 @@ static void add(struct interposed *found, const char *path, uint64_t text)
     object->text = text;
 }
 
+/* Whether the object is one that LD_PRELOAD names. What is named behind all that the program needs stands behind it. */
+static bool is_preloaded(const char *path)
+{
+    const char *names = getenv("LD_PRELOAD");
+    while (names != NULL && *names != '\0') {
+        size_t length = strcspn(names, " :");
+        bool whole = memchr(names, '/', length) != NULL;
+        const char *own = whole ? path : base_name(path);
+        if (length > 0 && strlen(own) == length && strncmp(own, names, length) == 0)
+            return true;
+        names += length + (names[length] != '\0');
+    }
+    return false;
+}
+
 static int look_for_last_needed(struct dl_phdr_info *info, size_t size, void *data)
 {
     (void)size;
@@ -167,7 +182,8 @@ static int add_if_interposed(struct dl_phdr_info *info, size_t size, void *data)
     size_t place = walk->place++;
     if (place == 0 || is_own(info))
         return 0;
-    if ((place < walk->last_needed && !is_needed(walk, info)) || answers_instead(info))
+    bool in_front = place < walk->last_needed || is_preloaded(info->dlpi_name);
+    if ((in_front && !is_needed(walk, info)) || answers_instead(info))
         add(walk->found, info->dlpi_name, hash_text(info));
     return 0;
 }

@@ -57,6 +57,9 @@ def test_a_preloaded_library_is_named(family: str, tmp_path: Path) -> None:
     run = run_record(family, tmp_path / "own.jsonl", "env", f"LD_PRELOAD=libm.so.6:{other}")
     assert paths(run) == [str(other)]
     assert "interposed_elsewhere" not in run
+    needed = f"{program(family).mpi.prefix}/lib/libmpi.so libm.so.6 libc.so.6"  # by the program
+    loaded = f"LD_PRELOAD={needed} {other}"
+    assert paths(run_record(family, tmp_path / "behind.jsonl", "env", loaded)) == [str(other)]
     words = [str(executable(family)), "0"]
     assert paths(watched(family, tmp_path / "w.jsonl", words, other)) == [str(other)]
 

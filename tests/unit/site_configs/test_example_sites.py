@@ -49,6 +49,7 @@ def test_a_night_has_this_many_cases(name: str, tmp_path: Path, progress: Progre
     assert not any(work.sessions.iterdir())
 
 
+@pytest.mark.machine
 def test_a_night_on_this_machine_is_as_many_cases_with_every_mpi(
     tmp_path: Path, progress: Progress
 ):

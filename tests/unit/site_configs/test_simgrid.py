@@ -105,6 +105,7 @@ def path_without(tmp_path: Path) -> str:
     return str(bin_without)
 
 
+@pytest.mark.machine
 def test_without_simgrid_the_site_file_is_looked_at_and_cannot_be_used(
     tmp_path: Path, path_without: str
 ):
@@ -117,6 +118,7 @@ def test_without_simgrid_the_site_file_is_looked_at_and_cannot_be_used(
     assert "is not on the PATH: install SimGrid" in ended.output
 
 
+@pytest.mark.machine
 def test_a_night_without_simgrid_ends_with_one_clear_line(tmp_path: Path, path_without: str):
     workshop = Workshop(tmp_path / "home")
     ended = workshop.run("nightly", "--site", "simulated", PATH=path_without)
