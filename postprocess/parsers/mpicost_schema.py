@@ -24,9 +24,8 @@ from postprocess.stats.headline import bound_slowest_mean, summarise_trials
 SCHEMA = 1
 TEXT_HASH = re.compile(r"[0-9a-f]{16}")
 UNIT = "s"
-LEAST_COLDNESS = (
-    2.0  #: time to read a cold block over that of a warm one; a last-level cache alone makes it 5
-)
+#: Time to read a cold block over that of a warm one; a last-level cache alone makes it 5.
+LEAST_COLDNESS = 2.0
 TIMED = "timed"
 MOMENTS = ("before", TIMED, "after")  #: when wrong data was received, seen from the trials
 COLDNESS, EVICTING = "coldness", ("evict_instruction", "evict_line")
@@ -76,9 +75,9 @@ def _check_proof(proof: JsonObject, cache: str) -> None:
             f"{COLDNESS}: {cache} left the caches warm: a block was read {ratio:.3g} times as slowly as "
             f"before, and cold memory takes {LEAST_COLDNESS:g} times as long or longer"
         )
-    if not ratio * warm <= cold * (
+    if ratio * warm > cold * (
         1 + AGREEMENT
-    ):  # the least of all ranks, of which this one is rank 0's
+    ):  # the ratio is the least of all ranks, the times rank 0's
         raise ValueError(
             f"{COLDNESS}: {ratio!r} is more than cold over warm, {cold!r} and {warm!r}"
         )

@@ -21,13 +21,14 @@ from postprocess.calibration.samples import collect_samples
 from postprocess.calibration.schedule import PassResult, calibrate_all, plan_part_of
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.model.case import Case, LaunchPlace
-from postprocess.model.mpicost import AUTOMATIC_FLUSHED, AUTOMATIC_LAUNCHES, FLUSH
+from postprocess.model.mpicost import AUTOMATIC_FLUSHED, AUTOMATIC_LAUNCHES
 from postprocess.model.options import PROCESSES, PROGRAM
 from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
 from postprocess.model.reference import ENOUGH_LAUNCHES
 from postprocess.model.session import Request, Selection
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult
 from postprocess.references.catalog import ReferenceCatalog, load_catalog
+from postprocess.results.flush_costs import flushes
 from postprocess.results.launch_costs import (
     WholeLaunch,
     estimate_job_seconds,
@@ -146,8 +147,7 @@ def choose_automatic_launches(launch: PlannedLaunch) -> int:
     """Choose the number of launches of an automatic calibration; one in simulated time, which repeats."""
     if launch.exact:
         return 1
-    flushed = any(case.cache == FLUSH for case in launch.cases)
-    return AUTOMATIC_FLUSHED if flushed else AUTOMATIC_LAUNCHES[launch.program]
+    return AUTOMATIC_FLUSHED if flushes(launch) else AUTOMATIC_LAUNCHES[launch.program]
 
 
 def calibrate_cases(

@@ -52,7 +52,7 @@ def repeat_launches(
 
 
 def describe_launch_counts(counts: Mapping[LaunchPlace, int]) -> list[str]:
-    """Describe a line for each number of launches beyond one, with the places that get as many."""
+    """Describe, in a line for each number of launches beyond one, the places that get as many."""
     places: dict[int, list[str]] = {}
     for place, count in sorted(counts.items()):
         layout = f"{place.processes}x{place.per_node}"

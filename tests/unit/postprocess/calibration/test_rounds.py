@@ -15,6 +15,7 @@ from postprocess.calibration.rounds import LaunchTarget, plan_rounds
 from postprocess.calibration.schedule import PassResult, calibrate_all
 from postprocess.model.case import ReferencePlace
 from postprocess.model.session import Selection
+from postprocess.model.verdict import CaseResult, Verdict
 from tests.support.factories.launch import CASES, PLACE, planned
 from tests.support.factories.ledger import launch
 
@@ -81,6 +82,20 @@ def test_references_that_stayed_slow_are_no_success():
         return replace(machine.run(selection, afresh), held=CASES[:1])
 
     assert calibrate_all(PLAN, SELECTION, LaunchTarget(), machine.read, run, Progress()) == 1
+
+
+def test_wrong_data_is_not_made_good_by_a_later_pass():
+    """A crash is: a launch that comes in its place is as good."""
+    for verdict, status in ((Verdict.INCORRECT, 1), (Verdict.CRASHED, 0)):
+        machine = Machine({"mpich-5_0_2": 1})
+        failed = [CaseResult(CASES[0], verdict, "in the first pass")]
+
+        def run(selection: Selection, afresh: bool, machine=machine, failed=failed) -> PassResult:
+            done = machine.run(selection, afresh)
+            return replace(done, failed=failed if len(machine.passes) == 1 else ())
+
+        found = calibrate_all(PLAN, SELECTION, LaunchTarget(), machine.read, run, Progress())
+        assert (found, len(machine.passes) > 1) == (status, True)
 
 
 def test_simulated_time_needs_one_launch():
