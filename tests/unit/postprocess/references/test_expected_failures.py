@@ -144,7 +144,10 @@ def test_an_expectation_of_another_system_says_nothing(tmp_path: Path):
         ({"verdicts": "regressed,incorrect"}, "verdicts: 'incorrect': choose from regressed"),
     ],
 )
-def test_a_row_with_a_fault_stops_the_session_in_one_line(tmp_path: Path, row, fault):
+def test_a_row_with_a_fault_stops_the_session_in_one_line(
+    tmp_path: Path, row, fault, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(expected_failures, "utc_today", lambda: TODAY)
     path = written(tmp_path, row)
     (problem,) = expected_failures.parse_expected_file(path, TODAY)[1]
     assert problem.startswith(f"{path}: row 2: ") and fault in problem and "\n" not in problem
