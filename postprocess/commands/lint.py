@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from postprocess.analyses.papers import printed
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
@@ -86,11 +87,18 @@ def lint_path(work: WorkDirectory, path: Path, progress: Progress) -> list[str]:
 
 
 def lint_directory(work: WorkDirectory, path: Path) -> list[str]:
-    """Find what is wrong with the references below a directory. Only those of Plumbline's may have none."""
+    """Find what is wrong with the references below a directory. Only those of Plumbline's may have none.
+
+    Figures that papers printed are checked where they are.
+    """
+    if path.name == printed.DIRECTORY.name:
+        return printed.lint_history(path)
     known = [root.resolve() for root in work.reference_roots]
     if path not in known and not any(path.rglob("*.tsv")):
         return [f"{path}: has no reference file; name sites one by one"]
-    return reference_lint.lint_references(path)
+    history = path / printed.DIRECTORY.name
+    printed_faults = printed.lint_history(history) if history.is_dir() else []
+    return reference_lint.lint_references(path) + printed_faults
 
 
 def dry_run_check(

@@ -5,26 +5,15 @@ The files and their conventions: ``reference_data/historical/README.md``.
 
 from __future__ import annotations
 
-import csv
-import io
-import re
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from postprocess.base.errors import UsageError
-from postprocess.base.strict_json import format_external
+from postprocess.analyses.papers.linear_model import Growth, LinearModel
+from postprocess.analyses.papers.rows import HistoricalError, read_rows
 
 DIRECTORY = Path(__file__).resolve().parents[3] / "reference_data" / "historical"
-INTEGER = re.compile(r"0|[1-9][0-9]{0,11}")
-NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?")
-
-_Row = TypeVar("_Row")
-
-
-class HistoricalError(UsageError):
-    """A file of printed figures that cannot be used. The text is one line: file, row, fix."""
+NOTHING = Growth("0", ())
 
 
 @dataclass(frozen=True)
@@ -38,6 +27,111 @@ class PrintedRatio:
     against: str
     ratio: float
     source: str
+    line: int  #: of the text of the paper, as in all classes here
+
+
+@dataclass(frozen=True)
+class PrintedCost:
+    """Time per call of RUS Stuttgart's loop. ``bytes`` is that report's buffer, see its README."""
+
+    routine: str
+    bytes: int
+    processes: int
+    machine: str
+    microseconds: float
+    source: str
+    line: int
+
+
+@dataclass(frozen=True)
+class PrintedModel:
+    """A model of Taboada et al. with its peaks over ``least`` to ``most`` processes.
+
+    Start-up ``t0`` and intercept ``ti`` are in us, time per byte ``tb`` in ns, ``startup`` in 1000 bytes/s,
+    ``bandwidth`` in 1e6 bytes/s. A barrier has a start-up only.
+    """
+
+    machine: str
+    library: str
+    routine: str
+    least: int
+    most: int
+    t0: Growth
+    ti: Growth | None
+    tb: Growth | None
+    startup: float
+    bandwidth: float | None
+    source: str
+    line: int
+
+    @property
+    def model(self) -> LinearModel:
+        """The model in seconds and bytes."""
+        return LinearModel(
+            self.t0.scaled(1e-6),
+            (self.ti or NOTHING).scaled(1e-6),
+            (self.tb or NOTHING).scaled(1e-9),
+        )
+
+
+@dataclass(frozen=True)
+class PrintedCrossover:
+    """From which size on a composition replaces a collective operation; ``bytes`` with KB = 1024."""
+
+    machine: str
+    library: str
+    routine: str
+    processes: int
+    side: str  #: ``above`` or ``below``, as printed
+    bytes: int
+    source: str
+    line: int
+
+
+@dataclass(frozen=True)
+class PrintedReduction:
+    """By how much a composition was measured to be faster than what it replaces."""
+
+    machine: str
+    library: str
+    routine: str
+    processes: int
+    bytes: int
+    percent: float
+    source: str
+    line: int
+
+
+@dataclass(frozen=True)
+class PrintedKernel:
+    """Time of a kernel in one placement over its time in another, on the SCI cluster."""
+
+    kernel: str
+    size: str
+    library: str
+    processes: int
+    per_node: int
+    over_processes: int
+    over_per_node: int
+    ratio: float
+    source: str
+    line: int
+
+
+@dataclass(frozen=True)
+class PrintedFigure:
+    """A figure of the running text or of a small table; ``-`` where the paper leaves something open."""
+
+    machine: str
+    library: str
+    routine: str
+    processes: str
+    bytes: str
+    quantity: str
+    value: float
+    unit: str
+    paper: str
+    line: int
 
 
 @dataclass(frozen=True)
@@ -65,8 +159,28 @@ class History:
     """All that was printed, in the order of the files."""
 
     ratios: tuple[PrintedRatio, ...]
+    costs: tuple[PrintedCost, ...]
+    models: tuple[PrintedModel, ...]
+    crossovers: tuple[PrintedCrossover, ...]
+    reductions: tuple[PrintedReduction, ...]
+    kernels: tuple[PrintedKernel, ...]
+    figures: tuple[PrintedFigure, ...]
     stand_ins: tuple[StandIn, ...]
     fits: tuple[FittedRatio, ...]
+
+
+#: The files of the fields of :class:`History`, and the class of their rows
+FILES: dict[str, tuple[str, type[Any]]] = {
+    "ratios": ("luecke2001_ratios.csv", PrintedRatio),
+    "costs": ("rus_costs.csv", PrintedCost),
+    "models": ("taboada_models.csv", PrintedModel),
+    "crossovers": ("taboada_crossovers.csv", PrintedCrossover),
+    "reductions": ("taboada_reductions.csv", PrintedReduction),
+    "kernels": ("taboada_kernels.csv", PrintedKernel),
+    "figures": ("text_figures.csv", PrintedFigure),
+    "stand_ins": ("stand_ins.csv", StandIn),
+    "fits": ("fits.csv", FittedRatio),
+}
 
 
 def load_history(directory: Path = DIRECTORY) -> History:
@@ -75,89 +189,18 @@ def load_history(directory: Path = DIRECTORY) -> History:
     :raises HistoricalError: for the first file that is missing or not as it should be, with its row.
     """
     return History(
-        ratios=_read(directory / "luecke2001_ratios.csv", PrintedRatio),
-        stand_ins=_read(directory / "stand_ins.csv", StandIn),
-        fits=_read(directory / "fits.csv", FittedRatio),
+        **{name: read_rows(directory / file, kind) for name, (file, kind) in FILES.items()}
     )
 
 
-def _read(path: Path, kind: type[_Row]) -> tuple[_Row, ...]:
-    """Read the rows of one file. Rows are counted as editors do: the header is row 1."""
-    columns = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    rows: list[_Row] = []
-    first: dict[tuple[Any, ...], int] = {}
-    for number, cells in enumerate(_cells(path), 1):
-        if number == 1:
-            if cells != columns:
-                raise HistoricalError(
-                    f"{path}: row 1: is not the header; write {','.join(columns)}"
-                )
-            continue
+def lint_history(directory: Path = DIRECTORY) -> list[str]:
+    """Find what is wrong with the files of printed figures, the first fault of each."""
+    found = []
+    for file, kind in FILES.values():
         try:
-            row = _row(kind, cells)
-        except ValueError as error:
-            raise HistoricalError(f"{path}: row {number}: {error}") from None
-        same = first.setdefault(_identity(row), number)
-        if same != number:
-            raise HistoricalError(f"{path}: row {number}: is the same as row {same}; remove one")
-        rows.append(row)
-    if not rows:
-        raise HistoricalError(f"{path}: row 2: there is none; restore the file")
-    return tuple(rows)
-
-
-def _cells(path: Path) -> list[list[str]]:
-    """Split the lines of a file into cells."""
-    try:
-        text = path.read_bytes().decode("utf-8")
-        if not text.endswith("\n"):
-            raise ValueError("is cut off")
-        return list(csv.reader(io.StringIO(text, newline=""), strict=True))
-    except OSError as error:
-        raise HistoricalError(f"{path}: {error.strerror}; restore the file") from None
-    except (ValueError, csv.Error) as error:
-        raise HistoricalError(f"{path}: no CSV in UTF-8 ({error}); restore the file") from None
-
-
-def _row(kind: type[_Row], cells: list[str]) -> _Row:
-    """Parse one row by the types of its class. Raises ValueError, ``column: what is wrong; fix``."""
-    columns = fields(kind)  # type: ignore[arg-type]
-    if len(cells) != len(columns):
-        raise ValueError(f"has {len(cells)} cells; write {len(columns)}, parted by commas")
-    values = {}
-    for field, cell in zip(columns, cells, strict=True):
-        values[field.name] = _PARSERS[str(field.type)](field.name, cell)
-    return kind(**values)
-
-
-def _text(column: str, cell: str) -> str:
-    if not cell or cell != cell.strip() or not cell.isprintable():
-        raise ValueError(
-            f"{column}: {format_external(cell)}; write words, without blanks around them"
-        )
-    return cell
-
-
-def _integer(column: str, cell: str) -> int:
-    least = 2 if column == "processes" else 0
-    if not INTEGER.fullmatch(cell) or int(cell) < least:
-        raise ValueError(f"{column}: {format_external(cell)}; write an integer, {least} or more")
-    return int(cell)
-
-
-def _number(column: str, cell: str) -> float:
-    if not NUMBER.fullmatch(cell) or float(cell) == 0:
-        raise ValueError(f"{column}: {format_external(cell)}; write a number above zero, as in 2.5")
-    return float(cell)
-
-
-_PARSERS: dict[str, Callable[[str, str], Any]] = {"str": _text, "int": _integer, "float": _number}
-
-
-def _identity(row: Any) -> tuple[Any, ...]:
-    """Return what identifies a row: everything but its numbers and texts."""
-    return tuple(
-        getattr(row, field.name)
-        for field in fields(row)
-        if field.type != "float" and field.name not in ("source", "remark")
-    )
+            read_rows(directory / file, kind)
+        except HistoricalError as error:
+            found.append(str(error))
+    known = {file for file, _ in FILES.values()}
+    strays = sorted(path for path in directory.glob("*.csv") if path.name not in known)
+    return found + [f"{path}: is never read; remove it" for path in strays]

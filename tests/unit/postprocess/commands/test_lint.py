@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
+from postprocess.analyses.papers import printed
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
@@ -51,6 +53,22 @@ def test_each_fault_of_a_reference_file_is_a_line(work, progress, tmp_path: Path
     assert lint(work, [path], progress) == 1
     assert said(progress).splitlines() == [f"{path}: {len(faults)} wrong", *faults]
     assert len(faults) > 1
+
+
+def test_printed_figures_are_checked_beside_references_and_alone(work, progress, tmp_path: Path):
+    write_references(tmp_path)
+    history = Path(shutil.copytree(printed.DIRECTORY, tmp_path / "historical"))
+    assert lint(work, [tmp_path, history], progress) == 0
+    ratios, costs = history / "luecke2001_ratios.csv", history / "rus_costs.csv"
+    ratios.write_text(ratios.read_text().replace(",933,", ",-933,"))
+    costs.unlink()
+    (history / "stray.csv").write_text("a\n")
+    for folder in (tmp_path, history):
+        assert lint(work, [folder], progress) == 1
+        faults = said(progress).splitlines()[-3:]
+        assert faults[0].startswith(f"{ratios}: row 5: ratio: '-933'")
+        assert faults[1].startswith(f"{costs}: No such file")
+        assert faults[2] == f"{history / 'stray.csv'}: is never read; remove it"
 
 
 def test_a_file_that_is_not_there_is_wrong_use(work, progress, tmp_path: Path):

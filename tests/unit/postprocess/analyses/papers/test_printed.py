@@ -57,11 +57,7 @@ def test_a_fit_is_to_a_printed_ratio_of_the_machine_that_the_model_stands_for():
         assert (each.routine, each.bytes, stands[each.system, each.partition]) in RATIOS
 
 
-FILES = (
-    "luecke2001_ratios.csv",
-    "stand_ins.csv",
-    "fits.csv",
-)
+FILES = tuple(name for name, _ in printed.FILES.values())
 
 
 @pytest.fixture
@@ -107,18 +103,27 @@ def test_a_damaged_file_is_named_with_its_row(copy, name, change, said):
 @pytest.mark.parametrize(
     ("name", "row", "said"),
     [
-        ("luecke2001_ratios.csv", "bcast,x,128,A,B,2,t", "bytes: 'x'; write an integer, 0"),
-        ("luecke2001_ratios.csv", "bcast,-8,128,A,B,2,t", "bytes: '-8'"),
-        ("luecke2001_ratios.csv", "bcast,8.0,128,A,B,2,t", "bytes: '8.0'"),
-        ("luecke2001_ratios.csv", "bcast,8,1,A,B,2,t", "processes: '1'; write an integer, 2"),
-        ("luecke2001_ratios.csv", "bcast,8,128,A,B,0,t", "ratio: '0'; write a number above"),
-        ("luecke2001_ratios.csv", "bcast,8,128,A,B,-1,t", "ratio: '-1'"),
-        ("luecke2001_ratios.csv", "bcast,8,128,A,B,nan,t", "ratio: 'nan'"),
-        ("luecke2001_ratios.csv", "bcast,8,128,A,B,1e400,t", "ratio: '1e400'"),
-        ("luecke2001_ratios.csv", "bcast,8,128,A,B,,t", "ratio: ''"),
-        ("luecke2001_ratios.csv", "bcast,8,128,,B,2,t", "machine: ''; write words"),
-        ("luecke2001_ratios.csv", "bcast,8,128, A,B,2,t", "machine: ' A'"),
-        ("luecke2001_ratios.csv", "bcast,8,128,A,B,2,\x1b[31m", "source: "),
+        ("luecke2001_ratios.csv", "bcast,x,128,A,B,2,t,9", "bytes: 'x'; write an integer, 0"),
+        ("luecke2001_ratios.csv", "bcast,-8,128,A,B,2,t,9", "bytes: '-8'"),
+        ("luecke2001_ratios.csv", "bcast,8.0,128,A,B,2,t,9", "bytes: '8.0'"),
+        ("luecke2001_ratios.csv", "bcast,8,1,A,B,2,t,9", "processes: '1'; write an integer, 2"),
+        ("luecke2001_ratios.csv", "bcast,8,128,A,B,0,t,9", "ratio: '0'; write a number above"),
+        ("luecke2001_ratios.csv", "bcast,8,128,A,B,-1,t,9", "ratio: '-1'"),
+        ("luecke2001_ratios.csv", "bcast,8,128,A,B,nan,t,9", "ratio: 'nan'"),
+        ("luecke2001_ratios.csv", "bcast,8,128,A,B,1e400,t,9", "ratio: '1e400'"),
+        ("luecke2001_ratios.csv", "bcast,8,128,A,B,,t,9", "ratio: ''"),
+        ("luecke2001_ratios.csv", "bcast,8,128,,B,2,t,9", "machine: ''; write words"),
+        ("luecke2001_ratios.csv", "bcast,8,128, A,B,2,t,9", "machine: ' A'"),
+        ("luecke2001_ratios.csv", "bcast,8,128,A,B,2,\x1b[31m,9", "source: "),
+        ("luecke2001_ratios.csv", "bcast,8,128,A,B,2,t,0", "line: '0'; write an integer, 1"),
+        ("taboada_models.csv", "A,B,bcast,2,8,3+8q,N/A,N/A,2,N/A,t,9", "t0: '3+8q' is no sum"),
+        ("taboada_models.csv", "A,B,bcast,2,8,3++8p,N/A,N/A,2,N/A,t,9", "t0: '3++8p' is no sum"),
+        ("taboada_models.csv", "A,B,bcast,2,8,N/A,N/A,N/A,2,N/A,t,9", "t0: 'N/A' is no sum"),
+        (
+            "taboada_models.csv",
+            "A,B,bcast,2,8,3p,N/A,N/A,2,-,t,9",
+            "bandwidth: '-'; write a number",
+        ),
     ],
 )
 def test_a_wrong_cell_is_named(copy, name, row, said):
