@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from shlex import quote
 
 import reframe as rfm
 from reframe.core.builtins import fixture, run_before, variable
 
+from postprocess.base.shell_words import quote_word
 from postprocess.model.benchmark import Benchmark
 from postprocess.model.mpicost import COMPARED
 from postprocess.model.options import ROUNDS
@@ -186,8 +186,8 @@ class agreement(OsuImbCheck):
             yield from super().lines_of(start, launch_words)
             return
         words = ["timeout", "--kill-after=10", f"{start.time_limit:.0f}", launch_words]
-        yield f"{' '.join([*words, *map(quote, self.command_of_mpicost(start))])} > /dev/null"
-        yield f"echo $? > {quote(str(start.ending(self.session)))}"
+        yield f"{' '.join([*words, *map(quote_word, self.command_of_mpicost(start))])} > /dev/null"
+        yield f"echo $? > {quote_word(str(start.ending(self.session)))}"
 
     def options_of(self, start: PlannedLaunch) -> list[str]:
         """Return the options as the program's own check gives them; only IMB has several executables."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 from reframe.core.backends import register_launcher
 from reframe.core.launchers import JobLauncher
 
+from postprocess.base.shell_words import quote_word
 from site_configs.mpi.family import OVERSUBSCRIBED
 from site_configs.programs import installed
 from site_configs.programs.installed import Installed
@@ -42,7 +42,7 @@ class EnvironmentLauncher(JobLauncher):
 
     def command(self, job: Any) -> list[str]:
         """Return the launch line up to the program."""
-        return [*map(quote, self.words), "-n", str(job.num_tasks)]
+        return [*map(quote_word, self.words), "-n", str(job.num_tasks)]
 
 
 def work_directory() -> Path:
@@ -107,7 +107,7 @@ def environment(
         variables |= OVERSUBSCRIBED.get(family, {})
     set_env = current_request().set_env
     shell = {} if family == SIMULATED else read_user_shell(os.environ)
-    variables |= {key: quote(value) for key, value in set_env.get(name, {}).items()}
+    variables |= {key: quote_word(value) for key, value in set_env.get(name, {}).items()}
     extras = {
         "library": library,
         "family": family,

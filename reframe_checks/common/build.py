@@ -6,12 +6,12 @@ import json
 import os
 import sys
 from pathlib import Path
-from shlex import quote
 
 import reframe as rfm
 from reframe.core.builtins import run_before, sanity_function, variable
 from reframe.core.exceptions import SanityError
 
+from postprocess.base.shell_words import quote_word
 from site_configs.common import work_directory
 from site_configs.programs.installed import (
     CMAKE,
@@ -80,8 +80,8 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
     def build_with_spack(self):
         words = [work_directory(), self.spack, self.current_environ.extras["spack_environment"]]
         words += [self.name_of_program, Path(self.stagedir, RESULT)]
-        arguments = " ".join(quote(str(word)) for word in words)
-        python = f"env PYTHONPATH={quote(str(SOURCE))} {quote(sys.executable)}"
+        arguments = " ".join(quote_word(str(word)) for word in words)
+        python = f"env PYTHONPATH={quote_word(str(SOURCE))} {quote_word(sys.executable)}"
         self.build_system = "CustomBuild"
         self.build_system.commands = [f"{python} -m spack_envs.install {arguments}"]
 
@@ -133,24 +133,28 @@ class build_mpicost(BuildProgram):
         extras = self.current_environ.extras
         directory = work_directory() / "build" / extras.get("build", self.current_environ.name)
         self.build_system = "CMake"
-        self.build_system.configuredir = quote(str(SOURCE / "suite"))
-        self.build_system.builddir = quote(str(directory))
+        self.build_system.configuredir = quote_word(str(SOURCE / "suite"))
+        self.build_system.builddir = quote_word(str(directory))
         self.build_system.flags_from_environ = False
         self.build_system.max_concurrency = 2
-        wrapper = quote(extras["mpicc"])
+        wrapper = quote_word(extras["mpicc"])
         variable_of_wrapper = extras.get("compiler_variable", "MPI_C_COMPILER")
         self.build_system.config_opts = [
             "-G Ninja",
             "-DCMAKE_BUILD_TYPE=Release",
             f'-D{variable_of_wrapper}="$(command -v {wrapper})"',  # found once the modules are loaded
-            f"-DCMAKE_INSTALL_PREFIX={quote(str(directory / 'installed'))}",
+            f"-DCMAKE_INSTALL_PREFIX={quote_word(str(directory / 'installed'))}",
         ]
         # Builds of several partitions, or of environments that share one, must not meet in it.
-        lock = quote(f"{directory}.lock")
-        self.prebuild_cmds = [f"mkdir -p {quote(str(directory))}", f"exec 9> {lock}", "flock 9"]
+        lock = quote_word(f"{directory}.lock")
+        self.prebuild_cmds = [
+            f"mkdir -p {quote_word(str(directory))}",
+            f"exec 9> {lock}",
+            "flock 9",
+        ]
         self.postbuild_cmds = [
-            f"cmake --install {quote(str(directory))}",
-            f"echo {quote(str(directory / 'installed'))} > {LOCATION}",
+            f"cmake --install {quote_word(str(directory))}",
+            f"echo {quote_word(str(directory / 'installed'))} > {LOCATION}",
         ]
 
     def folder_without_spack(self) -> Path:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from shlex import quote
 
 from reframe.core.builtins import run_after, run_before, variable
 from reframe.utility import typecheck as typ
 
+from postprocess.base.shell_words import quote_word
 from postprocess.model.case import Case
 from postprocess.model.mpicost import (
     CACHE,
@@ -173,9 +173,10 @@ class MpicostCheck(LaunchCheck, family=True):
     def set_command(self):
         """Set the command, which writes its exit code to a file: not every scheduler tells it."""
         records, ending = (
-            quote(str(file(self.session))) for file in (self.launch.records, self.launch.ending)
+            quote_word(str(file(self.session)))
+            for file in (self.launch.records, self.launch.ending)
         )
-        self.executable = quote(str(getattr(self.mpicost, "program", "mpicost")))
+        self.executable = quote_word(str(getattr(self.mpicost, "program", "mpicost")))
         self.executable_opts = [
             f"--routine={self.routines_and_sizes()}",
             f"--trials={self.trials}",
