@@ -28,9 +28,17 @@ def add_arguments(parser: Parser) -> None:
     read = parser.group(READ)
     read.add_argument(
         "--against",
-        metavar="PARTITION",
-        help="divide the times of the other partitions by those of PARTITION (default: the T3E, else the "
-        "first)",
+        metavar="PARTITION[:ENVIRONMENT]",
+        help="divide the times of the other partitions by those of PARTITION, with the same MPI, or all by "
+        "those of ENVIRONMENT (default: the T3E, else the first)",
+    )
+    read.add_argument(
+        "--session",
+        action="append",
+        default=[],
+        metavar="SESSION",
+        dest="further",
+        help="a further session, of this or another site; may be repeated",
     )
     read.add_argument(
         "--processes",
@@ -44,12 +52,14 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Show a session as the papers do, and write that with its pictures beside the report. Returns 0."""
     directory = report.finished_session(work, arguments.session)
     summary = summaries.load_summary(directory / "summary.json")
-    found = build_paper_views(summary, arguments.against, arguments.processes)
+    places = [report.finished_session(work, name) for name in arguments.further]
+    further = [summaries.load_summary(place / "summary.json") for place in places]
+    found = build_paper_views(summary, arguments.against, arguments.processes, further)
     if not found:
         missing = "several process counts or partitions of mpicost"
         raise UsageError(f"{directory}: nothing to compare; choose a session with {missing}")
     print(paper_views_as_text(found), flush=True)
     Progress().say("drawing the pictures")
-    for path in write_paper_views(directory, summary, found):
+    for path in write_paper_views(directory, summary, found, further):
         print(path)
     return 0
