@@ -19,7 +19,7 @@ from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.reference import Reference
 from postprocess.references import expected_failures, provenance, reference_file
-from postprocess.references.catalog import read_provenance
+from postprocess.references.provenance import read_provenance
 from postprocess.references.reference_file import KEYS
 from postprocess.stats.estimate import estimate_references
 from site_configs.schema.waivers import DIFFERENCES
@@ -112,13 +112,16 @@ def find_unfounded(
             ours, theirs = getattr(each, column), getattr(follows, column)
             if not math.isclose(ours, theirs, rel_tol=AGREEMENT, abs_tol=1e-12):
                 said = f"{ours!r}, and the headlines of the provenance make {theirs!r}"
-                yield case, f"{column}: {said}; put back the one that was changed"
+                yield (
+                    case,
+                    f"{column} is not that of its launches: {said}; put back what was changed",
+                )
 
 
 def read_reference_headlines(origin: Mapping[str, Any], case: Case) -> list[float] | None:
     """Read every value behind a reference; None if none is told or they are no positive numbers."""
     told = provenance.find_case_calibration(origin["programs"].get(case.program), case.key)
-    values = provenance.list_headlines(told or {}).get(case.key)
+    values = provenance.find_headlines(told or {}, case.key)
     return values if isinstance(values, list) and all(map(_is_value, values)) else None
 
 

@@ -31,6 +31,11 @@ def locate_described(path: Path) -> Path:
     return path.with_name(path.name.removesuffix(SUFFIX) + ".tsv")
 
 
+def read_provenance(path: Path) -> dict[str, Any]:
+    """Read the provenance of a reference file that was loaded, so that it is known to be sound."""
+    return json.loads(locate_provenance(path).read_text())
+
+
 def find_provenance_problems(path: Path, cases: Collection[Case] = ()) -> list[str]:
     """Find what is wrong with the provenance of the reference file ``path``, one line each.
 
@@ -133,12 +138,19 @@ def list_headlines(calibration: Mapping[str, Any]) -> dict[str, list[float]]:
     }
 
 
+def find_headlines(calibration: Mapping[str, Any], key: str) -> Any:
+    """Find every value behind the reference of one case, as it stands; None if a calibration names none."""
+    some = calibration.get(SERIES, [calibration])
+    found = (each.get("headlines", {}) for each in some)
+    return next((values[key] for values in found if key in values), None)
+
+
 def find_case_calibration(told: Mapping[str, Any] | None, key: str) -> Mapping[str, Any] | None:
     """Find the calibration that a case belongs to, from what is told of its program; None if there is none."""
     some = list_calibrations(told) if told else []
     if told and CALIBRATIONS not in told:
         return told
-    named = [each for each in some if key in list_calibrated_keys(each)]
+    named = [each for each in some if find_headlines(each, key) is not None]
     return next(iter(named + [each for each in some if not list_calibrated_keys(each)]), None)
 
 

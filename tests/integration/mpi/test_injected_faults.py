@@ -17,13 +17,10 @@ import pytest
 from postprocess.base.processes import find_processes
 from postprocess.model.reference import Reference
 from postprocess.references.catalog import read_provenance
-from postprocess.references.reference_file import (
-    load_references,
-    locate_references,
-    write_references,
-)
+from postprocess.references.reference_file import load_references, locate_references
 from postprocess.stats.band import compute_band
 from site_configs.schema.variables import SESSION
+from tests.support.factories.stated_references import write_stated_references
 from tests.support.mpi import Installation, fault_library, of_family
 from tests.support.plumbline_runner import Ended, Workshop
 
@@ -71,7 +68,7 @@ def reviewed(
         path = locate_references(root, "local", "cpu", name)
         measured = load_references(path, "local", "cpu", name).values()
         wide = [Reference(each.case, CENTER, SPREAD, 20) for each in measured]
-        write_references(path, wide, read_provenance(path))
+        write_stated_references(path, wide, read_provenance(path))
     return root
 
 
