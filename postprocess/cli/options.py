@@ -12,6 +12,7 @@ from postprocess.cli.option_types import (
     parse_count,
     parse_counts,
     parse_json_path,
+    parse_launches,
     parse_moment,
     parse_programs,
     parse_sizes,
@@ -232,7 +233,7 @@ def add_night_launches(parser: Parser) -> None:
     number = parser.group(HOW).add_mutually_exclusive_group()
     number.add_argument(
         "--launches",
-        type=parse_count,
+        type=parse_launches,
         metavar="N",
         help="launches of each case, whose median is judged (default: of mpicost as many as it takes to "
         "see a slowdown of a tenth and --seconds-per-layout pays; else 1)",

@@ -8,7 +8,7 @@ from dataclasses import replace
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.rounds import LAUNCHES, LaunchTarget
-from postprocess.cli.option_types import parse_count
+from postprocess.cli.option_types import parse_count, parse_launches
 from postprocess.cli.options import CALIBRATED_TRIALS, add_directory, add_selection
 from postprocess.cli.parser import HOW, Parser
 from postprocess.cli.request import build_request
@@ -26,7 +26,7 @@ def add_arguments(parser: Parser) -> None:
     number = how.add_mutually_exclusive_group()
     number.add_argument(
         "--launches",
-        type=parse_count,
+        type=parse_launches,
         metavar="N",
         help=f"launches per case, earlier ones included (default: {LAUNCHES})",
     )

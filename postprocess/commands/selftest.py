@@ -10,7 +10,7 @@ from postprocess.analyses.selftest.injections import INJECTION_KINDS, list_unkno
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.rounds import LAUNCHES
-from postprocess.cli.option_types import parse_comma_list, parse_count
+from postprocess.cli.option_types import parse_comma_list, parse_count, parse_launches
 from postprocess.cli.options import (
     JUDGED_TRIALS,
     add_budget,
@@ -92,7 +92,7 @@ def add_method(parser: Parser) -> None:
     )
     how.add_argument(
         "--launches",
-        type=parse_count,
+        type=parse_launches,
         default=LAUNCHES,
         metavar="N",
         help="launches of its own calibration, where the site has no references (default: %(default)s)",

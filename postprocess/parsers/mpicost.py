@@ -139,6 +139,7 @@ class _Reader:
         try:
             trials = sum(case.t_max.size for case in self.cases.values())
             mpicost_schema.check_flush_sum(self.run, self.end, trials)
+            mpicost_schema.check_evicted_lines(self.run, self.end, trials)
         except ValueError as error:
             raise RecordError(Verdict.INCORRECT, f"{path}: {error}") from None
         if self.end.flag("verified") is bool(self.wrong):

@@ -29,7 +29,11 @@ LEAST_COLDNESS = 2.0
 TIMED = "timed"
 MOMENTS = ("before", TIMED, "after")  #: when wrong data was received, seen from the trials
 COLDNESS, EVICTING = "coldness", ("evict_instruction", "evict_line")
-PROOFS = 5  #: flushes before the first case, which prove that the caches get cold (``cooling.c``)
+EVICTED = "evicted_lines"
+#: Flushes or evictions before the first case, which prove that the caches get cold (``cooling.c``)
+PROOFS = 5
+PROOF_BYTES = 65536  #: of the block of the proof (``cooling.c``)
+GUARD_BYTES = 64  #: behind the received data, on every rank and in every case (``buffers.h``)
 AGREEMENT = 1e-9  #: relative difference allowed between the program's statistics and these
 
 
@@ -92,6 +96,21 @@ def check_flush_sum(run: JsonObject, end: JsonObject, trials: int) -> None:
     expected = lines * (trials + PROOFS) if lines else 0
     if end.integer("flush_sum") != expected:
         raise ValueError(f"flush_sum: {end.integer('flush_sum')}, not {expected}")
+
+
+def check_evicted_lines(run: JsonObject, end: JsonObject, trials: int) -> None:
+    """Check that every eviction was carried out: each takes the guard's lines at least, on every rank.
+
+    :param trials: of all cases
+    """
+    if run.text("cache") != EVICT:
+        if EVICTED in end.fields:
+            raise ValueError(f"{EVICTED}: is there where cache is {run.text('cache')}")
+        return
+    line = run.integer("evict_line", least=1)
+    least = PROOFS * -(-PROOF_BYTES // line) + trials * -(-GUARD_BYTES // line)
+    if end.integer(EVICTED) < least:
+        raise ValueError(f"{EVICTED}: {end.integer(EVICTED)}, not {least} or more")
 
 
 def check_interposed(entry: JsonObject) -> None:

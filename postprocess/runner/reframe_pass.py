@@ -13,6 +13,7 @@ from postprocess.base.processes import end_processes
 from postprocess.base.progress import Progress
 from postprocess.judging.outcome import determine_outcome
 from postprocess.model.launch import FinishedLaunch
+from postprocess.model.mpicost import WARM
 from postprocess.model.options import AGAIN, CHOOSING
 from postprocess.model.plan import PlannedLaunch, list_planned_cases, read_plan, write_launch
 from postprocess.model.session import Selection
@@ -63,7 +64,23 @@ def make_plan(reframe: ReframeDriver, selection: Selection) -> list[PlannedLaunc
         raise UsageError(f"{stray} would run and plans no case, so nobody would see it fail: {fix}")
     if unmatched := next(find_unmatched_parts(selection, launches), None):
         raise NoCaseSelected(f"{unmatched} matches no case: {FIX}")
+    refuse_cold_simulations(launches)
     return launches
+
+
+def refuse_cold_simulations(launches: Sequence[PlannedLaunch]) -> None:
+    """Refuse to cool the caches of a simulated machine, which has none: every launch would be incorrect.
+
+    :raises UsageError: naming the partition
+    """
+    for launch in launches:
+        if cold := next(
+            (case for case in launch.cases if launch.exact and case.cache != WARM), None
+        ):
+            raise UsageError(
+                f"--cache {cold.cache}: the machine {launch.partition} is simulated and has no caches; "
+                f"choose --cache {WARM}, the default there"
+            )
 
 
 def find_unplanned_tests(

@@ -78,6 +78,8 @@ void record_end(struct json *json, const struct totals *totals)
     json_key_number(json, "clock_deviation", seconds(totals->clock_deviation));
     json_key_integer(json, "memory_bytes", totals->memory);
     json_key_integer(json, "flush_sum", totals->flush_sum);
+    if (totals->evicted_lines > 0)
+        json_key_integer(json, "evicted_lines", totals->evicted_lines);
     json_close(json, '}');
     json_newline(json);
 }

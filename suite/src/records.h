@@ -14,6 +14,7 @@ struct totals {
     int64_t memory;  /* bytes allocated at the peak, on the rank with most */
     int64_t clock_deviation; /* ns; see struct clock */
     int64_t flush_sum; /* see flush_sum(); the smallest of all ranks */
+    int64_t evicted_lines; /* before trials and in the proof; the fewest of all ranks */
 };
 
 /* Rank 0 writes the record, for which the ranks of a tournament send it their times. Collective. */

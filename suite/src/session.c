@@ -151,6 +151,7 @@ static void finish(struct bench *bench, const struct memory *memory, struct outp
     totals->clock_deviation = bench->clock.deviation;
     totals->memory = control_all_maximum(control, (int64_t)memory->peak);
     totals->flush_sum = control_all_minimum(control, (int64_t)flush_sum(&bench->cooling.flush));
+    totals->evicted_lines = control_all_minimum(control, (int64_t)bench->cooling.evicted);
     totals->timed = bench->trials.timed;
     totals->elapsed = clock_now() - started;
     if (control->rank == 0)

@@ -165,6 +165,9 @@ def test_evicted_buffers_are_cold(family: str, tmp_path: Path) -> None:
     assert evicted.run["evict_instruction"] and evicted.run["evict_line"] >= 16
     assert evicted.run["coldness"]["ratio"] > LEAST_COLDNESS
     assert (evicted.run["flush_bytes"], evicted.end["flush_sum"]) == (0, 0)
+    lines = 2 * 21 * math.ceil(1_000_000 / evicted.run["evict_line"])
+    assert lines < evicted.end["evicted_lines"] < 3 * lines
+    assert "evicted_lines" not in runs["warm"].end
     assert "coldness" not in runs["warm"].run
     warm, cold = (
         next(case["median"] for case in runs[cache].cases if case["routine"] == "control_memory")

@@ -13,6 +13,7 @@ from postprocess.stats.headline import summarise_trials
 
 TRIALS = 51
 RESOLUTION = 1e-9
+EVICTED_LINES = 10**9  #: more than any launch of these tests must have evicted
 
 
 PROOF = {"ratio": 20.5, "warm": 1e-6, "cold": 2.05e-5, "took": 0.004}
@@ -114,11 +115,13 @@ def launch(processes: int = 2, **changes: Any) -> list[dict[str, Any]]:
         case_record("pingpong", 8, peer=1),
         case_record("barrier", 0),
     ]
-    return [run_record(len(cases), processes, **changes), *cases, end_record(len(cases))]
+    run = run_record(len(cases), processes, **changes)
+    return [run, *cases, end_record(len(cases), run["cache"])]
 
 
-def end_record(cases: int) -> dict[str, Any]:
-    return {
+def end_record(cases: int, cache: str = "evict") -> dict[str, Any]:
+    """The end record of a launch in this state of the caches."""
+    record = {
         "record": "end",
         "cases": cases,
         "verified": True,
@@ -127,6 +130,7 @@ def end_record(cases: int) -> dict[str, Any]:
         "memory_bytes": 12345678,
         "flush_sum": 0,
     }
+    return record | ({"evicted_lines": EVICTED_LINES} if cache == "evict" else {})
 
 
 #: What rank 1 received in the fourth trial.

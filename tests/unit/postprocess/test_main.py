@@ -115,6 +115,8 @@ WRONG = [
     ["run", "--set-env", ":NAME=x"],
     ["run", "--set-env", "mpich:1A=x"],
     ["calibrate", "--launches", "0"],
+    ["nightly", "--launches", "1001"],
+    ["calibrate", "--launches", "1001"],
     ["calibrate", "--strict"],
     ["list", "--json", "x"],
     ["setup", "--routine", "bcast"],

@@ -75,6 +75,18 @@ def test_what_the_checks_planned_is_the_plan(reframe: ReframeDriver):
     assert make_plan(reframe, SITE) == [planned()]
 
 
+def test_caches_of_a_simulated_machine_are_not_cooled(reframe: ReframeDriver):
+    """It has none: every launch would fail the proof that they got cold."""
+    play(reframe)
+    write_launch(reframe.session, planned(exact=True, cases=(case(cache="evict"),)))
+    with pytest.raises(
+        UsageError, match=r"^--cache evict: .*local:cpu is simulated.* --cache warm"
+    ):
+        make_plan(reframe, SITE)
+    write_launch(reframe.session, planned(exact=True, cases=(case(cache="warm"),)))
+    assert len(make_plan(reframe, SITE)) == 1
+
+
 @pytest.mark.parametrize("launches", [[], [planned(cases=())]])
 def test_a_selection_that_matches_nothing_is_refused(reframe: ReframeDriver, launches):
     for launch in launches:
