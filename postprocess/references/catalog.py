@@ -17,8 +17,15 @@ from postprocess.references.comparability import (
     find_missing_fact,
     list_differences,
 )
-from postprocess.references.lint import find_unfounded
+from postprocess.references.lint import (
+    find_unfounded,
+    list_launch_ends,
+    read_reference_headlines,
+)
 from postprocess.references.provenance import read_provenance
+from postprocess.references.session_priors import load_session_priors
+from postprocess.stats.session_prior import add_session_priors
+from postprocess.stats.sessions import add_evidence
 from postprocess.stats.shrinkage import add_priors
 from site_configs.schema.manual_settings import has_all_settings, list_shell_differences
 from site_configs.schema.waivers import DIFFERENCES
@@ -165,8 +172,21 @@ def load_catalog(roots: Sequence[Path], places: Iterable[tuple[str, str]]) -> Re
         system, partition = place[0].split(":")
         path = reference_file.find_reference_file(roots, system, partition, place[1])
         if path is not None:
-            known = add_priors(reference_file.load_references(path, system, partition, place[1]))
+            known = reference_file.load_references(path, system, partition, place[1])
             origin = read_provenance(path)
             unfounded = dict(find_unfounded(known, origin))
-            sets[place] = ReferenceSet(path, known, origin, unfounded)
+            sets[place] = ReferenceSet(path, add_noise(known, origin), origin, unfounded)
     return ReferenceCatalog(sets)
+
+
+def add_noise(
+    references: Mapping[Case, Reference], origin: Mapping[str, Any]
+) -> dict[Case, Reference]:
+    """Return the references of one file with what kin, sessions and other machines say of their noise."""
+    told = {
+        case: (read_reference_headlines(origin, case) or [], list_launch_ends(origin, case))
+        for case, each in references.items()
+        if not each.exact
+    }
+    known = add_priors(add_evidence(references, told))
+    return add_session_priors(known, load_session_priors())

@@ -21,7 +21,7 @@ from postprocess.model.benchmark import LOOP, ROTATE
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.mpicost import CACHES, SYNCHRONISERS
 from postprocess.model.reference import Reference
-from postprocess.references import provenance, tsv
+from postprocess.references import provenance, session_priors, tsv
 
 KEYS = ("program", "routine", "peer", "cache", "sync", "processes", "per_node", "bytes")
 COLUMNS = (*KEYS, "unit", "center", "spread", "launches")
@@ -103,7 +103,9 @@ def lint_reference_files(root: Path) -> list[str]:
         parts = path.relative_to(root).parts
         if parts[0] == "historical":
             continue
-        if path.suffix == ".tsv" and len(parts) == 3:
+        if path.name == session_priors.PATH.name and len(parts) == 1:
+            problems += session_priors.lint_session_priors(path)
+        elif path.suffix == ".tsv" and len(parts) == 3:
             problems += lint_reference_file(path)
         elif path.name == EXPECTED and len(parts) == 2:
             continue  # :mod:`postprocess.references.expected_failures` looks at it
