@@ -100,9 +100,6 @@ def main(source: str, work: str, words: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 1
     except OSError as error:
         what = f"{error.filename or 'input or output'}: {error.strerror or error}"
         print(f"plumbline: {sanitize_line(what)}", file=sys.stderr)

@@ -17,6 +17,7 @@ from postprocess.model.session import Request, Selection, Session
 from postprocess.results.flush_costs import describe_flush
 from postprocess.runner.reframe import ReframeDriver
 from postprocess.runner.reframe_pass import PassRecord, cancel_jobs, make_plan, run_again, run_plan
+from postprocess.session.interrupted import store_interrupted
 from postprocess.setup.prepare import PreparedMachine, prepare_machine
 from site_configs.schema.variables import SESSION
 
@@ -53,7 +54,7 @@ def open_session_context(
     for name in end_processes(SESSION, f"{work.sessions}/", prefix=True):
         progress.note(f"ended a process that an earlier session left behind: {name}")
     cancel_jobs(work.sessions.glob("*"), "an earlier session", progress)
-    for line in recover_interrupted(work.root):
+    for line in [*recover_interrupted(work.root), *store_interrupted(work)]:
         progress.note(line)
     with progress.phase("set-up"):
         prepared = prepare_machine(work, request.site, request.families, progress)

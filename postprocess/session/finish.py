@@ -28,17 +28,19 @@ def finish_session(
     finished: Sequence[FinishedLaunch],
     results: Sequence[CaseResult],
 ) -> int:
-    """Show the verdicts, then store every trial and write summary and report; the exit status.
+    """Store every trial, write summary and report, then show the verdicts; the exit status.
 
-    The verdicts come first, so that a full disk cannot hide them.
+    What is measured is kept before anything is printed; a full disk does not hide the verdicts.
     """
     summary = build_session_summary(
         context, session, finished, results, compute_exit_status(results, session.strict)
     )
-    if is_main_session(context, session):
-        print_verdict_table(summary, context.progress.console.width)
-    with context.progress.phase("analysis"):
-        markdown, html = write_files(context.work, session, finished, summary)
+    try:
+        with context.progress.phase("analysis"):
+            markdown, html = write_files(context.work, session, finished, summary)
+    finally:
+        if is_main_session(context, session):
+            print_verdict_table(summary, context.progress.console.width)
     where = f"report: {html} and {markdown.name}; trials: {context.work.store}"
     return end_session(context, session, summary, where)
 

@@ -395,11 +395,6 @@ def test_an_interrupt_is_one_line_and_its_own_status():
     assert is_one_line(errors)
 
 
-def test_a_reader_that_goes_away_is_no_reason_for_words():
-    with called(failing(BrokenPipeError())), contextlib.redirect_stderr(io.StringIO()):
-        assert main(str(ROOT), "/nonexistent", ["list"]) == 1
-
-
 def test_when_told_to_end_the_command_cleans_up_and_ends():
     cleaned = []
 
