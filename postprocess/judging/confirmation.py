@@ -15,7 +15,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural, quantity
 from postprocess.base.progress import Progress
 from postprocess.judging.common_cause import CommonCause, find_common_causes
-from postprocess.judging.common_cause_retest import CommonCauseRetest, apply_confirmed_causes
+from postprocess.judging.common_cause_retest import CommonCauseRetest, name_confirmed_causes
 from postprocess.judging.common_cause_text import describe_cause
 from postprocess.judging.evaluate import evaluate_case
 from postprocess.judging.retest import (
@@ -39,6 +39,16 @@ LEAST_CASES_OF_SLOW_NODE = (
 
 Measure = Callable[[Selection], Sequence[FinishedLaunch]]
 Since = Callable[[CommonCause], str]
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """What a session says after its confirmation runs."""
+
+    results: list[CaseResult]
+    causes: tuple[
+        str, ...
+    ] = ()  #: confirmed causes in common, one line each; any fails the session
 
 
 @dataclass
@@ -121,8 +131,8 @@ def confirm_slow_cases(
     measure: Measure,
     progress: Progress,
     since: Since = lambda _: "",
-) -> list[CaseResult]:
-    """Measure what looked slow again; return all results, with ``regressed`` or ``cleared`` for those.
+) -> Confirmation:
+    """Measure what looked slow again: ``regressed`` or ``cleared`` for those, and causes in common.
 
     :param finished: the launches behind the results
     :param selection: what the session ran
@@ -136,19 +146,14 @@ def confirm_slow_cases(
         RetestCandidate(each, hosts.get(each.case, ()))
         for each in select_candidates(results, catalog)
     ]
-    explained = {case for retest in retests for case in retest.cause.explained}
-    alone = [each for each in slow if each.result.case not in explained]
-    fresh = second.look(alone, retests)
+    fresh = second.look(slow, retests)
     causes = report_causes(retests, since, progress)
-    refuted = explained - {case for cause in causes for case in cause.explained}
-    left = [each for each in slow if each.result.case in refuted]
-    fresh += second.look(left)
-    report_slow_nodes([*alone, *left], progress)
+    report_slow_nodes(slow, progress)
     for line in describe_unavoidable_nodes(each.launch for each in fresh):
         progress.note(line)
-    verdicts = {suspect.result.case: suspect.verdict() for suspect in (*alone, *left)}
+    verdicts = {suspect.result.case: suspect.verdict() for suspect in slow}
     after = [apply_retest_failure(verdicts.get(each.case, each), fresh) for each in results]
-    return apply_confirmed_causes(after, causes)
+    return Confirmation(name_confirmed_causes(after, causes), tuple(map(describe_cause, causes)))
 
 
 @dataclass(frozen=True)
@@ -223,7 +228,8 @@ def apply_retest_failure(result: CaseResult, fresh: Iterable[FinishedLaunch]) ->
 def report_causes(
     retests: Sequence[CommonCauseRetest], since: Since, progress: Progress
 ) -> list[CommonCause]:
-    """Tell every common cause once. Those that fresh launches do not refute stand."""
+    """Tell every common cause once; return those that fresh launches do not refute."""
+    confirmed = []
     for retest in retests:
         end = (
             "; fresh launches do not show it, and each case stands by itself"
@@ -232,7 +238,9 @@ def report_causes(
         )
         cause = replace(retest.cause, since="" if retest.refuted else since(retest.cause))
         progress.note(f"{describe_cause(cause)}{end}")
-    return [retest.cause for retest in retests if not retest.refuted]
+        if not retest.refuted:
+            confirmed.append(cause)
+    return confirmed
 
 
 def map_hosts(finished: Iterable[FinishedLaunch]) -> dict[Case, tuple[str, ...]]:

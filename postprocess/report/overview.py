@@ -100,6 +100,8 @@ def format_headline(summary: SessionSummary) -> str:
         return "Nothing was measured" + (f": {whole(skipped)} skipped" if skipped else "")
     if summary.failed:
         return f"{whole(len(summary.failed))} of {plural(total, 'case')} failed"
+    if summary.causes:
+        return "No case failed by itself, but many are slower together"
     if summary.exit_status:
         return "No case failed, but the session did"
     rest = f", {whole(skipped)} skipped" if skipped else ""

@@ -27,14 +27,16 @@ def finish_session(
     session: Session,
     finished: Sequence[FinishedLaunch],
     results: Sequence[CaseResult],
+    causes: Sequence[str] = (),
 ) -> int:
     """Store every trial, write summary and report, then show the verdicts; the exit status.
 
     What is measured is kept before anything is printed; a full disk does not hide the verdicts.
+
+    :param causes: confirmed causes in common, each of which fails the session
     """
-    summary = build_session_summary(
-        context, session, finished, results, compute_exit_status(results, session.strict)
-    )
+    status = 1 if causes else compute_exit_status(results, session.strict)
+    summary = build_session_summary(context, session, finished, results, status, causes)
     try:
         with context.progress.phase("analysis"):
             markdown, html = write_files(context.work, session, finished, summary)
@@ -56,12 +58,14 @@ def build_session_summary(
     finished: Sequence[FinishedLaunch],
     results: Sequence[CaseResult],
     status: int,
+    causes: Sequence[str] = (),
 ) -> SessionSummary:
     """Build the summary of a session that ends with this status, with all that was noted until now."""
     progress, prepared = context.progress, context.prepared
     mpis = prepared.inventory.mpis if prepared.inventory else ()
     told = progress.notes, progress.phases
-    return summarise_session(session, prepared.built_with, mpis, finished, results, status, *told)
+    built = prepared.built_with
+    return summarise_session(session, built, mpis, finished, results, status, *told, causes=causes)
 
 
 def end_session(

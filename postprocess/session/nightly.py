@@ -90,7 +90,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         measure = partial(measure_again, context, catalog)
         since = partial(find_onset_in_store, work.store)
         try:
-            results = confirm_slow_cases(
+            confirmed = confirm_slow_cases(
                 results, done.finished, catalog, request.selection, measure, progress, since
             )
         except BaseException:  # a signal, too: what was measured is kept, what looked slow stands
@@ -104,10 +104,10 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
             finish_session(context, session, done.finished, results)
             raise
         results = mark_expected_failures(
-            context, sorted([*results, *missing], key=result_sort_key), excuses, whole
+            context, sorted([*confirmed.results, *missing], key=result_sort_key), excuses, whole
         )
-        log_alarms(context, session, results)
-        return finish_session(context, session, done.finished, results)
+        log_alarms(context, session, results, confirmed.causes)
+        return finish_session(context, session, done.finished, results, confirmed.causes)
 
 
 def apply_calibration_failures(
@@ -151,13 +151,17 @@ def plan_night_launches(
 
 
 def log_alarms(
-    context: SessionContext, session: Session, results: Sequence[CaseResult], retested: bool = True
+    context: SessionContext,
+    session: Session,
+    results: Sequence[CaseResult],
+    causes: Sequence[str] = (),
+    retested: bool = True,
 ) -> None:
     """Log what a session was alarmed by, if it was a night. A log that cannot be written ends none."""
     if session.mode != "nightly":
         return
     begun = session.name, session.started_utc, session.site
-    logged = log.summarise_night_alarms(*begun, results, retested)
+    logged = log.summarise_night_alarms(*begun, results, causes, retested)
     try:
         log.append_night(context.work.root / log.FILE, logged)
     except UsageError as error:

@@ -93,7 +93,9 @@ class SelftestBench:
             again.extend(fresh)
             return fresh
 
-        last = confirm_slow_cases(first, finished, self.catalog, selection, measure, progress)
+        last = confirm_slow_cases(
+            first, finished, self.catalog, selection, measure, progress
+        ).results
         store_trials(context.work, session, finished, last)
         rows = self.rows(night, first, last, finished, again)
         seconds = round(time.monotonic() - begin, 1)

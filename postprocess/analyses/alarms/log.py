@@ -61,16 +61,17 @@ def summarise_night_alarms(
     started_utc: str,
     site: str,
     results: Sequence[CaseResult],
+    causes: Sequence[str] = (),
     retested: bool = True,
 ) -> NightAlarms:
     """Summarise the results of a night for the log. Expected failures are no alarms.
 
-    :param looked_again: whether what looked slow was measured again; if not, all of it is alarmed
+    :param causes: confirmed causes in common, a line each
+    :param retested: whether what looked slow was measured again; if not, all of it is alarmed
     """
     counted = [each for each in results if each.verdict in JUDGED and not each.expected]
     chances = [chance for each in counted if (chance := predict_false_alarm(each)) is not None]
     slow = sorted((r.case.key, r) for r in counted if r.verdict == Verdict.REGRESSED)
-    common = [(key, each.cause) for key, each in slow if each.cause]
     return NightAlarms(
         session,
         started_utc,
@@ -80,8 +81,8 @@ def summarise_night_alarms(
         sum(chance[retested] for chance in chances),
         tuple(sorted(r.case.key for r in counted if r.verdict == Verdict.CLEARED)),
         {key: each.slowdown for key, each in slow},
-        tuple(key for key, _ in common),
-        tuple(sorted({cause for _, cause in common})),
+        tuple(key for key, each in slow if each.cause),
+        tuple(causes),
         slow_on={r.case.key: r.slow_on for r in counted if r.slow_on},
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -12,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from postprocess.base.progress import Progress
+from postprocess.judging.confirmation import Confirmation
 from postprocess.model.case import LaunchPlace
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.session import Selection
@@ -53,8 +55,9 @@ class Night:
         names = {"name": mode, "started_utc": "2026-11-03T01:00:00Z", "site": "local"}
         return SimpleNamespace(mode=mode, **names), SimpleNamespace(session=self.root)
 
-    def keep(self, _, session, __, results) -> int:
+    def keep(self, _, session, __, results, causes=()) -> int:
         self.kept.append((session.mode, list(results)))
+        self.causes = causes
         return compute_exit_status(results, strict=False)
 
     def begin(self, mode: str = "nightly", **choice) -> int:
@@ -96,7 +99,7 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Night:
         "calibrate_unknown": lambda _, __, catalog: (catalog, []),
         "run_plan": lambda *_: PassRecord([], 0.0),
         "evaluate_launches": lambda *_: [SLOW],
-        "confirm_slow_cases": lambda results, *_: results,
+        "confirm_slow_cases": lambda results, *_: Confirmation(results),
         "finish_session": made.keep,
     }
     for name, stand_in in stand_ins.items():
@@ -196,12 +199,14 @@ def test_a_second_look_is_no_night(night: Night, monkeypatch):
 
     def confirmed(results, _, __, selection, measure, *___):
         assert measure(selection) == []
-        return results
+        return Confirmation(results, ("cpu: everything 7% slower",))
 
     monkeypatch.setattr(module, "confirm_slow_cases", confirmed)
     night.begin()
     assert [mode for mode, _ in night.kept] == ["confirm", "nightly"]
     assert len(night.logged) == 1
+    assert night.causes == ("cpu: everything 7% slower",)
+    assert json.loads(night.logged[0])["causes"] == [*night.causes]
 
 
 def test_a_night_says_that_its_references_are_too_slow(night: Night, monkeypatch):

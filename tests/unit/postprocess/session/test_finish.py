@@ -1,0 +1,35 @@
+"""How a session ends."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.session import finish
+from tests.support.factories.launch import case
+
+FINE = CaseResult(case("bcast", 8), Verdict.PASS, value=1e-5)
+
+
+@pytest.mark.parametrize(("causes", "status"), [((), 0), (("cpu: everything 7% slower",), 1)])
+def test_a_confirmed_cause_fails_a_session_in_which_every_case_passes(
+    monkeypatch: pytest.MonkeyPatch, causes: tuple[str, ...], status: int
+):
+    told: list[tuple[int, tuple[str, ...]]] = []
+    monkeypatch.setattr(
+        finish, "build_session_summary", lambda *given: told.append((given[4], given[5]))
+    )
+    monkeypatch.setattr(finish, "is_main_session", lambda *_: False)
+    monkeypatch.setattr(finish, "write_files", lambda *_: (Path("report.md"), Path("report.html")))
+    monkeypatch.setattr(finish, "end_session", lambda *_: told[0][0])
+    nothing = SimpleNamespace(
+        progress=SimpleNamespace(phase=lambda _: nullcontext()),
+        work=SimpleNamespace(store=Path("store")),
+    )
+    session = SimpleNamespace(strict=False)
+    assert finish.finish_session(nothing, session, [], [FINE], causes) == status
+    assert told == [(status, causes)]
