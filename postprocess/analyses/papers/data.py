@@ -63,6 +63,7 @@ class PaperMeasurements:
 
     results: Mapping[PaperCell, tuple[CaseResult, ...]]
     systems: Mapping[str, tuple[str, str]]  #: of each machine: system and partition
+    sessions: Mapping[str, str]  #: of each machine: the session that measured it
 
     @cached_property
     def times(self) -> dict[PaperCell, float | None]:
@@ -140,6 +141,7 @@ def arrange_sessions(sessions: Mapping[str, Sequence[CaseResult]]) -> PaperMeasu
     names = _name_machines(kept)
     found: dict[PaperCell, list[CaseResult]] = {}
     systems: dict[str, tuple[str, str]] = {}
+    of: dict[str, str] = {}
     for session, results in kept.items():
         most = find_densest_layouts(results)
         for result in results:
@@ -147,9 +149,9 @@ def arrange_sessions(sessions: Mapping[str, Sequence[CaseResult]]) -> PaperMeasu
             if case.per_node != most[(case.system, case.partition, case.processes)]:
                 continue
             machine = names[session, case.system, case.partition]
-            systems[machine] = (case.system, case.partition)
+            systems[machine], of[machine] = (case.system, case.partition), session
             found.setdefault(_cell(case, machine), []).append(result)
-    return PaperMeasurements({cell: tuple(group) for cell, group in found.items()}, systems)
+    return PaperMeasurements({cell: tuple(group) for cell, group in found.items()}, systems, of)
 
 
 def _own_cases(results: Sequence[CaseResult]) -> list[CaseResult]:

@@ -78,7 +78,7 @@ def build_paper_views(
     :raises UsageError: if the session lacks what was asked for, or the printed figures cannot be read.
     """
     history = printed.load_history()
-    measured = _arrange((summary, *further))
+    measured = arrange_summaries((summary, *further))
     if not measured.results:
         return []
     basis = ratios.choose_basis(measured, history, against, processes)
@@ -99,7 +99,7 @@ def write_paper_views(
 
     :raises UsageError: if they cannot be written.
     """
-    measured = _arrange((summary, *further))
+    measured = arrange_summaries((summary, *further))
     context = {
         "summary": summary,
         "papers": views,
@@ -125,12 +125,13 @@ def paper_views_as_text(views: Sequence[PaperView]) -> str:
     blocks = []
     for part in views:
         blocks.append(f"{part.title}\n{'=' * len(part.title)}\n")
-        blocks += [_folded(words) for words in (part.introduction, *part.remarks)]
+        blocks += [_folded(words) for words in (part.introduction, *part.remarks) if words]
         blocks += [render_text(table) for table in part.tables]
     return "\n".join(blocks)
 
 
-def _arrange(sessions: Sequence[SessionSummary]) -> PaperMeasurements:
+def arrange_summaries(sessions: Sequence[SessionSummary]) -> PaperMeasurements:
+    """Arrange the cases of sessions. Raises UsageError if two have one name."""
     named = {each.session: each.results for each in sessions}
     if len(named) < len(sessions):
         raise UsageError("--session: two sessions have one name; name each session once")
