@@ -12,6 +12,7 @@ from types import ModuleType
 from postprocess.base.errors import UsageError
 from postprocess.base.sanitize import sanitize_line
 from postprocess.base.workdir import WorkDirectory
+from postprocess.cli.output_files import check_outputs
 from postprocess.cli.parser import Parser
 from postprocess.cli.registry import add_commands
 from postprocess.commands import (
@@ -90,7 +91,9 @@ def main(source: str, work: str, words: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, exit_on_signal)
     try:
         arguments = build_parser().parse_args(words)
-        return arguments.run(WorkDirectory(Path(work), Path(source)), arguments)
+        place = WorkDirectory(Path(work), Path(source))
+        check_outputs(place, arguments)
+        return arguments.run(place, arguments)
     except UsageError as error:
         print(f"plumbline: {sanitize_line(error)}", file=sys.stderr)
         return 2

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 from postprocess.base.errors import UsageError
 from postprocess.model.mpicost import PROGRAMS
@@ -101,20 +100,3 @@ def parse_assignment(text: str) -> tuple[str, str, str]:
     if not match:
         raise argparse.ArgumentTypeError(f"{text!r} is not ENVIRONMENT:NAME=VALUE")
     return match["environment"], match["name"], match["value"]
-
-
-def parse_json_path(text: str) -> Path:
-    """Parse the path of a summary, and check it before anything is measured. A pipe waits for the end.
-
-    :raises UsageError: if it cannot be written there.
-    """
-    path = Path(text)
-    try:
-        existed = path.exists()
-        if not path.is_fifo():
-            path.open("a").close()
-        if not existed:
-            path.resolve().unlink()  # what a link leads to, and not the link
-    except OSError as error:
-        raise UsageError(f"--json {path}: {error.strerror}; choose another file") from None
-    return path

@@ -11,14 +11,14 @@ from postprocess.cli.option_types import (
     parse_comma_list,
     parse_count,
     parse_counts,
-    parse_json_path,
     parse_launches,
     parse_moment,
     parse_programs,
     parse_sizes,
     parse_trials,
 )
-from postprocess.cli.parser import HOW, OUTPUT, READ, WHAT, WHERE, Parser
+from postprocess.cli.output_files import add_output_file
+from postprocess.cli.parser import HOW, READ, WHAT, WHERE, Parser
 from postprocess.model.benchmark import ITERATIONS, ROTATE
 from postprocess.model.mpicost import CACHE, CACHES, SECONDS_PER_LAYOUT, SYNC, SYNCHRONISERS, TRIALS
 
@@ -215,17 +215,7 @@ def add_system(parser: Parser) -> None:
 
 def add_json(parser: Parser) -> None:
     """Add the option for results that programs read."""
-    parser.group(OUTPUT).add_argument(
-        "--json",
-        type=parse_json_path,
-        metavar="FILE",
-        help="write machine-readable results to FILE",
-    )
-
-
-def add_directory(parser: Parser, name: str, text: str, **how: str) -> None:
-    """Add an option that names a directory to write to."""
-    parser.group(OUTPUT).add_argument(name, type=Path, metavar="DIR", help=text, **how)
+    add_output_file(parser, "--json", "write machine-readable results to FILE")
 
 
 def add_night_launches(parser: Parser) -> None:
