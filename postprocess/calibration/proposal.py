@@ -17,6 +17,7 @@ from postprocess.base import units
 from postprocess.calibration.disturbance import (
     Mark,
     MarkKind,
+    check_few_sessions,
     check_one_day,
     check_one_node_set,
     find_disturbances,
@@ -208,6 +209,7 @@ def collect_marks(
     marks += find_disturbances(sample)
     marks += describe_noise(after)
     marks += check_one_day(sample)
+    marks += check_few_sessions(after) if after.session_prior else []
     marks += check_one_node_set(sample)
     if after.provisional:
         told = f"provisional: {after.launches} of {ENOUGH_LAUNCHES} launches"

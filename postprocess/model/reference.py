@@ -9,6 +9,8 @@ from postprocess.base.units import SECONDS
 from postprocess.model.case import Case
 
 ENOUGH_LAUNCHES = 10  #: a reference of fewer is provisional
+#: Sessions, of calibrations and nights, below which the spread between them is mostly what other machines had
+ENOUGH_SESSIONS = 3
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from postprocess.runner.reframe import ReframeDriver
 from postprocess.runner.reframe_pass import make_plan, run_plan
 from postprocess.session.context import SessionContext
 from postprocess.session.finish import store_trials
+from postprocess.stats.power import compute_band_scatter
 from site_configs.schema.manual_settings import collect_manual_settings
 from spack_envs.programs import read_program
 
@@ -136,7 +137,10 @@ class SelftestBench:
                 continue
             case, planting = result.case, plantings.get(result.case.environment)
             reference = self.catalog.reference(case)
-            spread, degrees = reference.moderated if reference else (None, None)
+            median_of = max(result.launches, 1)
+            spread, degrees = (
+                compute_band_scatter(reference, median_of) if reference else (None, None)
+            )
             heard = (
                 each.measurements.get(case.variable) for each in again if case in each.launch.cases
             )
@@ -159,7 +163,7 @@ class SelftestBench:
                     degrees=degrees,
                     launches=result.reference_launches,
                     common=bool(result.cause),
-                    median_of=max(result.launches, 1),
+                    median_of=median_of,
                     again=tuple(each.value for each in heard if each),
                 )
             )

@@ -28,6 +28,19 @@ from postprocess.stats.sessions import predict_nights
 DETECTION_POWER = 0.9  #: probability with which the smallest slowdown is caught
 
 
+def compute_band_scatter(reference: Reference, median_of: int = 1) -> tuple[float, float]:
+    """Compute the spread of a launch, and its degrees of freedom, that the band of a night amounts to.
+
+    Of independent launches of this spread the prediction limit is that of the band, which contains what
+    sessions differ by.
+    """
+    if reference.session_prior is None or reference.launches < 2:
+        return reference.moderated
+    predicted = predict_nights(reference, [median_of])
+    standard = compute_standard_error(reference.launches, median_of)
+    return predicted.deviation / standard, predicted.degrees
+
+
 @dataclass(frozen=True)
 class Scatter:
     """Scatter of the launches of a case, as known from its calibration, on the logarithm."""
