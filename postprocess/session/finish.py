@@ -14,7 +14,7 @@ from postprocess.model.session import Session
 from postprocess.model.verdict import CaseResult, compute_exit_status
 from postprocess.report import trial_selection
 from postprocess.report.session_report import build_report
-from postprocess.report.terminal import print_verdict_table
+from postprocess.report.terminal import print_first_verdicts, print_verdict_table
 from postprocess.results import store
 from postprocess.results.rows import build_rows
 from postprocess.results.summary import SessionSummary, summarise_session
@@ -45,6 +45,18 @@ def finish_session(
             print_verdict_table(summary, context.progress.console.width)
     where = f"report: {html} and {markdown.name}; trials: {context.work.store}"
     return end_session(context, session, summary, where)
+
+
+def show_first_verdicts(
+    context: SessionContext,
+    session: Session,
+    finished: Sequence[FinishedLaunch],
+    results: Sequence[CaseResult],
+) -> None:
+    """Show the verdicts of a night's first program while others are still to be built. Nothing is kept yet."""
+    status = compute_exit_status(results, session.strict)
+    summary = build_session_summary(context, session, finished, results, status)
+    print_first_verdicts(summary, context.progress.console.width)
 
 
 def is_main_session(context: SessionContext, session: Session) -> bool:

@@ -27,6 +27,8 @@ from postprocess.judging.notes import (
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.launch_counts import select_launch_counts
+from postprocess.model.mpicost import program_sort_key
+from postprocess.model.options import PROGRAM
 from postprocess.model.plan import PlannedLaunch, drop_plan, list_places
 from postprocess.model.session import Request, Selection, Session
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult
@@ -35,7 +37,7 @@ from postprocess.references.catalog import ReferenceCatalog, load_catalog
 from postprocess.references.expected_failures import ExpectedFailure
 from postprocess.references.trial_count import describe_unusual_trials
 from postprocess.runner.reframe import ReframeDriver
-from postprocess.runner.reframe_pass import make_plan, run_plan
+from postprocess.runner.reframe_pass import find_program, make_plan, run_plan
 from postprocess.session.calibrate import calibrate_unknown
 from postprocess.session.context import (
     SessionContext,
@@ -43,7 +45,7 @@ from postprocess.session.context import (
     open_session_context,
     report_plan,
 )
-from postprocess.session.finish import finish_session
+from postprocess.session.finish import finish_session, show_first_verdicts
 from postprocess.session.launch_budget import choose_launch_counts, describe_launch_counts
 
 
@@ -70,20 +72,24 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         report_plan(planned, progress)
         for line in describe_unusual_trials(planned):
             progress.say(line)
-        failed: list[CaseResult] = []
-        if not request.strict:
-            catalog, failed = calibrate_unknown(context, planned, catalog)
+        parts = split_by_builds(context, planned)
+        catalog, failed = calibrate_part(context, planned, parts[0], catalog)
         with progress.phase("set-up"):
             selection, planned = plan_night_launches(context, reframe, planned, catalog)
-        with progress.phase("running"):
-            done = run_plan(reframe, selection, planned, progress)
-        progress.move("running", "build", done.build_seconds)
-        with progress.phase("analysis"):
-            results = evaluate_launches(done.finished, catalog, request.site, request.rerun_options)
+        finished = run_part(context, reframe, selection, planned, parts[0])
+        for programs in parts[1:]:
+            results = evaluate_launches(finished, catalog, request.site, request.rerun_options)
             results = apply_calibration_failures(results, failed)
-            for line in describe_waivers(done.finished, catalog):
+            show_first_verdicts(context, session, finished, results)
+            catalog, others = calibrate_part(context, planned, programs, catalog)
+            failed += others
+            finished += run_part(context, reframe, selection, planned, programs)
+        with progress.phase("analysis"):
+            results = evaluate_launches(finished, catalog, request.site, request.rerun_options)
+            results = apply_calibration_failures(results, failed)
+            for line in describe_waivers(finished, catalog):
                 progress.note(line)
-            for line in describe_interposed_libraries(done.finished):
+            for line in describe_interposed_libraries(finished):
                 progress.note(line)
             for line in describe_fast_cases(results, catalog, request.site):
                 progress.note(line)
@@ -91,7 +97,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         since = partial(find_onset_in_store, work.store)
         try:
             confirmed = confirm_slow_cases(
-                results, done.finished, catalog, request.selection, measure, progress, since
+                results, finished, catalog, request.selection, measure, progress, since
             )
         except BaseException:  # a signal, too: what was measured is kept, what looked slow stands
             progress.note(
@@ -101,13 +107,65 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
                 context, sorted([*results, *missing], key=result_sort_key), excuses, whole
             )
             log_alarms(context, session, results, retested=False)
-            finish_session(context, session, done.finished, results)
+            finish_session(context, session, finished, results)
             raise
         results = mark_expected_failures(
             context, sorted([*confirmed.results, *missing], key=result_sort_key), excuses, whole
         )
         log_alarms(context, session, results, confirmed.causes)
-        return finish_session(context, session, done.finished, results, confirmed.causes)
+        return finish_session(context, session, finished, results, confirmed.causes)
+
+
+def split_by_builds(context: SessionContext, planned: Sequence[PlannedLaunch]) -> list[list[str]]:
+    """Split the programs of a plan: mpicost alone comes first where Spack must still compile another one.
+
+    That takes minutes, and nobody shall wait for it to see how the MPIs are.
+    """
+    programs = sorted({launch.program for launch in planned}, key=program_sort_key)
+    others = [name for name in programs if name != "mpicost"]
+    unbuilt = any(
+        find_program(context.work.root, launch) is None
+        for launch in planned
+        if launch.program in others
+        and launch.cases
+        and launch.environment in context.prepared.by_spack
+    )
+    return [["mpicost"], others] if unbuilt and others != programs else [programs]
+
+
+def calibrate_part(
+    context: SessionContext,
+    planned: Sequence[PlannedLaunch],
+    programs: Sequence[str],
+    catalog: ReferenceCatalog,
+) -> tuple[ReferenceCatalog, list[CaseResult]]:
+    """Calibrate what is unknown of some programs of a plan, unless the session is strict.
+
+    Returns the catalog of the whole plan, and the cases with a launch that failed meanwhile.
+    """
+    if context.request.strict:
+        return catalog, []
+    part = [launch for launch in planned if launch.program in programs]
+    _, failed = calibrate_unknown(context, part, catalog)
+    return load_catalog(context.reference_roots, list_places(planned)), failed
+
+
+def run_part(
+    context: SessionContext,
+    reframe: ReframeDriver,
+    selection: Selection,
+    planned: Sequence[PlannedLaunch],
+    programs: Sequence[str],
+) -> list[FinishedLaunch]:
+    """Run the launches of some programs of a plan."""
+    part = [launch for launch in planned if launch.program in programs]
+    if len(part) < len(planned):
+        choice = selection.choice | {PROGRAM.variable: list(programs)}
+        selection = replace(selection, choice=choice)
+    with context.progress.phase("running"):
+        done = run_plan(reframe, selection, part, context.progress)
+    context.progress.move("running", "build", done.build_seconds)
+    return done.finished
 
 
 def apply_calibration_failures(

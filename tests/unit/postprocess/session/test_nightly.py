@@ -37,6 +37,7 @@ class Night:
     planned: list[PlannedLaunch] = field(default_factory=lambda: [planned(environment="other")])
     kept: list[tuple[str, list[CaseResult]]] = field(default_factory=list)  #: mode and results
     launches: int | None = None  #: that the user asks for
+    by_spack: tuple[str, ...] = ()  #: environments that Spack builds for
 
     @property
     def reviewed(self) -> Path:
@@ -79,6 +80,7 @@ class Night:
             progress=PROGRESS,
             work=work,
             request=request,
+            prepared=SimpleNamespace(by_spack=self.by_spack),
         )
         module.open_session_context = lambda *_: context  # restored by the fixture
         return module.run_nightly(work, request, PROGRESS)
@@ -235,3 +237,53 @@ def test_a_night_plans_again_with_as_many_launches_as_it_takes(night: Night, mon
     assert first.launches == 1
     assert [each and each.launches for each in others] == ([] if asked else [None, 5])
     assert [each.launches for each in ran] == [1 if asked else 5]
+
+
+@pytest.mark.parametrize("unbuilt", [True, False])
+def test_verdicts_of_mpicost_do_not_wait_until_others_are_compiled(
+    night: Night, monkeypatch, unbuilt: bool
+):
+    """One plan is run in two parts, and judged as a whole; a slow case is confirmed once, at the end."""
+    osu = replace(SLOW, case=case("latency", program="osu"))
+    plan = [planned(), planned(program="osu", cases=(osu.case,))]
+    night.planned, night.by_spack, steps = plan, (PLACE.environment,), []
+    programs = lambda launches: [each.program for each in launches]  # noqa: E731
+
+    def run(_, selection, part, *__):
+        steps.append(("run", programs(part), selection.choice.get("programs")))
+        return PassRecord(list(part), 0.0)
+
+    def calibrate(_, part, catalog):
+        steps.append(("calibrate", programs(part)))
+        return catalog, []
+
+    def evaluate(finished, *_):
+        known = {"mpicost": SLOW, "osu": osu}
+        return [known[each.program] for each in finished]
+
+    monkeypatch.setattr(module, "find_program", lambda *_: None if unbuilt else "built")
+    monkeypatch.setattr(module, "run_plan", run)
+    monkeypatch.setattr(module, "calibrate_unknown", calibrate)
+    monkeypatch.setattr(module, "evaluate_launches", evaluate)
+    monkeypatch.setattr(module, "describe_waivers", lambda *_: [])
+    monkeypatch.setattr(module, "describe_interposed_libraries", lambda *_: [])
+    monkeypatch.setattr(
+        module, "show_first_verdicts", lambda *given: steps.append(("show", given[-1]))
+    )
+    monkeypatch.setattr(
+        module,
+        "confirm_slow_cases",
+        lambda results, *_: steps.append(("confirm",)) or Confirmation(results),
+    )
+    assert night.begin() == 1
+    both = ["mpicost", "osu"]
+    parts = [
+        ("calibrate", ["mpicost"]),
+        ("run", ["mpicost"], ["mpicost"]),
+        ("show", [SLOW]),
+        ("calibrate", ["osu"]),
+        ("run", ["osu"], ["osu"]),
+    ]
+    whole = [("calibrate", both), ("run", both, None)]
+    assert steps == [*(parts if unbuilt else whole), ("confirm",)]
+    assert {each.case for each in night.kept[0][1]} == {SLOW.case, osu.case}
