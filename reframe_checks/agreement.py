@@ -103,7 +103,8 @@ class agreement(OsuImbCheck):
     def in_round(self, start: PlannedLaunch, number: int) -> PlannedLaunch:
         """Return a start of a round, with its own files: IMB's options name the file of its sizes."""
         start = replace(start, number=number)
-        return replace(start, options=tuple(self.options_of(start))) if start.benchmarks else start
+        options = self.options_of if start.benchmarks else self.options_of_mpicost
+        return replace(start, options=tuple(options(start)))
 
     def mpicost_starts(self) -> list[PlannedLaunch]:
         """Return one start of mpicost for all its cases, with the options that time as the others do."""
@@ -186,8 +187,12 @@ class agreement(OsuImbCheck):
             yield from super().lines_of(start, launch_words)
             return
         words = ["timeout", "--kill-after=10", f"{start.time_limit:.0f}", launch_words]
-        yield f"{' '.join([*words, *map(quote_word, self.command_of_mpicost(start))])} > /dev/null"
+        program = str(getattr(self.mpicost, "program", "mpicost"))
+        words += map(quote_word, [program, *start.options, f"--token={start.token}"])
+        yield self.line_of_moment(start)
+        yield f"{' '.join(words)} > /dev/null"
         yield f"echo $? > {quote_word(str(start.ending(self.session)))}"
+        yield self.line_of_moment(start)
 
     def options_of(self, start: PlannedLaunch) -> list[str]:
         """Return the options as the program's own check gives them; only IMB has several executables."""
@@ -195,14 +200,13 @@ class agreement(OsuImbCheck):
             return build_imb_options(start, self.session)
         return build_osu_options(start, self.warmups)
 
-    def command_of_mpicost(self, start: PlannedLaunch) -> list[str]:
-        """Return the command as mpicost's own check has it, with calls back to back."""
+    def options_of_mpicost(self, start: PlannedLaunch) -> list[str]:
+        """Return the options as mpicost's own check has them, with calls back to back."""
         sizes: dict[str, list[int]] = {}
         for case in start.cases:
             sizes.setdefault(case.routine, []).append(case.bytes)
         cases = (":".join([name, *map(str, filter(None, own))]) for name, own in sizes.items())
         return [
-            str(getattr(self.mpicost, "program", "mpicost")),
             f"--routine={','.join(cases)}",
             f"--trials={start.trials}",
             "--cache=warm",

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
+from postprocess.judging.identity import describe_foreign_records
 from postprocess.model.case import format_case_names
 from postprocess.model.fault_injection import describe_unplanned_injection
 from postprocess.model.interposed import describe_differing_ranks
@@ -66,6 +67,8 @@ def assess_launch(launch: PlannedLaunch, session: Path) -> LaunchOutcome:
         return fail_launch(Verdict.INCORRECT, planted)
     if differing := describe_differing_ranks(records.run):
         return fail_launch(Verdict.INCORRECT, differing)
+    if foreign := describe_foreign_records(launch, session, records.run, records.end):
+        return fail_launch(Verdict.INCORRECT, foreign)
     problem = check_mpi_world(launch, records)
     if isinstance(records, LaunchRecords):
         problem = problem or check_recorded_cases(launch, records)

@@ -107,7 +107,7 @@ class _Reader:
         elif kind == "case":
             self._add(entry, self.run)
         else:
-            self.end = mpicost_schema.parse_end_record(entry)
+            self.end = mpicost_schema.parse_end_record(entry, self.run)
 
     def _begin(self, entry: JsonObject) -> None:
         if self.run is not None:

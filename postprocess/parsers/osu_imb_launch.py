@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from postprocess.base.errors import UsageError
 from postprocess.model.benchmark import PRINTED, ROTATED, Benchmark
@@ -36,6 +37,7 @@ class BenchmarkRecords(LaunchProvenance):
     """
 
     measurements: dict[str, Measurement]  #: by variable of the case
+    end: dict[str, Any]  #: what the witness wrote last
 
     def resolution(self, unit: str) -> float:
         """Return the resolution of what is printed, in ``unit``."""
@@ -69,7 +71,7 @@ def read_benchmarks(
         "version": output.version,
         "method": {**launch.method, **read_build(launch, session)},
     }
-    return BenchmarkRecords(run, measurements)
+    return BenchmarkRecords(run, measurements, witness.end)
 
 
 def check_command(launch: PlannedLaunch, witness: Witness) -> None:

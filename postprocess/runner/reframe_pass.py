@@ -156,7 +156,9 @@ def run_again(
     entries = run(reframe, selection, progress)
     planned = read_plan(reframe.session)
     if not entries or any(find_unplanned_tests(entries, planned)):
-        planned = make_plan(replace(reframe, session=reframe.session / "planned"), selection)
+        known = {launch.name: launch for launch in planned}
+        all_of = make_plan(replace(reframe, session=reframe.session / "planned"), selection)
+        planned = [known.get(each.name, each) for each in all_of]
         for launch in planned:
             write_launch(reframe.session, launch)
     return planned, assess_launches(planned, reframe, entries)

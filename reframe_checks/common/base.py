@@ -23,6 +23,7 @@ from reframe.core.exceptions import PerformanceError, SanityError
 from reframe.core.runtime import runtime
 from reframe.utility import typecheck as typ
 
+from postprocess.base.shell_words import quote_word
 from postprocess.judging.outcome import assess_launch
 from postprocess.judging.retest import RetestTarget, list_avoided_nodes, select_targets
 from postprocess.model.case import Case, LaunchPlace
@@ -30,7 +31,7 @@ from postprocess.model.conditions import conditions_of
 from postprocess.model.launch import LaunchOutcome
 from postprocess.model.launch_counts import select_places
 from postprocess.model.options import AGAIN, LAUNCHES, PLANTED, PROGRAM, STRICT, TIME_LIMIT
-from postprocess.model.plan import PlannedLaunch, write_launch
+from postprocess.model.plan import PlannedLaunch, choose_token, write_launch
 from postprocess.model.verdict import Verdict
 from postprocess.references.catalog import load_catalog
 from postprocess.stats.band import compute_band, convert_to_reframe
@@ -244,7 +245,10 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         self.session = Path(os.environ.get(SESSION, self.stagedir))
         planned = self.planned_launches()
         limit = float(self.time_limit)
-        self.launches = [replace(launch, job_limit=limit) for launch in planned]
+        self.launches = [
+            replace(each, job_limit=limit, token=choose_token(self.session, each))
+            for each in planned
+        ]
         names = [launch.name for launch in self.launches]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"two starts are called {twice[0]}, and one would hide the other")
@@ -339,6 +343,10 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
                     limits = compute_band(reference, outcome.records.resolution(measured.unit))
                     tuples[case.variable] = convert_to_reframe(reference, limits, measured.best)
         return tuples
+
+    def line_of_moment(self, launch: PlannedLaunch) -> str:
+        """Return the command that writes down when a start begins or ends."""
+        return f"date +%s >> {quote_word(str(launch.span(self.session)))}"
 
     def started(self) -> list[PlannedLaunch]:
         """Return the starts that have something to measure."""

@@ -186,13 +186,16 @@ class OsuImbCheck(LaunchCheck, family=True):
             **self.current_environ.extras.get("program_env", {}).get(start.program, {}),
             "LD_PRELOAD": quote_word(str(prefix / WITNESS)),
             "PLUMBLINE_WITNESS": quote_word(str(start.witness(self.session))),
+            "PLUMBLINE_TOKEN": start.token,
         }
         words = ["timeout", "--kill-after=10", f"{start.time_limit:.0f}", launch_words, "env"]
         words += [f"{name}={value}" for name, value in variables.items()]
         words += map(quote_word, [self.path_of(start), *start.options])
         yield f"rm -f {variables['PLUMBLINE_WITNESS']}"
+        yield self.line_of_moment(start)
         yield f"{' '.join(words)} > {quote_word(str(start.output(self.session)))}"
         yield f"echo $? > {quote_word(str(start.ending(self.session)))}"
+        yield self.line_of_moment(start)
 
     def path_of(self, start: PlannedLaunch) -> str:
         """Return the executable of a start, or where it would be."""

@@ -40,6 +40,8 @@ CASE = {
     **dict.fromkeys(("filter_saturated", "bimodal", "verified"), bool),
 }
 END = {
+    "token": str,
+    "ended_utc": str,
     "record": str,
     "verified": bool,
     **dict.fromkeys(("cases", "memory_bytes", "flush_sum"), int),
@@ -86,7 +88,7 @@ def test_schema(launch: Records) -> None:
         check_types(case, CASE)
         assert case["unit"] == "s"
         assert {len(case[name]) for name in SERIES} == {case["trials"]} == {21}
-    assert launch.run["schema"] == 1
+    assert launch.run["schema"] == 2
     assert launch.run["cases"] == launch.end["cases"] == len(launch.cases) == 45
 
 

@@ -36,7 +36,8 @@ def run_record(cases: int, processes: int = 2, **changes: Any) -> dict[str, Any]
     hosts = changes.get("hosts", [{"name": "n1", "ranks": processes}])
     record = {
         "record": "run",
-        "schema": 1,
+        "schema": 2,
+        "token": "",
         "program": "mpicost",
         "suite_version": "0.1.0",
         "source_hash": "0123456789abcdef",
@@ -50,6 +51,7 @@ def run_record(cases: int, processes: int = 2, **changes: Any) -> dict[str, Any]
         "per_node": processes,
         "hosts": hosts,
         "ranks": ranks_of(hosts),
+        "interposed": [],
         "kernel": "Linux 6.1",
         "cpu_model": "a processor",
         "caches": [{"level": 1, "type": "Data", "bytes": 32768, "shared_by": 1}],
@@ -123,6 +125,8 @@ def end_record(cases: int, cache: str = "evict") -> dict[str, Any]:
     """The end record of a launch in this state of the caches."""
     record = {
         "record": "end",
+        "token": "",
+        "ended_utc": "2026-11-21T09:00:13Z",
         "cases": cases,
         "verified": True,
         "elapsed": 12.3,

@@ -476,7 +476,7 @@ def test_counts_agree(refused, planned, ended, verdict):
 @pytest.mark.parametrize(
     ("place", "changes"),
     [
-        (RUN, {"schema": 2}),
+        (RUN, {"schema": 3}),
         (RUN, {"schema": "1"}),
         (RUN, {"schema": True}),
         (RUN, {"program": "mpi cost"}),
@@ -535,7 +535,7 @@ def test_a_field_that_cannot_be_true_is_named(refused, place, changes):
     assert re.search(rf": line {line}: {keys.get(key, key)}(\.ranks)?: ", str(error))
 
 
-NOT_NEEDED = {"mpi_standard", "compiler", "compiler_flags", "command", "kernel"}
+NOT_NEEDED = {"mpi_standard", "compiler", "compiler_flags", "kernel"}
 NOT_NEEDED |= {"cpu_model", "caches", "seed", "clock_error", "environment"}
 NOT_NEEDED |= {"evicted_lines"}  # the state of the caches says whether it is
 NEEDED = [(place, key) for place in (RUN, BCAST, END) for key in GOOD[place]]
