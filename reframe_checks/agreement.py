@@ -14,7 +14,7 @@ from reframe.core.builtins import fixture, run_before, variable
 
 from postprocess.base.shell_words import quote_word
 from postprocess.model.benchmark import Benchmark
-from postprocess.model.mpicost import COMPARED
+from postprocess.model.mpicost import COMPARED, format_routines
 from postprocess.model.options import ROUNDS
 from postprocess.model.plan import PlannedLaunch
 from reframe_checks.common.build import build_imb, build_osu
@@ -202,12 +202,8 @@ class agreement(OsuImbCheck):
 
     def options_of_mpicost(self, start: PlannedLaunch) -> list[str]:
         """Return the options as mpicost's own check has them, with calls back to back."""
-        sizes: dict[str, list[int]] = {}
-        for case in start.cases:
-            sizes.setdefault(case.routine, []).append(case.bytes)
-        cases = (":".join([name, *map(str, filter(None, own))]) for name, own in sizes.items())
         return [
-            f"--routine={','.join(cases)}",
+            f"--routine={format_routines(start.cases)}",
             f"--trials={start.trials}",
             "--cache=warm",
             "--sync=barrier",

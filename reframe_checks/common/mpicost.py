@@ -20,6 +20,7 @@ from postprocess.model.mpicost import (
     SYNC,
     TRIALS,
     find_routine,
+    format_routines,
 )
 from postprocess.model.options import AS_REFERENCES, BUDGET, TRIAL_COUNT
 from postprocess.model.plan import PlannedLaunch, SkippedCase
@@ -184,7 +185,7 @@ class MpicostCheck(LaunchCheck, family=True):
     def options_of(self, launch: PlannedLaunch) -> list[str]:
         """Return the options of mpicost, without the token of the launch."""
         options = [
-            f"--routine={self.routines_and_sizes(launch)}",
+            f"--routine={format_routines(launch.cases)}",
             f"--trials={self.trials}",
             f"--cache={self.cache}",
             f"--sync={self.sync}",
@@ -235,14 +236,3 @@ class MpicostCheck(LaunchCheck, family=True):
                     yield self.case(
                         routine=routine, peer=peer, cache=self.cache, sync=self.sync, bytes=size
                     )
-
-    def routines_and_sizes(self, launch: PlannedLaunch) -> str:
-        """Return the launch's cases as mpicost is told them: ``bcast:8:10000,barrier``."""
-        sizes: dict[str, list[int]] = {}
-        for case in launch.cases:
-            if case.bytes not in sizes.setdefault(case.routine, []):
-                sizes[case.routine].append(case.bytes)
-        return ",".join(
-            ":".join([routine, *map(str, filter(None, chosen))])
-            for routine, chosen in sizes.items()
-        )

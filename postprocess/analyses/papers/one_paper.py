@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from postprocess.analyses.papers import printed, ratio_tables, ratios, rus, scalability
 from postprocess.analyses.papers.data import PaperMeasurements
 from postprocess.analyses.papers.forms import PAPERS, build_printed_tables, list_printed_machines
-from postprocess.analyses.papers.page import PaperView, paper_views_as_text
+from postprocess.analyses.papers.page import STANDS, PaperView, paper_views_as_text
 from postprocess.analyses.papers.printed import History
 from postprocess.analyses.papers.spread import build_spread_table
 from postprocess.base.errors import UsageError
@@ -88,7 +88,9 @@ def _measured(
     if basis:
         found = ratios.build_paper_tables(measured, history, basis)
         tables += [ratio_tables.format_ratio_table(measured, each) for each in found]
-    return tables, []
+    if not ratios.find_stand_ins(measured, history):
+        return tables, []
+    return tables, [STANDS, *ratio_tables.describe_stand_ins(measured, history)]
 
 
 def _csv(tables: Sequence[tuple[str, TextTable]]) -> str:

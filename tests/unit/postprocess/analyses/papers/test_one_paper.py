@@ -184,4 +184,5 @@ def test_a_session_is_compared_with_the_form_of_the_paper(tmp_path, sigterm_hand
     assert run(tmp_path, "--paper", "luecke2001", "--against", "torus:simgrid-ompi") == 0
     output = capsys.readouterr()[0]
     assert "bcast: time over that of torus with simgrid-ompi, 128 processes" in output
+    assert "Simulated machines are models of links" in output
     assert "bcast: time over that of the T3E-600, 128 processes" in output
