@@ -64,7 +64,7 @@ class agreement(OsuImbCheck):
 
     def measures_on(self, part) -> bool:
         """Return whether two programs have a chosen routine on a partition."""
-        return not part.extras["exact"] and bool(self.sizes_by_routine())
+        return not part.extras.get("exact") and bool(self.sizes_by_routine())
 
     def sizes_by_routine(self) -> dict[str, list[int]]:
         """Return the routines that two programs have at this process count, each with its sizes."""

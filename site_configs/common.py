@@ -21,6 +21,7 @@ from site_configs.programs.installed import Installed
 from site_configs.schedulers.registry import find_scheduler
 from site_configs.schema import fields, waivers
 from site_configs.schema.manual_settings import collect_manual_settings, read_user_shell
+from site_configs.schema.partition_facts import REFERENCE_DAYS, UNLIMITED
 from site_configs.schema.reframe_request import current_request
 from site_configs.schema.variables import HOME, SESSION
 from site_configs.topology.layouts import Layout, Topology
@@ -29,7 +30,6 @@ from site_configs.topology.layouts import layouts as layouts_of
 #: Tells what a launch in simulated time was simulated on; times on another platform are not comparable.
 PLATFORM_HASH = "SMPI_PLATFORM_HASH"
 SIMULATED = "simgrid"  #: family of what passes for an MPI in simulated time
-REFERENCE_DAYS = 180  #: half a year: most machines have had an update by then
 
 
 @register_launcher("mpiexec-of-environment")
@@ -209,7 +209,7 @@ def partition(
     refuse(title, fields.check_defaults(values, layouts))
     extras = {
         "layouts": [list(layout) for layout in layouts],
-        "most_processes": 1_000_000 if oversubscribing() else topology.cores,
+        "most_processes": UNLIMITED if oversubscribing() else topology.cores,
         "cores_per_node": topology.cores_per_node,
         "nodes": topology.nodes,
         "defaults": dict(values),

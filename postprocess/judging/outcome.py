@@ -26,6 +26,7 @@ from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.mpicost import LaunchRecords, read_launch
 from postprocess.parsers.osu_imb_launch import BenchmarkRecords, read_benchmarks
 from postprocess.parsers.reframe_report import BlockedTest, TestEntry
+from site_configs.schema.environment_facts import ANY_LIBRARY
 from site_configs.topology.layouts import Layout
 
 #: Exit codes of a program that ran to its end and has no whole result.
@@ -123,7 +124,10 @@ def check_mpi_world(
 ) -> LaunchOutcome | None:
     """Fail a launch whose MPI or processes are not those asked for."""
     said, wanted = (" ".join(text.split()) for text in (records.mpi_library, launch.library))
-    if not wanted or not re.search(re.escape(wanted) + r"(?!\d)", said):  # 5.0.1 is not 5.0.11
+    known = (
+        re.search(re.escape(wanted) + r"(?!\d)", said) if wanted else None
+    )  # 5.0.1 is not 5.0.11
+    if not known and wanted != ANY_LIBRARY:
         fix = "./plumbline setup looks at the MPIs again"
         return fail_launch(
             Verdict.INCORRECT, f"ran on {said[:80]!r}, not on {wanted[:80]!r}; {fix}"

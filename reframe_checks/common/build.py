@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from reframe.core.builtins import run_before, sanity_function, variable
 from reframe.core.exceptions import SanityError
 
 from postprocess.base.shell_words import quote_word
+from reframe_checks.common.user_options import in_session
 from site_configs.common import work_directory
 from site_configs.programs.installed import (
     CMAKE,
@@ -21,6 +23,7 @@ from site_configs.programs.installed import (
     find_program_source,
 )
 from site_configs.programs.program_facts import read_facts
+from site_configs.schema.environment_facts import EnvironmentFacts
 from site_configs.schema.reframe_request import current_request
 from site_configs.schema.variables import SESSION
 from spack_envs.installation import Installation
@@ -131,18 +134,22 @@ class build_mpicost(BuildProgram):
 
     def build_with_cmake(self):
         extras = self.current_environ.extras
-        directory = work_directory() / "build" / extras.get("build", self.current_environ.name)
+        facts = EnvironmentFacts.of(self.current_environ)
+        name = self.current_environ.name  # of another site's configuration it may be any
+        own = name if "mpicc" in extras else f"{self.current_system.name}.{name}"
+        build = extras.get("build", own)
+        directory = work_directory() / "build" / build
         self.build_system = "CMake"
         self.build_system.configuredir = quote_word(str(SOURCE / "suite"))
         self.build_system.builddir = quote_word(str(directory))
         self.build_system.flags_from_environ = False
         self.build_system.max_concurrency = 2
-        wrapper = quote_word(extras["mpicc"])
+        wrappers = " || ".join(f"command -v {quote_word(each)}" for each in facts.wrappers)
         variable_of_wrapper = extras.get("compiler_variable", "MPI_C_COMPILER")
         self.build_system.config_opts = [
-            "-G Ninja",
+            *(["-G Ninja"] if in_session() or shutil.which("ninja") else []),
             "-DCMAKE_BUILD_TYPE=Release",
-            f'-D{variable_of_wrapper}="$(command -v {wrapper})"',  # found once the modules are loaded
+            f'-D{variable_of_wrapper}="$({wrappers})"',  # found once the modules are loaded
             f"-DCMAKE_INSTALL_PREFIX={quote_word(str(directory / 'installed'))}",
         ]
         # Builds of several partitions, or of environments that share one, must not meet in it.

@@ -125,7 +125,7 @@ class MpicostCheck(LaunchCheck, family=True):
         return self.cache in CACHES and any(
             self.partners(routine) and self.chosen_sizes(routine)
             for routine in self.chosen_routines()
-            if not (part.extras["exact"] and routine in CONTROLS)
+            if not (part.extras.get("exact") and routine in CONTROLS)
         )
 
     def planned_launches(self) -> list[PlannedLaunch]:

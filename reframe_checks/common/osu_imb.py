@@ -90,7 +90,7 @@ class OsuImbCheck(LaunchCheck, family=True):
 
     def measures_on(self, part) -> bool:
         """Return whether a routine of the table was chosen. Only mpicost runs in simulated time."""
-        known = self.cache in self.caches and not part.extras["exact"]
+        known = self.cache in self.caches and not part.extras.get("exact")
         return known and any(self.sizes_of(each) for each in self.chosen_benchmarks())
 
     def planned_launches(self) -> list[PlannedLaunch]:
@@ -145,7 +145,7 @@ class OsuImbCheck(LaunchCheck, family=True):
 
     def explain_unmeasured(self, benchmark: Benchmark) -> str:
         """Explain why this environment's MPI cannot run a benchmark; empty if it can."""
-        family, version = identify_library(self.current_environ.extras["library"])
+        family, version = identify_library(self.environment_facts.library)
         return explain_unsupported(family, version, benchmark)
 
     def cases_of(self, benchmark: Benchmark, sizes: list[int]) -> Iterator[Case]:
