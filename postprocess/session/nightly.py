@@ -22,6 +22,7 @@ from postprocess.judging.missing_cases import (
 from postprocess.judging.notes import (
     describe_fast_cases,
     describe_interposed_libraries,
+    describe_session_power,
     describe_waivers,
 )
 from postprocess.model.case import Case
@@ -92,6 +93,8 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
             for line in describe_interposed_libraries(finished):
                 progress.note(line)
             for line in describe_fast_cases(results, catalog, request.site):
+                progress.note(line)
+            for line in describe_session_power(results, catalog):
                 progress.note(line)
         measure = partial(measure_again, context, catalog)
         since = partial(find_onset_in_store, work.store)

@@ -18,12 +18,13 @@ from postprocess.model.reference import Reference
 from postprocess.stats.band import (
     LARGEST_LOG,
     Band,
+    compute_band,
     compute_call_limit,
     compute_slow_distance,
     is_regressed,
 )
 from postprocess.stats.detection import compute_detection_probability, compute_standard_error
-from postprocess.stats.sessions import predict_nights
+from postprocess.stats.sessions import assume_sessions, predict_nights
 
 DETECTION_POWER = 0.9  #: probability with which the smallest slowdown is caught
 
@@ -104,6 +105,18 @@ def compute_detectable_slowdown(
     spread, degrees = reference.moderated
     shift = Scatter(spread, degrees, reference.launches, median_of).smallest(distance)
     return math.expm1(min(shift, LARGEST_LOG))
+
+
+def compute_detectable_after(
+    reference: Reference, measured: Measurement, median_of: int, sessions: int
+) -> float | None:
+    """Compute the smallest slowdown that a night detects after so many more sessions of the calibration.
+
+    What kin would add to it is left out.
+    """
+    then = assume_sessions(reference, sessions)
+    limits = compute_band(then, median_of=median_of)
+    return compute_detectable_slowdown(then, limits, measured, median_of)
 
 
 def compute_call_distance(reference: Reference, limits: Band, median_of: int = 1) -> float:

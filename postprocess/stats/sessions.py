@@ -173,6 +173,18 @@ def predict_nights(reference: Reference, values: Sequence[int]) -> Prediction:
     return Prediction(math.sqrt(variance), variance**2 / uncertain)
 
 
+def assume_sessions(reference: Reference, more: int) -> Reference:
+    """Return the reference as so many more sessions, of as many launches and as different, would make it."""
+    means, _ = estimate_means_variance(reference)
+    known = reference.evidence or SessionEvidence(1, reference.inverse_launches)
+    sessions = known.sessions + more
+    return replace(
+        reference,
+        launches=reference.launches * sessions // known.sessions,
+        evidence=replace(known, sessions=sessions, between=means),
+    )
+
+
 def add_evidence(
     references: Mapping[Case, Reference], told: Mapping[Case, tuple[Sequence[float], Sequence[str]]]
 ) -> dict[Case, Reference]:
