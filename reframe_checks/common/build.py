@@ -84,7 +84,9 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
         words = [work_directory(), self.spack, self.current_environ.extras["spack_environment"]]
         words += [self.name_of_program, Path(self.stagedir, RESULT)]
         arguments = " ".join(quote_word(str(word)) for word in words)
-        python = f"env PYTHONPATH={quote_word(str(SOURCE))} {quote_word(sys.executable)}"
+        python = (
+            f"env -u PYTHONHOME PYTHONPATH={quote_word(str(SOURCE))} {quote_word(sys.executable)}"
+        )
         self.build_system = "CustomBuild"
         self.build_system.commands = [f"{python} -m spack_envs.install {arguments}"]
 
@@ -154,10 +156,16 @@ class build_mpicost(BuildProgram):
         ]
         # Builds of several partitions, or of environments that share one, must not meet in it.
         lock = quote_word(f"{directory}.lock")
+        folder, stamp = quote_word(str(directory)), quote_word(str(directory / "made_for"))
+        made_for = f"{quote_word(str(SOURCE))} {folder}"
         self.prebuild_cmds = [
-            f"mkdir -p {quote_word(str(directory))}",
+            f"mkdir -p {folder}",
             f"exec 9> {lock}",
             "flock 9",
+            # CMake refuses what was made in another place: a copied work directory, or another clone.
+            f"printf '%s\\n' {made_for} | cmp -s - {stamp} || {{ rm -rf {folder}; mkdir -p {folder}; "
+            f"printf '%s\\n' {made_for} > {stamp}; }}",
+            "unset PYTHONPATH PYTHONHOME PYTHONSAFEPATH",  # cmake and ninja may be Python's
         ]
         self.postbuild_cmds = [
             f"cmake --install {quote_word(str(directory))}",

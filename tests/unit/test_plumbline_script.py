@@ -143,6 +143,12 @@ def test_packages_are_set_up_once_and_what_is_missing_is_made_good(clone: Clone)
     assert not package.with_name("sample_b.py").exists()  # only the tests need it
 
     assert handed_over(clone.run("run", PYTHONSAFEPATH="1"))[0] is False
+    foreign = clone.home / "foreign"
+    foreign.mkdir()
+    for name in ("json", "statistics", "subprocess", "time", "sample_a"):
+        (foreign / f"{name}.py").write_text("raise SystemExit('foreign')\n")
+    hostile = {"PYTHONPATH": str(foreign), "PYTHONWARNINGS": "error", "PYTHONSTARTUP": "/none"}
+    assert handed_over(clone.run("run", **hostile))[0] is False
 
     clone.lock("requirements.lock", "sample_c")
     assert handed_over(clone.run("test", "-x"))[0] is True
@@ -186,6 +192,9 @@ def door(clone: Clone, monkeypatch: pytest.MonkeyPatch):
 
         monkeypatch.setattr(subprocess, "run", played)
         monkeypatch.setattr(sys, "argv", ["plumbline", *words])
+        monkeypatch.setattr(
+            sys, "flags", SimpleNamespace(isolated=1)
+        )  # it starts itself again else
         for name, value in more.items():
             monkeypatch.setattr(sys, name, value)
         with pytest.raises(SystemExit) as ended:
@@ -298,7 +307,7 @@ def test_another_python_in_the_same_place_is_set_up_again(door, capsys, clone: C
     assert upgrade("python3.10") == 2
     assert upgrade("python3.10") == 0
     assert upgrade("python3.11") == 2
-    assert handed[-1] == [str(python), str(clone.root / "plumbline"), "list"]
+    assert handed[-1] == [str(python), "-I", str(clone.root / "plumbline"), "list"]
 
 
 # With a mirror.

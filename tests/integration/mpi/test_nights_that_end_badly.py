@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from postprocess.results import store
 from postprocess.results.query import read_headlines
 from tests.support.mpi import mpi_installations
+from tests.support.paths import ROOT
 from tests.support.plumbline_runner import Workshop
 
 pytestmark = pytest.mark.long
@@ -70,3 +72,26 @@ def test_launches_of_a_killed_night_are_stored_by_the_next_command(
     again = workshop.run(*words, "--strict", "--launches", "1")
     assert "interrupted" not in again.output
     assert store.read_session(first).equals(rows)
+
+
+def test_a_copied_work_directory_builds_anew(tmp_path: Path, words: list[str]) -> None:
+    """CMake refuses a cache of another place; the launches of the copy are measured all the same."""
+    first = Workshop(tmp_path / "home").measure(*words[1:], "--launches", "1")
+    shutil.copytree(tmp_path / "home", tmp_path / "copy", symlinks=True)
+    copied = Workshop(tmp_path / "copy")
+    again = copied.measure(*words[1:], "--launches", "1")
+    assert "incomplete" not in {*first.verdicts().values(), *again.verdicts().values()}
+    assert (tmp_path / "copy" / "build").is_dir()
+    for stamp in copied.home.glob("build/*/made_for"):
+        assert stamp.read_text().splitlines() == [str(ROOT), str(stamp.parent)]
+
+
+def test_python_of_the_user_is_not_ours(tmp_path: Path, words: list[str]) -> None:
+    """Another Python's packages on PYTHONPATH, or a file with the name of a module: likely on clusters."""
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    for name in ("json", "statistics", "numpy", "subprocess", "reframe"):
+        (foreign / f"{name}.py").write_text("raise SystemExit('foreign')\n")
+    hostile = {"PYTHONPATH": str(foreign), "PYTHONWARNINGS": "error"}
+    ended = Workshop(tmp_path / "home").measure(*words[1:], "--launches", "1", **hostile)
+    assert "incomplete" not in ended.verdicts().values() and ended.errors == ""
