@@ -23,6 +23,7 @@ from postprocess.judging.retest import (
     describe_unavoidable_nodes,
     select_launches_of_value,
 )
+from postprocess.judging.suspicion import SuspectNight, decide_suspicion
 from postprocess.model.case import Case, LaunchPlace, format_case_names
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.launch_counts import select_launch_counts
@@ -39,6 +40,7 @@ LEAST_CASES_OF_SLOW_NODE = (
 
 Measure = Callable[[Selection], Sequence[FinishedLaunch]]
 Since = Callable[[CommonCause], str]
+Suspected = Callable[[Sequence[CaseResult]], Mapping[Case, Sequence[SuspectNight]]]
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class RetestCandidate:
     hosts: tuple[str, ...] = ()  #: that it was slow on
     #: Values beyond the same limit, or why there is none
     slow: list[str] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)  #: of all that have one
     fine: list[str] = field(default_factory=list)  #: values that are not
     #: Why a value may not be held against the reference
     not_comparable: list[str] = field(default_factory=list)
@@ -92,9 +95,15 @@ class RetestCandidate:
         else:
             side = self.fine if outcome.verdict in HEALTHY and not outcome.too_slow else self.slow
             side.append(quantity(outcome.value, outcome.unit))
+            self.values.append(outcome.value)
             if side is self.fine:
                 other = bool(hosts) and not {*hosts} & {*self.hosts}
                 self.elsewhere = other and (self.elsewhere or len(self.fine) == 1)
+
+    @property
+    def known(self) -> Sequence[float]:
+        """Every fresh value; none if one did not arrive, which counts as slow."""
+        return self.values if len(self.values) == len(self.slow) + len(self.fine) else ()
 
     def verdict(self) -> CaseResult:
         """Return the result of all launches together."""
@@ -131,13 +140,15 @@ def confirm_slow_cases(
     measure: Measure,
     progress: Progress,
     since: Since = lambda _: "",
+    suspected: Suspected = lambda _: {},
 ) -> Confirmation:
-    """Measure what looked slow again: ``regressed`` or ``cleared`` for those, and causes in common.
+    """Measure what looked slow again: ``regressed``, ``suspect`` or ``cleared``, and causes in common.
 
     :param finished: the launches behind the results
     :param selection: what the session ran
     :param measure: runs a selection in fresh launches and returns what became of them
     :param since: says of a common cause when it began; empty if it is not known
+    :param suspected: finds the last nights in which cases were suspect
     """
     hosts = map_hosts(finished)
     second = ConfirmationRun(hosts, count_launches(results), catalog, selection, measure, progress)
@@ -151,7 +162,13 @@ def confirm_slow_cases(
     report_slow_nodes(slow, progress)
     for line in describe_unavoidable_nodes(each.launch for each in fresh):
         progress.note(line)
-    verdicts = {suspect.result.case: suspect.verdict() for suspect in slow}
+    earlier = suspected([each.result for each in slow])
+    verdicts = {}
+    for each in slow:
+        case = each.result.case
+        verdicts[case] = decide_suspicion(
+            each.verdict(), each.known, catalog.reference(case), earlier.get(case, ())
+        )
     after = [apply_retest_failure(verdicts.get(each.case, each), fresh) for each in results]
     return Confirmation(name_confirmed_causes(after, causes), tuple(map(describe_cause, causes)))
 

@@ -18,6 +18,7 @@ WORST_FIRST = (
     Verdict.REGRESSED,
     Verdict.NOT_COMPARABLE,
     Verdict.NO_REFERENCE,
+    Verdict.SUSPECT,
     Verdict.PROVISIONAL,
     Verdict.SKIPPED,
     Verdict.FAST,
@@ -107,6 +108,8 @@ def format_headline(summary: SessionSummary) -> str:
     rest = f", {whole(skipped)} skipped" if skipped else ""
     if told := format_expected_failures(summary.results):
         return f"No other failure in {judged}, {told}{rest}"
+    if suspect := counts.get("suspect", 0):
+        return f"No failure in {judged}, {whole(suspect)} of them suspect: the next night decides{rest}"
     if provisional == total - skipped:
         return f"No gross change in {judged}, all provisional{rest}"
     if provisional:

@@ -36,6 +36,8 @@ MOST_IN_TERMINAL = 25  #: cases that are listed
 MOST_IN_PIPE = 1000
 MOST_REMARKS = 8  #: of one kind
 UNCONFIRMED = "other programs are still to be built, and what is slow is measured again at the end"
+#: Verdicts on what looked slow, beside which q stands
+DOUBTED = (Verdict.REGRESSED, Verdict.SUSPECT, Verdict.CLEARED)
 
 
 def print_verdict_table(
@@ -221,7 +223,7 @@ def _print_unlisted(
 
 def _details(result: CaseResult) -> tuple[str, str]:
     """Return the reason, with q where it says something, and the command; empty where there is none."""
-    doubted = result.verdict in (Verdict.REGRESSED, Verdict.CLEARED) and result.q is not None
+    doubted = result.verdict in DOUBTED and result.q is not None
     q = f"; q = {formats.factor(result.q)}" if doubted else ""
     rerun = f"rerun: {sanitize_line(result.rerun)}" if result.rerun else ""
     return sanitize_line(result.reason) + q, rerun

@@ -25,6 +25,7 @@ from postprocess.judging.notes import (
     describe_session_power,
     describe_waivers,
 )
+from postprocess.judging.suspicion import find_suspect_nights
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.launch_counts import select_launch_counts
@@ -100,7 +101,14 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         since = partial(find_onset_in_store, work.store)
         try:
             confirmed = confirm_slow_cases(
-                results, finished, catalog, request.selection, measure, progress, since
+                results,
+                finished,
+                catalog,
+                request.selection,
+                measure,
+                progress,
+                since,
+                partial(find_suspect_nights, work.store),
             )
         except BaseException:  # a signal, too: what was measured is kept, what looked slow stands
             progress.note(

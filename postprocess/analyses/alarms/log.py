@@ -40,6 +40,7 @@ class NightAlarms:
     said: Mapping[str, str] = field(default_factory=dict)  #: ``real`` or ``false``, by key
     #: Of the keys of cleared cases that were fine on other hosts alone, the hosts that they were slow on.
     slow_on: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    suspect: tuple[str, ...] = ()  #: keys of cases that the next night decides about
 
     @property
     def alarms(self) -> tuple[str, ...]:
@@ -49,7 +50,7 @@ class NightAlarms:
     @property
     def screened(self) -> int:
         """Cases that looked slow at first, each for itself."""
-        return len(self.cleared) + len(self.alarms)
+        return len(self.cleared) + len(self.suspect) + len(self.alarms)
 
     def marked(self, word: str) -> int:
         """Count the alarms that a person marked so."""
@@ -84,6 +85,7 @@ def summarise_night_alarms(
         tuple(key for key, each in slow if each.cause),
         tuple(causes),
         slow_on={r.case.key: r.slow_on for r in counted if r.slow_on},
+        suspect=tuple(sorted(r.case.key for r in counted if r.verdict == Verdict.SUSPECT)),
     )
 
 
@@ -191,6 +193,7 @@ def _night(entry: JsonObject) -> NightAlarms:
         {key: slow.optional_number(key) for key in slow.fields},
         _keys(entry, "common"),
         _keys(entry, "causes"),
+        suspect=_keys(entry, "suspect") if "suspect" in entry.fields else (),  # logged later
     )
     if not {*night.common} <= {*night.regressed}:
         raise ValueError("common: names a case that is not regressed")
