@@ -86,10 +86,24 @@ def exit_on_signal(number: int, _: object) -> None:
     sys.exit(128 + number)
 
 
+def check_texts(words: Sequence[str]) -> None:
+    """Refuse a word or a path that is no UTF-8 text: no file that is written could name it.
+
+    :raises UsageError: naming the first one.
+    """
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            shown = ascii(os.fsencode(word).decode(errors="backslashreplace"))
+            raise UsageError(f"{shown}: is not UTF-8 text; rename it") from None
+
+
 def main(source: str, work: str, words: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status. Errors of the user's are one line, never a traceback."""
     signal.signal(signal.SIGTERM, exit_on_signal)
     try:
+        check_texts([*(sys.argv[1:] if words is None else words), work, source])
         arguments = build_parser().parse_args(words)
         place = WorkDirectory(Path(work), Path(source))
         check_outputs(place, arguments)

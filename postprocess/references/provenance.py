@@ -94,6 +94,8 @@ def _faults_of_calibration(told: Mapping[str, Any]) -> list[str]:
     checks = [(_date, "date_utc"), (_method, "method"), (_sessions, "sessions")]
     checks += [(JsonObject.text, key) for key in TEXTS]
     checks += [(_series, SERIES)] if SERIES in told else []
+    checks += [(_options, "options")] if "options" in told else []
+    checks += [(_circumstances, "circumstances")] if "circumstances" in told else []
     checks += [(JsonObject.object, "headlines")] if "headlines" in told else []
     return _collect_faults(JsonObject(told), checks)
 
@@ -251,6 +253,21 @@ def _programs(entry: JsonObject, key: str) -> None:
 def _method(entry: JsonObject, key: str) -> None:
     if not entry.get(key, dict):
         raise ValueError(f"{key}: is empty")
+
+
+def _options(entry: JsonObject, key: str) -> None:
+    """Check what was set by hand: variables by name, of options and of the shell."""
+    options = entry.object(key)
+    for name in ("set_env", "shell"):
+        inner = options.object(name) if name in options.fields else JsonObject({})
+        for variable in inner.fields:
+            inner.get(variable, str)
+
+
+def _circumstances(entry: JsonObject, key: str) -> None:
+    circumstances = entry.object(key)
+    if "binding" in circumstances.fields:
+        circumstances.object("binding")
 
 
 def _sessions(entry: JsonObject, key: str) -> None:

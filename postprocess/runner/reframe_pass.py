@@ -31,6 +31,10 @@ ENDED = re.compile(r"\[\s+(OK|FAIL|SKIP|XFAIL|XPASS|ABORT)\s*\] \(\s*(\d+)/(\d+)
 STARTED = re.compile(r"\[ RUN\s+\] (.*)")
 NAMED = re.compile(r"(?P<test>\S+) .*@[^+\s]+\+(?P<environment>\S+)")
 COMPLAINT = re.compile(r"(ERROR|WARNING|\* Reason): (?P<what>.*)")
+#: What ReFrame says around an error of our own checks, which tells what to do by itself.
+OWN = re.compile(
+    r"run session stopped: .*?skipping test file '[^']*': value error: (?P<what>.*?):? *"
+)
 FIX = "./plumbline list shows environments, routines and counts"
 
 
@@ -128,7 +132,9 @@ def extract_complaint(output: Sequence[str]) -> str:
     """Extract the line in which ReFrame says what is wrong."""
     found = [match["what"] for line in output if (match := COMPLAINT.search(line))]
     last = [line for line in output if line.strip()][-1:] or ["no output"]
-    return f"ReFrame refuses: {(found or last)[0]}"
+    said = (found or last)[0]
+    own = OWN.fullmatch(said)
+    return own["what"] if own else f"ReFrame refuses: {said}"
 
 
 def run_plan(

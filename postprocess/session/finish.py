@@ -7,6 +7,7 @@ from pathlib import Path
 
 from postprocess.analyses.drift.text import drift_note
 from postprocess.base import files
+from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.launch import FinishedLaunch
@@ -108,7 +109,15 @@ def write_files(
     store_trials(work, session, finished, summary.results)
     write_summary(session.directory / "summary.json", summary.to_dict())
     keep_spack_locks(work, session, finished)
-    return build_report(session.directory, summary, trial_selection.of_launches(finished))
+    try:
+        return build_report(session.directory, summary, trial_selection.of_launches(finished))
+    except (UsageError, OSError):
+        raise
+    except Exception as error:
+        why = f"no report: {type(error).__name__}: {error}"
+        raise UsageError(
+            f"{session.directory}: {why}; trials and summary are kept, ./plumbline report tries again"
+        ) from error
 
 
 def store_trials(

@@ -20,7 +20,9 @@ from tests.support.mpicost import EVICTED, FAMILIES, TINY, Program, Record, Reco
 
 RUN = {
     **dict.fromkeys(("record", "program", "suite_version", "source_hash", "mpi_library"), str),
-    **dict.fromkeys(("mpi_standard", "compiler", "compiler_flags", "date_utc", "token", "kernel"), str),
+    **dict.fromkeys(
+        ("mpi_standard", "compiler", "compiler_flags", "date_utc", "token", "kernel"), str
+    ),
     **dict.fromkeys(("cpu_model", "cache", "sync"), str),
     **dict.fromkeys(("schema", "processes", "per_node", "flush_bytes", "trials"), int),
     **dict.fromkeys(("dropped", "seed", "cases"), int),

@@ -413,3 +413,13 @@ def test_when_told_to_end_the_command_cleans_up_and_ends():
 def test_a_fault_of_our_own_is_not_hidden():
     with called(failing(ZeroDivisionError())), pytest.raises(ZeroDivisionError):
         run("nightly")
+
+
+def test_a_path_that_is_no_text_is_refused_by_name(capsys):
+    """As a shell passes a byte that is not UTF-8."""
+    words = ["run", "--references", os.fsdecode(b"/tmp/\xff")]
+    assert main(str(ROOT), "/tmp/work", words) == 2
+    said = capsys.readouterr().err
+    assert said == r"plumbline: '/tmp/\\xff': is not UTF-8 text; rename it" + "\n"
+    assert main(str(ROOT), os.fsdecode(b"/tmp/\xff"), ["list"]) == 2
+    assert "is not UTF-8 text" in capsys.readouterr().err

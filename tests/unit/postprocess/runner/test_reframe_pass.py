@@ -178,6 +178,15 @@ def test_what_reframe_complains_of(output: list[str], expected: str):
     assert extract_complaint(output) == f"ReFrame refuses: {expected}"
 
 
+def test_what_a_check_of_ours_says_stands_alone():
+    """``taskset -c 0``: the sentence tells what to do, and what ReFrame puts in front of it does not."""
+    own = "one core is too few for any process count of the ladder: choose --processes"
+    head = (
+        "ERROR: run session stopped: warning as error: skipping test file 'reframe_checks/imb.py'"
+    )
+    assert extract_complaint([f"{head}: value error: {own}: "]) == own
+
+
 # The run.
 
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from postprocess.base.errors import UsageError
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.session import finish
 from tests.support.factories.launch import case
@@ -33,3 +34,20 @@ def test_a_confirmed_cause_fails_a_session_in_which_every_case_passes(
     session = SimpleNamespace(strict=False)
     assert finish.finish_session(nothing, session, [], [FINE], causes) == status
     assert told == [(status, causes)]
+
+
+def test_a_report_that_cannot_be_made_loses_no_trial_and_no_summary(monkeypatch, tmp_path: Path):
+    done: list[str] = []
+
+    def fail(*_):
+        raise OverflowError("math range error")
+
+    monkeypatch.setattr(finish, "store_trials", lambda *_: done.append("trials"))
+    monkeypatch.setattr(finish, "write_summary", lambda *_: done.append("summary"))
+    monkeypatch.setattr(finish, "keep_spack_locks", lambda *_: done.append("locks"))
+    monkeypatch.setattr(finish, "build_report", fail)
+    session = SimpleNamespace(directory=tmp_path)
+    summary = SimpleNamespace(results=[], to_dict=dict)
+    with pytest.raises(UsageError, match=r"no report: OverflowError.* trials and summary are kept"):
+        finish.write_files(SimpleNamespace(), session, [], summary)
+    assert done == ["trials", "summary", "locks"]
