@@ -98,7 +98,10 @@ def show_paper(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     trials = {}
     if arguments.paper == SPREAD:
         trials = {n: read_trials(read_sessions(work.store, [n]), n) for n in names}
-    found = build_paper(arguments.paper, measured, trials, arguments.against, arguments.processes)
+    notes = [f"{each.session}: {note}" for each in sessions for note in each.notes]
+    found = build_paper(
+        arguments.paper, measured, trials, arguments.against, arguments.processes, notes
+    )
     print(format_paper(found, arguments.format), end="")
     return 0
 

@@ -22,6 +22,8 @@ PINGPONG = "pingpong"  #: the routine that rank 0 plays with one other rank, a p
 
 BARRIER = "barrier"  #: the routine without a payload, whose size mpicost is not told
 
+NUMBER = 8  #: bytes of the numbers that every message of mpicost is made of
+
 TOURNAMENT = "tournament"  #: the routine whose ranks all play in pairs, a round a case
 
 OWN_PROGRAM = (

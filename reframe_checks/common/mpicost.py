@@ -16,6 +16,7 @@ from postprocess.model.mpicost import (
     CACHES,
     CONTROLS,
     FLUSH,
+    NUMBER,
     SECONDS_PER_LAYOUT,
     SYNC,
     TRIALS,
@@ -216,7 +217,7 @@ class MpicostCheck(LaunchCheck, family=True):
     def chosen_sizes(self, routine: str) -> list[int]:
         """Return the sizes at which a routine of the family is measured."""
         own = self.table[routine]
-        asked = [size for size in self.sizes if size % 8 == 0]  # the payload is 8-byte numbers
+        asked = [size for size in self.sizes if size % NUMBER == 0]
         kept = own == [0] or routine in CONTROLS or not self.sizes
         sizes = own if kept else asked
         limits = {} if self.routines else self.left_out_above

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from postprocess.base.formats import size
 from postprocess.model.case import Case
-from postprocess.model.mpicost import OWN_PROGRAM, ROUTINES, is_control
+from postprocess.model.mpicost import BARRIER, OWN_PROGRAM, ROUTINES, is_control
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.report.panels import find_densest_layouts
 
@@ -38,7 +38,7 @@ class Operation:
     @property
     def size(self) -> str:
         """The size as people read it, empty where there is no payload."""
-        return size(self.bytes) if self.bytes else ""
+        return "" if self.routine == BARRIER else size(self.bytes)
 
 
 def operation_sort_key(operation: Operation) -> tuple[int, Operation]:

@@ -27,10 +27,12 @@ def build_paper(
     trials: Trials,
     against: str | None,
     processes: int | None,
+    notes: Sequence[str] = (),
 ) -> list[PaperView]:
     """Build the tables of a paper of ``PAPERS``: those of sessions, if there are any, then those in print.
 
-    ``against`` is a machine in print, or what :func:`ratios.choose_basis` takes.
+    ``against`` is a machine in print, or what :func:`ratios.choose_basis` takes. ``notes``: what sessions say
+    of themselves, as that the machine was busy.
 
     :raises UsageError: if the paper or the sessions lack what was asked for.
     """
@@ -50,7 +52,7 @@ def build_paper(
         paper, measured, trials, history, None if in_print else against, processes
     )
     if own or remarks:
-        views.insert(0, PaperView(f"{title}: measured", "", tables=own, remarks=remarks))
+        views.insert(0, PaperView(f"{title}: measured", "", tables=own, remarks=[*remarks, *notes]))
     return views
 
 

@@ -6,6 +6,7 @@ import csv
 import io
 import re
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -180,9 +181,12 @@ def test_a_stored_session_has_its_spread(tmp_path, sigterm_handler, capsys):
 
 
 def test_a_session_is_compared_with_the_form_of_the_paper(tmp_path, sigterm_handler, capsys):
-    samples.session(samples.cases(counts=(8, 128))).write(tmp_path / "sessions" / SESSION)
+    night = samples.session(samples.cases(counts=(8, 128)))
+    night = replace(night, more=night.more | {"notes": ["machine is 83% busy"]})
+    night.write(tmp_path / "sessions" / SESSION)
     assert run(tmp_path, "--paper", "luecke2001", "--against", "torus:simgrid-ompi") == 0
     output = capsys.readouterr()[0]
     assert "bcast: time over that of torus with simgrid-ompi, 128 processes" in output
     assert "Simulated machines are models of links" in output
+    assert f"{SESSION}: machine is 83% busy" in output
     assert "bcast: time over that of the T3E-600, 128 processes" in output

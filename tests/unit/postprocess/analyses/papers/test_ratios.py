@@ -253,6 +253,20 @@ def test_one_partition_has_nothing_to_compare(machine, processes):
         ratios.choose_basis(alone, HISTORY, machine, processes)
 
 
+def test_an_empty_message_has_a_size_and_a_barrier_has_none():
+    both = [
+        result(machine, time, routine=routine, bytes=0)
+        for machine, time in (("torus", 1.0), ("hypercube", 2.0))
+        for routine in ("barrier", "bcast")
+    ]
+    these = arrange_results(both)
+    shown = [
+        ratio_tables.format_ratio_table(these, table(these, routine)).rows[0][0]
+        for routine in ("barrier", "bcast")
+    ]
+    assert shown == ["", "0 B"]
+
+
 def test_partitions_without_a_common_mpi_are_compared_each_with_its_own_as_in_the_papers():
     these = arrange_results(
         [
