@@ -74,7 +74,7 @@ def test_a_case_that_cannot_be_judged_is_incorrect_and_others_are_judged(well, m
     assert broken.reason == said
     assert {each.verdict for each in others} == {Verdict.NO_REFERENCE}
     rows = list(build_rows("s", "2026-11-21T09:00:00Z", [well], [broken, *others], "nightly"))
-    (kept,) = (row for row in rows if row.key == CASES[0].key)
+    (kept,) = (row for row in rows if row.case == CASES[0])
     assert kept.value == headline(well, CASES[0]) and kept.verdict == "incorrect"
 
 
