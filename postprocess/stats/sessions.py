@@ -48,9 +48,13 @@ class Prediction:
     deviation: float  #: standard deviation
     degrees: float  #: of freedom that it is worth (Satterthwaite, Biometrics Bulletin 2, 1946)
 
-    def limit(self, alpha: float) -> float:
-        """Compute the distance from the center that a healthy case exceeds with this probability."""
-        return float(stdtrit(self.degrees, 1.0 - alpha)) * self.deviation if self.degrees else 0.0
+    def limit(self, alpha: float, most_degrees: float = math.inf) -> float:
+        """Compute the distance from the center that a healthy case exceeds with this probability.
+
+        :param most_degrees: that are counted, for a heavier tail
+        """
+        degrees = min(self.degrees, most_degrees)
+        return float(stdtrit(degrees, 1.0 - alpha)) * self.deviation if degrees else 0.0
 
 
 def number_sessions(ends: Sequence[str], gap: float = SESSION_GAP) -> list[int]:

@@ -25,5 +25,10 @@ def test_several_sessions_keep_the_rate_and_see_more(sessions: int, most: float)
     assert healthy.beyond < 1.5 * SLOW_ALPHA
     assert healthy.called < most
     assert fifth.suspect > one[0].suspect
-    assert half.called > one[1].called + 0.02
-    assert half.called_in_two >= half.called
+    assert half.called_in_two > one[1].called_in_two + 0.05
+
+
+@pytest.mark.parametrize("sessions", [5, 10])
+def test_tails_as_measured_accuse_hardly_more_often(sessions: int):
+    (found,) = simulate(4, "measured", sessions)
+    assert found.called < 2e-4

@@ -39,10 +39,10 @@ def results(fast: int, judged: int) -> list[CaseResult]:
     ]
 
 
-@pytest.mark.parametrize(("between", "told"), [(0.01, True), (0.2, False)])
+@pytest.mark.parametrize(("between", "told"), [(0.006, True), (0.2, False)])
 def test_the_night_says_what_more_sessions_would_show(between: float, told: bool):
-    priors = {"prior": Prior(0.005, 50.0), "session_prior": Prior(between, 5.0)}
-    known = {each: Reference(each, 1e-6, 0.005, 20, **priors) for each in MANY_CASES}
+    priors = {"prior": Prior(0.003, 50.0), "session_prior": Prior(between, 5.0)}
+    known = {each: Reference(each, 1e-6, 0.003, 20, **priors) for each in MANY_CASES}
     one = ReferenceSet(Path("x.tsv"), known, origin_of())
     book = ReferenceCatalog({(":".join(PLACE[:2]), PLACE[2]): one})
     judged = [replace(each, launches=1, detectable=0.2) for each in results(0, 30)]
