@@ -10,8 +10,8 @@ _shtab_plumbline_references_subparsers=(propose age budget)
 _shtab_plumbline_site_subparsers=(new check try)
 _shtab_plumbline_subparsers=(nightly run calibrate links agree drift selftest list setup doctor mirror report export load papers references lint alarms site where test)
 
-_shtab_plumbline_nightly_option_strings=(-h --help --program --routine --processes --per-node --site --mpis --partition --environment --peers --bytes --trials --iterations --cache --sync --time-limit --oversubscribe --set-env --launches --seconds-per-layout --strict --references --json --force)
-_shtab_plumbline_run_option_strings=(-h --help --program --routine --processes --per-node --site --mpis --partition --environment --peers --bytes --trials --iterations --cache --sync --time-limit --oversubscribe --set-env --launches --seconds-per-layout --strict --references --json --force)
+_shtab_plumbline_nightly_option_strings=(-h --help --program --routine --processes --per-node --site --mpis --partition --environment --peers --bytes --trials --iterations --cache --sync --time-limit --oversubscribe --set-env --launches --seconds-per-layout --strict --references --json --force --junit --openmetrics --on-failure)
+_shtab_plumbline_run_option_strings=(-h --help --program --routine --processes --per-node --site --mpis --partition --environment --peers --bytes --trials --iterations --cache --sync --time-limit --oversubscribe --set-env --launches --seconds-per-layout --strict --references --json --force --junit --openmetrics --on-failure)
 _shtab_plumbline_calibrate_option_strings=(-h --help --program --routine --processes --per-node --site --mpis --partition --environment --peers --bytes --trials --iterations --cache --sync --time-limit --oversubscribe --set-env --launches --seconds --at-most --afresh --take --beside-others --output)
 _shtab_plumbline_links_option_strings=(-h --help --nodes --site --mpis --partition --environment --launches --trials --cache --sync --time-limit --oversubscribe --set-env --nodes-per-switch --least --json --force)
 _shtab_plumbline_agree_option_strings=(-h --help --routine --processes --per-node --site --mpis --partition --environment --bytes --launches --time-limit --oversubscribe --set-env --json --force)
@@ -43,8 +43,12 @@ _shtab_plumbline_option_strings=(-h --help)
 
 _shtab_plumbline_nightly___references_COMPGEN=_shtab_compgen_dirs
 _shtab_plumbline_nightly___json_COMPGEN=_shtab_compgen_files
+_shtab_plumbline_nightly___junit_COMPGEN=_shtab_compgen_files
+_shtab_plumbline_nightly___openmetrics_COMPGEN=_shtab_compgen_files
 _shtab_plumbline_run___references_COMPGEN=_shtab_compgen_dirs
 _shtab_plumbline_run___json_COMPGEN=_shtab_compgen_files
+_shtab_plumbline_run___junit_COMPGEN=_shtab_compgen_files
+_shtab_plumbline_run___openmetrics_COMPGEN=_shtab_compgen_files
 _shtab_plumbline_calibrate___output_COMPGEN=_shtab_compgen_dirs
 _shtab_plumbline_links___json_COMPGEN=_shtab_compgen_files
 _shtab_plumbline_agree___json_COMPGEN=_shtab_compgen_files

@@ -142,7 +142,14 @@ def write_summary(path: Path, data: dict[str, Any]) -> None:
 
     :raises UsageError: if the file cannot be written.
     """
-    text = json.dumps(data, indent=1, allow_nan=False) + "\n"
+    write_output(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
+
+
+def write_output(path: Path, text: str) -> None:
+    """Write a text where a user wants it, whole or not at all; a device is written to, never replaced.
+
+    :raises UsageError: if the file cannot be written.
+    """
     try:
         if path.is_symlink() or (path.exists() and not path.is_file()):
             path.write_text(text)

@@ -259,3 +259,10 @@ def add_session(parser: Parser) -> None:
         help="search DIR for references first; such a nightly run is recorded as a run",
     )
     add_json(parser)
+    add_output_file(parser, "--junit", "write one JUnit test case for each case to FILE")
+    add_output_file(parser, "--openmetrics", "write the cases as OpenMetrics gauges to FILE")
+    how.add_argument(
+        "--on-failure",
+        metavar="COMMAND",
+        help="if the session fails, run COMMAND in a shell, with the summary (JSON) on its standard input",
+    )

@@ -21,6 +21,13 @@ DATA = ("sessions", "store", "calibrations", "spack", "build", "programs", "venv
 RESULTS = ("references", "proposal", "drift", "selftest")
 FIX = "choose another file, or pass --force"
 
+#: Of an export, JUnit's XML and OpenMetrics of ours.
+BEGINNINGS = (
+    b"session,",
+    b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="plumbline"',
+    b"# HELP plumbline_",
+)
+
 
 def add_output_file(parser: Parser, option: str, text: str) -> None:
     """Add an option that names a file to write, and once per command ``--force``."""
@@ -92,15 +99,15 @@ def is_within(path: Path, folder: Path) -> bool:
 
 
 def is_own_output(path: Path) -> bool:
-    """Return whether a file is empty, a summary, or an export: what an option may have written."""
+    """Return whether a file is empty, a summary in any form, or an export: what an option may have written."""
     try:
         if path.stat().st_size > LARGEST:
             with path.open("rb") as stream:
-                return stream.readline(100).startswith(b"session,")
+                return stream.read(100).startswith(BEGINNINGS)
         data = path.read_bytes()
     except OSError:
         return False
-    if not data or data.startswith(b"session,"):
+    if not data or data.startswith(BEGINNINGS):
         return True
     try:
         told = json.loads(data)

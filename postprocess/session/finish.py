@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from postprocess.analyses.drift.text import drift_note
 from postprocess.base import files
 from postprocess.base.errors import UsageError
-from postprocess.base.files import write_summary
+from postprocess.base.files import write_output, write_summary
+from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.launch import FinishedLaunch
-from postprocess.model.session import Session
+from postprocess.model.session import Request, Session
 from postprocess.model.verdict import CaseResult, compute_exit_status
 from postprocess.report import trial_selection
+from postprocess.report.junit import format_junit
+from postprocess.report.openmetrics import format_openmetrics
 from postprocess.report.session_report import build_report
 from postprocess.report.terminal import print_first_verdicts, print_verdict_table
 from postprocess.results import store
@@ -21,6 +26,8 @@ from postprocess.results.rows import build_rows
 from postprocess.results.summary import SessionSummary, summarise_session
 from postprocess.session.context import SessionContext
 from spack_envs.layout import SpackLayout
+
+COMMAND_SECONDS = 60  #: that a user's command may take
 
 
 def finish_session(
@@ -87,13 +94,43 @@ def end_session(
     """Write the summary where it was asked for, and say where all is; the exit status."""
     progress, request = context.progress, context.request
     if is_main_session(context, session):
-        if request.json_file:
-            write_summary(request.json_file, summary.to_dict())
+        publish_summary(request, summary, progress)
         if session.mode == "nightly" and (line := drift_note(context.work.store)):
             progress.say(line)
         progress.say(f"time: {progress.split()}")
         progress.say(where)
     return summary.exit_status
+
+
+def publish_summary(request: Request, summary: SessionSummary, progress: Progress) -> None:
+    """Write the summary in each form that was asked for, and tell the user's command of a failure.
+
+    :raises UsageError: if a file cannot be written; the command runs all the same.
+    """
+    try:
+        if request.json_file:
+            write_summary(request.json_file, summary.to_dict())
+        if request.junit_file:
+            write_output(request.junit_file, format_junit(summary))
+        if request.openmetrics_file:
+            write_output(request.openmetrics_file, format_openmetrics(summary))
+    finally:
+        if request.on_failure and summary.exit_status:
+            tell_of_failure(request.on_failure, summary, progress)
+
+
+def tell_of_failure(command: str, summary: SessionSummary, progress: Progress) -> None:
+    """Run the user's command with the summary on its standard input; say so if it fails or takes too long."""
+    text = json.dumps(summary.to_dict(), allow_nan=False)
+    try:
+        done = subprocess.run(
+            command, shell=True, input=text, text=True, check=False, timeout=COMMAND_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        progress.say(f"--on-failure {command}: took longer than {COMMAND_SECONDS} s and was ended")
+        return
+    if done.returncode:
+        progress.say(f"--on-failure {command}: exit status {done.returncode}")
 
 
 def write_files(
