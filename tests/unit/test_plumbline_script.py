@@ -23,6 +23,18 @@ from tests.support.paths import ROOT
 
 OLD = ("python3.5", "python3.6", "python3.7", "python3.8", "python3.9")
 SETTING_UP = "plumbline: setting up Python packages in "
+
+
+class IsolatedFlags:
+    """The flags of an isolated Python: the script would start itself again in another."""
+
+    isolated = 1
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(FLAGS, name)
+
+
+FLAGS = sys.flags
 COMMAND_LINE = """
 import json, sys
 def main(root, work):
@@ -192,12 +204,10 @@ def door(clone: Clone, monkeypatch: pytest.MonkeyPatch):
 
         monkeypatch.setattr(subprocess, "run", played)
         monkeypatch.setattr(sys, "argv", ["plumbline", *words])
-        monkeypatch.setattr(
-            sys, "flags", SimpleNamespace(isolated=1)
-        )  # it starts itself again else
         for name, value in more.items():
             monkeypatch.setattr(sys, name, value)
-        with pytest.raises(SystemExit) as ended:
+        with monkeypatch.context() as isolated, pytest.raises(SystemExit) as ended:
+            isolated.setattr(sys, "flags", IsolatedFlags())
             runpy.run_path(str(clone.root / "plumbline"), run_name="__main__")
         return ended.value.code, *capsys.readouterr()
 
