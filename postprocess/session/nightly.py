@@ -11,7 +11,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.judging.common_cause_onset import find_onset_in_store
-from postprocess.judging.confirmation import confirm_slow_cases
+from postprocess.judging.confirmation import Confirmation, confirm_slow_cases
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.judging.missing_cases import (
     RequestedCases,
@@ -86,19 +86,17 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
             catalog, others = calibrate_part(context, planned, programs, catalog)
             failed += others
             finished += run_part(context, reframe, selection, planned, programs)
-        with progress.phase("analysis"):
-            results = evaluate_launches(finished, catalog, request.site, request.rerun_options)
-            results = apply_calibration_failures(results, failed)
-            for line in describe_waivers(finished, catalog):
-                progress.note(line)
-            for line in describe_interposed_libraries(finished):
-                progress.note(line)
-            for line in describe_fast_cases(results, catalog, request.site):
-                progress.note(line)
-            for line in describe_session_power(results, catalog):
-                progress.note(line)
+        results = judge_night(context, finished, catalog, failed)
         measure = partial(measure_again, context, catalog)
         since = partial(find_onset_in_store, work.store)
+
+        def conclude(confirmed: Confirmation, retested: bool = True) -> int:
+            """Mark what is expected, log alarms and keep everything; the exit status."""
+            final = sorted([*confirmed.results, *missing], key=result_sort_key)
+            final = mark_expected_failures(context, final, excuses, whole)
+            log_alarms(context, session, final, confirmed.causes, retested)
+            return finish_session(context, session, finished, final, confirmed.causes)
+
         try:
             confirmed = confirm_slow_cases(
                 results,
@@ -114,17 +112,33 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
             progress.note(
                 "ended before what looked slow was measured again: it counts as regressed"
             )
-            results = mark_expected_failures(
-                context, sorted([*results, *missing], key=result_sort_key), excuses, whole
-            )
-            log_alarms(context, session, results, retested=False)
-            finish_session(context, session, finished, results)
+            conclude(Confirmation(results), retested=False)
             raise
-        results = mark_expected_failures(
-            context, sorted([*confirmed.results, *missing], key=result_sort_key), excuses, whole
-        )
-        log_alarms(context, session, results, confirmed.causes)
-        return finish_session(context, session, finished, results, confirmed.causes)
+        return conclude(confirmed)
+
+
+def judge_night(
+    context: SessionContext,
+    finished: Sequence[FinishedLaunch],
+    catalog: ReferenceCatalog,
+    failed: Sequence[CaseResult],
+) -> list[CaseResult]:
+    """Judge all launches of a night, and note what its reader must know of the judgement.
+
+    :param failed: cases of which a launch failed in the night's own calibration
+    """
+    request, progress = context.request, context.progress
+    with progress.phase("analysis"):
+        results = evaluate_launches(finished, catalog, request.site, request.rerun_options)
+        results = apply_calibration_failures(results, failed)
+        for line in (
+            *describe_waivers(finished, catalog),
+            *describe_interposed_libraries(finished),
+            *describe_fast_cases(results, catalog, request.site),
+            *describe_session_power(results, catalog),
+        ):
+            progress.note(line)
+    return results
 
 
 def split_by_builds(context: SessionContext, planned: Sequence[PlannedLaunch]) -> list[list[str]]:
