@@ -11,7 +11,8 @@ import pytest
 from postprocess.base.errors import UsageError
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.session import finish
-from tests.support.factories.launch import case
+from spack_envs.layout import SpackLayout
+from tests.support.factories.launch import case, planned
 
 FINE = CaseResult(case("bcast", 8), Verdict.PASS, value=1e-5)
 
@@ -51,3 +52,19 @@ def test_a_report_that_cannot_be_made_loses_no_trial_and_no_summary(monkeypatch,
     with pytest.raises(UsageError, match=r"no report: OverflowError.* trials and summary are kept"):
         finish.write_files(SimpleNamespace(), session, [], summary)
     assert done == ["trials", "summary", "locks"]
+
+
+def test_solutions_of_every_environment_are_kept_with_the_session(tmp_path: Path):
+    """Of one that Spack did not build there is none."""
+    work, session = SimpleNamespace(root=tmp_path), SimpleNamespace(directory=tmp_path / "session")
+    for name in ("mpich-1", "openmpi-1"):
+        lock = SpackLayout(tmp_path).environment(name) / "spack.lock"
+        lock.parent.mkdir(parents=True)
+        lock.write_text(f"solution of {name}")
+    finished = [
+        SimpleNamespace(launch=planned(environment=name))
+        for name in ("mpich-1", "by-cmake", "openmpi-1", "mpich-1")
+    ]
+    finish.keep_spack_locks(work, session, finished)
+    kept = {path.name: path.read_text() for path in (tmp_path / "session" / "spack").iterdir()}
+    assert kept == {f"{name}.lock": f"solution of {name}" for name in ("mpich-1", "openmpi-1")}
