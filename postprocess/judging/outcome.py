@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
+from postprocess.base import files
 from postprocess.judging.identity import describe_foreign_records
 from postprocess.model.case import format_case_names
 from postprocess.model.fault_injection import describe_unplanned_injection
@@ -79,7 +80,7 @@ def assess_launch(launch: PlannedLaunch, session: Path) -> LaunchOutcome:
 def read_exit_code(path: Path) -> int | None:
     """Read the program's exit code as the job script wrote it, or None if the script did not get so far."""
     try:
-        return int(path.read_text())
+        return int(files.read_regular(path))
     except (OSError, ValueError):
         return None
 
@@ -101,7 +102,7 @@ def classify_exit_code(code: int | None, launch: PlannedLaunch) -> LaunchOutcome
 def contents(path: Path) -> bytes | None:
     """Read the file that a program wrote, once; None if it cannot be read."""
     try:
-        return path.read_bytes()
+        return files.read_regular(path)
     except OSError:
         return None
 

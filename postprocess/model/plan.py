@@ -160,7 +160,7 @@ def read_launch_file(path: Path) -> PlannedLaunch:
     :raises UsageError: if the file is damaged.
     """
     try:
-        return parse_planned_launch(json.loads(path.read_text()))
+        return parse_planned_launch(json.loads(files.read_regular(path)))
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UsageError(f"{path}: {error}: the plan is damaged; run the session again") from None
 

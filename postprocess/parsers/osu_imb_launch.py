@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.model.benchmark import PRINTED, ROTATED, Benchmark
 from postprocess.model.case import Case, format_case_names
@@ -54,7 +55,7 @@ def read_benchmarks(
     """
     path = launch.output(session)
     try:
-        text = path.read_text(errors="backslashreplace")
+        text = files.read_regular(path).decode(errors="backslashreplace")
     except OSError as error:
         message = f"{path}: {error.strerror}; the program printed nothing"
         raise RecordError(Verdict.INCOMPLETE, message) from None

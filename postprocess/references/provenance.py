@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from postprocess.base import strict_json
+from postprocess.base import files, strict_json
 from postprocess.base.strict_json import JsonObject, format_external
 from postprocess.model.case import Case
 
@@ -33,7 +33,7 @@ def locate_described(path: Path) -> Path:
 
 def read_provenance(path: Path) -> dict[str, Any]:
     """Read the provenance of a reference file that was loaded, so that it is known to be sound."""
-    return json.loads(locate_provenance(path).read_text())
+    return json.loads(files.read_regular(locate_provenance(path)))
 
 
 def find_provenance_problems(path: Path, cases: Collection[Case] = ()) -> list[str]:
@@ -43,7 +43,7 @@ def find_provenance_problems(path: Path, cases: Collection[Case] = ()) -> list[s
     """
     sidecar = locate_provenance(path)
     try:
-        origin = strict_json.parse_json(sidecar.read_bytes().decode())
+        origin = strict_json.parse_json(files.read_regular(sidecar).decode())
     except FileNotFoundError:
         return [f"{sidecar}: is missing; restore it or calibrate again"]
     except OSError as error:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from postprocess.base import strict_json, units
+from postprocess.base import files, strict_json, units
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import utc_now
 from postprocess.base.strict_json import JsonObject
@@ -254,7 +254,7 @@ def load_summary(path: Path) -> SessionSummary:
     :raises SummaryError: if the file cannot be read, is not JSON, or does not follow the schema.
     """
     try:
-        document = strict_json.parse_json(path.read_text(encoding="utf-8"))
+        document = strict_json.parse_json(files.read_regular(path).decode())
     except OSError as error:
         raise SummaryError(f"{path}: {error.strerror}; {FIX}") from None
     except ValueError as error:

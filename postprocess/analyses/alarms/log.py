@@ -133,7 +133,7 @@ def read_alarm_log(path: Path) -> list[NightAlarms]:
     :raises UsageError: for the first line that is damaged, naming it.
     """
     try:
-        *lines, rest = path.read_bytes().split(b"\n")
+        *lines, rest = files.read_regular(path).split(b"\n")
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -152,7 +152,7 @@ def read_alarm_log(path: Path) -> list[NightAlarms]:
 
 def _add(path: Path, entry: Mapping[str, Any]) -> None:
     try:
-        before = path.read_bytes() if path.exists() else b""
+        before = files.read_regular(path) if path.exists() else b""
         if before and not before.endswith(b"\n"):
             before += b"\n"  # a line that was cut off stays one by itself, and is refused
         line = json.dumps(entry, allow_nan=False).encode()
