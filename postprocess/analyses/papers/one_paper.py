@@ -7,6 +7,7 @@ import io
 from collections.abc import Mapping, Sequence
 
 from postprocess.analyses.papers import printed, ratio_tables, ratios, rus, scalability
+from postprocess.analyses.papers.cold_caches import build_cold_table
 from postprocess.analyses.papers.data import PaperMeasurements
 from postprocess.analyses.papers.forms import PAPERS, build_printed_tables, list_printed_machines
 from postprocess.analyses.papers.page import STANDS, PaperView, paper_views_as_text
@@ -83,7 +84,11 @@ def _measured(
         return rus.build_cost_tables(measured), [missing] if missing else []
     if paper not in COMPARED:
         return [], []
-    tables = scalability.build_growth_tables(measured) if paper == "luecke2001" else []
+    tables = []
+    if paper == "luecke2001":
+        tables = scalability.build_growth_tables(measured)
+        cold = build_cold_table(measured, history)
+        tables += [cold] if cold else []
     if paper == "luecke2003":
         tables.append(build_spread_table(measured, trials, history))
     basis = ratios.choose_basis(measured, history, against, processes)

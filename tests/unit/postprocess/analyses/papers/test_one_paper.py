@@ -11,7 +11,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from postprocess.analyses.papers.data import arrange_results
+from postprocess.analyses.papers.cold_caches import build_cold_table
+from postprocess.analyses.papers.data import arrange_results, arrange_sessions
 from postprocess.analyses.papers.forms import PAPERS, build_printed_tables
 from postprocess.analyses.papers.one_paper import build_paper, format_paper
 from postprocess.analyses.papers.printed import load_history
@@ -110,6 +111,27 @@ def test_the_spread_of_a_machine_stands_beside_that_in_print():
     )
     assert rows[1][:6] == ("T3E-900 (in print)", "all", "-", "2.32%", "18.24%", "0.48%")
     assert rows[2][:6] == ("Origin 3000 (in print)", "all", "-", "11.13%", "55.37%", "2.51%")
+
+
+def test_cold_caches_of_one_session_are_held_against_warm_ones_of_another():
+    def night(cache, seconds, sizes):
+        planned = samples.cases(["torus"], ["simgrid-mpich"], [8], ["bcast"])
+        planned = [replace(c, cache=cache) for c in planned if c.bytes in sizes]
+        return samples.session(planned, seconds).results
+
+    warm = night("warm", lambda _: 2e-6, (8, 10_000))
+    flushed = night(
+        "flush", lambda case: 20e-6 if case.bytes == 8 else None, (8, 10_000, 1_000_000)
+    )
+    again = night("warm", lambda _: 4e-6, (8,))
+    sessions = {"one": warm, "two": flushed, "three": again}
+    table = build_cold_table(arrange_sessions(sessions), HISTORY)
+    place = ("simulated", "torus", "simgrid-mpich")
+    assert table.rows == ((*place, "bcast", "8 B", "dissemination", "8", "6.67", "-"),)
+    assert table.notes == (
+        "in print: 10 of bcast of 8 B on the Origin 2000, 128 processes, flushed",
+    )
+    assert build_cold_table(arrange_sessions({"one": warm, "two": []}), HISTORY) is None
 
 
 def test_costs_have_the_bandwidths_of_rus_and_say_what_is_not_measured():
