@@ -111,3 +111,29 @@ def test_the_command_of_the_failure_calibrates(workshop: Workshop, first: Ended)
     assert reference and value, again.output
     assert "no-reference" not in (held["fail_reason"] or "")
     assert "not-comparable" not in (held["fail_reason"] or "")
+
+
+def test_what_plain_reframe_ran_is_judged_and_stored(workshop: Workshop) -> None:
+    """Two launches, each with a number of its own; a report that is named twice counts nothing twice."""
+    site, report = str(SITES / "features.py"), str(workshop.home / "reframe.json")
+    words = ("-S", "luecke.strict=False", "--repeat=2", "-r")
+    assert reframe(workshop, Path(site), *FEW, *words).status == 0
+    done = workshop.measure("--site", site, report, command="import", **PREFIXES)
+    (case,) = done.summary["cases"]
+    assert case["value"] and case["launches"] == 2, done.output
+    assert case["verdict"] in ("no-reference", "pass", "provisional", "regressed", "fast")
+    assert any("nothing was measured again" in note for note in done.summary["notes"])
+    stored = list((workshop.home / "store").glob(f"{done.summary['session']}.*"))
+    assert len(stored) == 1
+    twice = workshop.run("import", "--site", site, report, report, **PREFIXES)
+    assert twice.status == 2 and "is of two runs, or was named twice" in twice.errors
+
+
+def test_a_report_whose_files_are_gone_is_refused(workshop: Workshop, tmp_path: Path) -> None:
+    """Nothing would tell of what the test was to measure."""
+    case = {"unique_name": "luecke_0", "system": "s", "partition": "p", "environ": "e"}
+    case |= {"maintainers": ["plumbline"], "result": "pass", "stagedir": "", "outputdir": ""}
+    report = tmp_path / "report.json"
+    report.write_text(json.dumps({"runs": [{"testcases": [case]}]}))
+    ended = workshop.run("import", "--site", str(SITES / "features.py"), str(report))
+    assert ended.status == 2 and "luecke_0: its files are gone" in ended.errors
