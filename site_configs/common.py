@@ -107,7 +107,6 @@ def environment(
         variables |= OVERSUBSCRIBED.get(family, {})
     set_env = current_request().set_env
     shell = {} if family == SIMULATED else read_user_shell(os.environ)
-    variables |= {key: quote_word(value) for key, value in set_env.get(name, {}).items()}
     extras = {
         "library": library,
         "family": family,
@@ -116,6 +115,10 @@ def environment(
         "launcher": launcher if isinstance(launcher, str) else list(launcher),
         "spack_environment": str(work_directory() / "spack" / "environments" / name),
         "accept": dict(accept),
+        # Of launches alone: a PATH for programs is none for the build.
+        "launch_variables": {
+            key: quote_word(value) for key, value in set_env.get(name, {}).items()
+        },
         "by_hand": collect_manual_settings(set_env, oversubscribing(), name, shell),
     } | installed.build_extras(programs, lacking or {})
     return {

@@ -237,6 +237,11 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         return self.retest_targets(partition=partition, environment=environment)
 
     @run_after("setup")
+    def set_launch_variables(self):
+        """Set what the user set for programs (``--set-env``), in place of the environment's own values."""
+        self.env_vars.update(self.current_environ.extras.get("launch_variables", {}))
+
+    @run_after("setup")
     def avoid_nodes(self):
         """Exclude the slow nodes from a confirmation run, if others are enough and the scheduler can."""
         needed = len(Layout(self.processes, self.num_tasks_per_node).ranks_per_host)

@@ -95,3 +95,13 @@ def test_python_of_the_user_is_not_ours(tmp_path: Path, words: list[str]) -> Non
     hostile = {"PYTHONPATH": str(foreign), "PYTHONWARNINGS": "error"}
     ended = Workshop(tmp_path / "home").measure(*words[1:], "--launches", "1", **hostile)
     assert "incomplete" not in ended.verdicts().values() and ended.errors == ""
+
+
+def test_a_variable_for_programs_does_not_reach_the_build(tmp_path: Path, words: list[str]) -> None:
+    """Without the rest of the PATH there is no compiler, and no CMake."""
+    workshop = Workshop(tmp_path / "home")
+    chosen = ["--set-env", f"{words[2]}:PATH=/bin", "--set-env", f"{words[2]}:CC=/bin/false"]
+    ended = workshop.measure(*words[1:], "--launches", "1", "--strict", *chosen)
+    assert set(ended.verdicts().values()) == {"no-reference"}
+    (job,) = workshop.home.glob("sessions/*/reframe/stage/*/*/*/luecke*/rfm_job.sh")
+    assert "export PATH=/bin\n" in job.read_text()
