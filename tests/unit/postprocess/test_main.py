@@ -197,7 +197,12 @@ def test_no_words_whatsoever_give_a_traceback(words: list[str]):
         (["run", "--trials", "0"], "argument --trials: '0' is not a whole number of one or more"),
         (["run", "--routine", ""], "argument --routine: names nothing; leave it out for all"),
         (["run", "--set-env", "x"], "argument --set-env: 'x' is not ENVIRONMENT:NAME=VALUE"),
-        (["run", "--trils", "5"], "unrecognized arguments: --trils 5"),
+        (["run", "--trils", "5"], "unrecognized arguments: --trils 5 ("),
+        (
+            ["run", "--at-most", "5"],
+            "unrecognized arguments: --at-most 5; --at-most is an option of calibrate (",
+        ),
+        (["drift", "--seconds=5"], "; --seconds is an option of calibrate, references budget ("),
     ],
 )
 def test_the_line_says_what_is_wrong_and_where_help_is(words: list[str], part: str):
