@@ -11,6 +11,7 @@ from types import ModuleType
 
 from postprocess.base.errors import UsageError
 from postprocess.base.sanitize import sanitize_line
+from postprocess.base.shell_words import EXPANDED
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.output_files import check_outputs
 from postprocess.cli.parser import Parser
@@ -101,11 +102,24 @@ def check_texts(words: Sequence[str]) -> None:
             raise UsageError(f"{shown}: is not UTF-8 text; rename it") from None
 
 
+def check_folders(folders: Sequence[str]) -> None:
+    """Refuse a folder whose name has what a shell runs: compiler scripts of MPIs do not quote where they are.
+
+    :raises UsageError: naming the folder and the character.
+    """
+    for folder in folders:
+        if found := next((each for each in EXPANDED if each in folder), ""):
+            raise UsageError(
+                f"{folder}: has a {found}, which a shell expands; choose another folder"
+            )
+
+
 def main(source: str, work: str, words: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status. Errors of the user's are one line, never a traceback."""
     signal.signal(signal.SIGTERM, exit_on_signal)
     try:
         check_texts([*(sys.argv[1:] if words is None else words), work, source])
+        check_folders([work, source])
         arguments = build_parser().parse_args(words)
         place = WorkDirectory(Path(work), Path(source))
         check_outputs(place, arguments)

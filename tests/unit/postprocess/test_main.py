@@ -430,3 +430,10 @@ def test_a_path_that_is_no_text_is_refused_by_name(capsys):
     assert said == r"plumbline: '/tmp/\\xff': is not UTF-8 text; rename it" + "\n"
     assert main(str(ROOT), os.fsdecode(b"/tmp/\xff"), ["list"]) == 2
     assert "is not UTF-8 text" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("home", ["/tmp/x$(touch F)", "/tmp/x`touch F`"])
+def test_a_work_directory_that_a_shell_would_run_is_refused(home: str, capsys):
+    assert main(str(ROOT), home, ["list"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"plumbline: {home}: has a ") and "choose another folder" in said
