@@ -6,6 +6,7 @@ By the same functions. Its sessions are of mode ``selftest``: nothing of it coun
 from __future__ import annotations
 
 import json
+import secrets
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -37,6 +38,7 @@ from site_configs.schema.manual_settings import collect_manual_settings
 from spack_envs.programs import read_program
 
 MODE = "selftest"
+RECORDS = "--output="  #: option of mpicost that names the file of its records
 
 
 @dataclass
@@ -58,7 +60,10 @@ class SelftestBench:
         return session, planned, run_plan(reframe, selection, planned, context.progress).finished
 
     def planned(self, reframe: ReframeDriver, selection: Selection) -> list[PlannedLaunch]:
-        """Return the plan of a session, written down as the checks write it."""
+        """Return the plan of a session, written down as the checks write it.
+
+        Of one that is known from another session, the launches are new: each has its own token and records.
+        """
         environments = selection.choice.get(PLANTED, ())
         choice = {name: value for name, value in selection.choice.items() if name != PLANTED}
         key = json.dumps([choice, list(selection.environments), selection.launches], sort_keys=True)
@@ -67,6 +72,13 @@ class SelftestBench:
         planned = [
             replace(
                 each,
+                options=tuple(
+                    f"{RECORDS}{each.records(reframe.session)}"
+                    if word.startswith(RECORDS)
+                    else word
+                    for word in each.options
+                ),
+                token=secrets.token_hex(16),
                 planted=each.environment in environments,
                 by_hand=collect_manual_settings(
                     selection.set_env, selection.oversubscribe, each.environment, selection.shell
