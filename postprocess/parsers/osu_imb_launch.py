@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.model.benchmark import PRINTED, ROTATED, Benchmark
 from postprocess.model.case import Case, format_case_names
@@ -38,7 +36,6 @@ class BenchmarkRecords(LaunchProvenance):
     """
 
     measurements: dict[str, Measurement]  #: by variable of the case
-    end: dict[str, Any]  #: what the witness wrote last
 
     def resolution(self, unit: str) -> float:
         """Return the resolution of what is printed, in ``unit``."""
@@ -55,7 +52,7 @@ def read_benchmarks(
     """
     path = launch.output(session)
     try:
-        text = files.read_regular(path).decode(errors="backslashreplace")
+        text = path.read_text(errors="backslashreplace")
     except OSError as error:
         message = f"{path}: {error.strerror}; the program printed nothing"
         raise RecordError(Verdict.INCOMPLETE, message) from None
@@ -72,7 +69,7 @@ def read_benchmarks(
         "version": output.version,
         "method": {**launch.method, **read_build(launch, session)},
     }
-    return BenchmarkRecords(run, measurements, witness.end)
+    return BenchmarkRecords(run, measurements)
 
 
 def check_command(launch: PlannedLaunch, witness: Witness) -> None:

@@ -6,15 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from postprocess.base import files
-
 Row = TypeVar("Row")
 
 
 def read_text(path: Path, fix: str) -> str:
     """Read all of a file. Raises ValueError, ``path: what is wrong; fix``."""
     try:
-        return files.read_regular(path).decode()
+        return path.read_bytes().decode()
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}; {fix}") from None
     except UnicodeDecodeError as error:

@@ -48,7 +48,6 @@ class WholeLaunch:
     seconds: float  #: of its jobs
     inside: float = 0.0  #: of that, mpicost's own time
     trials: int = 0  #: of each case
-    budget: float = 0.0  #: seconds that a night has for launches of the place
 
 
 def measure_costs(sessions: Iterable[Path]) -> dict[LaunchPlace, LaunchCost]:
@@ -64,16 +63,14 @@ def measure_costs(sessions: Iterable[Path]) -> dict[LaunchPlace, LaunchCost]:
 
 
 def measure_cost(some: Iterable[WholeLaunch]) -> LaunchCost:
-    """Measure what launches of one place cost: the median of those that measured most cases.
-
-    The last of them tells the budget of a night.
-    """
+    """Measure what launches of one place cost: the median of those that measured most cases."""
     known = list(some)
     most = max(each.cases for each in known)
     whole = [each for each in known if each.cases == most]
     start = median(max(each.seconds - each.inside, 0.0) for each in whole)
-    trial = median(each.inside / each.trials if each.trials else 0.0 for each in whole)
-    return LaunchCost(start, trial, whole[-1].budget)
+    return LaunchCost(
+        start, median(each.inside / each.trials if each.trials else 0.0 for each in whole)
+    )
 
 
 def list_whole_launches(session: Path) -> Iterator[WholeLaunch]:
@@ -94,7 +91,7 @@ def list_whole_launches(session: Path) -> Iterator[WholeLaunch]:
         if place.program != "mpicost":
             yield WholeLaunch(place, cases, seconds)
         elif (told := read_inner_seconds(session, own)) is not None:
-            yield WholeLaunch(place, cases, seconds, *told, own[0].budget)
+            yield WholeLaunch(place, cases, seconds, *told)
 
 
 def launch_place_of(launch: PlannedLaunch) -> tuple[LaunchPlace, int]:

@@ -137,26 +137,23 @@ struct eviction eviction_find(void)
 
 #if defined(HAS_EVICTION)
 
-size_t eviction_apply(const struct eviction *eviction, const void *block, size_t bytes)
+void eviction_apply(const struct eviction *eviction, const void *block, size_t bytes)
 {
     if (eviction->instruction == NULL || bytes == 0)
-        return 0;
-    size_t evicted = 0;
+        return;
     const char *end = (const char *)block + bytes;
     const char *line = (const char *)block - (uintptr_t)block % eviction->line;
     fence(); /* what was written before is in the caches, and goes with them */
-    for (; line < end; line += eviction->line, evicted++)
+    for (; line < end; line += eviction->line)
         evict_line(eviction, line);
     fence();
-    return evicted;
 }
 
 #else
 
-size_t eviction_apply(const struct eviction *eviction, const void *block, size_t bytes)
+void eviction_apply(const struct eviction *eviction, const void *block, size_t bytes)
 {
     (void)eviction, (void)block, (void)bytes;
-    return 0;
 }
 
 #endif
