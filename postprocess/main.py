@@ -11,7 +11,9 @@ from types import ModuleType
 
 from postprocess.base.errors import UsageError
 from postprocess.base.sanitize import sanitize_line
+from postprocess.base.shell_words import EXPANDED
 from postprocess.base.workdir import WorkDirectory
+from postprocess.cli.output_files import check_outputs
 from postprocess.cli.parser import Parser
 from postprocess.cli.registry import add_commands
 from postprocess.commands import (
@@ -21,6 +23,7 @@ from postprocess.commands import (
     doctor,
     drift,
     export,
+    import_reports,
     links,
     lint,
     list_cases,
@@ -52,6 +55,7 @@ COMMANDS: dict[str, ModuleType] = {
     "calibrate": calibrate,
     "links": links,
     "agree": agree,
+    "import": import_reports,
     "drift": drift,
     "selftest": selftest,
     "list": list_cases,
@@ -85,12 +89,41 @@ def exit_on_signal(number: int, _: object) -> None:
     sys.exit(128 + number)
 
 
+def check_texts(words: Sequence[str]) -> None:
+    """Refuse a word or a path that is no UTF-8 text: no file that is written could name it.
+
+    :raises UsageError: naming the first one.
+    """
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            shown = ascii(os.fsencode(word).decode(errors="backslashreplace"))
+            raise UsageError(f"{shown}: is not UTF-8 text; rename it") from None
+
+
+def check_folders(folders: Sequence[str]) -> None:
+    """Refuse a folder whose name has what a shell runs: compiler scripts of MPIs do not quote where they are.
+
+    :raises UsageError: naming the folder and the character.
+    """
+    for folder in folders:
+        if found := next((each for each in EXPANDED if each in folder), ""):
+            raise UsageError(
+                f"{folder}: has a {found}, which a shell expands; choose another folder"
+            )
+
+
 def main(source: str, work: str, words: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status. Errors of the user's are one line, never a traceback."""
     signal.signal(signal.SIGTERM, exit_on_signal)
     try:
+        check_texts([*(sys.argv[1:] if words is None else words), work, source])
+        check_folders([work, source])
         arguments = build_parser().parse_args(words)
-        return arguments.run(WorkDirectory(Path(work), Path(source)), arguments)
+        place = WorkDirectory(Path(work), Path(source))
+        check_outputs(place, arguments)
+        return arguments.run(place, arguments)
     except UsageError as error:
         print(f"plumbline: {sanitize_line(error)}", file=sys.stderr)
         return 2
@@ -100,9 +133,6 @@ def main(source: str, work: str, words: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 1
     except OSError as error:
         what = f"{error.filename or 'input or output'}: {error.strerror or error}"
         print(f"plumbline: {sanitize_line(what)}", file=sys.stderr)

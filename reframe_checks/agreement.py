@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from shlex import quote
 
 import reframe as rfm
 from reframe.core.builtins import fixture, run_before, variable
 
+from postprocess.base.shell_words import quote_word
 from postprocess.model.benchmark import Benchmark
-from postprocess.model.mpicost import COMPARED
+from postprocess.model.mpicost import COMPARED, NUMBER, format_routines
 from postprocess.model.options import ROUNDS
 from postprocess.model.plan import PlannedLaunch
 from reframe_checks.common.build import build_imb, build_osu
@@ -64,7 +64,7 @@ class agreement(OsuImbCheck):
 
     def measures_on(self, part) -> bool:
         """Return whether two programs have a chosen routine on a partition."""
-        return not part.extras["exact"] and bool(self.sizes_by_routine())
+        return not part.extras.get("exact") and bool(self.sizes_by_routine())
 
     def sizes_by_routine(self) -> dict[str, list[int]]:
         """Return the routines that two programs have at this process count, each with its sizes."""
@@ -103,7 +103,8 @@ class agreement(OsuImbCheck):
     def in_round(self, start: PlannedLaunch, number: int) -> PlannedLaunch:
         """Return a start of a round, with its own files: IMB's options name the file of its sizes."""
         start = replace(start, number=number)
-        return replace(start, options=tuple(self.options_of(start))) if start.benchmarks else start
+        options = self.options_of if start.benchmarks else self.options_of_mpicost
+        return replace(start, options=tuple(options(start)))
 
     def mpicost_starts(self) -> list[PlannedLaunch]:
         """Return one start of mpicost for all its cases, with the options that time as the others do."""
@@ -117,7 +118,7 @@ class agreement(OsuImbCheck):
             )
             for routine, sizes in self.sizes_by_routine().items()
             for size in sizes
-            if routine in luecke.table and size % 8 == 0
+            if routine in luecke.table and size % NUMBER == 0
         )
         start = self.planned_launch(
             start="mpicost",
@@ -186,8 +187,12 @@ class agreement(OsuImbCheck):
             yield from super().lines_of(start, launch_words)
             return
         words = ["timeout", "--kill-after=10", f"{start.time_limit:.0f}", launch_words]
-        yield f"{' '.join([*words, *map(quote, self.command_of_mpicost(start))])} > /dev/null"
-        yield f"echo $? > {quote(str(start.ending(self.session)))}"
+        program = str(getattr(self.mpicost, "program", "mpicost"))
+        words += map(quote_word, [program, *start.options, f"--token={start.token}"])
+        yield self.line_of_moment(start)
+        yield f"{' '.join(words)} > /dev/null"
+        yield f"echo $? > {quote_word(str(start.ending(self.session)))}"
+        yield self.line_of_moment(start)
 
     def options_of(self, start: PlannedLaunch) -> list[str]:
         """Return the options as the program's own check gives them; only IMB has several executables."""
@@ -195,15 +200,10 @@ class agreement(OsuImbCheck):
             return build_imb_options(start, self.session)
         return build_osu_options(start, self.warmups)
 
-    def command_of_mpicost(self, start: PlannedLaunch) -> list[str]:
-        """Return the command as mpicost's own check has it, with calls back to back."""
-        sizes: dict[str, list[int]] = {}
-        for case in start.cases:
-            sizes.setdefault(case.routine, []).append(case.bytes)
-        cases = (":".join([name, *map(str, filter(None, own))]) for name, own in sizes.items())
+    def options_of_mpicost(self, start: PlannedLaunch) -> list[str]:
+        """Return the options as mpicost's own check has them, with calls back to back."""
         return [
-            str(getattr(self.mpicost, "program", "mpicost")),
-            f"--routine={','.join(cases)}",
+            f"--routine={format_routines(start.cases)}",
             f"--trials={start.trials}",
             "--cache=warm",
             "--sync=barrier",

@@ -63,5 +63,5 @@ class links(MpicostCheck):
 
 def find_most_nodes(part) -> int:
     """Find the most nodes that a layout of one process per node has on a partition."""
-    layouts = select_layouts(part.name, PartitionFacts.of(part.extras))
+    layouts = select_layouts(part.name, PartitionFacts.of_partition(part))
     return max((layout.processes for layout in layouts if layout.per_node == 1), default=0)

@@ -1,1 +1,39 @@
-"""What a machine is: its topology, its MPIs, and the ReFrame configuration of each site."""
+"""What a machine is: its topology, its MPIs, and the ReFrame configuration of each site.
+
+ReFrame loads this file before a site file, and ``reframe_checks`` runs it too: from here on, what sites and
+checks share can be imported, wherever ReFrame was started and whatever PYTHONPATH says.
+"""
+
+import sys
+from importlib.abc import MetaPathFinder
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
+from pathlib import Path
+
+PACKAGES = ("postprocess", "reframe_checks", "site_configs", "spack_envs")
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class PackagesBesideChecks(MetaPathFinder):
+    """Finds the packages of Plumbline in its own folder, and nothing else that is there."""
+
+    def find_spec(self, name, path=None, target=None):
+        """Return where a package of Plumbline is; None for anything else."""
+        return PathFinder.find_spec(name, [str(ROOT)]) if name in PACKAGES else None
+
+
+def make_packages_importable() -> None:
+    """Make the packages importable.
+
+    :raises ImportError: if Python has another package of one of these names.
+    """
+    found = {name: find_spec(name) for name in PACKAGES}
+    for name, spec in found.items():
+        if spec and spec.origin and ROOT not in Path(spec.origin).resolve().parents:
+            fix = f"take {Path(spec.origin).parent.parent} off PYTHONPATH"
+            raise ImportError(f"{spec.origin} hides {ROOT / name}; {fix}")
+    if not all(found.values()):
+        sys.meta_path.append(PackagesBesideChecks())
+
+
+make_packages_importable()

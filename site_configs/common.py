@@ -9,18 +9,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 from reframe.core.backends import register_launcher
 from reframe.core.launchers import JobLauncher
 
+from postprocess.base.shell_words import quote_word
 from site_configs.mpi.family import OVERSUBSCRIBED
 from site_configs.programs import installed
 from site_configs.programs.installed import Installed
 from site_configs.schedulers.registry import find_scheduler
 from site_configs.schema import fields, waivers
 from site_configs.schema.manual_settings import collect_manual_settings, read_user_shell
+from site_configs.schema.partition_facts import REFERENCE_DAYS, UNLIMITED
 from site_configs.schema.reframe_request import current_request
 from site_configs.schema.variables import HOME, SESSION
 from site_configs.topology.layouts import Layout, Topology
@@ -29,7 +30,6 @@ from site_configs.topology.layouts import layouts as layouts_of
 #: Tells what a launch in simulated time was simulated on; times on another platform are not comparable.
 PLATFORM_HASH = "SMPI_PLATFORM_HASH"
 SIMULATED = "simgrid"  #: family of what passes for an MPI in simulated time
-REFERENCE_DAYS = 180  #: half a year: most machines have had an update by then
 
 
 @register_launcher("mpiexec-of-environment")
@@ -42,7 +42,7 @@ class EnvironmentLauncher(JobLauncher):
 
     def command(self, job: Any) -> list[str]:
         """Return the launch line up to the program."""
-        return [*map(quote, self.words), "-n", str(job.num_tasks)]
+        return [*map(quote_word, self.words), "-n", str(job.num_tasks)]
 
 
 def work_directory() -> Path:
@@ -107,7 +107,6 @@ def environment(
         variables |= OVERSUBSCRIBED.get(family, {})
     set_env = current_request().set_env
     shell = {} if family == SIMULATED else read_user_shell(os.environ)
-    variables |= {key: quote(value) for key, value in set_env.get(name, {}).items()}
     extras = {
         "library": library,
         "family": family,
@@ -116,6 +115,10 @@ def environment(
         "launcher": launcher if isinstance(launcher, str) else list(launcher),
         "spack_environment": str(work_directory() / "spack" / "environments" / name),
         "accept": dict(accept),
+        # Of launches alone: a PATH for programs is none for the build.
+        "launch_variables": {
+            key: quote_word(value) for key, value in set_env.get(name, {}).items()
+        },
         "by_hand": collect_manual_settings(set_env, oversubscribing(), name, shell),
     } | installed.build_extras(programs, lacking or {})
     return {
@@ -209,7 +212,7 @@ def partition(
     refuse(title, fields.check_defaults(values, layouts))
     extras = {
         "layouts": [list(layout) for layout in layouts],
-        "most_processes": 1_000_000 if oversubscribing() else topology.cores,
+        "most_processes": UNLIMITED if oversubscribing() else topology.cores,
         "cores_per_node": topology.cores_per_node,
         "nodes": topology.nodes,
         "defaults": dict(values),

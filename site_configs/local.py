@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from shlex import quote
-
+from postprocess.base.shell_words import quote_word
 from site_configs.common import Topology, environment, partition, site, work_directory
 from site_configs.mpi.inventory import load_inventory
 
@@ -28,7 +27,7 @@ site_configuration = site(
             launcher=mpi.launcher,
             mpicc=mpi.mpicc,
             modules=mpi.modules,
-            env_vars={key: quote(value) for key, value in mpi.env.items()},
+            env_vars={key: quote_word(value) for key, value in mpi.env.items()},
             programs={"imb": imb[mpi.name].installed} if imb[mpi.name].folder else {},
             lacking={"imb": imb[mpi.name].problem} if imb[mpi.name].problem else {},
         )

@@ -12,13 +12,13 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from shlex import quote
 from typing import Any
 from xml.etree import ElementTree
 
 from reframe.core.backends import register_launcher
 from reframe.core.launchers import JobLauncher
 
+from postprocess.base.shell_words import quote_word
 from site_configs.common import (
     PLATFORM_HASH,
     SIMULATED,
@@ -71,7 +71,7 @@ class SmpirunLauncher(JobLauncher):
         Path(job.workdir, "hosts").write_text("".join(f"{host}\n" for host in hosts))
         return [
             "smpirun",
-            *("-wrapper", quote("setpriv --pdeathsig KILL")),
+            *("-wrapper", quote_word("setpriv --pdeathsig KILL")),
             *("-np", str(job.num_tasks)),
             *("-platform", f'"${PLATFORM}"'),
             *("-hostfile", f'"${{{HOST_FILE}:-hosts}}"'),
@@ -128,7 +128,7 @@ def selector(name: str) -> dict[str, Any]:
         library=f"SMPI Version {version()}",
         launcher="smpirun",
         mpicc="smpicc",
-        env_vars={SELECTOR: name, STAND_INS: quote(stand_ins)},
+        env_vars={SELECTOR: name, STAND_INS: quote_word(stand_ins)},
     )
     entry["extras"] |= {
         "proof": f"Switch to algorithm {name} for collective barrier",
@@ -173,7 +173,7 @@ def machine(
         },
         exact=True,
         shared_memory_bytes=memory_bytes(),
-        env_vars=[[PLATFORM, quote(str(file))], [PLATFORM_HASH, hash_of(file)]],
+        env_vars=[[PLATFORM, quote_word(str(file))], [PLATFORM_HASH, hash_of(file)]],
     )
 
 

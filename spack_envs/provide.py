@@ -158,7 +158,7 @@ def read_spack_version(executable: Path, work: Path, environ: Mapping[str, str])
             text=True,
             timeout=60,
             check=True,
-            env={**environ, **quiet},
+            env={**environ, **quiet, "PYTHONPATH": "", "PYTHONHOME": ""},
         )
     except (OSError, subprocess.SubprocessError):
         return ""

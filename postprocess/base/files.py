@@ -11,11 +11,28 @@ import hashlib
 import json
 import os
 import secrets
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from postprocess.base.errors import UsageError
+
+LARGEST = 1 << 30  #: bytes of a file that is read whole
+
+
+def read_regular(path: Path) -> bytes:
+    """Read a regular file whole: what is a pipe or a device, or has no end, is neither waited for nor read.
+
+    Raises OSError, also for what is no regular file or larger than ``LARGEST``.
+    """
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+        told = os.fstat(stream.fileno())
+        if not stat.S_ISREG(told.st_mode):
+            raise OSError(errno.EINVAL, "is no regular file", str(path))
+        if told.st_size > LARGEST:
+            raise OSError(errno.EFBIG, f"is larger than {LARGEST} bytes", str(path))
+        return stream.read(LARGEST)
 
 
 def create_file(path: Path, data: bytes) -> None:
@@ -99,7 +116,7 @@ def is_intact(data: bytes) -> bool:
 def is_different(path: Path, text: str) -> bool:
     """Return whether ``path`` is not a file with just this text."""
     try:
-        return path.read_text(encoding="utf-8") != text
+        return read_regular(path).decode() != text
     except (OSError, UnicodeDecodeError):
         return True
 
@@ -142,7 +159,14 @@ def write_summary(path: Path, data: dict[str, Any]) -> None:
 
     :raises UsageError: if the file cannot be written.
     """
-    text = json.dumps(data, indent=1, allow_nan=False) + "\n"
+    write_output(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
+
+
+def write_output(path: Path, text: str) -> None:
+    """Write a text where a user wants it, whole or not at all; a device is written to, never replaced.
+
+    :raises UsageError: if the file cannot be written.
+    """
     try:
         if path.is_symlink() or (path.exists() and not path.is_file()):
             path.write_text(text)

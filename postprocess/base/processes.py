@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +14,23 @@ from pathlib import Path
 PROC = Path("/proc")
 
 GRACE = 3.0  #: seconds between asking a process to end and ending it
+
+
+#: Runs a module of the folder that is the first word, under the name that is the second.
+START_MODULE = """\
+import runpy, sys
+sys.path.insert(0, sys.argv[1])
+del sys.argv[:2]
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
+
+
+def start_module(source: Path, module: str) -> list[str]:
+    """Return the command that runs one of our modules, whatever PYTHONPATH and its like say.
+
+    What the process starts gets its environment unchanged.
+    """
+    return [sys.executable, "-I", "-c", START_MODULE, str(source), module]
 
 
 def run_captured(

@@ -117,7 +117,9 @@ def build_part_rows(
 
 def sum_place_costs(some: Sequence[LaunchCost]) -> LaunchCost:
     """Sum the cost of one launch of each place."""
-    return LaunchCost(sum(each.start for each in some), sum(each.trial for each in some))
+    return LaunchCost(
+        *(sum(getattr(each, part) for each in some) for part in ("start", "trial", "budget"))
+    )
 
 
 def build_budget_row(
@@ -154,9 +156,17 @@ def describe_spending(each: CalibrationSpending, has_trials: bool) -> str:
     if each.sees is None:
         sight = "too few launches to detect more than gross changes in half of the cases"
     return (
-        f"{plural(each.launches, 'launch', 'es')}{trials} in {duration(each.seconds)} "
-        f"({duration(each.night_seconds)} a night): {sight}"
+        f"{plural(each.launches, 'launch', 'es')}{trials} in {duration(each.seconds)}, then "
+        f"{describe_nights(each)}: {sight}"
     )
+
+
+def describe_nights(each: CalibrationSpending) -> str:
+    """Describe how many launches of each layout a night takes after a calibration, and how long."""
+    fewest, most = each.night_launches
+    counted = plural(most, "launch", "es") if fewest == most else f"{fewest} to {most} launches"
+    where = f"{counted} of each layout" if most > 1 else "1 launch"
+    return f"{where} a night ({duration(each.night_seconds)})"
 
 
 def format_budget(advice: BudgetAdvice, site: str) -> list[str]:
@@ -168,10 +178,10 @@ def format_budget(advice: BudgetAdvice, site: str) -> list[str]:
         if chosen.trials == PAPERS and chosen.sees is not None:
             found.append(
                 f"{advice.program}: {other.trials} trials make a calibration of these seconds most precise, "
-                f"but a night of one launch detects no more with them: stay with {PAPERS}"
+                f"but a night detects no more with them: stay with {PAPERS}"
             )
     if chosen.launches < ENOUGH_LAUNCHES:
-        needed = duration(math.ceil(ENOUGH_LAUNCHES * chosen.night_seconds))
+        needed = duration(math.ceil(ENOUGH_LAUNCHES * chosen.pass_seconds))
         return [*found, f"{advice.program}: spend more, {ENOUGH_LAUNCHES} launches take {needed}"]
     return [*found, f"{advice.program}: {'; then '.join(format_commands(advice, site))}"]
 

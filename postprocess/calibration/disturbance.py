@@ -14,8 +14,9 @@ from postprocess.base.formats import first_of
 from postprocess.base.units import compute_slowdown
 from postprocess.calibration.machine_load import BUSY_SHARE
 from postprocess.calibration.samples import CaseSample
-from postprocess.model.reference import ENOUGH_LAUNCHES
+from postprocess.model.reference import ENOUGH_LAUNCHES, ENOUGH_SESSIONS, Reference
 from postprocess.references.provenance import DATE_FORMAT
+from postprocess.stats.sessions import estimate_session_spread
 
 ODD_FACTOR = 3.0  #: of the median launch, beyond which one is not of the same machine
 MODE_FACTOR = 1.2  #: between two groups of launches, at least
@@ -31,6 +32,7 @@ class MarkKind(Enum):
     ABSORBS = auto()
     DISTURBED = auto()
     ONE_DAY = auto()
+    FEW_SESSIONS = auto()
     OTHER_WORK = auto()
     BLIND = auto()
     OTHER_METHOD = auto()
@@ -108,6 +110,15 @@ def check_one_day(sample: CaseSample) -> list[Mark]:
     minutes = count_minutes_together([each.ended_utc for each in sample.launches])
     told = f"all {len(sample.launches)} launches within {minutes} min: differences between days are not in it"
     return [Mark(MarkKind.ONE_DAY, told)] if minutes else []
+
+
+def check_few_sessions(reference: Reference) -> list[Mark]:
+    """Return the mark of a reference whose sessions are too few to tell how they differ, if they are."""
+    if reference.told_by >= ENOUGH_SESSIONS:
+        return []
+    spread = f"the spread between sessions, {estimate_session_spread(reference):.1%}"
+    told = f"{reference.told_by} of {ENOUGH_SESSIONS} sessions: {spread}, is mostly that of other machines"
+    return [Mark(MarkKind.FEW_SESSIONS, told)]
 
 
 def check_one_node_set(sample: CaseSample) -> list[Mark]:

@@ -228,7 +228,7 @@ def read_ledger_file(path: Path) -> tuple[list[CalibrationLaunch], list[str]]:
     """
     fix = "move it away, and calibrate again"
     try:
-        data = JsonObject(strict_json.parse_json(path.read_text()))
+        data = JsonObject(strict_json.parse_json(files.read_regular(path).decode()))
         if data.integer("schema") != SCHEMA:
             raise ValueError(f"schema: is not {SCHEMA}")
         afresh = data.get("afresh", list) if "afresh" in data.fields else []

@@ -57,10 +57,10 @@ def estimate_case_references(samples: Mapping[Case, CaseSample]) -> dict[Case, R
     """Estimate the references of these cases, each with the prior of its group in the same file."""
     found: dict[Case, Reference] = {}
     for place in sorted({ReferencePlace.of(case) for case in samples}):
-        own = {
-            case: each.values for case, each in samples.items() if ReferencePlace.of(case) == place
-        }
-        found |= add_priors({each.case: each for each in estimate_references(own)})
+        own = {case: each for case, each in samples.items() if ReferencePlace.of(case) == place}
+        values = {case: each.values for case, each in own.items()}
+        ends = {case: each.ends for case, each in own.items()}
+        found |= add_priors({each.case: each for each in estimate_references(values, ends)})
     return found
 
 

@@ -17,6 +17,7 @@ from postprocess.base import units
 from postprocess.calibration.disturbance import (
     Mark,
     MarkKind,
+    check_few_sessions,
     check_one_day,
     check_one_node_set,
     find_disturbances,
@@ -27,10 +28,9 @@ from postprocess.calibration.update import build_provenance, build_references
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.reference import ENOUGH_LAUNCHES, Reference
 from postprocess.references import provenance, reference_file
-from postprocess.references.catalog import read_provenance
+from postprocess.references.catalog import add_noise, read_provenance
 from postprocess.stats.band import compute_band, compute_slow_distance, find_narrowest_band
 from postprocess.stats.sample_size import TARGET
-from postprocess.stats.shrinkage import add_priors
 
 NEW, MOVED, SAME, UNMEASURED, VANISHES = "new", "moved", "same", "not measured", "vanishes"
 ABSORBS = Mark(MarkKind.ABSORBS, "absorbs a slowdown")
@@ -121,7 +121,7 @@ def propose_references(
     :raises UsageError: if it is damaged, or simulated time does not repeat
     """
     old = reference_file.load_references(stored, *place) if stored else {}
-    origin = read_provenance(stored) if stored else None
+    origin = earlier = read_provenance(stored) if stored else None
     gone = find_replaced_programs(origin, measured)
     stay = {case: each for case, each in old.items() if case.program not in gone}
     if origin:
@@ -130,7 +130,8 @@ def propose_references(
     path = stored or Path("/".join(place))
     rows = stay | build_references(path, measured)
     new_origin = build_provenance(origin, stay, measured)
-    changes = compare_references(add_priors(old), add_priors(rows), measured, gone)
+    before = add_noise(old, earlier) if earlier else {}
+    changes = compare_references(before, add_noise(rows, new_origin), measured, gone)
     return Proposal(place, stored, tuple(sorted(changes, key=change_sort_key)), rows, new_origin)
 
 
@@ -181,7 +182,9 @@ def classify_change(
         return NEW
     if case not in measured:
         return UNMEASURED
-    plain = [replace(each, prior=None) for each in (before, after)]
+    plain = [
+        replace(each, prior=None, evidence=None, session_prior=None) for each in (before, after)
+    ]
     return SAME if plain[0] == plain[1] else MOVED
 
 
@@ -206,6 +209,7 @@ def collect_marks(
     marks += find_disturbances(sample)
     marks += describe_noise(after)
     marks += check_one_day(sample)
+    marks += check_few_sessions(after) if after.session_prior else []
     marks += check_one_node_set(sample)
     if after.provisional:
         told = f"provisional: {after.launches} of {ENOUGH_LAUNCHES} launches"

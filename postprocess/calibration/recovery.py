@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from postprocess.base import strict_json
+from postprocess.base import files, strict_json
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural
 from postprocess.base.strict_json import JsonObject
@@ -70,7 +70,7 @@ def read_calibration_header(marker: Path) -> CalibrationHeader:
     :raises UsageError: if its file is damaged.
     """
     try:
-        told = JsonObject(strict_json.parse_json(marker.read_text()))
+        told = JsonObject(strict_json.parse_json(files.read_regular(marker).decode()))
         set_env = told.get("set_env", dict)
         for environment in set_env:
             own = told.object("set_env").object(environment)

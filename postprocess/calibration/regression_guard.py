@@ -10,7 +10,6 @@ from postprocess.base.units import compute_slowdown
 from postprocess.model.case import Case
 from postprocess.model.reference import ENOUGH_LAUNCHES, Reference
 from postprocess.stats.band import compute_band
-from postprocess.stats.shrinkage import add_priors
 
 #: How many times as slow the new reference of a case is as the old one
 Slower = Mapping[Case, float]
@@ -33,10 +32,9 @@ def find_absorbed_regressions(
 ) -> dict[Case, float]:
     """Find the cases whose old reference, of enough launches, calls the new center regressed.
 
-    :param old: all references of the file, from which the noise of each is moderated
+    :param old: all references of the file, with what is known of their noise
     """
-    known = add_priors(old)
-    found = {case: (known[case], after) for case, after in new.items() if case in known}
+    found = {case: (old[case], after) for case, after in new.items() if case in old}
     return {
         case: compute_slowdown(after.center, before.center, after.unit)
         for case, (before, after) in found.items()

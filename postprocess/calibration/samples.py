@@ -30,6 +30,11 @@ class CaseSample:
         return [each.values[self.case.key] for each in self.launches]
 
     @property
+    def ends(self) -> list[str]:
+        """When the launches ended, in UTC."""
+        return [each.ended_utc for each in self.launches]
+
+    @property
     def unit(self) -> str:
         """Of its values."""
         return self.launches[-1].units[self.case.key]

@@ -24,9 +24,10 @@ from postprocess.calibration.disturbance import (
 )
 from postprocess.model.case import Case
 from postprocess.model.conditions import library_identity
-from postprocess.model.reference import ENOUGH_LAUNCHES, Reference
+from postprocess.model.reference import ENOUGH_LAUNCHES, ENOUGH_SESSIONS, Reference
 from postprocess.references import provenance
 from postprocess.references.provenance import DATE_FORMAT
+from postprocess.stats.sessions import number_sessions
 
 PROVISIONAL_DAYS = 30  #: after which a reference should have launches enough
 LEAST_NIGHTS = 14  #: that a one-sided case needs
@@ -77,6 +78,7 @@ def find_stale(
         found += find_mixed_kernels(group)
         found += find_long_provisional(group, known, now)
         found += find_one_day_calibrations(group)
+        found += find_few_sessions(group)
         found += find_one_node_set_calibrations(group, nodes)
     found = merge_findings(found)
     found += find_one_sided(place, known, nights)
@@ -165,6 +167,14 @@ def is_same_fact(fact: str, one: str, other: str) -> bool:
     if fact == "mpi_library":
         return library_identity(one) == library_identity(other)
     return one == other
+
+
+def find_few_sessions(group: CalibrationGroup) -> Iterator[StaleFinding]:
+    """Find a calibration of two sessions, too few to tell how they differ; nothing is stale by it."""
+    sessions = len(set(number_sessions([each["ended_utc"] for each in group.launches])))
+    if 1 < sessions < ENOUGH_SESSIONS and "simulated" not in group.told.get("machine", {}):
+        told = f"{sessions} of {ENOUGH_SESSIONS} sessions: their spread is mostly that of others"
+        yield group.finding("sessions", False, told)
 
 
 def find_one_day_calibrations(group: CalibrationGroup) -> Iterator[StaleFinding]:

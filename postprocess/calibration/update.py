@@ -23,7 +23,7 @@ from postprocess.calibration.samples import (
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.reference import ENOUGH_LAUNCHES, Reference
 from postprocess.references import provenance, reference_file
-from postprocess.references.catalog import read_provenance
+from postprocess.references.catalog import add_noise, read_provenance
 from postprocess.references.comparability import join_conditions
 from postprocess.stats.estimate import estimate_exact_references, estimate_references
 from site_configs.schema.manual_settings import is_replaced_by
@@ -131,7 +131,7 @@ def write_place(
     }
     measured = {case: each for case, each in measured.items() if case not in staying}
     new = build_references(path, measured) if measured else {}
-    if hold and (slower := find_absorbed_regressions(rows, new)):
+    if hold and old and (slower := find_absorbed_regressions(add_noise(rows, old), new)):
         hold(slower)
         measured = {case: each for case, each in measured.items() if case not in slower}
         new = {case: new[case] for case in measured}
@@ -181,9 +181,10 @@ def build_references(path: Path, measured: Mapping[Case, CaseSample]) -> dict[Ca
     :raises UsageError: if simulated time does not repeat, or a value is no time.
     """
     exact = any(each.launches[-1].exact for each in measured.values())
-    to_references = estimate_exact_references if exact else estimate_references
+    values = {case: each.values for case, each in measured.items()}
+    ends = {case: each.ends for case, each in measured.items()}
     try:
-        found = to_references({case: each.values for case, each in measured.items()})
+        found = estimate_exact_references(values) if exact else estimate_references(values, ends)
     except ValueError as error:
         fix = "; calibrate --afresh leaves earlier launches out" if exact else ""
         raise UsageError(f"{path}: {error}; nothing is written{fix}") from None

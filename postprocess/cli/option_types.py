@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 from postprocess.base.errors import UsageError
 from postprocess.model.mpicost import PROGRAMS
@@ -13,6 +12,7 @@ from postprocess.results.query import parse_since
 
 LARGEST = 10**12  #: of any number; ReFrame and the store have no room for one of any size
 MOST_TRIALS = 1_000_000  #: as mpicost has it
+MOST_LAUNCHES = 1000  #: of a case; ReFrame makes a test of each
 ASSIGNMENT = re.compile(r"(?P<environment>[^:]+):(?P<name>[A-Za-z_]\w*)=(?P<value>.*)", re.S | re.A)
 
 
@@ -42,6 +42,14 @@ def parse_trials(text: str) -> int:
     number = parse_count(text)
     if not 2 <= number <= MOST_TRIALS:
         raise argparse.ArgumentTypeError(f"{text} is not from 2 to {MOST_TRIALS}")
+    return number
+
+
+def parse_launches(text: str) -> int:
+    """Parse a number of launches that a session can make."""
+    number = parse_count(text)
+    if number > MOST_LAUNCHES:
+        raise argparse.ArgumentTypeError(f"{text} is not from 1 to {MOST_LAUNCHES}")
     return number
 
 
@@ -92,20 +100,3 @@ def parse_assignment(text: str) -> tuple[str, str, str]:
     if not match:
         raise argparse.ArgumentTypeError(f"{text!r} is not ENVIRONMENT:NAME=VALUE")
     return match["environment"], match["name"], match["value"]
-
-
-def parse_json_path(text: str) -> Path:
-    """Parse the path of a summary, and check it before anything is measured. A pipe waits for the end.
-
-    :raises UsageError: if it cannot be written there.
-    """
-    path = Path(text)
-    try:
-        existed = path.exists()
-        if not path.is_fifo():
-            path.open("a").close()
-        if not existed:
-            path.resolve().unlink()  # what a link leads to, and not the link
-    except OSError as error:
-        raise UsageError(f"--json {path}: {error.strerror}; choose another file") from None
-    return path

@@ -11,13 +11,14 @@ from postprocess.cli.option_types import (
     parse_comma_list,
     parse_count,
     parse_counts,
-    parse_json_path,
+    parse_launches,
     parse_moment,
     parse_programs,
     parse_sizes,
     parse_trials,
 )
-from postprocess.cli.parser import HOW, OUTPUT, READ, WHAT, WHERE, Parser
+from postprocess.cli.output_files import add_output_file
+from postprocess.cli.parser import HOW, READ, WHAT, WHERE, Parser
 from postprocess.model.benchmark import ITERATIONS, ROTATE
 from postprocess.model.mpicost import CACHE, CACHES, SECONDS_PER_LAYOUT, SYNC, SYNCHRONISERS, TRIALS
 
@@ -214,17 +215,7 @@ def add_system(parser: Parser) -> None:
 
 def add_json(parser: Parser) -> None:
     """Add the option for results that programs read."""
-    parser.group(OUTPUT).add_argument(
-        "--json",
-        type=parse_json_path,
-        metavar="FILE",
-        help="write machine-readable results to FILE",
-    )
-
-
-def add_directory(parser: Parser, name: str, text: str, **how: str) -> None:
-    """Add an option that names a directory to write to."""
-    parser.group(OUTPUT).add_argument(name, type=Path, metavar="DIR", help=text, **how)
+    add_output_file(parser, "--json", "write machine-readable results to FILE")
 
 
 def add_night_launches(parser: Parser) -> None:
@@ -232,7 +223,7 @@ def add_night_launches(parser: Parser) -> None:
     number = parser.group(HOW).add_mutually_exclusive_group()
     number.add_argument(
         "--launches",
-        type=parse_count,
+        type=parse_launches,
         metavar="N",
         help="launches of each case, whose median is judged (default: of mpicost as many as it takes to "
         "see a slowdown of a tenth and --seconds-per-layout pays; else 1)",
@@ -268,3 +259,10 @@ def add_session(parser: Parser) -> None:
         help="search DIR for references first; such a nightly run is recorded as a run",
     )
     add_json(parser)
+    add_output_file(parser, "--junit", "write one JUnit test case for each case to FILE")
+    add_output_file(parser, "--openmetrics", "write the cases as OpenMetrics gauges to FILE")
+    how.add_argument(
+        "--on-failure",
+        metavar="COMMAND",
+        help="if the session fails, run COMMAND in a shell, with the summary (JSON) on its standard input",
+    )

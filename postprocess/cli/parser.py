@@ -48,6 +48,27 @@ class Parser(argparse.ArgumentParser):
             self.groups[title] = self.add_argument_group(title)
         return self.groups[title]
 
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse all words; of an option that this command does not have, say which commands have it."""
+        parsed, rest = self.parse_known_args(args, namespace)
+        if not rest:
+            return parsed
+        message = f"unrecognized arguments: {' '.join(rest)}"
+        options = [word.partition("=")[0] for word in rest if word.startswith("-")]
+        if options and (having := list_commands_with(self, options[0])):
+            message += f"; {options[0]} is an option of {', '.join(having)}"
+        self.error(message)
+
     def error(self, message: str) -> NoReturn:
         """Raise a usage error of one line."""
         raise UsageError(f"{message} ({self.prog} --help)")
+
+
+def list_commands_with(parser: argparse.ArgumentParser, option: str, name: str = "") -> list[str]:
+    """List the commands that have an option, in the order of ``--help``."""
+    found = [name] if name and option in parser._option_string_actions else []
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for word, below in action.choices.items():
+                found += list_commands_with(below, option, f"{name} {word}".strip())
+    return found

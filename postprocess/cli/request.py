@@ -82,6 +82,9 @@ def build_request(work: WorkDirectory, arguments: argparse.Namespace) -> Request
         launches=given.get("launches") if arguments.name in JUDGING else None,
         strict=given.get("strict", False),
         json_file=given.get("json"),
+        junit_file=given.get("junit"),
+        openmetrics_file=given.get("openmetrics"),
+        on_failure=given.get("on_failure") or "",
         references=references and references.absolute(),  # ReFrame runs in another directory
         rerun_options=list_rerun_options(arguments),
         beside_others=given.get("beside_others", False),

@@ -17,7 +17,7 @@ from postprocess.base.formats import plural
 from postprocess.base.progress import Progress
 from postprocess.base.text_table import render_text
 from postprocess.base.workdir import WorkDirectory
-from postprocess.cli.option_types import parse_count
+from postprocess.cli.option_types import parse_launches
 from postprocess.cli.options import add_bytes, add_json, add_places, add_surroundings
 from postprocess.cli.parser import HOW, Parser
 from postprocess.cli.request import build_request
@@ -46,7 +46,7 @@ def add_arguments(parser: Parser) -> None:
     add_bytes(parser, ", multiples of 8 (default: 8,1024,65536,1048576)")
     parser.group(HOW).add_argument(
         "--launches",
-        type=parse_count,
+        type=parse_launches,
         default=8,
         metavar="N",
         help="number of rounds; each program runs once per round (default: %(default)s)",

@@ -8,8 +8,9 @@ from dataclasses import replace
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.rounds import LAUNCHES, LaunchTarget
-from postprocess.cli.option_types import parse_count
-from postprocess.cli.options import CALIBRATED_TRIALS, add_directory, add_selection
+from postprocess.cli.option_types import parse_count, parse_launches
+from postprocess.cli.options import CALIBRATED_TRIALS, add_selection
+from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import HOW, Parser
 from postprocess.cli.request import build_request
 from postprocess.session.calibrate import run_calibration
@@ -26,7 +27,7 @@ def add_arguments(parser: Parser) -> None:
     number = how.add_mutually_exclusive_group()
     number.add_argument(
         "--launches",
-        type=parse_count,
+        type=parse_launches,
         metavar="N",
         help=f"launches per case, earlier ones included (default: {LAUNCHES})",
     )
@@ -57,7 +58,7 @@ def add_arguments(parser: Parser) -> None:
         action="store_true",
         help="measure while other processes use this machine (default: wait a minute, then refuse)",
     )
-    add_directory(
+    add_output_directory(
         parser,
         "--output",
         "write references to DIR (default: the work directory; reviewed ones are in reference_data)",

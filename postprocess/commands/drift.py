@@ -15,7 +15,8 @@ from postprocess.base.files import write_summary
 from postprocess.base.progress import Progress
 from postprocess.base.text_table import render_text
 from postprocess.base.workdir import WorkDirectory
-from postprocess.cli.options import add_case, add_directory, add_json, add_since
+from postprocess.cli.options import add_case, add_json, add_since
+from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import READ, Parser
 from postprocess.model.case import matches_patterns
 
@@ -35,7 +36,7 @@ def add_arguments(parser: Parser) -> None:
         "--site", metavar="NAME", help="only cases of this site (default: all in the results store)"
     )
     add_json(parser)
-    add_directory(parser, "--output", "write the page to DIR (default: the work directory)")
+    add_output_directory(parser, "--output", "write the page to DIR (default: the work directory)")
 
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:

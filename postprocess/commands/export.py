@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 from postprocess.base.formats import plural
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.options import add_case, add_since
-from postprocess.cli.parser import OUTPUT, READ, Parser
+from postprocess.cli.output_files import add_output_file
+from postprocess.cli.parser import READ, Parser
 from postprocess.results.csv_export import ExportFilter, export_csv, open_output
 
 HELP = "Write the results store as CSV."
@@ -24,9 +24,7 @@ def add_arguments(parser: Parser) -> None:
     parser.group(READ).add_argument(
         "--trials", action="store_true", help="write every trial and the run records too"
     )
-    parser.group(OUTPUT).add_argument(
-        "--output", type=Path, metavar="FILE", help="write to FILE (default: the standard output)"
-    )
+    add_output_file(parser, "--output", "write to FILE (default: the standard output)")
 
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:

@@ -37,7 +37,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.cli.option_types import parse_count
+from postprocess.cli.option_types import parse_count, parse_launches
 from postprocess.cli.options import (
     add_environment,
     add_json,
@@ -84,7 +84,7 @@ def add_arguments(parser: Parser) -> None:
     how = parser.group(HOW)
     how.add_argument(
         "--launches",
-        type=parse_count,
+        type=parse_launches,
         metavar="N",
         help="number of launches (default: as many as it takes to find a bad link)",
     )

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
+from postprocess.analyses.papers.forms import PAPERS
+from postprocess.analyses.papers.one_paper import FORMATS, build_paper, format_paper
 from postprocess.analyses.papers.page import (
+    arrange_summaries,
     build_paper_views,
     paper_views_as_text,
     write_paper_views,
@@ -15,11 +19,15 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import parse_count
 from postprocess.cli.parser import READ, Parser
 from postprocess.commands import report
+from postprocess.report.trial_selection import read_trials
 from postprocess.results import summary as summaries
+from postprocess.results.store import read_sessions
+from postprocess.results.summary import SessionSummary
 
-HELP = "Show a session in the tables and figures of Luecke et al. (2001, 2003)."
+HELP = "Show sessions in the tables and figures of the papers."
 EXAMPLE = "./plumbline papers --against t3e --processes 128"
 FAILS = ""
+SPREAD = "luecke2003"  #: the paper whose tables need every trial
 
 
 def add_arguments(parser: Parser) -> None:
@@ -28,9 +36,28 @@ def add_arguments(parser: Parser) -> None:
     read = parser.group(READ)
     read.add_argument(
         "--against",
-        metavar="PARTITION",
-        help="divide the times of the other partitions by those of PARTITION (default: the T3E, else the "
-        "first)",
+        metavar="PARTITION[:ENVIRONMENT]",
+        help="divide the times of the other partitions by those of PARTITION, with the same MPI, or all by "
+        "those of ENVIRONMENT (default: the T3E, else the first)",
+    )
+    read.add_argument(
+        "--session",
+        action="append",
+        default=[],
+        metavar="SESSION",
+        dest="further",
+        help="a further session, of this or another site; may be repeated",
+    )
+    read.add_argument(
+        "--paper",
+        choices=PAPERS,
+        help="print the tables of one paper, as they are in print and of the sessions, and draw nothing",
+    )
+    read.add_argument(
+        "--format",
+        choices=FORMATS,
+        default="text",
+        help="how --paper prints its tables (default: text)",
     )
     read.add_argument(
         "--processes",
@@ -41,15 +68,45 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
-    """Show a session as the papers do, and write that with its pictures beside the report. Returns 0."""
+    """Show sessions as the papers do. Returns 0.
+
+    Without ``--paper``, that is written with its pictures beside the report of the first.
+    """
+    if arguments.paper:
+        return show_paper(work, arguments)
     directory = report.finished_session(work, arguments.session)
-    summary = summaries.load_summary(directory / "summary.json")
-    found = build_paper_views(summary, arguments.against, arguments.processes)
+    summary, *further = load_sessions(work, [directory.name, *arguments.further])
+    found = build_paper_views(summary, arguments.against, arguments.processes, further)
     if not found:
         missing = "several process counts or partitions of mpicost"
         raise UsageError(f"{directory}: nothing to compare; choose a session with {missing}")
     print(paper_views_as_text(found), flush=True)
     Progress().say("drawing the pictures")
-    for path in write_paper_views(directory, summary, found):
+    for path in write_paper_views(directory, summary, found, further):
         print(path)
     return 0
+
+
+def show_paper(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Print the tables of one paper, in print and, if there is a session, measured."""
+    names = [name for name in (arguments.session, *arguments.further) if name]
+    last = work.last_session()
+    if not names and last and (last / "summary.json").exists():
+        names = [last.name]
+    sessions = load_sessions(work, names)
+    measured = arrange_summaries(sessions) if sessions else None
+    trials = {}
+    if arguments.paper == SPREAD:
+        trials = {n: read_trials(read_sessions(work.store, [n]), n) for n in names}
+    notes = [f"{each.session}: {note}" for each in sessions for note in each.notes]
+    found = build_paper(
+        arguments.paper, measured, trials, arguments.against, arguments.processes, notes
+    )
+    print(format_paper(found, arguments.format), end="")
+    return 0
+
+
+def load_sessions(work: WorkDirectory, names: Sequence[str]) -> list[SessionSummary]:
+    """Load the summaries of finished sessions. Raises UsageError for one that is not there."""
+    places = [report.finished_session(work, name) for name in names]
+    return [summaries.load_summary(place / "summary.json") for place in places]

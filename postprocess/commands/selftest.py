@@ -10,11 +10,10 @@ from postprocess.analyses.selftest.injections import INJECTION_KINDS, list_unkno
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.rounds import LAUNCHES
-from postprocess.cli.option_types import parse_comma_list, parse_count
+from postprocess.cli.option_types import parse_comma_list, parse_count, parse_launches
 from postprocess.cli.options import (
     JUDGED_TRIALS,
     add_budget,
-    add_directory,
     add_environment,
     add_json,
     add_partition,
@@ -22,6 +21,7 @@ from postprocess.cli.options import (
     add_time_limit,
     add_trials,
 )
+from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
 from postprocess.model.mpicost import CACHE, CACHES
@@ -70,7 +70,7 @@ def add_arguments(parser: Parser) -> None:
     add_partition(parser)
     add_environment(parser)
     add_method(parser)
-    add_directory(
+    add_output_directory(
         parser,
         "--output",
         "write the result to DIR; continue an interrupted self-test that is there",
@@ -92,7 +92,7 @@ def add_method(parser: Parser) -> None:
     )
     how.add_argument(
         "--launches",
-        type=parse_count,
+        type=parse_launches,
         default=LAUNCHES,
         metavar="N",
         help="launches of its own calibration, where the site has no references (default: %(default)s)",

@@ -102,4 +102,6 @@ def choose_parts(words: Sequence[str], passed: Path) -> list[list[str]]:
 def test_environment(work: WorkDirectory) -> dict[str, str]:
     """Return the environment of the tests: they use the MPIs and programs of the work directory."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    return os.environ | {HOME: str(work.root), "PATH": path}
+    foreign = ("PYTHONPATH", "PYTHONHOME", "PYTHONSAFEPATH")  # as in a front door's own Python
+    kept = {name: value for name, value in os.environ.items() if name not in foreign}
+    return kept | {HOME: str(work.root), "PATH": path}

@@ -10,8 +10,10 @@ in :mod:`postprocess.judging.common_shift`; what the controls say of it in
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import groupby
 
 import numpy as np
@@ -36,6 +38,7 @@ from postprocess.stats.shrinkage import group_of
 #: (``tests/statistical/simulated_causes.py``).
 ALPHA = 0.001
 PROBE_CASES = 10  #: cases that are measured again, for all that have the cause in common
+LEFT_OUT = 10  #: one in so many, the slowest, is never one of them
 MOST_CAUSES = 3  #: of a partition; more would be noise
 DIMENSIONS: Mapping[str, Callable[[JudgedSlowdown], Hashable]] = {
     "environments": lambda each: each.case.environment,
@@ -84,13 +87,20 @@ class CommonCause:
         """Those that are beyond their bands by it alone."""
         return tuple(each.case for each in self.members if each.slow and self.explains(each))
 
-    @property
+    @cached_property
     def probe_cases(self) -> tuple[Case, ...]:
-        """The most precise of its cases that show it: they stand for all when it is measured again."""
-        half = math.log1p(self.shift) / 2
-        showing = [each for each in self.members if each.log >= half and each.error > 0]
-        showing.sort(key=lambda each: (each.error, each.case))
-        return tuple(sorted(each.case for each in showing[:PROBE_CASES]))
+        """Cases drawn at random from those that it would explain, the slowest left out.
+
+        What is slow by itself, and what a night happened to show as slowest, says nothing of a cause. The
+        draw follows from the cases alone: each time the same.
+        """
+        known = [each for each in self.members if each.error > 0]
+        if not self.clear:
+            known = [each for each in known if each.slow and self.explains(each)]
+        known.sort(key=lambda each: (each.log, each.case))
+        ordinary = sorted(each.case for each in known[: len(known) - len(known) // LEFT_OUT])
+        draw = random.Random("\n".join(case.key for case in ordinary))
+        return tuple(sorted(draw.sample(ordinary, min(PROBE_CASES, len(ordinary)))))
 
     def explains(self, one: JudgedSlowdown) -> bool:
         """Return whether a case would be inside its band if it were faster by the shift."""

@@ -1,6 +1,7 @@
-"""Confirm a common cause by fresh launches, and fail the cases that it slows.
+"""Confirm a common cause by fresh launches of a few of its cases, and name it where a case is slow by it.
 
-A few precise cases and the controls stand for all: measuring everything again would cost another night.
+A cause accuses no case: each that is called regressed has fresh launches of its own. The cause is a finding of
+the session.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from postprocess.judging.evaluate import evaluate_case
 from postprocess.judging.retest import select_launches_of_value
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.launch import FinishedLaunch
-from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict
+from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog
 from postprocess.stats import confirmation_rule
 
@@ -76,24 +77,17 @@ class CommonCauseRetest:
             self.count_value(factors)
 
 
-def apply_confirmed_causes(
+def name_confirmed_causes(
     results: Sequence[CaseResult], causes: Sequence[CommonCause]
 ) -> list[CaseResult]:
-    """Fail the cases that are slow by a cause that fresh launches have confirmed; return all results.
-
-    What is worse than slow, as wrong data in a fresh launch, stays what it is. Where the median case is slower
-    but hardly one is beyond its own band, the probe cases fail for all.
-    """
+    """Name the confirmed cause of each case that is regressed by it alone; return all results."""
     shared: dict[Case, str] = {}
     for cause in causes:
-        marked = {*cause.explained, *(cause.probe_cases if cause.clear else ())}
-        shared |= {case: f"common cause: {describe_cause_briefly(cause)}" for case in marked}
-    return [_because(each, shared) for each in results]
-
-
-def _because(result: CaseResult, shared: Mapping[Case, str]) -> CaseResult:
-    if result.case not in shared or result.verdict in FAILED_LAUNCH:
-        return result
-    own = result.reason or "within its own band"
-    cause = shared[result.case]
-    return replace(result, verdict=Verdict.REGRESSED, reason=f"{cause}; {own}", cause=cause)
+        told = f"common cause: {describe_cause_briefly(cause)}"
+        shared |= dict.fromkeys(cause.explained, told)
+    return [
+        replace(each, reason=f"{shared[each.case]}; {each.reason}", cause=shared[each.case])
+        if each.verdict == Verdict.REGRESSED and each.case in shared
+        else each
+        for each in results
+    ]

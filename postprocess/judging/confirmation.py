@@ -15,7 +15,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural, quantity
 from postprocess.base.progress import Progress
 from postprocess.judging.common_cause import CommonCause, find_common_causes
-from postprocess.judging.common_cause_retest import CommonCauseRetest, apply_confirmed_causes
+from postprocess.judging.common_cause_retest import CommonCauseRetest, name_confirmed_causes
 from postprocess.judging.common_cause_text import describe_cause
 from postprocess.judging.evaluate import evaluate_case
 from postprocess.judging.retest import (
@@ -23,6 +23,7 @@ from postprocess.judging.retest import (
     describe_unavoidable_nodes,
     select_launches_of_value,
 )
+from postprocess.judging.suspicion import SuspectNight, decide_suspicion
 from postprocess.model.case import Case, LaunchPlace, format_case_names
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.launch_counts import select_launch_counts
@@ -39,6 +40,17 @@ LEAST_CASES_OF_SLOW_NODE = (
 
 Measure = Callable[[Selection], Sequence[FinishedLaunch]]
 Since = Callable[[CommonCause], str]
+Suspected = Callable[[Sequence[CaseResult]], Mapping[Case, Sequence[SuspectNight]]]
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """What a session says after its confirmation runs."""
+
+    results: list[CaseResult]
+    causes: tuple[
+        str, ...
+    ] = ()  #: confirmed causes in common, one line each; any fails the session
 
 
 @dataclass
@@ -52,6 +64,7 @@ class RetestCandidate:
     hosts: tuple[str, ...] = ()  #: that it was slow on
     #: Values beyond the same limit, or why there is none
     slow: list[str] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)  #: of all that have one
     fine: list[str] = field(default_factory=list)  #: values that are not
     #: Why a value may not be held against the reference
     not_comparable: list[str] = field(default_factory=list)
@@ -82,9 +95,15 @@ class RetestCandidate:
         else:
             side = self.fine if outcome.verdict in HEALTHY and not outcome.too_slow else self.slow
             side.append(quantity(outcome.value, outcome.unit))
+            self.values.append(outcome.value)
             if side is self.fine:
                 other = bool(hosts) and not {*hosts} & {*self.hosts}
                 self.elsewhere = other and (self.elsewhere or len(self.fine) == 1)
+
+    @property
+    def known(self) -> Sequence[float]:
+        """Every fresh value; none if one did not arrive, which counts as slow."""
+        return self.values if len(self.values) == len(self.slow) + len(self.fine) else ()
 
     def verdict(self) -> CaseResult:
         """Return the result of all launches together."""
@@ -121,13 +140,15 @@ def confirm_slow_cases(
     measure: Measure,
     progress: Progress,
     since: Since = lambda _: "",
-) -> list[CaseResult]:
-    """Measure what looked slow again; return all results, with ``regressed`` or ``cleared`` for those.
+    suspected: Suspected = lambda _: {},
+) -> Confirmation:
+    """Measure what looked slow again: ``regressed``, ``suspect`` or ``cleared``, and causes in common.
 
     :param finished: the launches behind the results
     :param selection: what the session ran
     :param measure: runs a selection in fresh launches and returns what became of them
     :param since: says of a common cause when it began; empty if it is not known
+    :param suspected: finds the last nights in which cases were suspect
     """
     hosts = map_hosts(finished)
     second = ConfirmationRun(hosts, count_launches(results), catalog, selection, measure, progress)
@@ -136,19 +157,20 @@ def confirm_slow_cases(
         RetestCandidate(each, hosts.get(each.case, ()))
         for each in select_candidates(results, catalog)
     ]
-    explained = {case for retest in retests for case in retest.cause.explained}
-    alone = [each for each in slow if each.result.case not in explained]
-    fresh = second.look(alone, retests)
+    fresh = second.look(slow, retests)
     causes = report_causes(retests, since, progress)
-    refuted = explained - {case for cause in causes for case in cause.explained}
-    left = [each for each in slow if each.result.case in refuted]
-    fresh += second.look(left)
-    report_slow_nodes([*alone, *left], progress)
+    report_slow_nodes(slow, progress)
     for line in describe_unavoidable_nodes(each.launch for each in fresh):
         progress.note(line)
-    verdicts = {suspect.result.case: suspect.verdict() for suspect in (*alone, *left)}
+    earlier = suspected([each.result for each in slow])
+    verdicts = {}
+    for each in slow:
+        case = each.result.case
+        verdicts[case] = decide_suspicion(
+            each.verdict(), each.known, catalog.reference(case), earlier.get(case, ())
+        )
     after = [apply_retest_failure(verdicts.get(each.case, each), fresh) for each in results]
-    return apply_confirmed_causes(after, causes)
+    return Confirmation(name_confirmed_causes(after, causes), tuple(map(describe_cause, causes)))
 
 
 @dataclass(frozen=True)
@@ -223,7 +245,8 @@ def apply_retest_failure(result: CaseResult, fresh: Iterable[FinishedLaunch]) ->
 def report_causes(
     retests: Sequence[CommonCauseRetest], since: Since, progress: Progress
 ) -> list[CommonCause]:
-    """Tell every common cause once. Those that fresh launches do not refute stand."""
+    """Tell every common cause once; return those that fresh launches do not refute."""
+    confirmed = []
     for retest in retests:
         end = (
             "; fresh launches do not show it, and each case stands by itself"
@@ -232,7 +255,9 @@ def report_causes(
         )
         cause = replace(retest.cause, since="" if retest.refuted else since(retest.cause))
         progress.note(f"{describe_cause(cause)}{end}")
-    return [retest.cause for retest in retests if not retest.refuted]
+        if not retest.refuted:
+            confirmed.append(cause)
+    return confirmed
 
 
 def map_hosts(finished: Iterable[FinishedLaunch]) -> dict[Case, tuple[str, ...]]:

@@ -68,7 +68,7 @@ def evaluate_launches(
             launches.setdefault(case, []).append(each)
     results = [
         replace(
-            evaluate_case(case, launches[case], catalog, calibrating),
+            evaluate_safely(case, launches[case], catalog, calibrating),
             rerun=format_rerun_command(launches[case][0].launch, case, site, options),
         )
         for case in launches
@@ -94,6 +94,23 @@ def evaluate_without_program(case: Case, reason: str, catalog: ReferenceCatalog)
     if catalog.reference(case) is None:
         return CaseResult(case, Verdict.SKIPPED, reason)
     return CaseResult(case, Verdict.INCOMPLETE, f"{reason}; it has a reference, and is missing now")
+
+
+def evaluate_safely(
+    case: Case,
+    launches: Sequence[FinishedLaunch],
+    catalog: ReferenceCatalog,
+    calibrating: bool = False,
+) -> CaseResult:
+    """Evaluate one case as :func:`evaluate_case` does; one that cannot be is ``incorrect``, with the reason.
+
+    Everything is measured by then: a fault here must not lose it, nor the verdicts of other cases.
+    """
+    try:
+        return evaluate_case(case, launches, catalog, calibrating)
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        return CaseResult(case, Verdict.INCORRECT, f"cannot be judged: {why}; its trials are kept")
 
 
 def evaluate_case(

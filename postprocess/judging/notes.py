@@ -9,8 +9,11 @@ from postprocess.base.formats import plural, whole
 from postprocess.model.case import Case
 from postprocess.model.interposed import INTERPOSED
 from postprocess.model.launch import FinishedLaunch
+from postprocess.model.measurement import Measurement
 from postprocess.model.verdict import JUDGED, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog
+from postprocess.stats.power import compute_detectable_after
+from postprocess.stats.sample_size import TARGET, select_sensitive
 
 
 def describe_waivers(finished: Sequence[FinishedLaunch], catalog: ReferenceCatalog) -> list[str]:
@@ -48,6 +51,41 @@ def describe_interposed_libraries(finished: Iterable[FinishedLaunch]) -> list[st
             if (loaded := each.conditions.circumstances.get(INTERPOSED))
         }
     )
+
+
+MORE_SESSIONS = 5  #: that are offered
+WORTH_TELLING = 0.02  #: of the cases must gain by them
+
+
+def describe_session_power(
+    results: Iterable[CaseResult], catalog: ReferenceCatalog
+) -> Iterator[str]:
+    """Describe, in one line, in how many more cases a slowdown would be seen after sessions on other days."""
+    known = [
+        (each, reference)
+        for each in results
+        if each.verdict in JUDGED
+        and each.value
+        and (reference := catalog.reference(each.case))
+        and reference.session_prior
+    ]
+    now = len(select_sensitive([each for each, _ in known]))
+    then = [
+        compute_detectable_after(
+            reference,
+            Measurement(each.value or 0.0, each.unit),
+            max(each.launches, 1),
+            MORE_SESSIONS,
+        )
+        for each, reference in known
+    ]
+    gained = sum(each is not None and each <= TARGET for each in then) - now
+    if gained > WORTH_TELLING * len(known):
+        what = f"a {TARGET:.0%} slowdown is seen in {whole(now)} of {plural(len(known), 'case')}"
+        how = (
+            f"after {MORE_SESSIONS} more sessions on other days (./plumbline calibrate --at-most 5)"
+        )
+        yield f"{what}; {how} in about {whole(now + gained)}"
 
 
 #: Of the judged cases of one environment and program; of a healthy night it is 0.1%.

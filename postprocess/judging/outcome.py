@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
+from postprocess.base import files
+from postprocess.judging.identity import describe_foreign_records
 from postprocess.model.case import format_case_names
 from postprocess.model.fault_injection import describe_unplanned_injection
 from postprocess.model.interposed import describe_differing_ranks
@@ -25,6 +27,7 @@ from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.mpicost import LaunchRecords, read_launch
 from postprocess.parsers.osu_imb_launch import BenchmarkRecords, read_benchmarks
 from postprocess.parsers.reframe_report import BlockedTest, TestEntry
+from site_configs.schema.environment_facts import ANY_LIBRARY
 from site_configs.topology.layouts import Layout
 
 #: Exit codes of a program that ran to its end and has no whole result.
@@ -66,6 +69,8 @@ def assess_launch(launch: PlannedLaunch, session: Path) -> LaunchOutcome:
         return fail_launch(Verdict.INCORRECT, planted)
     if differing := describe_differing_ranks(records.run):
         return fail_launch(Verdict.INCORRECT, differing)
+    if foreign := describe_foreign_records(launch, session, records.run, records.end):
+        return fail_launch(Verdict.INCORRECT, foreign)
     problem = check_mpi_world(launch, records)
     if isinstance(records, LaunchRecords):
         problem = problem or check_recorded_cases(launch, records)
@@ -75,7 +80,7 @@ def assess_launch(launch: PlannedLaunch, session: Path) -> LaunchOutcome:
 def read_exit_code(path: Path) -> int | None:
     """Read the program's exit code as the job script wrote it, or None if the script did not get so far."""
     try:
-        return int(path.read_text())
+        return int(files.read_regular(path))
     except (OSError, ValueError):
         return None
 
@@ -97,7 +102,7 @@ def classify_exit_code(code: int | None, launch: PlannedLaunch) -> LaunchOutcome
 def contents(path: Path) -> bytes | None:
     """Read the file that a program wrote, once; None if it cannot be read."""
     try:
-        return path.read_bytes()
+        return files.read_regular(path)
     except OSError:
         return None
 
@@ -120,7 +125,10 @@ def check_mpi_world(
 ) -> LaunchOutcome | None:
     """Fail a launch whose MPI or processes are not those asked for."""
     said, wanted = (" ".join(text.split()) for text in (records.mpi_library, launch.library))
-    if not wanted or not re.search(re.escape(wanted) + r"(?!\d)", said):  # 5.0.1 is not 5.0.11
+    known = (
+        re.search(re.escape(wanted) + r"(?!\d)", said) if wanted else None
+    )  # 5.0.1 is not 5.0.11
+    if not known and wanted != ANY_LIBRARY:
         fix = "./plumbline setup looks at the MPIs again"
         return fail_launch(
             Verdict.INCORRECT, f"ran on {said[:80]!r}, not on {wanted[:80]!r}; {fix}"

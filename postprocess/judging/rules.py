@@ -11,7 +11,7 @@ from postprocess.model.measurement import Measurement
 from postprocess.model.reference import ENOUGH_LAUNCHES, Reference
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.stats.band import Band, compute_band, is_regressed
-from postprocess.stats.power import compute_detectable_slowdown
+from postprocess.stats.power import compute_band_scatter, compute_detectable_slowdown
 
 
 def judge_case(
@@ -46,7 +46,9 @@ def judge_case(
         return replace(result, verdict=Verdict.NOT_COMPARABLE, reason=difference)
     limits = compute_band(reference, resolution, median_of)
     verdict, reason = _against(measured, reference, limits, median_of)
-    spread, degrees = (None, None) if limits.blind else map(float, reference.moderated)
+    spread, degrees = (
+        (None, None) if limits.blind else map(float, compute_band_scatter(reference, median_of))
+    )
     return replace(
         result,
         verdict=verdict,

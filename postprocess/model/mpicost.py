@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -19,6 +19,10 @@ CACHES = (EVICT, FLUSH, "warm")
 SYNCHRONISERS = ("dissemination", "barrier", "window")
 
 PINGPONG = "pingpong"  #: the routine that rank 0 plays with one other rank, a partner a case
+
+BARRIER = "barrier"  #: the routine without a payload, whose size mpicost is not told
+
+NUMBER = 8  #: bytes of the numbers that every message of mpicost is made of
 
 TOURNAMENT = "tournament"  #: the routine whose ranks all play in pairs, a round a case
 
@@ -104,7 +108,7 @@ def _with_operators(test: str, quick: str = "", **facts: Any) -> tuple[Routine, 
 ROUTINES = (
     Routine(PINGPONG, ("MPI_Recv", "MPI_Send"), test="pingpong", in_pairs=True, quick=True),
     Routine("rightshift", ("MPI_Sendrecv",), test="rightshift"),
-    Routine("barrier", ("MPI_Barrier",), test="barrier", quick=True),
+    Routine(BARRIER, ("MPI_Barrier",), test=BARRIER, quick=True),
     Routine("bcast", ("MPI_Bcast",), Scaling.LOG2, "bcast", rooted=True, quick=True),
     Routine("scatter", ("MPI_Scatter",), Scaling.LINEAR, "scatter", rooted=True),
     Routine("gather", ("MPI_Gather",), Scaling.LINEAR, "gather", rooted=True),
@@ -145,6 +149,16 @@ def find_routine(name: str) -> Routine:
         if routine.name == name:
             return routine
     raise ValueError(f"{name}: no routine of mpicost; enter it in {__name__}.ROUTINES")
+
+
+def format_routines(cases: Iterable[Case]) -> str:
+    """Format cases as mpicost is told them: ``bcast:0:8,barrier``, each size once."""
+    sizes: dict[str, dict[str, None]] = {}
+    for case in cases:
+        own = sizes.setdefault(case.routine, {})
+        if case.routine != BARRIER:
+            own[str(case.bytes)] = None
+    return ",".join(":".join([routine, *own]) for routine, own in sizes.items())
 
 
 def is_control(case: Case) -> bool:

@@ -7,6 +7,7 @@ verdicts are given to the plan's cases and to no others.
 from __future__ import annotations
 
 import json
+import secrets
 import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -48,7 +49,9 @@ class PlannedLaunch:
     start: str = ""  #: which start of its job it is, where a job has several
     job_limit: float = 0.0  #: seconds after which the whole job is ended
     benchmarks: tuple[Benchmark, ...] = ()  #: of OSU or IMB, that it runs
-    options: tuple[str, ...] = ()  #: of its command line; all words behind the executable
+    options: tuple[
+        str, ...
+    ] = ()  #: of its command line; all words behind the executable but the token
     #: What makes values of OSU or IMB comparable, by name; mpicost tells it in its records.
     method: dict[str, Any] = field(default_factory=dict)
     #: Differences from its references that the site accepts, each with the reason.
@@ -57,6 +60,9 @@ class PlannedLaunch:
     by_hand: dict[str, Any] = field(default_factory=dict)
     #: Seconds that a night may take for all launches of these cases; 0 for one launch, whatever it takes.
     budget: float = 0.0
+    #: New for each launch, and wanted in its records: those of another launch say nothing of it. Plans of
+    #: earlier versions have none.
+    token: str = ""
     planted: bool = False  #: whether the self-test delays it
     #: Whether it is of a confirmation run that the scheduler cannot keep off the slow nodes.
     anywhere: bool = False
@@ -105,9 +111,22 @@ class PlannedLaunch:
         """Return the file into which the witness of a reference benchmark writes what it ran on."""
         return session / "raw" / f"{self.name}.witness.jsonl"
 
+    def span(self, session: Path) -> Path:
+        """Return the file into which the job script writes when the program began and ended."""
+        return session / "raw" / f"{self.name}.times"
+
     def ending(self, session: Path) -> Path:
         """Return the file into which the job script writes the program's exit code."""
         return session / "raw" / f"{self.name}.exit"
+
+
+def choose_token(session: Path, launch: PlannedLaunch) -> str:
+    """Choose the token of a launch: a new one, or that of the dry run which has planned it in this session.
+
+    :raises UsageError: if its plan file is damaged.
+    """
+    path = locate_plan_file(session, launch)
+    return read_launch_file(path).token if path.exists() else secrets.token_hex(16)
 
 
 def locate_plan_file(session: Path, launch: PlannedLaunch) -> Path:
@@ -141,7 +160,7 @@ def read_launch_file(path: Path) -> PlannedLaunch:
     :raises UsageError: if the file is damaged.
     """
     try:
-        return parse_planned_launch(json.loads(path.read_text()))
+        return parse_planned_launch(json.loads(files.read_regular(path)))
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UsageError(f"{path}: {error}: the plan is damaged; run the session again") from None
 

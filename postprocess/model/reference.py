@@ -9,6 +9,8 @@ from postprocess.base.units import SECONDS
 from postprocess.model.case import Case
 
 ENOUGH_LAUNCHES = 10  #: a reference of fewer is provisional
+#: Sessions, of calibrations and nights, below which the spread between them is mostly what other machines had
+ENOUGH_SESSIONS = 3
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,9 @@ class Reference:
     unit: str = SECONDS
     exact: bool = False  #: of simulated time, which repeats: any difference is a change
     prior: Prior | None = None  #: from the other cases of its file; None if they are too few
+    evidence: SessionEvidence | None = None  #: None: all launches are of one session
+    #: What is known of its sessions beforehand; None: nothing is asked of sessions, as in simulated time
+    session_prior: Prior | None = None
 
     @property
     def provisional(self) -> bool:
@@ -31,15 +36,42 @@ class Reference:
     @property
     def moderated(self) -> tuple[float, float]:
         """Spread and its degrees of freedom, from its own launches and from its kin."""
-        own = self.launches - 1.0
+        own = max(float(self.launches - self.sessions), 0.0)
         return self.prior.moderate(self.spread, own) if self.prior else (self.spread, own)
+
+    @property
+    def sessions(self) -> int:
+        """Sessions behind the center: bursts of launches."""
+        return self.evidence.sessions if self.evidence else 1
+
+    @property
+    def inverse_launches(self) -> float:
+        """Mean over the sessions of 1 / launches."""
+        return self.evidence.inverse_launches if self.evidence else 1.0 / self.launches
+
+    @property
+    def told_by(self) -> int:
+        """Sessions that tell how sessions differ: those of the calibration, and nights."""
+        return self.sessions + (self.evidence.nights if self.evidence else 0)
+
+
+@dataclass(frozen=True)
+class SessionEvidence:
+    """What the sessions of a case tell of it, on ln headline; see :mod:`postprocess.stats.sessions`."""
+
+    sessions: int
+    inverse_launches: float  #: mean over the sessions of 1 / launches
+    between: float = 0.0  #: variance of the means of the sessions; 0 of one session
+    nights: int = 0  #: that tell of the variance besides
+    night_variance: float = 0.0  #: of sessions, by the nights alone
+    night_degrees: float = 0.0
 
 
 @dataclass(frozen=True)
 class Prior:
-    """What the kin of a case say of its spread; see :mod:`postprocess.stats.shrinkage`."""
+    """What is known of a spread beside a case's own values; see :mod:`postprocess.stats.shrinkage`."""
 
-    spread: float  #: typical standard deviation of ln headline between launches
+    spread: float  #: typical standard deviation of ln headline, between launches or sessions
     degrees: float  #: of freedom that it is worth
 
     def moderate(self, own: Any, degrees: float) -> tuple[Any, float]:

@@ -40,6 +40,9 @@ class Request:
     launches: int | None = None  #: of each case; None where a night chooses
     strict: bool = False
     json_file: Path | None = None
+    junit_file: Path | None = None
+    openmetrics_file: Path | None = None
+    on_failure: str = ""  #: a command of the shell that gets the summary if the session fails
     rerun_options: Sequence[str] = ()  #: that a case measured again must be given too
     #: Where a calibration writes, and where references are looked for first.
     references: Path | None = None

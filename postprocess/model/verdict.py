@@ -18,6 +18,9 @@ class Verdict(str, Enum):
 
     PASS = "pass"  #: inside its band
     REGRESSED = "regressed"  #: slower than its band allows
+    SUSPECT = (
+        "suspect"  #: slow again, but no more than other hours may bring: the next night decides
+    )
     CLEARED = "cleared"  #: looked slow, did not repeat
     FAST = "fast"  #: suspiciously faster than its band allows
     INCORRECT = "incorrect"  #: wrong data, wrong MPI, or a record that contradicts itself
@@ -34,11 +37,25 @@ class Verdict(str, Enum):
 
 
 HEALTHY = frozenset(
-    {Verdict.PASS, Verdict.CLEARED, Verdict.FAST, Verdict.PROVISIONAL, Verdict.SKIPPED}
+    {
+        Verdict.PASS,
+        Verdict.SUSPECT,
+        Verdict.CLEARED,
+        Verdict.FAST,
+        Verdict.PROVISIONAL,
+        Verdict.SKIPPED,
+    }
 )
 #: Of what was held against its reference: every other value is none of the machine's speed.
-JUDGED = (Verdict.PASS, Verdict.REGRESSED, Verdict.CLEARED, Verdict.FAST, Verdict.PROVISIONAL)
-STRICT_HEALTHY = HEALTHY - {Verdict.PROVISIONAL, Verdict.SKIPPED}
+JUDGED = (
+    Verdict.PASS,
+    Verdict.REGRESSED,
+    Verdict.SUSPECT,
+    Verdict.CLEARED,
+    Verdict.FAST,
+    Verdict.PROVISIONAL,
+)
+STRICT_HEALTHY = HEALTHY - {Verdict.SUSPECT, Verdict.PROVISIONAL, Verdict.SKIPPED}
 
 
 @dataclass(frozen=True)

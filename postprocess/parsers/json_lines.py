@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from postprocess.base import strict_json
+from postprocess.base import files, strict_json
 from postprocess.base.strict_json import JsonObject
 from postprocess.model.verdict import RecordError, Verdict
 
@@ -30,7 +30,7 @@ def feed_records(path: Path, take: Callable[[JsonObject], None], data: bytes | N
 def iter_lines(path: Path, data: bytes | None = None) -> Iterator[tuple[str, bytes]]:
     """Yield each line after its place, ``out.jsonl: line 3``. RecordError if the last one is cut off."""
     try:
-        *whole, rest = (path.read_bytes() if data is None else data).split(b"\n")
+        *whole, rest = (files.read_regular(path) if data is None else data).split(b"\n")
     except OSError as error:
         message = f"{path}: {error.strerror}; the program wrote no result"
         raise RecordError(Verdict.INCOMPLETE, message) from None

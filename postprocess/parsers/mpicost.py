@@ -107,7 +107,7 @@ class _Reader:
         elif kind == "case":
             self._add(entry, self.run)
         else:
-            self.end = mpicost_schema.parse_end_record(entry)
+            self.end = mpicost_schema.parse_end_record(entry, self.run)
 
     def _begin(self, entry: JsonObject) -> None:
         if self.run is not None:
@@ -139,6 +139,7 @@ class _Reader:
         try:
             trials = sum(case.t_max.size for case in self.cases.values())
             mpicost_schema.check_flush_sum(self.run, self.end, trials)
+            mpicost_schema.check_evicted_lines(self.run, self.end, trials)
         except ValueError as error:
             raise RecordError(Verdict.INCORRECT, f"{path}: {error}") from None
         if self.end.flag("verified") is bool(self.wrong):

@@ -9,6 +9,7 @@ import math
 import re
 from collections import Counter
 from dataclasses import fields
+from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,22 +22,29 @@ from postprocess.model.mpicost import CACHES, EVICT, FLUSH, SYNCHRONISERS, TOURN
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.stats.headline import bound_slowest_mean, summarise_trials
 
-SCHEMA = 1
+SCHEMAS = (
+    1,
+    2,
+)  #: of records: the first one has no token, no end time, and may lack ``interposed``
 TEXT_HASH = re.compile(r"[0-9a-f]{16}")
 UNIT = "s"
+DATE_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 #: Time to read a cold block over that of a warm one; a last-level cache alone makes it 5.
 LEAST_COLDNESS = 2.0
 TIMED = "timed"
 MOMENTS = ("before", TIMED, "after")  #: when wrong data was received, seen from the trials
 COLDNESS, EVICTING = "coldness", ("evict_instruction", "evict_line")
-PROOFS = 5  #: flushes before the first case, which prove that the caches get cold (``cooling.c``)
+EVICTED = "evicted_lines"
+#: Flushes or evictions before the first case, which prove that the caches get cold (``cooling.c``)
+PROOFS = 5
+PROOF_BYTES = 65536  #: of the block of the proof (``cooling.c``)
+GUARD_BYTES = 64  #: behind the received data, on every rank and in every case (``buffers.h``)
 AGREEMENT = 1e-9  #: relative difference allowed between the program's statistics and these
 
 
 def parse_run_record(entry: JsonObject) -> JsonObject:
     """Parse the run record, if it has every field that other modules rely on."""
-    if entry.integer("schema") != SCHEMA:
-        raise ValueError(f"schema: {entry.integer('schema')} is not {SCHEMA}, the one known here")
+    check_schema(entry)
     _name(entry, "program")
     for key in ("suite_version", "source_hash", "mpi_library", "date_utc"):
         entry.text(key)
@@ -52,6 +60,42 @@ def parse_run_record(entry: JsonObject) -> JsonObject:
     check_places(entry)
     check_interposed(entry)
     return entry
+
+
+def check_schema(entry: JsonObject) -> None:
+    """Check the version of a run record, and what each record of that version has."""
+    schema = entry.integer("schema")
+    if schema not in SCHEMAS:
+        raise ValueError(f"schema: {schema} is none of those known here, 1 and {SCHEMAS[-1]}")
+    if schema == SCHEMAS[-1]:
+        entry.get("token", str)
+        check_words(entry, "command")
+        if INTERPOSED not in entry.fields:
+            raise ValueError(f"{INTERPOSED}: is missing")
+    check_date(entry, "date_utc")
+
+
+def check_end(entry: JsonObject, run: JsonObject) -> None:
+    """Check what each end record of the version of its run record has."""
+    if run.integer("schema") == SCHEMAS[-1]:
+        entry.get("token", str)
+        check_date(entry, "ended_utc")
+
+
+def check_words(entry: JsonObject, key: str) -> None:
+    """Check that a value is a list of texts, of which there is one at least."""
+    words = entry.get(key, list)
+    if not words or not all(isinstance(word, str) for word in words):
+        raise ValueError(f"{key}: is not a list of words")
+
+
+def check_date(entry: JsonObject, key: str) -> None:
+    """Check that a value is a moment as records have it."""
+    text = entry.text(key)
+    try:
+        datetime.strptime(text, DATE_FORMAT)
+    except ValueError:
+        raise ValueError(f"{key}: {format_external(text)} is not as 2026-11-21T09:00:00Z") from None
 
 
 def check_coldness(entry: JsonObject, cache: str) -> None:
@@ -92,6 +136,21 @@ def check_flush_sum(run: JsonObject, end: JsonObject, trials: int) -> None:
     expected = lines * (trials + PROOFS) if lines else 0
     if end.integer("flush_sum") != expected:
         raise ValueError(f"flush_sum: {end.integer('flush_sum')}, not {expected}")
+
+
+def check_evicted_lines(run: JsonObject, end: JsonObject, trials: int) -> None:
+    """Check that every eviction was carried out: each takes the guard's lines at least, on every rank.
+
+    :param trials: of all cases
+    """
+    if run.text("cache") != EVICT:
+        if EVICTED in end.fields:
+            raise ValueError(f"{EVICTED}: is there where cache is {run.text('cache')}")
+        return
+    line = run.integer("evict_line", least=1)
+    least = PROOFS * -(-PROOF_BYTES // line) + trials * -(-GUARD_BYTES // line)
+    if end.integer(EVICTED) < least:
+        raise ValueError(f"{EVICTED}: {end.integer(EVICTED)}, not {least} or more")
 
 
 def check_interposed(entry: JsonObject) -> None:
@@ -138,8 +197,9 @@ def check_places(entry: JsonObject) -> None:
         raise ValueError("ranks: their hosts disagree with hosts")
 
 
-def parse_end_record(entry: JsonObject) -> JsonObject:
+def parse_end_record(entry: JsonObject, run: JsonObject) -> JsonObject:
     """Parse the end record, if it has every field that other modules rely on."""
+    check_end(entry, run)
     entry.flag("verified")
     entry.integer("cases")
     entry.integer("memory_bytes")

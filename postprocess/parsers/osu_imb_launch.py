@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.model.benchmark import PRINTED, ROTATED, Benchmark
 from postprocess.model.case import Case, format_case_names
@@ -36,6 +38,7 @@ class BenchmarkRecords(LaunchProvenance):
     """
 
     measurements: dict[str, Measurement]  #: by variable of the case
+    end: dict[str, Any]  #: what the witness wrote last
 
     def resolution(self, unit: str) -> float:
         """Return the resolution of what is printed, in ``unit``."""
@@ -52,7 +55,7 @@ def read_benchmarks(
     """
     path = launch.output(session)
     try:
-        text = path.read_text(errors="backslashreplace")
+        text = files.read_regular(path).decode(errors="backslashreplace")
     except OSError as error:
         message = f"{path}: {error.strerror}; the program printed nothing"
         raise RecordError(Verdict.INCOMPLETE, message) from None
@@ -69,7 +72,7 @@ def read_benchmarks(
         "version": output.version,
         "method": {**launch.method, **read_build(launch, session)},
     }
-    return BenchmarkRecords(run, measurements)
+    return BenchmarkRecords(run, measurements, witness.end)
 
 
 def check_command(launch: PlannedLaunch, witness: Witness) -> None:

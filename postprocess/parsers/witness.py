@@ -75,9 +75,7 @@ class _Reader:
 
 
 def _checked_run(entry: JsonObject) -> JsonObject:
-    if entry.integer("schema") != mpicost_schema.SCHEMA:
-        known = mpicost_schema.SCHEMA
-        raise ValueError(f"schema: {entry.integer('schema')} is not {known}, the one known here")
+    mpicost_schema.check_schema(entry)
     for key in ("program", "mpi_library", "date_utc"):
         entry.text(key)
     entry.object("witness").text("source_hash")
@@ -91,4 +89,5 @@ def _checked_end(entry: JsonObject, run: JsonObject) -> JsonObject:
     if arrived != processes:
         raise ValueError(f"arrived: {arrived} of {processes} processes reached MPI_Finalize")
     entry.number("elapsed")
+    mpicost_schema.check_end(entry, run)
     return entry

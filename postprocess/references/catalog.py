@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,15 @@ from postprocess.references.comparability import (
     find_missing_fact,
     list_differences,
 )
+from postprocess.references.lint import (
+    find_unfounded,
+    list_launch_ends,
+    read_reference_headlines,
+)
+from postprocess.references.provenance import read_provenance
+from postprocess.references.session_priors import load_session_priors
+from postprocess.stats.session_prior import add_session_priors
+from postprocess.stats.sessions import add_evidence
 from postprocess.stats.shrinkage import add_priors
 from site_configs.schema.manual_settings import has_all_settings, list_shell_differences
 from site_configs.schema.waivers import DIFFERENCES
@@ -41,6 +49,8 @@ class ReferenceSet:
     path: Path
     references: dict[Case, Reference]
     provenance: dict[str, Any]
+    #: What of a row does not follow from the launches that the provenance tells, by its case.
+    unfounded: Mapping[Case, str] = field(default_factory=dict)
 
     @property
     def exact(self) -> bool:
@@ -71,6 +81,8 @@ class ReferenceSet:
         :param accepts: by the name of a fact, why a difference in it is accepted.
         :param by_hand: what options and the shell set for the launch.
         """
+        if case in self.unfounded:
+            return f"{self.path.name}: {self.unfounded[case]}"
         wrong, found = self._compared(conditions, case)
         found += self._options(case, by_hand)
         refused = [each for each in found if each.name not in accepts]
@@ -160,12 +172,21 @@ def load_catalog(roots: Sequence[Path], places: Iterable[tuple[str, str]]) -> Re
         system, partition = place[0].split(":")
         path = reference_file.find_reference_file(roots, system, partition, place[1])
         if path is not None:
-            known = add_priors(reference_file.load_references(path, system, partition, place[1]))
+            known = reference_file.load_references(path, system, partition, place[1])
             origin = read_provenance(path)
-            sets[place] = ReferenceSet(path, known, origin)
+            unfounded = dict(find_unfounded(known, origin))
+            sets[place] = ReferenceSet(path, add_noise(known, origin), origin, unfounded)
     return ReferenceCatalog(sets)
 
 
-def read_provenance(path: Path) -> dict[str, Any]:
-    """Read the provenance of a reference file that was loaded, so that it is known to be sound."""
-    return json.loads(provenance.locate_provenance(path).read_text())
+def add_noise(
+    references: Mapping[Case, Reference], origin: Mapping[str, Any]
+) -> dict[Case, Reference]:
+    """Return the references of one file with what kin, sessions and other machines say of their noise."""
+    told = {
+        case: (read_reference_headlines(origin, case) or [], list_launch_ends(origin, case))
+        for case, each in references.items()
+        if not each.exact
+    }
+    known = add_priors(add_evidence(references, told))
+    return add_session_priors(known, load_session_priors())

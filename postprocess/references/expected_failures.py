@@ -3,7 +3,7 @@
 A row names cases, one pattern a column of the key (``*`` is any text, ``?`` any letter), the verdicts that are
 expected of them, why, and until when. A case keeps its verdict; it only does not count against the exit status.
 A verdict that the row does not name fails, and so does everything once the row has expired. Wrong data are
-never expected, nor is what is slow by one cause with many others: its few probe cases stand for all of them.
+never expected, nor is what is slow by one cause with many others.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.reference import Reference
 from postprocess.references import expected_failures, provenance, reference_file
-from postprocess.references.catalog import read_provenance
+from postprocess.references.provenance import read_provenance
 from postprocess.references.reference_file import KEYS
 from postprocess.stats.estimate import estimate_references
 from site_configs.schema.waivers import DIFFERENCES
@@ -29,6 +29,7 @@ PLAUSIBLE = {SECONDS: (1e-9, 3600.0), MEGABYTES: (1e-3, 1e8)}
 ABSURD_SPREAD = math.log(10)  #: launches of one machine do not differ by a factor of ten
 #: Relative difference allowed between the table and what follows from the headlines
 AGREEMENT = 1e-9
+FOLLOWING = ("launches", "center", "spread")  #: columns that follow from the headlines
 SUDDEN = 0.2  #: a larger message in less than this share of a smaller one's time
 AHEAD = timedelta(days=1)  #: that a date may be ahead, for clocks that are wrong
 #: What mpicost measures is a time; only OSU and IMB measure rates.
@@ -107,18 +108,36 @@ def find_unfounded(
         if not values:
             yield case, "has no headlines in the provenance; calibrate it again"
             continue
-        follows = estimate_references({case: values})[0]
-        for column in ("launches", "center", "spread"):
+        ends = list_launch_ends(origin, case)
+        follows = estimate_references({case: values}, {case: ends})[0]
+        earlier = estimate_references({case: values})[0]  # files that know no sessions
+        if all(is_alike(getattr(each, name), getattr(earlier, name)) for name in FOLLOWING):
+            continue
+        for column in FOLLOWING:
             ours, theirs = getattr(each, column), getattr(follows, column)
-            if not math.isclose(ours, theirs, rel_tol=AGREEMENT, abs_tol=1e-12):
+            if not is_alike(ours, theirs):
                 said = f"{ours!r}, and the headlines of the provenance make {theirs!r}"
-                yield case, f"{column}: {said}; put back the one that was changed"
+                yield (
+                    case,
+                    f"{column} is not that of its launches: {said}; put back what was changed",
+                )
+
+
+def is_alike(ours: float, theirs: float) -> bool:
+    """Return whether two numbers differ by rounding only."""
+    return math.isclose(ours, theirs, rel_tol=AGREEMENT, abs_tol=1e-12)
+
+
+def list_launch_ends(origin: Mapping[str, Any], case: Case) -> list[str]:
+    """List when the launches behind a case ended; empty if that is not told."""
+    told = provenance.find_case_calibration(origin["programs"].get(case.program), case.key)
+    return [each["ended_utc"] for each in provenance.list_case_launches(told or {}, case.key)]
 
 
 def read_reference_headlines(origin: Mapping[str, Any], case: Case) -> list[float] | None:
     """Read every value behind a reference; None if none is told or they are no positive numbers."""
     told = provenance.find_case_calibration(origin["programs"].get(case.program), case.key)
-    values = provenance.list_headlines(told or {}).get(case.key)
+    values = provenance.find_headlines(told or {}, case.key)
     return values if isinstance(values, list) and all(map(_is_value, values)) else None
 
 

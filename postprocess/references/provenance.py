@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from postprocess.base import strict_json
+from postprocess.base import files, strict_json
 from postprocess.base.strict_json import JsonObject, format_external
 from postprocess.model.case import Case
 
@@ -31,6 +31,11 @@ def locate_described(path: Path) -> Path:
     return path.with_name(path.name.removesuffix(SUFFIX) + ".tsv")
 
 
+def read_provenance(path: Path) -> dict[str, Any]:
+    """Read the provenance of a reference file that was loaded, so that it is known to be sound."""
+    return json.loads(files.read_regular(locate_provenance(path)))
+
+
 def find_provenance_problems(path: Path, cases: Collection[Case] = ()) -> list[str]:
     """Find what is wrong with the provenance of the reference file ``path``, one line each.
 
@@ -38,7 +43,7 @@ def find_provenance_problems(path: Path, cases: Collection[Case] = ()) -> list[s
     """
     sidecar = locate_provenance(path)
     try:
-        origin = strict_json.parse_json(sidecar.read_bytes().decode())
+        origin = strict_json.parse_json(files.read_regular(sidecar).decode())
     except FileNotFoundError:
         return [f"{sidecar}: is missing; restore it or calibrate again"]
     except OSError as error:
@@ -89,6 +94,8 @@ def _faults_of_calibration(told: Mapping[str, Any]) -> list[str]:
     checks = [(_date, "date_utc"), (_method, "method"), (_sessions, "sessions")]
     checks += [(JsonObject.text, key) for key in TEXTS]
     checks += [(_series, SERIES)] if SERIES in told else []
+    checks += [(_options, "options")] if "options" in told else []
+    checks += [(_circumstances, "circumstances")] if "circumstances" in told else []
     checks += [(JsonObject.object, "headlines")] if "headlines" in told else []
     return _collect_faults(JsonObject(told), checks)
 
@@ -133,12 +140,19 @@ def list_headlines(calibration: Mapping[str, Any]) -> dict[str, list[float]]:
     }
 
 
+def find_headlines(calibration: Mapping[str, Any], key: str) -> Any:
+    """Find every value behind the reference of one case, as it stands; None if a calibration names none."""
+    some = calibration.get(SERIES, [calibration])
+    found = (each.get("headlines", {}) for each in some)
+    return next((values[key] for values in found if key in values), None)
+
+
 def find_case_calibration(told: Mapping[str, Any] | None, key: str) -> Mapping[str, Any] | None:
     """Find the calibration that a case belongs to, from what is told of its program; None if there is none."""
     some = list_calibrations(told) if told else []
     if told and CALIBRATIONS not in told:
         return told
-    named = [each for each in some if key in list_calibrated_keys(each)]
+    named = [each for each in some if find_headlines(each, key) is not None]
     return next(iter(named + [each for each in some if not list_calibrated_keys(each)]), None)
 
 
@@ -239,6 +253,21 @@ def _programs(entry: JsonObject, key: str) -> None:
 def _method(entry: JsonObject, key: str) -> None:
     if not entry.get(key, dict):
         raise ValueError(f"{key}: is empty")
+
+
+def _options(entry: JsonObject, key: str) -> None:
+    """Check what was set by hand: variables by name, of options and of the shell."""
+    options = entry.object(key)
+    for name in ("set_env", "shell"):
+        inner = options.object(name) if name in options.fields else JsonObject({})
+        for variable in inner.fields:
+            inner.get(variable, str)
+
+
+def _circumstances(entry: JsonObject, key: str) -> None:
+    circumstances = entry.object(key)
+    if "binding" in circumstances.fields:
+        circumstances.object("binding")
 
 
 def _sessions(entry: JsonObject, key: str) -> None:

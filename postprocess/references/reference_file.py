@@ -16,12 +16,12 @@ from typing import Any
 from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.strict_json import format_external
-from postprocess.base.units import UNITS
+from postprocess.base.units import MEGABYTES, SECONDS, UNITS
 from postprocess.model.benchmark import LOOP, ROTATE
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.mpicost import CACHES, SYNCHRONISERS
 from postprocess.model.reference import Reference
-from postprocess.references import provenance, tsv
+from postprocess.references import provenance, session_priors, tsv
 
 KEYS = ("program", "routine", "peer", "cache", "sync", "processes", "per_node", "bytes")
 COLUMNS = (*KEYS, "unit", "center", "spread", "launches")
@@ -35,6 +35,16 @@ HEADER = "\t".join(COLUMNS)
 EXPECTED = "expected.tsv"
 EXACT = "exact"  #: in the column ``spread``
 INTEGER = re.compile(r"0|[1-9][0-9]{0,17}")
+#: Least and most that a cell may hold. Within them no band overflows, and none is so wide that all passes.
+COUNTS = {
+    "peer": (0, 10**8),
+    "processes": (1, 10**8),
+    "per_node": (1, 10**8),
+    "bytes": (0, 10**15),
+    "launches": (1, 10**6),
+}
+CENTERS = {SECONDS: (1e-10, 1e6), MEGABYTES: (1e-6, 1e12)}
+MOST_SPREAD = math.log(1000)  #: launches of one machine that differ by such a factor tell nothing
 NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
@@ -93,7 +103,9 @@ def lint_reference_files(root: Path) -> list[str]:
         parts = path.relative_to(root).parts
         if parts[0] == "historical":
             continue
-        if path.suffix == ".tsv" and len(parts) == 3:
+        if path.name == session_priors.PATH.name and len(parts) == 1:
+            problems += session_priors.lint_session_priors(path)
+        elif path.suffix == ".tsv" and len(parts) == 3:
             problems += lint_reference_file(path)
         elif path.name == EXPECTED and len(parts) == 2:
             continue  # :mod:`postprocess.references.expected_failures` looks at it
@@ -200,31 +212,40 @@ def _reference(cell: Mapping[str, str], system: str, partition: str, environment
         environment=environment,
         program=cell["program"],
         routine=cell["routine"],
-        peer=_integer(cell, "peer", 0),
+        peer=_integer(cell, "peer"),
         cache=cell["cache"],
         sync=cell["sync"],
-        processes=_integer(cell, "processes", 1),
-        per_node=_integer(cell, "per_node", 1),
-        bytes=_integer(cell, "bytes", 0),
+        processes=_integer(cell, "processes"),
+        per_node=_integer(cell, "per_node"),
+        bytes=_integer(cell, "bytes"),
     )
     if case.per_node > case.processes or case.peer >= case.processes:
         raise ValueError("processes: fewer than per_node or peer ask for; correct one of them")
     exact = cell["spread"] == EXACT
     center, spread = _number(cell, "center"), 0.0 if exact else _number(cell, "spread")
-    launches = _integer(cell, "launches", 1)
+    launches = _integer(cell, "launches")
     if center == 0:
         raise ValueError("center: 0 is nothing to hold a value against; write it, as in 1.25e-06")
+    _check_bounds("center", center, *CENTERS[cell["unit"]])
+    _check_bounds("spread", spread, 0, MOST_SPREAD)
     if launches == 1 and spread != 0:
         raise ValueError("spread: one launch has none; write 0.0, or correct launches")
     return Reference(case, center, spread, launches, cell["unit"], exact)
 
 
-def _integer(cell: Mapping[str, str], column: str, least: int) -> int:
-    if not INTEGER.fullmatch(cell[column]) or int(cell[column]) < least:
-        raise ValueError(
-            f"{column}: {format_external(cell[column])}; write an integer, {least} or more"
-        )
-    return int(cell[column])
+def _integer(cell: Mapping[str, str], column: str) -> int:
+    least, most = COUNTS[column]
+    text = cell[column]
+    if not INTEGER.fullmatch(text) or not least <= int(text) <= most:
+        fix = f"write an integer from {least} to {most:,}"
+        raise ValueError(f"{column}: {format_external(text)}; {fix}")
+    return int(text)
+
+
+def _check_bounds(column: str, value: float, least: float, most: float) -> None:
+    """Raise ValueError for a number that no machine has."""
+    if not least <= value <= most:
+        raise ValueError(f"{column}: {value!r} is not within {least:g} and {most:g}; correct it")
 
 
 def _number(cell: Mapping[str, str], column: str) -> float:

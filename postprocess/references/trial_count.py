@@ -25,7 +25,15 @@ def read_reference_trials(
         path = reference_file.find_reference_file(roots, system, partition, environment)
         told = read_provenance(path)["programs"].get(PROGRAM) if path else None
         trials = provenance.list_calibrations(told)[0]["method"].get("trials") if told else None
-    except (UsageError, OSError, ValueError, TypeError, LookupError, AttributeError):
+    except (
+        UsageError,
+        OSError,
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        RecursionError,
+    ):
         return None
     return trials if type(trials) is int and trials > 1 else None
 

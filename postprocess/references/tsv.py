@@ -6,13 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from postprocess.base import files
+
 Row = TypeVar("Row")
 
 
 def read_text(path: Path, fix: str) -> str:
     """Read all of a file. Raises ValueError, ``path: what is wrong; fix``."""
     try:
-        return path.read_bytes().decode()
+        return files.read_regular(path).decode()
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}; {fix}") from None
     except UnicodeDecodeError as error:

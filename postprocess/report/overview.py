@@ -18,6 +18,7 @@ WORST_FIRST = (
     Verdict.REGRESSED,
     Verdict.NOT_COMPARABLE,
     Verdict.NO_REFERENCE,
+    Verdict.SUSPECT,
     Verdict.PROVISIONAL,
     Verdict.SKIPPED,
     Verdict.FAST,
@@ -100,11 +101,15 @@ def format_headline(summary: SessionSummary) -> str:
         return "Nothing was measured" + (f": {whole(skipped)} skipped" if skipped else "")
     if summary.failed:
         return f"{whole(len(summary.failed))} of {plural(total, 'case')} failed"
+    if summary.causes:
+        return "No case failed by itself, but many are slower together"
     if summary.exit_status:
         return "No case failed, but the session did"
     rest = f", {whole(skipped)} skipped" if skipped else ""
     if told := format_expected_failures(summary.results):
         return f"No other failure in {judged}, {told}{rest}"
+    if suspect := counts.get("suspect", 0):
+        return f"No failure in {judged}, {whole(suspect)} of them suspect: the next night decides{rest}"
     if provisional == total - skipped:
         return f"No gross change in {judged}, all provisional{rest}"
     if provisional:

@@ -234,7 +234,7 @@ def describe_remedy(result: CaseResult, seconds: dict[LaunchPlace, float]) -> st
         return "calibrate it: a single launch does not show how launches differ"
     plan = choose_cheapest_plan(result)
     if plan is None:
-        return f"no plan here shows {TARGET:.0%}: find what makes its launches differ"
+        return f"no launches here show {TARGET:.0%}: calibrate on other days, find what makes them differ"
     each = seconds.get(LaunchPlace.of(result.case), 0.0)
     once, nightly = plan.once(result.reference_launches), plan.nightly(result.launches)
     costs = [f"{plural(once, 'launch', 'es')} once ({duration(once * each)})"] if once else []

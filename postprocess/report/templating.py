@@ -16,6 +16,7 @@ from postprocess.model.verdict import Verdict, is_healthy
 TEMPLATES = Path(__file__).parent / "templates"
 SIGNS = {
     Verdict.PASS: "✓",
+    Verdict.SUSPECT: "!",
     Verdict.CLEARED: "✓",
     Verdict.FAST: "»",
     Verdict.PROVISIONAL: "~",

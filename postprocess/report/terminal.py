@@ -35,6 +35,9 @@ MOST_LINES = 40  #: of the grid, whose cells may have several: it must fit a scr
 MOST_IN_TERMINAL = 25  #: cases that are listed
 MOST_IN_PIPE = 1000
 MOST_REMARKS = 8  #: of one kind
+UNCONFIRMED = "other programs are still to be built, and what is slow is measured again at the end"
+#: Verdicts on what looked slow, beside which q stands
+DOUBTED = (Verdict.REGRESSED, Verdict.SUSPECT, Verdict.CLEARED)
 
 
 def print_verdict_table(
@@ -46,9 +49,28 @@ def print_verdict_table(
     terminal. ``width`` in columns is that of the terminal unless given, and of no account for a
     pipe. What the encoding of the stream cannot express is printed as escapes.
     """
+    _write(render_terminal, summary, width, stream)
+
+
+def print_first_verdicts(
+    summary: SessionSummary, width: int | None = None, stream: TextIO | None = None
+) -> None:
+    """Print the verdicts of a part of a session that goes on, as :func:`print_verdict_table` does.
+
+    Without the last line, which is that of a whole session, and its notes.
+    """
+    _write(render_first_verdicts, summary, width, stream)
+
+
+def _write(
+    render: Callable[[SessionSummary, int, bool], str],
+    summary: SessionSummary,
+    width: int | None,
+    stream: TextIO | None,
+) -> None:
     out = stream or sys.stdout
     terminal = out.isatty()
-    text = render_terminal(summary, width or shutil.get_terminal_size().columns, terminal)
+    text = render(summary, width or shutil.get_terminal_size().columns, terminal)
     encoding = out.encoding or "utf-8"
     out.write(text.encode(encoding, "backslashreplace").decode(encoding))
     out.flush()
@@ -56,7 +78,30 @@ def print_verdict_table(
 
 def render_terminal(summary: SessionSummary, width: int, terminal: bool) -> str:
     """Render the verdict on a session as text; with colour, and broken for reading, if ``terminal``."""
-    console = Console(
+    console = _open_console(width, terminal)
+    counts = build_grid(summary, MOST_ROWS)
+    _print_grid(console, counts)
+    _print_remarks(console, summary)
+    _print_named_cases(console, summary, terminal)
+    _print_last_lines(console, summary, counts)
+    return _without_trailing_blanks(console.file.getvalue())  # type: ignore[attr-defined]
+
+
+def render_first_verdicts(summary: SessionSummary, width: int, terminal: bool) -> str:
+    """Render the verdicts of a part of a session as text, as :func:`render_terminal` does."""
+    console = _open_console(width, terminal)
+    counts = build_grid(summary, MOST_ROWS)
+    _print_grid(console, counts)
+    _print_named_cases(console, summary, terminal)
+    for section in counts.sections:
+        told = f"{section.program}: {section.counts}; {UNCONFIRMED}"
+        _print(console, Text(sanitize_line(told)))
+    return _without_trailing_blanks(console.file.getvalue())  # type: ignore[attr-defined]
+
+
+def _open_console(width: int, terminal: bool) -> Console:
+    """Open a console that writes to memory."""
+    return Console(
         file=io.StringIO(),
         width=width if terminal else PIPE_WIDTH,
         force_terminal=terminal,
@@ -66,16 +111,15 @@ def render_terminal(summary: SessionSummary, width: int, terminal: bool) -> str:
         emoji=False,
         legacy_windows=False,
     )
-    counts = build_grid(summary, MOST_ROWS)
-    _print_grid(console, counts)
-    _print_remarks(console, summary)
+
+
+def _print_named_cases(console: Console, summary: SessionSummary, terminal: bool) -> None:
+    """Print the cases that are not healthy, or as many of them as anyone reads."""
     named = [*summary.failed, *summary.outliers]
     open_ = overview.fold_causes(named)
     listed = overview.sample_each_verdict(open_, MOST_IN_TERMINAL if terminal else MOST_IN_PIPE)
     _print_cases(console, listed, summary.strict, terminal)
     _print_unlisted(console, named, listed, summary.session)
-    _print_last_lines(console, summary, counts)
-    return _without_trailing_blanks(console.file.getvalue())  # type: ignore[attr-defined]
 
 
 def _print_grid(console: Console, counts: VerdictGrid) -> None:
@@ -179,7 +223,7 @@ def _print_unlisted(
 
 def _details(result: CaseResult) -> tuple[str, str]:
     """Return the reason, with q where it says something, and the command; empty where there is none."""
-    doubted = result.verdict in (Verdict.REGRESSED, Verdict.CLEARED) and result.q is not None
+    doubted = result.verdict in DOUBTED and result.q is not None
     q = f"; q = {formats.factor(result.q)}" if doubted else ""
     rerun = f"rerun: {sanitize_line(result.rerun)}" if result.rerun else ""
     return sanitize_line(result.reason) + q, rerun

@@ -97,7 +97,7 @@ def scan_months(chosen: Sequence[IndexMonth], say: Say | None = None) -> Iterato
 def read_intact_index(path: Path) -> bytes | None:
     """Read an index file of this version that is as it was written; None for anything else."""
     try:
-        data = path.read_bytes()
+        data = files.read_regular(path)
         if not files.is_intact(data):
             return None
         same = pl.read_parquet_schema(io.BytesIO(data)) == index_schema()

@@ -48,6 +48,7 @@ class WholeLaunch:
     seconds: float  #: of its jobs
     inside: float = 0.0  #: of that, mpicost's own time
     trials: int = 0  #: of each case
+    budget: float = 0.0  #: seconds that a night has for launches of the place
 
 
 def measure_costs(sessions: Iterable[Path]) -> dict[LaunchPlace, LaunchCost]:
@@ -63,14 +64,16 @@ def measure_costs(sessions: Iterable[Path]) -> dict[LaunchPlace, LaunchCost]:
 
 
 def measure_cost(some: Iterable[WholeLaunch]) -> LaunchCost:
-    """Measure what launches of one place cost: the median of those that measured most cases."""
+    """Measure what launches of one place cost: the median of those that measured most cases.
+
+    The last of them tells the budget of a night.
+    """
     known = list(some)
     most = max(each.cases for each in known)
     whole = [each for each in known if each.cases == most]
     start = median(max(each.seconds - each.inside, 0.0) for each in whole)
-    return LaunchCost(
-        start, median(each.inside / each.trials if each.trials else 0.0 for each in whole)
-    )
+    trial = median(each.inside / each.trials if each.trials else 0.0 for each in whole)
+    return LaunchCost(start, trial, whole[-1].budget)
 
 
 def list_whole_launches(session: Path) -> Iterator[WholeLaunch]:
@@ -91,7 +94,7 @@ def list_whole_launches(session: Path) -> Iterator[WholeLaunch]:
         if place.program != "mpicost":
             yield WholeLaunch(place, cases, seconds)
         elif (told := read_inner_seconds(session, own)) is not None:
-            yield WholeLaunch(place, cases, seconds, *told)
+            yield WholeLaunch(place, cases, seconds, *told, own[0].budget)
 
 
 def launch_place_of(launch: PlannedLaunch) -> tuple[LaunchPlace, int]:

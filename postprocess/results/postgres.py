@@ -19,6 +19,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
+from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.results.schema import ADDED, VERSION, list_columns
 from postprocess.results.store import SCHEMA, SUFFIX, StoreError, list_sessions, read_session
@@ -181,7 +182,7 @@ def load_all(connection: psycopg.Connection, paths: list[Path], say: Say) -> Loa
 def compute_digest(path: Path) -> str:
     """Compute the sha256 of a file."""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return hashlib.sha256(files.read_regular(path)).hexdigest()
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}; restore the file or remove it") from None
 

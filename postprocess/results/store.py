@@ -177,7 +177,7 @@ def read_session(path: Path, columns: Sequence[str] | None = None) -> pl.DataFra
 def _intact(path: Path) -> bytes:
     """Read a file, and check that it is as it was written."""
     try:
-        data = path.read_bytes()
+        data = files.read_regular(path)
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}; restore the file or name another") from None
     if not files.is_intact(data):

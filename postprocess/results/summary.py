@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from postprocess.base import strict_json, units
+from postprocess.base import files, strict_json, units
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import utc_now
 from postprocess.base.strict_json import JsonObject
@@ -24,9 +24,10 @@ from site_configs.topology.machine import Cache, Machine, read_machine
 from spack_envs.programs import BuiltBinary
 
 PLUMBLINE = "0.1.0"  #: the version in pyproject.toml, which a test compares
-SCHEMA = 3
+SCHEMA = 4
 MPICOST_ONLY = 1  #: the schema of before there were other programs, which is still read
 WITHOUT_POWER = 2  #: that of before a case knew what it could detect, which is still read
+WITHOUT_CAUSES = 3  #: that of before a cause was a finding of the session, which is still read
 EARLIER_CAUSE = (
     "common cause: "  #: what a reason with one begins with in a summary without ``cause``
 )
@@ -114,6 +115,7 @@ class SessionSummary:
     exit_status: int
     built_with: str
     notes: tuple[str, ...]
+    causes: tuple[str, ...]  #: confirmed causes that slow many cases together, a line each
     phases: dict[str, float]
     machine: Machine
     environments: tuple[SummaryEnvironment, ...]
@@ -147,6 +149,7 @@ class SessionSummary:
             **{name: getattr(self, name) for name in of_session},
             "command": list(self.command),
             "notes": list(self.notes),
+            "causes": list(self.causes),
             "machine": self.machine.as_dict(),
             "environments": [asdict(each) for each in self.environments],
             "programs": [asdict(each) for each in self.programs],
@@ -165,6 +168,7 @@ def summarise_session(
     exit_status: int,
     notes: Sequence[str],
     phases: dict[str, float],
+    causes: Sequence[str] = (),
 ) -> SessionSummary:
     """Summarise a session that ends now, on this machine."""
     return SessionSummary(
@@ -179,6 +183,7 @@ def summarise_session(
         exit_status=exit_status,
         built_with=built_with,
         notes=tuple(notes),
+        causes=tuple(causes),
         phases={name: round(seconds, 3) for name, seconds in phases.items()},
         machine=read_machine(),
         environments=tuple(environments(mpis, finished)),
@@ -249,7 +254,7 @@ def load_summary(path: Path) -> SessionSummary:
     :raises SummaryError: if the file cannot be read, is not JSON, or does not follow the schema.
     """
     try:
-        document = strict_json.parse_json(path.read_text(encoding="utf-8"))
+        document = strict_json.parse_json(files.read_regular(path).decode())
     except OSError as error:
         raise SummaryError(f"{path}: {error.strerror}; {FIX}") from None
     except ValueError as error:
@@ -271,8 +276,8 @@ def parse_summary(document: Any, source: str = "summary.json") -> SessionSummary
 
 def _session(entry: JsonObject) -> SessionSummary:
     schema = entry.integer("schema")
-    if schema not in (MPICOST_ONLY, WITHOUT_POWER, SCHEMA):
-        raise ValueError(f"schema: {schema} is none of 1, 2 and {SCHEMA}, which are read here")
+    if not MPICOST_ONLY <= schema <= SCHEMA:
+        raise ValueError(f"schema: {schema} is none of 1 to {SCHEMA}, which are read here")
     if schema == MPICOST_ONLY:
         entry = JsonObject(_with_one_program(entry))
     if schema <= WITHOUT_POWER:
@@ -280,6 +285,8 @@ def _session(entry: JsonObject) -> SessionSummary:
         entry = JsonObject(
             _with(entry, {"cases": unknown | {"expected": "", "provisional": False}})
         )
+    if schema <= WITHOUT_CAUSES:
+        entry = JsonObject({"causes": [], **entry.fields})
     results = _objects(entry, "cases", _result)
     if len({result.case for result in results}) < len(results):
         raise ValueError("cases: a case is there twice")
@@ -294,6 +301,7 @@ def _session(entry: JsonObject) -> SessionSummary:
         entry,
         command=tuple(map(str, entry.get("command", list))),
         notes=tuple(map(str, entry.get("notes", list))),
+        causes=tuple(map(str, entry.get("causes", list))),
         phases={str(name): phases.number(name) for name in phases.fields},
         machine=_machine(JsonObject(entry.get("machine", dict))),
         environments=_objects(entry, "environments", lambda e: _record(SummaryEnvironment, e)),

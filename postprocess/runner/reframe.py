@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postprocess.base.errors import UsageError
+from postprocess.base.processes import start_module
 from postprocess.model.session import Selection
 from site_configs.schema.reframe_request import ReframeRequest, write_request
 from site_configs.schema.variables import HOME, SESSION
@@ -52,7 +53,8 @@ class ReframeDriver:
 
         Warnings are errors: ReFrame only warns of a check file that does not import, and drops it.
         """
-        words = [sys.executable, "-m", START, "--nocolor", "--warn-as-error", "--keep-stage-files"]
+        words = start_module(self.source, START)
+        words += ["--nocolor", "--warn-as-error", "--keep-stage-files"]
         checks = selection.checks or self.source / "reframe_checks"
         words += ["-C", str(selection.site), "-c", str(checks), "-R"]
         words += ["--prefix", str(self.session / "reframe"), "--report-file", str(self.report)]
@@ -69,7 +71,6 @@ class ReframeDriver:
         variables = dict(os.environ)
         for name in [name for name in variables if name.startswith("RFM_")]:
             del variables[name]
-        variables.pop("PYTHONSAFEPATH", None)  # checks and sites import from the source
         bin_directory = str(Path(sys.executable).parent)
         variables |= {
             "PATH": os.pathsep.join([bin_directory, variables.get("PATH", os.defpath)]),

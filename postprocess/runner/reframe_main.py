@@ -26,6 +26,22 @@ def do_not_log(name: str) -> None:
     ]
 
 
+HOME = "${HOME}/"  #: how ReFrame's own defaults begin
+
+
+def do_not_expand() -> None:
+    """Let ReFrame take paths and values as they are: it would run commands that stand in them.
+
+    Nothing quotes a path for it. Only its own defaults, in the home directory, are expanded.
+    """
+    from reframe.utility import osext
+
+    def expand_home(text: str) -> str:
+        return os.path.expanduser("~/") + text[len(HOME) :] if text.startswith(HOME) else text
+
+    os.path.expandvars = osext.expandvars = expand_home
+
+
 if __name__ == "__main__":
     # SIGTERM makes ReFrame end its jobs: none outlives a driver that was killed.
     ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
@@ -34,4 +50,5 @@ if __name__ == "__main__":
     from reframe.frontend.cli import main  # takes a moment, in which a driver may die
 
     do_not_log("variables")
+    do_not_expand()
     main()

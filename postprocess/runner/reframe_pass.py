@@ -13,6 +13,7 @@ from postprocess.base.processes import end_processes
 from postprocess.base.progress import Progress
 from postprocess.judging.outcome import determine_outcome
 from postprocess.model.launch import FinishedLaunch
+from postprocess.model.mpicost import WARM
 from postprocess.model.options import AGAIN, CHOOSING
 from postprocess.model.plan import PlannedLaunch, list_planned_cases, read_plan, write_launch
 from postprocess.model.session import Selection
@@ -30,6 +31,10 @@ ENDED = re.compile(r"\[\s+(OK|FAIL|SKIP|XFAIL|XPASS|ABORT)\s*\] \(\s*(\d+)/(\d+)
 STARTED = re.compile(r"\[ RUN\s+\] (.*)")
 NAMED = re.compile(r"(?P<test>\S+) .*@[^+\s]+\+(?P<environment>\S+)")
 COMPLAINT = re.compile(r"(ERROR|WARNING|\* Reason): (?P<what>.*)")
+#: What ReFrame says around an error of our own checks, which tells what to do by itself.
+OWN = re.compile(
+    r"run session stopped: .*?skipping test file '[^']*': value error: (?P<what>.*?):? *"
+)
 FIX = "./plumbline list shows environments, routines and counts"
 
 
@@ -63,7 +68,23 @@ def make_plan(reframe: ReframeDriver, selection: Selection) -> list[PlannedLaunc
         raise UsageError(f"{stray} would run and plans no case, so nobody would see it fail: {fix}")
     if unmatched := next(find_unmatched_parts(selection, launches), None):
         raise NoCaseSelected(f"{unmatched} matches no case: {FIX}")
+    refuse_cold_simulations(launches)
     return launches
+
+
+def refuse_cold_simulations(launches: Sequence[PlannedLaunch]) -> None:
+    """Refuse to cool the caches of a simulated machine, which has none: every launch would be incorrect.
+
+    :raises UsageError: naming the partition
+    """
+    for launch in launches:
+        if cold := next(
+            (case for case in launch.cases if launch.exact and case.cache != WARM), None
+        ):
+            raise UsageError(
+                f"--cache {cold.cache}: the machine {launch.partition} is simulated and has no caches; "
+                f"choose --cache {WARM}, the default there"
+            )
 
 
 def find_unplanned_tests(
@@ -111,7 +132,9 @@ def extract_complaint(output: Sequence[str]) -> str:
     """Extract the line in which ReFrame says what is wrong."""
     found = [match["what"] for line in output if (match := COMPLAINT.search(line))]
     last = [line for line in output if line.strip()][-1:] or ["no output"]
-    return f"ReFrame refuses: {(found or last)[0]}"
+    said = (found or last)[0]
+    own = OWN.fullmatch(said)
+    return own["what"] if own else f"ReFrame refuses: {said}"
 
 
 def run_plan(
@@ -139,7 +162,9 @@ def run_again(
     entries = run(reframe, selection, progress)
     planned = read_plan(reframe.session)
     if not entries or any(find_unplanned_tests(entries, planned)):
-        planned = make_plan(replace(reframe, session=reframe.session / "planned"), selection)
+        known = {launch.name: launch for launch in planned}
+        all_of = make_plan(replace(reframe, session=reframe.session / "planned"), selection)
+        planned = [known.get(each.name, each) for each in all_of]
         for launch in planned:
             write_launch(reframe.session, launch)
     return planned, assess_launches(planned, reframe, entries)

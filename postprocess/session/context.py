@@ -12,11 +12,13 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.machine_load import note_other_work
 from postprocess.calibration.recovery import recover_interrupted
+from postprocess.model.mpicost import NUMBER, OWN_PROGRAM
 from postprocess.model.plan import PlannedLaunch, list_planned_cases
 from postprocess.model.session import Request, Selection, Session
 from postprocess.results.flush_costs import describe_flush
 from postprocess.runner.reframe import ReframeDriver
 from postprocess.runner.reframe_pass import PassRecord, cancel_jobs, make_plan, run_again, run_plan
+from postprocess.session.interrupted import store_interrupted
 from postprocess.setup.prepare import PreparedMachine, prepare_machine
 from site_configs.schema.variables import SESSION
 
@@ -53,7 +55,7 @@ def open_session_context(
     for name in end_processes(SESSION, f"{work.sessions}/", prefix=True):
         progress.note(f"ended a process that an earlier session left behind: {name}")
     cancel_jobs(work.sessions.glob("*"), "an earlier session", progress)
-    for line in recover_interrupted(work.root):
+    for line in [*recover_interrupted(work.root), *store_interrupted(work)]:
         progress.note(line)
     with progress.phase("set-up"):
         prepared = prepare_machine(work, request.site, request.families, progress)
@@ -63,14 +65,26 @@ def open_session_context(
     return SessionContext(work, request, prepared, progress)
 
 
-def report_plan(planned: Sequence[PlannedLaunch], progress: Progress) -> None:
-    """Report the plan."""
+def report_plan(
+    planned: Sequence[PlannedLaunch], progress: Progress, sizes: Sequence[int] = ()
+) -> None:
+    """Report the plan, and which of the ``sizes`` asked for mpicost leaves out."""
     cases = plural(len(list_planned_cases(planned)), "case")
     environments = ", ".join(sorted({launch.environment for launch in planned}))
     counts = ", ".join(str(count) for count in sorted({launch.processes for launch in planned}))
     progress.say(f"{cases} on {environments} at {counts} processes")
-    for line in describe_flush(planned):
+    for line in [*describe_flush(planned), *describe_left_out_sizes(planned, sizes)]:
         progress.say(line)
+
+
+def describe_left_out_sizes(planned: Sequence[PlannedLaunch], sizes: Sequence[int]) -> list[str]:
+    """Describe the sizes asked for that mpicost has no message of, if it is launched."""
+    lost = [str(size) for size in sizes if size % NUMBER]
+    if not lost or not any(each.program == OWN_PROGRAM and each.cases for each in planned):
+        return []
+    return [
+        f"--bytes {','.join(lost)}: not measured by mpicost, whose messages are {NUMBER}-byte numbers"
+    ]
 
 
 def measure_in_new_session(

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from postprocess.analyses.drift.text import drift_note
 from postprocess.base import files
-from postprocess.base.files import write_summary
+from postprocess.base.errors import UsageError
+from postprocess.base.files import write_output, write_summary
+from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.launch import FinishedLaunch
-from postprocess.model.session import Session
+from postprocess.model.session import Request, Session
 from postprocess.model.verdict import CaseResult, compute_exit_status
 from postprocess.report import trial_selection
+from postprocess.report.junit import format_junit
+from postprocess.report.openmetrics import format_openmetrics
 from postprocess.report.session_report import build_report
-from postprocess.report.terminal import print_verdict_table
+from postprocess.report.terminal import print_first_verdicts, print_verdict_table
 from postprocess.results import store
 from postprocess.results.rows import build_rows
 from postprocess.results.summary import SessionSummary, summarise_session
 from postprocess.session.context import SessionContext
 from spack_envs.layout import SpackLayout
+
+COMMAND_SECONDS = 60  #: that a user's command may take
 
 
 def finish_session(
@@ -27,20 +35,36 @@ def finish_session(
     session: Session,
     finished: Sequence[FinishedLaunch],
     results: Sequence[CaseResult],
+    causes: Sequence[str] = (),
 ) -> int:
-    """Show the verdicts, then store every trial and write summary and report; the exit status.
+    """Store every trial, write summary and report, then show the verdicts; the exit status.
 
-    The verdicts come first, so that a full disk cannot hide them.
+    What is measured is kept before anything is printed; a full disk does not hide the verdicts.
+
+    :param causes: confirmed causes in common, each of which fails the session
     """
-    summary = build_session_summary(
-        context, session, finished, results, compute_exit_status(results, session.strict)
-    )
-    if is_main_session(context, session):
-        print_verdict_table(summary, context.progress.console.width)
-    with context.progress.phase("analysis"):
-        markdown, html = write_files(context.work, session, finished, summary)
+    status = 1 if causes else compute_exit_status(results, session.strict)
+    summary = build_session_summary(context, session, finished, results, status, causes)
+    try:
+        with context.progress.phase("analysis"):
+            markdown, html = write_files(context.work, session, finished, summary)
+    finally:
+        if is_main_session(context, session):
+            print_verdict_table(summary, context.progress.console.width)
     where = f"report: {html} and {markdown.name}; trials: {context.work.store}"
     return end_session(context, session, summary, where)
+
+
+def show_first_verdicts(
+    context: SessionContext,
+    session: Session,
+    finished: Sequence[FinishedLaunch],
+    results: Sequence[CaseResult],
+) -> None:
+    """Show the verdicts of a night's first program while others are still to be built. Nothing is kept yet."""
+    status = compute_exit_status(results, session.strict)
+    summary = build_session_summary(context, session, finished, results, status)
+    print_first_verdicts(summary, context.progress.console.width)
 
 
 def is_main_session(context: SessionContext, session: Session) -> bool:
@@ -54,12 +78,14 @@ def build_session_summary(
     finished: Sequence[FinishedLaunch],
     results: Sequence[CaseResult],
     status: int,
+    causes: Sequence[str] = (),
 ) -> SessionSummary:
     """Build the summary of a session that ends with this status, with all that was noted until now."""
     progress, prepared = context.progress, context.prepared
     mpis = prepared.inventory.mpis if prepared.inventory else ()
     told = progress.notes, progress.phases
-    return summarise_session(session, prepared.built_with, mpis, finished, results, status, *told)
+    built = prepared.built_with
+    return summarise_session(session, built, mpis, finished, results, status, *told, causes=causes)
 
 
 def end_session(
@@ -68,13 +94,43 @@ def end_session(
     """Write the summary where it was asked for, and say where all is; the exit status."""
     progress, request = context.progress, context.request
     if is_main_session(context, session):
-        if request.json_file:
-            write_summary(request.json_file, summary.to_dict())
+        publish_summary(request, summary, progress)
         if session.mode == "nightly" and (line := drift_note(context.work.store)):
             progress.say(line)
         progress.say(f"time: {progress.split()}")
         progress.say(where)
     return summary.exit_status
+
+
+def publish_summary(request: Request, summary: SessionSummary, progress: Progress) -> None:
+    """Write the summary in each form that was asked for, and tell the user's command of a failure.
+
+    :raises UsageError: if a file cannot be written; the command runs all the same.
+    """
+    try:
+        if request.json_file:
+            write_summary(request.json_file, summary.to_dict())
+        if request.junit_file:
+            write_output(request.junit_file, format_junit(summary))
+        if request.openmetrics_file:
+            write_output(request.openmetrics_file, format_openmetrics(summary))
+    finally:
+        if request.on_failure and summary.exit_status:
+            tell_of_failure(request.on_failure, summary, progress)
+
+
+def tell_of_failure(command: str, summary: SessionSummary, progress: Progress) -> None:
+    """Run the user's command with the summary on its standard input; say so if it fails or takes too long."""
+    text = json.dumps(summary.to_dict(), allow_nan=False)
+    try:
+        done = subprocess.run(
+            command, shell=True, input=text, text=True, check=False, timeout=COMMAND_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        progress.say(f"--on-failure {command}: took longer than {COMMAND_SECONDS} s and was ended")
+        return
+    if done.returncode:
+        progress.say(f"--on-failure {command}: exit status {done.returncode}")
 
 
 def write_files(
@@ -90,7 +146,15 @@ def write_files(
     store_trials(work, session, finished, summary.results)
     write_summary(session.directory / "summary.json", summary.to_dict())
     keep_spack_locks(work, session, finished)
-    return build_report(session.directory, summary, trial_selection.of_launches(finished))
+    try:
+        return build_report(session.directory, summary, trial_selection.of_launches(finished))
+    except (UsageError, OSError):
+        raise
+    except Exception as error:
+        why = f"no report: {type(error).__name__}: {error}"
+        raise UsageError(
+            f"{session.directory}: {why}; trials and summary are kept, ./plumbline report tries again"
+        ) from error
 
 
 def store_trials(

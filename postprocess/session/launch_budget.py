@@ -17,6 +17,7 @@ from postprocess.results.launch_costs import (
     read_seconds_of_cases,
 )
 from postprocess.stats.night_launches import count_needed_launches
+from postprocess.stats.trial_allocation import LEAST_SECONDS
 
 
 def choose_launch_counts(
@@ -37,7 +38,9 @@ def count_job_launches(
     seconds = known.get(job.key[0], estimate_job_seconds(job, {}))
     cases = [case for launch in job.launches for case in launch.cases]
     references = [found for case in cases if (found := catalog.reference(case))]
-    return count_needed_launches(references, int(job.launches[0].budget // max(seconds, 0.1)))
+    return count_needed_launches(
+        references, int(job.launches[0].budget // max(seconds, LEAST_SECONDS))
+    )
 
 
 def repeat_launches(

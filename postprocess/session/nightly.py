@@ -11,7 +11,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.judging.common_cause_onset import find_onset_in_store
-from postprocess.judging.confirmation import confirm_slow_cases
+from postprocess.judging.confirmation import Confirmation, confirm_slow_cases
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.judging.missing_cases import (
     RequestedCases,
@@ -22,11 +22,15 @@ from postprocess.judging.missing_cases import (
 from postprocess.judging.notes import (
     describe_fast_cases,
     describe_interposed_libraries,
+    describe_session_power,
     describe_waivers,
 )
+from postprocess.judging.suspicion import find_suspect_nights
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.launch_counts import select_launch_counts
+from postprocess.model.mpicost import program_sort_key
+from postprocess.model.options import BYTES, PROGRAM
 from postprocess.model.plan import PlannedLaunch, drop_plan, list_places
 from postprocess.model.session import Request, Selection, Session
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult
@@ -35,7 +39,7 @@ from postprocess.references.catalog import ReferenceCatalog, load_catalog
 from postprocess.references.expected_failures import ExpectedFailure
 from postprocess.references.trial_count import describe_unusual_trials
 from postprocess.runner.reframe import ReframeDriver
-from postprocess.runner.reframe_pass import make_plan, run_plan
+from postprocess.runner.reframe_pass import find_program, make_plan, run_plan
 from postprocess.session.calibrate import calibrate_unknown
 from postprocess.session.context import (
     SessionContext,
@@ -43,7 +47,7 @@ from postprocess.session.context import (
     open_session_context,
     report_plan,
 )
-from postprocess.session.finish import finish_session
+from postprocess.session.finish import finish_session, show_first_verdicts
 from postprocess.session.launch_budget import choose_launch_counts, describe_launch_counts
 
 
@@ -67,47 +71,126 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
                 context.reference_roots, planned, work.provisional, asked
             )
             missing += find_unplanned_cases(catalog, planned, work.provisional, asked)
-        report_plan(planned, progress)
+        report_plan(planned, progress, BYTES.wanted(request.selection.choice))
         for line in describe_unusual_trials(planned):
             progress.say(line)
-        failed: list[CaseResult] = []
-        if not request.strict:
-            catalog, failed = calibrate_unknown(context, planned, catalog)
+        parts = split_by_builds(context, planned)
+        catalog, failed = calibrate_part(context, planned, parts[0], catalog)
         with progress.phase("set-up"):
             selection, planned = plan_night_launches(context, reframe, planned, catalog)
-        with progress.phase("running"):
-            done = run_plan(reframe, selection, planned, progress)
-        progress.move("running", "build", done.build_seconds)
-        with progress.phase("analysis"):
-            results = evaluate_launches(done.finished, catalog, request.site, request.rerun_options)
+        finished = run_part(context, reframe, selection, planned, parts[0])
+        for programs in parts[1:]:
+            results = evaluate_launches(finished, catalog, request.site, request.rerun_options)
             results = apply_calibration_failures(results, failed)
-            for line in describe_waivers(done.finished, catalog):
-                progress.note(line)
-            for line in describe_interposed_libraries(done.finished):
-                progress.note(line)
-            for line in describe_fast_cases(results, catalog, request.site):
-                progress.note(line)
+            show_first_verdicts(context, session, finished, results)
+            catalog, others = calibrate_part(context, planned, programs, catalog)
+            failed += others
+            finished += run_part(context, reframe, selection, planned, programs)
+        results = judge_night(context, finished, catalog, failed)
         measure = partial(measure_again, context, catalog)
         since = partial(find_onset_in_store, work.store)
+
+        def conclude(confirmed: Confirmation, retested: bool = True) -> int:
+            """Mark what is expected, log alarms and keep everything; the exit status."""
+            final = sorted([*confirmed.results, *missing], key=result_sort_key)
+            final = mark_expected_failures(context, final, excuses, whole)
+            log_alarms(context, session, final, confirmed.causes, retested)
+            return finish_session(context, session, finished, final, confirmed.causes)
+
         try:
-            results = confirm_slow_cases(
-                results, done.finished, catalog, request.selection, measure, progress, since
+            confirmed = confirm_slow_cases(
+                results,
+                finished,
+                catalog,
+                request.selection,
+                measure,
+                progress,
+                since,
+                partial(find_suspect_nights, work.store),
             )
         except BaseException:  # a signal, too: what was measured is kept, what looked slow stands
             progress.note(
                 "ended before what looked slow was measured again: it counts as regressed"
             )
-            results = mark_expected_failures(
-                context, sorted([*results, *missing], key=result_sort_key), excuses, whole
-            )
-            log_alarms(context, session, results, retested=False)
-            finish_session(context, session, done.finished, results)
+            conclude(Confirmation(results), retested=False)
             raise
-        results = mark_expected_failures(
-            context, sorted([*results, *missing], key=result_sort_key), excuses, whole
-        )
-        log_alarms(context, session, results)
-        return finish_session(context, session, done.finished, results)
+        return conclude(confirmed)
+
+
+def judge_night(
+    context: SessionContext,
+    finished: Sequence[FinishedLaunch],
+    catalog: ReferenceCatalog,
+    failed: Sequence[CaseResult],
+) -> list[CaseResult]:
+    """Judge all launches of a night, and note what its reader must know of the judgement.
+
+    :param failed: cases of which a launch failed in the night's own calibration
+    """
+    request, progress = context.request, context.progress
+    with progress.phase("analysis"):
+        results = evaluate_launches(finished, catalog, request.site, request.rerun_options)
+        results = apply_calibration_failures(results, failed)
+        for line in (
+            *describe_waivers(finished, catalog),
+            *describe_interposed_libraries(finished),
+            *describe_fast_cases(results, catalog, request.site),
+            *describe_session_power(results, catalog),
+        ):
+            progress.note(line)
+    return results
+
+
+def split_by_builds(context: SessionContext, planned: Sequence[PlannedLaunch]) -> list[list[str]]:
+    """Split the programs of a plan: mpicost alone comes first where Spack must still compile another one.
+
+    That takes minutes, and nobody shall wait for it to see how the MPIs are.
+    """
+    programs = sorted({launch.program for launch in planned}, key=program_sort_key)
+    others = [name for name in programs if name != "mpicost"]
+    unbuilt = any(
+        find_program(context.work.root, launch) is None
+        for launch in planned
+        if launch.program in others
+        and launch.cases
+        and launch.environment in context.prepared.by_spack
+    )
+    return [["mpicost"], others] if unbuilt and others != programs else [programs]
+
+
+def calibrate_part(
+    context: SessionContext,
+    planned: Sequence[PlannedLaunch],
+    programs: Sequence[str],
+    catalog: ReferenceCatalog,
+) -> tuple[ReferenceCatalog, list[CaseResult]]:
+    """Calibrate what is unknown of some programs of a plan, unless the session is strict.
+
+    Returns the catalog of the whole plan, and the cases with a launch that failed meanwhile.
+    """
+    if context.request.strict:
+        return catalog, []
+    part = [launch for launch in planned if launch.program in programs]
+    _, failed = calibrate_unknown(context, part, catalog)
+    return load_catalog(context.reference_roots, list_places(planned)), failed
+
+
+def run_part(
+    context: SessionContext,
+    reframe: ReframeDriver,
+    selection: Selection,
+    planned: Sequence[PlannedLaunch],
+    programs: Sequence[str],
+) -> list[FinishedLaunch]:
+    """Run the launches of some programs of a plan."""
+    part = [launch for launch in planned if launch.program in programs]
+    if len(part) < len(planned):
+        choice = selection.choice | {PROGRAM.variable: list(programs)}
+        selection = replace(selection, choice=choice)
+    with context.progress.phase("running"):
+        done = run_plan(reframe, selection, part, context.progress)
+    context.progress.move("running", "build", done.build_seconds)
+    return done.finished
 
 
 def apply_calibration_failures(
@@ -151,13 +234,17 @@ def plan_night_launches(
 
 
 def log_alarms(
-    context: SessionContext, session: Session, results: Sequence[CaseResult], retested: bool = True
+    context: SessionContext,
+    session: Session,
+    results: Sequence[CaseResult],
+    causes: Sequence[str] = (),
+    retested: bool = True,
 ) -> None:
     """Log what a session was alarmed by, if it was a night. A log that cannot be written ends none."""
     if session.mode != "nightly":
         return
     begun = session.name, session.started_utc, session.site
-    logged = log.summarise_night_alarms(*begun, results, retested)
+    logged = log.summarise_night_alarms(*begun, results, causes, retested)
     try:
         log.append_night(context.work.root / log.FILE, logged)
     except UsageError as error:

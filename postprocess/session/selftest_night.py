@@ -6,6 +6,7 @@ By the same functions. Its sessions are of mode ``selftest``: nothing of it coun
 from __future__ import annotations
 
 import json
+import secrets
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -32,10 +33,12 @@ from postprocess.runner.reframe import ReframeDriver
 from postprocess.runner.reframe_pass import make_plan, run_plan
 from postprocess.session.context import SessionContext
 from postprocess.session.finish import store_trials
+from postprocess.stats.power import compute_band_scatter
 from site_configs.schema.manual_settings import collect_manual_settings
 from spack_envs.programs import read_program
 
 MODE = "selftest"
+RECORDS = "--output="  #: option of mpicost that names the file of its records
 
 
 @dataclass
@@ -57,7 +60,10 @@ class SelftestBench:
         return session, planned, run_plan(reframe, selection, planned, context.progress).finished
 
     def planned(self, reframe: ReframeDriver, selection: Selection) -> list[PlannedLaunch]:
-        """Return the plan of a session, written down as the checks write it."""
+        """Return the plan of a session, written down as the checks write it.
+
+        Of one that is known from another session, the launches are new: each has its own token and records.
+        """
         environments = selection.choice.get(PLANTED, ())
         choice = {name: value for name, value in selection.choice.items() if name != PLANTED}
         key = json.dumps([choice, list(selection.environments), selection.launches], sort_keys=True)
@@ -66,6 +72,13 @@ class SelftestBench:
         planned = [
             replace(
                 each,
+                options=tuple(
+                    f"{RECORDS}{each.records(reframe.session)}"
+                    if word.startswith(RECORDS)
+                    else word
+                    for word in each.options
+                ),
+                token=secrets.token_hex(16),
                 planted=each.environment in environments,
                 by_hand=collect_manual_settings(
                     selection.set_env, selection.oversubscribe, each.environment, selection.shell
@@ -93,7 +106,9 @@ class SelftestBench:
             again.extend(fresh)
             return fresh
 
-        last = confirm_slow_cases(first, finished, self.catalog, selection, measure, progress)
+        last = confirm_slow_cases(
+            first, finished, self.catalog, selection, measure, progress
+        ).results
         store_trials(context.work, session, finished, last)
         rows = self.rows(night, first, last, finished, again)
         seconds = round(time.monotonic() - begin, 1)
@@ -134,7 +149,10 @@ class SelftestBench:
                 continue
             case, planting = result.case, plantings.get(result.case.environment)
             reference = self.catalog.reference(case)
-            spread, degrees = reference.moderated if reference else (None, None)
+            median_of = max(result.launches, 1)
+            spread, degrees = (
+                compute_band_scatter(reference, median_of) if reference else (None, None)
+            )
             heard = (
                 each.measurements.get(case.variable) for each in again if case in each.launch.cases
             )
@@ -157,7 +175,7 @@ class SelftestBench:
                     degrees=degrees,
                     launches=result.reference_launches,
                     common=bool(result.cause),
-                    median_of=max(result.launches, 1),
+                    median_of=median_of,
                     again=tuple(each.value for each in heard if each),
                 )
             )

@@ -5,11 +5,14 @@ launch exceeds the one-sided prediction limit m + t(1 - alpha; d) s sqrt(1 + 1/n
 averaged over calibrations (for instance Hahn and Meeker, Statistical Intervals, 1991, section 4.7). Of the
 launches alone, d is n - 1; what other cases say of the spread adds to it (:mod:`postprocess.stats.shrinkage`).
 The limit of a median of several launches is nearer (:func:`postprocess.stats.detection.compute_limit_factor`).
+Sessions differ by more than their launches: where something is known of them, V of
+:func:`postprocess.stats.sessions.predict_nights` stands in the place of s^2 (1 + 1/n).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +20,18 @@ from postprocess.base.units import SECONDS, compute_slowdown, find_better_direct
 from postprocess.model.case import Case
 from postprocess.model.reference import Reference
 from postprocess.stats.detection import compute_limit_factor
+from postprocess.stats.sessions import predict_nights
 
 #: Probability that a healthy launch lies above the band. Fresh launches clear it
 #: (:mod:`postprocess.stats.confirmation_rule`).
 SLOW_ALPHA = 0.03
 FAST_ALPHA = 0.001  #: that it lies below it; also on both sides of a provisional reference
+#: Probability that a night of a healthy case, or the mean of several, lies beyond the call limit: 0.05 false
+#: alarms a night of 1,000 cases, with some room
+CALL_ALPHA = 4e-5
+#: So far out, sessions as measured have heavier tails than normal ones, however many there are: with 8 degrees
+#: the promise is kept in simulation (``tests.statistical.simulated_sessions``)
+CALL_DEGREES = 8.0
 LARGE_BYTES = 10_000
 SMALL_FLOOR = 0.05  #: no band is narrower than this fraction of the center
 #: The same from ``LARGE_BYTES`` on. With 3 or 4%, nights that are slow as a whole alarm too often.
@@ -95,6 +105,29 @@ def compute_band(reference: Reference, resolution: float = 0.0, median_of: int =
     return Band(lower, upper, provisional, direction, reference.launches < 2)
 
 
+def compute_call_limit(
+    reference: Reference, resolution: float = 0.0, values: Sequence[int] = (1,)
+) -> float:
+    """Compute the limit beyond which the mean of consecutive nights is called regressed, in the unit.
+
+    The mean is that of the logarithms. The limit of several nights may lie inside the band of one.
+
+    :param values: launches of each night, whose median is its value
+    """
+    limits = compute_band(reference, resolution, min(values))
+    if reference.exact or limits.blind:
+        return limits.slow_limit
+    if reference.session_prior is None:
+        distance = _width(reference, CALL_ALPHA, min(values))
+    else:
+        distance = predict_nights(reference, values).limit(CALL_ALPHA, CALL_DEGREES)
+    distance = min(max(distance, math.log1p(_floor(reference, resolution))), LARGEST_LOG)
+    sign = 1.0 if limits.better == "lower" else -1.0
+    return math.exp(
+        min(max(math.log(reference.center) + sign * distance, -LARGEST_LOG), LARGEST_LOG)
+    )
+
+
 def compute_slow_distance(reference: Reference, limits: Band) -> float:
     """Return ln(slow limit / center), signed so that slower is positive; infinite without a limit."""
     if limits.slow_limit <= 0:
@@ -135,6 +168,8 @@ def _width(reference: Reference, alpha: float, median_of: int) -> float:
     n = reference.launches
     if n < 2:
         return 0.0
+    if reference.session_prior is not None:
+        return predict_nights(reference, [median_of]).limit(alpha)
     return float(compute_prediction_distance(*reference.moderated, n, alpha, median_of))
 
 

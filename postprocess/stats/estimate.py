@@ -10,6 +10,7 @@ import numpy as np
 from postprocess.model.case import Case
 from postprocess.model.reference import Reference
 from postprocess.stats.band import compute_band
+from postprocess.stats.sessions import number_sessions, summarize_sessions
 
 
 def estimate_exact_references(samples: Mapping[Case, Sequence[float]]) -> list[Reference]:
@@ -28,18 +29,22 @@ def estimate_exact_references(samples: Mapping[Case, Sequence[float]]) -> list[R
     return references
 
 
-def estimate_references(samples: Mapping[Case, Sequence[float]]) -> list[Reference]:
+def estimate_references(
+    samples: Mapping[Case, Sequence[float]], ends: Mapping[Case, Sequence[str]] | None = None
+) -> list[Reference]:
     """Return one reference per case, sorted, from its headlines in seconds, one per launch.
 
-    Center and spread are taken on the logarithm. One launch has no spread: 0, and the reference is
-    provisional. Raises ValueError for a case without a value or with one that is not a time.
+    Center and spread are taken on the logarithm: the mean of the means of the sessions, and the spread within
+    them. One launch has no spread: 0, and the reference is provisional.
+
+    :param ends: when the launches ended (UTC), which tells their sessions; without, they are of one
+    :raises ValueError: for a case without a value or with one that is not a time
     """
-    return [_reference(case, samples[case]) for case in sorted(samples)]
+    return [_reference(case, samples[case], (ends or {}).get(case, ())) for case in sorted(samples)]
 
 
-def _reference(case: Case, headlines: Sequence[float]) -> Reference:
+def _reference(case: Case, headlines: Sequence[float], ends: Sequence[str]) -> Reference:
     if not len(headlines) or not all(math.isfinite(value) and value > 0 for value in headlines):
         raise ValueError(f"{case.key}: headlines {list(headlines)} are not one time per launch")
-    logs = np.log(np.asarray(headlines, dtype=np.float64))
-    spread = float(np.std(logs, ddof=1)) if len(logs) > 1 else 0.0
-    return Reference(case, float(np.exp(np.mean(logs))), spread, len(logs))
+    told = summarize_sessions(headlines, number_sessions(ends))
+    return Reference(case, float(np.exp(told.center)), told.spread, len(headlines))

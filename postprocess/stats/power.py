@@ -15,10 +15,31 @@ from scipy.special import stdtr
 from postprocess.base.units import compute_slowdown, find_better_direction
 from postprocess.model.measurement import Measurement
 from postprocess.model.reference import Reference
-from postprocess.stats.band import LARGEST_LOG, Band, compute_slow_distance, is_regressed
+from postprocess.stats.band import (
+    LARGEST_LOG,
+    Band,
+    compute_band,
+    compute_call_limit,
+    compute_slow_distance,
+    is_regressed,
+)
 from postprocess.stats.detection import compute_detection_probability, compute_standard_error
+from postprocess.stats.sessions import assume_sessions, predict_nights
 
 DETECTION_POWER = 0.9  #: probability with which the smallest slowdown is caught
+
+
+def compute_band_scatter(reference: Reference, median_of: int = 1) -> tuple[float, float]:
+    """Compute the spread of a launch, and its degrees of freedom, that the band of a night amounts to.
+
+    Of independent launches of this spread the prediction limit is that of the band, which contains what
+    sessions differ by.
+    """
+    if reference.session_prior is None or reference.launches < 2:
+        return reference.moderated
+    predicted = predict_nights(reference, [median_of])
+    standard = compute_standard_error(reference.launches, median_of)
+    return predicted.deviation / standard, predicted.degrees
 
 
 @dataclass(frozen=True)
@@ -76,9 +97,36 @@ def compute_detectable_slowdown(
         )
     if reference.exact:
         return math.expm1(distance)
+    if reference.session_prior is not None:
+        call = compute_call_distance(reference, limits, median_of)
+        shift = predict_nights(reference, [median_of]).limit(1.0 - DETECTION_POWER)
+        beyond = max(distance, call) if not limits.provisional else distance
+        return math.expm1(min(beyond + shift, LARGEST_LOG))
     spread, degrees = reference.moderated
     shift = Scatter(spread, degrees, reference.launches, median_of).smallest(distance)
     return math.expm1(min(shift, LARGEST_LOG))
+
+
+def compute_detectable_after(
+    reference: Reference, measured: Measurement, median_of: int, sessions: int
+) -> float | None:
+    """Compute the smallest slowdown that a night detects after so many more sessions of the calibration.
+
+    What kin would add to it is left out.
+    """
+    then = assume_sessions(reference, sessions)
+    limits = compute_band(then, median_of=median_of)
+    return compute_detectable_slowdown(then, limits, measured, median_of)
+
+
+def compute_call_distance(reference: Reference, limits: Band, median_of: int = 1) -> float:
+    """Compute how far the call limit of one night lies from the center, on the logarithm.
+
+    :param limits: of the case; their floor, of the resolution, is one of the call limit too
+    """
+    call = compute_call_limit(reference, values=[median_of])
+    distance = math.log(compute_slowdown(call, reference.center, reference.unit))
+    return max(distance, compute_slow_distance(reference, limits))
 
 
 @lru_cache(maxsize=4096)

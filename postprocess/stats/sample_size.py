@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from postprocess.model.reference import Prior, Reference
 from postprocess.model.verdict import CaseResult
-from postprocess.stats.band import compute_band, compute_slow_distance
+from postprocess.stats.band import LARGEST_LOG, compute_band, compute_slow_distance
 from postprocess.stats.false_discovery import compute_limit_distance, extract_scatter
 from postprocess.stats.power import Scatter
 
@@ -54,7 +54,8 @@ def compute_detectable_under(result: CaseResult, plan: Plan) -> float | None:
         _floor_of_resolution(result, now, known.median_of),
     )
     there, degrees = then.moderated
-    return math.expm1(Scatter(there, degrees, launches, median_of).smallest(distance))
+    shift = Scatter(there, degrees, launches, median_of).smallest(distance)
+    return math.expm1(min(shift + _excess_of_sessions(result, known), LARGEST_LOG))
 
 
 def choose_cheapest_plan(result: CaseResult) -> Plan | None:
@@ -78,6 +79,15 @@ def _reference(result: CaseResult, spread: float, launches: int, prior_degrees: 
     center = result.reference or math.nan
     prior = Prior(spread, prior_degrees)
     return Reference(result.case, center, spread, launches, result.unit, prior=prior)
+
+
+def _excess_of_sessions(result: CaseResult, known: Scatter) -> float:
+    """Return how much farther out a case is called than independent launches; more do not reduce it."""
+    if result.detectable is None:
+        return 0.0
+    own = known.smallest(compute_limit_distance(result))
+    excess = math.log1p(result.detectable) - own
+    return excess if excess > 1e-6 else 0.0
 
 
 def _floor_of_resolution(result: CaseResult, now: Reference, median_of: int) -> float:

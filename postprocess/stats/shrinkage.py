@@ -47,10 +47,10 @@ def estimate_prior(references: Sequence[Reference]) -> Prior | None:
 
     A case that never differed between its launches was rounded to that, and is left out.
     """
-    known = [each for each in references if each.launches > 1 and each.spread > 0]
+    known = [each for each in references if each.launches > each.sessions and each.spread > 0]
     if len(known) < LEAST_GROUP_SIZE:
         return None
-    degrees = np.array([each.launches - 1.0 for each in known])
+    degrees = np.array([float(each.launches - each.sessions) for each in known])
     return fit_prior(np.array([each.spread for each in known]), degrees)
 
 

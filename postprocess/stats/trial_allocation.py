@@ -21,11 +21,13 @@ from postprocess.model.measurement import Measurement
 from postprocess.model.reference import ENOUGH_LAUNCHES, Prior, Reference
 from postprocess.stats.band import compute_band
 from postprocess.stats.headline import compute_headlines
+from postprocess.stats.night_launches import count_needed_launches
 from postprocess.stats.power import compute_detectable_slowdown
 
 LEAST, MOST = 11, 1001  #: trials that are ever proposed: a filter of a tenth needs ten that count
 DROPPED = 1  #: trials of a launch that no statistic uses
 RESAMPLES = 200  #: of one launch: its variance is then known to a tenth
+LEAST_SECONDS = 0.1  #: that a launch is taken to last, when a night's budget is shared out
 MOST_LAUNCHES = 1000  #: that are looked at, when launches are sought that see enough
 
 
@@ -47,6 +49,7 @@ class LaunchCost:
 
     start: float
     trial: float = 0.0  #: of each case one, its flush included; 0 for a program without trials
+    budget: float = 0.0  #: what a night has for launches of the place; 0 where it takes one
 
     def seconds(self, trials: int) -> float:
         """Return the seconds of one launch of so many trials."""
@@ -75,13 +78,15 @@ class CalibrationSpending:
 
     trials: int
     launches: int
-    night_seconds: float  #: of one launch of each place, which is what each night takes
+    pass_seconds: float  #: of one launch of each place
     sees: float | None  #: slowdown that half of the cases see; None for fewer
+    night_launches: tuple[int, int]  #: fewest and most that a night takes of a place
+    night_seconds: float  #: of all launches of a night
 
     @property
     def seconds(self) -> float:
-        """All launches."""
-        return self.launches * self.night_seconds
+        """All launches of the calibration."""
+        return self.launches * self.pass_seconds
 
 
 def estimate_trial_variance(
@@ -144,27 +149,59 @@ def compute_pass_seconds(
     return sum(costs[place].seconds(trials) for place in sorted(places))
 
 
-def compute_sensitivity(known: KnownCase, trials: int, launches: int) -> float | None:
+def predict_reference(known: KnownCase, trials: int, launches: int) -> Reference:
+    """Predict the reference of a case that is calibrated with so many launches of so many trials."""
+    spread = known.noise.spread(trials)
+    prior = Prior(spread, known.prior_degrees) if known.prior_degrees else None
+    return Reference(known.case, 1.0, spread, launches, known.unit, prior=prior)
+
+
+def compute_sensitivity(
+    known: KnownCase, trials: int, launches: int, median_of: int = 1
+) -> float | None:
     """Compute the smallest slowdown, as a fraction, that a night detects in a case calibrated so.
 
     None below ``ENOUGH_LAUNCHES``: such references are provisional, and assert gross changes only.
+
+    :param median_of: launches of the night
     """
-    spread = known.noise.spread(trials)
-    prior = Prior(spread, known.prior_degrees) if known.prior_degrees else None
-    reference = Reference(known.case, 1.0, spread, launches, known.unit, prior=prior)
-    return compute_detectable_slowdown(
-        reference, compute_band(reference), Measurement(1.0, known.unit)
-    )
+    reference = predict_reference(known, trials, launches)
+    limits = compute_band(reference, median_of=median_of)
+    return compute_detectable_slowdown(reference, limits, Measurement(1.0, known.unit), median_of)
 
 
-def compute_median_sensitivity(
-    known: Sequence[KnownCase], trials: int, launches: int
-) -> float | None:
-    """Compute the median detectable slowdown of the cases; None if fewer than half detect any."""
-    each = [compute_sensitivity(case, trials, launches) for case in known]
-    values = [math.inf if value is None else value for value in each]
+def count_night_launches(
+    known: Sequence[KnownCase], costs: Mapping[LaunchPlace, LaunchCost], trials: int, launches: int
+) -> dict[LaunchPlace, int]:
+    """Count the launches that a night takes of each place after such a calibration, as a night does itself."""
+    return {
+        place: count_needed_launches(
+            [predict_reference(each, trials, launches) for each in known if each.place == place],
+            int(costs[place].budget / max(costs[place].seconds(trials), LEAST_SECONDS)),
+        )
+        for place in sorted({each.place for each in known})
+    }
+
+
+def evaluate_spending(
+    known: Sequence[KnownCase], costs: Mapping[LaunchPlace, LaunchCost], trials: int, launches: int
+) -> CalibrationSpending:
+    """Evaluate a calibration of so many launches: its cost, that of a night, and what half of the cases see."""
+    counts = count_night_launches(known, costs, trials, launches)
+    values = [
+        math.inf if value is None else value
+        for each in known
+        for value in [compute_sensitivity(each, trials, launches, counts[each.place])]
+    ]
     median = float(np.quantile(values, 0.5, method="inverted_cdf"))
-    return median if math.isfinite(median) else None
+    return CalibrationSpending(
+        trials,
+        launches,
+        compute_pass_seconds(set(counts), costs, trials),
+        median if math.isfinite(median) else None,
+        (min(counts.values()), max(counts.values())),
+        sum(count * costs[place].seconds(trials) for place, count in counts.items()),
+    )
 
 
 def allocate_seconds(
@@ -172,10 +209,7 @@ def allocate_seconds(
 ) -> CalibrationSpending:
     """Allocate so many seconds: the launches that fit, and the resulting sensitivity."""
     once = compute_pass_seconds({each.place for each in known}, costs, trials)
-    launches = count_fitting_launches(seconds, once)
-    return CalibrationSpending(
-        trials, launches, once, compute_median_sensitivity(known, trials, launches)
-    )
+    return evaluate_spending(known, costs, trials, count_fitting_launches(seconds, once))
 
 
 def count_fitting_launches(seconds: float, once: float) -> int:
@@ -189,7 +223,7 @@ def find_least_launches(
     """Find the fewest launches for half of the cases to detect ``target``; None beyond ``MOST_LAUNCHES``."""
 
     def enough(launches: int) -> bool:
-        seen = compute_median_sensitivity(known, trials, launches)
+        seen = evaluate_spending(known, costs, trials, launches).sees
         return seen is not None and seen <= target
 
     if not enough(MOST_LAUNCHES):
@@ -198,5 +232,4 @@ def find_least_launches(
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
-    once = compute_pass_seconds({each.place for each in known}, costs, trials)
-    return CalibrationSpending(trials, high, once, compute_median_sensitivity(known, trials, high))
+    return evaluate_spending(known, costs, trials, high)

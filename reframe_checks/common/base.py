@@ -23,6 +23,8 @@ from reframe.core.exceptions import PerformanceError, SanityError
 from reframe.core.runtime import runtime
 from reframe.utility import typecheck as typ
 
+from postprocess.base.shell_words import quote_word, quote_words
+from postprocess.judging.evaluate import list_conditions
 from postprocess.judging.outcome import assess_launch
 from postprocess.judging.retest import RetestTarget, list_avoided_nodes, select_targets
 from postprocess.model.case import Case, LaunchPlace
@@ -30,21 +32,30 @@ from postprocess.model.conditions import conditions_of
 from postprocess.model.launch import LaunchOutcome
 from postprocess.model.launch_counts import select_places
 from postprocess.model.options import AGAIN, LAUNCHES, PLANTED, PROGRAM, STRICT, TIME_LIMIT
-from postprocess.model.plan import PlannedLaunch, write_launch
+from postprocess.model.plan import PlannedLaunch, choose_token, write_launch
 from postprocess.model.verdict import Verdict
 from postprocess.references.catalog import load_catalog
 from postprocess.stats.band import compute_band, convert_to_reframe
 from reframe_checks.common.build import build_mpicost
-from reframe_checks.common.user_options import read_choice, resolve, select_layouts
+from reframe_checks.common.mpi_support import list_mpi_environments
+from reframe_checks.common.user_options import (
+    SOURCE,
+    in_session,
+    list_reference_roots,
+    read_choice,
+    resolve,
+    select_layouts,
+)
 from site_configs.common import EnvironmentLauncher
 from site_configs.schedulers.registry import find_scheduler
+from site_configs.schema.environment_facts import EnvironmentFacts
 from site_configs.schema.partition_facts import PartitionFacts
-from site_configs.schema.reframe_request import current_request
 from site_configs.schema.variables import SESSION
 from site_configs.schema.waivers import collect_waivers
 from site_configs.topology.layouts import Layout
 
 SECONDS_TO_START = 60  #: allowed, not expected
+NOWHERE = "1x1"  #: the layout of a partition that measures none: a parameter must have a value
 
 
 def measured_layouts() -> list[str]:
@@ -52,13 +63,23 @@ def measured_layouts() -> list[str]:
 
     :raises ValueError: if there is none, and nothing was asked for that could be named as missing.
     """
-    parts = {part.name: PartitionFacts.of(part.extras) for part in runtime().system.partitions}
+    parts = {part.name: PartitionFacts.of_partition(part) for part in runtime().system.partitions}
     found = sorted({layout for part in parts.items() for layout in select_layouts(*part)})
+    if not all(facts.cores_per_node for facts in parts.values()):
+        return [*map(str, found), NOWHERE]  # a test that fails there says so
     if not found and not any(facts.layouts for facts in parts.values()):
-        fix = "choose --processes, perhaps with --oversubscribe"
+        fix = (
+            "choose --processes, perhaps with --oversubscribe, or look at taskset if there are more"
+        )
         raise ValueError(f"one core is too few for any process count of the ladder: {fix}")
-    nowhere = "1x1"  # a parameter must have a value; no partition measures this one
-    return [str(layout) for layout in found] or [nowhere]
+    return [str(layout) for layout in found] or [NOWHERE]
+
+
+def list_layouts_on(part) -> list[Layout]:
+    """List the layouts that are measured on a partition; where cores are unknown, one that fails."""
+    facts = PartitionFacts.of_partition(part)
+    unknown = [] if facts.cores_per_node else [Layout(1, 1)]
+    return select_layouts(part.name, facts) or unknown
 
 
 def defines(check: type, name: str) -> bool:
@@ -108,17 +129,19 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     #: :required: yes
     program = variable(str)
 
-    #: Fail a case that has no reference, instead of leaving it unasserted.
+    #: Fail a case that has no comparable reference, instead of leaving it unasserted.
     #:
-    #: :default: ``False``
-    strict = variable(bool, value=read_choice(STRICT.variable, False))
+    #: :default: ``True``, since ReFrame alone would pass it; ``False`` in a session of ``./plumbline``, which
+    #:     gives such a case a verdict of its own
+    strict = variable(typ.Bool, value=read_choice(STRICT.variable, not in_session()))
 
     #: Directories in which references are looked for, the first one first: ``["mine", "reference_data"]``.
     #:
-    #: :default: those of the session's request, else ``reference_data``
+    #: :default: those of the session's request, else ``reference_data`` beside the checks and the provisional
+    #:     ones in the work directory
     reference_roots = variable(
         typ.List[str],
-        value=current_request().references,
+        value=list_reference_roots(),
     )
 
     #: Processes of the launch and processes per node, as ``4x2``.
@@ -128,14 +151,21 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
 
     mpicost = fixture(build_mpicost, scope="environment")
     set_by_setvar = frozenset()  #: variables that ``--setvar`` of ReFrame's command line has set
-    valid_prog_environs = ["+mpi"]
+    valid_prog_environs = list_mpi_environments()
+    #: What a later look at the results needs; ReFrame removes the stage directory of what passed.
+    keep_files = [] if in_session() else ["plan", "raw"]
     maintainers = ["plumbline"]
     tags = {"nightly"}
 
     @property
     def facts(self) -> PartitionFacts:
         """What the site says of the partition that the job runs on."""
-        return PartitionFacts.of(self.current_partition.extras)
+        return PartitionFacts.of_partition(self.current_partition)
+
+    @property
+    def environment_facts(self) -> EnvironmentFacts:
+        """What is known of the MPI that the job runs on."""
+        return EnvironmentFacts.of(self.current_environ)
 
     @run_after("init")
     def choose_partitions(self):
@@ -161,9 +191,15 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             and (not beyond or part.fullname in {place.partition for place in places})
             and (read_choice(AGAIN, None) is None or self.retest_targets(partition=part.name))
             and self.measures_on(part)
-            and Layout(self.processes, self.num_tasks_per_node)
-            in select_layouts(part.name, PartitionFacts.of(part.extras))
+            and Layout(self.processes, self.num_tasks_per_node) in list_layouts_on(part)
         ]
+
+    @run_after("setup")
+    def check_cores(self):
+        """Refuse a partition of which neither the site nor ReFrame knows the cores."""
+        if not self.facts.cores_per_node:
+            fix = "write num_cpus and num_cpus_per_core of its processor, or set remote_detect"
+            raise ValueError(f"partition {self.current_partition.name}: cores: unknown; {fix}")
 
     @property
     def number(self) -> int:
@@ -199,6 +235,11 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             return self.retest_targets()
         partition, environment = self.current_partition.name, self.current_environ.name
         return self.retest_targets(partition=partition, environment=environment)
+
+    @run_after("setup")
+    def set_launch_variables(self):
+        """Set what the user set for programs (``--set-env``), in place of the environment's own values."""
+        self.env_vars.update(self.current_environ.extras.get("launch_variables", {}))
 
     @run_after("setup")
     def avoid_nodes(self):
@@ -244,7 +285,10 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         self.session = Path(os.environ.get(SESSION, self.stagedir))
         planned = self.planned_launches()
         limit = float(self.time_limit)
-        self.launches = [replace(launch, job_limit=limit) for launch in planned]
+        self.launches = [
+            replace(each, job_limit=limit, token=choose_token(self.session, each))
+            for each in planned
+        ]
         names = [launch.name for launch in self.launches]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"two starts are called {twice[0]}, and one would hide the other")
@@ -260,20 +304,24 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             "partition": self.current_partition.fullname,
             "environment": self.current_environ.name,
             "program": self.program,
-            "library": self.current_environ.extras["library"],
+            "library": self.environment_facts.library,
             "number": self.number,
             "exact": self.facts.exact,
-            "by_hand": self.current_environ.extras["by_hand"],
+            "by_hand": self.environment_facts.by_hand,
             "planted": self.current_environ.name in read_choice(PLANTED, []),
             "anywhere": self.anywhere,
-            "accepts": collect_waivers(self.facts.accept, self.current_environ.extras["accept"]),
+            "accepts": collect_waivers(self.facts.accept, self.environment_facts.accept),
         }
         return PlannedLaunch(**facts | more)
 
     @run_after("setup")
     def choose_launcher(self):
-        """Choose the launcher of the MPI, whatever the partition's is."""
-        launcher = self.current_environ.extras["launcher"]
+        """Choose the launcher of the MPI, if the site says one; one that starts no MPI is never left."""
+        launcher = self.environment_facts.launcher
+        if not launcher and self.job.launcher.registered_name == "local":
+            launcher = ["mpiexec"]
+        if not launcher:
+            return
         if isinstance(launcher, str):
             self.job.launcher = getlauncher(launcher)()
         else:
@@ -305,11 +353,12 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             name: sn.make_performance_function(sn.defer(each.value), each.unit)
             for name, each in measured.items()
         }
-        self.reference = {self.current_partition.fullname: self.bands()}
+        self.known = self.bands()
+        self.reference = {self.current_partition.fullname: self.known}
 
     @run_after("performance")
     def check_every_result(self):
-        """Fail the job if a start yielded nothing or wrong data, or if strict and a reference is missing."""
+        """Fail the job if a start yielded nothing or wrong data, or if strict and a value was not judged."""
         if self.is_dry_run():
             return
         for name, outcome in self.outcomes.items():
@@ -317,9 +366,30 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
                 raise PerformanceError(f"{outcome.verdict}: {name}: {outcome.reason}")
             for wrong in outcome.records.wrong.values():
                 raise PerformanceError(f"{Verdict.INCORRECT}: {name}: {wrong}")
-        known = self.reference.get(self.current_partition.fullname, {})
-        if self.strict and (missing := self.perf_variables.keys() - known):
-            raise PerformanceError(f"no reference for {', '.join(sorted(missing))}")
+        if self.strict and (missing := sorted(self.perf_variables.keys() - self.known)):
+            raise PerformanceError(self.explain_unjudged(missing))
+
+    def explain_unjudged(self, names: list[str]) -> str:
+        """Explain in one line why values were not held against references, with the command that calibrates."""
+        different = [name for name in names if name in self.differences]
+        told = different or names
+        what = ", ".join(told[:3]) + (f" and {len(told) - 3} more" if len(told) > 3 else "")
+        if different:
+            return f"{Verdict.NOT_COMPARABLE}: {what}: {self.differences[different[0]]}"
+        launch, case = next(
+            (launch, case)
+            for launch, _ in self.whole()
+            for case in launch.cases
+            if case.variable == names[0]
+        )
+        words = [SOURCE / "plumbline", "calibrate", "--site", runtime().site_config.sources[-1]]
+        words += ["--partition", self.current_partition.name]
+        words += ["--environment", self.current_environ.name, "--program", case.program]
+        words += ["--processes", self.processes, "--per-node", self.num_tasks_per_node]
+        for flag, (value, usual) in list_conditions(launch, case).items():
+            words += [flag, value] if value != usual else []
+        fix = f"calibrate it: {quote_words(words)}; or set strict=False"
+        return f"{Verdict.NO_REFERENCE}: {what}; {fix}"
 
     def bands(self) -> dict[str, tuple]:
         """Return ReFrame's reference tuple of each case that has a comparable reference."""
@@ -328,17 +398,23 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             [Path(root) for root in self.reference_roots], [place]
         ).sets.get(place)
         tuples = {}
+        self.differences: dict[str, str] = {}
         for launch, outcome in self.whole() if reference_set else ():
             conditions = conditions_of(outcome.records.run, launch.exact)
             right = [each for each in launch.cases if each.variable not in outcome.records.wrong]
             for case in right:
-                if reference_set.difference(conditions, case, launch.accepts, launch.by_hand):
-                    continue
-                if reference := reference_set.references.get(case):
+                told = conditions, case, launch.accepts, launch.by_hand
+                if difference := reference_set.difference(*told):
+                    self.differences[case.variable] = difference
+                elif reference := reference_set.references.get(case):
                     measured = outcome.records.measurements[case.variable]
                     limits = compute_band(reference, outcome.records.resolution(measured.unit))
                     tuples[case.variable] = convert_to_reframe(reference, limits, measured.best)
         return tuples
+
+    def line_of_moment(self, launch: PlannedLaunch) -> str:
+        """Return the command that writes down when a start begins or ends."""
+        return f"date +%s >> {quote_word(str(launch.span(self.session)))}"
 
     def started(self) -> list[PlannedLaunch]:
         """Return the starts that have something to measure."""

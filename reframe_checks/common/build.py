@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
-from shlex import quote
 
 import reframe as rfm
 from reframe.core.builtins import run_before, sanity_function, variable
 from reframe.core.exceptions import SanityError
 
+from postprocess.base.shell_words import quote_word
+from reframe_checks.common.user_options import in_session
 from site_configs.common import work_directory
 from site_configs.programs.installed import (
     CMAKE,
@@ -21,6 +23,7 @@ from site_configs.programs.installed import (
     find_program_source,
 )
 from site_configs.programs.program_facts import read_facts
+from site_configs.schema.environment_facts import EnvironmentFacts
 from site_configs.schema.reframe_request import current_request
 from site_configs.schema.variables import SESSION
 from spack_envs.installation import Installation
@@ -80,8 +83,10 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
     def build_with_spack(self):
         words = [work_directory(), self.spack, self.current_environ.extras["spack_environment"]]
         words += [self.name_of_program, Path(self.stagedir, RESULT)]
-        arguments = " ".join(quote(str(word)) for word in words)
-        python = f"env PYTHONPATH={quote(str(SOURCE))} {quote(sys.executable)}"
+        arguments = " ".join(quote_word(str(word)) for word in words)
+        python = (
+            f"env -u PYTHONHOME PYTHONPATH={quote_word(str(SOURCE))} {quote_word(sys.executable)}"
+        )
         self.build_system = "CustomBuild"
         self.build_system.commands = [f"{python} -m spack_envs.install {arguments}"]
 
@@ -131,26 +136,40 @@ class build_mpicost(BuildProgram):
 
     def build_with_cmake(self):
         extras = self.current_environ.extras
-        directory = work_directory() / "build" / extras.get("build", self.current_environ.name)
+        facts = EnvironmentFacts.of(self.current_environ)
+        name = self.current_environ.name  # of another site's configuration it may be any
+        own = name if "mpicc" in extras else f"{self.current_system.name}.{name}"
+        build = extras.get("build", own)
+        directory = work_directory() / "build" / build
         self.build_system = "CMake"
-        self.build_system.configuredir = quote(str(SOURCE / "suite"))
-        self.build_system.builddir = quote(str(directory))
+        self.build_system.configuredir = quote_word(str(SOURCE / "suite"))
+        self.build_system.builddir = quote_word(str(directory))
         self.build_system.flags_from_environ = False
         self.build_system.max_concurrency = 2
-        wrapper = quote(extras["mpicc"])
+        wrappers = " || ".join(f"command -v {quote_word(each)}" for each in facts.wrappers)
         variable_of_wrapper = extras.get("compiler_variable", "MPI_C_COMPILER")
         self.build_system.config_opts = [
-            "-G Ninja",
+            *(["-G Ninja"] if in_session() or shutil.which("ninja") else []),
             "-DCMAKE_BUILD_TYPE=Release",
-            f'-D{variable_of_wrapper}="$(command -v {wrapper})"',  # found once the modules are loaded
-            f"-DCMAKE_INSTALL_PREFIX={quote(str(directory / 'installed'))}",
+            f'-D{variable_of_wrapper}="$({wrappers})"',  # found once the modules are loaded
+            f"-DCMAKE_INSTALL_PREFIX={quote_word(str(directory / 'installed'))}",
         ]
         # Builds of several partitions, or of environments that share one, must not meet in it.
-        lock = quote(f"{directory}.lock")
-        self.prebuild_cmds = [f"mkdir -p {quote(str(directory))}", f"exec 9> {lock}", "flock 9"]
+        lock = quote_word(f"{directory}.lock")
+        folder, stamp = quote_word(str(directory)), quote_word(str(directory / "made_for"))
+        made_for = f"{quote_word(str(SOURCE))} {folder}"
+        self.prebuild_cmds = [
+            f"mkdir -p {folder}",
+            f"exec 9> {lock}",
+            "flock 9",
+            # CMake refuses what was made in another place: a copied work directory, or another clone.
+            f"printf '%s\\n' {made_for} | cmp -s - {stamp} || {{ rm -rf {folder}; mkdir -p {folder}; "
+            f"printf '%s\\n' {made_for} > {stamp}; }}",
+            "unset PYTHONPATH PYTHONHOME PYTHONSAFEPATH",  # cmake and ninja may be Python's
+        ]
         self.postbuild_cmds = [
-            f"cmake --install {quote(str(directory))}",
-            f"echo {quote(str(directory / 'installed'))} > {LOCATION}",
+            f"cmake --install {quote_word(str(directory))}",
+            f"echo {quote_word(str(directory / 'installed'))} > {LOCATION}",
         ]
 
     def folder_without_spack(self) -> Path:

@@ -1,4 +1,4 @@
-"""The benchmarks of OSU and IMB that an MPI is too old for.
+"""Which environments have an MPI, and the benchmarks of OSU and IMB that it is too old for.
 
 Declared, so that a benchmark that fails is a failure and never taken for one that the MPI lacks. Every line of
 their tables was run under MPICH 5.0.2, Open MPI 5.0.11 and Intel MPI 2021.19, and works under all three.
@@ -7,8 +7,13 @@ their tables was run under MPICH 5.0.2, Open MPI 5.0.11 and Intel MPI 2021.19, a
 from __future__ import annotations
 
 import re
+import shutil
+
+from reframe.core.exceptions import ReframeError
+from reframe.core.runtime import runtime, temp_environment
 
 from postprocess.model.benchmark import Benchmark
+from site_configs.schema.environment_facts import EnvironmentFacts
 
 #: The first release of each family that has all of MPI 3.0, by its release notes.
 MPI_3 = {
@@ -20,6 +25,23 @@ MPI_3 = {
 }
 #: What calls it, non-blocking collectives and one-sided: executables of IMB, benchmarks of OSU.
 NEEDS_MPI_3 = re.compile("IMB-NBC|IMB-RMA|osu_i(?!nit)|osu_put_|osu_get_")
+
+
+def list_mpi_environments() -> list[str]:
+    """List the environments with an MPI, as ReFrame chooses them: by feature ``mpi``, or by their wrapper."""
+    parts = runtime().system.partitions
+    others = {each.name: each for part in parts for each in part.environs}
+    named = {name for name, each in others.items() if "mpi" not in each.features and has_mpi(each)}
+    return ["+mpi", *sorted(named)]
+
+
+def has_mpi(environ) -> bool:
+    """Return whether an environment that does not name its features has an MPI's compiler wrapper here."""
+    try:
+        with temp_environment(environ.modules, environ.env_vars):
+            return any(shutil.which(each) for each in EnvironmentFacts.of(environ).mpi_wrappers)
+    except ReframeError:
+        return False  # its modules are not of this machine
 
 
 def explain_unsupported(family: str, version: str, benchmark: Benchmark) -> str:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from shlex import quote
 
 from reframe.core.builtins import run_after, run_before, variable
 from reframe.utility import typecheck as typ
 
+from postprocess.base.shell_words import quote_word
 from postprocess.model.case import Case
 from postprocess.model.mpicost import (
     CACHE,
     CACHES,
     CONTROLS,
     FLUSH,
+    NUMBER,
     SECONDS_PER_LAYOUT,
     SYNC,
     TRIALS,
     find_routine,
+    format_routines,
 )
 from postprocess.model.options import AS_REFERENCES, BUDGET, TRIAL_COUNT
 from postprocess.model.plan import PlannedLaunch, SkippedCase
@@ -123,7 +126,7 @@ class MpicostCheck(LaunchCheck, family=True):
         return self.cache in CACHES and any(
             self.partners(routine) and self.chosen_sizes(routine)
             for routine in self.chosen_routines()
-            if not (part.extras["exact"] and routine in CONTROLS)
+            if not (part.extras.get("exact") and routine in CONTROLS)
         )
 
     def planned_launches(self) -> list[PlannedLaunch]:
@@ -141,7 +144,7 @@ class MpicostCheck(LaunchCheck, family=True):
             cases=tuple(case for case in cases if case not in skipped),
             skips=tuple(skips),
         )
-        return [launch]
+        return [replace(launch, options=tuple(self.options_of(launch)))]
 
     def allowed_trial_seconds(self) -> float:
         """Return the seconds that a trial may take on average, by what a flush was measured to take here."""
@@ -172,25 +175,29 @@ class MpicostCheck(LaunchCheck, family=True):
     @run_before("run")
     def set_command(self):
         """Set the command, which writes its exit code to a file: not every scheduler tells it."""
-        records, ending = (
-            quote(str(file(self.session))) for file in (self.launch.records, self.launch.ending)
-        )
-        self.executable = quote(str(getattr(self.mpicost, "program", "mpicost")))
-        self.executable_opts = [
-            f"--routine={self.routines_and_sizes()}",
+        ending = quote_word(str(self.launch.ending(self.session)))
+        self.executable = quote_word(str(getattr(self.mpicost, "program", "mpicost")))
+        words = [*self.launch.options, f"--token={self.launch.token}"]
+        self.executable_opts = [quote_word(each) for each in words]
+        moment = self.line_of_moment(self.launch)
+        self.prerun_cmds = [*self.prerun_cmds, moment]
+        self.postrun_cmds = ["code=$?", moment, f"echo $code > {ending}", "exit $code"]
+
+    def options_of(self, launch: PlannedLaunch) -> list[str]:
+        """Return the options of mpicost, without the token of the launch."""
+        options = [
+            f"--routine={format_routines(launch.cases)}",
             f"--trials={self.trials}",
             f"--cache={self.cache}",
             f"--sync={self.sync}",
-            f"--output={records}",
+            f"--output={launch.records(self.session)}",
         ]
-        if self.launch.exact:  # the order of the cases can matter, and must repeat with the time
-            self.executable_opts.append(f"--seed={self.launch.number}")
-        else:
-            self.executable_opts.append(f"--settle={self.settle:g}")
+        # the order of the cases can matter in simulated time, and must repeat with the time
+        options += [f"--seed={launch.number}" if launch.exact else f"--settle={self.settle:g}"]
         peers = self.chosen_peers()
-        if peers and any(case.peer for case in self.launch.cases):
-            self.executable_opts.append(f"--peers={','.join(map(str, peers))}")
-        self.postrun_cmds = ["code=$?", f"echo $code > {ending}", "exit $code"]
+        if peers and any(case.peer for case in launch.cases):
+            options.append(f"--peers={','.join(map(str, peers))}")
+        return options
 
     def chosen_routines(self) -> list[str]:
         """Return the routines of the family that are measured."""
@@ -210,7 +217,7 @@ class MpicostCheck(LaunchCheck, family=True):
     def chosen_sizes(self, routine: str) -> list[int]:
         """Return the sizes at which a routine of the family is measured."""
         own = self.table[routine]
-        asked = [size for size in self.sizes if size % 8 == 0]  # the payload is 8-byte numbers
+        asked = [size for size in self.sizes if size % NUMBER == 0]
         kept = own == [0] or routine in CONTROLS or not self.sizes
         sizes = own if kept else asked
         limits = {} if self.routines else self.left_out_above
@@ -230,14 +237,3 @@ class MpicostCheck(LaunchCheck, family=True):
                     yield self.case(
                         routine=routine, peer=peer, cache=self.cache, sync=self.sync, bytes=size
                     )
-
-    def routines_and_sizes(self) -> str:
-        """Return the launch's cases as mpicost is told them: ``bcast:8:10000,barrier``."""
-        sizes: dict[str, list[int]] = {}
-        for case in self.launch.cases:
-            if case.bytes not in sizes.setdefault(case.routine, []):
-                sizes[case.routine].append(case.bytes)
-        return ",".join(
-            ":".join([routine, *map(str, filter(None, chosen))])
-            for routine, chosen in sizes.items()
-        )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from shlex import quote
 
 import reframe as rfm
 from reframe.core.backends import getlauncher
 from reframe.core.builtins import run_before, variable
 from reframe.utility import typecheck as typ
 
+from postprocess.base.shell_words import quote_word
 from postprocess.model.benchmark import ITERATIONS, Benchmark
 from postprocess.model.case import Case
 from postprocess.model.mpicost import WARM
@@ -90,7 +90,7 @@ class OsuImbCheck(LaunchCheck, family=True):
 
     def measures_on(self, part) -> bool:
         """Return whether a routine of the table was chosen. Only mpicost runs in simulated time."""
-        known = self.cache in self.caches and not part.extras["exact"]
+        known = self.cache in self.caches and not part.extras.get("exact")
         return known and any(self.sizes_of(each) for each in self.chosen_benchmarks())
 
     def planned_launches(self) -> list[PlannedLaunch]:
@@ -145,7 +145,7 @@ class OsuImbCheck(LaunchCheck, family=True):
 
     def explain_unmeasured(self, benchmark: Benchmark) -> str:
         """Explain why this environment's MPI cannot run a benchmark; empty if it can."""
-        family, version = identify_library(self.current_environ.extras["library"])
+        family, version = identify_library(self.environment_facts.library)
         return explain_unsupported(family, version, benchmark)
 
     def cases_of(self, benchmark: Benchmark, sizes: list[int]) -> Iterator[Case]:
@@ -184,15 +184,18 @@ class OsuImbCheck(LaunchCheck, family=True):
         prefix = Path(getattr(self.mpicost, "program", "bin/mpicost")).parent.parent
         variables = {
             **self.current_environ.extras.get("program_env", {}).get(start.program, {}),
-            "LD_PRELOAD": quote(str(prefix / WITNESS)),
-            "PLUMBLINE_WITNESS": quote(str(start.witness(self.session))),
+            "LD_PRELOAD": quote_word(str(prefix / WITNESS)),
+            "PLUMBLINE_WITNESS": quote_word(str(start.witness(self.session))),
+            "PLUMBLINE_TOKEN": start.token,
         }
         words = ["timeout", "--kill-after=10", f"{start.time_limit:.0f}", launch_words, "env"]
         words += [f"{name}={value}" for name, value in variables.items()]
-        words += map(quote, [self.path_of(start), *start.options])
+        words += map(quote_word, [self.path_of(start), *start.options])
         yield f"rm -f {variables['PLUMBLINE_WITNESS']}"
-        yield f"{' '.join(words)} > {quote(str(start.output(self.session)))}"
-        yield f"echo $? > {quote(str(start.ending(self.session)))}"
+        yield self.line_of_moment(start)
+        yield f"{' '.join(words)} > {quote_word(str(start.output(self.session)))}"
+        yield f"echo $? > {quote_word(str(start.ending(self.session)))}"
+        yield self.line_of_moment(start)
 
     def path_of(self, start: PlannedLaunch) -> str:
         """Return the executable of a start, or where it would be."""

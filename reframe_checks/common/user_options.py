@@ -13,10 +13,24 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.model.options import check_choice
+from site_configs.common import work_directory
 from site_configs.schema.partition_facts import PartitionFacts
 from site_configs.schema.reframe_request import FILE, current_request
 from site_configs.schema.variables import SESSION
 from site_configs.topology.layouts import Layout
+
+SOURCE = Path(__file__).resolve().parents[2]  #: of Plumbline
+
+
+def in_session() -> bool:
+    """Return whether ``./plumbline`` started ReFrame; else a user did."""
+    return bool(os.environ.get(SESSION))
+
+
+def list_reference_roots() -> list[str]:
+    """List the directories in which references are looked for, the first one first."""
+    beside = [str(SOURCE / "reference_data"), str(work_directory() / "references")]
+    return current_request().references if in_session() else beside
 
 
 def resolve(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
+from postprocess.base.shell_words import quote_word
 from site_configs.schedulers.registry import list_site_names
 
 
@@ -24,7 +24,7 @@ def format_registered(name: str) -> str:
 def format_variables(variables: Mapping[str, str], work: Path) -> str:
     """Format variables as Python; the values as a shell reads them."""
     pairs = (
-        f"{format_python(name)}: {format_relative_path(quote(value), work)}"
+        f"{format_python(name)}: {format_relative_path(quote_word(value), work)}"
         for name, value in variables.items()
     )
     return f"{{{', '.join(pairs)}}}"

@@ -7,8 +7,8 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from shlex import quote
 
+from postprocess.base.shell_words import quote_word
 from site_configs.mpi.probe import Candidate, ProbeError, run_step
 
 MODULE = re.compile(
@@ -79,7 +79,7 @@ def run_module_shell(command: str) -> str:
 
 def read_module_path(modules: Sequence[str]) -> str:
     """Read the search path once these modules are loaded; empty if they cannot be."""
-    names = " ".join(map(quote, modules))
+    names = " ".join(map(quote_word, modules))
     output = run_module_shell(f'module load {names} >&2 && echo "$PATH"')
     return (output.splitlines() or [""])[-1]
 
@@ -106,7 +106,7 @@ def find_in_module(module: str) -> Candidate | None:
     shown = "; ".join(f'echo "${{{name}-}}"' for name in names)
     output = run_module_shell(
         "before=$(command -v mpicc); "
-        f"module load {quote(module)} >&2 && after=$(command -v mpicc) && "
+        f"module load {quote_word(module)} >&2 && after=$(command -v mpicc) && "
         f'test "$after" != "$before" && echo "$after" && {{ {shown}; }}'
     )
     lines = output.splitlines()[-1 - len(names) :]  # before them, what the user's profile prints

@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 
+from postprocess.base.shell_words import quote_word
 from site_configs.mpi import wheels
 from site_configs.mpi.family import OVERSUBSCRIBED, Mpi, join_lines
 from site_configs.mpi.probe import ProbeError, run_step
@@ -53,7 +53,7 @@ class Imb:
     @property
     def installed(self) -> Installed:
         """For the environment of a site."""
-        value = f'{quote(self.libraries)}"${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"'
+        value = f'{quote_word(self.libraries)}"${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"'
         return Installed(self.folder, {"LD_LIBRARY_PATH": value}, WHEEL)
 
 

@@ -52,7 +52,7 @@ def pip_install(family: str, prefix: Path, folder: Path | None) -> None:
     options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:"]
     lock = ["--require-hashes", "-r", str(LOCKS / f"{family}.lock")]
     only = ["--isolated", "--no-index", "--find-links", str(folder)] if folder else []
-    pip = [sys.executable, "-m", "pip", "install", *only]
+    pip = [sys.executable, "-I", "-m", "pip", "install", *only]
     command = [*pip, *options, *lock, "--prefix", str(prefix)]
     prefix.mkdir(parents=True)
     result = subprocess.run(command, check=False, capture_output=True, text=True, errors="replace")

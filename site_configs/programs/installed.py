@@ -58,7 +58,7 @@ def find_program_source(program: str, extras: Mapping[str, Any], spack: str) -> 
 
 def has_spack_environment(extras: Mapping[str, Any], spack: str) -> bool:
     """Return whether Spack is there and an environment was written for it."""
-    return bool(spack) and Path(extras["spack_environment"], "spack.yaml").is_file()
+    return bool(spack) and Path(extras.get("spack_environment", ""), "spack.yaml").is_file()
 
 
 def explain_missing_program(program: str, extras: Mapping[str, Any], spack: str) -> str:

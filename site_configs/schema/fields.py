@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from postprocess.base.shell_words import quote_word
 from site_configs.programs import installed
 from site_configs.topology.layouts import Topology
 
@@ -66,6 +67,18 @@ def check_texts(key: str, values: Any) -> Iterator[str]:
     else:
         wrong = [each for each in values if not is_text(each)]
         yield from (f"{key}: {each!r}: write a text, in quotes" for each in wrong)
+        lines = [each for each in values if is_text(each) and len(each.splitlines()) > 1]
+        yield from (f"{key}: {each!r}: write one line" for each in lines)
+
+
+def check_modules(values: Any) -> Iterator[str]:
+    """Yield what is wrong with names of modules, which ReFrame writes into a script as they are."""
+    wrong = list(check_texts("modules", values))
+    yield from wrong
+    for each in [] if wrong else values:
+        if quote_word(each) != each:
+            fix = "write letters, digits and _@%+=:,./- only"
+            yield f"modules: {each!r}: is more than a name to a shell; {fix}"
 
 
 def check_environment(
@@ -92,7 +105,7 @@ def check_environment(
         yield f"launcher: {launcher!r}: {fix}"
     if not is_text(mpicc):
         yield f"mpicc: {mpicc!r}: write the name or path of the compiler wrapper"
-    yield from check_texts("modules", modules)
+    yield from check_modules(modules)
     yield from check_variables(env_vars)
     if prefix != "" and not (isinstance(prefix, str) and prefix.startswith("/")):
         yield f"prefix: {prefix!r}: write an absolute path, as in '/opt/openmpi-5.0'"

@@ -1,12 +1,21 @@
-"""What a site says of a partition beyond ReFrame's own keys, as checks read it from ReFrame's ``extras``."""
+"""What checks know of a partition: ReFrame's ``extras``, or what follows from ReFrame's own keys."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from site_configs.topology.layouts import Layout
+from site_configs.schema.reframe_request import current_request
+from site_configs.topology.layouts import Layout, Topology, layouts
+from site_configs.topology.machine import read_machine
+
+REFERENCE_DAYS = 180  #: half a year: most machines have had an update by then
+UNLIMITED = 1_000_000  #: processes of a launch, where more than cores were asked for
+NODES = re.compile(
+    r"(\d+)_nodes?"
+)  #: a feature that says how many nodes a job may have: ``4_nodes``
 
 
 @dataclass(frozen=True)
@@ -26,6 +35,20 @@ class PartitionFacts:
     reference_days: int  #: after which a reference is old
 
     @classmethod
+    def of_partition(cls, partition: Any) -> PartitionFacts:
+        """Read the facts of ReFrame's partition; what ``extras`` do not say follows from its processor.
+
+        :raises ValueError: if a value in ``extras`` is wrong, naming partition and key.
+        """
+        extras = partition.extras
+        if any(each.name not in extras for each in fields(cls)):
+            try:
+                extras = derive_facts(partition) | extras
+            except ValueError as error:
+                raise ValueError(f"partition {partition.name}: extras: {error}") from None
+        return cls.of(extras)
+
+    @classmethod
     def of(cls, extras: Mapping[str, Any]) -> PartitionFacts:
         """Read the facts of a partition; other keys of ``extras`` are the user's own.
 
@@ -33,3 +56,36 @@ class PartitionFacts:
         """
         known = {each.name: extras[each.name] for each in fields(cls)}
         return cls(**known | {"layouts": tuple(Layout(*each) for each in extras["layouts"])})
+
+
+def derive_facts(partition: Any) -> dict[str, Any]:
+    """Derive the facts of a partition of which the site says less: no layouts where its cores are unknown.
+
+    :raises ValueError: if counts are no counts.
+    """
+    told, processor = partition.extras, partition.processor
+    cores = told.get("cores_per_node", processor.num_cores or processor.num_cpus)
+    if cores is None:  # ReFrame looks for itself only where the launcher is local too
+        cores = read_machine().cores if partition.scheduler.registered_name == "local" else 0
+    nodes = told.get("nodes", count_nodes(partition.features))
+    found: list[Layout] = []
+    if cores:
+        sockets = told.get("sockets_per_node", processor.num_sockets or 1)
+        found = layouts(Topology(cores, sockets, nodes, told.get("nodes_per_switch", 0)))
+    return {
+        "layouts": [list(each) for each in found],
+        "most_processes": UNLIMITED if current_request().oversubscribe else cores * nodes,
+        "cores_per_node": cores,
+        "nodes": nodes,
+        "defaults": {},
+        "exact": False,
+        "shared_memory_bytes": 0,
+        "accept": {},
+        "reference_days": REFERENCE_DAYS,
+    }
+
+
+def count_nodes(features: Iterable[str]) -> int:
+    """Return the most nodes that a feature tells of (``4_nodes``); 1 if none does."""
+    told = (NODES.fullmatch(each) for each in features)
+    return max((int(match[1]) for match in told if match), default=1)

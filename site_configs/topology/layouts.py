@@ -52,7 +52,7 @@ class Topology:
 
 
 def list_process_counts(topology: Topology) -> list[int]:
-    """List powers of two up to the partition, and k and k+1 at each boundary (Luecke et al. 2003, section 2).
+    """List powers of two up to the partition, and k and k+1 at each boundary (Luecke et al. 2003, section 1).
 
     Not more than the cores of the partition: more processes measure the operating system's scheduler.
     """

@@ -6,13 +6,12 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from postprocess.base.errors import UsageError
-from postprocess.base.processes import end_processes
+from postprocess.base.processes import end_processes, start_module
 from postprocess.base.workdir import WorkDirectory
 from site_configs.schema.reframe_request import ReframeRequest, write_request
 from site_configs.schema.variables import HOME, SESSION
@@ -40,7 +39,8 @@ def read_site(work: WorkDirectory, path: Path, only_looking: bool = False) -> Si
         if only_looking:
             write_request(Path(scratch), ReframeRequest(shell={}, only_looking=True))
             variables[SESSION] = scratch
-        command = [sys.executable, "-m", "site_configs.validation.reader", str(path), str(result)]
+        reader = start_module(work.source, "site_configs.validation.reader")
+        command = [*reader, str(path), str(result)]
         code, left = run_isolated(command, work.source, variables, errors)
         if code is None:
             fix = "write down in it what takes so long to find out"

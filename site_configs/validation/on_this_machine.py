@@ -9,9 +9,9 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
+from postprocess.base.shell_words import quote_word
 from site_configs.mpi.probe import ProbeError, run_step
 from site_configs.programs.installed import SITE, describe_missing_executables
 from site_configs.schedulers import detect
@@ -170,7 +170,7 @@ def check_wrapper(environment: DeclaredEntry, reading: SiteReading) -> Iterator[
         return
     if problem := explain_failed_command(names, ":"):
         yield environment.fault("modules", f"{' '.join(names)}: cannot be loaded: {problem}")
-    elif explain_failed_command(names, f"command -v {quote(mpicc)}"):
+    elif explain_failed_command(names, f"command -v {quote_word(mpicc)}"):
         yield environment.fault("mpicc", f"{mpicc!r} is not there once {' '.join(names)} is loaded")
 
 
@@ -201,7 +201,7 @@ def check_programs(environment: DeclaredEntry) -> Iterator[SiteFault]:
 
 def explain_failed_command(names: Sequence[str], then: str) -> str:
     """Explain why a command fails in a login shell with these modules; empty if it does not."""
-    load = f"module load {' '.join(map(quote, names))} >&2"
+    load = f"module load {' '.join(map(quote_word, names))} >&2"
     try:
         run_step(["bash", "-lc", f"{load} && {then}"], os.environ, "module load", LOAD_SECONDS)
     except ProbeError as error:

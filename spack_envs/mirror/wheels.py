@@ -71,7 +71,7 @@ def download_wheels(packages: Sequence[LockedPackage], folder: Path) -> str:
     """Let pip download what is not excluded here by its markers. Returns the error, or nothing."""
     request = folder / "request.txt"
     request.write_text("".join(f"{each.text}\n" for each in packages))
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+    pip = [sys.executable, "-I", "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
     options = ["--no-deps", "--only-binary=:all:", "--require-hashes", "-r", str(request)]
     done = subprocess.run(
         [*pip, *options, "-d", str(folder)],

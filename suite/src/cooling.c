@@ -17,7 +17,7 @@ static void cool(struct cooling *cooling, const struct span *spans, int count)
     if (cooling->state == CACHE_FLUSH)
         flush_touch(&cooling->flush);
     for (int i = 0; cooling->state == CACHE_EVICT && i < count; i++)
-        eviction_apply(&cooling->eviction, spans[i].start, spans[i].bytes);
+        cooling->evicted += eviction_apply(&cooling->eviction, spans[i].start, spans[i].bytes);
 }
 
 void cooling_apply(struct cooling *cooling)

@@ -35,6 +35,7 @@ struct cooling {
     enum cache_state state;
     struct flush flush;       /* empty unless state is CACHE_FLUSH */
     struct eviction eviction; /* empty unless state is CACHE_EVICT */
+    uint64_t evicted;         /* lines, of this rank until now */
     struct span buffers[2];   /* send and receive buffer of the case at hand, with the guard */
 };
 

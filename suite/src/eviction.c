@@ -137,23 +137,26 @@ struct eviction eviction_find(void)
 
 #if defined(HAS_EVICTION)
 
-void eviction_apply(const struct eviction *eviction, const void *block, size_t bytes)
+size_t eviction_apply(const struct eviction *eviction, const void *block, size_t bytes)
 {
     if (eviction->instruction == NULL || bytes == 0)
-        return;
+        return 0;
+    size_t evicted = 0;
     const char *end = (const char *)block + bytes;
     const char *line = (const char *)block - (uintptr_t)block % eviction->line;
     fence(); /* what was written before is in the caches, and goes with them */
-    for (; line < end; line += eviction->line)
+    for (; line < end; line += eviction->line, evicted++)
         evict_line(eviction, line);
     fence();
+    return evicted;
 }
 
 #else
 
-void eviction_apply(const struct eviction *eviction, const void *block, size_t bytes)
+size_t eviction_apply(const struct eviction *eviction, const void *block, size_t bytes)
 {
     (void)eviction, (void)block, (void)bytes;
+    return 0;
 }
 
 #endif

@@ -12,8 +12,8 @@ struct eviction {
 /* Finds the instruction of the processor at hand. */
 struct eviction eviction_find(void);
 
-/* Writes every line of a block back and takes it out of the caches, and returns when all of them are gone. Nothing
- * happens without an instruction. */
-void eviction_apply(const struct eviction *eviction, const void *block, size_t bytes);
+/* Writes every line of a block back and takes it out of the caches, and returns when all of them are gone: how many
+ * lines. Nothing happens without an instruction. */
+size_t eviction_apply(const struct eviction *eviction, const void *block, size_t bytes);
 
 #endif

@@ -188,6 +188,20 @@ static int add_if_interposed(struct dl_phdr_info *info, size_t size, void *data)
     return 0;
 }
 
+/* Each library that LD_AUDIT names: it is in a name space of its own, and sees every call. */
+static void add_auditing(struct interposed *found)
+{
+    const char *names = getenv("LD_AUDIT");
+    while (names != NULL && *names != '\0') {
+        size_t length = strcspn(names, ":");
+        char *path = strndup(names, length);
+        if (path != NULL && length > 0)
+            add(found, path, 0);
+        free(path);
+        names += length + (names[length] != '\0');
+    }
+}
+
 static void look_up_calls(void)
 {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
@@ -200,14 +214,12 @@ static void look_up_calls(void)
 static void read_interposed(struct interposed *found)
 {
     struct walk walk = {.found = found};
-    const char *audit = getenv("LD_AUDIT");
     memset(found, 0, sizeof *found);
     look_up_calls();
     dl_iterate_phdr(look_for_last_needed, &walk);
     walk.place = 0;
     dl_iterate_phdr(add_if_interposed, &walk);
-    if (audit != NULL && *audit != '\0') /* is in a name space of its own, and sees every call */
-        add(found, audit, 0);
+    add_auditing(found);
 }
 
 /* The same for all ranks with the same objects, wherever these are. */

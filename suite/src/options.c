@@ -33,6 +33,7 @@ const char options_help[] =
     "  --seed N              seed of the order of cases and of the data (default: from the clock)\n"
     "  --memory-limit BYTES  refuse sizes that need more than this on a rank\n"
     "  --output FILE         write JSON Lines to FILE\n"
+    "  --token TEXT          put TEXT into the records, so that they are known to be of this launch\n"
     "  --list                print the cases, one `routine peer bytes` per line\n"
     "  --version             print the version, the hash of the sources and the MPI library\n"
     "  --help                print this\n\n"
@@ -140,6 +141,12 @@ static bool set_output(struct options *options, const char *value)
     return *value != '\0';
 }
 
+static bool set_token(struct options *options, const char *value)
+{
+    options->token = value;
+    return *value != '\0';
+}
+
 static const struct valued_option {
     const char *name;
     setter *set;
@@ -159,6 +166,7 @@ static const struct valued_option {
     {"--seed", set_seed, "a whole number"},
     {"--memory-limit", set_memory_limit, "a positive number of bytes"},
     {"--output", set_output, "the name of a file"},
+    {"--token", set_token, "a text"},
 };
 
 static const struct {
@@ -220,7 +228,7 @@ static bool take(struct options *options, int argc, char **argv, int *i, struct 
 
 bool options_parse(struct options *options, int argc, char **argv, struct outcome *outcome)
 {
-    *options = (struct options){.trials = TRIALS_DEFAULT, .cache = CACHE_FLUSH};
+    *options = (struct options){.trials = TRIALS_DEFAULT, .cache = CACHE_FLUSH, .token = ""};
     for (int i = 1; i < argc; i++)
         if (!take(options, argc, argv, &i, outcome))
             return false;

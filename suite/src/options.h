@@ -34,6 +34,7 @@ struct options {
     uint64_t seed;
     uint64_t memory_limit; /* bytes per rank; 0: what the host has */
     const char *output;    /* NULL: no records */
+    const char *token;     /* of whoever starts it, who looks for it in the records; may be empty */
 };
 
 extern const char options_help[];

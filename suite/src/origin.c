@@ -30,14 +30,14 @@ void origin_library(struct json *json)
     json_key_string(json, "mpi_standard", standard);
 }
 
-void origin_date(struct json *json)
+void origin_date(struct json *json, const char *key)
 {
     char date[32];
     time_t now = time(NULL);
     struct tm utc;
     gmtime_r(&now, &utc);
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    json_key_string(json, "date_utc", date);
+    json_key_string(json, key, date);
 }
 
 static void write_caches(struct json *json, const struct caches *caches)

@@ -11,8 +11,8 @@ void origin_build(struct json *json);
 /* The library that answers the calls: `mpi_library`, `mpi_standard`. */
 void origin_library(struct json *json);
 
-/* Now: `date_utc`. */
-void origin_date(struct json *json);
+/* Now, under this key, as `date_utc`. */
+void origin_date(struct json *json, const char *key);
 
 /* `kernel`, `caches`. */
 void origin_machine(struct json *json, const struct caches *caches);

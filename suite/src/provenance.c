@@ -68,11 +68,12 @@ static void write_record(struct json *json, const struct provenance *provenance,
 {
     json_open(json, '{');
     json_key_string(json, "record", "run");
-    json_key_integer(json, "schema", 1);
+    json_key_integer(json, "schema", 2);
     json_key_string(json, "program", "mpicost");
     origin_build(json);
     origin_library(json);
-    origin_date(json);
+    origin_date(json, "date_utc");
+    json_key_string(json, "token", bench->options->token);
     write_command(json, provenance);
     json_key_integer(json, "processes", bench->world->control.size);
     json_key_integer(json, "per_node", bench->world->per_node);

@@ -1,5 +1,6 @@
 #include "records.h"
 
+#include "origin.h"
 #include "pairs.h"
 
 static void write_late(struct json *json, const struct trials *trials)
@@ -65,12 +66,14 @@ void record_case(struct json *json, const struct item *item, int peer, struct be
         pairs_answer(item->routine, peer, &bench->trials, control);
 }
 
-void record_end(struct json *json, const struct totals *totals)
+void record_end(struct json *json, const char *token, const struct totals *totals)
 {
     if (json->file == NULL)
         return;
     json_open(json, '{');
     json_key_string(json, "record", "end");
+    json_key_string(json, "token", token);
+    origin_date(json, "ended_utc");
     json_key_integer(json, "cases", (int64_t)totals->cases);
     json_key_bool(json, "verified", totals->correct);
     json_key_number(json, "elapsed", seconds(totals->elapsed));
@@ -78,6 +81,8 @@ void record_end(struct json *json, const struct totals *totals)
     json_key_number(json, "clock_deviation", seconds(totals->clock_deviation));
     json_key_integer(json, "memory_bytes", totals->memory);
     json_key_integer(json, "flush_sum", totals->flush_sum);
+    if (totals->evicted_lines > 0)
+        json_key_integer(json, "evicted_lines", totals->evicted_lines);
     json_close(json, '}');
     json_newline(json);
 }

@@ -14,11 +14,12 @@ struct totals {
     int64_t memory;  /* bytes allocated at the peak, on the rank with most */
     int64_t clock_deviation; /* ns; see struct clock */
     int64_t flush_sum; /* see flush_sum(); the smallest of all ranks */
+    int64_t evicted_lines; /* before trials and in the proof; the fewest of all ranks */
 };
 
 /* Rank 0 writes the record, for which the ranks of a tournament send it their times. Collective. */
 void record_case(struct json *json, const struct item *item, int peer, struct bench *bench,
                  const struct measurement *measurement);
-void record_end(struct json *json, const struct totals *totals);
+void record_end(struct json *json, const char *token, const struct totals *totals);
 
 #endif

@@ -133,13 +133,13 @@ static bool run_cases(struct bench *bench, const struct plan *plan, struct outpu
     return well;
 }
 
-static bool write_end(struct output *output, const struct totals *totals, struct outcome *outcome)
+static bool write_end(struct output *output, const char *token, const struct totals *totals, struct outcome *outcome)
 {
     if (fflush(stdout) != 0 || ferror(stdout))
         return outcome_fail(outcome, EXIT_OUTPUT, "cannot write the table to standard output");
     if (!output_sync(output, outcome))
         return false;
-    record_end(&output->json, totals);
+    record_end(&output->json, token, totals);
     return output_sync(output, outcome) && output_close(output, outcome);
 }
 
@@ -151,10 +151,11 @@ static void finish(struct bench *bench, const struct memory *memory, struct outp
     totals->clock_deviation = bench->clock.deviation;
     totals->memory = control_all_maximum(control, (int64_t)memory->peak);
     totals->flush_sum = control_all_minimum(control, (int64_t)flush_sum(&bench->cooling.flush));
+    totals->evicted_lines = control_all_minimum(control, (int64_t)bench->cooling.evicted);
     totals->timed = bench->trials.timed;
     totals->elapsed = clock_now() - started;
     if (control->rank == 0)
-        write_end(output, totals, outcome);
+        write_end(output, bench->options->token, totals, outcome);
     outcome_agree(outcome, control);
 }
 

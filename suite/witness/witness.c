@@ -49,6 +49,13 @@ static void write_command(struct json *json)
         fclose(file);
 }
 
+/* PLUMBLINE_TOKEN is of whoever starts the program, who looks for it in the records. */
+static void write_token(struct json *json)
+{
+    const char *token = getenv("PLUMBLINE_TOKEN");
+    json_key_string(json, "token", token != NULL ? token : "");
+}
+
 /* On rank 0, while the others call places_answer. */
 static void write_run(struct json *json, const struct world *world)
 {
@@ -56,13 +63,14 @@ static void write_run(struct json *json, const struct world *world)
     caches_read(&caches, cpu_list_first(world->cpus));
     json_open(json, '{');
     json_key_string(json, "record", "run");
-    json_key_integer(json, "schema", 1);
+    json_key_integer(json, "schema", 2);
     json_key(json, "witness");
     json_open(json, '{');
     origin_build(json);
     json_close(json, '}');
     origin_library(json);
-    origin_date(json);
+    origin_date(json, "date_utc");
+    write_token(json);
     write_command(json);
     json_key_integer(json, "processes", world->control.size);
     json_key_integer(json, "per_node", world->per_node);
@@ -77,6 +85,8 @@ static void write_end(struct json *json, const struct testimony *testimony)
 {
     json_open(json, '{');
     json_key_string(json, "record", "end");
+    write_token(json);
+    origin_date(json, "ended_utc");
     json_key_integer(json, "arrived", testimony->arrived);
     json_key_number(json, "elapsed", seconds(testimony->elapsed));
     json_close(json, '}');

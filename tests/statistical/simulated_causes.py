@@ -59,7 +59,7 @@ def night(seed: int, noise: Noise, launches: int, slower: Slower) -> tuple[bool,
     for doubt in doubts:
         while not doubt.decided:
             fresh = {each.case: each.slowdown for each in measured()}
-            doubt.count_launch([fresh[case] for case in doubt.cause.probe_cases])
+            doubt.count_value([fresh[case] for case in doubt.cause.probe_cases])
     return bool(doubts), not all(doubt.refuted for doubt in doubts)
 
 

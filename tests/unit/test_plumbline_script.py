@@ -23,6 +23,18 @@ from tests.support.paths import ROOT
 
 OLD = ("python3.5", "python3.6", "python3.7", "python3.8", "python3.9")
 SETTING_UP = "plumbline: setting up Python packages in "
+
+
+class IsolatedFlags:
+    """The flags of an isolated Python: the script would start itself again in another."""
+
+    isolated = 1
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(FLAGS, name)
+
+
+FLAGS = sys.flags
 COMMAND_LINE = """
 import json, sys
 def main(root, work):
@@ -42,7 +54,8 @@ class Clone:
         (self.root / "spack_envs" / "mirror").mkdir(parents=True)
         for name in ("manifest", "manifest_schema", "location"):
             shutil.copy(ROOT / f"spack_envs/mirror/{name}.py", self.root / "spack_envs/mirror")
-        shutil.copy(ROOT / "postprocess/base/errors.py", self.root / "postprocess/base")
+        for name in ("errors", "standard_streams"):
+            shutil.copy(ROOT / f"postprocess/base/{name}.py", self.root / "postprocess/base")
         (self.root / "postprocess" / "main.py").write_text(COMMAND_LINE)
         self.lock("requirements.lock", "sample_a")
         self.lock("requirements-test.lock", "sample_b")
@@ -142,6 +155,12 @@ def test_packages_are_set_up_once_and_what_is_missing_is_made_good(clone: Clone)
     assert not package.with_name("sample_b.py").exists()  # only the tests need it
 
     assert handed_over(clone.run("run", PYTHONSAFEPATH="1"))[0] is False
+    foreign = clone.home / "foreign"
+    foreign.mkdir()
+    for name in ("json", "statistics", "subprocess", "time", "sample_a"):
+        (foreign / f"{name}.py").write_text("raise SystemExit('foreign')\n")
+    hostile = {"PYTHONPATH": str(foreign), "PYTHONWARNINGS": "error", "PYTHONSTARTUP": "/none"}
+    assert handed_over(clone.run("run", **hostile))[0] is False
 
     clone.lock("requirements.lock", "sample_c")
     assert handed_over(clone.run("test", "-x"))[0] is True
@@ -187,7 +206,8 @@ def door(clone: Clone, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(sys, "argv", ["plumbline", *words])
         for name, value in more.items():
             monkeypatch.setattr(sys, name, value)
-        with pytest.raises(SystemExit) as ended:
+        with monkeypatch.context() as isolated, pytest.raises(SystemExit) as ended:
+            isolated.setattr(sys, "flags", IsolatedFlags())
             runpy.run_path(str(clone.root / "plumbline"), run_name="__main__")
         return ended.value.code, *capsys.readouterr()
 
@@ -297,7 +317,7 @@ def test_another_python_in_the_same_place_is_set_up_again(door, capsys, clone: C
     assert upgrade("python3.10") == 2
     assert upgrade("python3.10") == 0
     assert upgrade("python3.11") == 2
-    assert handed[-1] == [str(python), str(clone.root / "plumbline"), "list"]
+    assert handed[-1] == [str(python), "-I", str(clone.root / "plumbline"), "list"]
 
 
 # With a mirror.

@@ -40,6 +40,7 @@ class NightAlarms:
     said: Mapping[str, str] = field(default_factory=dict)  #: ``real`` or ``false``, by key
     #: Of the keys of cleared cases that were fine on other hosts alone, the hosts that they were slow on.
     slow_on: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    suspect: tuple[str, ...] = ()  #: keys of cases that the next night decides about
 
     @property
     def alarms(self) -> tuple[str, ...]:
@@ -49,7 +50,7 @@ class NightAlarms:
     @property
     def screened(self) -> int:
         """Cases that looked slow at first, each for itself."""
-        return len(self.cleared) + len(self.alarms)
+        return len(self.cleared) + len(self.suspect) + len(self.alarms)
 
     def marked(self, word: str) -> int:
         """Count the alarms that a person marked so."""
@@ -61,16 +62,17 @@ def summarise_night_alarms(
     started_utc: str,
     site: str,
     results: Sequence[CaseResult],
+    causes: Sequence[str] = (),
     retested: bool = True,
 ) -> NightAlarms:
     """Summarise the results of a night for the log. Expected failures are no alarms.
 
-    :param looked_again: whether what looked slow was measured again; if not, all of it is alarmed
+    :param causes: confirmed causes in common, a line each
+    :param retested: whether what looked slow was measured again; if not, all of it is alarmed
     """
     counted = [each for each in results if each.verdict in JUDGED and not each.expected]
     chances = [chance for each in counted if (chance := predict_false_alarm(each)) is not None]
     slow = sorted((r.case.key, r) for r in counted if r.verdict == Verdict.REGRESSED)
-    common = [(key, each.cause) for key, each in slow if each.cause]
     return NightAlarms(
         session,
         started_utc,
@@ -80,9 +82,10 @@ def summarise_night_alarms(
         sum(chance[retested] for chance in chances),
         tuple(sorted(r.case.key for r in counted if r.verdict == Verdict.CLEARED)),
         {key: each.slowdown for key, each in slow},
-        tuple(key for key, _ in common),
-        tuple(sorted({cause for _, cause in common})),
+        tuple(key for key, each in slow if each.cause),
+        tuple(causes),
         slow_on={r.case.key: r.slow_on for r in counted if r.slow_on},
+        suspect=tuple(sorted(r.case.key for r in counted if r.verdict == Verdict.SUSPECT)),
     )
 
 
@@ -130,7 +133,7 @@ def read_alarm_log(path: Path) -> list[NightAlarms]:
     :raises UsageError: for the first line that is damaged, naming it.
     """
     try:
-        *lines, rest = path.read_bytes().split(b"\n")
+        *lines, rest = files.read_regular(path).split(b"\n")
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -149,7 +152,7 @@ def read_alarm_log(path: Path) -> list[NightAlarms]:
 
 def _add(path: Path, entry: Mapping[str, Any]) -> None:
     try:
-        before = path.read_bytes() if path.exists() else b""
+        before = files.read_regular(path) if path.exists() else b""
         if before and not before.endswith(b"\n"):
             before += b"\n"  # a line that was cut off stays one by itself, and is refused
         line = json.dumps(entry, allow_nan=False).encode()
@@ -190,6 +193,7 @@ def _night(entry: JsonObject) -> NightAlarms:
         {key: slow.optional_number(key) for key in slow.fields},
         _keys(entry, "common"),
         _keys(entry, "causes"),
+        suspect=_keys(entry, "suspect") if "suspect" in entry.fields else (),  # logged later
     )
     if not {*night.common} <= {*night.regressed}:
         raise ValueError("common: names a case that is not regressed")

@@ -88,7 +88,7 @@ def tally_month(site: str, name: str, nights: Sequence[NightAlarms]) -> AlarmMon
         sum(night.judged for night in nights),
         sum_alarm_counts(screened),
         sum_alarm_counts(regressed),
-        sum(bool(night.common) for night in nights),
+        sum(bool(night.common or night.causes) for night in nights),
         sum(night.marked(REAL) for night in nights),
         sum(night.marked(FALSE) for night in nights),
     )

@@ -15,8 +15,8 @@ from functools import cached_property
 
 from postprocess.base.formats import size
 from postprocess.model.case import Case
-from postprocess.model.mpicost import OWN_PROGRAM, ROUTINES, is_control
-from postprocess.model.verdict import CaseResult, Verdict, find_varying_fields
+from postprocess.model.mpicost import BARRIER, OWN_PROGRAM, ROUTINES, is_control
+from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.report.panels import find_densest_layouts
 
 #: Of Luecke et al. (2001), in their order; a reduction has the name of its operator behind it.
@@ -38,7 +38,7 @@ class Operation:
     @property
     def size(self) -> str:
         """The size as people read it, empty where there is no payload."""
-        return size(self.bytes) if self.bytes else ""
+        return "" if self.routine == BARRIER else size(self.bytes)
 
 
 def operation_sort_key(operation: Operation) -> tuple[int, Operation]:
@@ -63,6 +63,7 @@ class PaperMeasurements:
 
     results: Mapping[PaperCell, tuple[CaseResult, ...]]
     systems: Mapping[str, tuple[str, str]]  #: of each machine: system and partition
+    sessions: Mapping[str, str]  #: of each machine: the session that measured it
 
     @cached_property
     def times(self) -> dict[PaperCell, float | None]:
@@ -126,23 +127,54 @@ class PaperMeasurements:
 
 
 def arrange_results(results: Sequence[CaseResult]) -> PaperMeasurements:
-    """Arrange mpicost's cases. What was skipped was not to be measured, so it is not missing."""
-    results = [
-        r for r in results if r.case.program == OWN_PROGRAM and r.verdict is not Verdict.SKIPPED
-    ]
-    results = [r for r in results if not is_control(r.case)]
-    most = find_densest_layouts(results)
-    several = bool(find_varying_fields(results, ("system",)))
+    """Arrange mpicost's cases of one session, as :func:`arrange_sessions` does those of several."""
+    return arrange_sessions({"": results})
+
+
+def arrange_sessions(sessions: Mapping[str, Sequence[CaseResult]]) -> PaperMeasurements:
+    """Arrange mpicost's cases of sessions, by the name of the session.
+
+    The same partition in two sessions is two machines. What was skipped was not to be measured, so it is not
+    missing.
+    """
+    kept = {name: _own_cases(results) for name, results in sessions.items()}
+    names = _name_machines(kept)
     found: dict[PaperCell, list[CaseResult]] = {}
     systems: dict[str, tuple[str, str]] = {}
-    for result in results:
-        case = result.case
-        if case.per_node != most[(case.system, case.partition, case.processes)]:
-            continue
-        machine = f"{case.system}:{case.partition}" if several else case.partition
-        systems[machine] = (case.system, case.partition)
-        found.setdefault(_cell(case, machine), []).append(result)
-    return PaperMeasurements({cell: tuple(group) for cell, group in found.items()}, systems)
+    of: dict[str, str] = {}
+    for session, results in kept.items():
+        most = find_densest_layouts(results)
+        for result in results:
+            case = result.case
+            if case.per_node != most[(case.system, case.partition, case.processes)]:
+                continue
+            machine = names[session, case.system, case.partition]
+            systems[machine], of[machine] = (case.system, case.partition), session
+            found.setdefault(_cell(case, machine), []).append(result)
+    return PaperMeasurements({cell: tuple(group) for cell, group in found.items()}, systems, of)
+
+
+def _own_cases(results: Sequence[CaseResult]) -> list[CaseResult]:
+    return [
+        r
+        for r in results
+        if r.case.program == OWN_PROGRAM
+        and r.verdict is not Verdict.SKIPPED
+        and not is_control(r.case)
+    ]
+
+
+def _name_machines(
+    sessions: Mapping[str, Sequence[CaseResult]],
+) -> dict[tuple[str, str, str], str]:
+    """Name each partition of each session, no longer than tells them apart."""
+    places = {
+        (name, r.case.system, r.case.partition) for name, group in sessions.items() for r in group
+    }
+    parts: tuple[int, ...] = (2,) if len({system for _, system, _ in places}) == 1 else (1, 2)
+    if len({tuple(place[n] for n in parts) for place in places}) < len(places):
+        parts = (0, *parts)
+    return {place: ":".join(place[n] for n in parts) for place in places}
 
 
 def _cell(case: Case, machine: str) -> PaperCell:

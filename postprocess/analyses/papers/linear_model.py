@@ -1,6 +1,6 @@
 """The three-parameter model of a message-passing operation, its metrics, and what composition is faster.
 
-Of Taboada, Tourino and Doallo: T(n, p) = t0 + tb n + ti tb n / (t0 + tb n), where t0 is the time of an empty
+Of Taboada et al.: T(n, p) = t0 + tb n + ti tb n / (t0 + tb n), where t0 is the time of an empty
 message, and tb and ti are slope and intercept of the regression of T - t0 on n, for long messages. ``n`` is
 what their tables take: the vector for bcast, reductions and scan; the sum over all processes for scatter,
 gather and allgather; the whole send buffer of one process for alltoall. Seconds and bytes.

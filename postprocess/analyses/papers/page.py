@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postprocess.analyses.papers import printed, ratio_tables, ratios, scalability
-from postprocess.analyses.papers.data import PaperMeasurements, arrange_results
+from postprocess.analyses.papers.data import PaperMeasurements, arrange_sessions
 from postprocess.analyses.papers.plot import Agreement, build_agreement_plots, draw_agreement_plot
 from postprocess.analyses.papers.printed import History
+from postprocess.base.errors import UsageError
 from postprocess.base.sanitize import sanitize_line
 from postprocess.base.text_table import TextTable, render_text
 from postprocess.report import legend, plots, templating
@@ -28,8 +29,9 @@ SCALES = (
 FOUND = (
     "What the paper found up to 128 processes: bcast nearly constant on all machines but for p < 8; "
     "scatter of 10 kB nearly constant on all; gather of 10 kB roughly constant, but not on Fast Ethernet; "
-    "allgather roughly constant, but not on the NT cluster; alltoall nearly constant on the T3E and on "
-    "Myrinet with Linux, and poor on Fast Ethernet for 8 bytes. Its curves are in no table."
+    "allgather roughly constant, but not on the NT cluster for large p; alltoall nearly constant on the T3E "
+    "and on Myrinet with Linux, poor on the NT cluster for 10 kB, and poor on Fast Ethernet for 8 bytes. "
+    "Its curves are in no table."
 )
 STANDS = (
     "Simulated machines are models of links (latency, bandwidth, routes, sharing), made from published "
@@ -40,7 +42,7 @@ STANDS = (
 )
 
 AGAINST = (
-    "Time on each partition over the time on this one, with the same MPI (tables 1 to 9 of Luecke et al. "
+    "Time on each partition over the time on this one, with {mpi} (tables 1 to 9 of Luecke et al. "
     "2001). Of each process count, the layout with the most processes per node."
 )
 IN_PRINT = (
@@ -63,15 +65,20 @@ class PaperView:
 
 
 def build_paper_views(
-    summary: SessionSummary, against: str | None = None, processes: int | None = None
+    summary: SessionSummary,
+    against: str | None = None,
+    processes: int | None = None,
+    further: Sequence[SessionSummary] = (),
 ) -> list[PaperView]:
     """Build the views that mpicost's cases of a session allow; none if they leave nothing to compare.
 
-    Machines are held against the partition ``against`` at ``processes``; None for the usual.
+    Machines, those of ``further`` sessions among them, are held against ``against``, a partition or one of its
+    MPIs, at ``processes``; None for the usual.
 
     :raises UsageError: if the session lacks what was asked for, or the printed figures cannot be read.
     """
-    history, measured = printed.load_history(), arrange_results(summary.results)
+    history = printed.load_history()
+    measured = arrange_summaries((summary, *further))
     if not measured.results:
         return []
     basis = ratios.choose_basis(measured, history, against, processes)
@@ -83,16 +90,20 @@ def build_paper_views(
 
 
 def write_paper_views(
-    session_dir: Path, summary: SessionSummary, views: Sequence[PaperView]
+    session_dir: Path,
+    summary: SessionSummary,
+    views: Sequence[PaperView],
+    further: Sequence[SessionSummary] = (),
 ) -> tuple[Path, Path]:
     """Write the views beside the report of a session: ``papers.md`` and ``papers.html``.
 
     :raises UsageError: if they cannot be written.
     """
+    measured = arrange_summaries((summary, *further))
     context = {
         "summary": summary,
         "papers": views,
-        "line_keys": legend.draw_line_keys(arrange_results(summary.results).environments),
+        "line_keys": legend.draw_line_keys(measured.environments),
     }
     drawing = {
         "panel": plots.draw_lines,
@@ -114,9 +125,17 @@ def paper_views_as_text(views: Sequence[PaperView]) -> str:
     blocks = []
     for part in views:
         blocks.append(f"{part.title}\n{'=' * len(part.title)}\n")
-        blocks += [_folded(words) for words in (part.introduction, *part.remarks)]
+        blocks += [_folded(words) for words in (part.introduction, *part.remarks) if words]
         blocks += [render_text(table) for table in part.tables]
     return "\n".join(blocks)
+
+
+def arrange_summaries(sessions: Sequence[SessionSummary]) -> PaperMeasurements:
+    """Arrange the cases of sessions. Raises UsageError if two have one name."""
+    named = {each.session: each.results for each in sessions}
+    if len(named) < len(sessions):
+        raise UsageError("--session: two sessions have one name; name each session once")
+    return arrange_sessions(named)
 
 
 def _folded(words: str) -> str:
@@ -141,8 +160,8 @@ def _machines(measured: PaperMeasurements, history: History, basis: ratios.Ratio
     tables = [ratio_tables.format_ratio_table(measured, table) for table in tables]
     stands = bool(ratios.find_stand_ins(measured, history))
     return PaperView(
-        f"Machines against {basis.machine}, {basis.processes} processes",
-        AGAINST + (IN_PRINT if nearness else ""),
+        f"Machines against {basis.title}, {basis.processes} processes",
+        AGAINST.format(mpi=basis.environment or "the same MPI") + (IN_PRINT if nearness else ""),
         tables=[*([nearness] if nearness else []), *tables],
         remarks=[STANDS, *ratio_tables.describe_stand_ins(measured, history)] if stands else (),
         machines=machines,

@@ -27,7 +27,7 @@ def format_ratio_table(measured: PaperMeasurements, table: RatioTable) -> TextTa
         rows.append((*about, *cells, *printed))
     basis = table.basis
     return TextTable(
-        f"{table.routine}: time over that of {basis.machine}, {basis.processes} processes",
+        f"{table.routine}: time over that of {basis.title}, {basis.processes} processes",
         ("size", *measured.varying, "machine"),
         (*table.environments, *(["printed"] if has_printed else [])),
         tuple(rows),
@@ -45,7 +45,7 @@ def describe_nearness(
     found: dict[tuple[str, str], list[float | None]] = {}
     for table in tables:
         for row in table.rows:
-            for name in table.environments if row.is_evidence else ():
+            for name in row.ratios if row.is_evidence else ():
                 found.setdefault((row.machine, name), []).append(row.over_printed(name))
     if not found:
         return None
@@ -84,6 +84,8 @@ def _printed(row: RatioRow) -> str:
 
 
 def _cell(row: RatioRow, environment: str) -> str:
+    if environment not in row.ratios:
+        return NOT_PRINTED
     value, factor = row.ratios[environment], row.over_printed(environment)
     if value is None:
         return MISSING

@@ -1,4 +1,4 @@
-"""Compare machines at one process count: the ratio tables 1 to 9 of Luecke et al. (2001).
+"""Compare machines, or MPIs, at one process count: the ratio tables 1 to 9 of Luecke et al. (2001).
 
 Where simulated machines stand for the paper's, the printed ratio stands beside the simulated one.
 """
@@ -15,10 +15,24 @@ from postprocess.base.errors import UsageError
 
 @dataclass(frozen=True)
 class RatioBasis:
-    """The basis of the ratios: a machine at a process count."""
+    """The basis of the ratios: a machine at a process count.
+
+    With an MPI named, every time is divided by that of this MPI, as the papers do, which compare each machine
+    with an MPI of its own. Without, each by that of the same MPI.
+    """
 
     machine: str
     processes: int
+    environment: str | None = None
+
+    def divisor(self, environment: str) -> str:
+        """Return the MPI on the basis by which times of another are divided."""
+        return self.environment or environment
+
+    @property
+    def title(self) -> str:
+        """The machine, with its MPI where one is named."""
+        return f"{self.machine} with {self.environment}" if self.environment else self.machine
 
 
 @dataclass(frozen=True)
@@ -27,7 +41,7 @@ class RatioRow:
 
     operation: Operation
     machine: str
-    ratios: Mapping[str, float | None]  #: by environment
+    ratios: Mapping[str, float | None]  #: by environment, of those that the machine has
     printed: PrintedRatio | None
     fitted: bool = False  #: the model was made from the printed ratio
 
@@ -38,7 +52,7 @@ class RatioRow:
 
     def over_printed(self, environment: str) -> float | None:
         """Return the measured ratio over the printed one, or None where either is missing."""
-        measured = self.ratios[environment]
+        measured = self.ratios.get(environment)
         if measured is None or self.printed is None:
             return None
         return measured / self.printed.ratio
@@ -66,33 +80,52 @@ def find_stand_ins(measured: PaperMeasurements, history: History) -> dict[str, l
 
 
 def choose_basis(
-    measured: PaperMeasurements, history: History, machine: str | None, processes: int | None
+    measured: PaperMeasurements, history: History, against: str | None, processes: int | None
 ) -> RatioBasis | None:
     """Choose the machine and the count to compare at: as asked for, else those of the papers, else the largest.
 
-    None if the session has nothing to compare and nothing was asked for.
+    ``against``: ``MACHINE`` or ``MACHINE:ENVIRONMENT``. Where a machine shares no MPI with another, its first
+    stands against the MPIs of the others. None if there is nothing to compare and nothing was asked for.
 
-    :raises UsageError: if what was asked for is not in the session.
+    :raises UsageError: if what was asked for is not there.
     """
-    if machine is not None and machine not in measured.machines:
-        there = ", ".join(measured.machines)
-        raise UsageError(f"--against {machine}: not a partition of the session; it has {there}")
-    if len(measured.machines) < 2:
-        if machine is None and processes is None:
+    machine, environment = _find_against(measured, against)
+    if len(measured.machines) < 2 and environment is None:
+        if against is None and processes is None:
             return None
         fix = "choose a session with several (./plumbline run --site simulated)"
         raise UsageError(f"the session has one partition, {measured.machines[0]}; {fix}")
     reference = machine or _usual_machine(measured, history)
-    counts = _comparable(measured, reference)
-    asked = [f"--against {machine}"] if machine else []
+    counts = _comparable(measured, reference, environment)
+    if not counts and environment is None:
+        environment = measured.environments_on(reference)[0]
+        counts = _comparable(measured, reference, environment)
+    asked = [f"--against {against}"] if against else []
     asked += [f"--processes {processes}"] if processes else []
     if asked and (not counts or (processes and processes not in counts)):
         there = f"at {', '.join(map(str, counts))}" if counts else "at no count"
-        shares = f"{reference} shares an MPI with another partition {there}"
-        raise UsageError(f"{' '.join(asked)}: not in the session; in it {shares}")
+        comparable = f"{reference} can be compared {there}"
+        raise UsageError(f"{' '.join(asked)}: not in the session; in it {comparable}")
     if not counts:
         return None
-    return RatioBasis(reference, processes or _usual_count(measured, history, reference))
+    count = processes or _usual_count(counts, measured, history, reference)
+    return RatioBasis(reference, count, environment)
+
+
+def _find_against(
+    measured: PaperMeasurements, against: str | None
+) -> tuple[str | None, str | None]:
+    """Find the machine and the MPI that ``MACHINE[:ENVIRONMENT]`` names."""
+    if against is None or against in measured.machines:
+        return against, None
+    machine, _, environment = against.rpartition(":")
+    if machine not in measured.machines:
+        there = ", ".join(measured.machines)
+        raise UsageError(f"--against {against}: not a partition of the session; it has {there}")
+    if environment not in measured.environments_on(machine):
+        there = ", ".join(measured.environments_on(machine))
+        raise UsageError(f"--against {against}: no MPI of {machine}; it has {there}")
+    return machine, environment
 
 
 def build_paper_tables(
@@ -100,11 +133,17 @@ def build_paper_tables(
 ) -> list[RatioTable]:
     """Build a table for each routine that was planned at the process count on some machine.
 
-    Of the MPIs those that the reference machine shares with another.
+    Of the MPIs those that have a divisor on the reference machine, and it on another.
     """
-    environments = tuple(_comparable(measured, basis.machine).get(basis.processes, ()))
+    counts = _comparable(measured, basis.machine, basis.environment)
+    environments = tuple(counts.get(basis.processes, ()))
     printed = _printed(measured, history, basis)
-    others = [machine for machine in _ordered(measured, history) if machine != basis.machine]
+    own = measured.environments_on(basis.machine)
+    others = [
+        machine
+        for machine in _ordered(measured, history)
+        if machine != basis.machine or (basis.environment and len(own) > 1)
+    ]
     planned = {cell.operation for cell in measured.results if cell.processes == basis.processes}
     found: dict[str, list[RatioRow]] = {}
     for operation in sorted(planned, key=operation_sort_key):
@@ -128,24 +167,40 @@ def _usual_machine(measured: PaperMeasurements, history: History) -> str:
     return max(measured.machines, key=printed)
 
 
-def _usual_count(measured: PaperMeasurements, history: History, reference: str) -> int:
-    """Return a process count of the papers' tables, else the largest one shared with another machine."""
-    shared = set(_comparable(measured, reference))
+def _usual_count(
+    counts: Mapping[int, Sequence[str]],
+    measured: PaperMeasurements,
+    history: History,
+    reference: str,
+) -> int:
+    """Return a process count of the papers' tables, else the largest one."""
     stands = find_stand_ins(measured, history).get(reference, [])
     papers = {each.processes for each in history.ratios if each.against in stands}
-    return max(shared & papers or shared)
+    return max(counts.keys() & papers or counts)
 
 
-def _comparable(measured: PaperMeasurements, reference: str) -> dict[int, list[str]]:
-    """List, by process count, the MPIs with a time both on the reference machine and on another."""
+def _comparable(
+    measured: PaperMeasurements, reference: str, environment: str | None
+) -> dict[int, list[str]]:
+    """List, by process count, the MPIs whose times have a divisor on the reference machine.
+
+    With ``environment``, those of all machines, this one itself only if another machine has it too; without,
+    those with a time both on the reference machine and on another.
+    """
     here: set[tuple[int, str]] = set()
     there: set[tuple[int, str]] = set()
     for cell, time in measured.times.items():
         if time is not None:
             side = here if cell.machine == reference else there
             side.add((cell.processes, cell.environment))
+    if environment is None:
+        pairs = here & there
+    else:
+        other = there | {each for each in here if each[1] != environment}
+        divisors = {count for count, name in here if name == environment}
+        pairs = {each for each in other if each[0] in divisors}
     found: dict[int, list[str]] = {}
-    for count, name in sorted(here & there):
+    for count, name in sorted(pairs):
         found.setdefault(count, []).append(name)
     return found
 
@@ -187,8 +242,11 @@ def _row(
 ) -> RatioRow:
     ratios = {}
     for name in environments:
+        if name not in measured.environments_on(machine):
+            continue
         time = measured.time(machine, name, operation, basis.processes)
-        reference = measured.time(basis.machine, name, operation, basis.processes)
+        divisor = basis.divisor(name)
+        reference = measured.time(basis.machine, divisor, operation, basis.processes)
         ratios[name] = time / reference if time is not None and reference is not None else None
     known, fitted = printed.get((machine, operation.routine, operation.bytes), (None, False))
     return RatioRow(operation, machine, ratios, known, fitted)

@@ -9,8 +9,15 @@ from __future__ import annotations
 
 import math
 
+from postprocess.analyses.papers.data import Operation, PaperMeasurements
+from postprocess.base.formats import size as format_size
+from postprocess.base.text_table import MISSING, NOT_PRINTED, TextTable
+
 #: Operations of which it gives an aggregated bandwidth, and whether each process moves the buffer
 MOVED_BY_ALL = {"bcast": True, "alltoall": True, "gather": False, "scatter": False}
+#: Of its tables, in their order
+ROUTINES = ("bcast", "gather", "scatter", "alltoall", "reduce_sum", "allreduce_sum")
+SIZES, COUNTS = (8, 1024, 1048576), (32, 64, 128, 256)
 
 
 def compute_aggregated_bandwidth(routine: str, size: int, processes: int, time: float) -> float:
@@ -26,3 +33,73 @@ def compute_tree_time(send: float, processes: int) -> float:
 def compute_exchange_bound(latency: float, processes: int) -> float:
     """Compute the least that an all-to-all by single messages takes: a latency for each other process."""
     return (processes - 1) * latency
+
+
+def build_cost_tables(measured: PaperMeasurements) -> list[TextTable]:
+    """Build a table of costs for each machine, MPI and size, with bandwidths beside the times."""
+    tables = []
+    for machine in measured.machines:
+        for environment in measured.environments_on(machine):
+            groups: dict[tuple[str, ...], list[Operation]] = {}
+            for each in sorted(measured.operations, key=lambda each: each.bytes):
+                if each.routine in ROUTINES and measured.planned(machine, environment, each):
+                    about = (format_size(each.bytes), *measured.conditions(each))
+                    groups.setdefault(about, []).append(each)
+            for about, operations in groups.items():
+                title = (
+                    f"{machine}, {environment}: time of a call in us, blocks of {', '.join(about)}"
+                )
+                tables.append(_cost_table(measured, machine, environment, operations, title))
+    return tables
+
+
+def describe_missing_sizes(measured: PaperMeasurements) -> str:
+    """Describe which sizes and counts of the report are in no session, and what measures them."""
+    there = [cell for cell in measured.results if cell.operation.routine in ROUTINES]
+    sizes = [size for size in SIZES if size not in {cell.operation.bytes for cell in there}]
+    counts = [count for count in COUNTS if count not in {cell.processes for cell in there}]
+    if not sizes and not counts:
+        return ""
+    lacking = [f"{size} bytes" for size in sizes] + [f"{count} processes" for count in counts]
+    words = ["./plumbline run --program mpicost", f"--routine {','.join(ROUTINES)}"]
+    words += [f"--bytes {','.join(map(str, SIZES))}", f"--processes {','.join(map(str, COUNTS))}"]
+    return f"Not measured: {', '.join(lacking)}; {' '.join(words)}"
+
+
+def _cost_table(
+    measured: PaperMeasurements,
+    machine: str,
+    environment: str,
+    operations: list[Operation],
+    title: str,
+) -> TextTable:
+    counts = sorted(
+        {n for each in operations for n in measured.planned(machine, environment, each)}
+    )
+    rows = []
+    for operation in sorted(operations, key=lambda each: ROUTINES.index(each.routine)):
+        planned = measured.planned(machine, environment, operation)
+        cells = [
+            _cost(operation, count, measured.time(machine, environment, operation, count))
+            if count in planned
+            else NOT_PRINTED
+            for count in counts
+        ]
+        rows.append((operation.routine, *cells))
+    notes = (
+        "in brackets: aggregated bandwidth in MB/s; blocks are those of mpicost, for each process or pair",
+        "of single calls: RUS's are means of calls that overlap",
+    )
+    return TextTable(title, ("routine",), tuple(f"p = {n}" for n in counts), tuple(rows), notes)
+
+
+def _cost(operation: Operation, processes: int, time: float | None) -> str:
+    """Return the time, with the bandwidth where the report gives one: its buffer is p blocks but for bcast."""
+    if time is None:
+        return MISSING
+    shown = f"{time * 1e6:.4g}"
+    if operation.routine not in MOVED_BY_ALL or operation.bytes <= SIZES[0]:
+        return shown
+    buffer = operation.bytes * (1 if operation.routine == "bcast" else processes)
+    rate = compute_aggregated_bandwidth(operation.routine, buffer, processes, time)
+    return f"{shown} ({rate / 1e6:.4g})"

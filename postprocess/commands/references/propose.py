@@ -18,7 +18,8 @@ from postprocess.calibration.proposal import Proposal, propose_references
 from postprocess.calibration.recovery import recover_interrupted
 from postprocess.calibration.samples import CaseSample, collect_samples, list_excluded
 from postprocess.calibration.update import select_place
-from postprocess.cli.options import add_directory, add_json, add_system
+from postprocess.cli.options import add_json, add_system
+from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import Parser
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.references import reference_file
@@ -35,7 +36,7 @@ FAILS = ""
 def add_arguments(parser: Parser) -> None:
     """Add the options that choose calibrations, and where the files go."""
     add_system(parser)
-    add_directory(
+    add_output_directory(
         parser,
         "--output",
         "write reference files to DIR (default: proposal/ of the work directory)",

@@ -16,22 +16,19 @@ import pytest
 
 from postprocess.base.processes import find_processes
 from postprocess.model.reference import Reference
-from postprocess.references.catalog import read_provenance
-from postprocess.references.reference_file import (
-    load_references,
-    locate_references,
-    write_references,
-)
-from postprocess.stats.band import compute_band
+from postprocess.references.catalog import load_catalog, read_provenance
+from postprocess.references.reference_file import load_references, locate_references
+from postprocess.stats.band import compute_call_limit
 from site_configs.schema.variables import SESSION
+from tests.support.factories.stated_references import write_stated_references
 from tests.support.mpi import Installation, fault_library, of_family
 from tests.support.plumbline_runner import Ended, Workshop
 
 FEW = ("--program", "mpicost", "--routine", "bcast,reduce_sum", "--trials", "5")
 SHORT = ("--program", "mpicost", "--routine", "bcast", "--bytes", "8", "--trials", "5")
 FAMILIES = ["mpich", pytest.param("openmpi", marks=pytest.mark.long)]
-CENTER = 1e-3  #: seconds; of references that say what no noise of a shared machine contradicts,
-SPREAD = 2.2  #: with this spread on the logarithm: the band ends at about 0.3 s
+CENTER = 1e-2  #: seconds; of references that say what no noise of a shared machine contradicts,
+SPREAD = 0.5  #: with this spread on the logarithm: the band ends at about 0.03 s, the call limit at 0.5 s
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +68,7 @@ def reviewed(
         path = locate_references(root, "local", "cpu", name)
         measured = load_references(path, "local", "cpu", name).values()
         wide = [Reference(each.case, CENTER, SPREAD, 20) for each in measured]
-        write_references(path, wide, read_provenance(path))
+        write_stated_references(path, wide, read_provenance(path))
     return root
 
 
@@ -101,11 +98,9 @@ def test_healthy_machine_passes(
 
 
 def beyond_all(reviewed: Path, mpi: Installation) -> float:
-    """Seconds that no band of an MPI's references allows."""
-    known = load_references(
-        locate_references(reviewed, "local", "cpu", mpi.name), "local", "cpu", mpi.name
-    )
-    return 2 * max(compute_band(each).upper for each in known.values())
+    """Seconds beyond the call limits of all references of an MPI."""
+    (known,) = load_catalog([reviewed], [("local:cpu", mpi.name)]).sets.values()
+    return 2 * max(compute_call_limit(each) for each in known.references.values())
 
 
 @pytest.mark.parametrize("lasting", [True, False])

@@ -12,7 +12,7 @@ from postprocess.references import provenance
 from postprocess.references.catalog import read_provenance
 from postprocess.references.reference_file import load_references, locate_references
 from tests.support.mpi import mpi_installations
-from tests.support.nights import FEW, night, programs
+from tests.support.nights import FEW, night, programs, written_to_sources
 from tests.support.plumbline_runner import ROOT, Ended, Workshop
 
 pytestmark = pytest.mark.alone
@@ -93,10 +93,3 @@ def test_commands_that_look_at_what_there_is(workshop: Workshop, first: Ended) -
     # All sites are a step of .ci/run; launches of a busy machine may differ by more than lint allows.
     assert workshop.run("lint", str(ROOT / "site_configs" / "local.py")).status == 0
     assert mpi.name in workshop.run("doctor").output
-
-
-def written_to_sources() -> list[Path]:
-    """What builds would leave in the source tree if they were let."""
-    traces = ("build-*", "spack-build*", "spack.lock", ".spack-env", "CMakeCache.txt")
-    folders = (ROOT / "suite", ROOT / "spack_envs")
-    return [path for folder in folders for trace in traces for path in folder.rglob(trace)]

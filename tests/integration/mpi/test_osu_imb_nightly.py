@@ -14,9 +14,9 @@ from postprocess.references import provenance
 from postprocess.references.reference_file import (
     load_references,
     locate_references,
-    write_references,
 )
 from postprocess.results.store import read_sessions
+from tests.support.factories.stated_references import write_stated_references
 from tests.support.mpi import of_family
 from tests.support.plumbline_runner import Ended, Workshop
 from tests.support.witness import family_here
@@ -136,7 +136,7 @@ def doctored(calibrated: Path, environments: list[str]) -> Path:
         replace(each, center=WIDE[each.unit], spread=SPREAD, launches=20)
         for each in load_references(paths[0], "local", "cpu", environments[0]).values()
     ]
-    write_references(
+    write_stated_references(
         paths[1],
         map(out_of_reach, rows),
         json.loads(provenance.locate_provenance(paths[0]).read_text()),

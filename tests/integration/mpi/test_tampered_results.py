@@ -37,6 +37,10 @@ if [ -n "$file" ] && [ -n "$PLANTED_PROGRAM" ]; then
     shift
     exec $PLANTED_PROGRAM "$@"
 fi
+if [ -n "$file" ] && [ -n "$PLANTED_STALE" ]; then
+    cp "$PLANTED_STALE" "$file"
+    exit 0
+fi
 "{real}" "$@"
 code=$?
 if [ -n "$file" ] && [ -n "$PLANTED_CHANGE" ]; then
@@ -100,6 +104,22 @@ def test_program_of_another_mpi_is_incorrect(workshop: Workshop, calibrated: str
     ended = changed(workshop, calibrated, "PROGRAM", f"{command} {other.mpiexec[0]} -n 2 {program}")
     assert set(ended.verdicts().values()) == {"incorrect"}, ended.reasons()
     assert all("Open MPI" in reason for reason in ended.reasons()), ended.reasons()
+
+
+def test_records_of_an_earlier_night_are_incorrect(workshop: Workshop, calibrated: str) -> None:
+    """A launcher that starts nothing and leaves what an earlier launch wrote: whole, fast and well known."""
+    (earlier, *_) = sorted(workshop.home.glob(f"sessions/*/raw/*{calibrated}.mpicost.*.jsonl"))
+    plant = f"--set-env={calibrated}:PLANTED_STALE={earlier}"
+    layout = earlier.name.split(".")[-3].split("x")
+    chosen = ("--environment", calibrated, "--processes", layout[0], *SHORT, plant)
+    ended = workshop.measure(*chosen)
+    assert set(ended.verdicts().values()) == {"incorrect"}, ended.reasons()
+    assert all("the records are not of this launch" in each for each in ended.reasons())
+    assert ended.status == 1
+    ended = workshop.run(
+        "calibrate", *chosen, "--launches", "2", "--output", str(workshop.home / "stale")
+    )
+    assert ended.status == 1 and not list((workshop.home / "stale").rglob("*.tsv"))
 
 
 def test_untouched_results_are_judged(workshop: Workshop, calibrated: str) -> None:

@@ -104,4 +104,5 @@ def test_a_library_that_answers_calls_is_named_though_the_program_is_linked_to_i
 
 def test_an_auditing_library_is_named(tmp_path: Path) -> None:
     """It sees every call, from a name space of its own; one that cannot be loaded is named as well."""
-    assert paths(run_record("mpich", tmp_path / "a", LD_AUDIT="/no/audit.so")) == ["/no/audit.so"]
+    named = ["/no/audit.so", "/no/other.so"]
+    assert paths(run_record("mpich", tmp_path / "a", LD_AUDIT=":".join(named))) == named

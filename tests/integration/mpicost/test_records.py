@@ -20,7 +20,9 @@ from tests.support.mpicost import EVICTED, FAMILIES, TINY, Program, Record, Reco
 
 RUN = {
     **dict.fromkeys(("record", "program", "suite_version", "source_hash", "mpi_library"), str),
-    **dict.fromkeys(("mpi_standard", "compiler", "compiler_flags", "date_utc", "kernel"), str),
+    **dict.fromkeys(
+        ("mpi_standard", "compiler", "compiler_flags", "date_utc", "token", "kernel"), str
+    ),
     **dict.fromkeys(("cpu_model", "cache", "sync"), str),
     **dict.fromkeys(("schema", "processes", "per_node", "flush_bytes", "trials"), int),
     **dict.fromkeys(("dropped", "seed", "cases"), int),
@@ -40,6 +42,8 @@ CASE = {
     **dict.fromkeys(("filter_saturated", "bimodal", "verified"), bool),
 }
 END = {
+    "token": str,
+    "ended_utc": str,
     "record": str,
     "verified": bool,
     **dict.fromkeys(("cases", "memory_bytes", "flush_sum"), int),
@@ -86,7 +90,7 @@ def test_schema(launch: Records) -> None:
         check_types(case, CASE)
         assert case["unit"] == "s"
         assert {len(case[name]) for name in SERIES} == {case["trials"]} == {21}
-    assert launch.run["schema"] == 1
+    assert launch.run["schema"] == 2
     assert launch.run["cases"] == launch.end["cases"] == len(launch.cases) == 45
 
 
@@ -165,6 +169,9 @@ def test_evicted_buffers_are_cold(family: str, tmp_path: Path) -> None:
     assert evicted.run["evict_instruction"] and evicted.run["evict_line"] >= 16
     assert evicted.run["coldness"]["ratio"] > LEAST_COLDNESS
     assert (evicted.run["flush_bytes"], evicted.end["flush_sum"]) == (0, 0)
+    lines = 2 * 21 * math.ceil(1_000_000 / evicted.run["evict_line"])
+    assert lines < evicted.end["evicted_lines"] < 3 * lines
+    assert "evicted_lines" not in runs["warm"].end
     assert "coldness" not in runs["warm"].run
     warm, cold = (
         next(case["median"] for case in runs[cache].cases if case["routine"] == "control_memory")

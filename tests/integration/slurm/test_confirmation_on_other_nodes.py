@@ -10,10 +10,10 @@ from postprocess.references import provenance
 from postprocess.references.reference_file import (
     load_references,
     locate_references,
-    write_references,
 )
 from site_configs.common import work_directory
 from site_configs.mpi import inventory
+from tests.support.factories.stated_references import write_stated_references
 from tests.support.mpi import fault_library, of_family
 from tests.support.slurm import cluster_or_skip
 from tests.support.slurm.login import HeadNode
@@ -43,7 +43,9 @@ def test_what_is_slow_on_a_sick_node_is_cleared_on_others_and_the_node_is_named(
             Reference(each.case, CENTER, SPREAD, 20)
             for each in load_references(path, "testcluster", "work", mpi.name).values()
         ]
-        write_references(path, healthy, json.loads(provenance.locate_provenance(path).read_text()))
+        write_stated_references(
+            path, healthy, json.loads(provenance.locate_provenance(path).read_text())
+        )
         ended = head.measure(
             *site, *WORDS, *APART, "--references", str(root), *sick, command="nightly"
         )

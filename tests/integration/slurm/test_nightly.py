@@ -16,13 +16,13 @@ from postprocess.references import provenance
 from postprocess.references.reference_file import (
     load_references,
     locate_references,
-    write_references,
 )
 from postprocess.results.store import read_sessions
 from site_configs.common import work_directory
 from site_configs.mpi import inventory
 from site_configs.mpi.family import Mpi
 from site_configs.schedulers import slurm_jobs
+from tests.support.factories.stated_references import write_stated_references
 from tests.support.mpi import fault_library, of_family
 from tests.support.plumbline_runner import LIMIT, Ended
 from tests.support.slurm import Cluster, cluster_or_skip, faults
@@ -152,7 +152,7 @@ def widen(path: Path, mpi: Mpi) -> None:
     """Give measured references a stated center and spread."""
     known = load_references(path, "testcluster", "work", mpi.name)
     wide = [Reference(each.case, CENTER, SPREAD, 20) for each in known.values()]
-    write_references(path, wide, json.loads(provenance.locate_provenance(path).read_text()))
+    write_stated_references(path, wide, json.loads(provenance.locate_provenance(path).read_text()))
 
 
 def test_launcher_of_another_mpi_is_incorrect_and_named(place: Place) -> None:

@@ -135,7 +135,8 @@ def witnessed(**changes: Any) -> list[dict[str, Any]]:
         del run[key]
     run["command"] = [ALLREDUCE.name]
     run |= {"witness": {"suite_version": "0.1.0", "source_hash": "0123456789abcdef"}} | changes
-    return [run, {"record": "end", "arrived": run["processes"], "elapsed": 1.5}]
+    end = {"record": "end", "token": "", "ended_utc": "2026-11-21T09:00:02Z"}
+    return [run, end | {"arrived": run["processes"], "elapsed": 1.5}]
 
 
 def leave(

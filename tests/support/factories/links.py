@@ -127,7 +127,7 @@ class Tournament:
                 {"rank": rank, "host": name, "cpus": "0"} for rank, name in enumerate(self.nodes)
             ],
         }
-        return [run, *cases, record.end_record(len(cases))]
+        return [run, *cases, record.end_record(len(cases), "warm")]
 
     def finished(
         self,

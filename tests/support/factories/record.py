@@ -13,6 +13,7 @@ from postprocess.stats.headline import summarise_trials
 
 TRIALS = 51
 RESOLUTION = 1e-9
+EVICTED_LINES = 10**9  #: more than any launch of these tests must have evicted
 
 
 PROOF = {"ratio": 20.5, "warm": 1e-6, "cold": 2.05e-5, "took": 0.004}
@@ -35,7 +36,8 @@ def run_record(cases: int, processes: int = 2, **changes: Any) -> dict[str, Any]
     hosts = changes.get("hosts", [{"name": "n1", "ranks": processes}])
     record = {
         "record": "run",
-        "schema": 1,
+        "schema": 2,
+        "token": "",
         "program": "mpicost",
         "suite_version": "0.1.0",
         "source_hash": "0123456789abcdef",
@@ -49,6 +51,7 @@ def run_record(cases: int, processes: int = 2, **changes: Any) -> dict[str, Any]
         "per_node": processes,
         "hosts": hosts,
         "ranks": ranks_of(hosts),
+        "interposed": [],
         "kernel": "Linux 6.1",
         "cpu_model": "a processor",
         "caches": [{"level": 1, "type": "Data", "bytes": 32768, "shared_by": 1}],
@@ -114,12 +117,16 @@ def launch(processes: int = 2, **changes: Any) -> list[dict[str, Any]]:
         case_record("pingpong", 8, peer=1),
         case_record("barrier", 0),
     ]
-    return [run_record(len(cases), processes, **changes), *cases, end_record(len(cases))]
+    run = run_record(len(cases), processes, **changes)
+    return [run, *cases, end_record(len(cases), run["cache"])]
 
 
-def end_record(cases: int) -> dict[str, Any]:
-    return {
+def end_record(cases: int, cache: str = "evict") -> dict[str, Any]:
+    """The end record of a launch in this state of the caches."""
+    record = {
         "record": "end",
+        "token": "",
+        "ended_utc": "2026-11-21T09:00:13Z",
         "cases": cases,
         "verified": True,
         "elapsed": 12.3,
@@ -127,6 +134,7 @@ def end_record(cases: int) -> dict[str, Any]:
         "memory_bytes": 12345678,
         "flush_sum": 0,
     }
+    return record | ({"evicted_lines": EVICTED_LINES} if cache == "evict" else {})
 
 
 #: What rank 1 received in the fourth trial.

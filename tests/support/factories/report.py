@@ -309,7 +309,7 @@ _TROUBLE: list[
 ]
 
 _FRAME: dict[str, Any] = {
-    "schema": 3,
+    "schema": 4,
     "plumbline": "0.1.0",
     "session": SESSION,
     "mode": "nightly",
@@ -319,6 +319,7 @@ _FRAME: dict[str, Any] = {
     "command": ["./plumbline", "nightly"],
     "built_with": "cmake (no Spack)",
     "notes": ["no Spack could be had: CMake built the suite with each MPI's compiler wrapper"],
+    "causes": [],
     "phases": {"set-up": 12.1, "build": 3.2, "calibration": 130, "running": 131, "analysis": 1.2},
     "machine": {
         "host": "node17",

@@ -115,6 +115,8 @@ WRONG = [
     ["run", "--set-env", ":NAME=x"],
     ["run", "--set-env", "mpich:1A=x"],
     ["calibrate", "--launches", "0"],
+    ["nightly", "--launches", "1001"],
+    ["calibrate", "--launches", "1001"],
     ["calibrate", "--strict"],
     ["list", "--json", "x"],
     ["setup", "--routine", "bcast"],
@@ -155,8 +157,9 @@ def parsers(
     ids=" ".join,
 )
 def test_a_summary_that_cannot_be_written_is_known_before_a_command_begins(words):
+    needed = ["report.json"] if words == ("import",) else []
     with called() as calls:
-        status, errors = run(*words, "--json", "/dev/null/x.json")
+        status, errors = run(*words, *needed, "--json", "/dev/null/x.json")
     assert (status, calls) == (2, [])
     assert errors.startswith("plumbline: --json /dev/null/x.json: ")
     assert is_one_line(errors)
@@ -194,7 +197,12 @@ def test_no_words_whatsoever_give_a_traceback(words: list[str]):
         (["run", "--trials", "0"], "argument --trials: '0' is not a whole number of one or more"),
         (["run", "--routine", ""], "argument --routine: names nothing; leave it out for all"),
         (["run", "--set-env", "x"], "argument --set-env: 'x' is not ENVIRONMENT:NAME=VALUE"),
-        (["run", "--trils", "5"], "unrecognized arguments: --trils 5"),
+        (["run", "--trils", "5"], "unrecognized arguments: --trils 5 ("),
+        (
+            ["run", "--at-most", "5"],
+            "unrecognized arguments: --at-most 5; --at-most is an option of calibrate (",
+        ),
+        (["drift", "--seconds=5"], "; --seconds is an option of calibrate, references budget ("),
     ],
 )
 def test_the_line_says_what_is_wrong_and_where_help_is(words: list[str], part: str):
@@ -278,6 +286,7 @@ def test_each_command_has_its_module():
         "calibrate": "calibrate",
         "links": "links",
         "agree": "agree",
+        "import x": "import_reports",
         "drift": "drift",
         "selftest": "selftest",
         "list": "list_cases",
@@ -393,11 +402,6 @@ def test_an_interrupt_is_one_line_and_its_own_status():
     assert is_one_line(errors)
 
 
-def test_a_reader_that_goes_away_is_no_reason_for_words():
-    with called(failing(BrokenPipeError())), contextlib.redirect_stderr(io.StringIO()):
-        assert main(str(ROOT), "/nonexistent", ["list"]) == 1
-
-
 def test_when_told_to_end_the_command_cleans_up_and_ends():
     cleaned = []
 
@@ -416,3 +420,20 @@ def test_when_told_to_end_the_command_cleans_up_and_ends():
 def test_a_fault_of_our_own_is_not_hidden():
     with called(failing(ZeroDivisionError())), pytest.raises(ZeroDivisionError):
         run("nightly")
+
+
+def test_a_path_that_is_no_text_is_refused_by_name(capsys):
+    """As a shell passes a byte that is not UTF-8."""
+    words = ["run", "--references", os.fsdecode(b"/tmp/\xff")]
+    assert main(str(ROOT), "/tmp/work", words) == 2
+    said = capsys.readouterr().err
+    assert said == r"plumbline: '/tmp/\\xff': is not UTF-8 text; rename it" + "\n"
+    assert main(str(ROOT), os.fsdecode(b"/tmp/\xff"), ["list"]) == 2
+    assert "is not UTF-8 text" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("home", ["/tmp/x$(touch F)", "/tmp/x`touch F`"])
+def test_a_work_directory_that_a_shell_would_run_is_refused(home: str, capsys):
+    assert main(str(ROOT), home, ["list"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"plumbline: {home}: has a ") and "choose another folder" in said

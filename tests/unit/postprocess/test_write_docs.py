@@ -23,6 +23,7 @@ ZSH = DOCS / "completion" / "_plumbline"
 
 #: Variables that Plumbline sets for programs that it starts.
 INTERNAL = {
+    "TOKEN",
     "READING",
     "SESSION",
     "SET_UP_SECONDS",

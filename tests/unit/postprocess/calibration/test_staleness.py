@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from types import SimpleNamespace
@@ -215,6 +216,19 @@ def test_launches_of_one_moment_are_told_and_not_stale(tmp_path: Path):
     assert [str(each) for each in found] == [
         "note: p, mpicost, 4 cases: all launches within 1 min: differences between days are not in them"
     ]
+
+
+@pytest.mark.parametrize(("hours", "told"), [((1, 3), True), ((1, 3, 5), False)])
+def test_two_sessions_are_told_and_not_stale(tmp_path: Path, hours: tuple[int, ...], told: bool):
+    some = [launch(1.0 + hour / 100, 1, "ab"[n]) for hour in hours for n in range(2)]
+    ends = [f"2026-11-21T{hour:02}:0{n}:00Z" for hour in hours for n in range(2)]
+    launches = [replace(each, ended_utc=end) for each, end in zip(some, ends, strict=True)]
+    (path,) = update_references(tmp_path, launches)
+    found = staleness.find_stale(
+        "p", load_references(path, *PLACE), read_provenance(path), {}, HERE, 180, NOW
+    )
+    said = "note: p, mpicost, 4 cases: 2 of 3 sessions: their spread is mostly that of others"
+    assert (said in map(str, found)) == told
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.judging import common_cause_onset, common_cause_retest, confirmation
-from postprocess.judging.common_cause import CommonCause, find_common_causes
+from postprocess.judging.common_cause import PROBE_CASES, CommonCause, find_common_causes
 from postprocess.judging.common_cause_onset import find_onset, find_onset_in_store
 from postprocess.judging.confirmation import Measure, confirm_slow_cases
 from postprocess.model.case import Case
@@ -24,6 +25,7 @@ from postprocess.model.verdict import FAILED_LAUNCH, JUDGED, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog
 from postprocess.report import overview
 from postprocess.results.store import StoreError
+from postprocess.stats.band import compute_band, compute_call_limit
 from postprocess.stats.confirmation_rule import PASSES
 from tests.support.factories.common import Noise, calibrated, cases, judged, night
 from tests.support.factories.launch import planned
@@ -70,22 +72,43 @@ def beyond(results: Sequence[CaseResult]) -> set[Case]:
     return {each.case for each in results if each.verdict == Verdict.REGRESSED}
 
 
-def test_it_is_told_once_and_a_few_cases_stand_for_all(progress: Progress, monkeypatch):
-    """Else every case of a night would be measured up to six times more."""
+def test_it_is_told_once_and_named_where_a_case_is_slow_by_it(progress: Progress, monkeypatch):
     results, catalog = slower_night()
-    measure, asked = fresh(results, monkeypatch, lambda _: 1.07)
-    after = confirm_slow_cases(
+    measure, _ = fresh(results, monkeypatch, lambda _: 1.2)
+    confirmed = confirm_slow_cases(
         results, [], catalog, SITE, measure, progress, lambda _: "since ever"
     )
     (note,) = progress.notes
     assert note.startswith(
         "cpu: everything 7% slower (median of 126 cases), since ever: the machine"
     )
+    assert confirmed.causes == (note,)
+    after = confirmed.results
     assert [each.case for each in after] == [each.case for each in results]
     folded = {each.case for each in after if each.cause}
-    assert folded <= beyond(after)
+    assert folded <= beyond(after) <= beyond(results)
     assert len(folded) > 0.8 * len(beyond(results))
-    assert max(len(each.choice[AGAIN]) for each in asked) < 0.3 * len(results)
+
+
+def test_a_cause_accuses_no_case_whose_own_fresh_launches_are_fine(progress: Progress, monkeypatch):
+    """Every second case is as ever when it is measured again, and the cause is still there."""
+    results, catalog = slower_night()
+    fine = {each.case for each in results[::2]}
+    measure, _ = fresh(results, monkeypatch, lambda one: 1.0 if one in fine else 1.2)
+    (cause,) = find_common_causes(results, catalog, {})
+    assume_shown = {case: 1.2 for case in cause.probe_cases}
+    monkeypatch.setattr(
+        common_cause_retest,
+        "evaluate_case",
+        lambda one, _, catalog: judged(one, catalog, assume_shown[one]),
+    )
+    confirmed = confirm_slow_cases(results, [], catalog, SITE, measure, progress)
+    assert confirmed.causes
+    slow = beyond(results)
+    assert slow & fine and slow - fine
+    cleared = {each.case for each in confirmed.results if each.verdict == Verdict.CLEARED}
+    assert cleared == slow & fine
+    assert beyond(confirmed.results) == slow - fine
 
 
 def test_what_sticks_out_is_confirmed_by_itself(progress: Progress, monkeypatch):
@@ -95,7 +118,7 @@ def test_what_sticks_out_is_confirmed_by_itself(progress: Progress, monkeypatch)
     measure, _ = fresh(results, monkeypatch, lambda one: 2.0 if one == bad else 1.07)
     after = {
         each.case: each
-        for each in confirm_slow_cases(results, [], catalog, SITE, measure, progress)
+        for each in confirm_slow_cases(results, [], catalog, SITE, measure, progress).results
     }
     assert after[bad].verdict == Verdict.REGRESSED
     assert "fresh launches" in after[bad].reason
@@ -107,12 +130,14 @@ def test_what_fresh_launches_do_not_show_leaves_each_case_to_itself(
 ):
     results, catalog = slower_night()
     measure, asked = fresh(results, monkeypatch, lambda _: 1.0)
-    after = confirm_slow_cases(results, [], catalog, SITE, measure, progress)
+    confirmed = confirm_slow_cases(results, [], catalog, SITE, measure, progress)
+    after = confirmed.results
+    assert not confirmed.causes
     (note,) = progress.notes
     assert note.endswith("fresh launches do not show it, and each case stands by itself")
     assert {each.case for each in after if each.verdict == Verdict.CLEARED} == beyond(results)
     assert not beyond(after)
-    assert len(asked) == 2  # the witnesses, then all that was slow
+    assert len(asked) == 1
 
 
 def test_what_cannot_be_measured_again_stands(progress: Progress):
@@ -120,18 +145,18 @@ def test_what_cannot_be_measured_again_stands(progress: Progress):
         raise UsageError("the site is gone")
 
     results, catalog = slower_night()
-    after = confirm_slow_cases(results, [], catalog, SITE, refuse, progress)
-    assert beyond(results) <= beyond(after)
+    after = confirm_slow_cases(results, [], catalog, SITE, refuse, progress).results
+    assert beyond(results) == beyond(after)
 
 
 def test_a_shift_within_all_bands_is_measured_again_too(progress: Progress, monkeypatch):
     results, catalog = slower_night()
     results = [replace(each, verdict=Verdict.PASS, reason="") for each in results]
     measure, asked = fresh(results, monkeypatch, lambda _: 1.07)
-    after = confirm_slow_cases(results, [], catalog, SITE, measure, progress)
-    assert [each.launches for each in asked] == list(PASSES)[: len(asked)]
-    (cause,) = find_common_causes(results, catalog, {})
-    assert beyond(after) == {*cause.probe_cases}
+    confirmed = confirm_slow_cases(results, [], catalog, SITE, measure, progress)
+    assert asked and [each.launches for each in asked] == list(PASSES)[: len(asked)]
+    assert max(len(each.choice[AGAIN]) for each in asked) <= PROBE_CASES
+    assert len(confirmed.causes) == 1 and not beyond(confirmed.results)
 
 
 @pytest.mark.parametrize("verdict", FAILED_LAUNCH)
@@ -150,29 +175,30 @@ def test_a_fresh_launch_that_failed_is_no_mere_slowdown(
         launch = replace(first.launch, cases=cause.probe_cases)
         return [replace(first, launch=launch, outcome=LaunchOutcome(None, verdict, "why")), *others]
 
-    after = {r.case: r for r in confirm_slow_cases(results, [], catalog, SITE, one_fails, progress)}
+    after = {
+        r.case: r
+        for r in confirm_slow_cases(results, [], catalog, SITE, one_fails, progress).results
+    }
     for case in cause.probe_cases:
         assert (after[case].verdict, after[case].reason) == (verdict, "in a confirmation run: why")
 
 
-@pytest.mark.parametrize("batch", [1, 2])
 def test_a_healthy_case_that_fails_beside_those_measured_again_fails(
-    progress: Progress, monkeypatch, batch: int
+    progress: Progress, monkeypatch
 ):
-    """The first batch is of the witnesses; once they refute the cause, a second is of all that was slow."""
     results, catalog = slower_night()
     beside = next(each.case for each in results if each.verdict == Verdict.PASS)
-    measure, asked = fresh(results, monkeypatch, lambda _: 1.0)
+    measure, _ = fresh(results, monkeypatch, lambda _: 1.0)
 
     def one_fails(selection: Selection) -> list[FinishedLaunch]:
         first, *others = measure(selection)
-        if len(asked) == batch:
-            launch = replace(first.launch, cases=(beside,))
-            others.append(replace(first, launch=launch, outcome=LaunchOutcome(None, *WRONG)))
-        return [first, *others]
+        launch = replace(first.launch, cases=(beside,))
+        return [first, *others, replace(first, launch=launch, outcome=LaunchOutcome(None, *WRONG))]
 
-    after = {r.case: r for r in confirm_slow_cases(results, [], catalog, SITE, one_fails, progress)}
-    assert len(asked) == 2
+    after = {
+        r.case: r
+        for r in confirm_slow_cases(results, [], catalog, SITE, one_fails, progress).results
+    }
     assert (after[beside].verdict, after[beside].reason) == (
         WRONG[0],
         f"in a confirmation run: {WRONG[1]}",
@@ -184,7 +210,7 @@ def test_a_healthy_case_that_fails_beside_those_measured_again_fails(
 
 def test_the_cases_of_a_cause_are_folded_behind_the_first_few():
     results, catalog = slower_night()
-    told = common_cause_retest.apply_confirmed_causes(
+    told = common_cause_retest.name_confirmed_causes(
         results, find_common_causes(results, catalog, {})
     )
     after = [replace(each, reason="another sentence") for each in told]
@@ -281,3 +307,35 @@ def test_a_store_that_is_empty_or_damaged_hides_nothing(
 
     monkeypatch.setattr(common_cause_onset, "read_headlines", damaged)
     assert find_onset_in_store(tmp_path, cause) == ""
+
+
+# --- what other hours may bring ---
+
+
+def test_slow_again_is_suspect_inside_the_call_limit_and_nights_before_are_asked_for(
+    progress: Progress, monkeypatch
+):
+    random = np.random.default_rng(1)
+    catalog = calibrated(random, cases(), QUIET)
+    results = [judged(one, catalog, catalog.reference(one).center) for one in cases()]
+    one = results[5].case
+    reference = catalog.reference(one)
+    call = compute_call_limit(reference, values=[5])
+    between = math.sqrt(compute_band(reference).upper * call) / reference.center
+    for factor, verdict in (
+        (between, Verdict.SUSPECT),
+        (1.01 * call / reference.center, "regressed"),
+    ):
+        results[5] = judged(one, catalog, factor * reference.center)
+        measure, _ = fresh(results, monkeypatch, lambda case, by=factor: by if case == one else 1.0)
+        asked: list[Sequence[CaseResult]] = []
+
+        def suspected(slow: Sequence[CaseResult], told=asked) -> dict:
+            told.append(slow)
+            return {}
+
+        after = confirm_slow_cases(
+            results, [], catalog, SITE, measure, progress, suspected=suspected
+        ).results
+        assert after[5].verdict == verdict
+        assert [each.case for (each,) in asked] == [one]

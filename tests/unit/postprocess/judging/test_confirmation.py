@@ -84,7 +84,9 @@ def looked_at(
     assert {each.verdict for each in results} == {Verdict.REGRESSED}
     machine = kind(tmp_path, catalog, scales)
     selection = Selection(SITE, choice={"trials": 5, "sizes": [8]})
-    return confirm_slow_cases(results, [night], catalog, selection, machine, progress), machine
+    return confirm_slow_cases(
+        results, [night], catalog, selection, machine, progress
+    ).results, machine
 
 
 @pytest.mark.parametrize(
@@ -146,15 +148,15 @@ def test_a_median_is_measured_again_by_medians(tmp_path: Path, progress: Progres
     nights = [night(number) for number in (1, 2, 3)]
     results = evaluate_launches(nights, catalog, "local")
     cleared = Machine(tmp_path / "a", catalog, [FINE, SLOW, FINE, FINE, FINE, SLOW])
-    after = confirm_slow_cases(results, nights, catalog, Selection(SITE), cleared, progress)
+    after = confirm_slow_cases(results, nights, catalog, Selection(SITE), cleared, progress).results
     assert {each.verdict for each in after} == {Verdict.CLEARED}
     assert "; 2 of 2 fresh medians of 3 launches were not: " in after[0].reason
     lasting = Machine(tmp_path / "b", catalog, [SLOW, SLOW, FINE] * 5)
-    after = confirm_slow_cases(results, nights, catalog, Selection(SITE), lasting, progress)
+    after = confirm_slow_cases(results, nights, catalog, Selection(SITE), lasting, progress).results
     assert {each.verdict for each in after} == {Verdict.REGRESSED}
     assert [each.launches for each in lasting.asked] == [6, 9]
     broken = Machine(tmp_path / "c", catalog, [FINE, None, *[FINE] * 4])
-    after = confirm_slow_cases(results, nights, catalog, Selection(SITE), broken, progress)
+    after = confirm_slow_cases(results, nights, catalog, Selection(SITE), broken, progress).results
     assert {each.verdict for each in after} == {Verdict.CRASHED}
 
 
@@ -178,7 +180,7 @@ def test_what_cannot_be_measured_again_stays_regressed(tmp_path: Path, progress:
     results = evaluate_launches(
         [replace(night, asserted=reframe_says(night, catalog))], catalog, "local"
     )
-    after = confirm_slow_cases(results, [night], catalog, Selection(SITE), refuse, progress)
+    after = confirm_slow_cases(results, [night], catalog, Selection(SITE), refuse, progress).results
     assert {each.verdict for each in after} == {Verdict.REGRESSED}
     assert after[0].reason.endswith("; it could not be measured again")
     assert progress.notes == ["could not be measured again: the site is gone"]
@@ -191,7 +193,10 @@ def test_a_healthy_night_is_left_alone(tmp_path: Path, progress: Progress):
         [replace(night, asserted=reframe_says(night, catalog))], catalog, "local"
     )
     machine = Machine(tmp_path, catalog, [])
-    assert confirm_slow_cases(results, [], catalog, Selection(SITE), machine, progress) == results
+    assert (
+        confirm_slow_cases(results, [], catalog, Selection(SITE), machine, progress).results
+        == results
+    )
     assert machine.asked == []
 
 
@@ -202,7 +207,10 @@ def test_exact_time_needs_no_second_look(tmp_path: Path, progress: Progress):
         reference_set.references[each] = replace(reference, exact=True, spread=0.0)
     results = [CaseResult(each, Verdict.REGRESSED, "slow", value=1.0) for each in sorted(CASES)]
     machine = Machine(tmp_path, catalog, [])
-    assert confirm_slow_cases(results, [], catalog, Selection(SITE), machine, progress) == results
+    assert (
+        confirm_slow_cases(results, [], catalog, Selection(SITE), machine, progress).results
+        == results
+    )
 
 
 @given(st.lists(st.sampled_from(["slow", "fine", "lost"]), min_size=FINE_TO_CLEAR, max_size=6))

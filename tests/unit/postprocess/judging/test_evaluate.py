@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from postprocess.judging import evaluate
 from postprocess.judging.evaluate import (
     evaluate_case,
     evaluate_launches,
@@ -53,6 +54,28 @@ FAILURES = [LaunchOutcome(None, verdict, f"reason of {verdict}") for verdict in 
 def well(tmp_path_factory: pytest.TempPathFactory) -> FinishedLaunch:
     """A launch that ended well."""
     return finished(tmp_path_factory.mktemp("session"))
+
+
+def test_a_case_that_cannot_be_judged_is_incorrect_and_others_are_judged(well, monkeypatch):
+    """A number too large for a band ended the session after its launches, with nothing stored."""
+    real = evaluate.evaluate_case
+
+    def overflow(of, *given):
+        if of == CASES[0]:
+            raise OverflowError("math range error")
+        return real(of, *given)
+
+    monkeypatch.setattr(evaluate, "evaluate_case", overflow)
+    results = {each.case: each for each in evaluate_launches([well], ReferenceCatalog(), "local")}
+    broken = results.pop(CASES[0])
+    others = list(results.values())
+    assert broken.verdict == Verdict.INCORRECT
+    said = "cannot be judged: OverflowError: math range error; its trials are kept"
+    assert broken.reason == said
+    assert {each.verdict for each in others} == {Verdict.NO_REFERENCE}
+    rows = list(build_rows("s", "2026-11-21T09:00:00Z", [well], [broken, *others], "nightly"))
+    (kept,) = (row for row in rows if row.case == CASES[0])
+    assert kept.value == headline(well, CASES[0]) and kept.verdict == "incorrect"
 
 
 def words(results: Sequence[CaseResult]) -> list[str]:

@@ -11,9 +11,10 @@ from postprocess.judging.evaluate import evaluate_launches
 from postprocess.judging.notes import (
     describe_fast_cases,
     describe_interposed_libraries,
+    describe_session_power,
     describe_waivers,
 )
-from postprocess.model.reference import Reference
+from postprocess.model.reference import Prior, Reference
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
 from tests.support.factories.launch import (
@@ -36,6 +37,20 @@ def results(fast: int, judged: int) -> list[CaseResult]:
     return [
         CaseResult(each, word, value=1e-6) for each, word in zip(MANY_CASES, words, strict=True)
     ]
+
+
+@pytest.mark.parametrize(("between", "told"), [(0.006, True), (0.2, False)])
+def test_the_night_says_what_more_sessions_would_show(between: float, told: bool):
+    priors = {"prior": Prior(0.003, 50.0), "session_prior": Prior(between, 5.0)}
+    known = {each: Reference(each, 1e-6, 0.003, 20, **priors) for each in MANY_CASES}
+    one = ReferenceSet(Path("x.tsv"), known, origin_of())
+    book = ReferenceCatalog({(":".join(PLACE[:2]), PLACE[2]): one})
+    judged = [replace(each, launches=1, detectable=0.2) for each in results(0, 30)]
+    said = [
+        "a 10% slowdown is seen in 0 of 30 cases; after 5 more sessions on other days "
+        "(./plumbline calibrate --at-most 5) in about 30"
+    ]
+    assert list(describe_session_power(judged, book)) == (said if told else [])
 
 
 def catalog(exact: bool = False) -> ReferenceCatalog:

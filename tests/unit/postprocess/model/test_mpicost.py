@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from postprocess.model.mpicost import CONTROLS, ROUTINES, TOURNAMENT, Routine, find_routine
+from postprocess.model.case import Case
+from postprocess.model.mpicost import (
+    CONTROLS,
+    ROUTINES,
+    TOURNAMENT,
+    Routine,
+    find_routine,
+    format_routines,
+)
 from tests.support.suite_source import Entry, read_entries
 
 ENTRIES = {each.name: each for each in read_entries()}
@@ -68,3 +76,14 @@ def test_an_unknown_routine_is_told_where_to_enter_it():
     assert find_routine("bcast").name == "bcast"
     with pytest.raises(ValueError, match=r"^bcst: no routine of mpicost; enter it in .*mpicost"):
         find_routine("bcst")
+
+
+def test_mpicost_is_told_each_size_once_the_empty_message_too_and_none_of_a_barrier():
+    cases = [
+        Case("s", "p", "mpi", "mpicost", routine, peer, "warm", "barrier", 4, 4, size)
+        for routine, peer, size in (
+            *(("bcast", 0, 0), ("barrier", 0, 0), ("bcast", 0, 8)),
+            *(("pingpong", 1, 8), ("pingpong", 3, 8), ("gather", 0, 0)),
+        )
+    ]
+    assert format_routines(cases) == "bcast:0:8,barrier,pingpong:8,gather:0"

@@ -20,10 +20,11 @@ from postprocess.model.verdict import (
 )
 
 CASE = Case("laptop", "cpu", "mpich", "mpicost", "bcast", 0, "flush", "window", 2, 2, 8)
-HEALTHY = {"pass", "cleared", "fast", "provisional", "skipped"}
+HEALTHY = {"pass", "suspect", "cleared", "fast", "provisional", "skipped"}
 WORDS = [
     "pass",
     "regressed",
+    "suspect",
     "cleared",
     "fast",
     "incorrect",
@@ -49,7 +50,7 @@ def test_the_list_is_closed():
 @pytest.mark.parametrize("verdict", Verdict)
 def test_which_verdicts_are_healthy(verdict):
     assert is_healthy(verdict, strict=False) == (verdict.value in HEALTHY)
-    strictly = HEALTHY - {"provisional", "skipped"}
+    strictly = HEALTHY - {"suspect", "provisional", "skipped"}
     assert is_healthy(verdict, strict=True) == (verdict.value in strictly)
 
 

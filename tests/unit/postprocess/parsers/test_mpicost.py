@@ -476,7 +476,7 @@ def test_counts_agree(refused, planned, ended, verdict):
 @pytest.mark.parametrize(
     ("place", "changes"),
     [
-        (RUN, {"schema": 2}),
+        (RUN, {"schema": 3}),
         (RUN, {"schema": "1"}),
         (RUN, {"schema": True}),
         (RUN, {"program": "mpi cost"}),
@@ -535,8 +535,9 @@ def test_a_field_that_cannot_be_true_is_named(refused, place, changes):
     assert re.search(rf": line {line}: {keys.get(key, key)}(\.ranks)?: ", str(error))
 
 
-NOT_NEEDED = {"mpi_standard", "compiler", "compiler_flags", "command", "kernel"}
+NOT_NEEDED = {"mpi_standard", "compiler", "compiler_flags", "kernel"}
 NOT_NEEDED |= {"cpu_model", "caches", "seed", "clock_error", "environment"}
+NOT_NEEDED |= {"evicted_lines"}  # the state of the caches says whether it is
 NEEDED = [(place, key) for place in (RUN, BCAST, END) for key in GOOD[place]]
 NEEDED = [(place, key) for place, key in NEEDED if key not in NOT_NEEDED]
 
@@ -553,6 +554,21 @@ def flushed(flush_sum: int, **changes) -> list:
     records = samples.launch(cache="flush", **changes)
     records[-1]["flush_sum"] = flush_sum
     return records
+
+
+def test_every_trial_evicted_on_every_rank(refused, tmp_path):
+    """A line for the guard in each trial, and 1,024 in each of five proofs."""
+    records = samples.launch()
+    least = sum(case["trials"] for case in records[1:-1]) + 5 * 1024
+    records[-1]["evicted_lines"] = least
+    assert read_launch(samples.write(tmp_path / "a", records)).cache == "evict"
+    records[-1]["evicted_lines"] = least - 1
+    assert f"evicted_lines: {least - 1}, not {least} or more" in str(refused(records))
+    del records[-1]["evicted_lines"]
+    assert "evicted_lines: is missing" in str(refused(records))
+    warm = samples.launch(cache="warm")
+    warm[-1]["evicted_lines"] = least
+    assert "evicted_lines: is there where cache is warm" in str(refused(warm))
 
 
 def test_a_flush_is_proven_like_an_eviction(refused, tmp_path):

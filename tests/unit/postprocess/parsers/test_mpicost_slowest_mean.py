@@ -16,7 +16,7 @@ def written(tmp_path: Path, mean, **run) -> Path:
     case = case_record("bcast", 8)
     if mean is not None:
         case["slowest_mean"] = mean
-    records = [run_record(1, cache="warm", flush_bytes=0, **run), case, end_record(1)]
+    records = [run_record(1, cache="warm", flush_bytes=0, **run), case, end_record(1, "warm")]
     path = tmp_path / "out.jsonl"
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     return path

@@ -15,7 +15,9 @@ from postprocess.parsers.witness import read_witness
 
 RUN: dict[str, Any] = {
     "record": "run",
-    "schema": 1,
+    "schema": 2,
+    "token": "",
+    "interposed": [],
     "witness": {"suite_version": "0.1.0", "source_hash": "0123456789abcdef"},
     "mpi_library": "MPICH Version: 5.0.2",
     "mpi_standard": "5.0",
@@ -32,7 +34,13 @@ RUN: dict[str, Any] = {
     ],
     "environment": {},
 }
-END: dict[str, Any] = {"record": "end", "arrived": 3, "elapsed": 1.5}
+END: dict[str, Any] = {
+    "record": "end",
+    "token": "",
+    "ended_utc": "2026-01-01T00:00:02Z",
+    "arrived": 3,
+    "elapsed": 1.5,
+}
 ALONE = RUN | {
     "processes": 1,
     "per_node": 1,
@@ -99,7 +107,7 @@ def test_more_than_one_world_is_incorrect(records: tuple, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("schema", 2),
+        ("schema", 3),
         ("program", ""),
         ("mpi_library", None),
         ("mpi_library", " "),
@@ -178,7 +186,7 @@ def test_what_is_in_front_of_the_mpi_is_taken(tmp_path: Path) -> None:
         {"interposed": [{"path": "/opt/libprof.so"}]},
         {"interposed": [OBJECT | {"path": ""}]},
         {"interposed": [OBJECT | {"text": "0123456789ABCDEF"}]},
-        {"interposed_elsewhere": {"rank": 1, "interposed": []}},
+        {"interposed_elsewhere": {"rank": 1}},
         {"interposed": [], "interposed_elsewhere": {"rank": 0, "interposed": [OBJECT]}},
         {"interposed": [], "interposed_elsewhere": {"rank": 3, "interposed": [OBJECT]}},
         {"interposed": [], "interposed_elsewhere": {"rank": 1}},

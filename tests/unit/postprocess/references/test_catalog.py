@@ -14,7 +14,7 @@ from postprocess.model.reference import Reference
 from postprocess.references import provenance
 from postprocess.references.catalog import ReferenceSet, ShellDifference, load_catalog
 from postprocess.references.comparability import Difference
-from postprocess.references.reference_file import ReferenceFileError
+from postprocess.references.reference_file import COLUMNS, ReferenceFileError
 from site_configs.common import PLATFORM_HASH
 from site_configs.schema.waivers import DIFFERENCES
 from tests.support.factories.launch import CASES, PLACE, case, origin_of, write_references
@@ -90,6 +90,29 @@ def test_a_file_with_a_fault_stops_the_session_in_one_line(tmp_path: Path, damag
         load_catalog([tmp_path], [WHERE])
     assert str(path.with_suffix("")) in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_a_center_that_is_not_that_of_its_launches_compares_with_nothing(tmp_path: Path):
+    """Made half as large again in the table alone, it let a slowdown by a half pass."""
+    path = write_references(tmp_path)
+    rows = path.read_text().splitlines()
+    cells = rows[1].split("\t")
+    cells[COLUMNS.index("center")] = "1.5e-06"
+    path.write_text("\n".join([rows[0], "\t".join(cells), *rows[2:]]) + "\n")
+    found = load_catalog([tmp_path], [WHERE]).sets[WHERE]
+    edited, *others = sorted(CASES)
+    conditions = conditions_of(RUN, exact=False)
+    said = found.difference(conditions, edited, {}, {})
+    assert said.startswith(f"{path.name}: center is not that of its launches: 1.5e-06, and ")
+    assert all("its launches" not in found.difference(conditions, each, {}, {}) for each in others)
+
+
+def test_a_row_whose_launches_nobody_tells_compares_with_nothing(tmp_path: Path):
+    path = write_references(tmp_path)
+    provenance.locate_provenance(path).write_text(json.dumps(origin_of()))
+    found = load_catalog([tmp_path], [WHERE]).sets[WHERE]
+    said = found.difference(conditions_of(RUN, exact=False), CASES[0], {}, {})
+    assert "has no headlines in the provenance; calibrate it again" in said
 
 
 def reference_set(**told: Any) -> ReferenceSet:

@@ -115,7 +115,7 @@ STRANGE = {"session": "x", "ended_utc": "2026-11-21T09:00:00Z", "hosts": ["n1"]}
         ({"headlines": {}}, "has no headlines in the provenance"),
         ({"headlines": {case.key: ["fast"] for case in CASES}}, "has no headlines"),
         ({"headlines": {case.key: [-1.0] for case in CASES}}, "has no headlines"),
-        ({"circumstances": None}, "circumstances: are not told"),
+        ({"circumstances": None}, "circumstances: None is not of type dict"),
         ({"circumstances": {"colour": "green"}}, "circumstances: 'colour' is unknown"),
         ({"series": [{"launches": [STRANGE], "headlines": {}}]}, "of session 'x'"),
         ({"series": [{"launches": [STRANGE], "headlines": {}}]}, "not read beside series"),

@@ -49,7 +49,8 @@ def test_what_is_no_number_of_trials_tells_nothing(tmp_path: Path, trials):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"programs": 3}', '{"programs": {"mpicost": 1}}']
+    "text",
+    ["", "[]", "{}", '{"programs": 3}', '{"programs": {"mpicost": 1}}', "[" * 100_000],
 )
 def test_a_damaged_file_tells_nothing_here(tmp_path: Path, text: str):
     provenance.locate_provenance(write(tmp_path, trials=21)).write_text(text)

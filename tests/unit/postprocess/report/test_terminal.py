@@ -206,3 +206,15 @@ def test_hostile_text_is_shown_and_not_obeyed(terminal):
     assert f"note: {sanitize_line(samples.HOSTILE)}\n" in rest
     assert f"rerun: {sanitize_line(samples.HOSTILE)}\n" in rest
     assert r"\n# l\r\n- m\t\x1b[31mn\x07\x00\u202eo\u2028p" in rest
+
+
+def test_first_verdicts_name_what_is_slow_and_end_without_an_exit_status(bad):
+    """Only the whole session has one."""
+    first, whole = (
+        tables.render_first_verdicts(bad, 80, False),
+        tables.render_terminal(bad, 80, False),
+    )
+    slow = [each.case.key for each in bad.results if each.verdict == Verdict.REGRESSED]
+    assert slow and all(key in first for key in slow)
+    assert "exit status" in whole and "exit status" not in first
+    assert first.splitlines()[-1].startswith("mpicost: 738 cases: ")

@@ -121,11 +121,13 @@ def test_what_is_wrong_is_one_line_and_no_file(folder, tmp_path, capfd):
         folder, capfd, *output, "--since", "yesterday"
     )
     assert "--case no:such: no row of it" in refused(folder, capfd, *output, "--case", "no:such")
-    assert "No such file" in refused(folder, capfd, "--output", str(tmp_path / "none" / "x.csv"))
+    assert "none is not there" in refused(
+        folder, capfd, "--output", str(tmp_path / "none" / "x.csv")
+    )
     path = folder / f"{session_name(1)}.parquet"
     path.write_bytes(path.read_bytes()[:-1])
     target.write_text("of yesterday")
-    assert f"{path.name}: is damaged" in refused(folder, capfd, *output)
+    assert f"{path.name}: is damaged" in refused(folder, capfd, *output, "--force")
     assert target.read_text() == "of yesterday"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["home", "x.csv"]
 

@@ -18,6 +18,7 @@ from postprocess.model.verdict import Verdict, compute_exit_status
 from postprocess.references.catalog import ReferenceCatalog
 from postprocess.results.summary import (
     BuiltProgram,
+    SummaryError,
     environments,
     load_summary,
     parse_summary,
@@ -76,6 +77,15 @@ def test_a_summary_of_before_a_case_knew_its_power_is_still_read(document):
             del case[name]
     then = parse_summary(document | {"schema": 2})
     assert then == replace(now, results=powerless(now.results))
+
+
+def test_a_summary_of_before_a_cause_was_a_finding_is_still_read(document):
+    now = parse_summary(document | {"causes": ["cpu: everything 7% slower"]})
+    assert now.causes == ("cpu: everything 7% slower",)
+    del document["causes"]
+    assert parse_summary(document | {"schema": 3}) == replace(now, causes=())
+    with pytest.raises(SummaryError, match="causes"):
+        parse_summary(document)
 
 
 def test_a_summary_of_the_first_version_is_still_read(document):
@@ -141,7 +151,7 @@ def name_that_is_no_name(document):
     ("damage", "named"),
     [
         (lambda d: d.pop("schema"), "schema"),
-        (lambda d: d.update(schema=4), "schema: 4 is none of 1, 2 and 3"),
+        (lambda d: d.update(schema=5), "schema: 5 is none of 1 to 4"),
         (lambda d: d.pop("notes"), "notes"),
         (lambda d: d.update(exit_status="0"), "exit_status"),
         (lambda d: d.update(strict=0), "strict"),
@@ -252,7 +262,7 @@ def test_the_keys_of_the_file_and_their_order(tmp_path: Path):
     data = json.loads(written(tmp_path, [done], book_of(done)).read_text())
     assert ", ".join(data) == (
         "schema, plumbline, session, mode, site, started_utc, ended_utc, command, strict, exit_status, "
-        "built_with, notes, phases, machine, environments, programs, counts, launches, cases"
+        "built_with, notes, causes, phases, machine, environments, programs, counts, launches, cases"
     )
     assert ", ".join(data["machine"]) == (
         "host, cpu_model, kernel, cores, hardware_threads, sockets, memory_bytes, caches, firmware"
@@ -266,7 +276,7 @@ def test_the_keys_of_the_file_and_their_order(tmp_path: Path):
         "program, start, cases, environment, partition, processes, per_node, launch, seconds, outcome, "
         "reason, directory, spec"
     )
-    assert (data["schema"], data["plumbline"]) == (3, "0.1.0")
+    assert (data["schema"], data["plumbline"]) == (4, "0.1.0")
     assert data["launches"][0]["spec"] == done.spec
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from postprocess.base.processes import START_MODULE
 from postprocess.model.session import Selection
 from postprocess.runner import reframe as reframe_driver
 from postprocess.runner.reframe import ReframeDriver
@@ -55,11 +56,20 @@ def test_nothing_of_the_users_reframe_settings_gets_through(shown, monkeypatch):
     monkeypatch.setenv("RFM_CONFIG_FILES", "/other.py")
     monkeypatch.setenv("RFM_DRY_RUN", "1")
     monkeypatch.setenv("KEPT", "yes")
-    monkeypatch.setenv("PYTHONSAFEPATH", "1")  # would hide the source from the checks
     environment = shown(Selection(Path("site.py")))["environment"]
-    assert "PYTHONSAFEPATH" not in environment
     assert [name for name in environment if name.startswith("RFM_")] == []
     assert environment["KEPT"] == "yes"
+
+
+def test_the_users_python_settings_reach_programs_but_not_reframe(shown, monkeypatch, tmp_path):
+    """Another Python's packages, or a file with the name of a module, are likely on clusters."""
+    for name in ("json", "statistics", "numpy", "show_all"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(1)\n")
+    own = {"PYTHONPATH": str(tmp_path), "PYTHONSAFEPATH": "1", "PYTHONWARNINGS": "error"}
+    for name, value in own.items():
+        monkeypatch.setenv(name, value)
+    environment = shown(Selection(Path("site.py")))["environment"]
+    assert {name: environment[name] for name in own} == own
 
 
 def test_reframe_is_told_the_session_and_the_choice(shown, reframe, monkeypatch):
@@ -110,7 +120,8 @@ def test_a_report_of_an_earlier_pass_is_not_taken_for_that_of_this_one(shown, re
 
 def test_the_command_line(reframe: ReframeDriver):
     words = reframe.command(Selection(Path("/my site.py"), launches=5), "--run")
-    assert words[:3] == [sys.executable, "-m", "postprocess.runner.reframe_main"]
+    assert words[:2] == [sys.executable, "-I"]
+    assert words[3:6] == [START_MODULE, str(reframe.source), "postprocess.runner.reframe_main"]
     assert words[-1] == "--run"
     assert {"--warn-as-error", "--keep-stage-files", "--exec-policy=serial"} < set(words)
     assert words[words.index("-C") + 1] == "/my site.py"

@@ -75,6 +75,18 @@ def test_what_the_checks_planned_is_the_plan(reframe: ReframeDriver):
     assert make_plan(reframe, SITE) == [planned()]
 
 
+def test_caches_of_a_simulated_machine_are_not_cooled(reframe: ReframeDriver):
+    """It has none: every launch would fail the proof that they got cold."""
+    play(reframe)
+    write_launch(reframe.session, planned(exact=True, cases=(case(cache="evict"),)))
+    with pytest.raises(
+        UsageError, match=r"^--cache evict: .*local:cpu is simulated.* --cache warm"
+    ):
+        make_plan(reframe, SITE)
+    write_launch(reframe.session, planned(exact=True, cases=(case(cache="warm"),)))
+    assert len(make_plan(reframe, SITE)) == 1
+
+
 @pytest.mark.parametrize("launches", [[], [planned(cases=())]])
 def test_a_selection_that_matches_nothing_is_refused(reframe: ReframeDriver, launches):
     for launch in launches:
@@ -164,6 +176,15 @@ def test_looking_at_a_plan_leaves_no_session_unless_it_fails(reframe: ReframeDri
 )
 def test_what_reframe_complains_of(output: list[str], expected: str):
     assert extract_complaint(output) == f"ReFrame refuses: {expected}"
+
+
+def test_what_a_check_of_ours_says_stands_alone():
+    """``taskset -c 0``: the sentence tells what to do, and what ReFrame puts in front of it does not."""
+    own = "one core is too few for any process count of the ladder: choose --processes"
+    head = (
+        "ERROR: run session stopped: warning as error: skipping test file 'reframe_checks/imb.py'"
+    )
+    assert extract_complaint([f"{head}: value error: {own}: "]) == own
 
 
 # The run.

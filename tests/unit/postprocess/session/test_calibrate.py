@@ -200,7 +200,9 @@ def test_a_calibration_beside_other_work_is_refused(
 def test_a_calibration_looks_for_other_work_before_it_launches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    request: Any = SimpleNamespace(references=tmp_path, selection=None, beside_others=False)
+    request: Any = SimpleNamespace(
+        references=tmp_path, selection=Selection(Path("site.py")), beside_others=False
+    )
     context = SimpleNamespace(
         request=request,
         prepared=SimpleNamespace(inventory=True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -12,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from postprocess.base.progress import Progress
+from postprocess.judging.confirmation import Confirmation
 from postprocess.model.case import LaunchPlace
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.session import Selection
@@ -35,6 +37,7 @@ class Night:
     planned: list[PlannedLaunch] = field(default_factory=lambda: [planned(environment="other")])
     kept: list[tuple[str, list[CaseResult]]] = field(default_factory=list)  #: mode and results
     launches: int | None = None  #: that the user asks for
+    by_spack: tuple[str, ...] = ()  #: environments that Spack builds for
 
     @property
     def reviewed(self) -> Path:
@@ -53,8 +56,9 @@ class Night:
         names = {"name": mode, "started_utc": "2026-11-03T01:00:00Z", "site": "local"}
         return SimpleNamespace(mode=mode, **names), SimpleNamespace(session=self.root)
 
-    def keep(self, _, session, __, results) -> int:
+    def keep(self, _, session, __, results, causes=()) -> int:
         self.kept.append((session.mode, list(results)))
+        self.causes = causes
         return compute_exit_status(results, strict=False)
 
     def begin(self, mode: str = "nightly", **choice) -> int:
@@ -76,6 +80,7 @@ class Night:
             progress=PROGRESS,
             work=work,
             request=request,
+            prepared=SimpleNamespace(by_spack=self.by_spack),
         )
         module.open_session_context = lambda *_: context  # restored by the fixture
         return module.run_nightly(work, request, PROGRESS)
@@ -96,7 +101,7 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Night:
         "calibrate_unknown": lambda _, __, catalog: (catalog, []),
         "run_plan": lambda *_: PassRecord([], 0.0),
         "evaluate_launches": lambda *_: [SLOW],
-        "confirm_slow_cases": lambda results, *_: results,
+        "confirm_slow_cases": lambda results, *_: Confirmation(results),
         "finish_session": made.keep,
     }
     for name, stand_in in stand_ins.items():
@@ -196,12 +201,14 @@ def test_a_second_look_is_no_night(night: Night, monkeypatch):
 
     def confirmed(results, _, __, selection, measure, *___):
         assert measure(selection) == []
-        return results
+        return Confirmation(results, ("cpu: everything 7% slower",))
 
     monkeypatch.setattr(module, "confirm_slow_cases", confirmed)
     night.begin()
     assert [mode for mode, _ in night.kept] == ["confirm", "nightly"]
     assert len(night.logged) == 1
+    assert night.causes == ("cpu: everything 7% slower",)
+    assert json.loads(night.logged[0])["causes"] == [*night.causes]
 
 
 def test_a_night_says_that_its_references_are_too_slow(night: Night, monkeypatch):
@@ -230,3 +237,53 @@ def test_a_night_plans_again_with_as_many_launches_as_it_takes(night: Night, mon
     assert first.launches == 1
     assert [each and each.launches for each in others] == ([] if asked else [None, 5])
     assert [each.launches for each in ran] == [1 if asked else 5]
+
+
+@pytest.mark.parametrize("unbuilt", [True, False])
+def test_verdicts_of_mpicost_do_not_wait_until_others_are_compiled(
+    night: Night, monkeypatch, unbuilt: bool
+):
+    """One plan is run in two parts, and judged as a whole; a slow case is confirmed once, at the end."""
+    osu = replace(SLOW, case=case("latency", program="osu"))
+    plan = [planned(), planned(program="osu", cases=(osu.case,))]
+    night.planned, night.by_spack, steps = plan, (PLACE.environment,), []
+    programs = lambda launches: [each.program for each in launches]  # noqa: E731
+
+    def run(_, selection, part, *__):
+        steps.append(("run", programs(part), selection.choice.get("programs")))
+        return PassRecord(list(part), 0.0)
+
+    def calibrate(_, part, catalog):
+        steps.append(("calibrate", programs(part)))
+        return catalog, []
+
+    def evaluate(finished, *_):
+        known = {"mpicost": SLOW, "osu": osu}
+        return [known[each.program] for each in finished]
+
+    monkeypatch.setattr(module, "find_program", lambda *_: None if unbuilt else "built")
+    monkeypatch.setattr(module, "run_plan", run)
+    monkeypatch.setattr(module, "calibrate_unknown", calibrate)
+    monkeypatch.setattr(module, "evaluate_launches", evaluate)
+    monkeypatch.setattr(module, "describe_waivers", lambda *_: [])
+    monkeypatch.setattr(module, "describe_interposed_libraries", lambda *_: [])
+    monkeypatch.setattr(
+        module, "show_first_verdicts", lambda *given: steps.append(("show", given[-1]))
+    )
+    monkeypatch.setattr(
+        module,
+        "confirm_slow_cases",
+        lambda results, *_: steps.append(("confirm",)) or Confirmation(results),
+    )
+    assert night.begin() == 1
+    both = ["mpicost", "osu"]
+    parts = [
+        ("calibrate", ["mpicost"]),
+        ("run", ["mpicost"], ["mpicost"]),
+        ("show", [SLOW]),
+        ("calibrate", ["osu"]),
+        ("run", ["osu"], ["osu"]),
+    ]
+    whole = [("calibrate", both), ("run", both, None)]
+    assert steps == [*(parts if unbuilt else whole), ("confirm",)]
+    assert {each.case for each in night.kept[0][1]} == {SLOW.case, osu.case}

@@ -292,6 +292,22 @@ def test_a_plan_that_is_known_tells_what_is_set_by_hand_in_this_night(tmp_path: 
     assert made == [plain]
 
 
+def test_a_plan_that_is_known_has_records_and_tokens_of_each_session(tmp_path: Path, monkeypatch):
+    """What mpicost is told belongs to one session: by the command of another its records are foreign."""
+    first = tmp_path / "first"
+    one = planned(token="of the first session")
+    one = replace(one, options=("--trials=5", f"--output={one.records(first)}", "--settle=0"))
+    monkeypatch.setattr(selftest_night, "make_plan", lambda reframe, selection: [one])
+    bench = SelftestBench(SimpleNamespace(), Selection(Path("site.py")))
+    tokens = {one.token}
+    for session in (first, tmp_path / "second"):
+        (known,) = bench.planned(SimpleNamespace(session=session), bench.selection)
+        assert known.options == ("--trials=5", f"--output={one.records(session)}", "--settle=0")
+        assert read_plan(session) == [known]
+        tokens.add(known.token)
+    assert len(tokens) == 3
+
+
 def test_what_is_told_as_one_of_many_is_known_whatever_the_reason_says():
     night = SimpleNamespace(plantings=())
     alone = CaseResult(a_case(), Verdict.REGRESSED, "common cause: of another wording")

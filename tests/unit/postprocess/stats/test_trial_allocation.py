@@ -20,11 +20,11 @@ from postprocess.stats.trial_allocation import (
     allocate_seconds,
     choose_median_trials,
     choose_trials,
-    compute_median_sensitivity,
     compute_sensitivity,
     count_fitting_launches,
     estimate_noise,
     estimate_trial_variance,
+    evaluate_spending,
     find_least_launches,
 )
 from tests.support.factories.launch import CASES, case
@@ -183,8 +183,9 @@ def test_more_trials_see_more_and_kin_do_too():
 
 def test_half_of_the_cases_see_it():
     cases = [known(between) for between in (1e-4, 4e-4, 0.04)]
-    assert compute_median_sensitivity(cases, 51, 20) == compute_sensitivity(cases[1], 51, 20)
-    assert compute_median_sensitivity(cases, 51, 5) is None
+    costs = {cases[0].place: LaunchCost(1.0)}
+    assert evaluate_spending(cases, costs, 51, 20).sees == compute_sensitivity(cases[1], 51, 20)
+    assert evaluate_spending(cases, costs, 51, 5).sees is None
 
 
 def test_a_launch_of_each_place_is_paid():
@@ -193,7 +194,23 @@ def test_a_launch_of_each_place_is_paid():
     found = allocate_seconds(cases, costs, 51, 300.0)
     assert found.night_seconds == pytest.approx(1.0 + 5.1 + 2.0 + 15.3)
     assert found.launches == 12 and found.seconds <= 300.0
-    assert found.sees == compute_median_sensitivity(cases, 51, 12)
+    assert found.night_launches == (1, 1)
+    assert found.sees == evaluate_spending(cases, costs, 51, 12).sees
+
+
+def test_a_night_takes_no_more_launches_than_its_budget_pays_and_it_takes_to_see_a_tenth():
+    cases = [known(0.0015), known(processes=4, per_node=4)]
+    paid = LaunchCost(1.0, 0.01, budget=6 * 1.51)
+    costs = {cases[0].place: paid, cases[1].place: LaunchCost(2.0)}
+    found = evaluate_spending(cases[:1], costs, 51, 400)
+    assert found.night_launches == (4, 4)
+    assert found.night_seconds == pytest.approx(4 * 1.51)
+    assert found.seconds == pytest.approx(400 * 1.51)
+    assert found.sees == compute_sensitivity(cases[0], 51, 400, median_of=4)
+    assert found.sees <= 0.1 < compute_sensitivity(cases[0], 51, 400, median_of=3)
+    both = evaluate_spending(cases, costs, 51, 400)
+    assert both.night_launches == (1, 4)
+    assert both.night_seconds == pytest.approx(4 * 1.51 + 2.0)
 
 
 def test_the_fewest_launches_that_see_it():

@@ -54,8 +54,22 @@ def plan(check: Check, session: Path, patch: pytest.MonkeyPatch) -> None:
 def test_every_start_is_written_down_with_the_limit_of_its_job(tmp_path: Path, monkeypatch):
     check = Check([planned(), planned(start="second")])
     plan(check, tmp_path, monkeypatch)
-    assert read_plan(tmp_path) == [replace(each, job_limit=600.0) for each in check.planned]
+    written = read_plan(tmp_path)
+    assert [replace(each, token="") for each in written] == [
+        replace(each, job_limit=600.0) for each in check.planned
+    ]
     assert check.skipped == (False, "")
+
+
+def test_every_launch_has_a_token_of_its_own_which_its_dry_run_chose(tmp_path: Path, monkeypatch):
+    sessions = [tmp_path / "one", tmp_path / "other"]
+    tokens = []
+    for session in (sessions[0], sessions[0], sessions[1]):
+        session.mkdir(exist_ok=True)
+        plan(Check([planned(), planned(start="second")]), session, monkeypatch)
+        tokens.append([each.token for each in read_plan(session)])
+    assert tokens[0] == tokens[1]
+    assert len({*tokens[0], *tokens[2]}) == 4 and all(len(each) == 32 for each in tokens[0])
 
 
 def test_two_starts_of_one_name_are_refused(tmp_path: Path, monkeypatch):

@@ -65,6 +65,13 @@ WRONG = [
     (an_environment, "mpicc", None, "None: write the name or path"),
     (an_environment, "modules", [None], "None: write a text, in quotes"),
     (an_environment, "modules", "mpich", "'mpich': write a list"),
+    (
+        an_environment,
+        "modules",
+        ["mpich/4;touch F"],
+        "'mpich/4;touch F': is more than a name to a shell",
+    ),
+    (a_partition, "access", ["--x\ntouch F"], r"'--x\ntouch F': write one line"),
     (an_environment, "env_vars", {"A": None}, "A: None: write a text, in quotes"),
     (an_environment, "env_vars", {"A B": "1"}, "'A B': is no name of a variable"),
     (an_environment, "env_vars", [("A", "1")], "[('A', '1')]: write {'NAME': 'value'}"),

@@ -154,7 +154,8 @@ def test_what_a_night_says_is_logged():
         CaseResult(replace(CASE, bytes=48), Verdict.CRASHED, "signal 11"),
         result(56, 1.5, launches=1, spread=0.0),  # blind
     ]
-    night = summarise_night_alarms("s", "2026-11-21T01:00:00Z", "local", results)
+    causes = ["cpu: everything 50% slower"]
+    night = summarise_night_alarms("s", "2026-11-21T01:00:00Z", "local", results, causes)
     keys = {each.case.bytes: each.case.key for each in results}
     assert night.cleared == (keys[16],)
     assert list(night.regressed) == sorted([keys[24], keys[32]])
@@ -169,7 +170,7 @@ def test_what_a_night_says_is_logged():
 def test_what_nobody_looked_at_again_is_alarmed_as_often_as_it_is_screened():
     results = [result(8), result(16, 1.5)]
     again, ended = (
-        summarise_night_alarms("s", "2026-11-21T01:00:00Z", "local", results, looked)
+        summarise_night_alarms("s", "2026-11-21T01:00:00Z", "local", results, (), looked)
         for looked in (True, False)
     )
     assert ended.predicted_regressed == ended.predicted_screened == again.predicted_screened

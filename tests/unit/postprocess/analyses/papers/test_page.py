@@ -150,12 +150,29 @@ def test_the_command_obeys_its_options(command):
     assert "Machines against hypercube, 96 processes" in output
 
 
+def test_the_command_holds_sessions_of_two_sites_against_each_other(command, tmp_path):
+    other = samples.session(samples.cases(["fattree"], ["simgrid-mpich"], COUNTS))
+    results = [
+        replace(r, case=replace(r.case, system="mine", partition="cpu", environment="mpich-5.0.2"))
+        for r in other.results
+    ]
+    more = other.more | {"session": "other"}
+    replace(other, results=results, more=more).write(tmp_path / "sessions" / "other")
+    words = (SESSION, "--session", "other", "--against", "simulated:torus:simgrid-mpich")
+    status, output, _ = command(*words)
+    assert status == 0
+    assert "Machines against simulated:torus with simgrid-mpich, 128 processes" in output
+    assert re.search(r"8 B +mine:cpu +0\.37 +- +- +-\n", output)
+    assert "mpich-5.0.2" in (tmp_path / "sessions" / SESSION / "papers.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("--against", "cpu"), "--against cpu: not a partition of the session"),
         (("--processes", "64"), "--processes 64: not in the session"),
         (("--processes", "0"), "argument --processes: '0' is not a whole number"),
+        (("--session", SESSION), "--session: two sessions have one name"),
         (("20260101T000000Z-1",), "no finished session there"),
     ],
 )

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from postprocess.analyses.papers import ratio_tables, ratios
-from postprocess.analyses.papers.data import arrange_results
+from postprocess.analyses.papers.data import arrange_results, arrange_sessions
 from postprocess.analyses.papers.plot import build_agreement_plots, draw_agreement_plot
 from postprocess.analyses.papers.printed import load_history
 from postprocess.analyses.papers.ratios import RatioBasis
@@ -232,8 +232,9 @@ def test_several_systems_are_told_apart():
             None,
             "--against venus: not a partition of the session; it has ethernet, fattree",
         ),
+        ("torus:mpich", None, "--against torus:mpich: no MPI of torus; it has simgrid-mpich"),
         ("origin 2000", None, "--against origin 2000: not a partition"),
-        (None, 512, "--processes 512: not in the session; in it torus shares an MPI with another"),
+        (None, 512, "--processes 512: not in the session; in it torus can be compared at"),
         ("myrinet", 5, "--against myrinet --processes 5: not in the session"),
     ],
 )
@@ -252,13 +253,67 @@ def test_one_partition_has_nothing_to_compare(machine, processes):
         ratios.choose_basis(alone, HISTORY, machine, processes)
 
 
-def test_partitions_without_a_common_mpi_have_nothing_to_compare():
-    apart = measured(
-        samples.cases(["torus"], ["simgrid-mpich"]) + samples.cases(["myrinet"], ["simgrid-ompi"])
+def test_an_empty_message_has_a_size_and_a_barrier_has_none():
+    both = [
+        result(machine, time, routine=routine, bytes=0)
+        for machine, time in (("torus", 1.0), ("hypercube", 2.0))
+        for routine in ("barrier", "bcast")
+    ]
+    these = arrange_results(both)
+    shown = [
+        ratio_tables.format_ratio_table(these, table(these, routine)).rows[0][0]
+        for routine in ("barrier", "bcast")
+    ]
+    assert shown == ["", "0 B"]
+
+
+def test_partitions_without_a_common_mpi_are_compared_each_with_its_own_as_in_the_papers():
+    these = arrange_results(
+        [
+            result("torus", 2.0, environment="cray-mpich-8"),
+            result("hypercube", 5.0, environment="openmpi-4"),
+            result("myrinet", 6.0, environment="mpich-5"),
+        ]
     )
-    assert ratios.choose_basis(apart, HISTORY, None, None) is None
-    with pytest.raises(UsageError, match="shares an MPI with another partition at no count"):
-        ratios.choose_basis(apart, HISTORY, "torus", None)
+    basis = ratios.choose_basis(these, HISTORY, None, None)
+    assert basis == RatioBasis("torus", 128, "cray-mpich-8")
+    rows = {r.machine: r for r in table(these, basis=basis).rows}
+    assert {name: r.ratios for name, r in rows.items()} == {
+        "hypercube": {"openmpi-4": 2.5},
+        "myrinet": {"mpich-5": 3.0},
+    }
+    assert rows["hypercube"].over_printed("openmpi-4") == 1
+    shown = ratio_tables.format_ratio_table(these, table(these, basis=basis))
+    assert shown.title == "bcast: time over that of torus with cray-mpich-8, 128 processes"
+    assert shown.rows[0] == ("8 B", "hypercube", NOT_PRINTED, "2.50 (1.00)", "2.5 (fitted)")
+
+
+def test_an_mpi_is_held_against_another_on_the_same_machine():
+    these = measured(samples.cases(["torus"]))
+    basis = ratios.choose_basis(these, HISTORY, "torus:simgrid-mpich", 64)
+    assert basis == RatioBasis("torus", 64, "simgrid-mpich")
+    assert row(these, "torus", basis=basis).ratios == pytest.approx({"simgrid-ompi": 1.2})
+
+
+def test_a_machine_is_held_against_another_ones_mpi_by_name():
+    basis = ratios.choose_basis(measured(), HISTORY, "torus:simgrid-ompi", None)
+    found = row(measured(), "myrinet", basis=basis)
+    same = row(measured(), "myrinet")
+    assert found.ratios["simgrid-mpich"] == pytest.approx(same.ratios["simgrid-mpich"] / 1.2)
+
+
+def test_a_partition_of_two_sessions_is_two_machines():
+    these = arrange_sessions({"one": [result("torus", 1.0)], "two": [result("torus", 3.0)]})
+    assert these.machines == ["one:torus", "two:torus"]
+    basis = ratios.choose_basis(these, HISTORY, "one:torus", None)
+    assert row(these, "two:torus", basis=basis).ratios == {"simgrid-mpich": 3.0}
+
+
+def test_partitions_of_two_sites_in_two_sessions_are_told_apart_by_the_system_alone():
+    these = arrange_sessions(
+        {"one": [result("cpu", 1.0, system="a")], "two": [result("cpu", 3.0, system="b")]}
+    )
+    assert these.machines == ["a:cpu", "b:cpu"]
 
 
 # As it is shown.

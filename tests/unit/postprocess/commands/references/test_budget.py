@@ -24,8 +24,9 @@ from postprocess.results.store import StoreRow, write_session
 from postprocess.stats.headline import summarise_trials
 from postprocess.stats.trial_allocation import CalibrationSpending, LaunchCost
 from tests.support.factories.budget import ELAPSED, PLACE, SECONDS, entry, write_session_directory
-from tests.support.factories.launch import CASES, planned
+from tests.support.factories.launch import CASES, leave, planned
 from tests.support.factories.ledger import METHOD, launch
+from tests.support.factories.record import end_record
 
 SESSIONS = 12
 BETWEEN, TRIAL = 0.02, 0.15  #: standard deviations
@@ -98,7 +99,7 @@ def test_the_same_seconds_are_spent_both_ways_and_the_commands_are_the_better_on
     (advice,) = json.loads(report.read_text())["advice"]
     chosen, other = advice["chosen"], advice["other"]
     for way in (chosen, other):
-        assert 1500 - way["night_seconds"] < way["launches"] * way["night_seconds"] <= 1500
+        assert 1500 - way["pass_seconds"] < way["launches"] * way["pass_seconds"] <= 1500
     assert chosen["sees"] <= other["sees"]
     assert advice["commands"] == [
         f"./plumbline calibrate --site mycluster --program mpicost --trials {chosen['trials']} "
@@ -241,19 +242,34 @@ def test_a_start_is_never_shorter_than_nothing():
     assert measure_cost([WholeLaunch(PLACE, 4, 10.0, 10.2, 51)]).start == 0.0
 
 
+def spending(trials: int, launches: int, seconds: float, sees: float | None) -> CalibrationSpending:
+    """A calibration whose nights take one launch."""
+    return CalibrationSpending(trials, launches, seconds, sees, (1, 1), seconds)
+
+
 def test_the_better_way_sees_more_and_with_the_same_sight_is_cheaper_each_night():
-    way = CalibrationSpending(51, 20, 30.0, 0.10)
-    assert is_better_spending(CalibrationSpending(31, 30, 20.0, 0.09), way)
-    assert is_better_spending(
-        CalibrationSpending(31, 30, 20.0, 0.1001), way
-    )  # the same, as it is shown
-    assert not is_better_spending(CalibrationSpending(31, 30, 20.0, 0.11), way)
-    assert not is_better_spending(CalibrationSpending(101, 10, 60.0, 0.10), way)
-    assert not is_better_spending(CalibrationSpending(11, 9, 5.0, None), way)
-    assert not is_better_spending(
-        CalibrationSpending(11, 9, 5.0, None), CalibrationSpending(51, 2, 30.0, None)
-    )
-    assert is_better_spending(way, CalibrationSpending(11, 9, 5.0, None))
+    way = spending(51, 20, 30.0, 0.10)
+    assert is_better_spending(spending(31, 30, 20.0, 0.09), way)
+    assert is_better_spending(spending(31, 30, 20.0, 0.1001), way)  # the same, as it is shown
+    assert not is_better_spending(spending(31, 30, 20.0, 0.11), way)
+    assert not is_better_spending(spending(101, 10, 60.0, 0.10), way)
+    assert not is_better_spending(spending(11, 9, 5.0, None), way)
+    assert not is_better_spending(spending(11, 9, 5.0, None), spending(51, 2, 30.0, None))
+    assert is_better_spending(way, spending(11, 9, 5.0, None))
+
+
+def test_the_launches_of_a_night_follow_the_budget_of_the_plan(work, tmp_path, capsys):
+    name = f"202611{SESSIONS:02d}T010000Z-1"
+    several = planned(trials=51, budget=8 * SECONDS)
+    leave(work.sessions / name, several, [{"record": "run"}, {**end_record(1), "elapsed": ELAPSED}])
+    assert measure_costs([work.sessions / name])[PLACE].budget == 8 * SECONDS
+    report = tmp_path / "budget.json"
+    run(work, report, seconds=20 * SECONDS)
+    (advice,) = json.loads(report.read_text())["advice"]
+    (least, most), night = advice["chosen"]["night_launches"], advice["chosen"]["night_seconds"]
+    assert 1 < least == most
+    assert night == pytest.approx(most * advice["chosen"]["pass_seconds"])
+    assert f"{most} launches of each layout a night" in said(capsys)
 
 
 def test_the_command_line():

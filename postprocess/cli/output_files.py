@@ -1,0 +1,116 @@
+"""Which files the options of a command may write: none that would destroy what somebody else needs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from postprocess.base.errors import UsageError
+from postprocess.base.workdir import WorkDirectory
+from postprocess.cli.parser import OUTPUT, Parser
+
+#: One of these keys is in every summary that ``--json`` writes, and the first column of an export.
+SIGNS = ("schema", "session", "looked_at", "plants")
+LARGEST = 64_000_000  #: bytes of a summary that is read to recognise it
+#: Folders of the work directory: no result is written to the first ones, and no single file to the others.
+DATA = ("sessions", "store", "calibrations", "spack", "build", "programs", "venv", "mpi")
+RESULTS = ("references", "proposal", "drift", "selftest")
+FIX = "choose another file, or pass --force"
+
+#: Of an export, JUnit's XML and OpenMetrics of ours.
+BEGINNINGS = (
+    b"session,",
+    b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="plumbline"',
+    b"# HELP plumbline_",
+)
+
+
+def add_output_file(parser: Parser, option: str, text: str) -> None:
+    """Add an option that names a file to write, and once per command ``--force``."""
+    group = parser.group(OUTPUT)
+    made = group.add_argument(option, type=Path, metavar="FILE", help=text)
+    files = parser.get_default("output_files") or {}
+    parser.set_defaults(output_files={**files, made.dest: option})
+    if not files:
+        group.add_argument(
+            "--force",
+            action="store_true",
+            help="write over a file that Plumbline did not write, or one of its own data",
+        )
+
+
+def add_output_directory(parser: Parser, option: str, text: str, **how: str) -> None:
+    """Add an option that names a directory to write to."""
+    made = parser.group(OUTPUT).add_argument(option, type=Path, metavar="DIR", help=text, **how)
+    parser.set_defaults(output_directory=(made.dest, option))
+
+
+def check_outputs(work: WorkDirectory, arguments: argparse.Namespace) -> None:
+    """Check all that a command line asks to be written, before anything is done.
+
+    :raises UsageError: naming option, path and fix.
+    """
+    given: Mapping[str, Any] = vars(arguments)
+    for dest, option in given.get("output_files", {}).items():
+        if (path := given[dest]) is not None:
+            check_output_file(work, option, path, given["force"])
+    dest, option = given.get("output_directory", ("", ""))
+    if (path := given.get(dest)) is not None and is_in(work, DATA, path):
+        raise UsageError(f"{option} {path}: holds Plumbline's own data; choose another directory")
+
+
+def check_output_file(work: WorkDirectory, option: str, path: Path, force: bool) -> None:
+    """Refuse a file that cannot be written, and one that must not be.
+
+    A pipe or a device is written to as it is. Nothing is changed.
+
+    :raises UsageError: naming option, path and fix.
+    """
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise UsageError(f"{option} {path}: is a folder; name a file")
+    if target.exists() and not target.is_file():
+        return
+    if not target.parent.is_dir():
+        problem = "is not a directory" if target.parent.exists() else "is not there"
+        raise UsageError(f"{option} {path}: {target.parent} {problem}; choose another file")
+    if not os.access(target if target.exists() else target.parent, os.W_OK):
+        raise UsageError(f"{option} {path}: may not be written; choose another file")
+    if force:
+        return
+    if is_in(work, (*DATA, *RESULTS), target) or is_within(target, work.source / "reference_data"):
+        raise UsageError(f"{option} {path}: is a place of Plumbline's own data; {FIX}")
+    if target.exists() and not is_own_output(target):
+        raise UsageError(f"{option} {path}: is there, and no output of Plumbline; {FIX}")
+
+
+def is_in(work: WorkDirectory, folders: Sequence[str], path: Path) -> bool:
+    """Return whether a path is in one of these folders of the work directory."""
+    return any(is_within(path, work.root / name) for name in folders)
+
+
+def is_within(path: Path, folder: Path) -> bool:
+    """Return whether a path is a folder or below it, links followed."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+
+
+def is_own_output(path: Path) -> bool:
+    """Return whether a file is empty, a summary in any form, or an export: what an option may have written."""
+    try:
+        if path.stat().st_size > LARGEST:
+            with path.open("rb") as stream:
+                return stream.read(100).startswith(BEGINNINGS)
+        data = path.read_bytes()
+    except OSError:
+        return False
+    if not data or data.startswith(BEGINNINGS):
+        return True
+    try:
+        told = json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(told, dict) and any(sign in told for sign in SIGNS)

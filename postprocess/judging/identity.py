@@ -1,0 +1,53 @@
+"""Tell the records of a launch from those of another one: by its token, its command and its times.
+
+A launcher that starts nothing may leave the records of an earlier launch, and they are whole and without
+contradiction. Only what the plan knows of this launch alone shows that they are not its own.
+"""
+
+from __future__ import annotations
+
+import calendar
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from postprocess.model.plan import PlannedLaunch
+from postprocess.parsers.mpicost_schema import DATE_FORMAT
+
+CLOCKS_DIFFER = 60  #: seconds that the clocks of two nodes of a job may differ
+
+
+def describe_foreign_records(
+    launch: PlannedLaunch, session: Path, run: Mapping[str, Any], end: Mapping[str, Any]
+) -> str:
+    """Describe why records are not of this launch, in one line; empty if they are.
+
+    A plan of an earlier version, without a token, does not tell.
+
+    :param run: the first record of mpicost or of a witness, ``end`` the last one
+    """
+    if not launch.token:
+        return ""
+    fix = "look at what its launcher starts"
+    if {run.get("token"), end.get("token")} != {launch.token}:
+        return f"the records are not of this launch: they have not its token; {fix}"
+    if not launch.benchmarks and run["command"][1:] != [*launch.options, f"--token={launch.token}"]:
+        return f"the records are not of this launch: their command is another one; {fix}"
+    moments = [read_moment(run["date_utc"]), read_moment(end["ended_utc"])]
+    try:
+        began, ended = map(int, launch.span(session).read_text().split())
+    except (OSError, ValueError):
+        return f"{launch.span(session)}: does not tell when the launch began and ended; {fix}"
+    if not began - CLOCKS_DIFFER <= moments[0] <= moments[1] <= ended + CLOCKS_DIFFER:
+        lasted = " to ".join(
+            time.strftime(DATE_FORMAT, time.gmtime(each)) for each in (began, ended)
+        )
+        told = f"{run['date_utc']} to {end['ended_utc']}"
+        return f"the records tell of {told}, and the launch was from {lasted}; set the clocks of the nodes"
+    return ""
+
+
+def read_moment(text: str) -> int:
+    """Read a date of a record, in seconds since 1970. ValueError if it is none."""
+    return calendar.timegm(time.strptime(text, DATE_FORMAT))

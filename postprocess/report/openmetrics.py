@@ -1,0 +1,82 @@
+"""A session as metrics in OpenMetrics' text format, for the node exporter's textfile collector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from postprocess.base.sanitize import sanitize_line
+from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.results.summary import SessionSummary
+
+ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
+
+
+def format_openmetrics(summary: SessionSummary) -> str:
+    """Format a session as gauges, each with ``site``; those of a case have the parts of its key too.
+
+    Whether the numbers are old tells ``plumbline_session_end_seconds``.
+    """
+    site = {"site": summary.site}
+    ended = datetime.fromisoformat(summary.ended_utc.replace("Z", "+00:00")).timestamp()
+    lines = [
+        *format_gauge("session_end_seconds", "When the session ended, in Unix time.", ended, site),
+        *format_gauge(
+            "session_exit_status", "0 if every case is healthy.", summary.exit_status, site
+        ),
+        *format_counts(summary, site),
+    ]
+    healthy = {each: float(each.healthy(summary.strict)) for each in summary.results}
+    values = {each: each.value for each in summary.results}
+    references = {each: each.reference for each in summary.results}
+    slowdowns = {each: each.slowdown for each in summary.results}
+    for name, told, found in (
+        ("case_healthy", "1 if the case does not fail the session.", healthy),
+        ("case_value", "Headline of the case, in the unit of its label.", values),
+        ("case_reference", "Center of its reference, in the same unit.", references),
+        ("case_slowdown", "How many times as slow as its reference.", slowdowns),
+    ):
+        lines += [f"# HELP plumbline_{name} {told}", f"# TYPE plumbline_{name} gauge"]
+        for result, number in found.items():
+            if number is not None:
+                lines.append(format_sample(name, {**site, **list_labels(result)}, number))
+    return "\n".join([*lines, "# EOF", ""])
+
+
+def list_labels(result: CaseResult) -> dict[str, str]:
+    """List the labels of a case: the parts of its key, and the unit of its values."""
+    case = result.case
+    return {
+        "system": case.system,
+        "partition": case.partition,
+        "environment": case.environment,
+        "program": case.program,
+        "routine": case.routine,
+        "peer": str(case.peer),
+        "variant": case.variant,
+        "layout": case.layout,
+        "bytes": str(case.bytes),
+        "unit": result.unit,
+    }
+
+
+def format_counts(summary: SessionSummary, site: Mapping[str, str]) -> Iterator[str]:
+    """Format how many cases have each verdict, those of no case included."""
+    yield "# HELP plumbline_cases Cases of the session with this verdict."
+    yield "# TYPE plumbline_cases gauge"
+    for verdict in Verdict:
+        number = sum(each.verdict is verdict for each in summary.results)
+        yield format_sample("cases", {**site, "verdict": str(verdict)}, number)
+
+
+def format_gauge(name: str, told: str, value: float, labels: Mapping[str, str]) -> Iterator[str]:
+    """Format a gauge of one value."""
+    yield f"# HELP plumbline_{name} {told}"
+    yield f"# TYPE plumbline_{name} gauge"
+    yield format_sample(name, labels, value)
+
+
+def format_sample(name: str, labels: Mapping[str, str], value: float) -> str:
+    """Format one line."""
+    words = (f'{key}="{sanitize_line(text).translate(ESCAPED)}"' for key, text in labels.items())
+    return f"plumbline_{name}{{{','.join(words)}}} {value!r}"

@@ -1,0 +1,161 @@
+"""What is known of the spread between sessions before a machine has told it, and what kindred cases add.
+
+One burst says nothing of other hours. A table of spreads that were measured elsewhere stands in for it, with
+few degrees of freedom, so that bands have a heavy tail; kin of the same machine outweigh it as its sessions
+come.
+
+Usage: ``python -m postprocess.stats.session_prior LAUNCHES.csv [GAP]``: the table from launches, one a line,
+with the columns ``utc``, ``state``, ``environment``, ``routine``, ``bytes`` and ``headline_us``. Launches more
+than GAP seconds apart are of two sessions.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from postprocess.model.case import Case
+from postprocess.model.reference import Prior, Reference
+from postprocess.stats.band import LARGE_BYTES
+from postprocess.stats.sessions import (
+    SESSION_GAP,
+    SessionMeans,
+    estimate_means_variance,
+    number_sessions,
+    summarize_sessions,
+)
+from postprocess.stats.shrinkage import (
+    LEAST_GROUP_SIZE,
+    SMALL_BYTES,
+    CaseGroup,
+    fit_prior,
+    group_of,
+)
+
+#: Degrees of freedom that a measurement elsewhere is worth: another machine may be twice as restless
+ELSEWHERE = 5.0
+#: And all kin together for each session beyond the first: they share what an hour does to the machine
+KIN_DEGREES = 4.0
+COLUMNS = ("cache", "least_bytes", "spread", "degrees", "sessions", "cases")
+Key = tuple[str, int]  #: cache state, and smallest size of the class in bytes
+SIZES = (0, SMALL_BYTES, LARGE_BYTES)
+
+
+@dataclass(frozen=True)
+class MeasuredSpread:
+    """Spread between sessions of the cases of one cache state and class of sizes."""
+
+    prior: Prior
+    sessions: int
+    cases: int
+
+
+PriorTable = Mapping[Key, Prior]
+
+
+def find_stored_prior(table: PriorTable, case: Case) -> Prior | None:
+    """Find what is known of a case's sessions; of an unknown cache state the widest of its class."""
+    least = SIZES[group_of(case)[1]]
+    if found := table.get((case.cache, least)):
+        return found
+    some = [prior for (_, size), prior in table.items() if size == least] or list(table.values())
+    return max(some, key=lambda each: each.spread, default=None)
+
+
+def add_session_priors(
+    references: Mapping[Case, Reference], table: PriorTable
+) -> dict[Case, Reference]:
+    """Return the references with what is known of their sessions, from kin and from the table."""
+    families: dict[CaseGroup, list[Reference]] = {}
+    for each in references.values():
+        families.setdefault(group_of(each.case), []).append(replace(each, session_prior=None))
+    kin = {key: estimate_kin_spread(members) for key, members in families.items()}
+    found = {}
+    for case, each in references.items():
+        stored = None if each.exact else find_stored_prior(table, case)
+        prior = join_priors(stored, kin[group_of(case)]) if stored else None
+        found[case] = replace(each, session_prior=prior)
+    return found
+
+
+def estimate_kin_spread(some: Sequence[Reference]) -> tuple[Prior, float] | None:
+    """Estimate the spread between sessions of kindred cases, and what their sessions are worth; None of one."""
+    known = [(each, *estimate_means_variance(each)) for each in some if not each.exact]
+    known = [each for each in known if each[1] > 0]
+    if len(known) < LEAST_GROUP_SIZE:
+        return None
+    degrees = np.array([told for _, _, told in known])
+    fit = fit_prior(np.sqrt([means for _, means, _ in known]), degrees)
+    within = np.mean([each.moderated[0] ** 2 * each.inverse_launches for each, _, _ in known])
+    spread = math.sqrt(max(fit.spread**2 - float(within), 0.0))
+    return Prior(spread, fit.degrees), KIN_DEGREES * float(np.median(degrees))
+
+
+def join_priors(stored: Prior, kin: tuple[Prior, float] | None) -> Prior:
+    """Join what was measured elsewhere and what kin say, each by what it is worth."""
+    if kin is None:
+        return stored
+    here, worth = kin
+    spread, together = stored.moderate(here.spread, worth)
+    return Prior(float(spread), min(here.degrees, together))
+
+
+def measure_spreads(
+    rows: Iterable[Mapping[str, str]], gap: float = SESSION_GAP
+) -> dict[Key, MeasuredSpread]:
+    """Measure the spread between sessions from launches of several bursts, by cache state and class of sizes.
+
+    It follows from the mean of the variances, so that restless cases count. A class of few cases is measured by
+    all cases of its state.
+
+    :param gap: seconds between two sessions
+    """
+    cases: dict[tuple[str, ...], list[tuple[str, float]]] = {}
+    for row in rows:
+        key = (row["state"], row["environment"], row["routine"], row["bytes"])
+        cases.setdefault(key, []).append((row["utc"], float(row["headline_us"])))
+    found: dict[Key, list[SessionMeans]] = {}
+    for (state, _, _, size), launches in cases.items():
+        numbers = number_sessions([utc for utc, _ in launches], gap)
+        told = summarize_sessions([value for _, value in launches], numbers)
+        if told.evidence.sessions > 1:
+            least = max(each for each in SIZES if each <= int(size))
+            found.setdefault((state, least), []).append(told)
+    return {
+        key: pool_spreads(some, find_state(found, key[0])) for key, some in sorted(found.items())
+    }
+
+
+def find_state(found: Mapping[Key, Sequence[SessionMeans]], state: str) -> list[SessionMeans]:
+    """Find all cases of a cache state."""
+    return [each for (other, _), some in found.items() if other == state for each in some]
+
+
+def pool_spreads(some: Sequence[SessionMeans], alike: Sequence[SessionMeans]) -> MeasuredSpread:
+    """Pool the variances of these cases, or, where they are few, of all that are alike."""
+    told = some if len(some) >= LEAST_GROUP_SIZE else alike
+    excess = [
+        each.evidence.between - each.spread**2 * each.evidence.inverse_launches for each in told
+    ]
+    spread = math.sqrt(max(float(np.mean(excess)), 0.0))
+    most = max(each.evidence.sessions for each in told)
+    return MeasuredSpread(Prior(spread, ELSEWHERE), most, len(told))
+
+
+def main(path: str, gap: float = SESSION_GAP) -> None:
+    """Print the table that follows from the launches of a file."""
+    with open(path, newline="", encoding="utf-8") as file:
+        found = measure_spreads(csv.DictReader(file), gap)
+    print("\t".join(COLUMNS))
+    for (cache, least), each in found.items():
+        told = (f"{each.prior.spread:.4f}", f"{each.prior.degrees:g}", each.sessions, each.cases)
+        print("\t".join(map(str, (cache, least, *told))))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], *map(float, sys.argv[2:3]))

@@ -1,0 +1,205 @@
+"""Sessions as a level of the noise: what bursts of launches say of the next one.
+
+ln headline = center + session + launch, with variances tau^2 and sigma^2. Launches of one burst share what the
+machine does at that hour. Of k sessions of n_i launches, the means of the sessions have the variance
+B = tau^2 + sigma^2 mean(1/n_i), which is estimated with k - 1 degrees of freedom (one-way random effects, by
+the method of moments: Searle, Casella and McCulloch, Variance Components, 1992, section 3.6) and moderated
+(:mod:`postprocess.stats.shrinkage`): by kin, by nights, and by what is known of other machines beforehand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+from scipy.special import stdtrit
+
+from postprocess.model.case import Case
+from postprocess.model.reference import Reference, SessionEvidence
+from postprocess.stats.detection import compute_median_efficiency
+
+SESSION_GAP = 1_200.0  #: seconds; launches whose ends lie farther apart are of two sessions
+DATE_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+HUBER = 2.0  #: deviations of nights count this far, in their own robust standard deviations
+#: Of a normal value whose square counts up to HUBER^2: the mean of the square
+KEPT = 0.9205
+#: Degrees of freedom that a night is worth: the variance of the clipped squares, relative to all
+NIGHT_WORTH = 0.75
+
+
+@dataclass(frozen=True)
+class SessionMeans:
+    """What the launches of a case say, by session, on the logarithm."""
+
+    center: float  #: mean of the means of the sessions
+    spread: float  #: within sessions, pooled; 0 if no session has two launches
+    evidence: SessionEvidence
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """How a mean of nights deviates from the center of a reference, on the logarithm."""
+
+    deviation: float  #: standard deviation
+    degrees: float  #: of freedom that it is worth (Satterthwaite, Biometrics Bulletin 2, 1946)
+
+    def limit(self, alpha: float, most_degrees: float = math.inf) -> float:
+        """Compute the distance from the center that a healthy case exceeds with this probability.
+
+        :param most_degrees: that are counted, for a heavier tail
+        """
+        degrees = min(self.degrees, most_degrees)
+        return float(stdtrit(degrees, 1.0 - alpha)) * self.deviation if degrees else 0.0
+
+
+def number_sessions(ends: Sequence[str], gap: float = SESSION_GAP) -> list[int]:
+    """Return the number of each launch's session, by when the launches ended (UTC)."""
+    return list(_number_sessions(tuple(ends), gap))
+
+
+@lru_cache(maxsize=1024)
+def _number_sessions(ends: tuple[str, ...], gap: float) -> tuple[int, ...]:
+    """Return the same for a tuple: the cases of one calibration share their launches."""
+    moments = [datetime.strptime(each, DATE_FORMAT).timestamp() for each in ends]
+    numbers, number = [0] * len(moments), 0
+    order = sorted(range(len(moments)), key=moments.__getitem__)
+    for before, after in pairwise(order):
+        number += moments[after] - moments[before] > gap
+        numbers[after] = number
+    return tuple(numbers)
+
+
+def summarize_sessions(values: Sequence[float], numbers: Sequence[int] = ()) -> SessionMeans:
+    """Summarise the headlines of a case, one a launch; without numbers they are of one session."""
+    logs = np.log(np.asarray(values, dtype=np.float64))
+    where = np.asarray(numbers or [0] * len(logs))
+    some = [logs[where == each] for each in sorted(set(where.tolist()))]
+    means = np.array([each.mean() for each in some])
+    squares = sum(float(np.sum((each - each.mean()) ** 2)) for each in some)
+    degrees = len(logs) - len(some)
+    return SessionMeans(
+        float(means.mean()),
+        math.sqrt(squares / degrees) if degrees else 0.0,
+        SessionEvidence(
+            len(some),
+            float(np.mean([1 / len(each) for each in some])),
+            float(means.var(ddof=1)) if len(some) > 1 else 0.0,
+        ),
+    )
+
+
+def estimate_night_variance(deviations: Sequence[float]) -> tuple[float, float]:
+    """Estimate the variance of the values of nights, and its degrees of freedom; 0 and 0 of fewer than three.
+
+    About their own median, so that a case which has moved for good tells of no wider sessions. What lies far
+    out counts as no farther than :data:`HUBER` (Huber and Ronchetti, Robust Statistics, 2009, section 5.2, one
+    step).
+    """
+    if len(deviations) < 3:
+        return 0.0, 0.0
+    values = np.asarray(deviations, dtype=np.float64)
+    apart = np.abs(values - np.median(values))
+    most = HUBER * 1.4826 * float(np.median(apart))
+    degrees = len(values) - 1.0
+    return float(np.sum(np.minimum(apart, most) ** 2)) / degrees / KEPT, NIGHT_WORTH * degrees
+
+
+def add_nights(
+    reference: Reference, deviations: Sequence[float], launches: Sequence[int]
+) -> Reference:
+    """Return the reference with what healthy nights say of the variance; the center never moves.
+
+    :param deviations: ln(value / center) of each night, in which the case was neither called nor suspected
+    :param launches: of each, whose median is its value
+    """
+    variance, degrees = estimate_night_variance(deviations)
+    if not degrees:
+        return reference
+    within = reference.moderated[0] ** 2
+    own = float(np.mean([compute_median_efficiency(each) ** 2 for each in launches]))
+    known = reference.evidence or SessionEvidence(1, reference.inverse_launches)
+    told = replace(
+        known,
+        nights=len(deviations),
+        night_variance=max(variance - within * own, 0.0),
+        night_degrees=degrees,
+    )
+    return replace(reference, evidence=told)
+
+
+def estimate_means_variance(reference: Reference) -> tuple[float, float]:
+    """Estimate B, the variance of the means of sessions, and its degrees of freedom, from all that tells it."""
+    within = reference.moderated[0] ** 2 * reference.inverse_launches
+    squares = degrees = 0.0
+    if known := reference.evidence:
+        degrees = known.sessions - 1 + known.night_degrees
+        squares = (known.sessions - 1) * known.between
+        squares += known.night_degrees * (known.night_variance + within)
+    if prior := reference.session_prior:
+        degrees += prior.degrees
+        squares += prior.degrees * (prior.spread**2 + within)
+    return (squares / degrees, degrees) if degrees else (0.0, 0.0)
+
+
+def estimate_session_spread(reference: Reference) -> float:
+    """Estimate tau, the standard deviation of ln headline between sessions."""
+    means, _ = estimate_means_variance(reference)
+    within = reference.moderated[0] ** 2 * reference.inverse_launches
+    return math.sqrt(max(means - within, 0.0))
+
+
+def predict_nights(reference: Reference, values: Sequence[int]) -> Prediction:
+    """Predict the mean of the values of j nights.
+
+    V = tau^2 (1/j + 1/k) + sigma^2 (mean(e(m)^2)/j + mean(1/n_i)/k), written in B and sigma^2, which are
+    estimated apart.
+
+    :param values: launches of each night, whose median is its value
+    """
+    spread, degrees = reference.moderated
+    within, (means, told) = spread**2, estimate_means_variance(reference)
+    nights = len(values)
+    share = 1 / nights + 1 / reference.sessions
+    own = float(np.mean([compute_median_efficiency(each) ** 2 for each in values])) / nights
+    rest = own - reference.inverse_launches / nights
+    if means <= within * reference.inverse_launches:  # no spread of sessions is left
+        means, rest = 0.0, own + reference.inverse_launches / reference.sessions
+    variance = share * means + rest * within
+    uncertain = (share * means) ** 2 / told if told else 0.0
+    uncertain += (rest * within) ** 2 / degrees if degrees else 0.0
+    if uncertain <= 0:
+        return Prediction(0.0, 0.0)
+    return Prediction(math.sqrt(variance), variance**2 / uncertain)
+
+
+def assume_sessions(reference: Reference, more: int) -> Reference:
+    """Return the reference as so many more sessions, of as many launches and as different, would make it."""
+    means, _ = estimate_means_variance(reference)
+    known = reference.evidence or SessionEvidence(1, reference.inverse_launches)
+    sessions = known.sessions + more
+    return replace(
+        reference,
+        launches=reference.launches * sessions // known.sessions,
+        evidence=replace(known, sessions=sessions, between=means),
+    )
+
+
+def add_evidence(
+    references: Mapping[Case, Reference], told: Mapping[Case, tuple[Sequence[float], Sequence[str]]]
+) -> dict[Case, Reference]:
+    """Return the references with what their sessions tell.
+
+    :param told: headlines behind a case and when their launches ended; a case without is of one session
+    """
+    found = dict(references)
+    for case, (values, ends) in told.items():
+        known = references.get(case)
+        if known and not known.exact and len(values) == len(ends) == known.launches:
+            evidence = summarize_sessions(values, number_sessions(ends)).evidence
+            found[case] = replace(known, evidence=evidence)
+    return found

@@ -1,0 +1,60 @@
+"""What checks know of an environment: ReFrame's ``extras``, each key optional, or ReFrame's own keys."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from site_configs.schema.manual_settings import collect_manual_settings, read_user_shell
+from site_configs.schema.reframe_request import current_request
+
+#: What stands for the library where the site does not say which is right: any is, until there is a reference.
+ANY_LIBRARY = "*"
+
+
+@dataclass(frozen=True)
+class EnvironmentFacts:
+    """The facts that :func:`site_configs.common.environment` writes into ``extras``, or their defaults."""
+
+    library: str = ANY_LIBRARY  #: in every MPI_Get_library_version
+    launcher: str | Sequence[str] = ""  #: empty: that of the partition
+    compilers: tuple[str, ...] = ()  #: wrappers, the first one first
+    cc: str = ""  #: ReFrame's compiler of the environment, which may be a wrapper
+    by_hand: Mapping[str, Any] = field(default_factory=dict)
+    accept: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, environ: Any) -> EnvironmentFacts:
+        """Read the facts of ReFrame's environment.
+
+        :raises ValueError: if variables were asked for that this environment cannot be given.
+        """
+        extras, request = environ.extras, current_request()
+        if "by_hand" not in extras and environ.name in request.set_env:
+            fix = "set it in the configuration, or use a site file of Plumbline's"
+            raise ValueError(f"--set-env {environ.name}: its configuration does not take it; {fix}")
+        shell = read_user_shell(os.environ)
+        return cls(
+            library=extras.get("library", ANY_LIBRARY),
+            launcher=extras.get("launcher", ""),
+            compilers=(extras["mpicc"],) if "mpicc" in extras else (),
+            cc=environ.cc,
+            by_hand=extras.get(
+                "by_hand", collect_manual_settings({}, request.oversubscribe, environ.name, shell)
+            ),
+            accept=extras.get("accept", {}),
+        )
+
+    @property
+    def mpi_wrappers(self) -> tuple[str, ...]:
+        """Compiler wrappers that are an MPI's by their name or by what the site says."""
+        own = (self.cc,) if Path(self.cc).name.startswith("mpi") else ()
+        return self.compilers or (*own, "mpicc")
+
+    @property
+    def wrappers(self) -> tuple[str, ...]:
+        """What to compile with, the first that is there; some wrappers are called ``cc``."""
+        return self.compilers or (*self.mpi_wrappers, self.cc or "cc")

@@ -1,0 +1,46 @@
+"""A configuration of the kind that computing centres have: environments of compiler and MPI, and modes."""
+
+import os
+
+OPENMPI, INTEL = os.environ["TEST_OPENMPI"], os.environ["TEST_INTEL_MPI"]
+AS_ROOT = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
+
+site_configuration = {
+    "systems": [
+        {
+            "name": "centre",
+            "descr": "login node of a centre",
+            "hostnames": [".*"],
+            "modules_system": "nomod",
+            "partitions": [
+                {
+                    "name": "login",
+                    "scheduler": "local",
+                    "launcher": "local",
+                    "environs": ["PrgEnv-intel", "PrgEnv-gnu", "builtin"],
+                    "features": ["remote"],
+                    "max_jobs": 1,
+                    "time_limit": "10m",
+                }
+            ],
+        }
+    ],
+    "environments": [
+        {"name": "builtin", "cc": "cc", "cxx": "", "ftn": ""},
+        {
+            "name": "PrgEnv-gnu",
+            "cc": "mpicc",
+            "features": ["serial", "openmp", "mpi"],
+            "env_vars": [["PATH", f"{OPENMPI}/bin:$PATH"], *([name, "1"] for name in AS_ROOT)],
+            "target_systems": ["centre"],
+        },
+        {
+            "name": "PrgEnv-intel",
+            "cc": "mpicc",
+            "features": ["mpi"],
+            "env_vars": [["PATH", f"{INTEL}/bin:$PATH"], ["I_MPI_ROOT", INTEL]],
+            "target_systems": ["centre"],
+        },
+    ],
+    "modes": [{"name": "production", "options": ["--tag=nightly"]}],
+}

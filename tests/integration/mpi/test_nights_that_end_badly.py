@@ -1,0 +1,107 @@
+"""Nights whose output nobody reads, or that are killed: what they measured is kept."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from postprocess.results import store
+from postprocess.results.query import read_headlines
+from tests.support.mpi import mpi_installations
+from tests.support.paths import ROOT
+from tests.support.plumbline_runner import Workshop
+
+pytestmark = pytest.mark.long
+
+LAUNCHES = 24  #: more than can end between the first and the news of it
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> list[str]:
+    mpich = next((each for each in mpi_installations() if each.family == "mpich"), None)
+    if mpich is None:
+        pytest.skip("no MPICH here")
+    chosen = ["--environment", mpich.name, "--mpis", "mpich", "--program", "mpicost"]
+    return ["nightly", *chosen, "--routine", "barrier", "--processes", "2", "--trials", "5"]
+
+
+@pytest.mark.parametrize("redirection", [">&-", "| head -1", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_a_night_whose_output_nobody_reads_is_kept(
+    tmp_path: Path, words: list[str], redirection: str
+) -> None:
+    """With the exit status of its verdicts: there is no reference, which ``--strict`` refuses."""
+    workshop = Workshop(tmp_path / "home")
+    command = workshop.command(*words, "--launches", "1", "--strict")
+    shell = ["bash", "-o", "pipefail", "-c", f'"$@" {redirection}', "bash", *command]
+    done = subprocess.run(
+        shell, check=False, env=workshop.environment(), capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+    assert len(store.list_sessions(workshop.home / "store")) == 1
+    assert len(list(workshop.home.glob("sessions/*/summary.json"))) == 1
+    assert len(list(workshop.home.glob("sessions/*/report.html"))) == 1
+
+
+def test_launches_of_a_killed_night_are_stored_by_the_next_command(
+    tmp_path: Path, words: list[str]
+) -> None:
+    workshop = Workshop(tmp_path / "home")
+    killed = workshop.start(*words, "--strict", "--launches", str(LAUNCHES))
+    assert killed.stdout
+    for line in killed.stdout:
+        if ", launch " in line:  # it ended
+            break
+    killed.kill()
+    killed.communicate()
+    assert not list((workshop.home / "store").glob("*.parquet"))
+
+    ended = workshop.run(*words, "--strict", "--launches", "1")
+    first, _ = store.list_sessions(workshop.home / "store")
+    rows = store.read_session(first)
+    assert 1 <= rows.height < LAUNCHES
+    assert f"its {rows.height} launch" in ended.output and "that ended are stored" in ended.output
+    assert set(rows["mode"]) == {"interrupted"}
+    assert set(rows["verdict"]) == {"no-reference"}
+    assert set(rows["reason"]) == {"the session was interrupted before it was judged"}
+    nights = read_headlines(workshop.home / "store")
+    assert first.stem not in set(nights["session"]) and nights.height == 1
+
+    again = workshop.run(*words, "--strict", "--launches", "1")
+    assert "interrupted" not in again.output
+    assert store.read_session(first).equals(rows)
+
+
+def test_a_copied_work_directory_builds_anew(tmp_path: Path, words: list[str]) -> None:
+    """CMake refuses a cache of another place; the launches of the copy are measured all the same."""
+    first = Workshop(tmp_path / "home").measure(*words[1:], "--launches", "1")
+    shutil.copytree(tmp_path / "home", tmp_path / "copy", symlinks=True)
+    copied = Workshop(tmp_path / "copy")
+    again = copied.measure(*words[1:], "--launches", "1")
+    assert "incomplete" not in {*first.verdicts().values(), *again.verdicts().values()}
+    assert (tmp_path / "copy" / "build").is_dir()
+    for stamp in copied.home.glob("build/*/made_for"):
+        assert stamp.read_text().splitlines() == [str(ROOT), str(stamp.parent)]
+
+
+def test_python_of_the_user_is_not_ours(tmp_path: Path, words: list[str]) -> None:
+    """Another Python's packages on PYTHONPATH, or a file with the name of a module: likely on clusters."""
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    for name in ("json", "statistics", "numpy", "subprocess", "reframe"):
+        (foreign / f"{name}.py").write_text("raise SystemExit('foreign')\n")
+    hostile = {"PYTHONPATH": str(foreign), "PYTHONWARNINGS": "error"}
+    ended = Workshop(tmp_path / "home").measure(*words[1:], "--launches", "1", **hostile)
+    assert "incomplete" not in ended.verdicts().values() and ended.errors == ""
+
+
+def test_a_variable_for_programs_does_not_reach_the_build(tmp_path: Path, words: list[str]) -> None:
+    """Without the rest of the PATH there is no compiler, and no CMake."""
+    workshop = Workshop(tmp_path / "home")
+    chosen = ["--set-env", f"{words[2]}:PATH=/bin", "--set-env", f"{words[2]}:CC=/bin/false"]
+    ended = workshop.measure(*words[1:], "--launches", "1", "--strict", *chosen)
+    assert set(ended.verdicts().values()) == {"no-reference"}
+    (job,) = workshop.home.glob("sessions/*/reframe/stage/*/*/*/luecke*/rfm_job.sh")
+    assert "export PATH=/bin\n" in job.read_text()

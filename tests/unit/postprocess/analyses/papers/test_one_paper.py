@@ -1,0 +1,214 @@
+"""The tables of one paper: whole as printed, and of sessions as far as these go."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from postprocess.analyses.papers.cold_caches import build_cold_table
+from postprocess.analyses.papers.data import arrange_results, arrange_sessions
+from postprocess.analyses.papers.forms import PAPERS, build_printed_tables
+from postprocess.analyses.papers.one_paper import build_paper, format_paper
+from postprocess.analyses.papers.printed import load_history
+from postprocess.analyses.papers.spread import build_spread_table, compute_spread
+from postprocess.base.errors import UsageError
+from postprocess.base.text_table import MISSING
+from postprocess.main import main
+from postprocess.report.trial_selection import LaunchTrials
+from tests.support.factories import papers as samples
+from tests.support.factories.report import SESSION
+from tests.support.paths import ROOT
+
+HISTORY = load_history()
+
+
+def tables(paper, against=None):
+    return {t.title: t for t in build_printed_tables(HISTORY, paper, against)}
+
+
+def trials(*times, dropped=1):
+    return LaunchTrials(1, np.array(times), np.zeros(len(times), bool), dropped, 1.0, 1.0)
+
+
+# In print.
+
+
+def test_every_printed_number_is_in_a_table():
+    cells = {
+        paper: sum(len(t.rows) * len(t.columns) for t in build_printed_tables(HISTORY, paper, None))
+        for paper in PAPERS
+    }
+    texts = {
+        name: sum(f.paper == each.text for f in HISTORY.figures) for name, each in PAPERS.items()
+    }
+    own = {name: cells[name] - texts[name] for name in PAPERS}
+    bandwidths = 2 * 4 * 4
+    assert own == {
+        "luecke2001": 64,
+        "luecke2003": 0,
+        "rus": 72 + bandwidths,
+        "taboada": 147 * 7 + 21 * 4 + 180,
+        "commtest": 0,
+    }
+    assert sum(texts.values()) == len(HISTORY.figures)
+
+
+def test_printed_ratios_can_be_taken_to_any_machine_the_nt_cluster_too():
+    rows = tables("luecke2001")["bcast: time over that of the T3E-600, 128 processes"].rows
+    assert ("NT Cluster", "0.6", "3.8") in rows
+    rows = tables("luecke2001", "NT Cluster")[
+        "bcast: time over that of the NT Cluster, 128 processes"
+    ]
+    assert rows.rows[0] == ("T3E-600", "1.67", "0.263")
+    assert rows.rows[1][0] == "Origin 2000"
+    assert rows.rows[1][1:] == ("4.17", "0.395")
+
+
+def test_what_follows_from_a_model_stands_where_the_paper_errs_and_only_there():
+    models = [t for t in build_printed_tables(HISTORY, "taboada", None) if "peaks" in t.title]
+    assert len(models) == 4
+    follows = [cell for t in models for row in t.rows for cell in (row[6], row[8]) if cell]
+    assert sorted(follows) == sorted(
+        ["165.1", "1021", "22.73", "25.17", "2385", "1107", "1193", "343.7"]
+    )
+
+
+def test_a_crossover_in_print_stands_beside_that_of_the_model():
+    table = tables("taboada")["Where a composition is faster than what it replaces"]
+    assert len(table.rows) == 21
+    row = ("SCI-dual", "MPJ/Ibis", "allgather by gather + bcast", "16", "above 45 KiB")
+    assert (*row, "below 44.33 KiB", "50% at 1 KiB") in table.rows
+
+
+# Of sessions.
+
+
+def test_the_spread_is_that_of_the_filtered_trials():
+    spikes = compute_spread(trials(50.0, 1.0, 1.2, 0.8, *[1.0] * 8, 9.0))
+    kept = np.array([1.0, 1.2, 0.8, *[1.0] * 8])
+    assert (spikes.trials, spikes.removed) == (12, 1)
+    assert spikes.deviation == pytest.approx(np.std(kept, ddof=1) / np.mean(kept))
+    assert spikes.unfiltered == pytest.approx((kept.sum() + 9.0) / 12 / np.mean(kept))
+    assert compute_spread(trials(50.0, 1.0)) is None
+
+
+def test_the_spread_of_a_machine_stands_beside_that_in_print():
+    planned = samples.cases(["torus"], ["simgrid-mpich"], [8], ["bcast"])
+    measured = arrange_results(samples.session(planned).results)
+    steady, shaky = trials(9.0, *[1.0] * 10), trials(9.0, 0.5, 1.5, *[1.0] * 8)
+    known = {"": {planned[0].key: (steady,), planned[1].key: (steady, shaky)}}
+    rows = build_spread_table(measured, known, HISTORY).rows
+    widest = compute_spread(shaky).deviation
+    assert rows[0] == (
+        *("torus", "simgrid-mpich", "3", f"{widest / 3:.2%}", f"{widest:.2%}", "0.00%"),
+        *("1.000", "1.000", "bcast 10 kB, p = 8"),
+    )
+    assert rows[1][:6] == ("T3E-900 (in print)", "all", "-", "2.32%", "18.24%", "0.48%")
+    assert rows[2][:6] == ("Origin 3000 (in print)", "all", "-", "11.13%", "55.37%", "2.51%")
+
+
+def test_cold_caches_of_one_session_are_held_against_warm_ones_of_another():
+    def night(cache, seconds, sizes):
+        planned = samples.cases(["torus"], ["simgrid-mpich"], [8], ["bcast"])
+        planned = [replace(c, cache=cache) for c in planned if c.bytes in sizes]
+        return samples.session(planned, seconds).results
+
+    warm = night("warm", lambda _: 2e-6, (8, 10_000))
+    flushed = night(
+        "flush", lambda case: 20e-6 if case.bytes == 8 else None, (8, 10_000, 1_000_000)
+    )
+    again = night("warm", lambda _: 4e-6, (8,))
+    sessions = {"one": warm, "two": flushed, "three": again}
+    table = build_cold_table(arrange_sessions(sessions), HISTORY)
+    place = ("simulated", "torus", "simgrid-mpich")
+    assert table.rows == ((*place, "bcast", "8 B", "dissemination", "8", "6.67", "-"),)
+    assert table.notes == (
+        "in print: 10 of bcast of 8 B on the Origin 2000, 128 processes, flushed",
+    )
+    assert build_cold_table(arrange_sessions({"one": warm, "two": []}), HISTORY) is None
+
+
+def test_costs_have_the_bandwidths_of_rus_and_say_what_is_not_measured():
+    planned = samples.cases(["torus"], ["simgrid-mpich"], [32], ["bcast", "gather", "alltoall"])
+    lost = next(c for c in planned if c.routine == "gather" and c.bytes == 10_000)
+    night = samples.session(planned, lambda case: None if case == lost else 1e-3)
+    (measured, printed) = build_paper("rus", arrange_results(night.results), {}, None, None)
+    table = next(t for t in measured.tables if "10 kB" in t.title)
+    assert table.rows == (
+        ("bcast", "1000 (320)"),
+        ("gather", MISSING),
+        ("alltoall", "1000 (1.024e+04)"),
+    )
+    assert measured.remarks[0].startswith(
+        "Not measured: 1024 bytes, 1048576 bytes, 64 processes, 128 processes, 256 processes; ./plumbline run "
+    )
+    assert printed.title.endswith("in print")
+
+
+def test_csv_has_a_line_for_each_cell():
+    views = build_paper("taboada", None, {}, None, None)
+    rows = list(csv.reader(io.StringIO(format_paper(views, "csv"))))
+    cells = [t for view in views for t in view.tables]
+    assert len(rows) == 1 + sum(len(t.rows) * len(t.columns) for t in cells)
+    assert rows[1][2:] == ["routine=send; library=MPICH-GM", "t0 (us)", "9"]
+
+
+def test_markdown_has_each_table():
+    text = format_paper(build_paper("luecke2001", None, {}, None, None), "markdown")
+    assert sum(line.startswith("**") for line in text.splitlines()) == 9 + 1
+    assert "| Ethernet Linux Cluster | 10 | 25.6 |" in text
+
+
+@pytest.mark.parametrize(
+    ("paper", "against", "said"),
+    [
+        ("rus", "NT Cluster", "--against NT Cluster: rus has no ratios"),
+        ("luecke2001", "venus", "--against venus: there is no session, and in print are T3E-600"),
+    ],
+)
+def test_what_a_paper_lacks_is_refused(paper, against, said):
+    with pytest.raises(UsageError, match=re.escape(said)):
+        build_paper(paper, None, {}, against, None)
+
+
+# The command.
+
+
+def run(home, *words):
+    return main(str(ROOT), str(home), ("papers", *words))
+
+
+def test_printed_tables_need_no_session(tmp_path, sigterm_handler, capsys):
+    assert run(tmp_path, "--paper", "luecke2001", "--against", "NT Cluster") == 0
+    output, errors = capsys.readouterr()
+    assert "barrier: time over that of the NT Cluster, 128 processes" in output
+    assert errors == ""
+
+
+def test_a_stored_session_has_its_spread(tmp_path, sigterm_handler, capsys):
+    earlier = ROOT / "tests" / "data" / "earlier"
+    for name in ("sessions", "store"):
+        shutil.copytree(earlier / name, tmp_path / name)
+    assert run(tmp_path, "--paper", "luecke2003", "--format", "csv") == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr()[0])))
+    spread = {row["column"]: row["value"] for row in rows if "MPI=mpich" in row["row"]}
+    assert int(spread["launches"]) > 0
+    assert re.fullmatch(r"\d+\.\d\d%", spread["average"])
+
+
+def test_a_session_is_compared_with_the_form_of_the_paper(tmp_path, sigterm_handler, capsys):
+    night = samples.session(samples.cases(counts=(8, 128)))
+    night = replace(night, more=night.more | {"notes": ["machine is 83% busy"]})
+    night.write(tmp_path / "sessions" / SESSION)
+    assert run(tmp_path, "--paper", "luecke2001", "--against", "torus:simgrid-ompi") == 0
+    output = capsys.readouterr()[0]
+    assert "bcast: time over that of torus with simgrid-ompi, 128 processes" in output
+    assert "Simulated machines are models of links" in output
+    assert f"{SESSION}: machine is 83% busy" in output
+    assert "bcast: time over that of the T3E-600, 128 processes" in output

@@ -1,0 +1,98 @@
+"""No option writes over what Plumbline needs, or over what it did not write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from postprocess.main import main
+from tests.support.paths import ROOT
+
+pytestmark = pytest.mark.usefixtures("sigterm_handler")
+OURS = "is a place of Plumbline's own data; choose another file, or pass --force"
+OTHERS = "is there, and no output of Plumbline; choose another file, or pass --force"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A work directory with an empty store."""
+    (tmp_path / "home" / "store").mkdir(parents=True)
+    return tmp_path / "home"
+
+
+def write(home: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    """Exit status and what is said on standard error."""
+    return main(str(ROOT), str(home), words), capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["export", "--output"], ["alarms", "--json"]], ids=" ".join)
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("home/store/20261101T000000Z-1.parquet", OURS),
+        ("home/sessions/s/summary.json", OURS),
+        ("home/references/local/cpu/a.tsv", OURS),
+        ("home/alarms.jsonl", OTHERS),
+        ("notes.txt", OTHERS),
+        ("other.json", OTHERS),
+        ("link", OTHERS),
+    ],
+)
+def test_a_file_that_must_stay_is_refused_and_unchanged(home, capsys, words, name, why) -> None:
+    path = home.parent / name
+    target = home.parent / "notes.txt" if name == "link" else path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text('{"mine": 1}')
+    if name == "link":
+        path.symlink_to(target)
+    line = f"plumbline: {words[1]} {path}: {why}\n"
+    assert write(home, capsys, *words, str(path)) == (2, line)
+    assert target.read_text() == '{"mine": 1}'
+
+
+def test_a_reviewed_reference_is_refused(home, capsys) -> None:
+    path = next((ROOT / "reference_data").rglob("*.tsv"))
+    before = path.read_bytes()
+    line = f"plumbline: --json {path}: {OURS}\n"
+    assert write(home, capsys, "alarms", "--json", str(path)) == (2, line)
+    assert path.read_bytes() == before
+
+
+def test_what_plumbline_wrote_is_written_again_and_anything_by_force(home, capsys) -> None:
+    words = ["export", "--output"]
+    path = home.parent / "out"
+    path.write_text("mine")
+    status, _ = write(home, capsys, *words, str(path), "--force")
+    assert status == 0 and path.read_text() != "mine"
+    written = path.read_text()
+    assert write(home, capsys, *words, str(path))[0] == 0
+    assert path.read_text() == written
+
+
+@pytest.mark.parametrize("words", [["export", "--output"], ["alarms", "--json"]], ids=" ".join)
+def test_a_folder_that_is_not_there_is_named_as_it_was_given(home, capsys, words) -> None:
+    path = home.parent / "none" / "out.csv"
+    line = f"plumbline: {words[1]} {path}: {path.parent} is not there; choose another file\n"
+    assert write(home, capsys, *words, str(path)) == (2, line)
+    assert not path.parent.exists()
+
+
+@pytest.mark.parametrize(
+    "command", [["drift"], ["selftest"], ["calibrate"], ["references", "propose"]]
+)
+def test_a_directory_of_the_work_directory_is_refused(home, capsys, command) -> None:
+    path = home / "store" / "x"
+    line = f"plumbline: --output {path}: holds Plumbline's own data; choose another directory\n"
+    assert write(home, capsys, *command, "--output", str(path)) == (2, line)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "text", ["", '{"schema": 3, "cases": []}', '{"session": "s", "good": true}']
+)
+def test_a_summary_of_an_earlier_night_may_be_written_over(home, capsys, text) -> None:
+    """The command gets as far as its own complaint."""
+    path = home.parent / "summary.json"
+    path.write_text(text)
+    assert "--json" not in write(home, capsys, "alarms", "--json", str(path))[1]

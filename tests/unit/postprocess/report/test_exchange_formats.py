@@ -1,0 +1,88 @@
+"""JUnit's XML and OpenMetrics, read by the readers of others."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from postprocess.base.progress import Progress
+from postprocess.cli.output_files import is_own_output
+from postprocess.model.verdict import Verdict
+from postprocess.report.junit import format_junit
+from postprocess.report.openmetrics import format_openmetrics
+from postprocess.results.summary import SessionSummary, load_summary
+from postprocess.session.finish import publish_summary
+from tests.support.factories import report as samples
+
+
+@pytest.fixture(scope="module")
+def summary(tmp_path_factory: pytest.TempPathFactory) -> SessionSummary:
+    night = samples.bad_night(samples.few_cases())
+    loaded = load_summary(night.write(tmp_path_factory.mktemp("night")) / "summary.json")
+    first, *rest = loaded.results
+    hostile = replace(first, verdict=Verdict.CRASHED, reason=samples.HOSTILE)
+    return replace(loaded, results=(hostile, *rest), notes=(samples.HOSTILE,))
+
+
+def test_junit_has_every_case_and_what_each_failure_says(summary: SessionSummary, tmp_path: Path):
+    junitparser = pytest.importorskip("junitparser")
+    path = tmp_path / "junit.xml"
+    path.write_text(format_junit(summary))
+    (suite,) = junitparser.JUnitXml.fromfile(str(path))
+    read = {case.name: case for case in suite}
+    assert read.keys() == {each.case.key for each in summary.results}
+    failed = {name for name, case in read.items() if case.is_failure}
+    assert failed == {each.case.key for each in summary.failed} and suite.failures == len(failed)
+    slow = next(each for each in summary.results if each.verdict is Verdict.REGRESSED)
+    (told,) = read[slow.case.key].result
+    assert (
+        told.type == "regressed" and f"rerun: {slow.rerun}" in told.text and "band: " in told.text
+    )
+
+
+def test_a_session_that_measured_nothing_is_an_error(summary: SessionSummary, tmp_path: Path):
+    junitparser = pytest.importorskip("junitparser")
+    path = tmp_path / "junit.xml"
+    path.write_text(format_junit(replace(summary, results=(), exit_status=1)))
+    (suite,) = junitparser.JUnitXml.fromfile(str(path))
+    assert (suite.tests, suite.errors) == (1, 1)
+
+
+def test_openmetrics_has_every_case(summary: SessionSummary):
+    parser = pytest.importorskip("prometheus_client.openmetrics.parser")
+    families = {
+        family.name: family.samples
+        for family in parser.text_string_to_metric_families(format_openmetrics(summary))
+    }
+    healthy = families["plumbline_case_healthy"]
+    assert len(healthy) == len(summary.results)
+    assert sum(sample.value == 0 for sample in healthy) == len(summary.failed)
+    assert sum(each.value for each in families["plumbline_cases"]) == len(summary.results)
+
+
+@pytest.mark.parametrize(("status", "told"), [(1, True), (0, False)])
+def test_a_failed_session_is_told_to_a_command(
+    summary: SessionSummary, tmp_path: Path, progress: Progress, status: int, told: bool
+):
+    """Even if a file that was asked for too cannot be written."""
+    file = tmp_path / "told"
+    request = SimpleNamespace(
+        json_file=None, junit_file=None, openmetrics_file=None, on_failure=f"cat > {file}"
+    )
+    publish_summary(request, replace(summary, exit_status=status), progress)
+    assert file.exists() is told
+    if told:
+        assert json.loads(file.read_text())["exit_status"] == 1
+
+
+def test_the_files_of_the_last_night_may_be_written_over(summary: SessionSummary, tmp_path: Path):
+    for number, text in enumerate((format_junit(summary), format_openmetrics(summary))):
+        path = tmp_path / str(number)
+        path.write_text(text)
+        assert is_own_output(path)
+    path.write_text("<testsuites/>")
+    assert not is_own_output(path)

@@ -1,0 +1,27 @@
+"""What ReFrame's own process does not do to paths."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.paths import ROOT
+
+SHOW = """
+import os, sys
+from reframe.utility import osext
+from postprocess.runner.reframe_main import do_not_expand
+do_not_expand()
+print(osext.expandvars(sys.argv[1]), os.path.expandvars(sys.argv[1]), osext.expandvars("${HOME}/.reframe"))
+"""
+
+
+def test_reframe_takes_a_path_as_it_is(tmp_path: Path) -> None:
+    """``PLUMBLINE_HOME='/tmp/x$(touch F)'`` ran the command. Its own defaults are in the home directory."""
+    path = f"/x$(touch {tmp_path}/run)`touch {tmp_path}/run`$HOME"
+    words = [sys.executable, "-c", SHOW, path]
+    home = {"HOME": "/home/me", "PATH": "/usr/bin:/bin"}
+    ended = subprocess.run(words, cwd=ROOT, env=home, capture_output=True, text=True, check=True)
+    assert ended.stdout == f"{path} {path} /home/me/.reframe\n"
+    assert not (tmp_path / "run").exists()
