@@ -318,7 +318,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     def choose_launcher(self):
         """Choose the launcher of the MPI, if the site says one; one that starts no MPI is never left."""
         launcher = self.environment_facts.launcher
-        if not launcher and self.job.launcher.registered_name == "local":
+        if not launcher and isinstance(self.job.launcher, getlauncher("local")):
             launcher = ["mpiexec"]
         if not launcher:
             return

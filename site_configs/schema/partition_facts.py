@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from site_configs.schedulers.registry import find_scheduler
 from site_configs.schema.reframe_request import current_request
 from site_configs.topology.layouts import Layout, Topology, layouts
 from site_configs.topology.machine import read_machine
@@ -66,7 +67,8 @@ def derive_facts(partition: Any) -> dict[str, Any]:
     told, processor = partition.extras, partition.processor
     cores = told.get("cores_per_node", processor.num_cores or processor.num_cpus)
     if cores is None:  # ReFrame looks for itself only where the launcher is local too
-        cores = read_machine().cores if partition.scheduler.registered_name == "local" else 0
+        elsewhere = find_scheduler(partition.scheduler.registered_name).batch
+        cores = 0 if elsewhere else read_machine().cores
     nodes = told.get("nodes", count_nodes(partition.features))
     found: list[Layout] = []
     if cores:

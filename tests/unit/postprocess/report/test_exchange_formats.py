@@ -7,7 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import junitparser
 import pytest
+from prometheus_client.openmetrics import parser
 
 from postprocess.base.progress import Progress
 from postprocess.cli.output_files import is_own_output
@@ -29,7 +31,6 @@ def summary(tmp_path_factory: pytest.TempPathFactory) -> SessionSummary:
 
 
 def test_junit_has_every_case_and_what_each_failure_says(summary: SessionSummary, tmp_path: Path):
-    junitparser = pytest.importorskip("junitparser")
     path = tmp_path / "junit.xml"
     path.write_text(format_junit(summary))
     (suite,) = junitparser.JUnitXml.fromfile(str(path))
@@ -45,7 +46,6 @@ def test_junit_has_every_case_and_what_each_failure_says(summary: SessionSummary
 
 
 def test_a_session_that_measured_nothing_is_an_error(summary: SessionSummary, tmp_path: Path):
-    junitparser = pytest.importorskip("junitparser")
     path = tmp_path / "junit.xml"
     path.write_text(format_junit(replace(summary, results=(), exit_status=1)))
     (suite,) = junitparser.JUnitXml.fromfile(str(path))
@@ -53,7 +53,6 @@ def test_a_session_that_measured_nothing_is_an_error(summary: SessionSummary, tm
 
 
 def test_openmetrics_has_every_case(summary: SessionSummary):
-    parser = pytest.importorskip("prometheus_client.openmetrics.parser")
     families = {
         family.name: family.samples
         for family in parser.text_string_to_metric_families(format_openmetrics(summary))
