@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from site_configs.schedulers.registry import find_scheduler
+from reframe.core.backends import getscheduler
+
 from site_configs.schema.reframe_request import current_request
 from site_configs.topology.layouts import Layout, Topology, layouts
 from site_configs.topology.machine import read_machine
@@ -67,8 +68,9 @@ def derive_facts(partition: Any) -> dict[str, Any]:
     told, processor = partition.extras, partition.processor
     cores = told.get("cores_per_node", processor.num_cores or processor.num_cpus)
     if cores is None:  # ReFrame looks for itself only where the launcher is local too
-        elsewhere = find_scheduler(partition.scheduler.registered_name).batch
-        cores = 0 if elsewhere else read_machine().cores
+        cores = (
+            read_machine().cores if isinstance(partition.scheduler, getscheduler("local")) else 0
+        )
     nodes = told.get("nodes", count_nodes(partition.features))
     found: list[Layout] = []
     if cores:
