@@ -26,7 +26,7 @@ from postprocess.model.plan import PlannedLaunch
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.mpicost import LaunchRecords, read_launch
 from postprocess.parsers.osu_imb_launch import BenchmarkRecords, read_benchmarks
-from postprocess.parsers.reframe_report import BlockedTest, TestEntry
+from postprocess.parsers.reframe_report import BlockedTest, ReportedTest
 from site_configs.schema.environment_facts import ANY_LIBRARY
 from site_configs.topology.layouts import Layout
 
@@ -182,7 +182,7 @@ def check_recorded_cases(launch: PlannedLaunch, records: LaunchRecords) -> Launc
 def determine_outcome(
     launch: PlannedLaunch,
     session: Path,
-    entry: TestEntry | None,
+    entry: ReportedTest | None,
     blocked: BlockedTest | None = None,
 ) -> LaunchOutcome:
     """Determine the outcome of a launch, from its files and ReFrame's report.
@@ -207,7 +207,7 @@ def determine_outcome(
     return wrong or assessed
 
 
-def wrong_transport(records: Records, entry: TestEntry) -> LaunchOutcome | None:
+def wrong_transport(records: Records, entry: ReportedTest) -> LaunchOutcome | None:
     """Transport check: ReFrame must have asserted the very numbers that the records hold, in their units.
 
     Both processes compute a number by the same function from the same file. So this proves nothing of the
@@ -236,7 +236,7 @@ def check_timed_out_start(launch: PlannedLaunch, session: Path) -> LaunchOutcome
     return None
 
 
-def classify_rejected(launch: PlannedLaunch, entry: TestEntry) -> LaunchOutcome:
+def classify_rejected(launch: PlannedLaunch, entry: ReportedTest) -> LaunchOutcome:
     """Return the outcome of a complete launch that ReFrame rejected: both checks must agree."""
     if not entry.timed_out:
         return fail_launch(Verdict.INCORRECT, f"ReFrame rejects it: {entry.reason}")
@@ -247,7 +247,7 @@ def classify_rejected(launch: PlannedLaunch, entry: TestEntry) -> LaunchOutcome:
 
 
 def classify_not_run(
-    launch: PlannedLaunch, session: Path, entry: TestEntry, blocked: BlockedTest | None
+    launch: PlannedLaunch, session: Path, entry: ReportedTest, blocked: BlockedTest | None
 ) -> LaunchOutcome | None:
     """Classify a launch that was not run to its end; for parameters see :func:`determine_outcome`.
 

@@ -20,7 +20,7 @@ LIMIT_WORDS = "job timed out"
 
 
 @dataclass(frozen=True)
-class TestEntry:
+class ReportedTest:
     """One test case: a check on a partition in an environment."""
 
     test: str  #: unique name
@@ -104,7 +104,7 @@ class BlockedTest:
     without_source: bool = False  #: whether there is no source to build its program from
 
 
-def read_report(path: Path) -> list[TestEntry]:
+def read_report(path: Path) -> list[ReportedTest]:
     """Read every test case of the report; empty if there is no report that can be read.
 
     An empty report fails the session: nothing that was planned is found in it.
@@ -116,12 +116,12 @@ def read_report(path: Path) -> list[TestEntry]:
         return []
 
 
-def parse_test_entry(case: dict[str, Any]) -> TestEntry:
+def parse_test_entry(case: dict[str, Any]) -> ReportedTest:
     """Parse one test case of the report."""
     asserted = {
         name.rpartition(":")[2]: result for name, result in (case.get("perfvalues") or {}).items()
     }
-    return TestEntry(
+    return ReportedTest(
         test=case["unique_name"],
         partition=f"{case['system']}:{case['partition']}",
         environment=case["environ"],
@@ -139,7 +139,7 @@ def parse_test_entry(case: dict[str, Any]) -> TestEntry:
     )
 
 
-def find_blocking_test(entries: list[TestEntry], blocked: TestEntry) -> BlockedTest | None:
+def find_blocking_test(entries: list[ReportedTest], blocked: ReportedTest) -> BlockedTest | None:
     """Find the failed test that a test depends on, with the reason; None if there is none."""
     for needed in blocked.needs:
         builder = find_test_entry(entries, *needed)
@@ -152,8 +152,8 @@ def find_blocking_test(entries: list[TestEntry], blocked: TestEntry) -> BlockedT
 
 
 def find_test_entry(
-    entries: list[TestEntry], test: str, partition: str, environment: str
-) -> TestEntry | None:
+    entries: list[ReportedTest], test: str, partition: str, environment: str
+) -> ReportedTest | None:
     """Find the entry of a launch."""
     wanted = (test, partition, environment)
     found = [each for each in entries if (each.test, each.partition, each.environment) == wanted]

@@ -88,7 +88,7 @@ def refuse_cold_simulations(launches: Sequence[PlannedLaunch]) -> None:
 
 
 def find_unplanned_tests(
-    entries: Iterable[reframe_report.TestEntry], launches: Sequence[PlannedLaunch]
+    entries: Iterable[reframe_report.ReportedTest], launches: Sequence[PlannedLaunch]
 ) -> Iterator[str]:
     """Find the tests that ReFrame would run beside the plan, and that no verdict would tell of."""
     known = {(each.test, each.partition, each.environment) for each in launches if each.all_cases}
@@ -172,7 +172,7 @@ def run_again(
 
 def run(
     reframe: ReframeDriver, selection: Selection, progress: Progress
-) -> list[reframe_report.TestEntry]:
+) -> list[reframe_report.ReportedTest]:
     """Run the checks; what ReFrame reports of each test. Nothing of them runs on afterwards."""
     process = reframe.start(selection, "--run")
     output = []
@@ -195,7 +195,7 @@ def run(
 def assess_launches(
     planned: Sequence[PlannedLaunch],
     reframe: ReframeDriver,
-    entries: Sequence[reframe_report.TestEntry],
+    entries: Sequence[reframe_report.ReportedTest],
 ) -> PassRecord:
     """Assess each launch of a plan."""
     builds = sum(entry.seconds for entry in entries if entry.fixture)
@@ -243,7 +243,7 @@ def shorten_test_name(name: str) -> str:
 
 
 def finish_launch(
-    launch: PlannedLaunch, reframe: ReframeDriver, entries: Sequence[reframe_report.TestEntry]
+    launch: PlannedLaunch, reframe: ReframeDriver, entries: Sequence[reframe_report.ReportedTest]
 ) -> FinishedLaunch:
     """Assess one planned launch from its files and ReFrame's report."""
     entry = reframe_report.find_test_entry(

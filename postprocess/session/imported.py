@@ -18,7 +18,7 @@ from postprocess.judging.evaluate import evaluate_launches
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.plan import PlannedLaunch, list_places, read_plan, write_launch
 from postprocess.model.session import Request, Session
-from postprocess.parsers.reframe_report import TestEntry, parse_test_entry
+from postprocess.parsers.reframe_report import ReportedTest, parse_test_entry
 from postprocess.references.catalog import load_catalog
 from postprocess.runner.reframe import ReframeDriver
 from postprocess.runner.reframe_pass import finish_launch
@@ -33,9 +33,9 @@ MAINTAINER = "plumbline"  #: of every check of ours, as ReFrame's report has it
 class ImportedTest:
     """A test of ours: what ReFrame says of it, and the folder that has its plan and raw files."""
 
-    entry: TestEntry
+    entry: ReportedTest
     folder: Path
-    others: list[TestEntry]  #: of its run: the builds that it needs
+    others: list[ReportedTest]  #: of its run: the builds that it needs
 
 
 def read_imported_tests(path: Path) -> list[ImportedTest]:

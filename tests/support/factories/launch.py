@@ -14,7 +14,7 @@ from postprocess.model.launch import FinishedLaunch, LaunchOutcome
 from postprocess.model.measurement import CaseRecord
 from postprocess.model.plan import PlannedLaunch, write_launch
 from postprocess.model.reference import Reference
-from postprocess.parsers.reframe_report import TestEntry
+from postprocess.parsers.reframe_report import ReportedTest
 from postprocess.references import reference_file
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
 from postprocess.stats.band import compute_band
@@ -89,7 +89,7 @@ def leave(
         launch.ending(session).write_text(code)
 
 
-def entry(**changes: Any) -> TestEntry:
+def entry(**changes: Any) -> ReportedTest:
     """ReFrame's word on a launch that went well."""
     values: dict[str, Any] = {
         "test": "luecke_0",
@@ -104,7 +104,7 @@ def entry(**changes: Any) -> TestEntry:
         "results": {each.variable: "pass" for each in CASES},
         "values": VALUES,
     }
-    return TestEntry(**values | changes)
+    return ReportedTest(**values | changes)
 
 
 def finished(

@@ -14,7 +14,7 @@ from reframe.core.runtime import temp_runtime
 
 from postprocess.base.progress import Progress
 from postprocess.judging.retest import RetestTarget, describe_unavoidable_nodes
-from postprocess.parsers.reframe_report import TestEntry
+from postprocess.parsers.reframe_report import ReportedTest
 from postprocess.runner.reframe_pass import cancel_jobs
 from site_configs.generate.python_source import format_registered
 from site_configs.mpi.family import Mpi
@@ -187,7 +187,7 @@ def test_jobs_that_a_session_left_are_cancelled(tilly: MadeUp, tmp_path: Path):
 
 
 def test_how_a_job_ended_is_told_by_its_words_and_by_its_backend(tilly: MadeUp, tmp_path: Path):
-    entry = TestEntry("t", "s:p", "e", "fail", "run", "", str(tmp_path), "err", 1.0)
+    entry = ReportedTest("t", "s:p", "e", "fail", "run", "", str(tmp_path), "err", 1.0)
     (tmp_path / "err").write_text("nothing\n")
     assert not entry.timed_out and not entry.never_started
     (tmp_path / "err").write_text("7: tilly: it took too long\n")
