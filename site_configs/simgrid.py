@@ -18,6 +18,7 @@ from xml.etree import ElementTree
 from reframe.core.backends import register_launcher
 from reframe.core.launchers import JobLauncher
 
+from postprocess.base import files
 from postprocess.base.shell_words import quote_word
 from site_configs.common import (
     PLATFORM_HASH,
@@ -179,7 +180,7 @@ def machine(
 
 def hash_of(file: Path) -> str:
     """Return the first digits of the SHA-256 of a platform file, which references keep."""
-    return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+    return hashlib.sha256(files.read_regular(file)).hexdigest()[:16]
 
 
 def memory_bytes() -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from postprocess.base import strict_json
 from spack_envs.errors import SpackEnvironmentError
 from spack_envs.layout import SpackLayout
 
@@ -75,7 +75,7 @@ def read_locked_hash(directory: Path, package: str = PACKAGE) -> str:
     """
     path = directory / "spack.lock"
     try:
-        roots = json.loads(path.read_text("utf-8"))["roots"]
+        roots = strict_json.read_json(path)["roots"]
         hashes = [root["hash"] for root in roots if root["spec"].split("@")[0] == package]
     except (OSError, ValueError, KeyError, TypeError):
         hashes = []

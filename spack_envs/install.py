@@ -80,8 +80,8 @@ class Builder:
         if found.program != "mpicost":
             return True
         try:
-            digest = (Path(found.prefix) / DIGEST).read_text("utf-8")
-            settings = yaml.load((self.directory / "machine.yaml").read_text("utf-8"), Loader)
+            digest = files.read_text(Path(found.prefix) / DIGEST)
+            settings = yaml.load(files.read_text(self.directory / "machine.yaml"), Loader)
         except OSError:
             return False
         return digest == source_digest(Path(settings["develop"]["mpicost"]["path"]))
@@ -172,9 +172,9 @@ def hold_build_lock(directory: Path) -> Iterator[None]:
 
 def write_single_program(directory: Path, place: Path, product: Product) -> None:
     """Write the environment of all programs, cut down to one."""
-    whole = yaml.safe_load((directory / "spack.yaml").read_text("utf-8"))["spack"]
+    whole = yaml.safe_load(files.read_text(directory / "spack.yaml"))["spack"]
     common = directory.parent / "common"
-    definitions = yaml.safe_load((common / "definitions.yaml").read_text("utf-8"))["definitions"]
+    definitions = yaml.safe_load(files.read_text(common / "definitions.yaml"))["definitions"]
     specs = [spec for each in definitions for spec in each["programs"]]
     own = [spec for spec in specs if spec.partition("@")[0] == product.package]
     include = [str(directory / "machine.yaml"), str(common)]

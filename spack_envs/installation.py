@@ -10,7 +10,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from postprocess.base import files
+from postprocess.base import files, strict_json
 from spack_envs.errors import SourceError, SpackEnvironmentError
 from spack_envs.products import PRODUCTS
 
@@ -47,7 +47,7 @@ class Installation:
         """
         path = Path(self.prefix) / RECORD
         try:
-            return json.loads(path.read_text("utf-8"))
+            return strict_json.read_json(path)
         except (OSError, ValueError):
             raise SpackEnvironmentError(f"{path}: the installation is damaged") from None
 
@@ -66,7 +66,7 @@ def write_stamp(done: Installation) -> None:
 def read_stamp(place: Path, program: str) -> Installation | None:
     """Read the record of an installation; None if there is none that can be read."""
     try:
-        return Installation(**json.loads(locate_stamp(place, program).read_text("utf-8")))
+        return Installation(**strict_json.read_json(locate_stamp(place, program)))
     except (OSError, ValueError, TypeError):
         return None
 
@@ -80,7 +80,7 @@ def write_failure(folder: Path, error: SpackEnvironmentError) -> None:
 def is_without_source(folder: Path) -> bool:
     """Return whether the build of this folder failed because its source cannot be fetched."""
     try:
-        return json.loads((folder / FAILURE).read_text("utf-8"))["without_source"] is True
+        return strict_json.read_json(folder / FAILURE)["without_source"] is True
     except (OSError, ValueError, LookupError, TypeError):
         return False
 
@@ -93,7 +93,7 @@ def compute_key(directory: Path, place: Path) -> str:
     paths = [directory / "spack.yaml", directory / "machine.yaml", place / "spack.lock"]
     digest = hashlib.sha256()
     for path in [*paths, *sorted((directory.parent / "common").glob("*.yaml"))]:
-        content = path.read_bytes() if path.is_file() else b"none"
+        content = files.read_regular(path) if path.is_file() else b"none"
         digest.update(hashlib.sha256(content).digest())
     return digest.hexdigest()
 

@@ -96,7 +96,7 @@ def assemble_environment(
         layout.environments / "common" / path.name: path for path in ours.glob("common/*.yaml")
     }
     copies = {directory / "spack.yaml": ours / mpi.family / "spack.yaml"} | common
-    wanted = {copy: path.read_text("utf-8") for copy, path in copies.items()}
+    wanted = {copy: files.read_text(path) for copy, path in copies.items()}
     inputs = hashlib.sha256("\0".join([spack.version, *wanted.values()]).encode()).hexdigest()
     settings = {
         "config": layout.config(recipes),

@@ -60,8 +60,7 @@ def unpack_release(archive: Path, sha256: str, root: Path) -> Path:
     if target.is_dir():
         return target
     try:
-        with archive.open("rb") as file:
-            data = file.read()
+        data = files.read_regular(archive)
         if hashlib.sha256(data).hexdigest() != sha256:
             raise SpackEnvironmentError(
                 f"{archive}: is damaged; ./plumbline mirror create mends it"

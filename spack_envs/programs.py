@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from postprocess.base import files
+from postprocess.base import files, strict_json
 from postprocess.base.errors import UsageError
 from spack_envs.installation import Installation
 from spack_envs.products import PRODUCTS
@@ -46,7 +46,7 @@ def read_program(work: Path, environment: str, name: str) -> BuiltBinary:
     """
     path = locate_program_file(work, environment, name)
     try:
-        return BuiltBinary(**json.loads(path.read_text()))
+        return BuiltBinary(**strict_json.read_json(path))
     except (OSError, ValueError, TypeError):
         known = sorted(each.parent.name for each in work.glob(f"programs/*/{name}.json"))
         others = f" (built for {', '.join(known)})" if set(known) - {environment} else ""
@@ -66,6 +66,6 @@ def keep_installed(root: Path, environment: str, done: Installation) -> BuiltBin
     source = told.get("source", "official")
     program = BuiltBinary(environment, done.program, str(path), done.spec, *facts, source)
     lock = locate_program_file(root, environment, done.program).with_suffix(".lock")
-    files.replace_files({lock: done.lock.read_bytes()})
+    files.replace_files({lock: files.read_regular(done.lock)})
     write_program(root, program)
     return program

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from postprocess.base import files
 from spack_envs.errors import SpackEnvironmentError
 from spack_envs.products import PRODUCTS
 
@@ -81,7 +82,7 @@ def packages_named(builtin: Path) -> list[Path]:
     known = [name.replace("-", "_") for name in (*BUILT, *EXTERNAL) if name != "mpicost"]
     texts = [builtin / "packages" / name / "package.py" for name in known]
     texts += sorted((builtin / "build_systems").glob("*.py"))
-    names = {name for path in texts for name in NAME_IN_A_STRING.findall(path.read_text("utf-8"))}
+    names = {name for path in texts for name in NAME_IN_A_STRING.findall(files.read_text(path))}
     named = {name.replace("-", "_") for name in names} & folders
     return [builtin / "packages" / name for name in sorted(named | set(known))]
 
@@ -93,14 +94,14 @@ def package_name(folder: str) -> str:
 
 def is_virtual(package: Path) -> bool:
     """Return whether a package is an interface, such as ``mpi``, that others provide."""
-    return bool(VIRTUAL.search((package / "package.py").read_text("utf-8")))
+    return bool(VIRTUAL.search(files.read_text(package / "package.py")))
 
 
 def compute_fingerprint(builtin: Path, named: Iterable[Path], ours: Path) -> str:
     """Sixteen hexadecimal digits that change with any recipe's text or place."""
     digest = hashlib.sha256(str(builtin).encode() + build_attribute(ours, "*").encode())
     for path in sorted([*(package / "package.py" for package in named), ours / "repo.yaml"]):
-        digest.update(str(path).encode() + b"\0" + path.read_bytes())
+        digest.update(str(path).encode() + b"\0" + files.read_regular(path))
     return digest.hexdigest()[:16]
 
 
@@ -114,7 +115,9 @@ def build_attribute(ours: Path, folder: str) -> str:
     """
     digest = hashlib.sha256()
     for path in sorted([*ours.glob("*.py"), *ours.glob(f"packages/{folder}/*.py")]):
-        digest.update(str(path.relative_to(ours)).encode() + b"\0" + path.read_bytes() + b"\0")
+        digest.update(
+            str(path.relative_to(ours)).encode() + b"\0" + files.read_regular(path) + b"\0"
+        )
     return f"\n    recipes_of_plumbline = {digest.hexdigest()!r}\n"
 
 

@@ -14,11 +14,26 @@ import secrets
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from postprocess.base.errors import UsageError
 
 LARGEST = 1 << 30  #: bytes of a file that is read whole
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file to read it in parts. A pipe or a device is refused, and not waited for.
+
+    Raises OSError, also for what is no regular file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "is no regular file", str(path))
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
 
 
 def read_regular(path: Path) -> bytes:
@@ -26,13 +41,19 @@ def read_regular(path: Path) -> bytes:
 
     Raises OSError, also for what is no regular file or larger than ``LARGEST``.
     """
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
-        told = os.fstat(stream.fileno())
-        if not stat.S_ISREG(told.st_mode):
-            raise OSError(errno.EINVAL, "is no regular file", str(path))
-        if told.st_size > LARGEST:
+    with open_regular(path) as stream:
+        if os.fstat(stream.fileno()).st_size > LARGEST:
             raise OSError(errno.EFBIG, f"is larger than {LARGEST} bytes", str(path))
         return stream.read(LARGEST)
+
+
+def read_text(path: Path, errors: str = "strict") -> str:
+    """Read a regular file of UTF-8 text whole, as :func:`read_regular` does.
+
+    :param errors: what becomes of bytes that are no UTF-8, as in ``bytes.decode``
+    :raises ValueError: if it is no UTF-8 and ``errors`` is not given.
+    """
+    return read_regular(path).decode(errors=errors)
 
 
 def create_file(path: Path, data: bytes) -> None:

@@ -7,10 +7,13 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from postprocess.base import files
 
 NOT_FINITE = re.compile(r"[-+]?(nan|inf)", re.IGNORECASE)
 INTEGER_DIGITS = 20  #: enough for 64 bits without a sign
@@ -38,6 +41,11 @@ def parse_json(text: str) -> Any:
         raise
     except RecursionError:
         raise ValueError("lists or objects are nested too deep") from None
+
+
+def read_json(path: Path) -> Any:
+    """Read a file that holds one JSON value, as :func:`parse_json` does. Raises OSError or ValueError."""
+    return parse_json(files.read_text(path))
 
 
 def format_external(value: object) -> str:

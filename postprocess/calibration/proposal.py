@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from postprocess.base import units
+from postprocess.base import files, units
 from postprocess.calibration.disturbance import (
     Mark,
     MarkKind,
@@ -104,10 +104,13 @@ class Proposal:
 
     def difference(self, written: Path) -> str:
         """Return the unified difference between the stored file and the one that was written."""
-        old = self.stored.read_text() if self.stored else ""
+        old = files.read_text(self.stored) if self.stored else ""
         name = "/".join(self.place) + ".tsv"
         lines = difflib.unified_diff(
-            old.splitlines(True), written.read_text().splitlines(True), f"a/{name}", f"b/{name}"
+            old.splitlines(True),
+            files.read_text(written).splitlines(True),
+            f"a/{name}",
+            f"b/{name}",
         )
         return "".join(lines)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base.errors import UsageError
+from postprocess.base.files import open_regular, read_regular
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import OUTPUT, Parser
 
@@ -102,9 +103,9 @@ def is_own_output(path: Path) -> bool:
     """Return whether a file is empty, a summary in any form, or an export: what an option may have written."""
     try:
         if path.stat().st_size > LARGEST:
-            with path.open("rb") as stream:
+            with open_regular(path) as stream:
                 return stream.read(100).startswith(BEGINNINGS)
-        data = path.read_bytes()
+        data = read_regular(path)
     except OSError:
         return False
     if not data or data.startswith(BEGINNINGS):

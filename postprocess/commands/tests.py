@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
@@ -73,7 +74,7 @@ def check_passed(passed: Path, source: Path) -> None:
     """
     if not passed.exists():
         raise UsageError(f"{REST}: no run has passed any test: {passed} is missing; use {ALL}")
-    if passed.read_text(encoding="utf-8").partition("\n")[0] != hash_sources(source):
+    if files.read_text(passed).partition("\n")[0] != hash_sources(source):
         raise UsageError(f"{REST}: the sources have changed since {passed} was written; use {ALL}")
 
 
@@ -84,7 +85,7 @@ def hash_sources(source: Path) -> str:
         name = path.relative_to(source)
         hidden = any(part.startswith(".") or part == "__pycache__" for part in name.parts)
         if not hidden and path.is_file():
-            digest.update(f"{name}\0".encode() + path.read_bytes())
+            digest.update(f"{name}\0".encode() + files.read_regular(path))
     return digest.hexdigest()
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from postprocess.base import files
 from postprocess.model.plan import PlannedLaunch
 from postprocess.parsers.mpicost_schema import DATE_FORMAT
 
@@ -36,7 +37,7 @@ def describe_foreign_records(
         return f"the records are not of this launch: their command is another one; {fix}"
     moments = [read_moment(run["date_utc"]), read_moment(end["ended_utc"])]
     try:
-        began, ended = map(int, launch.span(session).read_text().split())
+        began, ended = map(int, files.read_text(launch.span(session)).split())
     except (OSError, ValueError):
         return f"{launch.span(session)}: does not tell when the launch began and ended; {fix}"
     if not began - CLOCKS_DIFFER <= moments[0] <= moments[1] <= ended + CLOCKS_DIFFER:

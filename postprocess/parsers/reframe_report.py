@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from postprocess.base import files, strict_json
 from postprocess.base.sanitize import sanitize_line
 from site_configs.schedulers.job_end import Ended, Ending, read_ended
 from site_configs.schedulers.registry import list_limit_words
@@ -68,7 +68,7 @@ class ReportedTest:
     def error_lines(self) -> list[str]:
         """What the job wrote to standard error, without empty lines."""
         try:
-            written = Path(self.directory, self.errors).read_text(errors="replace").split("\n")
+            written = files.read_text(Path(self.directory, self.errors), "replace").split("\n")
         except OSError:
             return []
         return [line for line in written if line.strip(INVISIBLE)]
@@ -110,7 +110,7 @@ def read_report(path: Path) -> list[ReportedTest]:
     An empty report fails the session: nothing that was planned is found in it.
     """
     try:
-        document = json.loads(path.read_text())
+        document = strict_json.read_json(path)
         return [parse_test_entry(case) for run in document["runs"] for case in run["testcases"]]
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return []

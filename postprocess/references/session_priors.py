@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.model.reference import Prior
 from postprocess.stats.session_prior import COLUMNS, Key
@@ -19,7 +20,7 @@ def load_session_priors(path: Path = PATH) -> dict[Key, Prior]:
     :raises UsageError: naming file, row and fix
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = files.read_text(path).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: cannot be read: {error}; restore the file") from None
     rows = [(n, line) for n, line in enumerate(lines, 1) if line and not line.startswith("#")]

@@ -7,12 +7,13 @@ of the job's time is the start.
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from postprocess.base import files, strict_json
 from postprocess.base.errors import UsageError
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.case import LaunchPlace
@@ -114,9 +115,9 @@ def read_inner_seconds(session: Path, planned: list[PlannedLaunch]) -> tuple[flo
 def read_elapsed_seconds(records: Path) -> float | None:
     """Read the seconds that mpicost ran, by the end record of its file; None if there is none."""
     try:
-        with records.open("rb") as file:
-            file.seek(max(records.stat().st_size - TAIL, 0))
-            last = json.loads(file.read().splitlines()[-1])
+        with files.open_regular(records) as file:
+            file.seek(max(os.fstat(file.fileno()).st_size - TAIL, 0))
+            last = strict_json.parse_json(file.read(TAIL).splitlines()[-1].decode())
         return float(last["elapsed"]) if last["record"] == "end" else None
     except (OSError, ValueError, TypeError, LookupError):
         return None

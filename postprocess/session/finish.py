@@ -178,7 +178,7 @@ def keep_spack_locks(
         name: SpackLayout(work.root).environment(name) / "spack.lock" for name in sorted(names)
     }
     kept = {
-        session.directory / "spack" / f"{name}.lock": path.read_bytes()
+        session.directory / "spack" / f"{name}.lock": files.read_regular(path)
         for name, path in solutions.items()
         if path.exists()
     }

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural
 from postprocess.base.progress import Progress
-from postprocess.base.strict_json import parse_json
+from postprocess.base.strict_json import read_json
 from postprocess.base.workdir import WorkDirectory
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.model.launch import FinishedLaunch
@@ -45,7 +45,7 @@ def read_imported_tests(path: Path) -> list[ImportedTest]:
     """
     tests = []
     try:
-        document = parse_json(path.read_text(encoding="utf-8"))
+        document = read_json(path)
         for run in document["runs"]:
             entries = [parse_test_entry(case) for case in run["testcases"]]
             for case, entry in zip(run["testcases"], entries, strict=True):
@@ -124,4 +124,4 @@ def copy_launch(folder: Path, planned: PlannedLaunch, session: Path, launch: Pla
     for source in sorted((folder / "raw").glob("*")):
         if source.name.startswith(f"{planned.name}."):
             kept = launch.name + source.name.removeprefix(planned.name)
-            shutil.copyfile(source, session / "raw" / kept)
+            files.replace_files({session / "raw" / kept: files.read_regular(source)})

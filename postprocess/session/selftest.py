@@ -5,7 +5,6 @@ References that are measured for it lie where no other session reads.
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from postprocess.analyses.selftest.data import FinishedNight, SelftestHeader
 from postprocess.analyses.selftest.injections import INJECTION_KINDS, list_unknown_injections
 from postprocess.analyses.selftest.schedule import InjectionNight, schedule_nights
 from postprocess.analyses.selftest.score import score_nights
+from postprocess.base import strict_json
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.base.formats import duration, plural
@@ -265,6 +265,6 @@ def conclude_selftest(directory: Path, progress: Progress, json_file: Path | Non
     print(selftest_page.selftest_as_text(result), end="", flush=True)
     page = selftest_page.write_selftest_result(directory, begun, nights, result)
     if json_file:
-        write_summary(json_file, json.loads((directory / selftest_page.JSON).read_text()))
+        write_summary(json_file, strict_json.read_json(directory / selftest_page.JSON))
     progress.say(f"{page}; every value: {directory / rows_file.FILE}")
     return 0 if result.passed else 1

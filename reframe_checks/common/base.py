@@ -23,6 +23,7 @@ from reframe.core.exceptions import PerformanceError, SanityError
 from reframe.core.runtime import runtime
 from reframe.utility import typecheck as typ
 
+from postprocess.base.files import read_text
 from postprocess.base.shell_words import quote_word, quote_words
 from postprocess.judging.evaluate import list_conditions
 from postprocess.judging.outcome import assess_launch
@@ -335,7 +336,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             outcome = next(iter(self.outcomes.values()))
             raise SanityError(f"{outcome.verdict}: {outcome.reason}")
         proof = self.current_environ.extras.get("proof", "")
-        if proof not in Path(str(self.stderr)).read_text(errors="replace"):
+        if proof not in read_text(Path(str(self.stderr)), "replace"):
             raise SanityError(f"{Verdict.INCORRECT}: nothing on standard error says {proof!r}")
         return True
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -12,7 +11,9 @@ import reframe as rfm
 from reframe.core.builtins import run_before, sanity_function, variable
 from reframe.core.exceptions import SanityError
 
+from postprocess.base.files import read_text
 from postprocess.base.shell_words import quote_word
+from postprocess.base.strict_json import read_json
 from reframe_checks.common.user_options import in_session
 from site_configs.common import work_directory
 from site_configs.programs.installed import (
@@ -100,7 +101,7 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
             return True
         roots = {work_directory(), Path(os.environ.get(SESSION, self.stagedir))}
         if self.origin == SPACK:
-            done = Installation(**json.loads(Path(self.stagedir, RESULT).read_text()))
+            done = Installation(**read_json(Path(self.stagedir, RESULT)))
             self.folder = done.folder
         else:
             self.folder = self.folder_without_spack()
@@ -174,7 +175,7 @@ class build_mpicost(BuildProgram):
 
     def folder_without_spack(self) -> Path:
         """Return the folder into which CMake installed it."""
-        return Path(Path(self.stagedir, LOCATION).read_text().strip(), "bin")
+        return Path(read_text(Path(self.stagedir, LOCATION)).strip(), "bin")
 
 
 class build_osu(BuildProgram):

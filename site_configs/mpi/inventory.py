@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from postprocess.base import strict_json
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
@@ -172,7 +173,7 @@ class StoredInventory:
 def read_stored_inventory(path: Path) -> StoredInventory | None:
     """Read the stored inventory, or None where there is none that this version can use."""
     try:
-        data = json.loads(path.read_text())
+        data = strict_json.read_json(path)
         if data["schema"] != SCHEMA:
             return None
         mpis = tuple(parse_mpi(mpi) for mpi in data["mpis"])

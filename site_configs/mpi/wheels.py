@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from postprocess.base import files
 from site_configs.mpi.probe import Candidate
 
 LOCKS = Path(__file__).parent.parent / "wheels_lock"
@@ -20,7 +21,7 @@ class WheelError(Exception):
 
 def read_locked_version(family: str) -> str:
     """Read the version that the family's lock file pins."""
-    first = (LOCKS / f"{family}.lock").read_text().split()[0]
+    first = files.read_text(LOCKS / f"{family}.lock").split()[0]
     return first.partition("==")[2]
 
 

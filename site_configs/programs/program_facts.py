@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from postprocess.base import files
+
 UNKNOWN = "unknown"
 MOST_BYTES = 64_000_000
 VERSIONS = (
@@ -37,7 +39,7 @@ class ExecutableFacts:
 def read_facts(executable: Path) -> ExecutableFacts:
     """Read the facts of an executable; all unknown if it cannot be read."""
     try:
-        with executable.open("rb") as file:
+        with files.open_regular(executable) as file:
             return parse_facts(file.read(MOST_BYTES))
     except OSError:
         return ExecutableFacts()

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
 
+from postprocess.base import strict_json
+
 #: In the directory of a job that was given up. The name is that of the first backend that wrote one.
 ENDED = "slurm_ended.json"
 
@@ -36,7 +38,7 @@ def write_ended(directory: Path, ended: Ended) -> None:
 def read_ended(directory: Path) -> Ended | None:
     """Read how the job of a directory ended; None if that is not told."""
     try:
-        told = json.loads((directory / ENDED).read_text())
+        told = strict_json.read_json(directory / ENDED)
         return Ended(Ending(told["how"]), str(told["reason"]))
     except (OSError, ValueError, LookupError, TypeError):
         return None

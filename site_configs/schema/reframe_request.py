@@ -61,7 +61,7 @@ def read_request(session: Path) -> ReframeRequest:
     """
     path = session / FILE
     try:
-        return _parse(strict_json.parse_json(path.read_text(encoding="utf-8")))
+        return _parse(strict_json.read_json(path))
     except (OSError, ValueError) as error:
         said = error.strerror if isinstance(error, OSError) else error
         raise ValueError(

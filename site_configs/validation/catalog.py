@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from postprocess.base import files
 from postprocess.base.errors import UsageError
 
 
@@ -24,13 +25,12 @@ def locate_site_file(source: Path, site: str) -> Path:
 
 def list_site_names(source: Path) -> list[str]:
     """List the sites that have a configuration here."""
-    files = (source / "site_configs").glob("*.py")
-    return [path.stem for path in files if is_site(path)]
+    return [path.stem for path in (source / "site_configs").glob("*.py") if is_site(path)]
 
 
 def is_site(path: Path) -> bool:
     """Return whether a Python file has a ReFrame configuration in it."""
-    return "site_configuration =" in path.read_text(errors="replace")
+    return "site_configuration =" in files.read_text(path, "replace")
 
 
 def find_sites_for_host(directory: Path, host: str) -> list[str]:
@@ -48,7 +48,7 @@ def find_sites_for_host(directory: Path, host: str) -> list[str]:
 def read_host_patterns(path: Path) -> Iterator[str]:
     """Read the patterns that a file gives as ``hostnames``; none if it cannot be read."""
     try:
-        tree = ast.parse(path.read_text())
+        tree = ast.parse(files.read_text(path))
     except (OSError, ValueError, SyntaxError):
         return
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))

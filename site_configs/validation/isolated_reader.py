@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.processes import end_processes, start_module
 from postprocess.base.workdir import WorkDirectory
@@ -49,10 +50,10 @@ def read_site(work: WorkDirectory, path: Path, only_looking: bool = False) -> Si
             fix = "let them end before the file does"
             raise UsageError(f"{path}: leaves processes running ({', '.join(left)}); {fix}")
         if code != 0 or not result.exists():
-            said = errors.read_text(errors="replace").strip() or f"exit code {code}"
+            said = files.read_text(errors, "replace").strip() or f"exit code {code}"
             why = f"ended the process that reads it: {said.splitlines()[-1]}"
             raise UsageError(f"{path}: {why}; take out what ends it (an exit, a signal)")
-        return parse_reading(result.read_text())
+        return parse_reading(files.read_text(result))
 
 
 def run_isolated(

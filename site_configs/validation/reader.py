@@ -26,6 +26,7 @@ from typing import Any
 import reframe
 from reframe.core import backends
 
+from postprocess.base import files
 from site_configs import common, ladder
 from site_configs.validation.change_tracking import copy_plain, find_changes
 
@@ -83,7 +84,7 @@ def format_suggestion(word: str, known: Iterable[str]) -> str:
 def list_partition_keys() -> set[str]:
     """List the keys of a partition in ReFrame's own schema."""
     schema = json.loads(
-        Path(reframe.__file__).with_name("schemas").joinpath("config.json").read_text()
+        files.read_text(Path(reframe.__file__).with_name("schemas").joinpath("config.json"))
     )
     system = schema["properties"]["systems"]["items"]["properties"]
     return set(system["partitions"]["items"]["properties"])

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from postprocess.base.errors import UsageError
+from postprocess.base.files import read_text
 
 VARIABLE = "PLUMBLINE_MIRROR"
 FORGET = "none"  #: named in the place of a directory
@@ -50,6 +51,6 @@ def locate_memory(work: Path) -> Path:
 def read_remembered_mirror(work: Path) -> str:
     """Read the mirror of an earlier call; empty if there is none."""
     try:
-        return locate_memory(work).read_text(encoding="utf-8").strip()
+        return read_text(locate_memory(work)).strip()
     except FileNotFoundError:
         return ""

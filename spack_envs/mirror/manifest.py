@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from postprocess.base.errors import UsageError
+from postprocess.base.files import open_regular
 from spack_envs.mirror.manifest_schema import NAME, Manifest, MirrorFile, decode_manifest
 
 INCOMING = ".incoming-"  #: what is not complete yet has a name that begins so
@@ -42,7 +43,7 @@ def read_manifest(folder: Path) -> Manifest:
     if folder.exists() and not folder.is_dir():
         raise MirrorError(f"{folder}: is not a directory; name the directory of a mirror")
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
             raise ValueError("is too large")
@@ -58,7 +59,7 @@ def read_manifest(folder: Path) -> Manifest:
 def describe_file(folder: Path, path: str) -> MirrorFile:
     """Size and checksum of a file that is there. Raises OSError."""
     digest, size = hashlib.sha256(), 0
-    with (folder / path).open("rb") as file:
+    with open_regular(folder / path) as file:
         while block := file.read(BLOCK):
             digest.update(block)
             size += len(block)

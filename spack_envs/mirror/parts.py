@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from postprocess.base.errors import UsageError
+from postprocess.base.files import read_regular
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from site_configs.mpi import inventory
@@ -221,7 +221,7 @@ def find_kept_replacement(
             one.sha256,
         )
         if same and making.intact(f"{SOURCES}/{path}"):
-            spack_mirror.put_archive((making.folder / SOURCES / path).read_bytes(), area)
+            spack_mirror.put_archive(read_regular(making.folder / SOURCES / path), area)
             return [each]
     return []
 
@@ -234,4 +234,4 @@ def carry_over_files(making: MirrorBuild, area: Path, leave_out: Sequence[str]) 
             continue
         target = area / path.relative_to(SOURCES)
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(making.folder / path, target)
+        target.write_bytes(read_regular(making.folder / path))

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from postprocess.base.files import read_regular
 from spack_envs.build import SpackCommands, spack_environment_variables
 from spack_envs.complaints import extract_spack_error
 from spack_envs.errors import SpackEnvironmentError
@@ -103,7 +104,7 @@ def prepare_substitute(given: GivenSource, wanted: WantedSource) -> tuple[bytes,
         data = pack_commit(given.place, commit, f"{wanted.package}-{wanted.version}")
         return data, f"a git copy (commit {commit[:12]})"
     try:
-        data = given.place.read_bytes()
+        data = read_regular(given.place)
     except OSError as error:
         raise FetchError(f"{given.place}: {error.strerror}") from None
     if not data.startswith(b"\x1f\x8b"):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from postprocess.base.files import read_text
 from spack_envs.mirror.manifest import describe_file
 from spack_envs.mirror.manifest_schema import MissingPart
 
@@ -51,7 +52,7 @@ def gather_wheel_files(
     wheels.mkdir(exist_ok=True)
     there = {describe_file(wheels, path.name).sha256: path.name for path in wheels.glob("*.whl")}
     packages = list(
-        dict.fromkeys(each for lock in locks for each in parse_lock_file(lock.read_text()))
+        dict.fromkeys(each for lock in locks for each in parse_lock_file(read_text(lock)))
     )
     kept = {there[digest] for each in packages for digest in each.hashes & set(there)}
     lacking = [each for each in packages if not each.hashes & set(there)]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from postprocess.analyses.papers.linear_model import Growth
+from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.strict_json import format_external
 
@@ -62,7 +63,7 @@ def read_rows(path: Path, kind: type[_Row]) -> tuple[_Row, ...]:
 def _cells(path: Path) -> list[list[str]]:
     """Split the lines of a file into cells."""
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = files.read_text(path)
         if not text.endswith("\n"):
             raise ValueError("is cut off")
         return list(csv.reader(io.StringIO(text, newline=""), strict=True))

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.model.case import Case
 
@@ -112,7 +113,7 @@ def read_selftest(path: Path) -> tuple[SelftestHeader, list[FinishedNight]]:
     :raises UsageError: if the file is missing or damaged.
     """
     try:
-        lines = path.read_text().splitlines(keepends=True)
+        lines = files.read_text(path).splitlines(keepends=True)
         if lines and not lines[-1].endswith(
             "\n"
         ):  # of a night that was interrupted while it was written
@@ -151,7 +152,7 @@ def _nights(entries: Sequence[dict[str, Any]]) -> Any:
 
 def truncate_incomplete_night(path: Path) -> None:
     """Cut off what an interrupted night has left, so that the next one begins on a line of its own."""
-    data = path.read_bytes()
+    data = files.read_regular(path)
     whole = [line for line in data.splitlines(keepends=True) if line.endswith(b"\n")]
     while len(whole) > 1 and b'"record": "night"' not in whole[-1][:40]:
         whole.pop()

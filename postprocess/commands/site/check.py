@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from postprocess.base import strict_json
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration, plural, size
 from postprocess.base.progress import Progress
@@ -204,7 +204,7 @@ def find_unmeasured_references(
 
 def read_measured_sizes(report: Path) -> list[dict[str, list[int]]]:
     """Read the routines that the checks in ReFrame's report measure, with their sizes in bytes."""
-    runs = json.loads(report.read_text())["runs"]
+    runs = strict_json.read_json(report)["runs"]
     entries = [entry for run in runs for entry in run["testcases"]]
     return [entry["table"] for entry in entries if "table" in entry]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,33 @@ import pytest
 from postprocess.analyses.alarms import log
 from postprocess.base import files
 from postprocess.base.errors import UsageError
+from postprocess.cli.output_files import is_own_output
 from postprocess.judging import outcome
 from postprocess.model.plan import read_launch_file
 from postprocess.model.verdict import RecordError
 from postprocess.parsers.json_lines import iter_lines
+from postprocess.parsers.reframe_report import read_report
 from postprocess.references import tsv
-from postprocess.results import index, store, summary
+from postprocess.references.session_priors import load_session_priors
+from postprocess.results import index, launch_costs, store, summary
+from postprocess.session.imported import read_imported_tests
+from site_configs.mpi.inventory import read_stored_inventory
+from site_configs.programs.program_facts import ExecutableFacts, read_facts
+from site_configs.schedulers.job_end import ENDED, read_ended
+from spack_envs import installation
+from spack_envs.mirror.manifest import describe_file
+
+SOURCE = Path(__file__).parents[3]
+#: Packages that read files, without recipes (other classes of Spack's) and tools for developers.
+PACKAGES = ("postprocess", "site_configs", "spack_envs", "reframe_checks")
+#: What reads in its own way: the reader itself, files of the kernel, a tool that is given a table by hand.
+OWN_WAY = {
+    "postprocess/base/files.py",
+    "postprocess/base/processes.py",
+    "site_configs/topology/machine.py",
+    "postprocess/stats/session_prior.py",
+}
+WRITING = ("a", "w", "x")  #: one of these is in the mode of a file that is opened to be written
 
 
 @pytest.fixture(params=["pipe", "device"])
@@ -36,6 +58,8 @@ def odd(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         (read_launch_file, UsageError),
         (store.read_session, UsageError),
         (summary.load_summary, UsageError),
+        (load_session_priors, UsageError),
+        (lambda path: describe_file(path.parent, path.name), OSError),
         (log.read_alarm_log, UsageError),
     ],
 )
@@ -47,10 +71,48 @@ def test_it_is_refused_by_name(
     assert str(odd) in str(refused.value)
 
 
+def test_it_is_no_report_to_import(odd: Path) -> None:
+    with pytest.raises(UsageError, match="is no regular file; name a report"):
+        read_imported_tests(odd)
+
+
 def test_it_is_no_result_and_no_exit_code(odd: Path) -> None:
     assert outcome.contents(odd) is None
     assert outcome.read_exit_code(odd) is None
     assert index.read_intact_index(odd) is None
+    assert read_report(odd) == []
+    assert launch_costs.read_elapsed_seconds(odd) is None
+    assert read_stored_inventory(odd) is None
+    assert read_facts(odd) == ExecutableFacts()
+    assert not is_own_output(odd)
+    odd.rename(odd.with_name(ENDED))
+    assert read_ended(odd.parent) is None
+    odd.with_name(ENDED).rename(odd.with_name(installation.FAILURE))
+    assert not installation.is_without_source(odd.parent)
+
+
+def find_other_reads(path: Path) -> Iterator[str]:
+    """Find where a module reads a file by other means than ``postprocess.base.files``."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.Call):
+            continue
+        called = ast.unparse(node.func)
+        name = called.rpartition(".")[2]
+        modes = {each.value for each in node.args if isinstance(each, ast.Constant)}
+        writes = any(str(mode).startswith(WRITING) for mode in modes)
+        ours = called in (name, f"files.{name}", f"tsv.{name}")
+        reads = name in ("read_text", "read_bytes") and not ours
+        opens = name == "open" and called != "os.open" and not writes
+        if reads or opens or called.startswith("shutil.copyfile"):
+            yield f"{path.relative_to(SOURCE)}:{node.lineno}: {called}"
+
+
+def test_every_file_is_read_by_the_one_reader() -> None:
+    paths = [path for each in PACKAGES for path in sorted((SOURCE / each).rglob("*.py"))]
+    own = [path for path in paths if "spack_repo" not in path.parts]
+    own = [path for path in own if str(path.relative_to(SOURCE)) not in OWN_WAY]
+    assert len(own) > 200
+    assert [found for path in own for found in find_other_reads(path)] == []
 
 
 def test_a_file_that_is_too_large_is_refused_unread(tmp_path: Path) -> None:
