@@ -15,6 +15,7 @@ from reframe.core.backends import register_launcher
 from reframe.core.launchers import JobLauncher
 
 from postprocess.base.shell_words import quote_word
+from site_configs.mpi.allocation import UNSET, is_own_launcher
 from site_configs.mpi.family import OVERSUBSCRIBED
 from site_configs.programs import installed
 from site_configs.programs.installed import Installed
@@ -270,12 +271,14 @@ def site(
     )
     accept = {} if accept is None else accept
     refuse(title, waivers.find_waiver_faults(accept))
+    told = {entry["name"]: entry.get("extras", {}) for entry in environments}
+    launchers = {name: extras.get("launcher", "") for name, extras in told.items()}
     system = {
         "name": name,
         "descr": description,
         "hostnames": [".*"] if SESSION in os.environ else list(hostnames),
         "modules_system": "nomod" if only_looking() else modules_system,
-        "partitions": [accepting(entry, accept) for entry in partitions],
+        "partitions": [launching(accepting(entry, accept), launchers) for entry in partitions],
     }
     general = {"target_systems": ["*"], "unload_modules": []}
     return {
@@ -291,6 +294,22 @@ def accepting(partition: Mapping[str, Any], accept: Mapping[str, str]) -> dict[s
     extras = partition["extras"]
     own = {"accept": dict(accept) | extras["accept"]}
     return {**partition, "extras": extras | own}
+
+
+def launching(
+    partition: Mapping[str, Any], launchers: Mapping[str, str | Sequence[str]]
+) -> dict[str, Any]:
+    """Return a partition whose launches on this one node know nothing of a job that Plumbline runs in.
+
+    Where a batch system's launcher starts the processes, or there are several nodes, it needs the job.
+
+    :param launchers: of each environment of the site
+    """
+    own = [is_own_launcher(launchers[name]) for name in partition["environs"] if name in launchers]
+    several = partition["extras"]["nodes"] > 1
+    if several or find_scheduler(partition["scheduler"]).batch or not all(own):
+        return dict(partition)
+    return {**partition, "prepare_cmds": [UNSET, *partition.get("prepare_cmds", ())]}
 
 
 def logging() -> dict[str, Any]:

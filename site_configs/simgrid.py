@@ -91,7 +91,7 @@ def host_list(processes: int, per_node: int) -> list[str]:
 
 def hosts_of(platform: Path) -> list[str]:
     """Return the hosts of a platform file that consists of one cluster, in the order of the file."""
-    cluster = ElementTree.parse(platform).getroot().find("zone/cluster")
+    cluster = ElementTree.fromstring(files.read_text(platform)).find("zone/cluster")
     if cluster is None:
         raise ValueError(f"{platform}: has no cluster in its zone")
     first, last = map(int, cluster.attrib["radical"].split("-"))

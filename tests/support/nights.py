@@ -13,13 +13,13 @@ MEASURED = {"pass", "fast", "cleared", "provisional", "regressed"}
 FEW = ("--program", "mpicost", "--routine", "pingpong,barrier", "--trials", "5")
 
 
-def night(workshop: Workshop, *environments: str) -> Ended:
+def night(workshop: Workshop, *environments: str, **variables: str) -> Ended:
     """One short night over these environments, or all, in which everything was measured and judged.
 
     A busy machine may look slow: its references are of one hour.
     """
     chosen = ("--environment", ",".join(environments)) if environments else ()
-    ended = workshop.measure(*FEW, *chosen, command="nightly")
+    ended = workshop.measure(*FEW, *chosen, command="nightly", **variables)
     assert set(ended.verdicts().values()) <= MEASURED, ended.output + ended.errors
     return ended
 

@@ -11,6 +11,7 @@ import pytest
 from postprocess.references import provenance
 from postprocess.references.catalog import read_provenance
 from postprocess.references.reference_file import load_references, locate_references
+from tests.support.interactive_job import IN_A_JOB
 from tests.support.mpi import mpi_installations
 from tests.support.nights import FEW, night, programs, written_to_sources
 from tests.support.plumbline_runner import ROOT, Ended, Workshop
@@ -68,8 +69,9 @@ def test_report_is_one_page_that_needs_nothing_else(workshop: Workshop, first: E
 
 
 def test_second_night_finds_everything_done(workshop: Workshop, first: Ended) -> None:
+    """And runs well in an interactive job of a batch system, to whose nodes no launch shall go."""
     built = programs(workshop)
-    again = night(workshop)
+    again = night(workshop, **IN_A_JOB)
     assert programs(workshop) == built
     assert "calibrating" not in again.output and "installing" not in again.output
     assert again.verdicts().keys() == first.verdicts().keys()
