@@ -252,16 +252,23 @@ def add_session(parser: Parser) -> None:
         action="store_true",
         help="let provisional and skipped cases fail too; calibrate nothing",
     )
-    how.add_argument(
-        "--references",
-        type=Path,
-        metavar="DIR",
-        help="search DIR for references first; such a nightly run is recorded as a run",
+    add_references(
+        parser, "search DIR for references first; such a nightly run is recorded as a run"
     )
+    add_summary_outputs(parser)
+
+
+def add_references(parser: Parser, text: str) -> None:
+    """Add the option that names where references are looked for."""
+    parser.group(HOW).add_argument("--references", type=Path, metavar="DIR", help=text)
+
+
+def add_summary_outputs(parser: Parser) -> None:
+    """Add the options that bring the verdicts of a session to where sites look."""
     add_json(parser)
     add_output_file(parser, "--junit", "write one JUnit test case for each case to FILE")
     add_output_file(parser, "--openmetrics", "write the cases as OpenMetrics gauges to FILE")
-    how.add_argument(
+    parser.group(HOW).add_argument(
         "--on-failure",
         metavar="COMMAND",
         help="if the session fails, run COMMAND in a shell, with the summary (JSON) on its standard input",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from pathlib import Path
+from typing import Any
 
 from postprocess.base.errors import UsageError
 from postprocess.base.workdir import WorkDirectory
@@ -68,10 +70,8 @@ def build_selection(
 def build_request(work: WorkDirectory, arguments: argparse.Namespace) -> Request:
     """Build the request from the user's options."""
     given = vars(arguments)
-    searched = given.get("references")
-    if searched and not searched.is_dir():
-        raise UsageError(f"--references {searched}: is not a directory; name one that is there")
-    references = searched or given.get("output")
+    output = given.get("output")
+    references = locate_searched(arguments) or (output and output.absolute())
     chosen = build_selection(work, arguments, given.get("launches") or 1)
     return Request(
         mode=find_mode(arguments),
@@ -81,14 +81,33 @@ def build_request(work: WorkDirectory, arguments: argparse.Namespace) -> Request
         families=arguments.mpis,
         launches=given.get("launches") if arguments.name in JUDGING else None,
         strict=given.get("strict", False),
-        json_file=given.get("json"),
-        junit_file=given.get("junit"),
-        openmetrics_file=given.get("openmetrics"),
-        on_failure=given.get("on_failure") or "",
-        references=references and references.absolute(),  # ReFrame runs in another directory
+        references=references,
+        **list_outputs(arguments),
         rerun_options=list_rerun_options(arguments),
         beside_others=given.get("beside_others", False),
     )
+
+
+def locate_searched(arguments: argparse.Namespace) -> Path | None:
+    """Locate the directory that is searched for references first: ReFrame runs in another directory.
+
+    :raises UsageError: if it is none.
+    """
+    searched = vars(arguments).get("references")
+    if searched and not searched.is_dir():
+        raise UsageError(f"--references {searched}: is not a directory; name one that is there")
+    return searched and searched.absolute()
+
+
+def list_outputs(arguments: argparse.Namespace) -> dict[str, Any]:
+    """List what a request says of the places to which the verdicts of its session go."""
+    given = vars(arguments)
+    return {
+        "json_file": given.get("json"),
+        "junit_file": given.get("junit"),
+        "openmetrics_file": given.get("openmetrics"),
+        "on_failure": given.get("on_failure") or "",
+    }
 
 
 def find_mode(arguments: argparse.Namespace) -> str:

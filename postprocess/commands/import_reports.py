@@ -8,8 +8,9 @@ from pathlib import Path
 
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.cli.options import add_json, add_site
+from postprocess.cli.options import add_references, add_site, add_summary_outputs
 from postprocess.cli.parser import Parser
+from postprocess.cli.request import list_outputs, list_rerun_options, locate_searched
 from postprocess.model.session import Request, Selection
 from postprocess.session.imported import import_reports
 from site_configs.validation.catalog import locate_site_file
@@ -25,16 +26,19 @@ def add_arguments(parser: Parser) -> None:
         "reports", nargs="+", type=Path, metavar="REPORT", help="report of ReFrame (--report-file)"
     )
     add_site(parser)
-    add_json(parser)
+    add_references(parser, "search DIR for references first")
+    add_summary_outputs(parser)
 
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Judge what the reports tell of. Returns the exit status of the session."""
     request = Request(
-        mode="import",
+        mode=arguments.name,
         command=["./plumbline", *sys.argv[1:]],
         site=arguments.site,
         selection=Selection(site=locate_site_file(work.source, arguments.site)),
-        json_file=arguments.json,
+        references=locate_searched(arguments),
+        **list_outputs(arguments),
+        rerun_options=list_rerun_options(arguments),
     )
     return import_reports(work, request, arguments.reports, Progress())

@@ -67,7 +67,7 @@ def list_details(result: CaseResult) -> list[str]:
 def build_session_error(summary: SessionSummary) -> ET.Element:
     """Build the test case of a session that failed as a whole."""
     element = ET.Element("testcase", {"classname": "plumbline", "name": "session"})
-    told = "; ".join(summary.causes) or "no case failed, and none was measured"
+    told = "; ".join(summary.causes or summary.notes) or "no case failed, and none was measured"
     said = sanitize_line(f"exit status {summary.exit_status}: {told}")
     ET.SubElement(element, "error", {"type": "session", "message": said})
     return element

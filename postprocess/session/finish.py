@@ -36,14 +36,16 @@ def finish_session(
     finished: Sequence[FinishedLaunch],
     results: Sequence[CaseResult],
     causes: Sequence[str] = (),
+    whole: bool = True,
 ) -> int:
     """Store every trial, write summary and report, then show the verdicts; the exit status.
 
     What is measured is kept before anything is printed; a full disk does not hide the verdicts.
 
     :param causes: confirmed causes in common, each of which fails the session
+    :param whole: False if something that was to be measured has no case, which fails it too
     """
-    status = 1 if causes else compute_exit_status(results, session.strict)
+    status = 1 if causes or not whole else compute_exit_status(results, session.strict)
     summary = build_session_summary(context, session, finished, results, status, causes)
     try:
         with context.progress.phase("analysis"):

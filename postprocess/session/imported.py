@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,15 @@ from postprocess.base.strict_json import read_json
 from postprocess.base.workdir import WorkDirectory
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.model.launch import FinishedLaunch
-from postprocess.model.plan import PlannedLaunch, list_places, read_plan, write_launch
+from postprocess.model.plan import (
+    PlannedLaunch,
+    list_places,
+    read_launch_file,
+    read_plan,
+    write_launch,
+)
 from postprocess.model.session import Request, Session
-from postprocess.parsers.reframe_report import ReportedTest, parse_test_entry
+from postprocess.parsers.reframe_report import ReportedTest, find_blocking_test, parse_test_entry
 from postprocess.references.catalog import load_catalog
 from postprocess.runner.reframe import ReframeDriver
 from postprocess.runner.reframe_pass import finish_launch
@@ -27,15 +33,37 @@ from postprocess.session.finish import finish_session
 from postprocess.setup.prepare import PreparedMachine
 
 MAINTAINER = "plumbline"  #: of every check of ours, as ReFrame's report has it
+IMPORTED = "imported"  #: the test of every launch in such a session
+#: Phases of ReFrame in which a test that fails has planned nothing.
+BEFORE_PLAN = ("startup", "setup")
 
 
 @dataclass(frozen=True)
 class ImportedTest:
     """A test of ours: what ReFrame says of it, and the folder that has its plan and raw files."""
 
+    report: Path
     entry: ReportedTest
-    folder: Path
+    folder: Path | None  #: None if it was left out, before it planned anything
     others: list[ReportedTest]  #: of its run: the builds that it needs
+
+    def __str__(self) -> str:
+        return f"{self.entry.test} on {self.entry.partition} with {self.entry.environment}"
+
+    @property
+    def why_left_out(self) -> str:
+        """Why it planned nothing, in ReFrame's words."""
+        blocked = find_blocking_test(self.others, self.entry)
+        return (blocked.reason if blocked else self.entry.reason) or self.entry.result
+
+
+@dataclass(frozen=True)
+class ImportedLaunch:
+    """A launch of such a test: as it was planned, and as it is called in the session."""
+
+    test: ImportedTest
+    planned: PlannedLaunch
+    launch: PlannedLaunch
 
 
 def read_imported_tests(path: Path) -> list[ImportedTest]:
@@ -50,7 +78,7 @@ def read_imported_tests(path: Path) -> list[ImportedTest]:
             entries = [parse_test_entry(case) for case in run["testcases"]]
             for case, entry in zip(run["testcases"], entries, strict=True):
                 if MAINTAINER in case["maintainers"] and not entry.fixture:
-                    tests.append(ImportedTest(entry, find_files(path, case), entries))
+                    tests.append(ImportedTest(path, entry, find_files(path, case, entry), entries))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; name a report of ReFrame's") from None
     except (ValueError, LookupError, TypeError, AttributeError):
@@ -60,16 +88,20 @@ def read_imported_tests(path: Path) -> list[ImportedTest]:
     return tests
 
 
-def find_files(path: Path, case: dict[str, Any]) -> Path:
+def find_files(path: Path, case: dict[str, Any], entry: ReportedTest) -> Path | None:
     """Find the folder with the plan of a test: ReFrame moves what it keeps of a test that passed.
+
+    None for a test that was left out before it planned anything, as after a failed build.
 
     :raises UsageError: if there is none, so that nobody can tell what the test was to measure.
     """
     for key in ("stagedir", "outputdir"):
         if case[key] and Path(case[key], "plan").is_dir():
             return Path(case[key])
+    if entry.result != "pass" and (not case["stagedir"] or entry.phase in BEFORE_PLAN):
+        return None
     fix = "import it where ReFrame's stage and output folders are, before they are used again"
-    raise UsageError(f"{path}: {case['unique_name']}: its files are gone; {fix}")
+    raise UsageError(f"{path}: {entry.test}: its files are gone; {fix}")
 
 
 def import_reports(
@@ -77,51 +109,70 @@ def import_reports(
 ) -> int:
     """Judge what is in reports of ReFrame's, in a new session; its exit status.
 
-    :raises UsageError: for the first report that cannot be read as a whole.
+    A test that was left out fails the session: nobody knows which cases it would have had.
+
+    :raises UsageError: for the first report that cannot be read as a whole, or was imported before.
     """
     tests = [test for path in paths for test in read_imported_tests(path)]
+    ran, left_out = [each for each in tests if each.folder], [e for e in tests if not e.folder]
+    if not ran:
+        told = f"{left_out[0]} was left out: {left_out[0].why_left_out}"
+        raise UsageError(f"{left_out[0].report}: no test was run; {told}")
     with work.held():
+        launches = number_launches(ran, find_imported_tokens(work))
         context = SessionContext(work, request, PreparedMachine(None, None), progress)
         session, reframe = context.open_session(request.mode)
-        finished = import_launches(session, reframe, tests)
+        finished = [import_launch(session, reframe, each) for each in launches]
         catalog = load_catalog(context.reference_roots, list_places(e.launch for e in finished))
-        results = evaluate_launches(finished, catalog, request.site)
+        results = evaluate_launches(finished, catalog, request.site, request.rerun_options)
         progress.note(
             f"imported {plural(len(finished), 'launch', 'es')} of {plural(len(paths), 'report')} of ReFrame's: "
             "nothing was measured again, so what is slow counts as regressed, and what is missing is not sought"
         )
-        return finish_session(context, session, finished, results)
+        for test in left_out:
+            progress.note(f"{test} was left out, and its cases are missing: {test.why_left_out}")
+        return finish_session(context, session, finished, results, whole=not left_out)
 
 
-def import_launches(
-    session: Session, reframe: ReframeDriver, tests: Sequence[ImportedTest]
-) -> list[FinishedLaunch]:
-    """Copy what each launch left into the session, numbered anew, and assess it.
+def find_imported_tokens(work: WorkDirectory) -> dict[str, str]:
+    """Find the token of each launch that was imported before, with the session that has it."""
+    plans = sorted(work.sessions.glob(f"*/plan/{IMPORTED}.*.json"))
+    return {read_launch_file(path).token: path.parent.parent.name for path in plans}
 
-    :raises UsageError: if two tests left one launch: the second one wrote over the first.
+
+def number_launches(
+    tests: Sequence[ImportedTest], known: Mapping[str, str]
+) -> list[ImportedLaunch]:
+    """Give the launches of these tests numbers: in the session, those of one place are of one test.
+
+    :param known: tokens of launches that are stored, with the session that has each
+    :raises UsageError: if a launch is stored, or if two tests left one: the second wrote over the first.
     """
     numbers: Counter[str] = Counter()
     tokens: set[str] = set()
-    finished = []
+    found = []
     for test in tests:
-        for planned in read_plan(test.folder):
+        for planned in read_plan(test.folder) if test.folder else ():
+            if session := known.get(planned.token):
+                told = f"{test} was imported before, in session {session}"
+                raise UsageError(f"{test.report}: {told}; leave this report out")
             if planned.token in tokens:
                 fix = "import each report before the next run, once"
                 raise UsageError(f"{test.folder}: is of two runs, or was named twice; {fix}")
             tokens.add(planned.token)
-            place = replace(planned, test="imported", number=0).name
+            place = replace(planned, test=IMPORTED, number=0).name
             numbers[place] += 1
-            launch = replace(planned, test="imported", number=numbers[place])
-            copy_launch(test.folder, planned, session.directory, launch)
-            entry = replace(test.entry, test="imported", directory=str(test.folder))
-            finished.append(finish_launch(launch, reframe, [*test.others, entry]))
-    return finished
+            launch = replace(planned, test=IMPORTED, number=numbers[place])
+            found.append(ImportedLaunch(test, planned, launch))
+    return found
 
 
-def copy_launch(folder: Path, planned: PlannedLaunch, session: Path, launch: PlannedLaunch) -> None:
-    """Copy plan and raw files of a launch into a session, under its name there."""
-    write_launch(session, launch)
-    for source in sorted((folder / "raw").glob("*")):
-        if source.name.startswith(f"{planned.name}."):
-            kept = launch.name + source.name.removeprefix(planned.name)
-            files.replace_files({session / "raw" / kept: files.read_regular(source)})
+def import_launch(session: Session, reframe: ReframeDriver, one: ImportedLaunch) -> FinishedLaunch:
+    """Copy plan and raw files of a launch into a session, under its name there, and assess it."""
+    write_launch(session.directory, one.launch)
+    for source in sorted((one.test.folder / "raw").glob("*")):
+        if source.name.startswith(f"{one.planned.name}."):
+            kept = one.launch.name + source.name.removeprefix(one.planned.name)
+            files.replace_files({session.directory / "raw" / kept: files.read_regular(source)})
+    entry = replace(one.test.entry, test=IMPORTED, directory=str(one.test.folder))
+    return finish_launch(one.launch, reframe, [*one.test.others, entry])
