@@ -2,8 +2,9 @@
 
 import os
 
-OPENMPI, INTEL = os.environ["TEST_OPENMPI"], os.environ["TEST_INTEL_MPI"]
+MPICH, OPENMPI, INTEL = (os.environ[f"TEST_{name}"] for name in ("MPICH", "OPENMPI", "INTEL_MPI"))
 AS_ROOT = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
+LOADED = [["LD_PRELOAD", path] for path in filter(None, [os.environ.get("TEST_LOADED")])]
 
 site_configuration = {
     "systems": [
@@ -17,7 +18,7 @@ site_configuration = {
                     "name": "login",
                     "scheduler": "local",
                     "launcher": "local",
-                    "environs": ["PrgEnv-intel", "PrgEnv-gnu", "builtin"],
+                    "environs": ["PrgEnv-cray", "PrgEnv-intel", "PrgEnv-gnu", "builtin"],
                     "features": ["remote"],
                     "max_jobs": 1,
                     "time_limit": "10m",
@@ -31,7 +32,18 @@ site_configuration = {
             "name": "PrgEnv-gnu",
             "cc": "mpicc",
             "features": ["serial", "openmp", "mpi"],
-            "env_vars": [["PATH", f"{OPENMPI}/bin:$PATH"], *([name, "1"] for name in AS_ROOT)],
+            "env_vars": [
+                ["PATH", f"{OPENMPI}/bin:$PATH"],
+                *([name, "1"] for name in AS_ROOT),
+                *LOADED,
+            ],
+            "target_systems": ["centre"],
+        },
+        {
+            "name": "PrgEnv-cray",
+            "cc": "mpicc",
+            "features": ["mpi"],
+            "env_vars": [["PATH", f"{MPICH}/bin:$PATH"]],
             "target_systems": ["centre"],
         },
         {

@@ -11,19 +11,33 @@ from typing import Any
 
 import pytest
 
-from tests.support.mpi import mpi_installations
+from postprocess.calibration.ledger import CalibrationHeader, collect_launches
+from postprocess.calibration.update import update_references
+from postprocess.main import main
+from postprocess.model.reference import Reference
+from postprocess.model.session import Session
+from postprocess.references.catalog import read_provenance
+from postprocess.references.reference_file import load_references
+from postprocess.runner.reframe import ReframeDriver
+from postprocess.session.imported import import_launch, number_launches, read_imported_tests
+from tests.support.factories.stated_references import write_stated_references
+from tests.support.mpi import fault_library, mpi_installations, of_family
 from tests.support.paths import DATA, ROOT
 from tests.support.plumbline_runner import Ended, Workshop
 
-FEW = ("-n", "luecke", "-S", "luecke.routines=barrier")
-SITES = DATA / "sites"
+FEATURES, CENTRE = (
+    DATA / "sites" / f"{name}.py" for name in ("features", "programming_environments")
+)
 PREFIXES = {
     f"TEST_{mpi.family.upper().replace('-', '_')}": str(mpi.prefix) for mpi in mpi_installations()
 }
-ENVIRONMENTS = {
-    "features.py": {"default"},
-    "programming_environments.py": {"PrgEnv-gnu", "PrgEnv-intel"},
-}
+#: The environments of ``CENTRE``: Open MPI, MPICH and Intel MPI.
+ENVIRONMENTS = {"PrgEnv-gnu", "PrgEnv-cray", "PrgEnv-intel"}
+CHOICE = ("-p", "PrgEnv-.*", "--mode=production", "-S", "luecke.routines=barrier,bcast")
+BARRIER = ("-S", "luecke.routines=barrier")
+CENTER = 4e-2  #: seconds; of references that say what no noise of a shared machine contradicts,
+SPREAD = 0.5  #: with this spread on the logarithm: the band ends at about 0.11 s
+SLOW = {"PLANTED_FAULT": "delay", "PLANTED_BYTES": "1000000", "PLANTED_SECONDS": "0.3"}
 
 
 def reframe(workshop: Workshop, site: Path, *words: str, **more: str) -> Ended:
@@ -34,9 +48,9 @@ def reframe(workshop: Workshop, site: Path, *words: str, **more: str) -> Ended:
     variables.pop("PYTHONPATH", None)
     command = [str(Path(sys.executable).parent / "reframe"), "--nocolor", "-C", str(site)]
     command += ["-c", str(ROOT / "reframe_checks"), "--prefix", str(workshop.home / "reframe")]
-    command += ["--report-file", str(report), "--performance-report", *words]
+    command += ["--report-file", str(report), "--performance-report", "-n", "luecke", *words]
     ended = subprocess.run(
-        [*command, "-S", "luecke.cache=warm"],
+        [*command, "-S", "luecke.cache=warm", "-S", "luecke.trials=3"],
         check=False,
         cwd=workshop.home,
         env=variables,
@@ -55,85 +69,109 @@ def launches(ended: Ended) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def first(workshop: Workshop) -> Ended:
-    return reframe(workshop, SITES / "features.py", *FEW, "-r")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A library in front of Open MPI, which plants nothing unless it is told to."""
+    library = fault_library(of_family("openmpi"), tmp_path_factory.mktemp("library"))
+    return {"TEST_LOADED": str(library)}
 
 
-def assert_no_case_passed(ended: Ended, site: str) -> None:
-    assert ended.status == 1, ended.output
-    assert {case["environ"] for case in launches(ended)} == ENVIRONMENTS[site]
-    for case in launches(ended):
+@pytest.fixture(scope="module")
+def unknown(workshop: Workshop, loaded: dict[str, str]) -> Ended:
+    """A run of three MPIs without references."""
+    return reframe(workshop, CENTRE, *CHOICE, "-r", **loaded)
+
+
+def test_without_a_reference_no_case_passes(unknown: Ended) -> None:
+    """MPIs are found by feature, and started where no launcher is told. A compiler alone measures nothing."""
+    assert unknown.status == 1, unknown.output
+    assert {case["environ"] for case in launches(unknown)} == ENVIRONMENTS
+    for case in launches(unknown):
         assert case["result"] == "fail"
-        assert "no-reference: barrier_0; calibrate it:" in case["fail_reason"], ended.output
+        assert (
+            "no-reference: barrier_0, bcast_10000, bcast_1000000 and 1 more; calibrate it:"
+            in (case["fail_reason"])
+        ), unknown.output
 
 
-def test_without_a_reference_no_case_passes(workshop: Workshop, first: Ended) -> None:
-    assert_no_case_passed(first, "features.py")
-    strict = "luecke.strict=False"
-    ended = reframe(workshop, SITES / "features.py", *FEW, "-S", strict, "--repeat=2", "-r")
-    assert ended.status == 0 and len(launches(ended)) == 2, ended.output
+@pytest.fixture(scope="module")
+def reviewed(workshop: Workshop, unknown: Ended) -> Path:
+    """References of what ran, with a stated center and spread."""
+    session = Session(workshop.home / "calibrated", "calibrate", str(CENTRE), [], False)
+    driver = ReframeDriver(ROOT, workshop.home, session.directory, [], None)
+    tests = read_imported_tests(workshop.home / "reframe.json")
+    finished = [import_launch(session, driver, each) for each in number_launches(tests, {})]
+    header = CalibrationHeader(session.name)
+    root = workshop.home / "reviewed"
+    for path in update_references(root, collect_launches(header, session.directory, finished)):
+        measured = load_references(path, "centre", "login", path.stem)
+        wide = [Reference(case, CENTER, SPREAD, 20) for case in measured]
+        write_stated_references(path, wide, read_provenance(path))
+    assert {path.stem for path in root.rglob("*.tsv")} == ENVIRONMENTS
+    return root
 
 
-def test_environments_with_an_mpi_are_found_by_feature_and_started_without_a_launcher(
-    workshop: Workshop,
+def test_a_planted_slowdown_is_found_and_import_gives_the_same_verdicts(
+    workshop: Workshop, reviewed: Path, loaded: dict[str, str], tmp_path: Path
 ) -> None:
-    """The environment of a compiler alone, beside them, measures nothing unless its path has an ``mpicc``."""
-    name = "programming_environments.py"
-    choice = ("-p", "PrgEnv-.*", "--mode=production")
-    assert_no_case_passed(reframe(workshop, SITES / name, *FEW, *choice, "-r"), name)
+    """Of the same launches: ``import`` judges them as ``nightly`` judges its own."""
+    known = ("-S", f"luecke.reference_roots={reviewed}")
+    ended = reframe(workshop, CENTRE, *CHOICE, *known, "-r", **loaded, **SLOW)
+    slow = [case for case in launches(ended) if case["result"] == "fail"]
+    assert ended.status == 1 and [case["environ"] for case in slow] == ["PrgEnv-gnu"], ended.output
+    assert all(
+        "failed to meet reference(s): bcast_1000000=" in case["fail_reason"] for case in slow
+    )
+    assert len(launches(ended)) == len(ENVIRONMENTS), ended.output
+    summary = tmp_path / "summary.json"
+    words = ["--site", str(CENTRE), "--references", str(reviewed), "--json", str(summary)]
+    report = str(workshop.home / "reframe.json")
+    assert main(str(ROOT), str(workshop.home), ["import", *words, report]) == 1
+    told = json.loads(summary.read_text())
+    assert any("nothing was measured again" in note for note in told["notes"])
+    asserted = {
+        (case["environ"], name.rpartition(":")[2]): result[-1]
+        for case in launches(ended)
+        for name, result in case["perfvalues"].items()
+    }
+    assert len(told["cases"]) == len(asserted) == 4 * len(ENVIRONMENTS)
+    for case in told["cases"]:
+        said = asserted[case["environment"], f"{case['routine']}_{case['bytes']}"]
+        assert case["verdict"] in {"fail": {"regressed"}, "pass": {"pass", "fast"}}[said], case
+        assert case["reference"] == pytest.approx(CENTER)
+    assert list(asserted.values()).count("fail") == 1
 
 
-def test_a_partition_of_unknown_cores_fails(workshop: Workshop, tmp_path: Path) -> None:
+def test_an_mpi_is_found_by_its_wrapper_and_a_partition_of_unknown_cores_fails(
+    workshop: Workshop, tmp_path: Path
+) -> None:
     """ReFrame passes a run of no test."""
     site = tmp_path / "site.py"
-    text = (SITES / "features.py").read_text()
-    site.write_text(
-        "".join(line for line in text.splitlines(True) if '"processor"' not in line).replace(
-            '"local"', '"slurm"'
-        )
-    )
-    ended = reframe(workshop, site, *FEW, "--dry-run")
+    other = '{"name": "other", "scheduler": "slurm", "launcher": "srun", "environs": ["default"]}'
+    text = FEATURES.read_text()
+    site.write_text(text.replace('"partitions": [', f'"partitions": [{other},'))
+    ended = reframe(workshop, site, *BARRIER, "--dry-run")
     assert ended.status == 1 and "cores: unknown; write num_cpus" in ended.output, ended.output
+    assert {(case["partition"], case["environ"], case["result"]) for case in launches(ended)} == {
+        ("x86_64", "default", "pass"),
+        ("other", "default", "fail"),
+    }
 
 
 @pytest.mark.long
-def test_the_command_of_the_failure_calibrates(workshop: Workshop, first: Ended) -> None:
-    """Then the case is asserted against its reference."""
+def test_the_command_of_the_failure_calibrates(workshop: Workshop) -> None:
+    """Then the case is asserted against its reference. Before, it passes only if nothing is to be asserted."""
+    loose = reframe(workshop, FEATURES, *BARRIER, "-S", "luecke.strict=False", "-r")
+    assert loose.status == 0 and len(launches(loose)) == 1, loose.output
+    first = reframe(workshop, FEATURES, *BARRIER, "-r")
     (case,) = launches(first)
     _, _, told = case["fail_reason"].partition("calibrate it: ")
     words = shlex.split(told.partition(";")[0])
     few = ("--routine", "barrier", "--launches", "2")
     done = workshop.run(*words[1:], *few, **PREFIXES)
     assert done.status == 0, done.output + done.errors
-    again = reframe(workshop, SITES / "features.py", *FEW, "-r")
+    again = reframe(workshop, FEATURES, *BARRIER, "-r")
     (held,) = launches(again)
     value, reference, *_ = next(iter(held["perfvalues"].values()))
     assert reference and value, again.output
     assert "no-reference" not in (held["fail_reason"] or "")
     assert "not-comparable" not in (held["fail_reason"] or "")
-
-
-def test_what_plain_reframe_ran_is_judged_and_stored(workshop: Workshop) -> None:
-    """Two launches, each with a number of its own; a report that is named twice counts nothing twice."""
-    site, report = str(SITES / "features.py"), str(workshop.home / "reframe.json")
-    words = ("-S", "luecke.strict=False", "--repeat=2", "-r")
-    assert reframe(workshop, Path(site), *FEW, *words).status == 0
-    done = workshop.measure("--site", site, report, command="import", **PREFIXES)
-    (case,) = done.summary["cases"]
-    assert case["value"] and case["launches"] == 2, done.output
-    assert case["verdict"] in ("no-reference", "pass", "provisional", "regressed", "fast")
-    assert any("nothing was measured again" in note for note in done.summary["notes"])
-    stored = list((workshop.home / "store").glob(f"{done.summary['session']}.*"))
-    assert len(stored) == 1
-    twice = workshop.run("import", "--site", site, report, report, **PREFIXES)
-    assert twice.status == 2 and "is of two runs, or was named twice" in twice.errors
-
-
-def test_a_report_whose_files_are_gone_is_refused(workshop: Workshop, tmp_path: Path) -> None:
-    """Nothing would tell of what the test was to measure."""
-    case = {"unique_name": "luecke_0", "system": "s", "partition": "p", "environ": "e"}
-    case |= {"maintainers": ["plumbline"], "result": "pass", "stagedir": "", "outputdir": ""}
-    report = tmp_path / "report.json"
-    report.write_text(json.dumps({"runs": [{"testcases": [case]}]}))
-    ended = workshop.run("import", "--site", str(SITES / "features.py"), str(report))
-    assert ended.status == 2 and "luecke_0: its files are gone" in ended.errors
