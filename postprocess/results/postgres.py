@@ -2,7 +2,7 @@
 
 Three tables: ``plumbline_schema`` with the version of the columns, ``plumbline_sessions`` with the digest of
 each session's file, and ``plumbline_cases`` with the rows, trials included, under the names that the store's
-columns have. A session comes whole or not at all, and once.
+columns have. A session comes whole or not at all, and once. Dashboards read the views of ``postgres_views``.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
+from postprocess.results.postgres_views import create_views
 from postprocess.results.schema import ADDED, VERSION, list_columns
 from postprocess.results.store import SCHEMA, SUFFIX, StoreError, list_sessions, read_session
 
@@ -101,6 +102,8 @@ def prepare_tables(connection: psycopg.Connection, version: int = VERSION) -> No
             raise UsageError(f"PostgreSQL: {newer}; load with a newer Plumbline")
         elif held < version:
             upgrade_tables(connection, held)
+        if version == VERSION:
+            create_views(connection)
 
 
 def create_tables(connection: psycopg.Connection, version: int) -> None:
