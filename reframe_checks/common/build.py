@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import reframe as rfm
+import yaml
 from reframe.core.builtins import run_before, sanity_function, variable
 from reframe.core.exceptions import SanityError
 
-from postprocess.base.files import read_text
+from postprocess.base.files import read_text, write_text
 from postprocess.base.shell_words import quote_word
 from postprocess.base.strict_json import read_json
 from reframe_checks.common.user_options import in_session
@@ -27,13 +29,14 @@ from site_configs.programs.program_facts import read_facts
 from site_configs.schema.environment_facts import EnvironmentFacts
 from site_configs.schema.reframe_request import current_request
 from site_configs.schema.variables import SESSION
-from spack_envs.installation import Installation
+from spack_envs.installation import RECORD, Installation
 from spack_envs.products import PRODUCTS
 from spack_envs.programs import BuiltBinary, keep_installed, write_program
 
 SOURCE = Path(__file__).resolve().parents[2]
 RESULT = "installed.json"  #: in the stage directory; what Spack has installed
-LOCATION = "location.txt"  #: in the stage directory; the prefix that CMake has installed to
+LOCATION = "location.txt"  #: in the stage directory; the prefix that CMake or a site's Spack has installed to
+SPACK_ENVIRONMENT = "spack_environment"  #: in the stage directory; of ReFrame's own Spack build
 
 
 class BuildProgram(rfm.CompileOnlyRegressionTest):
@@ -75,6 +78,8 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
         )
         if self.origin == SPACK:
             self.build_with_spack()
+        elif self.origin == CMAKE and self.spec:
+            self.build_spec()
         elif self.origin == CMAKE:
             self.build_with_cmake()
         else:
@@ -90,6 +95,32 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
         )
         self.build_system = "CustomBuild"
         self.build_system.commands = [f"{python} -m spack_envs.install {arguments}"]
+
+    @property
+    def spec(self) -> str:
+        """What the site's own Spack installs (``spack_spec``); empty where it has none."""
+        return self.current_environ.extras.get("spack_spec", "")
+
+    def build_spec(self):
+        """Build by ReFrame's own support of Spack, into the install tree that the site's Spack has.
+
+        The recipe and the sources are those of this checkout; Spack builds again what has changed in them.
+        """
+        links = work_directory() / "spack" / "links"
+        links.mkdir(parents=True, exist_ok=True)
+        settings = {
+            "specs": [self.spec],
+            "repos": {"plumbline": str(SOURCE / "spack_envs" / "spack_repo" / "plumbline")},
+            "develop": {"mpicost": {"spec": "mpicost@main", "path": str(SOURCE / "suite")}},
+            "config": {"develop_stage_link": f"{links}/{{name}}-{{hash:7}}"},
+            "view": False,
+        }
+        path = Path(self.stagedir, SPACK_ENVIRONMENT, "spack.yaml")
+        write_text(path, yaml.safe_dump({"spack": settings}))
+        self.build_system = "Spack"
+        self.build_system.environment = SPACK_ENVIRONMENT
+        package = PRODUCTS[self.name_of_program].package
+        self.postbuild_cmds = [f"spack -e {SPACK_ENVIRONMENT} location -i {package} > {LOCATION}"]
 
     def build_with_cmake(self):
         raise NotImplementedError(f"{self.name_of_program} is not built with CMake")
@@ -126,7 +157,11 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
         path = self.folder / PRODUCTS[self.name_of_program].single
         about = (self.current_environ.name, self.name_of_program, str(path), self.origin)
         facts = read_facts(self.program)
-        return BuiltBinary(*about, facts.version, facts.compiler, facts.flags)
+        built = BuiltBinary(*about, facts.version, facts.compiler, facts.flags)
+        if self.origin == CMAKE and self.spec:
+            told = read_json(Path(self.folder.parent, RECORD))
+            return replace(built, spec=told["spec"])
+        return built
 
 
 class build_mpicost(BuildProgram):
