@@ -9,7 +9,6 @@ from spack_repo.builtin.build_systems.cmake import CMakePackage, generator
 from spack_repo.plumbline.build_record import telling, write_build_record
 from spack_repo.plumbline.source_digest import source_digest
 
-
 #: In the checkout that this recipe is in.
 BESIDE = pathlib.Path(__file__).resolve().parents[5] / "suite"
 
