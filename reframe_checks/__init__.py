@@ -1,6 +1,14 @@
 """What is measured, one file a family. ReFrame loads this file before any check."""
 
 import runpy
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
+NEEDED = ("numpy", "scipy")  #: by the checks, beside what ReFrame itself needs
+
 runpy.run_path(str(Path(__file__).resolve().parent.parent / "site_configs" / "__init__.py"))
+if lacking := [name for name in NEEDED if not find_spec(name)]:
+    # An ImportError would not do: ReFrame warns of checks that do not load, drops them and passes.
+    fix = f"{sys.executable} -m pip install {' '.join(lacking)}"
+    sys.exit(f"plumbline: {' and '.join(lacking)}: not in this ReFrame's Python; {fix}")

@@ -157,6 +157,23 @@ def test_an_mpi_is_found_by_its_wrapper_and_a_partition_of_unknown_cores_fails(
     }
 
 
+def test_a_reframe_that_lacks_a_package_fails(workshop: Workshop) -> None:
+    """ReFrame passes a run whose checks do not load."""
+    checks = str(ROOT / "reframe_checks")
+    words = ["reframe", "-C", str(FEATURES), "-c", checks, "--prefix", str(workshop.home), "-l"]
+    start = f"import sys; sys.modules['scipy'] = None; sys.argv = {words!r}; from reframe.frontend import cli"
+    ended = subprocess.run(
+        [sys.executable, "-c", f"{start}; cli.main()"],
+        check=False,
+        cwd=workshop.home,
+        env=workshop.environment(PREFIXES),
+        text=True,
+        capture_output=True,
+    )
+    told = f"scipy: not in this ReFrame's Python; {sys.executable} -m pip install scipy\n"
+    assert ended.returncode == 1 and ended.stderr.endswith(told), ended.stdout + ended.stderr
+
+
 @pytest.mark.long
 def test_the_command_of_the_failure_calibrates(workshop: Workshop) -> None:
     """Then the case is asserted against its reference. Before, it passes only if nothing is to be asserted."""
