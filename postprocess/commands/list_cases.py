@@ -27,6 +27,7 @@ from postprocess.results.launch_costs import (
 )
 from postprocess.runner.reframe_pass import preview_plan
 from postprocess.session.context import open_session_context
+from postprocess.session.known_nights import find_night_spreads
 from postprocess.session.launch_budget import (
     choose_launch_counts,
     describe_launch_counts,
@@ -58,7 +59,8 @@ def list_cases(work: WorkDirectory, asked: Request, progress: Progress) -> int:
         context = open_session_context(work, asked, progress)
         _, reframe = context.open_session("list")
         planned = preview_plan(reframe, replace(asked.selection, only_looking=True))
-        catalog = load_catalog(context.reference_roots, list_places(planned))
+        nights = find_night_spreads(context, planned)
+        catalog = load_catalog(context.reference_roots, list_places(planned), nights)
     counts, repeated = {}, planned
     if asked.launches is None:
         counts = choose_launch_counts(work, planned, catalog)

@@ -10,23 +10,20 @@ case was suspect without a break has a nearer limit.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 
-import polars as pl
-
 from postprocess.base.formats import plural, quantity
 from postprocess.base.units import compute_slowdown
+from postprocess.judging.night_history import JudgedNight, read_nights
 from postprocess.model.case import Case
 from postprocess.model.reference import Reference
-from postprocess.model.verdict import JUDGED, CaseResult, Verdict
-from postprocess.results.query import NIGHTS, read_headlines
+from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.results.store import StoreError
 from postprocess.stats.band import compute_call_limit
 
-COLUMNS = ("session", "started_utc", "mode", "key", "verdict", "value", "unit", "reference")
 SAME = 1e-9  #: relative difference of two centers that are the same
 
 
@@ -83,41 +80,21 @@ def find_suspect_nights(
     if not by_key:
         return {}
     try:
-        history = read_headlines(store, keys=sorted(by_key), columns=COLUMNS)
+        nights = read_nights(store, by_key)
     except StoreError:
         return {}
-    nights = (
-        history.filter(
-            pl.col("mode").is_in(NIGHTS),
-            pl.col("verdict").is_in([str(each) for each in JUDGED]),
-            pl.col("value") > 0,
-        )
-        .group_by("key", "session")
-        .agg(
-            pl.col("started_utc", "verdict", "reference", "unit").first(),
-            pl.col("value").median(),
-            pl.len().alias("launches"),
-        )
-        .sort("started_utc", descending=True)
-    )
-    return {
-        by_key[key].case: count_run(by_key[key], some.iter_rows(named=True))
-        for (key,), some in nights.group_by("key", maintain_order=True)
-    }
+    return {by_key[key].case: count_run(by_key[key], some) for key, some in nights.items()}
 
 
-def count_run(result: CaseResult, nights: Iterable[Mapping]) -> list[SuspectNight]:
+def count_run(result: CaseResult, nights: Iterable[JudgedNight]) -> list[SuspectNight]:
     """Count the nights, the newest first, until one in which the case was not suspect by this reference."""
-    center = result.reference or 0.0
     return [
-        SuspectNight(
-            math.log(compute_slowdown(night["value"], center, result.unit)), night["launches"]
-        )
+        SuspectNight(night.log, night.launches)
         for night in takewhile(
             lambda night: (
-                night["verdict"] == Verdict.SUSPECT
-                and night["unit"] == result.unit
-                and math.isclose(night["reference"] or 0.0, center, rel_tol=SAME)
+                night.verdict == Verdict.SUSPECT
+                and night.unit == result.unit
+                and math.isclose(night.reference, result.reference or 0.0, rel_tol=SAME)
             ),
             nights,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from postprocess.model.case import Case
@@ -24,6 +25,7 @@ from postprocess.references.lint import (
 )
 from postprocess.references.provenance import read_provenance
 from postprocess.references.session_priors import load_session_priors
+from postprocess.stats.night_spread import NightSpread, add_night_spread
 from postprocess.stats.session_prior import add_session_priors
 from postprocess.stats.sessions import add_evidence
 from postprocess.stats.shrinkage import add_priors
@@ -162,9 +164,14 @@ class ReferenceCatalog:
         return reference_set.references.get(case) if reference_set else None
 
 
-def load_catalog(roots: Sequence[Path], places: Iterable[tuple[str, str]]) -> ReferenceCatalog:
+def load_catalog(
+    roots: Sequence[Path],
+    places: Iterable[tuple[str, str]],
+    nights: Mapping[str, NightSpread] = MappingProxyType({}),
+) -> ReferenceCatalog:
     """Load the references of these (``system:partition``, environment) pairs.
 
+    :param nights: what the session knows of the spread between nights, by the key of a case
     :raises postprocess.references.reference_file.ReferenceFileError: for the first file with a fault.
     """
     sets = {}
@@ -175,18 +182,21 @@ def load_catalog(roots: Sequence[Path], places: Iterable[tuple[str, str]]) -> Re
             known = reference_file.load_references(path, system, partition, place[1])
             origin = read_provenance(path)
             unfounded = dict(find_unfounded(known, origin))
-            sets[place] = ReferenceSet(path, add_noise(known, origin), origin, unfounded)
+            sets[place] = ReferenceSet(path, add_noise(known, origin, nights), origin, unfounded)
     return ReferenceCatalog(sets)
 
 
 def add_noise(
-    references: Mapping[Case, Reference], origin: Mapping[str, Any]
+    references: Mapping[Case, Reference],
+    origin: Mapping[str, Any],
+    nights: Mapping[str, NightSpread],
 ) -> dict[Case, Reference]:
-    """Return the references of one file with what kin, sessions and other machines say of their noise."""
+    """Return the references of one file with what kin, sessions and nights say of their noise."""
     told = {
         case: (read_reference_headlines(origin, case) or [], list_launch_ends(origin, case))
         for case, each in references.items()
         if not each.exact
     }
     known = add_priors(add_evidence(references, told))
+    known = {case: add_night_spread(each, nights.get(case.key)) for case, each in known.items()}
     return add_session_priors(known, load_session_priors())

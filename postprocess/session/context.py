@@ -13,8 +13,10 @@ from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.machine_load import note_other_work
 from postprocess.calibration.recovery import recover_interrupted
 from postprocess.model.mpicost import NUMBER, OWN_PROGRAM
-from postprocess.model.plan import PlannedLaunch, list_planned_cases
+from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
 from postprocess.model.session import Request, Selection, Session
+from postprocess.references.catalog import ReferenceCatalog, load_catalog
+from postprocess.references.night_spreads import load_night_spreads
 from postprocess.results.flush_costs import describe_flush
 from postprocess.runner.reframe import ReframeDriver
 from postprocess.runner.reframe_pass import PassRecord, cancel_jobs, make_plan, run_again, run_plan
@@ -31,6 +33,7 @@ class SessionContext:
     request: Request
     prepared: PreparedMachine
     progress: Progress
+    nights: Path | None = None  #: file with what is known of the spread between nights
 
     @property
     def reference_roots(self) -> list[Path]:
@@ -44,8 +47,17 @@ class SessionContext:
         request = self.request
         session = Session(directory, mode, request.site, request.command, request.strict)
         spack = self.prepared.spack.executable if self.prepared.spack else None
-        roots = self.reference_roots
-        return session, ReframeDriver(self.work.source, self.work.root, directory, roots, spack)
+        where = self.work.source, self.work.root, directory, self.reference_roots
+        return session, ReframeDriver(*where, spack, self.nights)
+
+    def load_references(self, planned: Sequence[PlannedLaunch]) -> ReferenceCatalog:
+        """Load the references of a plan, with the noise that the checks of the session know.
+
+        :raises UsageError: for the first file with a fault.
+        """
+        return load_catalog(
+            self.reference_roots, list_places(planned), load_night_spreads(self.nights)
+        )
 
 
 def open_session_context(

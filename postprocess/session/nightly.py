@@ -35,7 +35,7 @@ from postprocess.model.plan import PlannedLaunch, drop_plan, list_places
 from postprocess.model.session import Request, Selection, Session
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult
 from postprocess.references import expected_failures
-from postprocess.references.catalog import ReferenceCatalog, load_catalog
+from postprocess.references.catalog import ReferenceCatalog
 from postprocess.references.expected_failures import ExpectedFailure
 from postprocess.references.trial_count import describe_unusual_trials
 from postprocess.runner.reframe import ReframeDriver
@@ -48,6 +48,7 @@ from postprocess.session.context import (
     report_plan,
 )
 from postprocess.session.finish import finish_session, show_first_verdicts
+from postprocess.session.known_nights import learn_night_spreads
 from postprocess.session.launch_budget import choose_launch_counts, describe_launch_counts
 
 
@@ -61,7 +62,8 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         session, reframe = context.open_session(request.mode)
         with progress.phase("set-up"):
             planned = make_plan(reframe, request.selection)
-            catalog = load_catalog(context.reference_roots, list_places(planned))
+            context, reframe = learn_night_spreads(context, reframe, planned)
+            catalog = context.load_references(planned)
             systems = {place.partition(":")[0] for place, _ in list_places(planned)}
             reviewed = [root for root in context.reference_roots if root != work.provisional]
             excuses = expected_failures.load_expected_failures(reviewed, systems)
@@ -172,7 +174,7 @@ def calibrate_part(
         return catalog, []
     part = [launch for launch in planned if launch.program in programs]
     _, failed = calibrate_unknown(context, part, catalog)
-    return load_catalog(context.reference_roots, list_places(planned)), failed
+    return context.load_references(planned), failed
 
 
 def run_part(

@@ -25,11 +25,6 @@ from postprocess.stats.detection import compute_median_efficiency
 
 SESSION_GAP = 1_200.0  #: seconds; launches whose ends lie farther apart are of two sessions
 DATE_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
-HUBER = 2.0  #: deviations of nights count this far, in their own robust standard deviations
-#: Of a normal value whose square counts up to HUBER^2: the mean of the square
-KEPT = 0.9205
-#: Degrees of freedom that a night is worth: the variance of the clipped squares, relative to all
-NIGHT_WORTH = 0.75
 
 
 @dataclass(frozen=True)
@@ -91,45 +86,6 @@ def summarize_sessions(values: Sequence[float], numbers: Sequence[int] = ()) -> 
             float(means.var(ddof=1)) if len(some) > 1 else 0.0,
         ),
     )
-
-
-def estimate_night_variance(deviations: Sequence[float]) -> tuple[float, float]:
-    """Estimate the variance of the values of nights, and its degrees of freedom; 0 and 0 of fewer than three.
-
-    About their own median, so that a case which has moved for good tells of no wider sessions. What lies far
-    out counts as no farther than :data:`HUBER` (Huber and Ronchetti, Robust Statistics, 2009, section 5.2, one
-    step).
-    """
-    if len(deviations) < 3:
-        return 0.0, 0.0
-    values = np.asarray(deviations, dtype=np.float64)
-    apart = np.abs(values - np.median(values))
-    most = HUBER * 1.4826 * float(np.median(apart))
-    degrees = len(values) - 1.0
-    return float(np.sum(np.minimum(apart, most) ** 2)) / degrees / KEPT, NIGHT_WORTH * degrees
-
-
-def add_nights(
-    reference: Reference, deviations: Sequence[float], launches: Sequence[int]
-) -> Reference:
-    """Return the reference with what healthy nights say of the variance; the center never moves.
-
-    :param deviations: ln(value / center) of each night, in which the case was neither called nor suspected
-    :param launches: of each, whose median is its value
-    """
-    variance, degrees = estimate_night_variance(deviations)
-    if not degrees:
-        return reference
-    within = reference.moderated[0] ** 2
-    own = float(np.mean([compute_median_efficiency(each) ** 2 for each in launches]))
-    known = reference.evidence or SessionEvidence(1, reference.inverse_launches)
-    told = replace(
-        known,
-        nights=len(deviations),
-        night_variance=max(variance - within * own, 0.0),
-        night_degrees=degrees,
-    )
-    return replace(reference, evidence=told)
 
 
 def estimate_means_variance(reference: Reference) -> tuple[float, float]:

@@ -36,6 +36,7 @@ from postprocess.model.options import AGAIN, LAUNCHES, PLANTED, PROGRAM, STRICT,
 from postprocess.model.plan import PlannedLaunch, choose_token, write_launch
 from postprocess.model.verdict import Verdict
 from postprocess.references.catalog import load_catalog
+from postprocess.references.night_spreads import load_night_spreads
 from postprocess.stats.band import compute_band, convert_to_reframe
 from reframe_checks.common.build import build_mpicost
 from reframe_checks.common.mpi_support import list_mpi_environments
@@ -43,6 +44,7 @@ from reframe_checks.common.user_options import (
     SOURCE,
     in_session,
     list_reference_roots,
+    night_spreads_file,
     read_choice,
     resolve,
     select_layouts,
@@ -395,9 +397,9 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
     def bands(self) -> dict[str, tuple]:
         """Return ReFrame's reference tuple of each case that has a comparable reference."""
         place = (self.current_partition.fullname, self.current_environ.name)
-        reference_set = load_catalog(
-            [Path(root) for root in self.reference_roots], [place]
-        ).sets.get(place)
+        roots = [Path(root) for root in self.reference_roots]
+        nights = load_night_spreads(night_spreads_file())
+        reference_set = load_catalog(roots, [place], nights).sets.get(place)
         tuples = {}
         self.differences: dict[str, str] = {}
         for launch, outcome in self.whole() if reference_set else ():

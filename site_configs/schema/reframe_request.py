@@ -34,6 +34,8 @@ class ReframeRequest:
     only_looking: bool = False
     #: Directories with references, the first one first.
     references: list[str] = field(default_factory=lambda: ["reference_data"])
+    #: The file with what is known of the spread between nights; empty where nothing is.
+    nights: str = ""
     #: Spack's executable; empty where there is none.
     spack: str = ""
 
@@ -83,6 +85,7 @@ def _parse(data: Any) -> ReframeRequest:
         oversubscribe=entry.flag("oversubscribe"),
         only_looking=entry.flag("only_looking"),
         references=_strings(entry, "references"),
+        nights=entry.get("nights", str),
         spack=entry.get("spack", str),
     )
 

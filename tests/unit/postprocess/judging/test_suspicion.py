@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from postprocess.base.units import MEGABYTES
-from postprocess.judging import suspicion
+from postprocess.judging import night_history
 from postprocess.judging.suspicion import SuspectNight, decide_suspicion, find_suspect_nights
 from postprocess.model.reference import Prior, Reference, SessionEvidence
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
@@ -111,7 +111,7 @@ SUSPECT = ("suspect", 1.1e-5, 1e-5)
 def test_the_nights_before_count_until_one_in_which_it_was_not_suspect(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, history, launches: list[int]
 ):
-    monkeypatch.setattr(suspicion, "read_headlines", lambda *_, **__: nights(*history))
+    monkeypatch.setattr(night_history, "read_headlines", lambda *_, **__: nights(*history))
     found = find_suspect_nights(tmp_path, [slow(1.1e-5)]).get(ONE, [])
     assert [each.launches for each in found] == launches
     assert all(each.log == pytest.approx(math.log(1.1)) for each in found)
@@ -125,5 +125,5 @@ def test_an_empty_or_damaged_store_tells_of_no_night(
     def damaged(*_, **__):
         raise StoreError("x.parquet: damaged")
 
-    monkeypatch.setattr(suspicion, "read_headlines", damaged)
+    monkeypatch.setattr(night_history, "read_headlines", damaged)
     assert find_suspect_nights(tmp_path, [slow(1.1e-5)]) == {}

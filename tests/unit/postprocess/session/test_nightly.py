@@ -15,10 +15,11 @@ from rich.console import Console
 from postprocess.base.progress import Progress
 from postprocess.judging.confirmation import Confirmation
 from postprocess.model.case import LaunchPlace
-from postprocess.model.plan import PlannedLaunch
+from postprocess.model.plan import PlannedLaunch, list_places
 from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.references import expected_failures
+from postprocess.references.catalog import load_catalog
 from postprocess.runner.reframe_pass import PassRecord
 from postprocess.session import context as desk_module
 from postprocess.session import nightly as module
@@ -74,9 +75,11 @@ class Night:
             site="local",
             rerun_options=[],
         )
+        roots = [self.reviewed, self.unreviewed]
         context = SimpleNamespace(
-            reference_roots=[self.reviewed, self.unreviewed],
+            reference_roots=roots,
             open_session=self.session,
+            load_references=lambda planned: load_catalog(roots, list_places(planned)),
             progress=PROGRESS,
             work=work,
             request=request,
@@ -98,6 +101,7 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Night:
         "open_session_context": end,
         "make_plan": lambda *_: made.planned,
         "report_plan": lambda *_: None,
+        "learn_night_spreads": lambda context, reframe, _: (context, reframe),
         "calibrate_unknown": lambda _, __, catalog: (catalog, []),
         "run_plan": lambda *_: PassRecord([], 0.0),
         "evaluate_launches": lambda *_: [SLOW],

@@ -13,11 +13,10 @@ from postprocess.model.reference import Prior, Reference, SessionEvidence
 from postprocess.stats.band import SLOW_ALPHA, compute_band, compute_call_limit
 from postprocess.stats.detection import compute_median_efficiency
 from postprocess.stats.estimate import estimate_references
+from postprocess.stats.night_spread import add_night_spread, estimate_night_spread
 from postprocess.stats.session_prior import add_session_priors, measure_spreads
 from postprocess.stats.sessions import (
     add_evidence,
-    add_nights,
-    estimate_night_variance,
     estimate_session_spread,
     number_sessions,
     predict_nights,
@@ -100,13 +99,15 @@ def test_healthy_nights_leave_the_band_as_often_as_promised(sessions: int):
 def test_nights_tell_of_the_variance_robustly_and_never_move_the_center():
     random = np.random.default_rng(2)
     nights = 0.06 * random.normal(size=40)
-    wild = [*nights, 3.0, 4.0]
-    assert math.sqrt(estimate_night_variance(wild)[0]) == pytest.approx(0.06, rel=0.25)
-    before, after = known(), add_nights(known(), wild, [1] * 42)
+    told = estimate_night_spread([*nights, 3.0, 4.0], [1] * 42)
+    assert math.sqrt(told.variance) == pytest.approx(0.06, rel=0.25)
+    before, after = known(), add_night_spread(known(), told)
     assert (after.center, after.told_by) == (before.center, 43)
     assert estimate_session_spread(after) > 1.5 * estimate_session_spread(before)
-    moved = add_nights(known(), [0.5 + each for each in nights], [1] * 40)  # slower for good
+    slower = estimate_night_spread([0.5 + each for each in nights], [1] * 40)  # for good
+    moved = add_night_spread(known(), slower)
     assert estimate_session_spread(moved) == pytest.approx(estimate_session_spread(after), rel=0.2)
+    assert estimate_night_spread([0.1, 0.2], [1, 1]) is None
 
 
 def test_a_table_of_spreads_follows_from_launches():

@@ -35,6 +35,7 @@ WHOLE = ReframeRequest(shell={})
         oversubscribe=st.booleans(),
         only_looking=st.booleans(),
         references=st.lists(TEXT),
+        nights=TEXT,
         spack=TEXT,
     )
 )
