@@ -23,11 +23,11 @@ from postprocess.judging.evaluate import evaluate_launches
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.mpicost import AUTOMATIC_FLUSHED, AUTOMATIC_LAUNCHES
 from postprocess.model.options import BYTES, PROCESSES, PROGRAM
-from postprocess.model.plan import PlannedLaunch, list_planned_cases
+from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
 from postprocess.model.reference import ENOUGH_LAUNCHES
 from postprocess.model.session import Request, Selection
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult
-from postprocess.references.catalog import ReferenceCatalog
+from postprocess.references.catalog import ReferenceCatalog, load_catalog
 from postprocess.results.flush_costs import flushes
 from postprocess.results.launch_costs import (
     WholeLaunch,
@@ -132,7 +132,7 @@ def calibrate_unknown(
     for launches in sorted({choose_automatic_launches(launch) for launch in unknown}):
         some = [each for each in unknown if choose_automatic_launches(each) == launches]
         failed += calibrate_cases(context, catalog, some, launches).failed
-    return context.load_references(planned), failed
+    return load_catalog(context.reference_roots, list_places(planned)), failed
 
 
 def lacks_usable_reference(catalog: ReferenceCatalog, launch: PlannedLaunch, case: Case) -> bool:
@@ -233,9 +233,7 @@ def run_calibration_pass(
         if held:
             progress.note(regression_guard.describe_absorbed(held))
     finally:  # what was measured is kept even if no reference can follow from it
-        catalog = replace(
-            context, request=replace(context.request, references=root)
-        ).load_references(planned)
+        catalog = load_catalog([root, *context.reference_roots], list_places(planned))
         request = context.request
         results = evaluate_launches(
             done.finished, catalog, request.site, request.rerun_options, calibrating=True

@@ -26,6 +26,7 @@ from postprocess.model.reference import Reference
 from postprocess.references.session_priors import load_session_priors
 from postprocess.stats.band import LARGE_BYTES, compute_band, compute_call_limit
 from postprocess.stats.confirmation_rule import PASSES
+from postprocess.stats.night_spread import add_night_spread, estimate_night_spread
 from postprocess.stats.session_prior import add_session_priors
 from postprocess.stats.sessions import summarize_sessions
 from postprocess.stats.shrinkage import SMALL_BYTES, add_priors
@@ -36,7 +37,8 @@ from tests.support.paths import DATA
 CASES, SCATTER = 1_000, 0.5
 #: Median spreads between sessions and between launches, by cache state
 LEVELS = {"warm": (0.056, 0.033), "evict": (0.02, 0.02)}
-SESSIONS = (1, 3, 5, 10, 20)
+#: Sessions of the calibration, and nights before
+KNOWN = ((1, 0), (3, 0), (5, 0), (10, 0), (20, 0), (1, 20), (5, 20), (5, 60))
 NIGHTS = 20  #: judged by each calibration
 RESIDUALS = DATA / "session_residuals.csv"
 Numbers = NDArray[np.float64]
@@ -81,8 +83,13 @@ def build_machine(random: np.random.Generator, noise: str, state: str) -> Machin
     return Machine(between, within, noise)
 
 
-def calibrate(logs: Numbers, state: str) -> tuple[list[Reference], list[Reference]]:
-    """Make references of launches: those that know sessions, and those that take all launches alike."""
+def calibrate(
+    logs: Numbers, state: str, past: Numbers | None = None
+) -> tuple[list[Reference], list[Reference]]:
+    """Make references of launches: those that know sessions, and those that take all launches alike.
+
+    :param past: ln headline by case and night of one launch, which tell the first of the spread
+    """
     sizes = (8, SMALL_BYTES, LARGE_BYTES)
     cases = [
         Case("s", "p", "e", "mpicost", f"r{n}", 0, state, "loop", 2, 2, sizes[n % 3])
@@ -95,7 +102,11 @@ def calibrate(logs: Numbers, state: str) -> tuple[list[Reference], list[Referenc
         one = Reference(case, math.exp(told.center), told.spread, some.size)
         aware[case] = replace(one, evidence=told.evidence)
         plain[case] = replace(one, spread=float(some.std(ddof=1)))
-    knowing = add_session_priors(add_priors(aware), load_session_priors())
+    known = add_priors(aware)
+    for case, some in zip(cases, () if past is None else past, strict=False):
+        told = estimate_night_spread(some.tolist(), [1] * len(some))
+        known[case] = add_night_spread(known[case], told)
+    knowing = add_session_priors(known, load_session_priors())
     return list(knowing.values()), list(add_priors(plain).values())
 
 
@@ -129,14 +140,19 @@ def simulate(
     sessions: int,
     slower: Sequence[float] = (0.0,),
     state: str = "warm",
+    nights: int = 0,
 ) -> list[Shares]:
-    """Simulate what the rules say of cases that are slower by such fractions since the first night."""
+    """Simulate what the rules say of cases that are slower by such fractions since the first night.
+
+    :param nights: well ones before the first, which tell of the spread between sessions
+    """
     random = np.random.default_rng(1)
     found: list[list[Shares]] = [[] for _ in slower]
     for _ in range(calibrations):
         machine = build_machine(random, noise, state)
         logs = machine.launches(random, sessions, 20 if sessions == 1 else 5)
-        knowing, plain = calibrate(logs, state)
+        past = machine.launches(random, nights, 1)[:, :, 0] if nights else None
+        knowing, plain = calibrate(logs, state, past)
         limits = Limits.of(knowing, plain)
         healthy = machine.launches(random, NIGHTS, 1 + sum(PASSES))
         for some, by in zip(found, slower, strict=True):
@@ -193,15 +209,15 @@ def main(calibrations: int) -> None:
     print(f"{calibrations} calibrations of {CASES} cases, {NIGHTS} nights each; per 1,000 cases.")
     names = [each.name for each in fields(Shares)]
     print(
-        f"{'cache':6}{'noise':10}{'sessions':>9}{'slower':>8}"
+        f"{'cache':6}{'noise':10}{'sessions':>9}{'nights':>7}{'slower':>8}"
         + "".join(f"{name:>15}" for name in names)
     )
-    for state, noise, sessions in product(LEVELS, NOISES, SESSIONS):
+    for state, noise, (sessions, nights) in product(LEVELS, NOISES, KNOWN):
         shifts = (0.0, 0.1, 0.2, 0.5)
-        told = simulate(calibrations, noise, sessions, shifts, state)
+        told = simulate(calibrations, noise, sessions, shifts, state, nights)
         for slower, shares in zip(shifts, told, strict=True):
             cells = "".join(f"{1000 * share:15.2f}" for share in vars(shares).values())
-            print(f"{state:6}{noise:10}{sessions:9}{slower:8.0%}{cells}", flush=True)
+            print(f"{state:6}{noise:10}{sessions:9}{nights:7}{slower:8.0%}{cells}", flush=True)
 
 
 if __name__ == "__main__":

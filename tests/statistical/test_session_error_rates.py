@@ -32,3 +32,12 @@ def test_several_sessions_keep_the_rate_and_see_more(sessions: int, most: float)
 def test_tails_as_measured_accuse_hardly_more_often(sessions: int):
     (found,) = simulate(4, "measured", sessions)
     assert found.called < 2e-4
+
+
+def test_nights_after_one_burst_keep_the_rate_and_see_more():
+    one = simulate(2, "measured", 1, (0.2, 0.5))
+    healthy, fifth, half = simulate(2, "measured", 1, (0.0, 0.2, 0.5), nights=20)
+    assert healthy.beyond < 1.7 * SLOW_ALPHA
+    assert healthy.called < 2e-4
+    assert fifth.suspect > one[0].suspect + 0.2
+    assert half.called_in_two > one[1].called_in_two + 0.05

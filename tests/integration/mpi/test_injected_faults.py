@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from postprocess.base.processes import find_processes
+from postprocess.model.case import Case
 from postprocess.model.reference import Reference
+from postprocess.model.verdict import Verdict
 from postprocess.references.catalog import load_catalog, read_provenance
 from postprocess.references.reference_file import load_references, locate_references
-from postprocess.stats.band import compute_call_limit
+from postprocess.results.store import StoreRow, write_session
+from postprocess.stats.band import compute_band, compute_call_limit
 from site_configs.schema.variables import SESSION
 from tests.support.factories.stated_references import write_stated_references
 from tests.support.mpi import Installation, fault_library, of_family
@@ -87,14 +93,44 @@ def broken(
     return workshop.measure("--environment", mpi.name, *SHORT, *options, *words)
 
 
-def test_healthy_machine_passes(
+def restless_nights(store: Path, cases: Iterable[Case]) -> list[Path]:
+    """Nights before, in which these cases were well and now far above their center, now far below it."""
+    written = []
+    for number in range(12):
+        moment = datetime.now(timezone.utc) - timedelta(days=1 + number)
+        name, started = moment.strftime("%Y%m%dT%H%M%SZ-1"), moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+        told = {"value": CENTER * math.exp(2 * (-1) ** number), "reference": CENTER}
+        rows = [
+            StoreRow(name, started, 1, case, Verdict.PASS, mode="nightly", **told) for case in cases
+        ]
+        written.append(store / f"{name}.parquet")
+        write_session(written[-1], rows)
+    return written
+
+
+def test_healthy_machine_passes_and_reframe_has_the_bands_that_nights_widened(
     workshop: Workshop, reviewed: Path, mpich: Installation, library: Path
 ) -> None:
+    (known,) = load_catalog([reviewed], [("local:cpu", mpich.name)]).sets.values()
+    nights = restless_nights(workshop.home / "store", known.references)
     options = ("--environment", mpich.name, *FEW, *planted(mpich, library, "none"))
     ended = workshop.measure(*options, "--references", str(reviewed))
+    for path in nights:
+        path.unlink()
     assert ended.status == 0, ended.output
     assert set(ended.verdicts().values()) <= {"pass", "fast"}
     assert len(ended.verdicts()) == 6
+    cases = {f"local:cpu:{Case.from_key(e['key']).variable}": e for e in ended.summary["cases"]}
+    alone = max(compute_band(each).upper for each in known.references.values())
+    assert min(each["band"][1] for each in cases.values()) > 2 * alone
+    session = workshop.home / "sessions" / ended.summary["session"]
+    (run,) = json.loads((session / "reframe" / "report.json").read_text())["runs"]
+    asserted = {
+        name: told[1] * (1 + told[3])
+        for test in run["testcases"]
+        for name, told in (test["perfvalues"] or {}).items()
+    }
+    assert asserted == pytest.approx({name: each["band"][1] for name, each in cases.items()})
 
 
 def beyond_all(reviewed: Path, mpi: Installation) -> float:
