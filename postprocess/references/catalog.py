@@ -189,7 +189,7 @@ def load_catalog(
 def add_noise(
     references: Mapping[Case, Reference],
     origin: Mapping[str, Any],
-    nights: Mapping[str, NightSpread],
+    nights: Mapping[str, NightSpread] = MappingProxyType({}),
 ) -> dict[Case, Reference]:
     """Return the references of one file with what kin, sessions and nights say of their noise."""
     told = {

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
-from postprocess.base.strict_json import parse_json
+from postprocess.base.strict_json import read_json
 from postprocess.stats.night_spread import NightSpread
 
 FILE = "nights.json"
@@ -35,7 +35,7 @@ def load_night_spreads(path: Path | None) -> Mapping[str, NightSpread]:
     if path is None:
         return {}
     try:
-        return {key: parse_spread(row) for key, row in parse_json(path.read_text()).items()}
+        return {key: parse_spread(row) for key, row in read_json(path).items()}
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; run the session again") from None
     except (ValueError, TypeError, AttributeError) as error:
