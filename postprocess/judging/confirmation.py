@@ -169,7 +169,8 @@ def confirm_slow_cases(
         verdicts[case] = decide_suspicion(
             each.verdict(), each.known, catalog.reference(case), earlier.get(case, ())
         )
-    after = [apply_retest_failure(verdicts.get(each.case, each), fresh) for each in results]
+    after = [verdicts.get(each.case, each) for each in results]
+    after = apply_failures(after, list_failures(fresh), "in a confirmation run")
     return Confirmation(name_confirmed_causes(after, causes), tuple(map(describe_cause, causes)))
 
 
@@ -230,16 +231,36 @@ def count_launches(results: Iterable[CaseResult]) -> dict[LaunchPlace, int]:
     return counts
 
 
-def apply_retest_failure(result: CaseResult, fresh: Iterable[FinishedLaunch]) -> CaseResult:
-    """Return the result, or the failure of a fresh launch that measured its case beside others."""
-    if result.verdict in FAILED_LAUNCH:
-        return result
-    for each in fresh:
-        failure = each.failure(result.case) if result.case in each.launch.cases else None
-        if failure and failure.verdict:
-            reason = f"in a confirmation run: {failure.reason}"
-            return replace(result, verdict=failure.verdict, reason=reason)
-    return result
+def list_failures(fresh: Iterable[FinishedLaunch]) -> list[CaseResult]:
+    """List the cases that a launch failed, beside others or as a whole."""
+    return [
+        CaseResult(case, failure.verdict, failure.reason)
+        for each in fresh
+        for case in each.launch.cases
+        if (failure := each.failure(case)) and failure.verdict
+    ]
+
+
+def apply_failures(
+    results: Sequence[CaseResult], failed: Iterable[CaseResult], where: str
+) -> list[CaseResult]:
+    """Return the results, each with the first failure of its case in further launches, if it has not failed.
+
+    What came of other launches stands beside it; nothing that went wrong may end in ``pass``.
+
+    :param where: those launches were, as words for people
+    """
+    first = {each.case: each for each in reversed(list(failed))}
+    return [
+        replace(
+            each,
+            verdict=first[each.case].verdict,
+            reason=f"{where}: {first[each.case].reason}",
+        )
+        if each.case in first and each.verdict not in FAILED_LAUNCH
+        else each
+        for each in results
+    ]
 
 
 def report_causes(

@@ -11,7 +11,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.judging.common_cause_onset import find_onset_in_store
-from postprocess.judging.confirmation import Confirmation, confirm_slow_cases
+from postprocess.judging.confirmation import Confirmation, apply_failures, confirm_slow_cases
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.judging.missing_cases import (
     RequestedCases,
@@ -33,7 +33,7 @@ from postprocess.model.mpicost import program_sort_key
 from postprocess.model.options import BYTES, PROGRAM
 from postprocess.model.plan import PlannedLaunch, drop_plan, list_places
 from postprocess.model.session import Request, Selection, Session
-from postprocess.model.verdict import FAILED_LAUNCH, CaseResult
+from postprocess.model.verdict import CaseResult
 from postprocess.references import expected_failures
 from postprocess.references.catalog import ReferenceCatalog
 from postprocess.references.expected_failures import ExpectedFailure
@@ -50,6 +50,8 @@ from postprocess.session.context import (
 from postprocess.session.finish import finish_session, show_first_verdicts
 from postprocess.session.known_nights import learn_night_spreads
 from postprocess.session.launch_budget import choose_launch_counts, describe_launch_counts
+
+CALIBRATED = "in the calibration of this night"
 
 
 def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> int:
@@ -83,7 +85,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         finished = run_part(context, reframe, selection, planned, parts[0])
         for programs in parts[1:]:
             results = evaluate_launches(finished, catalog, request.site, request.rerun_options)
-            results = apply_calibration_failures(results, failed)
+            results = apply_failures(results, failed, CALIBRATED)
             show_first_verdicts(context, session, finished, results)
             catalog, others = calibrate_part(context, planned, programs, catalog)
             failed += others
@@ -132,7 +134,7 @@ def judge_night(
     request, progress = context.request, context.progress
     with progress.phase("analysis"):
         results = evaluate_launches(finished, catalog, request.site, request.rerun_options)
-        results = apply_calibration_failures(results, failed)
+        results = apply_failures(results, failed, CALIBRATED)
         for line in (
             *describe_waivers(finished, catalog),
             *describe_interposed_libraries(finished),
@@ -193,26 +195,6 @@ def run_part(
         done = run_plan(reframe, selection, part, context.progress)
     context.progress.move("running", "build", done.build_seconds)
     return done.finished
-
-
-def apply_calibration_failures(
-    results: Sequence[CaseResult], failed: Sequence[CaseResult]
-) -> list[CaseResult]:
-    """Return the results, where a launch of this night's own calibration failed with its failure.
-
-    References were made of the other launches; nothing that went wrong may end in ``pass``.
-    """
-    failures = {each.case: each for each in failed}
-    return [
-        replace(
-            each,
-            verdict=failures[each.case].verdict,
-            reason=f"in the calibration of this night: {failures[each.case].reason}",
-        )
-        if each.case in failures and each.verdict not in FAILED_LAUNCH
-        else each
-        for each in results
-    ]
 
 
 def plan_night_launches(

@@ -276,25 +276,32 @@ def test_what_cannot_be_compared_counts_neither_way():
     assert suspect.verdict().verdict == Verdict.CLEARED
 
 
+def failed_by(result: CaseResult, fresh: Sequence[FinishedLaunch]) -> CaseResult:
+    """The result beside what these fresh launches failed."""
+    failed = confirmation.list_failures(fresh)
+    (after,) = confirmation.apply_failures([result], failed, "in a confirmation run")
+    return after
+
+
 def test_a_case_beside_the_suspects_that_fails_in_their_fresh_launches_fails(tmp_path: Path):
     fresh = finished(
         tmp_path, outcome=LaunchOutcome(None, Verdict.INCORRECT, "wrong data"), number=1
     )
     beside = CaseResult(sorted(CASES)[0], Verdict.PASS, value=1.0)
-    (after,) = [confirmation.apply_retest_failure(beside, [fresh])]
+    after = failed_by(beside, [fresh])
     assert (after.verdict, after.reason) == (Verdict.INCORRECT, "in a confirmation run: wrong data")
     worse = replace(beside, verdict=Verdict.CRASHED)
-    assert confirmation.apply_retest_failure(worse, [fresh]) == worse
+    assert failed_by(worse, [fresh]) == worse
     partly = [finished_with_wrong_data(tmp_path / "partly")]
-    damaged = confirmation.apply_retest_failure(replace(beside, case=CASES[0]), partly)
+    damaged = failed_by(replace(beside, case=CASES[0]), partly)
     assert damaged.verdict == Verdict.INCORRECT
     assert damaged.reason.startswith(
         "in a confirmation run: wrong data: bcast with 8 bytes: rank 1"
     )
     whole = replace(beside, case=CASES[1])
-    assert confirmation.apply_retest_failure(whole, partly) == whole
+    assert failed_by(whole, partly) == whole
     other = replace(beside, case=case(routine="scatter", size=80_000))
-    assert confirmation.apply_retest_failure(other, [fresh]) == other
+    assert failed_by(other, [fresh]) == other
 
 
 def test_a_second_look_wherever_the_scheduler_put_it_is_told_once(
