@@ -35,6 +35,8 @@ class Progress:
     phases: dict[str, float] = field(default_factory=read_setup_seconds)
     #: Said plainly, and repeated in summary and report.
     notes: list[str] = field(default_factory=list)
+    #: Steps of ours that failed after everything was measured, each of which fails the session.
+    faults: list[str] = field(default_factory=list)
     status: Status | None = None
 
     def say(self, text: str) -> None:
@@ -45,6 +47,19 @@ class Progress:
         """Print one line that the reader of the report must see too."""
         self.notes.append(text)
         self.say(f"note: {text}")
+
+    def fault(self, step: str, error: Exception) -> None:
+        """Note that a step of ours failed by a fault of its own; the session fails, and keeps what it has."""
+        self.faults.append(step)
+        self.note(f"{step}: {type(error).__name__}: {error}; what was measured is kept")
+
+    @contextmanager
+    def keeping(self, step: str) -> Iterator[None]:
+        """Do a step on which no verdict rests: whatever goes wrong, the rest goes on, and the session fails."""
+        try:
+            yield
+        except Exception as error:
+            self.fault(step, error)
 
     def now(self, text: str) -> None:
         """Show what goes on now, on a terminal only."""

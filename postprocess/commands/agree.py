@@ -30,7 +30,12 @@ from postprocess.model.session import Request, Session
 from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.runner.reframe_pass import make_plan, run_plan
 from postprocess.session.context import SessionContext, open_session_context, report_plan
-from postprocess.session.finish import build_session_summary, end_session, write_files
+from postprocess.session.finish import (
+    build_session_summary,
+    end_session,
+    finish_unanalysed,
+    write_files,
+)
 
 TAG = "agree"
 ELEMENT = 8  #: bytes; the payload of mpicost is made of 8-byte numbers
@@ -84,9 +89,16 @@ def agree(work: WorkDirectory, asked: Request, launches: int, progress: Progress
         with progress.phase("running"):
             done = run_plan(reframe, selection, planned, progress)
         progress.move("running", "build", done.build_seconds)
-        with progress.phase("analysis"):
-            agreement = compare_programs(extract_samples(done.finished), wanted)
-        return finish_agreement(context, session, done.finished, agreement)
+        try:
+            with progress.phase("analysis"):
+                agreement = compare_programs(extract_samples(done.finished), wanted)
+                again = shlex.join(asked.command)
+                results = judge_agreement(done.finished, agreement.findings, again)
+        except (UsageError, OSError):
+            raise
+        except Exception as error:
+            return finish_unanalysed(context, session, done.finished, error)
+        return finish_agreement(context, session, done.finished, agreement, results)
 
 
 def report_rounds(planned: Sequence[PlannedLaunch], launches: int, progress: Progress) -> None:
@@ -105,16 +117,17 @@ def finish_agreement(
     session: Session,
     finished: Sequence[FinishedLaunch],
     agreement: AgreementResult,
+    results: Sequence[CaseResult],
 ) -> int:
-    """Show what was found, then write store, summary, report and page; the exit status."""
-    results = judge_agreement(finished, agreement.findings, shlex.join(context.request.command))
+    """Write store, summary and report, then show what was found and write the page; the exit status."""
     failures = list_agreement_failures(results)
     status = compute_exit_status(results, strict=False)
     status = status if agreement.good and not failures else 1
-    print(format_agreement(agreement, failures), end="", flush=True)
     summary = build_session_summary(context, session, finished, results, status)
     with context.progress.phase("analysis"):
         write_files(context.work, session, finished, summary)
+    print(format_agreement(agreement, failures), end="", flush=True)
+    with context.progress.phase("analysis"):
         page = write_agreement_page(session, agreement, failures)
     return end_session(context, session, summary, f"pictures, and why ratios are not 1: {page}")
 

@@ -58,7 +58,12 @@ from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status
 from postprocess.runner.reframe import ReframeDriver
 from postprocess.runner.reframe_pass import NoCaseSelected, make_plan, run_plan
 from postprocess.session.context import SessionContext, open_session_context
-from postprocess.session.finish import build_session_summary, end_session, write_files
+from postprocess.session.finish import (
+    build_session_summary,
+    end_session,
+    finish_unanalysed,
+    write_files,
+)
 
 TAG = "links"
 MEASURES = 2 * len(STATISTICS)  #: two sizes, by each statistic
@@ -139,12 +144,18 @@ def links(work: WorkDirectory, asked: Request, demand: LinksDemand, progress: Pr
             done = run_plan(reframe, selection, planned, progress)
         progress.move("running", "build", done.build_seconds)
         finished = [check_launch(each) for each in done.finished]
-        with progress.phase("analysis"):
-            pairs = write_pair_trials(
-                work.store, session.name, finished
-            )  # whatever comes of the analysis
-            told = analyse_sweeps(finished, demand)
-        return finish_links(context, session, finished, told, pairs)
+        try:
+            with progress.phase("analysis"):
+                pairs = write_pair_trials(
+                    work.store, session.name, finished
+                )  # whatever comes of the analysis
+                told = analyse_sweeps(finished, demand)
+                results = judge_links(finished, told, shlex.join(asked.command))
+        except (UsageError, OSError):
+            raise
+        except Exception as error:
+            return finish_unanalysed(context, session, finished, error)
+        return finish_links(context, session, finished, told, results, pairs)
 
 
 def plan_sweep(
@@ -240,25 +251,26 @@ def finish_links(
     session: Session,
     finished: Sequence[FinishedLaunch],
     told: Sequence[SweepReport],
+    results: Sequence[CaseResult],
     pairs: Path,
 ) -> int:
-    """Show what was found, then write store, summary, report and page; the exit status.
+    """Write store, summary and report, then show what was found and write the page; the exit status.
 
     :param pairs: the file that has every trial of every pair.
     """
     progress = context.progress
-    results = judge_links(finished, told, shlex.join(context.request.command))
     failures = list_links_failures(results, told)
     named = sum(len(each.findings) for each in told)
     status = 1 if failures or named or not told else compute_exit_status(results, strict=False)
+    summary = build_session_summary(context, session, finished, results, status)
+    with progress.phase("analysis"):
+        write_files(context.work, session, finished, summary)
     for line in failures:
         progress.say(line)
     for each in told:
         for text in [found.text for found in each.findings] + list(each.remarks):
             progress.say(f"{each.title}: {text}" if len(told) > 1 else text)
-    summary = build_session_summary(context, session, finished, results, status)
     with progress.phase("analysis"):
-        write_files(context.work, session, finished, summary)
         page = write_links_page(session, told, failures, format_links_headline(named, failures))
     return end_session(
         context, session, summary, f"heat maps: {page}; trials of every pair: {pairs}"

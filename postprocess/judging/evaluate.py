@@ -13,7 +13,7 @@ from postprocess.model.launch import FinishedLaunch
 from postprocess.model.measurement import Measurement
 from postprocess.model.options import BYTES, CHOOSING, OPTIONS, PARTITION, PEERS, PER_NODE
 from postprocess.model.plan import PlannedLaunch
-from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict
+from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict, describe_unjudged
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
 from postprocess.stats.false_discovery import add_q_values
 
@@ -109,8 +109,7 @@ def evaluate_safely(
     try:
         return evaluate_case(case, launches, catalog, calibrating)
     except Exception as error:
-        why = f"{type(error).__name__}: {error}"
-        return CaseResult(case, Verdict.INCORRECT, f"cannot be judged: {why}; its trials are kept")
+        return CaseResult(case, Verdict.INCORRECT, describe_unjudged(error))
 
 
 def evaluate_case(

@@ -145,6 +145,11 @@ class CaseResult:
         }
 
 
+def describe_unjudged(error: Exception) -> str:
+    """Describe why a case that was measured is not judged, by a fault that is no launch's."""
+    return f"cannot be judged: {type(error).__name__}: {error}; its trials are kept"
+
+
 def count_verdicts(results: Iterable[CaseResult]) -> dict[str, int]:
     """Count the cases per verdict, in the order of the closed list, without zeros."""
     counts = Counter(result.verdict for result in results)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,9 +14,10 @@ from postprocess.base.errors import UsageError
 from postprocess.base.files import write_output, write_summary
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
+from postprocess.judging.evaluate import evaluate_flagged
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.session import Request, Session
-from postprocess.model.verdict import CaseResult, compute_exit_status
+from postprocess.model.verdict import CaseResult, Verdict, compute_exit_status, describe_unjudged
 from postprocess.report import trial_selection
 from postprocess.report.junit import format_junit
 from postprocess.report.openmetrics import format_openmetrics
@@ -45,7 +47,8 @@ def finish_session(
     :param causes: confirmed causes in common, each of which fails the session
     :param whole: False if something that was to be measured has no case, which fails it too
     """
-    status = 1 if causes or not whole else compute_exit_status(results, session.strict)
+    failed = causes or not whole or context.progress.faults
+    status = 1 if failed else compute_exit_status(results, session.strict)
     summary = build_session_summary(context, session, finished, results, status, causes)
     try:
         with context.progress.phase("analysis"):
@@ -55,6 +58,22 @@ def finish_session(
             print_verdict_table(summary, context.progress.console.width)
     where = f"report: {html} and {markdown.name}; trials: {context.work.store}"
     return end_session(context, session, summary, where)
+
+
+def finish_unanalysed(
+    context: SessionContext,
+    session: Session,
+    finished: Sequence[FinishedLaunch],
+    error: Exception,
+) -> int:
+    """Keep what a session measured whose analysis failed by a fault of its own; the exit status.
+
+    Each case that was measured is ``incorrect``, with the reason.
+    """
+    reason = describe_unjudged(error)
+    again = shlex.join(context.request.command)
+    results = evaluate_flagged(finished, lambda _: reason, Verdict.INCORRECT, again)
+    return finish_session(context, session, finished, results)
 
 
 def show_first_verdicts(
@@ -97,11 +116,12 @@ def end_session(
     progress, request = context.progress, context.request
     if is_main_session(context, session):
         publish_summary(request, summary, progress)
-        if session.mode == "nightly" and (line := drift_note(context.work.store)):
-            progress.say(line)
+        with progress.keeping("drift"):
+            if session.mode == "nightly" and (line := drift_note(context.work.store)):
+                progress.say(line)
         progress.say(f"time: {progress.split()}")
         progress.say(where)
-    return summary.exit_status
+    return summary.exit_status or int(bool(progress.faults))
 
 
 def publish_summary(request: Request, summary: SessionSummary, progress: Progress) -> None:

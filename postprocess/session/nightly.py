@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -86,7 +86,8 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         for programs in parts[1:]:
             results = evaluate_launches(finished, catalog, request.site, request.rerun_options)
             results = apply_failures(results, failed, CALIBRATED)
-            show_first_verdicts(context, session, finished, results)
+            with progress.keeping("first verdicts"):
+                show_first_verdicts(context, session, finished, results)
             catalog, others = calibrate_part(context, planned, programs, catalog)
             failed += others
             finished += run_part(context, reframe, selection, planned, programs)
@@ -97,8 +98,10 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
         def conclude(confirmed: Confirmation, retested: bool = True) -> int:
             """Mark what is expected, log alarms and keep everything; the exit status."""
             final = sorted([*confirmed.results, *missing], key=result_sort_key)
-            final = mark_expected_failures(context, final, excuses, whole)
-            log_alarms(context, session, final, confirmed.causes, retested)
+            with progress.keeping("expected failures"):
+                final = mark_expected_failures(context, final, excuses, whole)
+            with progress.keeping("log of alarms"):
+                log_alarms(context, session, final, confirmed.causes, retested)
             return finish_session(context, session, finished, final, confirmed.causes)
 
         try:
@@ -112,11 +115,18 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
                 since,
                 partial(find_suspect_nights, work.store),
             )
-        except BaseException:  # a signal, too: what was measured is kept, what looked slow stands
+        except (
+            BaseException
+        ) as error:  # a signal, too: what was measured is kept, what looked slow stands
             progress.note(
                 "ended before what looked slow was measured again: it counts as regressed"
             )
-            conclude(Confirmation(results), retested=False)
+            own = isinstance(error, Exception) and not isinstance(error, (UsageError, OSError))
+            if own:
+                progress.fault("confirmation and common causes", error)
+            status = conclude(Confirmation(results), retested=False)
+            if own:
+                return status
             raise
         return conclude(confirmed)
 
@@ -135,13 +145,16 @@ def judge_night(
     with progress.phase("analysis"):
         results = evaluate_launches(finished, catalog, request.site, request.rerun_options)
         results = apply_failures(results, failed, CALIBRATED)
-        for line in (
-            *describe_waivers(finished, catalog),
-            *describe_interposed_libraries(finished),
-            *describe_fast_cases(results, catalog, request.site),
-            *describe_session_power(results, catalog),
-        ):
-            progress.note(line)
+        notes: dict[str, Callable[[], Iterable[str]]] = {
+            "waivers": lambda: describe_waivers(finished, catalog),
+            "interposed libraries": lambda: describe_interposed_libraries(finished),
+            "fast cases": lambda: describe_fast_cases(results, catalog, request.site),
+            "power": lambda: describe_session_power(results, catalog),
+        }
+        for what, describe in notes.items():
+            with progress.keeping(f"note on {what}"):
+                for line in describe():
+                    progress.note(line)
     return results
 
 

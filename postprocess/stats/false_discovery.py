@@ -14,7 +14,7 @@ from dataclasses import replace
 from scipy.stats import false_discovery_control
 
 from postprocess.base.units import compute_slowdown, find_better_direction
-from postprocess.model.verdict import CaseResult
+from postprocess.model.verdict import CaseResult, Verdict, describe_unjudged
 from postprocess.stats.power import Scatter
 
 
@@ -36,23 +36,33 @@ def compute_limit_distance(result: CaseResult) -> float:
 
 
 def compute_slow_probability(result: CaseResult) -> float | None:
-    """Compute the probability that a healthy launch is as slow or slower; None if the scatter is unknown."""
+    """Compute the probability that a healthy launch is as slow or slower; None if the scatter is unknown.
+
+    :raises ValueError: if what comes out is no probability, as of numbers that are too large.
+    """
     known = extract_scatter(result)
     if known is None or not result.value or not result.reference:
         return None
-    return known.screened(math.log(compute_slowdown(result.value, result.reference, result.unit)))
+    chance = known.screened(math.log(compute_slowdown(result.value, result.reference, result.unit)))
+    if not 0 <= chance <= 1:
+        raise ValueError(f"{chance} is no probability")
+    return chance
 
 
 def add_q_values(results: Sequence[CaseResult]) -> list[CaseResult]:
-    """Return the results, with the q-value of each judged one among all of them."""
-    known = [
-        (n, p)
-        for n, each in enumerate(results)
-        if (p := compute_slow_probability(each)) is not None
-    ]
+    """Return the results, with the q-value of each judged one among all of them.
+
+    One of which no probability can be computed is ``incorrect``, with the reason, and spoils no other.
+    """
     told = list(results)
+    known: dict[int, float] = {}
+    for place, each in enumerate(results):
+        try:
+            if (chance := compute_slow_probability(each)) is not None:
+                known[place] = chance
+        except Exception as error:
+            told[place] = replace(each, verdict=Verdict.INCORRECT, reason=describe_unjudged(error))
     if known:
-        places, chances = zip(*known, strict=True)
-        for place, q in zip(places, false_discovery_control(chances), strict=True):
+        for place, q in zip(known, false_discovery_control([*known.values()]), strict=True):
             told[place] = replace(results[place], q=float(q))
     return told

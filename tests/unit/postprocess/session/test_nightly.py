@@ -126,6 +126,33 @@ def test_what_was_measured_is_kept_and_what_looked_slow_stands(night: Night, mon
     assert len(night.logged) == 1
 
 
+def broken(*_, **__):
+    raise ZeroDivisionError("a fault of ours")
+
+
+@pytest.mark.parametrize(
+    ("step", "told"),
+    [
+        ("confirm_slow_cases", "confirmation and common causes"),
+        ("describe_waivers", "note on waivers"),
+        ("describe_fast_cases", "note on fast cases"),
+        ("describe_session_power", "note on power"),
+        ("mark_expected_failures", "expected failures"),
+        ("log_alarms", "log of alarms"),
+    ],
+)
+def test_a_fault_of_ours_after_the_launches_loses_nothing_and_fails_the_night(
+    night: Night, monkeypatch, step: str, told: str
+):
+    monkeypatch.setattr(module, step, broken)
+    monkeypatch.setattr(PROGRESS, "faults", [])
+    night.begin()
+    assert night.kept == [("nightly", [SLOW])]
+    assert PROGRESS.faults == [told]
+    line = f"{told}: ZeroDivisionError: a fault of ours; what was measured is kept"
+    assert line in PROGRESS.notes
+
+
 def test_a_night_logs_its_alarms_and_no_other_session(night: Night):
     assert night.begin("run") == 1
     assert night.logged == []
