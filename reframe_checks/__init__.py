@@ -7,8 +7,11 @@ from pathlib import Path
 
 NEEDED = ("numpy", "scipy")  #: by the checks, beside what ReFrame itself needs
 
-runpy.run_path(str(Path(__file__).resolve().parent.parent / "site_configs" / "__init__.py"))
+# An ImportError would not do: ReFrame warns of checks that do not load, drops them and passes.
+try:
+    runpy.run_path(str(Path(__file__).resolve().parent.parent / "site_configs" / "__init__.py"))
+except ImportError as error:
+    sys.exit(f"plumbline: {error}")
 if lacking := [name for name in NEEDED if not find_spec(name)]:
-    # An ImportError would not do: ReFrame warns of checks that do not load, drops them and passes.
     fix = f"{sys.executable} -m pip install {' '.join(lacking)}"
     sys.exit(f"plumbline: {' and '.join(lacking)}: not in this ReFrame's Python; {fix}")

@@ -157,11 +157,22 @@ def test_an_mpi_is_found_by_its_wrapper_and_a_partition_of_unknown_cores_fails(
     }
 
 
-def test_a_reframe_that_lacks_a_package_fails(workshop: Workshop) -> None:
+@pytest.mark.parametrize("what", ["lacks a package", "has another package of a name of ours"])
+def test_a_reframe_that_cannot_load_the_checks_fails(
+    workshop: Workshop, tmp_path: Path, what: str
+) -> None:
     """ReFrame passes a run whose checks do not load."""
+    told = f"scipy: not in this ReFrame's Python; {sys.executable} -m pip install scipy"
+    start = "sys.modules['scipy'] = None"
+    if what.startswith("has"):
+        other = tmp_path / "spack_envs" / "__init__.py"
+        other.parent.mkdir()
+        other.touch()
+        told = f"{other} hides {ROOT / 'spack_envs'}; take {tmp_path} off PYTHONPATH"
+        start = f"sys.path.insert(0, {str(tmp_path)!r})"
     checks = str(ROOT / "reframe_checks")
     words = ["reframe", "-C", str(FEATURES), "-c", checks, "--prefix", str(workshop.home), "-l"]
-    start = f"import sys; sys.modules['scipy'] = None; sys.argv = {words!r}; from reframe.frontend import cli"
+    start = f"import sys; {start}; sys.argv = {words!r}; from reframe.frontend import cli"
     ended = subprocess.run(
         [sys.executable, "-c", f"{start}; cli.main()"],
         check=False,
@@ -170,8 +181,8 @@ def test_a_reframe_that_lacks_a_package_fails(workshop: Workshop) -> None:
         text=True,
         capture_output=True,
     )
-    told = f"scipy: not in this ReFrame's Python; {sys.executable} -m pip install scipy\n"
-    assert ended.returncode == 1 and ended.stderr.endswith(told), ended.stdout + ended.stderr
+    assert ended.returncode == 1, ended.stdout
+    assert ended.stderr.endswith(f"plumbline: {told}\n"), ended.stdout + ended.stderr
 
 
 @pytest.mark.long
