@@ -35,8 +35,9 @@ PREFIXES = {
 ENVIRONMENTS = {"PrgEnv-gnu", "PrgEnv-cray", "PrgEnv-intel"}
 CHOICE = ("-p", "PrgEnv-.*", "--mode=production", "-S", "luecke.routines=barrier,bcast")
 BARRIER = ("-S", "luecke.routines=barrier")
-CENTER = 4e-2  #: seconds; of references that say what no noise of a shared machine contradicts,
-SPREAD = 0.5  #: with this spread on the logarithm: the band ends at about 0.11 s
+#: Seconds; of references that say what no noise of a shared machine contradicts, and of the planted case,
+CENTER, PLANTED = 10.0, 4e-2
+SPREAD = 0.5  #: with this spread on the logarithm: the band of that ends at about 0.11 s
 SLOW = {"PLANTED_FAULT": "delay", "PLANTED_BYTES": "1000000", "PLANTED_SECONDS": "0.3"}
 
 
@@ -104,7 +105,12 @@ def reviewed(workshop: Workshop, unknown: Ended) -> Path:
     root = workshop.home / "reviewed"
     for path in update_references(root, collect_launches(header, session.directory, finished)):
         measured = load_references(path, "centre", "login", path.stem)
-        wide = [Reference(case, CENTER, SPREAD, 20) for case in measured]
+        planted = {
+            case for case in measured if (path.stem, case.bytes) == ("PrgEnv-gnu", 1_000_000)
+        }
+        wide = [
+            Reference(case, PLANTED if case in planted else CENTER, SPREAD, 20) for case in measured
+        ]
         write_stated_references(path, wide, read_provenance(path))
     assert {path.stem for path in root.rglob("*.tsv")} == ENVIRONMENTS
     return root
@@ -137,7 +143,7 @@ def test_a_planted_slowdown_is_found_and_import_gives_the_same_verdicts(
     for case in told["cases"]:
         said = asserted[case["environment"], f"{case['routine']}_{case['bytes']}"]
         assert case["verdict"] in {"fail": {"regressed"}, "pass": {"pass", "fast"}}[said], case
-        assert case["reference"] == pytest.approx(CENTER)
+        assert case["reference"] == pytest.approx(PLANTED if said == "fail" else CENTER)
     assert list(asserted.values()).count("fail") == 1
 
 
