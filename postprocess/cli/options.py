@@ -42,7 +42,8 @@ def add_site(parser: Parser) -> None:
         "--mpis",
         type=parse_comma_list,
         metavar="FAMILY,...",
-        help="MPI families to use on this machine (default: mpich,openmpi,intel-mpi)",
+        help="MPI families to use on this machine, or releases of them as in mpich@4.3.2 "
+        "(default: mpich,openmpi,intel-mpi)",
     )
 
 
@@ -68,8 +69,11 @@ def add_environment(parser: Parser, default: str = "all") -> None:
     )
 
 
-def add_places(parser: Parser) -> None:
-    """Add the options that choose routines, process counts and places."""
+def add_places(parser: Parser, environments: bool = True) -> None:
+    """Add the options that choose routines, process counts and places.
+
+    :param environments: whether the user chooses them by an option
+    """
     what = parser.group(WHAT)
     what.add_argument(
         "--routine",
@@ -94,7 +98,8 @@ def add_places(parser: Parser) -> None:
     )
     add_site(parser)
     add_partition(parser)
-    add_environment(parser)
+    if environments:
+        add_environment(parser)
 
 
 def add_bytes(parser: Parser, text: str) -> None:
@@ -113,7 +118,7 @@ def add_trials(parser: Parser, text: str) -> None:
     parser.group(HOW).add_argument("--trials", type=parse_trials, metavar="N", help=text)
 
 
-def add_selection(parser: Parser, trials: str = JUDGED_TRIALS) -> None:
+def add_selection(parser: Parser, trials: str = JUDGED_TRIALS, environments: bool = True) -> None:
     """Add the options that choose cases, and say how and where they run; ``trials`` is a help text."""
     what = parser.group(WHAT)
     what.add_argument(
@@ -123,7 +128,7 @@ def add_selection(parser: Parser, trials: str = JUDGED_TRIALS) -> None:
         metavar="NAME,...",
         help="only these programs, of mpicost, osu and imb (default: all)",
     )
-    add_places(parser)
+    add_places(parser, environments)
     what.add_argument(
         "--peers",
         type=parse_counts,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from postprocess.base.errors import UsageError
@@ -17,29 +18,38 @@ WHAT, READ, WHERE, HOW, OUTPUT = (
 )
 
 
-def exit_statuses(fails: str) -> list[tuple[int, str]]:
+def exit_statuses(fails: str, others: Sequence[tuple[int, str]] = ()) -> list[tuple[int, str]]:
     """Return each exit status of a command with its meaning.
 
     :param fails: the meaning of 1; empty if the command never ends with it
+    :param others: further ones that the command has
     """
     one = [(1, fails)] if fails else []
-    return [(0, "success"), *one, (2, "usage or configuration error")]
+    return [(0, "success"), *one, (2, "usage or configuration error"), *others]
 
 
 class Parser(argparse.ArgumentParser):
     """Parse the words of one command."""
 
-    def __init__(self, *words: Any, example: str = "", fails: str = "", **how: Any) -> None:
+    def __init__(
+        self,
+        *words: Any,
+        example: str = "",
+        fails: str = "",
+        others: Sequence[tuple[int, str]] = (),
+        **how: Any,
+    ) -> None:
         """Create a parser; further parameters are those of :mod:`argparse`.
 
         :param example: a command line, without an indent
-        :param fails: see :func:`exit_statuses`
+        :param fails: see :func:`exit_statuses`; so ``others``
         """
         how.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(*words, **how)
-        self.example, self.fails = example, fails
+        self.example, self.fails, self.others = example, fails, others
         self.groups: dict[str, argparse._ArgumentGroup] = {}
-        statuses = "\n".join(f"  {number}  {meaning}" for number, meaning in exit_statuses(fails))
+        meanings = exit_statuses(fails, others)
+        statuses = "\n".join(f"  {number}  {meaning}" for number, meaning in meanings)
         self.epilog = f"example:\n  {example}\n\nexit status:\n{statuses}"
 
     def group(self, title: str) -> argparse._ArgumentGroup:

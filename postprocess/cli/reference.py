@@ -66,7 +66,7 @@ def commands(parser: Parser, words: tuple[str, ...] = ()) -> Iterator[Command]:
         description=parser.description or "",
         example=parser.example,
         groups=dict(options(parser)),
-        statuses=exit_statuses(parser.fails),
+        statuses=exit_statuses(parser.fails, parser.others),
         below=[(name, each.description or "") for name, each in below.items()],
     )
     for name, each in below.items():

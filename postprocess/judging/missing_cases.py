@@ -19,6 +19,7 @@ from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references import reference_file
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
+from site_configs.mpi.family import is_of_release
 
 
 def is_whole(selection: Selection) -> bool:
@@ -43,7 +44,7 @@ class RequestedCases:
         return (
             (not names or place.environment in names)
             and (not partitions or place.partition in partitions)
-            and (not families or place.environment.startswith(tuple(f"{f}-" for f in families)))
+            and (not families or any(is_of_release(place.environment, each) for each in families))
         )
 
     def among(self, known: Mapping[Case, Reference]) -> list[Reference]:

@@ -92,7 +92,11 @@ def judge_pairs(cases: Sequence[PairedCase], looks: Sequence[int]) -> list[Paire
     slower, faster = np.ones(len(cases)), np.ones(len(cases))
     results = [PairedResult(PairedVerdict.UNDECIDED, None) for _ in cases]
     for number, pairs in enumerate(looks):
-        here = [n for n, each in enumerate(cases) if each.exact or len(each.differences) >= pairs]
+        here = [
+            n
+            for n, each in enumerate(cases)
+            if len(each.differences) >= (1 if each.exact else pairs)
+        ]
         if not here:
             break
         some = [cases[n] for n in here]

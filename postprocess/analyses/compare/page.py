@@ -1,0 +1,153 @@
+"""The pages of a comparison: HTML with a heat map, Markdown, and JSON for programs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from postprocess.analyses.compare import text
+from postprocess.analyses.compare.groups import group_cases, place_of
+from postprocess.analyses.compare.judge import (
+    BAD,
+    ComparedCase,
+    Comparison,
+    Decision,
+    JudgedComparison,
+)
+from postprocess.base.files import write_summary
+from postprocess.base.formats import size
+from postprocess.report import templating
+
+HTML, MARKDOWN, JSON = "comparison.html", "comparison.md", "comparison.json"
+SCHEMA = 1
+#: Steps of the heat map: its darkest colour is for twice as slow, or as fast, and beyond.
+STEPS, FULL = 5, math.log(2)
+
+
+@dataclass(frozen=True)
+class HeatCell:
+    """A cell of the heat map."""
+
+    text: str
+    tone: str  #: class of its colour
+    title: str
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """Ratios at one place: routines by sizes."""
+
+    title: str
+    sizes: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[HeatCell | None, ...]], ...]
+
+
+def write_comparison(directory: Path, judged: JudgedComparison) -> Path:
+    """Write all pages of a comparison; return that for people. The JSON comes last: with it, all is there.
+
+    :raises UsageError: if they cannot be written
+    """
+    page = directory / HTML
+    context = build_context(judged)
+    templating.write_pages(
+        {
+            page: templating.render_html_template("compare.html.j2", context),
+            directory / MARKDOWN: templating.render_markdown_template("compare.md.j2", context),
+        }
+    )
+    write_summary(directory / JSON, build_comparison_json(judged))
+    return page
+
+
+def build_context(judged: JudgedComparison) -> dict[str, Any]:
+    """Build what the templates print."""
+    ordered = text.order_by_badness(judged.cases)
+    return {
+        "good": judged.decision == Decision.SAFE,
+        "headline": text.format_decision(judged),
+        "header": judged.header,
+        "facts": text.format_facts(judged),
+        "groups": group_cases(judged.cases),
+        "maps": build_heat_maps(judged.cases),
+        "worst": text.tabulate_cases("The worst", text.select_worst(judged)),
+        "every": text.tabulate_cases("Every case", ordered),
+        "controls": text.tabulate_cases("Controls without MPI", judged.controls),
+        "cases": ordered,
+        "name": text.format_name,
+        "bad": BAD,
+        "how_to_read": text.HOW_TO_READ,
+    }
+
+
+def build_heat_maps(cases: Sequence[ComparedCase]) -> list[HeatMap]:
+    """Build a heat map of each place, routine by size."""
+    maps = []
+    for place in sorted({place_of(each) for each in cases}):
+        own = [each for each in cases if place_of(each) == place]
+        sizes = sorted({each.case.bytes for each in own})
+        found = {(each.case.label, each.case.bytes): each for each in own}
+        rows = tuple(
+            (label, tuple(build_cell(found.get((label, bytes_))) for bytes_ in sizes))
+            for label in dict.fromkeys(each.case.label for each in own)
+        )
+        partition, program, variant, layout = place
+        title = f"{program}, {layout} processes, {variant}, {partition}"
+        maps.append(HeatMap(title, tuple(size(each) if each else DASH for each in sizes), rows))
+    return maps
+
+
+DASH = "–"
+
+
+def build_cell(each: ComparedCase | None) -> HeatCell | None:
+    """Build the cell of a case; None where there is no case."""
+    if each is None:
+        return None
+    title = f"{text.format_name(each)}: {each.verdict}, {text.format_interval(each)}"
+    if each.ratio is None:
+        return HeatCell(str(each.verdict), "failed" if each.verdict in BAD else "none", title)
+    step = round(max(-1.0, min(1.0, math.log(each.ratio) / FULL)) * STEPS)
+    proven = each.verdict in (Comparison.SLOWER, Comparison.FASTER)
+    sign = "?" if each.verdict == Comparison.UNDECIDED else ""
+    tone = f"{'slow' if step > 0 else 'fast'}{abs(step)}" if step else "even"
+    return HeatCell(f"{each.ratio:.2f}{sign}", f"{tone}{' proven' if proven else ''}", title)
+
+
+def build_comparison_json(judged: JudgedComparison) -> dict[str, Any]:
+    """Build the comparison for programs. A limit that is infinite is left out."""
+    return {
+        "schema": SCHEMA,
+        "kind": "comparison",
+        "decision": str(judged.decision),
+        "sentence": text.format_decision(judged),
+        "exit_status": judged.decision.status,
+        "counts": judged.counts,
+        "header": asdict(judged.header),
+        "looks": list(judged.looks),
+        "pairs": judged.pairs,
+        "seconds": round(judged.seconds, 1),
+        "unchanged": asdict(judged.unchanged),
+        "groups": [
+            {
+                "verdict": str(each.verdict),
+                "words": each.words,
+                "keys": [c.case.key for c in each.cases],
+            }
+            for each in group_cases(judged.cases)
+        ],
+        "cases": [describe_entry(each) for each in judged.cases],
+        "controls": [describe_entry(each) for each in judged.controls],
+    }
+
+
+def describe_entry(each: ComparedCase) -> dict[str, Any]:
+    """Describe a case for programs."""
+    return {
+        "key": each.case.key,
+        **each.case._asdict(),
+        **{name: value for name, value in asdict(each).items() if name not in ("case", "verdict")},
+        "verdict": str(each.verdict),
+    }

@@ -1,0 +1,177 @@
+"""What people read of a comparison: the decision in one sentence, groups, the worst cases, every case."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from postprocess.analyses.compare.groups import group_cases
+from postprocess.analyses.compare.judge import (
+    BAD,
+    ComparedCase,
+    Comparison,
+    Decision,
+    JudgedComparison,
+    select_moved,
+)
+from postprocess.base.formats import (
+    DASH,
+    factor,
+    first_of,
+    format_percent,
+    plural,
+    quantity,
+    signed,
+    size,
+)
+from postprocess.base.text_table import TextTable, render_text
+from postprocess.stats.paired_verdicts import ERROR
+
+WORST = 10
+FEW = 60  #: cases that a terminal shows each
+HOW_TO_READ = (
+    "Ratio: how many times as slow the new side is (Hodges and Lehmann's estimate over pairs of launches "
+    "taken in turn); the interval holds the true one in 90% of all cases or more.",
+    "same: proven, the whole interval is within the margin. not slower: proven no worse than the margin. "
+    "slower, faster: proven different, by half the margin or more. undecided: none of these is proven.",
+    f"Safe means that every planned case is proven not worse than its margin. If one is in truth, "
+    f"that happens in {ERROR:.0%} of comparisons at most.",
+    f"Of the cases called slower (or faster), {ERROR:.0%} are called so wrongly at most, on average, "
+    "over all cases together (Benjamini and Hochberg).",
+    "broken, only old, failed: fails or is missing on the new side, on purpose or not; mended, only new: "
+    "the other way round. None of them is ever left out.",
+)
+
+
+def format_decision(judged: JudgedComparison) -> str:
+    """Format the decision in one sentence."""
+    old, new = judged.header.old.label, judged.header.new.label
+    counts = judged.counts
+    total = sum(counts.values())
+    if judged.decision == Decision.SAFE:
+        return (
+            f"Safe: going from {old} to {new} makes none of {plural(total, 'case')} slower by more than "
+            f"{format_margins(judged.header.margins)}"
+        )
+    if judged.decision == Decision.VOID:
+        moved = first_of([each.case.label for each in select_moved(judged.controls)], 3)
+        return f"Void: {moved} changed, and no MPI has a part in it: the machine differed between the sides"
+    if judged.decision == Decision.NOT_SAFE:
+        bad = ", ".join(
+            f"{counts[verdict]} {verdict}" for verdict in map(str, BAD) if verdict in counts
+        )
+        return f"Not safe: of {plural(total, 'case')} from {old} to {new}, {bad}"
+    left = counts.get(Comparison.UNDECIDED, 0)
+    return f"Undecided: {left} of {plural(total, 'case')} from {old} to {new} need more pairs"
+
+
+def format_margins(margins: Sequence[float]) -> str:
+    """Format the margins: one if all classes of sizes have the same."""
+    shown = [format_percent(each) for each in margins]
+    return (
+        shown[0] if len(set(shown)) == 1 else f"{shown[0]} (small), {shown[1]}, {shown[2]} (large)"
+    )
+
+
+def format_counts(judged: JudgedComparison) -> str:
+    """Format the number of cases by verdict."""
+    return ", ".join(f"{count} {verdict}" for verdict, count in judged.counts.items()) or "no case"
+
+
+def format_unchanged(judged: JudgedComparison) -> str:
+    """Format what the rules say of pairs that are unchanged."""
+    control = judged.unchanged
+    if not control.cases:
+        return "unchanged pairs: too few for a look"
+    alike = control.verdicts.get(Comparison.SAME, 0) / control.cases
+    return (
+        f"unchanged pairs (launches of one side against each other): of {plural(control.cases, 'case')}, "
+        f"the same rules called {control.accused} slower and "
+        f"{control.verdicts.get(Comparison.FASTER, 0)} faster, and proved {format_percent(alike)} the same"
+    )
+
+
+def format_facts(judged: JudgedComparison) -> list[str]:
+    """Format what stands below the decision."""
+    header = judged.header
+    looks = ", ".join(map(str, judged.looks)) or "none yet"
+    controls = len(judged.controls)
+    still = controls - len(select_moved(judged.controls))
+    return [
+        format_counts(judged),
+        f"{plural(judged.pairs, 'pair')} of launches, in blocks ABBA or BAAB drawn with seed "
+        f"{header.seed}; looks after {looks}; margin {format_margins(header.margins)}",
+        format_unchanged(judged),
+        f"controls without MPI: {still} of {controls} unmoved" if controls else "controls: none",
+    ]
+
+
+def order_by_badness(cases: Sequence[ComparedCase]) -> list[ComparedCase]:
+    """Order cases: those that matter most first, and of one verdict the largest ratio."""
+    rank = {verdict: number for number, verdict in enumerate(Comparison)}
+    return sorted(cases, key=lambda each: (rank[each.verdict], -(each.ratio or 0.0), each.case))
+
+
+def select_worst(judged: JudgedComparison) -> list[ComparedCase]:
+    """Select the worst cases of those that are bad or undecided."""
+    some = [each for each in judged.cases if each.verdict in (*BAD, Comparison.UNDECIDED)]
+    return order_by_badness(some)[:WORST]
+
+
+def format_value(each: ComparedCase, new: bool) -> str:
+    """Format the median of a side with what its launches scatter by."""
+    value = each.new if new else each.old
+    if value is None:
+        return DASH
+    spread = f" ± {format_percent(each.spreads[new])}" if each.spreads else ""
+    return f"{quantity(value, each.unit)}{spread}"
+
+
+def format_interval(each: ComparedCase) -> str:
+    """Format the interval of a ratio."""
+    return f"{factor(each.limits[0])} to {factor(each.limits[1])}" if each.limits else DASH
+
+
+def format_change(each: ComparedCase) -> str:
+    """Format how much slower the new side is, as per cent."""
+    return DASH if each.ratio is None else signed(each.ratio - 1)
+
+
+def format_name(each: ComparedCase) -> str:
+    """Format the name of a case for people."""
+    case = each.case
+    return f"{case.label} {size(case.bytes)}" if case.bytes else case.label
+
+
+def tabulate_cases(title: str, cases: Sequence[ComparedCase]) -> TextTable:
+    """Tabulate cases, one row each, as benchstat does."""
+    rows = [
+        (
+            format_name(each),
+            f"{each.case.layout} {each.case.program} {each.case.variant}",
+            str(each.verdict),
+            format_value(each, new=False),
+            format_value(each, new=True),
+            format_change(each),
+            format_interval(each),
+            f"n={each.pairs}",
+        )
+        for each in cases
+    ]
+    columns = ("old", "new", "change", "ratio", "pairs")
+    return TextTable(title, ("case", "where", "verdict"), columns, tuple(rows))
+
+
+def format_comparison_text(judged: JudgedComparison) -> str:
+    """Format a comparison for a terminal."""
+    lines = ["", format_decision(judged), *(f"  {each}" for each in format_facts(judged)), ""]
+    lines += [f"{each.verdict}: {each.words}" for each in group_cases(judged.cases)]
+    text = "".join(f"{line}\n" for line in lines)
+    if len(judged.cases) <= FEW:
+        text += "\n" + render_text(tabulate_cases("cases", order_by_badness(judged.cases)))
+    elif worst := select_worst(judged):
+        text += "\n" + render_text(tabulate_cases("worst cases", worst))
+    reasons = {each.reason: each for each in reversed(select_worst(judged)) if each.reason}
+    for reason, each in list(reasons.items())[::-1][:WORST]:
+        text += f"{format_name(each)}: {reason}\n"
+        text += "".join(f"  again: {command}\n" for command in each.rerun.values())
+    return text

@@ -1,0 +1,133 @@
+"""The command ``compare``: hold two MPIs, or two settings of one, against each other, measured in turn."""
+
+from __future__ import annotations
+
+import argparse
+
+from postprocess.analyses.compare.data import ComparedSide
+from postprocess.analyses.selftest.injections import INJECTION_KINDS
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.cli.option_types import parse_count
+from postprocess.cli.options import CALIBRATED_TRIALS, add_json, add_selection
+from postprocess.cli.output_files import add_output_directory
+from postprocess.cli.parser import HOW, WHAT, Parser
+from postprocess.cli.request import build_request
+from postprocess.session.compare import ComparisonDemand, run_comparison
+from site_configs.mpi.family import DEFAULT_FAMILIES
+
+HELP = "Validate an MPI upgrade: compare two MPIs or settings by launches taken in turn."
+EXAMPLE = "./plumbline compare mpich@4.3.2 mpich@5.0.2 --program mpicost --seconds 900"
+FAILS = "a case is slower, broken or missing on the new side"
+PARSER = {"others": ((3, "undecided, or void because the machine changed"),)}
+MARGIN = 5.0  #: per cent
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the two sides, what is measured of them, and how long."""
+    what = parser.group(WHAT)
+    for name in ("old", "new"):
+        what.add_argument(
+            name,
+            metavar=name.upper(),
+            help="an environment of the site, or on this machine a released version as in mpich@4.3.2",
+        )
+    what.add_argument(
+        "--new-env",
+        type=parse_variable,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="set a variable for the launches of the new side only; may be repeated",
+    )
+    add_selection(parser, CALIBRATED_TRIALS, environments=False)
+    how = parser.group(HOW)
+    how.add_argument(
+        "--seconds",
+        type=parse_count,
+        metavar="SECONDS",
+        help="time for all launches, builds not included (default: what 16 pairs take)",
+    )
+    how.add_argument(
+        "--margin",
+        type=parse_margins,
+        default=(MARGIN / 100,) * 3,
+        metavar="PERCENT",
+        help="how much slower still counts as the same; three numbers, as in 8,5,5, are for sizes below "
+        f"1 kB, to 10 kB and from there on (default: {MARGIN:g})",
+    )
+    how.add_argument(
+        "--control",
+        action="store_true",
+        help="compare even if nothing differs, to see what is called different that is not",
+    )
+    how.add_argument(
+        "--plant",
+        type=parse_plant,
+        default=None,
+        metavar="NAME:ROUTINE",
+        help="delay the new side as the self-test does, as in slower-10:bcast, to see that it is noticed",
+    )
+    how.add_argument(
+        "--seed",
+        type=parse_count,
+        metavar="N",
+        help="seed of the order of launches (default: random)",
+    )
+    add_output_directory(
+        parser,
+        "--output",
+        "write the result to DIR; continue an interrupted comparison that is there",
+        dest="directory",
+    )
+    add_json(parser)
+    parser.set_defaults(environment=[])
+
+
+def parse_variable(text: str) -> tuple[str, str]:
+    """Parse NAME=VALUE."""
+    name, sign, value = text.partition("=")
+    if not sign or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
+def parse_margins(text: str) -> tuple[float, float, float]:
+    """Parse one margin in per cent, or one for each class of sizes; as fractions."""
+    try:
+        found = [float(word) / 100 for word in text.split(",")]
+    except ValueError:
+        found = []
+    if len(found) not in (1, 3) or not all(0 < each <= 1 for each in found):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a per cent above 0, or three of them")
+    small, medium, large = found * 3 if len(found) == 1 else found
+    return small, medium, large
+
+
+def parse_plant(text: str) -> str:
+    """Parse the name of a plant and the routine that it delays."""
+    name, _, routine = text.partition(":")
+    if name not in INJECTION_KINDS:
+        raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(INJECTION_KINDS)}")
+    if not routine and not INJECTION_KINDS[name].everything:
+        raise argparse.ArgumentTypeError(f"{text!r} names no routine: {name}:bcast")
+    return text
+
+
+def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Measure both sides in turn, judge, show."""
+    labels = (arguments.old, arguments.new)
+    if arguments.site == "local" and any("@" in label for label in labels):
+        others = arguments.mpis or ([] if all("@" in each for each in labels) else DEFAULT_FAMILIES)
+        releases = [label for label in labels if "@" in label]
+        arguments.mpis = list(dict.fromkeys([*releases, *others]))
+    demand = ComparisonDemand(
+        old=ComparedSide(arguments.old, ""),
+        new=ComparedSide(arguments.new, "", dict(arguments.new_env), arguments.plant or ""),
+        margins=arguments.margin,
+        directory=arguments.directory and arguments.directory.absolute(),
+        seconds=arguments.seconds,
+        control=arguments.control,
+        seed=arguments.seed,
+    )
+    return run_comparison(work, build_request(work, arguments), demand, Progress())

@@ -1,0 +1,150 @@
+"""A comparison is judged whole: nothing that fails is left out, and no pair counts that ran otherwise."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from postprocess.analyses.compare import data, page
+from postprocess.analyses.compare.data import (
+    NEW,
+    OLD,
+    CaseValue,
+    ComparedSide,
+    ComparisonHeader,
+    ComparisonPass,
+    LaunchValues,
+    StoredComparison,
+)
+from postprocess.analyses.compare.judge import Comparison, Decision, judge_comparison
+from postprocess.analyses.compare.order import draw_block
+from postprocess.analyses.compare.text import format_comparison_text
+
+BCAST, PINGPONG = (f"cpu/mpicost/{each}/evict-barrier/2x2/8" for each in ("bcast", "pingpong@1"))
+CONTROL = "cpu/mpicost/control_timer/evict-barrier/2x2/8"
+HEADER = ComparisonHeader(
+    "local",
+    ComparedSide("a", "mpich-4_3_2"),
+    ComparedSide("b", "mpich-5_0_2"),
+    {},
+    (0.05, 0.05, 0.05),
+    None,
+    False,
+    7,
+    (("MPI library", "4.3.2", "5.0.2"),),
+    "2026-11-23T00:00:00Z",
+    ("./plumbline", "compare"),
+)
+
+
+def value(seconds: float) -> CaseValue:
+    return CaseValue(seconds, "s", rerun="./plumbline run")
+
+
+def compared(
+    old: dict[str, CaseValue], new: dict[str, CaseValue], binding: str = "core"
+) -> StoredComparison:
+    """16 pairs, each value off by a little in a fixed way."""
+    passes = []
+    for block in range(9):
+        for position, side in enumerate(draw_block(7, block) if block else (OLD, NEW)):
+            off = 1 + 0.002 * ((3 * block + 2 * position) % 5)
+            cases = {
+                key: CaseValue(each.value * off, "s", rerun=each.rerun) if each.value else each
+                for key, each in (old if side == OLD else new).items()
+            }
+            place = {"nodes": "n1", "binding": "core" if side == OLD else binding}
+            launch = LaunchValues("l", place, cases)
+            passes.append(ComparisonPass(block, position, side, "s", 1.0, (launch,)))
+    return StoredComparison(HEADER, (6, 10, 16), tuple(passes))
+
+
+def verdicts(stored: StoredComparison) -> dict[str, str]:
+    return {each.case.key: each.verdict for each in judge_comparison(stored).cases}
+
+
+def test_what_is_proven_for_every_case_is_safe() -> None:
+    both = {BCAST: value(1e-6), PINGPONG: value(2e-6), CONTROL: value(1e-6)}
+    judged = judge_comparison(compared(both, both))
+    assert judged.decision == Decision.SAFE and judged.decision.status == 0
+    assert judged.counts == {"same": 2} and judged.pairs == 16
+    assert judged.unchanged.cases == 2 and judged.unchanged.accused == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdict", "status"),
+    [
+        (value(1e-6), value(1.2e-6), Comparison.SLOWER, 1),
+        (value(1e-6), value(0.8e-6), Comparison.FASTER, 0),
+        (value(1e-6), CaseValue(None, "s", "crashed", "signal"), Comparison.BROKEN, 1),
+        (CaseValue(None, "s", "crashed", "signal"), value(1e-6), Comparison.MENDED, 0),
+        (value(1e-6), CaseValue(None, "s", "skipped", "no program"), Comparison.ONLY_OLD, 1),
+        (value(1e-6), None, Comparison.ONLY_OLD, 1),
+        (None, value(1e-6), Comparison.ONLY_NEW, 0),
+    ],
+)
+def test_every_case_has_a_verdict(
+    old: CaseValue | None, new: CaseValue | None, verdict: Comparison, status: int
+) -> None:
+    one = {PINGPONG: value(1e-6)} | ({BCAST: old} if old else {})
+    two = {PINGPONG: value(1e-6)} | ({BCAST: new} if new else {})
+    stored = compared(one, two)
+    assert verdicts(stored)[BCAST] == verdict
+    assert judge_comparison(stored).decision.status == status
+
+
+def test_a_pair_that_ran_otherwise_does_not_count() -> None:
+    both = {BCAST: value(1e-6)}
+    judged = judge_comparison(compared(both, both, binding="none"))
+    (case,) = judged.cases
+    assert (case.verdict, case.pairs) == (Comparison.UNDECIDED, 0)
+    assert "binding differs: core and none" in case.reason
+    assert judged.decision.status == 3
+
+
+def test_a_control_that_moved_voids_the_comparison() -> None:
+    old = {BCAST: value(1e-6), CONTROL: value(1e-6)}
+    judged = judge_comparison(compared(old, old | {CONTROL: value(2e-6)}))
+    assert judged.decision == Decision.VOID and judged.decision.status == 3
+
+
+def test_one_failed_launch_breaks_a_case() -> None:
+    both = {BCAST: value(1e-6)}
+    stored = compared(both, both)
+    bad = LaunchValues("l", {}, {BCAST: CaseValue(None, "s", "timeout", "no end")})
+    more = ComparisonPass(9, 0, NEW, "s", 1.0, (bad,))
+    broken = StoredComparison(HEADER, stored.looks, (*stored.passes, more))
+    assert verdicts(broken)[BCAST] == Comparison.BROKEN
+
+
+def test_blocks_are_of_either_kind_and_come_again() -> None:
+    kinds = {draw_block(seed, number) for seed in range(9) for number in (1, 2)}
+    assert kinds == {(OLD, NEW, NEW, OLD), (NEW, OLD, OLD, NEW)}
+    assert all(draw_block(s, 1) == draw_block(s, 1) != draw_block(s, 2) for s in range(9))
+
+
+def test_what_is_written_is_read_again_without_a_broken_end(tmp_path: Path) -> None:
+    path = tmp_path / data.FILE
+    stored = compared({BCAST: value(1e-6)}, {BCAST: value(1.3e-6)})
+    data.write_header(path, HEADER)
+    data.append_plan(path, stored.looks)
+    for each in stored.passes:
+        data.append_pass(path, each)
+    with path.open("a") as file:
+        file.write('{"record": "pass", "blo')
+    assert data.read_comparison(path) == stored
+    data.truncate_unfinished_line(path)
+    assert path.read_bytes().endswith(b"\n")
+
+
+def test_the_pages_tell_the_decision_and_each_case(tmp_path: Path) -> None:
+    both = {BCAST: value(1e-6), PINGPONG: value(1e-6)}
+    judged = judge_comparison(compared(both, both | {BCAST: value(1.3e-6)}))
+    html = page.write_comparison(tmp_path, judged).read_text()
+    markdown = (tmp_path / page.MARKDOWN).read_text()
+    for text in (html, markdown, format_comparison_text(judged)):
+        assert "Not safe" in text and "slower" in text and "pingpong@1" in text
+    (slow,) = (each for each in judged.cases if each.verdict == Comparison.SLOWER)
+    assert slow.ratio and math.isclose(slow.ratio, 1.3, rel_tol=0.02)
