@@ -14,7 +14,7 @@ from reframe.core.builtins import fixture, run_before, variable
 
 from postprocess.base.shell_words import quote_word
 from postprocess.model.benchmark import Benchmark
-from postprocess.model.mpicost import COMPARED, NUMBER, format_routines
+from postprocess.model.mpicost import COMPARED, find_routine, format_routines
 from postprocess.model.options import ROUNDS
 from postprocess.model.plan import PlannedLaunch
 from reframe_checks.common.build import build_imb, build_osu
@@ -118,7 +118,7 @@ class agreement(OsuImbCheck):
             )
             for routine, sizes in self.sizes_by_routine().items()
             for size in sizes
-            if routine in luecke.table and size % NUMBER == 0
+            if routine in luecke.table and find_routine(routine).has_size(size)
         )
         start = self.planned_launch(
             start="mpicost",

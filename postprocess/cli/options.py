@@ -20,7 +20,15 @@ from postprocess.cli.option_types import (
 from postprocess.cli.output_files import add_output_file
 from postprocess.cli.parser import HOW, READ, WHAT, WHERE, Parser
 from postprocess.model.benchmark import ITERATIONS, ROTATE
-from postprocess.model.mpicost import CACHE, CACHES, SECONDS_PER_LAYOUT, SYNC, SYNCHRONISERS, TRIALS
+from postprocess.model.mpicost import (
+    CACHE,
+    CACHES,
+    FAMILIES,
+    SECONDS_PER_LAYOUT,
+    SYNC,
+    SYNCHRONISERS,
+    TRIALS,
+)
 
 #: Help on ``--trials`` where references are measured, and where a session is held against them.
 CALIBRATED_TRIALS = f"trials of mpicost per case (default: the site's, else {TRIALS})"
@@ -130,13 +138,18 @@ def add_selection(parser: Parser, trials: str = JUDGED_TRIALS, environments: boo
     )
     add_places(parser, environments)
     what.add_argument(
+        "--family",
+        choices=sorted(FAMILIES),
+        help="routines that only this option or --routine measures: what other calls can be put together to",
+    )
+    what.add_argument(
         "--peers",
         type=parse_counts,
         default=[],
         metavar="RANK,...",
         help="only these partners of rank 0 in ping-pong (default: those of the check)",
     )
-    add_bytes(parser, "; multiples of 8 for mpicost (default: those of the check)")
+    add_bytes(parser, "; multiples of 8 where mpicost computes (default: those of the check)")
     add_trials(parser, trials)
     parser.group(HOW).add_argument(
         "--iterations",

@@ -10,7 +10,8 @@ from typing import Any
 
 from postprocess.base.errors import UsageError
 from postprocess.base.workdir import WorkDirectory
-from postprocess.model.options import OPTIONS, TIME_LIMIT
+from postprocess.model.mpicost import FAMILIES
+from postprocess.model.options import OPTIONS, ROUTINE, TIME_LIMIT
 from postprocess.model.session import Request, Selection, use_reference_trials
 from site_configs.schema.manual_settings import select_shell_settings
 from site_configs.validation.catalog import locate_site_file
@@ -49,6 +50,8 @@ def build_selection(
     check_options_take_effect(arguments)
     given = vars(arguments)
     choice = {each.variable: given[each.name] for each in OPTIONS if given.get(each.name)}
+    if family := given.get("family"):
+        choice[ROUTINE.variable] = [*choice.get(ROUTINE.variable, ()), *FAMILIES[family]]
     if arguments.time_limit:
         choice[TIME_LIMIT] = f"{arguments.time_limit}s"
     set_env: dict[str, dict[str, str]] = {}

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postprocess.model.case import Case, ReferencePlace
-from postprocess.model.mpicost import is_control
-from postprocess.model.options import BYTES, CHOOSING, PARTITION, PEERS
+from postprocess.model.mpicost import is_control, is_on_request
+from postprocess.model.options import BYTES, CHOOSING, PARTITION, PEERS, ROUTINE
 from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
 from postprocess.model.reference import Reference
 from postprocess.model.session import Selection
@@ -62,6 +62,8 @@ class RequestedCases:
         :param sized: whether the routine has a payload: the size of one without is not chosen
         """
         choice = self.selection.choice
+        if is_on_request(case) and not ROUTINE.wanted(choice):
+            return False
         free = () if sized and not is_control(case) else (BYTES,)
         free += (PEERS,) if case.program == "mpicost" and not case.peer else ()
         return all(

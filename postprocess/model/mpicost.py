@@ -22,7 +22,7 @@ PINGPONG = "pingpong"  #: the routine that rank 0 plays with one other rank, a p
 
 BARRIER = "barrier"  #: the routine without a payload, whose size mpicost is not told
 
-NUMBER = 8  #: bytes of the numbers that every message of mpicost is made of
+NUMBER = 8  #: bytes of the numbers that mpicost computes with, where it reduces
 
 TOURNAMENT = "tournament"  #: the routine whose ranks all play in pairs, a round a case
 
@@ -94,14 +94,30 @@ class Routine:
     count_blocks: Callable[[int], int] = count_two_each
     quick: bool = False  #: whether a self-test measures it unless it is told otherwise
     control_bytes: int = 0  #: of a control, the only size at which it is measured; 0 for all others
+    computes: bool = False  #: whether its payload is made of numbers: a reduction, a control
+    replaces: str = (
+        ""  #: of a composition: the routine whose result it puts together from other calls
+    )
+    on_request: bool = False  #: whether it is measured only where it is asked for by name
+
+    def has_size(self, size: int) -> bool:
+        """Return whether it can be measured at so many bytes."""
+        return not self.computes or size % NUMBER == 0
 
 
 def _with_operators(test: str, quick: str = "", **facts: Any) -> tuple[Routine, ...]:
     """Return a reduction with each of its operators; the self-test measures ``quick``."""
     return tuple(
-        Routine(f"{test}_{operator}", test=test, quick=operator == quick, **facts)
+        Routine(f"{test}_{operator}", test=test, quick=operator == quick, computes=True, **facts)
         for operator in ("sum", "min", "max")
     )
+
+
+def _composition(name: str, **facts: Any) -> Routine:
+    """Return the routine that puts together the result of another, named first: ``bcast_as_sends``."""
+    replaced = name.partition("_as_")[0]
+    computes = replaced.endswith("_sum")
+    return Routine(name, replaces=replaced, computes=computes, on_request=True, **facts)
 
 
 #: In the order of Luecke et al. (2001), and then what is in neither paper.
@@ -131,10 +147,30 @@ ROUTINES = (
     *_with_operators("allreduce", calls=("MPI_Allreduce",), quick="sum"),
     *_with_operators("scan", calls=("MPI_Scan",), count_blocks=count_with_messages),
     Routine(TOURNAMENT, in_pairs=True),  # of no self-test: its cases are pairs of nodes
-    Routine("control_compute", control_bytes=8),
-    Routine("control_memory", control_bytes=1_000_000),
-    Routine("control_timer", control_bytes=8),
+    Routine("control_compute", control_bytes=8, computes=True),
+    Routine("control_memory", control_bytes=1_000_000, computes=True),
+    Routine("control_timer", control_bytes=8, computes=True),
+    Routine("reduce_scatter_sum", count_blocks=count_all_received, computes=True, on_request=True),
+    _composition("bcast_as_scatter_allgather", rooted=True),
+    _composition("bcast_as_sends", rooted=True),
+    _composition("scatter_as_bcast", rooted=True, count_blocks=count_all_received),
+    _composition("scatter_as_sends", rooted=True),
+    _composition("gather_as_sends", rooted=True),
+    _composition("allgather_as_gather_bcast", count_blocks=count_all_received),
+    _composition("allgather_as_alltoall", count_blocks=count_all_exchanged),
+    _composition("alltoall_as_sendrecv", count_blocks=count_all_exchanged),
+    _composition("reduce_sum_as_reduce_scatter_gather", rooted=True),
+    _composition("allreduce_sum_as_reduce_bcast"),
+    _composition("allreduce_sum_as_reduce_scatter_allgather"),
+    _composition(
+        "reduce_scatter_sum_as_reduce_scatterv", rooted=True, count_blocks=count_all_exchanged
+    ),
+    _composition("reduce_scatter_sum_as_allreduce", count_blocks=count_all_exchanged),
+    _composition("scan_sum_as_exscan_reduce_local", count_blocks=count_with_messages),
 )
+
+#: Routines that are measured together where a user asks for them by one name, as ``mpicost --family`` has them.
+FAMILIES = {"compositions": tuple(each.name for each in ROUTINES if each.on_request)}
 
 #: Sizes in bytes of what no MPI has a part in, by routine.
 CONTROLS = {each.name: [each.control_bytes] for each in ROUTINES if each.control_bytes}
@@ -164,6 +200,11 @@ def format_routines(cases: Iterable[Case]) -> str:
 def is_control(case: Case) -> bool:
     """Return whether a case times no MPI call."""
     return case.program == "mpicost" and case.routine in CONTROLS
+
+
+def is_on_request(case: Case) -> bool:
+    """Return whether a case is measured only where its routine is asked for by name."""
+    return case.program == OWN_PROGRAM and case.routine in FAMILIES["compositions"]
 
 
 TRIALS = PAPERS  #: of mpicost, per case

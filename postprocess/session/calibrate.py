@@ -22,7 +22,7 @@ from postprocess.calibration.schedule import PassResult, calibrate_all, plan_par
 from postprocess.judging.evaluate import evaluate_launches
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.mpicost import AUTOMATIC_FLUSHED, AUTOMATIC_LAUNCHES
-from postprocess.model.options import BYTES, PROCESSES, PROGRAM
+from postprocess.model.options import PROCESSES, PROGRAM
 from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
 from postprocess.model.reference import ENOUGH_LAUNCHES
 from postprocess.model.session import Request, Selection
@@ -59,7 +59,7 @@ def run_calibration(
         _, reframe = context.open_session("list")
         with progress.phase("set-up"):
             planned = preview_plan(reframe, request.selection)
-        report_plan(planned, progress, BYTES.wanted(request.selection.choice))
+        report_plan(planned, progress, request.selection.choice)
         demand = plan_for_seconds(work, planned, demand, progress)
         refuse_busy_machine(context, planned)
         run = partial(run_calibration_pass, context, root, None, take=demand.take or demand.afresh)

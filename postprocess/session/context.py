@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from postprocess.base.formats import plural
 from postprocess.base.processes import end_processes
@@ -12,7 +13,8 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.machine_load import note_other_work
 from postprocess.calibration.recovery import recover_interrupted
-from postprocess.model.mpicost import NUMBER, OWN_PROGRAM
+from postprocess.model.mpicost import NUMBER, OWN_PROGRAM, ROUTINES
+from postprocess.model.options import BYTES, ROUTINE
 from postprocess.model.plan import PlannedLaunch, list_places, list_planned_cases
 from postprocess.model.session import Request, Selection, Session
 from postprocess.references.catalog import ReferenceCatalog, load_catalog
@@ -78,24 +80,34 @@ def open_session_context(
 
 
 def report_plan(
-    planned: Sequence[PlannedLaunch], progress: Progress, sizes: Sequence[int] = ()
+    planned: Sequence[PlannedLaunch], progress: Progress, choice: Mapping[str, Any] | None = None
 ) -> None:
-    """Report the plan, and which of the ``sizes`` asked for mpicost leaves out."""
+    """Report the plan, and which of the sizes that a ``choice`` asks for mpicost leaves out."""
     cases = plural(len(list_planned_cases(planned)), "case")
     environments = ", ".join(sorted({launch.environment for launch in planned}))
     counts = ", ".join(str(count) for count in sorted({launch.processes for launch in planned}))
     progress.say(f"{cases} on {environments} at {counts} processes")
-    for line in [*describe_flush(planned), *describe_left_out_sizes(planned, sizes)]:
+    for line in [*describe_flush(planned), *describe_left_out_sizes(planned, choice or {})]:
         progress.say(line)
 
 
-def describe_left_out_sizes(planned: Sequence[PlannedLaunch], sizes: Sequence[int]) -> list[str]:
-    """Describe the sizes asked for that mpicost has no message of, if it is launched."""
-    lost = [str(size) for size in sizes if size % NUMBER]
-    if not lost or not any(each.program == OWN_PROGRAM and each.cases for each in planned):
+def describe_left_out_sizes(
+    planned: Sequence[PlannedLaunch], choice: Mapping[str, Any]
+) -> list[str]:
+    """Describe the sizes asked for that some routines of mpicost do not have, if it is launched."""
+    named = ROUTINE.wanted(choice)
+    lacking = [
+        (routine.name, size)
+        for routine in ROUTINES
+        for size in BYTES.wanted(choice)
+        if (routine.name in named if named else routine.test) and not routine.has_size(size)
+    ]
+    if not lacking or not any(each.program == OWN_PROGRAM and each.cases for each in planned):
         return []
+    sizes = ",".join(str(size) for size in dict.fromkeys(size for _, size in lacking))
+    routines = ", ".join(dict.fromkeys(routine for routine, _ in lacking))
     return [
-        f"--bytes {','.join(lost)}: not measured by mpicost, whose messages are {NUMBER}-byte numbers"
+        f"--bytes {sizes}: not measured of {routines}, which compute with {NUMBER}-byte numbers"
     ]
 
 

@@ -30,7 +30,7 @@ from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.launch_counts import select_launch_counts
 from postprocess.model.mpicost import program_sort_key
-from postprocess.model.options import BYTES, PROGRAM
+from postprocess.model.options import PROGRAM
 from postprocess.model.plan import PlannedLaunch, drop_plan, list_places
 from postprocess.model.session import Request, Selection, Session
 from postprocess.model.verdict import CaseResult
@@ -75,7 +75,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
                 context.reference_roots, planned, work.provisional, asked
             )
             missing += find_unplanned_cases(catalog, planned, work.provisional, asked)
-        report_plan(planned, progress, BYTES.wanted(request.selection.choice))
+        report_plan(planned, progress, request.selection.choice)
         for line in describe_unusual_trials(planned):
             progress.say(line)
         parts = split_by_builds(context, planned)

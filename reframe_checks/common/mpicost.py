@@ -16,7 +16,6 @@ from postprocess.model.mpicost import (
     CACHES,
     CONTROLS,
     FLUSH,
-    NUMBER,
     SECONDS_PER_LAYOUT,
     SYNC,
     TRIALS,
@@ -73,8 +72,8 @@ class MpicostCheck(LaunchCheck, family=True):
     #: :default: ``{}``
     left_out_above = variable(typ.Dict[str, int], value={})
 
-    #: Measure these sizes (bytes, ``[8, 1000]``) in the place of the family's own; its own if empty. Only
-    #: multiples of 8 are measured.
+    #: Measure these sizes (bytes, ``[8, 1000]``) in the place of the family's own; its own if empty. Where a
+    #: routine computes, only multiples of 8 are measured.
     #:
     #: :default: ``[]``
     sizes = variable(typ.List[int], value=read_choice("sizes", []))
@@ -217,7 +216,7 @@ class MpicostCheck(LaunchCheck, family=True):
     def chosen_sizes(self, routine: str) -> list[int]:
         """Return the sizes at which a routine of the family is measured."""
         own = self.table[routine]
-        asked = [size for size in self.sizes if size % NUMBER == 0]
+        asked = [size for size in self.sizes if find_routine(routine).has_size(size)]
         kept = own == [0] or routine in CONTROLS or not self.sizes
         sizes = own if kept else asked
         limits = {} if self.routines else self.left_out_above

@@ -9,13 +9,15 @@
 #include "memory.h"
 #include "routine.h"
 
-enum { GUARD = 8 }; /* elements behind the received data that nobody may write to */
+enum { GUARD_BYTES = 64 }; /* behind the received data; nobody may write to them */
 
 struct buffers {
     double *send;
     double *receive;
     size_t send_bytes;
     size_t receive_bytes; /* with the guard */
+    int *counts;          /* of struct exchange */
+    int processes;
 };
 
 /* An element that is not what it must be. */
@@ -30,8 +32,14 @@ bool buffers_needed(const struct routine *routine, const struct exchange *exchan
                     size_t *receive);
 
 /* Room for the largest of all cases, allocated once. False if there is no memory. */
-bool buffers_open(struct buffers *buffers, struct memory *memory, size_t send, size_t receive);
+bool buffers_open(struct buffers *buffers, struct memory *memory, size_t send, size_t receive, int processes);
 void buffers_close(struct buffers *buffers, struct memory *memory);
+
+/* Bytes of the counts and offsets of all ranks. */
+size_t buffers_counts_needed(int processes);
+
+/* Gives the case its buffers, counts and offsets. */
+void buffers_assign(const struct buffers *buffers, struct exchange *exchange);
 
 /* What of the send and of the receive buffer the case uses, the guard included. */
 void buffers_span(struct span spans[2], const struct routine *routine, const struct exchange *exchange);

@@ -4,14 +4,15 @@ enum { BATCH = 10 };
 
 struct exchange measurement_exchange(const struct item *item, int peer, const struct control *control)
 {
+    bool numbers = item->bytes % sizeof(double) == 0;
     return (struct exchange){
         .operation = item->routine->operation,
         .comm = MPI_COMM_WORLD,
+        .type = numbers ? MPI_DOUBLE : MPI_BYTE,
         .op = combine_op(item->routine->combine),
-        .count = (int)(item->bytes / sizeof(double)),
+        .count = (int)(numbers ? item->bytes / sizeof(double) : item->bytes),
         .rank = control->rank,
         .processes = control->size,
-        .peer = peer,
         .partner = routine_partner(item->routine, control->size, peer, control->rank),
     };
 }
@@ -121,7 +122,7 @@ static void sample(struct bench *bench, struct wrong_data *wrong, const struct r
 }
 
 /* What this rank received that it must not have: before, in or after the timing. */
-static struct wrong_data verify_and_sample(struct bench *bench, const struct item *item,
+static struct wrong_data verify_and_sample(struct bench *bench, const struct item *item, int peer,
                                            const struct exchange *exchange, uint64_t seed)
 {
     const struct routine *routine = item->routine;
@@ -132,7 +133,7 @@ static struct wrong_data verify_and_sample(struct bench *bench, const struct ite
     sample(bench, &wrong, routine, exchange, &pattern);
     verify_run(&wrong, routine, exchange, &other, MOMENT_AFTER);
     if (wrong.rank >= 0)
-        wrong_data_print(&wrong, item, exchange->peer);
+        wrong_data_print(&wrong, item, peer);
     return wrong;
 }
 
@@ -151,11 +152,10 @@ struct measurement measurement_run(struct bench *bench, const struct item *item,
 {
     const struct control *control = &bench->world->control;
     struct exchange exchange = measurement_exchange(item, peer, control);
-    exchange.send = bench->buffers.send;
-    exchange.receive = bench->buffers.receive;
+    buffers_assign(&bench->buffers, &exchange);
     buffers_span(bench->cooling.buffers, item->routine, &exchange);
 
-    struct measurement result = {.wrong = verify_and_sample(bench, item, &exchange, seed)};
+    struct measurement result = {.wrong = verify_and_sample(bench, item, peer, &exchange, seed)};
     wrong_data_collect(&result.wrong, control);
     if (bench->options->back_to_back)
         result.slowest_mean = slowest_mean(bench, item->routine, &exchange);

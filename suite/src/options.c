@@ -15,8 +15,10 @@ const char options_help[] =
     "Times MPI routines by the methods of Luecke et al. (2001, 2003).\n\n"
     "  --routine LIST        routines to time, comma-separated (default: all of the family);\n"
     "                        bcast:8:10000 times a routine at sizes of its own\n"
-    "  --family NAME         luecke (default), luecke2001 or luecke2003: routines and sizes\n"
-    "  --bytes LIST          sizes in bytes, multiples of 8, in place of the family's\n"
+    "  --family NAME         luecke (default), luecke2001 or luecke2003: routines and sizes; compositions:\n"
+    "                        what can be put together from other calls, beside what it replaces\n"
+    "  --bytes LIST          sizes in bytes, in place of the family's; multiples of 8 where the routine\n"
+    "                        computes, or messages are of doubles; others are of bytes\n"
     "  --peers LIST          ranks that rank 0 plays ping-pong with, rounds of a tournament\n"
     "                        (default: all)\n"
     "  --trials N            trials per case, the first is dropped (default: 51)\n"
@@ -51,7 +53,8 @@ static bool set_routine(struct options *options, const char *value)
 static bool set_family(struct options *options, const char *value)
 {
     options->family_given = true;
-    return family_find(value, &options->family);
+    options->family = family_find(value);
+    return options->family != NULL;
 }
 
 static bool set_bytes(struct options *options, const char *value)
@@ -153,7 +156,7 @@ static const struct valued_option {
     const char *expected;
 } valued_options[] = {
     {"--routine", set_routine, "names of routines"},
-    {"--family", set_family, "luecke, luecke2001 or luecke2003"},
+    {"--family", set_family, "luecke, luecke2001, luecke2003 or compositions"},
     {"--bytes", set_bytes, "sizes in bytes"},
     {"--peers", set_peers, "ranks or rounds"},
     {"--trials", set_trials, "a whole number from 2 to 1000000"},
@@ -228,7 +231,7 @@ static bool take(struct options *options, int argc, char **argv, int *i, struct 
 
 bool options_parse(struct options *options, int argc, char **argv, struct outcome *outcome)
 {
-    *options = (struct options){.trials = TRIALS_DEFAULT, .cache = CACHE_FLUSH, .token = ""};
+    *options = (struct options){.family = families, .trials = TRIALS_DEFAULT, .cache = CACHE_FLUSH, .token = ""};
     for (int i = 1; i < argc; i++)
         if (!take(options, argc, argv, &i, outcome))
             return false;

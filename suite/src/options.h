@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "cooling.h"
+#include "family.h"
 #include "outcome.h"
 #include "routine.h"
 
@@ -18,7 +19,7 @@ extern const char *const sync_names[]; /* indexed by enum sync_kind */
 struct options {
     enum action action;
     const char *routines; /* comma-separated names; NULL: the whole family */
-    enum family family;
+    const struct family *family;
     bool family_given;
     const char *bytes; /* comma-separated; NULL: the sizes of the family */
     const char *peers; /* comma-separated; NULL: every other rank */

@@ -7,7 +7,7 @@
 #include "numbers.h"
 #include "splitmix.h"
 
-enum { PROCESSES_MOST = 1 << 20, NUMBER = 32 };
+enum { PROCESSES_MOST = 1 << 20, WORD = 64 };
 
 static size_t list_length(const char *list)
 {
@@ -24,14 +24,16 @@ struct sizes {
     const char *option;
 };
 
-static bool check_size(const char *text, const char *option, uint64_t *bytes, struct outcome *outcome)
+static bool check_size(const char *text, const struct routine *routine, const char *option, uint64_t *bytes,
+                       struct outcome *outcome)
 {
     if (!number_parse(text, bytes))
         return outcome_fail(outcome, EXIT_USAGE, "%s: '%s' is not a size in bytes", option, text);
-    if (*bytes % sizeof(double) != 0)
-        return outcome_fail(outcome, EXIT_USAGE, "%s: %s is not a multiple of 8, the size of MPI_DOUBLE",
-                            option, text);
-    if (*bytes / sizeof(double) > INT_MAX)
+    bool numbers = *bytes % sizeof(double) == 0;
+    if (!numbers && routine_computes(routine))
+        return outcome_fail(outcome, EXIT_USAGE, "%s: %s is not a multiple of 8, the size of the numbers of %s",
+                            option, text, routine->name);
+    if ((numbers ? *bytes / sizeof(double) : *bytes) > INT_MAX)
         return outcome_fail(outcome, EXIT_USAGE,
                             "%s: %s is more than the %d elements that a call of MPI can take", option, text,
                             INT_MAX);
@@ -42,7 +44,7 @@ static bool add_item(struct plan *plan, const struct routine *routine, const cha
                      const char *option, struct outcome *outcome)
 {
     uint64_t bytes;
-    if (!check_size(text, option, &bytes, outcome))
+    if (!check_size(text, routine, option, &bytes, outcome))
         return false;
     for (size_t i = 0; i < plan->item_count; i++)
         if (plan->items[i].routine == routine && plan->items[i].bytes == bytes)
@@ -51,61 +53,59 @@ static bool add_item(struct plan *plan, const struct routine *routine, const cha
     return true;
 }
 
-/* Sizes unless the user says others. A routine that is in no family has some only where it is named. */
-static const char *default_sizes(const struct routine *routine, const struct options *options)
+static bool has_payload(const struct routine *routine)
 {
-    bool named = options->routines != NULL;
-    const char *sizes = routine->sizes[options->family];
-    return sizes == NULL && named ? routine->sizes[ON_REQUEST] : sizes;
-}
-
-static bool has_payload(const struct routine *routine, const struct options *options)
-{
-    const char *sizes = default_sizes(routine, options);
-    return sizes != NULL && strcmp(sizes, "0") != 0;
+    return strcmp(routine->sizes, "0") != 0;
 }
 
 /* A routine without payload keeps its one size whatever sizes are asked for. */
 static struct sizes sizes_of(const struct routine *routine, const struct options *options)
 {
-    bool replaced = options->bytes != NULL && has_payload(routine, options);
-    return (struct sizes){replaced ? options->bytes : default_sizes(routine, options), ',', "--bytes"};
+    bool replaced = options->bytes != NULL && has_payload(routine);
+    return (struct sizes){replaced ? options->bytes : routine->sizes, ',', "--bytes"};
 }
 
 static bool add_items(struct plan *plan, const struct routine *routine, struct sizes sizes,
                       struct outcome *outcome)
 {
-    char text[NUMBER];
+    char text[WORD];
     for (const char *rest = sizes.list; list_next(&rest, sizes.separator, text, sizeof text);)
         if (!add_item(plan, routine, text, sizes.option, outcome))
             return false;
     return true;
 }
 
-/* The sizes that follow the name of a routine, as in `bcast:8:10000`; else those of `sizes_of`. */
+/* The sizes that follow the name of a routine, as in `bcast:8:10000`; else those of `sizes_of`, which also
+ * stand in place of a family's. */
 static bool own_sizes(struct sizes *sizes, const struct routine *routine, const char *entry,
                       const struct options *options, struct outcome *outcome)
 {
+    bool named = options->routines != NULL;
     *sizes = sizes_of(routine, options);
     const char *end = entry + strlen(routine->name);
-    if (*end != ':')
+    if (*end != ':' || (options->bytes != NULL && !named))
         return true;
     if (options->bytes != NULL)
         return outcome_fail(outcome, EXIT_USAGE, "--bytes: %s has sizes of its own in --routine",
                             routine->name);
-    if (!has_payload(routine, options))
+    if (!has_payload(routine))
         return outcome_fail(outcome, EXIT_USAGE, "--routine: %s has no payload, so no sizes", routine->name);
     *sizes = (struct sizes){end + 1, ':', "--routine"};
     return true;
 }
 
-/* Fills in the sizes of the routines that `--routine` names, in `chosen`. */
+static const char *routines_asked_for(const struct options *options)
+{
+    return options->routines != NULL ? options->routines : options->family->routines;
+}
+
+/* Fills in the sizes of the routines that are asked for, in `chosen`. */
 static bool choose_routines(struct sizes *chosen, const struct options *options, struct outcome *outcome)
 {
-    const char *rest = options->routines;
+    const char *rest = routines_asked_for(options);
     while (rest != NULL) {
         const char *entry = rest, *names = rest;
-        char name[NUMBER];
+        char name[WORD];
         list_next(&names, ':', name, sizeof name);
         const struct routine *routine = routine_find(name);
         if (routine == NULL)
@@ -124,13 +124,11 @@ static bool choose_routines(struct sizes *chosen, const struct options *options,
 static bool plan_items(struct plan *plan, const struct options *options, struct sizes *chosen,
                        struct outcome *outcome)
 {
-    if (options->routines != NULL && !choose_routines(chosen, options, outcome))
+    if (!choose_routines(chosen, options, outcome))
         return false;
-    for (size_t i = 0; i < routine_count; i++) {
-        struct sizes sizes = options->routines != NULL ? chosen[i] : sizes_of(&routines[i], options);
-        if (!add_items(plan, &routines[i], sizes, outcome))
+    for (size_t i = 0; i < routine_count; i++)
+        if (!add_items(plan, &routines[i], chosen[i], outcome))
             return false;
-    }
     return true;
 }
 
@@ -166,7 +164,7 @@ static bool check_peer(const char *text, const struct routine *routine, int proc
 static bool parse_peers(int *peers, size_t count, const char *list, const struct routine *fewest,
                         int processes, struct outcome *outcome)
 {
-    char text[NUMBER];
+    char text[WORD];
     const char *rest = list;
     for (size_t i = 0; i < count && list_next(&rest, ',', text, sizeof text); i++) {
         uint64_t peer;
@@ -237,7 +235,7 @@ static size_t items_most(const struct options *options)
 {
     enum { SIZES_MOST = 8 }; /* in an entry of the table */
     size_t sizes = options->bytes != NULL ? list_length(options->bytes) : 0;
-    size_t own = options->routines != NULL ? list_length(options->routines) : 0;
+    size_t own = list_length(routines_asked_for(options));
     return routine_count * (sizes > SIZES_MOST ? sizes : SIZES_MOST) + own;
 }
 

@@ -13,15 +13,14 @@ const struct routine *routine_find(const char *name)
     return NULL;
 }
 
-bool family_find(const char *name, enum family *family)
+bool routine_computes(const struct routine *routine)
 {
-    static const char *const names[FAMILIES] = {"luecke", "luecke2001", "luecke2003"};
-    for (int i = 0; i < FAMILIES; i++)
-        if (strcmp(names[i], name) == 0) {
-            *family = (enum family)i;
-            return true;
-        }
-    return false;
+    return routine->combine != COMBINE_NOTHING;
+}
+
+size_t element_size(const struct exchange *exchange)
+{
+    return exchange->type == MPI_BYTE ? 1 : sizeof(double);
 }
 
 int routine_peers(const struct routine *routine, int processes)

@@ -5,12 +5,12 @@
 #include <mpi.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "pattern.h"
 
-enum family { FAMILY_LUECKE, FAMILY_LUECKE2001, FAMILY_LUECKE2003, FAMILIES };
-enum { ON_REQUEST = FAMILIES, SIZE_LISTS };
-enum combine { COMBINE_NOTHING, COMBINE_SUM, COMBINE_MIN, COMBINE_MAX };
+/* What becomes of the payload. COMBINE_ALONE: the rank itself computes with it, and calls no MPI. */
+enum combine { COMBINE_NOTHING, COMBINE_ALONE, COMBINE_SUM, COMBINE_MIN, COMBINE_MAX };
 enum scaling { SCALING_NONE, SCALING_LOG2, SCALING_LINEAR };
 
 /* Ranks that play ping-pong: a trial is a round trip, halved, and there is a case for each `peer` from 1 on. */
@@ -20,18 +20,19 @@ enum pairing {
     PAIRING_ROUND /* all ranks at the same time, as round `peer` of a tournament has them */
 };
 
-/* One case as one rank sees it: the arguments of the timed call, within one cache line. */
+/* One case as one rank sees it: the arguments of the timed call. */
 struct exchange {
     void (*operation)(const struct exchange *exchange);
     double *send;
     double *receive;
     MPI_Comm comm;
+    MPI_Datatype type; /* MPI_DOUBLE; MPI_BYTE where `bytes` is no multiple of 8 */
     MPI_Op op;
-    int count; /* elements of a block: `bytes` / 8 */
+    int count; /* elements of a block */
     int rank;
     int processes;
-    int peer;    /* which case of a routine that is played in pairs, else 0 */
     int partner; /* the rank that this rank plays with, or -1 */
+    const int *counts; /* of each rank: `count`; behind them the offset of its block */
 };
 
 /* Brings ranks together that the synchroniser released one after the other. Not timed. */
@@ -39,10 +40,11 @@ typedef void meeting(const struct exchange *exchange);
 
 struct routine {
     const char *name;
-    const char *convention;        /* what `bytes` counts */
-    const char *sizes[SIZE_LISTS]; /* bytes by default; NULL: not in that family; last if in none, but named */
-    int (*sends)(const struct exchange *exchange);    /* blocks in this rank's send buffer */
-    int (*receives)(const struct exchange *exchange); /* blocks in this rank's receive buffer */
+    const char *convention; /* what `bytes` counts */
+    const char *sizes;      /* bytes unless others are asked for; "0": no payload */
+    /* Elements in this rank's send and in its receive buffer. ELEMENTS_MOST: more than MPI can be told */
+    uint64_t (*sends)(const struct exchange *exchange);
+    uint64_t (*receives)(const struct exchange *exchange);
     void (*operation)(const struct exchange *exchange); /* what is timed */
     /* what element `index` of the receive buffer must be afterwards */
     double (*expected)(const struct pattern *pattern, const struct exchange *exchange, size_t index);
@@ -51,11 +53,18 @@ struct routine {
     enum pairing pairing;
 };
 
+#define ELEMENTS_MOST UINT64_MAX
+
 extern const struct routine routines[];
 extern const size_t routine_count;
 
 const struct routine *routine_find(const char *name);
-bool family_find(const char *name, enum family *family);
+
+/* Whether the payload is made of numbers, so that `bytes` must be a multiple of their size. */
+bool routine_computes(const struct routine *routine);
+
+/* Bytes of an element. */
+size_t element_size(const struct exchange *exchange);
 
 /* Number of peers that a routine played in pairs has a case for; 0 for the others. */
 int routine_peers(const struct routine *routine, int processes);

@@ -1,43 +1,81 @@
+#include <limits.h>
+
 #include "alone.h"
+#include "compositions.h"
 #include "routine.h"
 
-/* --- how many blocks of `count` elements a buffer holds --- */
+/* --- how many elements a buffer holds --- */
 
-static int none(const struct exchange *x)
+static uint64_t none(const struct exchange *x)
 {
     (void)x;
     return 0;
 }
 
-static int one(const struct exchange *x)
+static uint64_t one(const struct exchange *x)
 {
-    (void)x;
-    return 1;
+    return (uint64_t)x->count;
 }
 
-static int all(const struct exchange *x)
+static uint64_t all(const struct exchange *x)
 {
-    return x->processes;
+    return one(x) * (uint64_t)x->processes;
 }
 
-static int root_one(const struct exchange *x)
+static uint64_t root_one(const struct exchange *x)
 {
-    return x->rank == 0;
+    return x->rank == 0 ? one(x) : 0;
 }
 
-static int root_all(const struct exchange *x)
+static uint64_t root_all(const struct exchange *x)
 {
-    return x->rank == 0 ? x->processes : 0;
+    return x->rank == 0 ? all(x) : 0;
 }
 
-static int others_one(const struct exchange *x)
+static uint64_t others_one(const struct exchange *x)
 {
-    return x->rank != 0;
+    return x->rank == 0 ? 0 : one(x);
 }
 
-static int pair_one(const struct exchange *x)
+static uint64_t pair_one(const struct exchange *x)
 {
-    return x->partner >= 0;
+    return x->partner >= 0 ? one(x) : 0;
+}
+
+/* All blocks as one message. */
+static uint64_t all_at_once(const struct exchange *x)
+{
+    return all(x) <= INT_MAX ? all(x) : ELEMENTS_MOST;
+}
+
+static uint64_t root_all_at_once(const struct exchange *x)
+{
+    return x->rank == 0 ? all_at_once(x) : 0;
+}
+
+static uint64_t others_all_at_once(const struct exchange *x)
+{
+    return x->rank == 0 ? 0 : all_at_once(x);
+}
+
+static uint64_t root_all_others_one(const struct exchange *x)
+{
+    return x->rank == 0 ? all_at_once(x) : one(x);
+}
+
+static uint64_t root_shares(const struct exchange *x)
+{
+    return x->rank == 0 ? all_shares(x) : 0;
+}
+
+static uint64_t others_shares(const struct exchange *x)
+{
+    return x->rank == 0 ? 0 : all_shares(x);
+}
+
+static uint64_t root_shares_others_share(const struct exchange *x)
+{
+    return x->rank == 0 ? all_shares(x) : share(x);
 }
 
 /* --- what is timed --- */
@@ -47,11 +85,11 @@ static void pingpong(const struct exchange *x)
 {
     enum { PING = 1, PONG };
     if (x->rank < x->partner) {
-        MPI_Send(x->send, x->count, MPI_DOUBLE, x->partner, PING, x->comm);
-        MPI_Recv(x->receive, x->count, MPI_DOUBLE, x->partner, PONG, x->comm, MPI_STATUS_IGNORE);
+        MPI_Send(x->send, x->count, x->type, x->partner, PING, x->comm);
+        MPI_Recv(x->receive, x->count, x->type, x->partner, PONG, x->comm, MPI_STATUS_IGNORE);
     } else if (x->partner >= 0) {
-        MPI_Recv(x->receive, x->count, MPI_DOUBLE, x->partner, PING, x->comm, MPI_STATUS_IGNORE);
-        MPI_Send(x->send, x->count, MPI_DOUBLE, x->partner, PONG, x->comm);
+        MPI_Recv(x->receive, x->count, x->type, x->partner, PING, x->comm, MPI_STATUS_IGNORE);
+        MPI_Send(x->send, x->count, x->type, x->partner, PONG, x->comm);
     }
 }
 
@@ -67,7 +105,7 @@ static int right(const struct exchange *x)
 
 static void rightshift(const struct exchange *x)
 {
-    MPI_Sendrecv(x->send, x->count, MPI_DOUBLE, right(x), 0, x->receive, x->count, MPI_DOUBLE, left(x), 0,
+    MPI_Sendrecv(x->send, x->count, x->type, right(x), 0, x->receive, x->count, x->type, left(x), 0,
                  x->comm, MPI_STATUS_IGNORE);
 }
 
@@ -78,42 +116,47 @@ static void barrier(const struct exchange *x)
 
 static void bcast(const struct exchange *x)
 {
-    MPI_Bcast(x->rank == 0 ? x->send : x->receive, x->count, MPI_DOUBLE, 0, x->comm);
+    MPI_Bcast(x->rank == 0 ? x->send : x->receive, x->count, x->type, 0, x->comm);
 }
 
 static void scatter(const struct exchange *x)
 {
-    MPI_Scatter(x->send, x->count, MPI_DOUBLE, x->receive, x->count, MPI_DOUBLE, 0, x->comm);
+    MPI_Scatter(x->send, x->count, x->type, x->receive, x->count, x->type, 0, x->comm);
 }
 
 static void gather(const struct exchange *x)
 {
-    MPI_Gather(x->send, x->count, MPI_DOUBLE, x->receive, x->count, MPI_DOUBLE, 0, x->comm);
+    MPI_Gather(x->send, x->count, x->type, x->receive, x->count, x->type, 0, x->comm);
 }
 
 static void allgather(const struct exchange *x)
 {
-    MPI_Allgather(x->send, x->count, MPI_DOUBLE, x->receive, x->count, MPI_DOUBLE, x->comm);
+    MPI_Allgather(x->send, x->count, x->type, x->receive, x->count, x->type, x->comm);
 }
 
 static void alltoall(const struct exchange *x)
 {
-    MPI_Alltoall(x->send, x->count, MPI_DOUBLE, x->receive, x->count, MPI_DOUBLE, x->comm);
+    MPI_Alltoall(x->send, x->count, x->type, x->receive, x->count, x->type, x->comm);
 }
 
 static void reduce(const struct exchange *x)
 {
-    MPI_Reduce(x->send, x->receive, x->count, MPI_DOUBLE, x->op, 0, x->comm);
+    MPI_Reduce(x->send, x->receive, x->count, x->type, x->op, 0, x->comm);
 }
 
 static void allreduce(const struct exchange *x)
 {
-    MPI_Allreduce(x->send, x->receive, x->count, MPI_DOUBLE, x->op, x->comm);
+    MPI_Allreduce(x->send, x->receive, x->count, x->type, x->op, x->comm);
 }
 
 static void scan(const struct exchange *x)
 {
-    MPI_Scan(x->send, x->receive, x->count, MPI_DOUBLE, x->op, x->comm);
+    MPI_Scan(x->send, x->receive, x->count, x->type, x->op, x->comm);
+}
+
+static void reduce_scatter(const struct exchange *x)
+{
+    MPI_Reduce_scatter(x->send, x->receive, x->counts, x->type, x->op, x->comm);
 }
 
 /* --- what must have been received --- */
@@ -166,6 +209,16 @@ static double max_of_all(const struct pattern *pattern, const struct exchange *x
     return pattern_max(pattern, x->processes, index);
 }
 
+static double own_block_of_sums(const struct pattern *pattern, const struct exchange *x, size_t index)
+{
+    return pattern_sum(pattern, x->processes, (size_t)x->rank * (size_t)x->count + index);
+}
+
+static double own_share_of_sums(const struct pattern *pattern, const struct exchange *x, size_t index)
+{
+    return pattern_sum(pattern, x->processes, (size_t)x->rank * (size_t)share(x) + index);
+}
+
 static double sum_up_to_own(const struct pattern *pattern, const struct exchange *x, size_t index)
 {
     return pattern_sum(pattern, x->rank + 1, index);
@@ -189,52 +242,82 @@ static double max_up_to_own(const struct pattern *pattern, const struct exchange
 #define COPY "what one rank copies"
 #define NUMBERS "numbers of 8 bytes, for each of which one rank does the work once"
 
-/* Name, byte convention, sizes {luecke (both papers), luecke2001, luecke2003; if in none of them, on request};
- * blocks sent, blocks received, what is timed, what must arrive, reduction, scaling, pairing. */
+/* Name, byte convention, sizes; elements sent, elements received, what is timed, what must arrive, reduction,
+ * scaling, pairing. */
 /* clang-format off */
 const struct routine routines[] = {
-    {"pingpong", MESSAGE, {"8,10000,1000000", "8,1000000", "8,10000,1000000"},
+    {"pingpong", MESSAGE, "8,10000,1000000",
      pair_one, pair_one, pingpong, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_ROOT},
-    {"rightshift", MESSAGE, {"8,10000,1000000", "8,10000", "8,10000,1000000"},
+    {"rightshift", MESSAGE, "8,10000,1000000",
      one, one, rightshift, from_left, COMBINE_NOTHING, SCALING_NONE, PAIRING_NONE},
-    {"barrier", "nothing", {"0", "0", NULL},
+    {"barrier", "nothing", "0",
      none, none, barrier, from_root, COMBINE_NOTHING, SCALING_NONE, PAIRING_NONE},
-    {"bcast", VECTOR, {"8,10000,1000000", "8,1000000", "8,10000,1000000"},
+    {"bcast", VECTOR, "8,10000,1000000",
      root_one, others_one, bcast, from_root, COMBINE_NOTHING, SCALING_LOG2, PAIRING_NONE},
-    {"scatter", BLOCK, {"8,1000,10000,100000", "8,10000", "8,1000,100000"},
+    {"scatter", BLOCK, "8,1000,10000,100000",
      root_all, one, scatter, own_block_of_root, COMBINE_NOTHING, SCALING_LINEAR, PAIRING_NONE},
-    {"gather", BLOCK, {"8,1000,10000,100000", "8,10000", "8,1000,100000"},
+    {"gather", BLOCK, "8,1000,10000,100000",
      one, root_all, gather, block_of_each, COMBINE_NOTHING, SCALING_LINEAR, PAIRING_NONE},
-    {"allgather", BLOCK, {"8,10000", "8,10000", NULL},
+    {"allgather", BLOCK, "8,10000",
      one, all, allgather, block_of_each, COMBINE_NOTHING, SCALING_LINEAR, PAIRING_NONE},
-    {"alltoall", BLOCK, {"8,1000,10000,100000", "8,10000", "8,1000,100000"},
+    {"alltoall", BLOCK, "8,1000,10000,100000",
      all, all, alltoall, own_block_of_each, COMBINE_NOTHING, SCALING_LINEAR, PAIRING_NONE},
-    {"reduce_sum", VECTOR, {"8,10000,1000000", "8,1000000", "8,10000,1000000"},
+    {"reduce_sum", VECTOR, "8,10000,1000000",
      one, root_one, reduce, sum_of_all, COMBINE_SUM, SCALING_NONE, PAIRING_NONE},
-    {"reduce_min", VECTOR, {"8,10000,1000000", "8,1000000", NULL},
+    {"reduce_min", VECTOR, "8,10000,1000000",
      one, root_one, reduce, min_of_all, COMBINE_MIN, SCALING_NONE, PAIRING_NONE},
-    {"reduce_max", VECTOR, {"8,10000,1000000", "8,1000000", NULL},
+    {"reduce_max", VECTOR, "8,10000,1000000",
      one, root_one, reduce, max_of_all, COMBINE_MAX, SCALING_NONE, PAIRING_NONE},
-    {"allreduce_sum", VECTOR, {"8,1000000", "8,1000000", NULL},
+    {"allreduce_sum", VECTOR, "8,1000000",
      one, one, allreduce, sum_of_all, COMBINE_SUM, SCALING_NONE, PAIRING_NONE},
-    {"allreduce_min", VECTOR, {"8,1000000", "8,1000000", NULL},
+    {"allreduce_min", VECTOR, "8,1000000",
      one, one, allreduce, min_of_all, COMBINE_MIN, SCALING_NONE, PAIRING_NONE},
-    {"allreduce_max", VECTOR, {"8,1000000", "8,1000000", NULL},
+    {"allreduce_max", VECTOR, "8,1000000",
      one, one, allreduce, max_of_all, COMBINE_MAX, SCALING_NONE, PAIRING_NONE},
-    {"scan_sum", VECTOR, {"8,1000000", "8,1000000", NULL},
+    {"scan_sum", VECTOR, "8,1000000",
      one, one, scan, sum_up_to_own, COMBINE_SUM, SCALING_NONE, PAIRING_NONE},
-    {"scan_min", VECTOR, {"8,1000000", "8,1000000", NULL},
+    {"scan_min", VECTOR, "8,1000000",
      one, one, scan, min_up_to_own, COMBINE_MIN, SCALING_NONE, PAIRING_NONE},
-    {"scan_max", VECTOR, {"8,1000000", "8,1000000", NULL},
+    {"scan_max", VECTOR, "8,1000000",
      one, one, scan, max_up_to_own, COMBINE_MAX, SCALING_NONE, PAIRING_NONE},
-    {"tournament", MESSAGE, {NULL, NULL, NULL, "8,1000000"},
+    {"tournament", MESSAGE, "8,1000000",
      pair_one, pair_one, pingpong, from_partner, COMBINE_NOTHING, SCALING_NONE, PAIRING_ROUND},
-    {"control_compute", NUMBERS, {NULL, NULL, NULL, "8"},
-     one, one, alone_compute, alone_computed, COMBINE_NOTHING, SCALING_NONE, PAIRING_NONE},
-    {"control_memory", COPY, {NULL, NULL, NULL, "1000000"},
-     one, one, alone_copy, alone_copied, COMBINE_NOTHING, SCALING_NONE, PAIRING_NONE},
-    {"control_timer", NUMBERS, {NULL, NULL, NULL, "8"},
-     none, one, alone_read_clock, alone_clock_read, COMBINE_NOTHING, SCALING_NONE, PAIRING_NONE},
+    {"control_compute", NUMBERS, "8",
+     one, one, alone_compute, alone_computed, COMBINE_ALONE, SCALING_NONE, PAIRING_NONE},
+    {"control_memory", COPY, "1000000",
+     one, one, alone_copy, alone_copied, COMBINE_ALONE, SCALING_NONE, PAIRING_NONE},
+    {"control_timer", NUMBERS, "8",
+     none, one, alone_read_clock, alone_clock_read, COMBINE_ALONE, SCALING_NONE, PAIRING_NONE},
+    {"reduce_scatter_sum", BLOCK, "8,10000",
+     all, one, reduce_scatter, own_block_of_sums, COMBINE_SUM, SCALING_NONE, PAIRING_NONE},
+    {"bcast_as_scatter_allgather", VECTOR, "8,10000,1000000",
+     root_shares, others_shares, bcast_as_scatter_allgather, from_root, COMBINE_NOTHING, SCALING_NONE, PAIRING_NONE},
+    {"bcast_as_sends", VECTOR, "8,10000,1000000",
+     root_one, others_one, bcast_as_sends, from_root, COMBINE_NOTHING, SCALING_NONE, PAIRING_NONE},
+    {"scatter_as_bcast", BLOCK, "8,10000",
+     root_all_at_once, others_all_at_once, scatter_as_bcast, from_root, COMBINE_NOTHING, SCALING_NONE, PAIRING_NONE},
+    {"scatter_as_sends", BLOCK, "8,10000",
+     root_all, one, scatter_as_sends, own_block_of_root, COMBINE_NOTHING, SCALING_NONE, PAIRING_NONE},
+    {"gather_as_sends", BLOCK, "8,10000",
+     one, root_all, gather_as_sends, block_of_each, COMBINE_NOTHING, SCALING_NONE, PAIRING_NONE},
+    {"allgather_as_gather_bcast", BLOCK, "8,10000",
+     one, all_at_once, allgather_as_gather_bcast, block_of_each, COMBINE_NOTHING, SCALING_NONE, PAIRING_NONE},
+    {"allgather_as_alltoall", BLOCK, "8,10000",
+     all, all, allgather_as_alltoall, block_of_each, COMBINE_NOTHING, SCALING_NONE, PAIRING_NONE},
+    {"alltoall_as_sendrecv", BLOCK, "8,10000",
+     all, all, alltoall_as_sendrecv, own_block_of_each, COMBINE_NOTHING, SCALING_NONE, PAIRING_NONE},
+    {"reduce_sum_as_reduce_scatter_gather", VECTOR, "8,10000,1000000",
+     all_shares, root_shares_others_share, reduce_as_reduce_scatter_gather, own_share_of_sums, COMBINE_SUM, SCALING_NONE, PAIRING_NONE},
+    {"allreduce_sum_as_reduce_bcast", VECTOR, "8,10000,1000000",
+     one, one, allreduce_as_reduce_bcast, sum_of_all, COMBINE_SUM, SCALING_NONE, PAIRING_NONE},
+    {"allreduce_sum_as_reduce_scatter_allgather", VECTOR, "8,10000,1000000",
+     all_shares, all_shares, allreduce_as_reduce_scatter_allgather, sum_of_all, COMBINE_SUM, SCALING_NONE, PAIRING_NONE},
+    {"reduce_scatter_sum_as_reduce_scatterv", BLOCK, "8,10000",
+     all_at_once, root_all_others_one, reduce_scatter_as_reduce_scatterv, own_block_of_sums, COMBINE_SUM, SCALING_NONE, PAIRING_NONE},
+    {"reduce_scatter_sum_as_allreduce", BLOCK, "8,10000",
+     all_at_once, all_at_once, reduce_scatter_as_allreduce, sum_of_all, COMBINE_SUM, SCALING_NONE, PAIRING_NONE},
+    {"scan_sum_as_exscan_reduce_local", VECTOR, "8,10000,1000000",
+     one, one, scan_as_exscan_reduce_local, sum_up_to_own, COMBINE_SUM, SCALING_NONE, PAIRING_NONE},
 };
 /* clang-format on */
 const size_t routine_count = sizeof routines / sizeof routines[0];

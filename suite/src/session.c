@@ -47,7 +47,7 @@ static bool allocate(struct bench *bench, struct memory *memory, const struct ne
                      struct outcome *outcome)
 {
     bool well = flush_open(&bench->cooling.flush, memory, flush_bytes) &&
-                buffers_open(&bench->buffers, memory, need->send, need->receive) &&
+                buffers_open(&bench->buffers, memory, need->send, need->receive, bench->world->control.size) &&
                 trials_open(&bench->trials, memory, bench->options->trials, measurement_batch(bench->options));
     return well || outcome_fail(outcome, EXIT_USAGE, "rank %d cannot allocate the %zu bytes that it needs",
                                 bench->world->control.rank, need->fixed + need->send + need->receive);
@@ -62,7 +62,8 @@ static bool set_up(struct bench *bench, struct memory *memory, const struct plan
     struct need need = {0};
     bool well = choose_cooling(&bench->cooling, &flush_bytes, bench->options, bench->world, caches, outcome);
     need.fixed = memory->allocated + (size_t)flush_bytes +
-                 trials_needed(bench->options->trials, measurement_batch(bench->options));
+                 trials_needed(bench->options->trials, measurement_batch(bench->options)) +
+                 buffers_counts_needed(control->size);
     if (well)
         fit_plan(&need, plan, bench->options, bench->world, outcome);
     if (!outcome_agree(outcome, control))

@@ -23,6 +23,18 @@ static void name_those_without_peers(const struct plan *plan)
     }
 }
 
+/* Width of the first column: of the longest name. */
+static int name_width = 0;
+
+static void measure_names(const struct plan *plan)
+{
+    name_width = 15;
+    for (size_t i = 0; i < plan->item_count; i++) {
+        int length = (int)strlen(plan->items[i].routine->name);
+        name_width = length > name_width ? length : name_width;
+    }
+}
+
 static void print_cooling(const struct bench *bench)
 {
     if (bench->options->cache == CACHE_FLUSH)
@@ -52,7 +64,8 @@ void table_head(const struct bench *bench, const struct plan *plan)
         name_those_without_peers(plan);
     printf("# Times in microseconds. Scaled: headline by log2 p or p - 1, as the paper's model of the routine "
            "says.\n");
-    printf("# %-13s %5s %9s %12s %12s %12s %12s %12s %8s  %s\n", "Routine", "Peer", "Bytes", "Headline", "Median",
+    measure_names(plan);
+    printf("# %-*s %5s %9s %12s %12s %12s %12s %12s %8s  %s\n", name_width - 2, "Routine", "Peer", "Bytes", "Headline", "Median",
            "Minimum", "P99", "Scaled", "Removed", "Notes");
     fflush(stdout);
 }
@@ -60,7 +73,7 @@ void table_head(const struct bench *bench, const struct plan *plan)
 void table_row(const struct item *item, int peer, int processes, const struct measurement *measurement)
 {
     const struct summary *summary = &measurement->summary;
-    printf("%-15s %5d %9llu", item->routine->name, peer, (unsigned long long)item->bytes);
+    printf("%-*s %5d %9llu", name_width, item->routine->name, peer, (unsigned long long)item->bytes);
     if (measurement->measured)
         printf(" %12.3f %12.3f %12.3f %12.3f %12.3f %8zu ", microseconds(summary->headline),
                microseconds(summary->median), microseconds(summary->minimum), microseconds(summary->p99),

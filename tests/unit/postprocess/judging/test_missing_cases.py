@@ -65,6 +65,14 @@ def test_nothing_is_gone_where_every_environment_is_planned(tmp_path: Path):
     )
 
 
+def test_what_only_its_name_measures_is_not_missed_by_a_night_that_does_not_name_it():
+    composed = Reference(case(routine="bcast_as_sends"), 1.0, 0.1, 20)
+    known = {composed.case: composed}
+    assert EVERYTHING.among(known) == []
+    assert asked(sizes=[composed.case.bytes]).among(known) == []
+    assert asked(routines=["bcast_as_sends"]).among(known) == [composed]
+
+
 @pytest.mark.parametrize("name", ["programs", "routines", "sizes", "processes", "cache", "sync"])
 def test_a_choice_makes_a_night_partial(name: str):
     assert is_whole(Selection(Path()))

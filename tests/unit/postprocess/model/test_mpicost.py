@@ -7,13 +7,14 @@ import pytest
 from postprocess.model.case import Case
 from postprocess.model.mpicost import (
     CONTROLS,
+    FAMILIES,
     ROUTINES,
     TOURNAMENT,
     Routine,
     find_routine,
     format_routines,
 )
-from tests.support.suite_source import Entry, read_entries
+from tests.support.suite_source import Entry, read_entries, read_families
 
 ENTRIES = {each.name: each for each in read_entries()}
 #: Blocks on all of so many processes, by the functions that count them for one.
@@ -25,8 +26,16 @@ BLOCKS = {
     "root_all": lambda p: p,
     "others_one": lambda p: p - 1,
     "pair_one": lambda p: p,
+    "all_at_once": lambda p: p * p,
+    "root_all_at_once": lambda p: p,
+    "others_all_at_once": lambda p: (p - 1) * p,
+    "root_all_others_one": lambda p: 2 * p - 1,
+    # a vector of one block, whose shares are rounded up by less than an element each
+    "all_shares": lambda p: p,
+    "root_shares": lambda p: 1,
+    "others_shares": lambda p: p - 1,
+    "root_shares_others_share": lambda p: 2,
 }
-WITH_ROOT = {"root_one", "root_all", "others_one"}
 
 
 def pairs() -> list:
@@ -39,17 +48,18 @@ def test_both_tables_have_the_same_routines_in_the_same_order():
 
 @pytest.mark.parametrize(("routine", "entry"), pairs())
 def test_a_routine_is_what_the_program_times(routine: Routine, entry: Entry):
-    delayed = entry.calls if routine.name != TOURNAMENT else frozenset()  # it is in no self-test
-    assert set(routine.calls) == delayed
+    untried = routine.name == TOURNAMENT or routine.on_request  # they are in no self-test
+    assert set(routine.calls) == (frozenset() if untried else entry.calls)
+    assert routine.computes == (entry.combine != "NOTHING")
     assert routine.scaling.name == entry.scaling
     assert routine.in_pairs == (entry.pairing != "NONE")
-    assert routine.rooted == bool(WITH_ROOT & {entry.sends, entry.receives})
+    with_root = any(each.startswith(("root_", "others_")) for each in (entry.sends, entry.receives))
+    assert routine.rooted == with_root
 
 
 @pytest.mark.parametrize(("routine", "entry"), pairs())
 def test_a_test_of_the_papers_has_a_size_in_them(routine: Routine, entry: Entry):
-    both = entry.sizes[0]
-    assert bool(routine.test) == (both != "NULL")
+    assert bool(routine.test) == (routine.name in read_families()["luecke"])
     operator = "" if entry.combine == "NOTHING" else f"_{entry.combine.lower()}"
     assert routine.test in ("", routine.name.removesuffix(operator))
 
@@ -58,8 +68,16 @@ def test_a_test_of_the_papers_has_a_size_in_them(routine: Routine, entry: Entry)
 def test_a_control_calls_no_mpi_and_has_one_size(routine: Routine, entry: Entry):
     assert bool(routine.control_bytes) == entry.operation.startswith("alone_")
     if routine.control_bytes:
-        assert entry.sizes[-1] == f'"{routine.control_bytes}"'
+        assert entry.sizes == str(routine.control_bytes)
         assert CONTROLS[routine.name] == [routine.control_bytes]
+
+
+def test_a_family_of_compositions_has_them_all_beside_what_they_replace():
+    in_python = {each.name for each in ROUTINES if each.on_request}
+    replaced = {each.replaces for each in ROUTINES if each.replaces}
+    assert set(read_families()["compositions"]) == in_python | replaced
+    assert set(FAMILIES["compositions"]) == in_python
+    assert all(ENTRIES[name].name for name in replaced)
 
 
 @pytest.mark.parametrize("processes", [2, 3, 64])

@@ -30,6 +30,7 @@ def test_no_option_of_the_parser_that_the_checks_are_told_is_left_out():
     """What is here and in no table would be parsed, and nothing would come of it."""
     others = {"site", "mpis", "environment", "time_limit", "oversubscribe", "set_env"}
     others |= {"launches", "json", "references", "force", "help"}
+    others |= {"family"}  # which stands for names of routines
     others |= {"junit", "openmetrics", "on_failure"}
     (commands,) = (
         each for each in build_parser()._actions if isinstance(each, argparse._SubParsersAction)

@@ -11,7 +11,11 @@ from tests.support.factories.launch import planned
 def test_sizes_that_mpicost_leaves_out_are_named_and_no_others():
     mpicost = planned()
     assert mpicost.program == "mpicost" and mpicost.cases
-    said = "--bytes 1,4: not measured by mpicost, whose messages are 8-byte numbers"
-    assert describe_left_out_sizes([mpicost], [0, 1, 4, 8]) == [said]
-    assert describe_left_out_sizes([mpicost], [0, 8]) == []
-    assert describe_left_out_sizes([replace(mpicost, program="osu")], [1, 4]) == []
+    said = "--bytes 1,4: not measured of reduce_sum, which compute with 8-byte numbers"
+    chosen = {"sizes": [0, 1, 4, 8], "routines": ["bcast", "reduce_sum"]}
+    assert describe_left_out_sizes([mpicost], chosen) == [said]
+    assert describe_left_out_sizes([mpicost], {**chosen, "routines": ["bcast"]}) == []
+    (line,) = describe_left_out_sizes([mpicost], {"sizes": [4]})
+    assert "scan_max" in line and "gather" not in line and "compositions" not in line
+    assert describe_left_out_sizes([mpicost], {"sizes": [0, 8]}) == []
+    assert describe_left_out_sizes([replace(mpicost, program="osu")], chosen) == []

@@ -1,0 +1,31 @@
+"""Operations put together from other calls, measured only where they are asked for by name.
+
+``./plumbline run --family compositions``, or ``--routine bcast,bcast_as_scatter_allgather``. What they replace
+is measured by ``luecke``.
+"""
+
+from __future__ import annotations
+
+import reframe as rfm
+
+from postprocess.model.mpicost import FAMILIES
+from reframe_checks.common.mpicost import MpicostCheck
+
+WHOLE_VECTOR = [8, 10_000, 1_000_000]
+BLOCK = [8, 10_000]
+VECTORS = ("bcast", "reduce_sum", "allreduce_sum", "scan_sum")  #: that are replaced
+
+
+@rfm.simple_test
+class compositions(MpicostCheck):
+    """The routines of this family that were named; none in a session that names no routine."""
+
+    descr = "MPI operations put together from others"
+    table = {
+        routine: WHOLE_VECTOR if routine.partition("_as_")[0] in VECTORS else BLOCK
+        for routine in FAMILIES["compositions"]
+    }
+
+    def chosen_routines(self) -> list[str]:
+        """Return the routines that were named."""
+        return super().chosen_routines() if self.routines else []

@@ -1,0 +1,37 @@
+#include "family.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* clang-format off */
+const struct family families[] = {
+    /* both papers */
+    {"luecke",
+     "pingpong,rightshift,barrier,bcast,scatter,gather,allgather,alltoall,reduce_sum,reduce_min,reduce_max,"
+     "allreduce_sum,allreduce_min,allreduce_max,scan_sum,scan_min,scan_max"},
+    {"luecke2001",
+     "pingpong:8:1000000,rightshift:8:10000,barrier,bcast:8:1000000,scatter:8:10000,gather:8:10000,"
+     "allgather:8:10000,alltoall:8:10000,reduce_sum:8:1000000,reduce_min:8:1000000,reduce_max:8:1000000,"
+     "allreduce_sum:8:1000000,allreduce_min:8:1000000,allreduce_max:8:1000000,scan_sum:8:1000000,"
+     "scan_min:8:1000000,scan_max:8:1000000"},
+    {"luecke2003",
+     "pingpong:8:10000:1000000,rightshift:8:10000:1000000,bcast:8:10000:1000000,scatter:8:1000:100000,"
+     "gather:8:1000:100000,alltoall:8:1000:100000,reduce_sum:8:10000:1000000"},
+    /* what other calls can be put together to, and what they replace */
+    {"compositions",
+     "bcast,scatter,gather,allgather,alltoall,reduce_sum,allreduce_sum,scan_sum,reduce_scatter_sum,"
+     "bcast_as_scatter_allgather,bcast_as_sends,scatter_as_bcast,scatter_as_sends,gather_as_sends,"
+     "allgather_as_gather_bcast,allgather_as_alltoall,alltoall_as_sendrecv,reduce_sum_as_reduce_scatter_gather,"
+     "allreduce_sum_as_reduce_bcast,allreduce_sum_as_reduce_scatter_allgather,"
+     "reduce_scatter_sum_as_reduce_scatterv,reduce_scatter_sum_as_allreduce,scan_sum_as_exscan_reduce_local"},
+    {NULL, NULL},
+};
+/* clang-format on */
+
+const struct family *family_find(const char *name)
+{
+    for (const struct family *family = families; family->name != NULL; family++)
+        if (strcmp(family->name, name) == 0)
+            return family;
+    return NULL;
+}
