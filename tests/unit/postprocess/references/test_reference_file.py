@@ -302,7 +302,7 @@ def test_bytes_that_are_no_text_are_named_by_row(path):
 def test_a_file_that_is_not_there_is_named(path, tmp_path):
     path.unlink()
     assert f"{path}: No such file" in refusal(path)
-    assert f"{tmp_path}: Is a directory" in refusal(tmp_path)
+    assert f"{tmp_path}: is no regular file" in refusal(tmp_path)
 
 
 def test_lint_finds_every_fault_at_once(path):
@@ -436,7 +436,7 @@ def test_provenance_is_a_json_object(path, content, said):
 def test_provenance_that_cannot_be_read_is_named(path):
     sidecar(path).unlink()
     sidecar(path).mkdir()
-    assert f"{sidecar(path)}: Is a directory" in refusal(path)
+    assert f"{sidecar(path)}: is no regular file" in refusal(path)
 
 
 def test_more_provenance_is_welcome(path):
