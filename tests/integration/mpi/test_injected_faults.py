@@ -294,7 +294,9 @@ def test_failed_build_names_its_mpi_and_spares_the_others(
 ) -> None:
     """The compiler of one MPI refuses the suite's own sources."""
     compiler = tmp_path / "cc"
-    compiler.write_text('#!/bin/sh\ncase "$*" in *mpich*routines.c*) exit 1 ;; esac\nexec cc "$@"\n')
+    compiler.write_text(
+        '#!/bin/sh\ncase "$*" in *mpich*routines.c*) exit 1 ;; esac\nexec cc "$@"\n'
+    )
     compiler.chmod(0o755)
     monkeypatch.setenv("CC", str(compiler))
     fresh = Workshop(tmp_path / "home")
