@@ -39,7 +39,7 @@ def list_requirements(family: str, version: str) -> list[str]:
     lock = LOCKS / f"{family}.lock"
     if version in ("", read_locked_version(family)):
         return ["--require-hashes", "-r", str(lock)]
-    return [f"{name}=={version}" for name in PINNED.findall(lock.read_text())]
+    return [f"{name}=={version}" for name in PINNED.findall(files.read_text(lock))]
 
 
 def install_wheels(

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.model.case import Case
 from postprocess.model.mpicost import CONTROLS
@@ -169,7 +170,7 @@ def read_comparison(path: Path) -> StoredComparison:
     :raises UsageError: if the file is missing or damaged.
     """
     try:
-        lines = path.read_bytes().splitlines(keepends=True)
+        lines = files.read_regular(path).splitlines(keepends=True)
         entries = [json.loads(line) for line in lines if line.endswith(b"\n")]
         header = parse_header(entries[0])
         looks = [tuple(each["looks"]) for each in entries[1:] if each["record"] == "looks"]
@@ -183,7 +184,7 @@ def read_comparison(path: Path) -> StoredComparison:
 
 def truncate_unfinished_line(path: Path) -> None:
     """Cut off a line that was interrupted while it was written, so that the next one begins a line."""
-    data = path.read_bytes()
+    data = files.read_regular(path)
     end = data.rfind(b"\n") + 1
     if end < len(data):
         os.truncate(path, end)

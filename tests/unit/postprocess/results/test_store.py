@@ -219,7 +219,7 @@ def test_what_a_killed_run_left_is_passed_over(tmp_path):
 
 def test_a_folder_or_a_dead_link_of_that_name_is_named(tmp_path):
     (tmp_path / "b.parquet").mkdir()
-    with pytest.raises(StoreError, match=r"b\.parquet: Is a directory"):
+    with pytest.raises(StoreError, match=r"b\.parquet: is no regular file"):
         read_sessions(tmp_path)
     (tmp_path / "b.parquet").rmdir()
     (tmp_path / "b.parquet").symlink_to(tmp_path / "gone")
