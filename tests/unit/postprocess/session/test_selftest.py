@@ -86,7 +86,7 @@ def test_every_routine_of_mpicost_can_be_delayed():
     source = (ROOT / "suite" / "src" / "routines.c").read_text()
     routines = re.findall(r'^    \{"(\w+)", ', source, re.M)
     assert set(SIZES) == set(QUICK) < set(routines)
-    composed = {each.name for each in ROUTINES if each.replaces}
+    composed = {each.name for each in ROUTINES if each.on_request}
     cannot = CANNOT | composed | set(CONTROLS)
     assert {name for name in routines if not list_mpi_functions(name)} == cannot
     assert (
