@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from postprocess.base import files, strict_json
+from postprocess.base.records import parse_value, read_record
 from spack_envs.errors import SourceError, SpackEnvironmentError
 from spack_envs.products import PRODUCTS
 
@@ -47,9 +48,17 @@ class Installation:
         """
         path = Path(self.prefix) / RECORD
         try:
-            return strict_json.read_json(path)
+            told = strict_json.read_json(path)
+            return parse_value(told, dict[str, str], "build")
         except (OSError, ValueError):
             raise SpackEnvironmentError(f"{path}: the installation is damaged") from None
+
+
+@dataclass(frozen=True)
+class BuildFailure:
+    """What kind of failure a build ended with."""
+
+    without_source: bool  #: because there is nothing to build it from
 
 
 def locate_stamp(place: Path, program: str) -> Path:
@@ -66,22 +75,22 @@ def write_stamp(done: Installation) -> None:
 def read_stamp(place: Path, program: str) -> Installation | None:
     """Read the record of an installation; None if there is none that can be read."""
     try:
-        return Installation(**strict_json.read_json(locate_stamp(place, program)))
-    except (OSError, ValueError, TypeError):
+        return read_record(locate_stamp(place, program), Installation)
+    except (OSError, ValueError):
         return None
 
 
 def write_failure(folder: Path, error: SpackEnvironmentError) -> None:
     """Keep what kind of failure a build ended with. Raises OSError if it cannot be written."""
-    entry = {"without_source": isinstance(error, SourceError)}
-    files.write_text(folder / FAILURE, json.dumps(entry))
+    entry = BuildFailure(without_source=isinstance(error, SourceError))
+    files.write_text(folder / FAILURE, json.dumps(asdict(entry)))
 
 
 def is_without_source(folder: Path) -> bool:
     """Return whether the build of this folder failed because its source cannot be fetched."""
     try:
-        return strict_json.read_json(folder / FAILURE)["without_source"] is True
-    except (OSError, ValueError, LookupError, TypeError):
+        return read_record(folder / FAILURE, BuildFailure).without_source
+    except (OSError, ValueError):
         return False
 
 

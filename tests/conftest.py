@@ -24,6 +24,7 @@ os.environ[BESIDE_OTHERS] = "1"
 
 # A busy machine is slow, and that is no fault of what is tested.
 settings.register_profile("without deadline", deadline=None)
+settings.register_profile("thorough", deadline=None, max_examples=20_000)
 settings.load_profile("without deadline")
 
 

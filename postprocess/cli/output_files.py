@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from postprocess.base.errors import UsageError
 from postprocess.base.files import open_regular, read_regular
+from postprocess.base.strict_json import parse_json
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import OUTPUT, Parser
 
@@ -111,7 +111,7 @@ def is_own_output(path: Path) -> bool:
     if not data or data.startswith(BEGINNINGS):
         return True
     try:
-        told = json.loads(data)
-    except (ValueError, RecursionError):
+        told = parse_json(data.decode())
+    except ValueError:
         return False
     return isinstance(told, dict) and any(sign in told for sign in SIGNS)

@@ -24,6 +24,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.base.formats import factor, plural, whole
 from postprocess.base.sanitize import sanitize_line
+from postprocess.base.strict_json import parse_json
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.options import add_json, add_since
 from postprocess.cli.parser import Parser
@@ -142,7 +143,7 @@ def describe_alarms(total: AlarmMonth, nights: Sequence[NightAlarms]) -> list[st
 
 def alarms_as_data(nights: Sequence[NightAlarms]) -> dict[str, Any]:
     """Return the alarms as plain data."""
-    return json.loads(
+    return parse_json(
         json.dumps(
             {
                 "schema": log.SCHEMA,

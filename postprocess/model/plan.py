@@ -16,7 +16,8 @@ from typing import Any
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
-from postprocess.model.benchmark import Benchmark, parse_benchmark
+from postprocess.base.records import read_record
+from postprocess.model.benchmark import Benchmark
 from postprocess.model.case import Case
 
 
@@ -160,18 +161,9 @@ def read_launch_file(path: Path) -> PlannedLaunch:
     :raises UsageError: if the file is damaged.
     """
     try:
-        return parse_planned_launch(json.loads(files.read_regular(path)))
-    except (OSError, ValueError, TypeError, KeyError) as error:
+        return read_record(path, PlannedLaunch)
+    except (OSError, ValueError) as error:
         raise UsageError(f"{path}: {error}: the plan is damaged; run the session again") from None
-
-
-def parse_planned_launch(data: dict[str, Any]) -> PlannedLaunch:
-    """Parse a launch from its stored form."""
-    cases = tuple(Case(**case) for case in data["cases"])
-    skips = tuple(SkippedCase(**{**skip, "case": Case(**skip["case"])}) for skip in data["skips"])
-    benchmarks = tuple(parse_benchmark(each) for each in data["benchmarks"])
-    known = {"cases": cases, "skips": skips, "benchmarks": benchmarks}
-    return PlannedLaunch(**{**data, **known, "options": tuple(data["options"])})
 
 
 def list_planned_cases(launches: Sequence[PlannedLaunch]) -> list[Case]:

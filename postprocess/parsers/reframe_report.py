@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.base import files, strict_json
+from postprocess.base.records import parse_record
 from postprocess.base.sanitize import sanitize_line
 from site_configs.schedulers.job_end import Ended, Ending, read_ended
 from site_configs.schedulers.registry import list_limit_words
@@ -121,22 +122,24 @@ def parse_test_entry(case: dict[str, Any]) -> ReportedTest:
     asserted = {
         name.rpartition(":")[2]: result for name, result in (case.get("perfvalues") or {}).items()
     }
-    return ReportedTest(
-        test=case["unique_name"],
-        partition=f"{case['system']}:{case['partition']}",
-        environment=case["environ"],
-        result=case["result"],
-        phase=case.get("fail_phase") or "",
-        reason=sanitize_line(case.get("fail_reason") or ""),
-        directory=case.get("stagedir") or "",
-        errors=(case.get("build_stderr") if case.get("fixture") else case.get("job_stderr")) or "",
-        seconds=float(case.get("time_compile" if case.get("fixture") else "time_run") or 0.0),
-        results={name: result[-1] for name, result in asserted.items()},
-        values={name: (result[0], result[-2]) for name, result in asserted.items()},
-        fixture=bool(case.get("fixture")),
-        needs=tuple(tuple(needed) for needed in case.get("dependencies_actual") or ()),
-        tags=tuple(case.get("tags") or ()),
-    )
+    fixture = bool(case.get("fixture"))
+    entry = {
+        "test": case["unique_name"],
+        "partition": f"{case['system']}:{case['partition']}",
+        "environment": case["environ"],
+        "result": case["result"],
+        "phase": case.get("fail_phase") or "",
+        "reason": sanitize_line(case.get("fail_reason") or ""),
+        "directory": case.get("stagedir") or "",
+        "errors": case.get("build_stderr" if fixture else "job_stderr") or "",
+        "seconds": float(case.get("time_compile" if fixture else "time_run") or 0.0),
+        "results": {name: result[-1] for name, result in asserted.items()},
+        "values": {name: [result[0], result[-2]] for name, result in asserted.items()},
+        "fixture": fixture,
+        "needs": case.get("dependencies_actual") or [],
+        "tags": case.get("tags") or [],
+    }
+    return parse_record(entry, ReportedTest)
 
 
 def find_blocking_test(entries: list[ReportedTest], blocked: ReportedTest) -> BlockedTest | None:

@@ -33,7 +33,7 @@ def locate_described(path: Path) -> Path:
 
 def read_provenance(path: Path) -> dict[str, Any]:
     """Read the provenance of a reference file that was loaded, so that it is known to be sound."""
-    return json.loads(files.read_regular(locate_provenance(path)))
+    return strict_json.parse_json(files.read_regular(locate_provenance(path)).decode())
 
 
 def find_provenance_problems(path: Path, cases: Collection[Case] = ()) -> list[str]:

@@ -22,6 +22,7 @@ import polars as pl
 
 from postprocess.base import files
 from postprocess.base.formats import plural
+from postprocess.base.strict_json import parse_json
 from postprocess.results.schema import METADATA, VERSION
 from postprocess.results.store import (
     SCHEMA,
@@ -116,7 +117,7 @@ def read_covered_sessions(data: bytes | None) -> Covered:
     """Read the sessions in an index file, with the size and time that their files had."""
     if data is None:
         return {}
-    told = json.loads(pl.read_parquet_metadata(io.BytesIO(data)).get(COVERS, "{}"))
+    told = parse_json(pl.read_parquet_metadata(io.BytesIO(data)).get(COVERS, "{}"))
     return {name: tuple(facts) for name, facts in told.items()}
 
 

@@ -8,12 +8,12 @@ name them in ``ADDED`` under the next number with a function that finds out thei
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import polars as pl
 
+from postprocess.base.strict_json import parse_json
 from spack_envs.programs import UNKNOWN
 
 VERSION = 2
@@ -75,7 +75,7 @@ def _told(find: Callable[[Mapping[str, Any]], str]) -> Callable[[pl.DataFrame], 
 def parse_run_json(text: str | None) -> Mapping[str, Any]:
     """Parse a run record; an empty one for what is none."""
     try:
-        record = json.loads(text or "{}")
+        record = parse_json(text or "{}")
     except ValueError:
         return {}
     return record if isinstance(record, dict) else {}

@@ -6,10 +6,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from postprocess.base.strict_json import parse_json
+
 
 def copy_plain(thing: Any) -> Any:
     """Copy a value down to plain lists, mappings, texts and numbers."""
-    return json.loads(json.dumps(thing, default=str))
+    return parse_json(json.dumps(thing, default=str))
 
 
 def find_changes(made: Any, now: Any, where: str = "") -> Iterator[str]:

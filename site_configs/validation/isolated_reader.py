@@ -53,7 +53,12 @@ def read_site(work: WorkDirectory, path: Path, only_looking: bool = False) -> Si
             said = files.read_text(errors, "replace").strip() or f"exit code {code}"
             why = f"ended the process that reads it: {said.splitlines()[-1]}"
             raise UsageError(f"{path}: {why}; take out what ends it (an exit, a signal)")
-        return parse_reading(files.read_text(result))
+        try:
+            return parse_reading(files.read_text(result))
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                f"{path}: what it says cannot be read: {error}; take out what writes to {result.name}"
+            ) from None
 
 
 def run_isolated(

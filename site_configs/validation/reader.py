@@ -27,6 +27,8 @@ import reframe
 from reframe.core import backends
 
 from postprocess.base import files
+from postprocess.base.records import parse_record
+from postprocess.base.strict_json import parse_json
 from site_configs import common, ladder
 from site_configs.validation.change_tracking import copy_plain, find_changes
 
@@ -83,7 +85,7 @@ def format_suggestion(word: str, known: Iterable[str]) -> str:
 
 def list_partition_keys() -> set[str]:
     """List the keys of a partition in ReFrame's own schema."""
-    schema = json.loads(
+    schema = parse_json(
         files.read_text(Path(reframe.__file__).with_name("schemas").joinpath("config.json"))
     )
     system = schema["properties"]["systems"]["items"]["properties"]
@@ -274,8 +276,7 @@ def main(path: str, result: str) -> None:
 
 def parse_reading(text: str) -> SiteReading:
     """Parse what :func:`main` wrote."""
-    data = json.loads(text)
-    return SiteReading(**{**data, "faults": [SiteFault(**each) for each in data["faults"]]})
+    return parse_record(parse_json(text), SiteReading)
 
 
 if __name__ == "__main__":

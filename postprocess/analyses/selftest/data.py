@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from postprocess.base import files
+from postprocess.base import files, strict_json
 from postprocess.base.errors import UsageError
+from postprocess.base.records import parse_record
+from postprocess.base.strict_json import format_external
 from postprocess.model.case import Case
 
 FILE = "nights.jsonl"
@@ -113,41 +115,38 @@ def read_selftest(path: Path) -> tuple[SelftestHeader, list[FinishedNight]]:
     :raises UsageError: if the file is missing or damaged.
     """
     try:
-        lines = files.read_text(path).splitlines(keepends=True)
-        if lines and not lines[-1].endswith(
-            "\n"
-        ):  # of a night that was interrupted while it was written
-            lines.pop()
-        first, *entries = [json.loads(line) for line in lines]
-        if not all(isinstance(each, dict) for each in (first, *entries)):
-            raise ValueError("has a line that is no record")
-        if first.pop("record") != "begun":
-            raise ValueError("has no header in its first line")
-        begun = SelftestHeader(**{name: _tuple(value) for name, value in first.items()})
+        # behind the last end of a line is what a night was interrupted in writing
+        lines = files.read_regular(path).decode().split("\n")[:-1]
+        first, *entries = [strict_json.parse_json(line) for line in lines] or [None]
+        begun = parse_record(_take_record(first, "begun"), SelftestHeader)
         for key in begun.keys:
             Case.from_key(key)
         return begun, list(_nights(entries))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; name the folder of a self-test") from None
-    except (ValueError, KeyError, TypeError) as error:
+    except ValueError as error:
         raise UsageError(f"{path}: {error}: is damaged; choose another --output") from None
 
 
-def _nights(entries: Sequence[dict[str, Any]]) -> Any:
-    names = [each.name for each in fields(CaseNight)]
+def _take_record(value: Any, *kinds: str) -> dict[str, Any]:
+    """Return the fields of a line of these kinds, without its kind. Raises ValueError for another one."""
+    if type(value) is not dict or value.get("record") not in kinds:
+        raise ValueError(f"{format_external(value)} is not a record of kind {' or '.join(kinds)}")
+    return {name: each for name, each in value.items() if name != "record"}
+
+
+def _nights(entries: Iterable[Any]) -> Iterator[FinishedNight]:
     rows: list[CaseNight] = []
-    for entry in entries:
-        if entry["record"] == "case":
-            rows.append(CaseNight(**{name: _tuple(entry[name]) for name in names if name in entry}))
-            continue
-        yield FinishedNight(
-            entry["number"],
-            entry["session"],
-            entry["seconds"],
-            tuple(entry["notes"]),
-            tuple(rows),
-        )
-        rows = []
+    for value in entries:
+        entry = _take_record(value, "case", "night")
+        if value["record"] == "night":
+            yield replace(parse_record(entry | {"rows": []}, FinishedNight), rows=tuple(rows))
+            rows = []
+        else:
+            known = {each.name for each in fields(CaseNight)}
+            rows.append(
+                parse_record({n: each for n, each in entry.items() if n in known}, CaseNight)
+            )
 
 
 def truncate_incomplete_night(path: Path) -> None:
@@ -159,7 +158,3 @@ def truncate_incomplete_night(path: Path) -> None:
     kept = b"".join(whole)
     if kept != data:
         os.truncate(path, len(kept))
-
-
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value

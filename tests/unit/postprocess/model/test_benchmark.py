@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess.base.errors import UsageError
+from postprocess.base.records import parse_record
 from postprocess.base.units import UNITS
-from postprocess.model.benchmark import RANKS, Benchmark, parse_benchmark
+from postprocess.model.benchmark import RANKS, Benchmark
 from postprocess.model.plan import SkippedCase, locate_plan_file, read_plan, write_launch
 from tests.support.factories.benchmark import (
     ALLREDUCE,
@@ -88,7 +89,7 @@ def test_a_benchmark_with_sizes_of_its_own_has_no_others(sizes: list[int]):
 
 @given(BENCHMARKS)
 def test_a_line_is_read_back_as_it_was_stored(line: Benchmark):
-    assert parse_benchmark(json.loads(json.dumps(asdict(line)))) == line
+    assert parse_record(json.loads(json.dumps(asdict(line))), Benchmark) == line
 
 
 def test_the_plan_of_a_start_is_read_back_with_its_lines(tmp_path: Path):
@@ -121,7 +122,7 @@ def test_a_plan_whose_lines_lack_something_is_refused(tmp_path: Path, key: str):
     data = json.loads(path.read_text())
     del data["benchmarks"][0][key]
     path.write_text(json.dumps(data))
-    if key in ("name", "routine", "title", "column", "sizes", "options"):
+    if key in ("name", "routine", "title", "column"):
         with pytest.raises(UsageError, match="the plan is damaged"):
             read_plan(tmp_path)
     else:  # as a plan of an earlier version: the line is what it says, and its default
