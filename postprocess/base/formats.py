@@ -136,6 +136,14 @@ def align_rows(rows: Sequence[Sequence[str]], texts: int, between: str = "  ") -
     ]
 
 
+DATE_FORMAT = "%Y-%m-%dT%H:%M:%SZ"  #: of every date, in UTC
+
+
 def utc_now() -> str:
     """Return the time now, as written everywhere."""
-    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.now(timezone.utc).strftime(DATE_FORMAT)
+
+
+def parse_utc(text: str) -> datetime:
+    """Parse a date as written everywhere. Raises ValueError if it is none."""
+    return datetime.strptime(text, DATE_FORMAT).replace(tzinfo=timezone.utc)

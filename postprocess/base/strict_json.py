@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from postprocess.base import files
+from postprocess.base.formats import parse_utc
 
 NOT_FINITE = re.compile(r"[-+]?(nan|inf)", re.IGNORECASE)
 INTEGER_DIGITS = 20  #: enough for 64 bits without a sign
@@ -80,6 +82,17 @@ class JsonObject:
         if not value.strip():
             raise ValueError(f"{self.within}{key}: is empty")
         return value
+
+    def moment(self, key: str) -> datetime:
+        """Return a date, which is in UTC."""
+        text = self.text(key)
+        try:
+            return parse_utc(text)
+        except ValueError:
+            shown = format_external(text)
+            raise ValueError(
+                f"{self.within}{key}: {shown} is not as 2026-11-21T09:00:00Z"
+            ) from None
 
     def word(self, key: str, words: tuple[str, ...]) -> str:
         """Return a string from a closed list."""

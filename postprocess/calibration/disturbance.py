@@ -6,16 +6,15 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from enum import Enum, auto
 from itertools import pairwise
 
-from postprocess.base.formats import first_of
+from postprocess.base.formats import first_of, parse_utc
 from postprocess.base.units import compute_slowdown
 from postprocess.calibration.machine_load import BUSY_SHARE
 from postprocess.calibration.samples import CaseSample
 from postprocess.model.reference import ENOUGH_LAUNCHES, ENOUGH_SESSIONS, Reference
-from postprocess.references.provenance import DATE_FORMAT
 from postprocess.stats.sessions import estimate_session_spread
 
 ODD_FACTOR = 3.0  #: of the median launch, beyond which one is not of the same machine
@@ -148,7 +147,7 @@ def find_common_nodes(hosts: Sequence[Sequence[str]], nodes: int = 0) -> Sequenc
 
 def count_minutes_together(moments: Sequence[str]) -> int:
     """Count the minutes between the ends of several launches, if all are of one day; else return 0."""
-    parsed = [datetime.strptime(each, DATE_FORMAT) for each in moments]
+    parsed = [parse_utc(each) for each in moments]
     if len(parsed) < 2 or (lasted := max(parsed) - min(parsed)) >= SHORT:
         return 0
     return max(round(lasted.total_seconds() / 60), 1)

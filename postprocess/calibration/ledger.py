@@ -16,12 +16,13 @@ from typing import Any
 
 from postprocess.base import files, strict_json
 from postprocess.base.errors import UsageError
+from postprocess.base.formats import DATE_FORMAT
 from postprocess.base.strict_json import JsonObject, format_external
 from postprocess.base.units import UNITS
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.plan import PlannedLaunch
-from postprocess.references.provenance import DATE_FORMAT, TEXTS
+from postprocess.references.provenance import TEXTS
 from site_configs.schema.manual_settings import collect_manual_settings
 from site_configs.topology.machine import read_machine
 
@@ -253,7 +254,7 @@ def parse_launch(told: JsonObject) -> CalibrationLaunch:
         ReferencePlace.of(case) != place or case.program != told.text("program") for case in cases
     ):
         raise ValueError("values: are of cases of another place or program")
-    datetime.strptime(told.text("ended_utc"), DATE_FORMAT)
+    told.moment("ended_utc")
     check_stored_facts(told)
     numbers = JsonObject(values, "values.")
     return CalibrationLaunch(

@@ -10,12 +10,12 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any
 
 from scipy.stats import binomtest
 
-from postprocess.base.formats import first_of, plural
+from postprocess.base.formats import first_of, parse_utc, plural
 from postprocess.base.units import compute_slowdown
 from postprocess.calibration.disturbance import (
     MOST_NODES,
@@ -26,7 +26,6 @@ from postprocess.model.case import Case
 from postprocess.model.conditions import library_identity
 from postprocess.model.reference import ENOUGH_LAUNCHES, ENOUGH_SESSIONS, Reference
 from postprocess.references import provenance
-from postprocess.references.provenance import DATE_FORMAT
 from postprocess.stats.sessions import number_sessions
 
 PROVISIONAL_DAYS = 30  #: after which a reference should have launches enough
@@ -90,15 +89,10 @@ def find_too_old(group: CalibrationGroup, days: int, now: datetime) -> Iterator[
     if "simulated" in group.told.get("machine", {}):
         return
     when = provenance.find_calibration_date(group.told, group.cases[0].key)
-    old = (now - parse_time(when)).days
+    old = (now - parse_utc(when)).days
     if old > days:
         text = f"calibrated {old} days ago, on {when[:10]}; the limit is {days}"
         yield group.finding("old", True, text)
-
-
-def parse_time(text: str) -> datetime:
-    """Parse a time of a provenance."""
-    return datetime.strptime(text, DATE_FORMAT).replace(tzinfo=timezone.utc)
 
 
 def find_long_provisional(
@@ -107,7 +101,7 @@ def find_long_provisional(
     """Find the cases that have long had too few launches to tell more than gross changes."""
     cases = tuple(case for case in group.cases if known[case].provisional)
     first = min((each["ended_utc"] for each in group.launches), default=group.told["date_utc"])
-    since = (now - parse_time(first)).days
+    since = (now - parse_utc(first)).days
     if cases and since > PROVISIONAL_DAYS:
         number = max(known[case].launches for case in cases)
         text = f"provisional for {since} days, with {plural(number, 'launch', 'es')} of {ENOUGH_LAUNCHES}"

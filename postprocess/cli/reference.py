@@ -97,8 +97,9 @@ def options(parser: Parser) -> Iterator[tuple[str, list[Option]]]:
     if positional:
         yield "arguments", positional
     for title, group in parser.groups.items():
-        own = [each for each in group._group_actions if each in every]
-        yield title, [Option(usage(each), text(parser, each)) for each in own]
+        own = [each for each in group._group_actions if each in every and each.option_strings]
+        if own:
+            yield title, [Option(usage(each), text(parser, each)) for each in own]
 
 
 def usage(action: argparse.Action) -> str:

@@ -6,15 +6,14 @@ contradiction. Only what the plan knows of this launch alone shows that they are
 
 from __future__ import annotations
 
-import calendar
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from postprocess.base import files
+from postprocess.base.formats import DATE_FORMAT, parse_utc
 from postprocess.model.plan import PlannedLaunch
-from postprocess.parsers.mpicost_schema import DATE_FORMAT
 
 CLOCKS_DIFFER = 60  #: seconds that the clocks of two nodes of a job may differ
 
@@ -51,4 +50,4 @@ def describe_foreign_records(
 
 def read_moment(text: str) -> int:
     """Read a date of a record, in seconds since 1970. ValueError if it is none."""
-    return calendar.timegm(time.strptime(text, DATE_FORMAT))
+    return int(parse_utc(text).timestamp())

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-from postprocess.base.formats import quantity
+from postprocess.base.formats import DATE_FORMAT, quantity
 from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.reference import Reference
@@ -180,7 +180,7 @@ def find_unlikely_provenance(
 
 def _times(told: Mapping[str, Any]) -> Iterator[str]:
     """Find dates in the future or before their session, and sessions that are there twice."""
-    made = _moment(told["date_utc"], provenance.DATE_FORMAT)
+    made = _moment(told["date_utc"], DATE_FORMAT)
     if made and made > datetime.now(timezone.utc) + AHEAD:
         yield f"date_utc: {told['date_utc']} is in the future; correct it"
     for name, number in Counter(told["sessions"]).items():

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from postprocess.base import files, strict_json
-from postprocess.base.strict_json import JsonObject, format_external
+from postprocess.base.strict_json import JsonObject
 from postprocess.model.case import Case
 
 SUFFIX = ".provenance.json"
@@ -18,7 +17,6 @@ TEXTS = ("mpi_library", "version")  #: that must be told of each program
 #: Of a program; without it the program's entry is itself a calibration
 CALIBRATIONS = "calibrations"
 SERIES = "series"  #: of a calibration: cases that were measured by the same launches, with these launches
-DATE_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def locate_provenance(path: Path) -> Path:
@@ -91,7 +89,7 @@ def _faults_of_program(told: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _faults_of_calibration(told: Mapping[str, Any]) -> list[str]:
-    checks = [(_date, "date_utc"), (_method, "method"), (_sessions, "sessions")]
+    checks = [(JsonObject.moment, "date_utc"), (_method, "method"), (_sessions, "sessions")]
     checks += [(JsonObject.text, key) for key in TEXTS]
     checks += [(_series, SERIES)] if SERIES in told else []
     checks += [(_options, "options")] if "options" in told else []
@@ -229,14 +227,6 @@ def _lines(value: Any, margin: str) -> str:
     return json.dumps(value, allow_nan=False, sort_keys=True)
 
 
-def _date(entry: JsonObject, key: str) -> None:
-    text = entry.text(key)
-    try:
-        datetime.strptime(text, DATE_FORMAT)
-    except ValueError:
-        raise ValueError(f"{key}: {format_external(text)} is not as 2026-11-21T09:00:00Z") from None
-
-
 def _machine(entry: JsonObject, key: str) -> None:
     if not entry.get(key, str, dict):
         raise ValueError(f"{key}: is empty")
@@ -281,7 +271,7 @@ def _series(entry: JsonObject, key: str) -> None:
         launches = some.objects("launches")
         for launch in launches:
             launch.text("session")
-            _date(launch, "ended_utc")
+            launch.moment("ended_utc")
             launch.get("hosts", list)
         values = some.object("headlines")
         for case in values.fields:

@@ -12,19 +12,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 from scipy.special import stdtrit
 
+from postprocess.base.formats import parse_utc
 from postprocess.model.case import Case
 from postprocess.model.reference import Reference, SessionEvidence
 from postprocess.stats.detection import compute_median_efficiency
 
 SESSION_GAP = 1_200.0  #: seconds; launches whose ends lie farther apart are of two sessions
-DATE_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ def number_sessions(ends: Sequence[str], gap: float = SESSION_GAP) -> list[int]:
 @lru_cache(maxsize=1024)
 def _number_sessions(ends: tuple[str, ...], gap: float) -> tuple[int, ...]:
     """Return the same for a tuple: the cases of one calibration share their launches."""
-    moments = [datetime.strptime(each, DATE_FORMAT).timestamp() for each in ends]
+    moments = [parse_utc(each).timestamp() for each in ends]
     numbers, number = [0] * len(moments), 0
     order = sorted(range(len(moments)), key=moments.__getitem__)
     for before, after in pairwise(order):

@@ -1,4 +1,4 @@
-"""What a comparison measured, one line of JSON a pass: every figure of it is computed from these lines.
+"""The passes of a comparison, one line of JSON each: every figure of it is computed from these lines.
 
 A pass is what one side measured without a break. A line is written when its pass is over, whole; what was
 interrupted is measured again.
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
+from postprocess.base.strict_json import parse_json
 from postprocess.model.case import Case
 from postprocess.model.mpicost import CONTROLS
 
@@ -52,7 +53,7 @@ class ComparisonHeader:
 
 @dataclass(frozen=True)
 class CaseValue:
-    """What one launch says of a case."""
+    """The result of one launch for a case."""
 
     value: float | None
     unit: str
@@ -116,7 +117,7 @@ class SharedCase(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        """Whether it times no MPI call."""
+        """Return whether it times no MPI call."""
         return self.program == "mpicost" and self.routine in CONTROLS
 
 
@@ -171,7 +172,7 @@ def read_comparison(path: Path) -> StoredComparison:
     """
     try:
         lines = files.read_regular(path).splitlines(keepends=True)
-        entries = [json.loads(line) for line in lines if line.endswith(b"\n")]
+        entries = [parse_json(line.decode()) for line in lines if line.endswith(b"\n")]
         header = parse_header(entries[0])
         looks = [tuple(each["looks"]) for each in entries[1:] if each["record"] == "looks"]
         passes = [parse_pass(each) for each in entries[1:] if each["record"] == "pass"]

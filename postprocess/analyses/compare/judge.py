@@ -46,7 +46,7 @@ BAD = (Comparison.BROKEN, Comparison.ONLY_OLD, Comparison.FAILED, Comparison.SLO
 
 
 class Decision(str, Enum):
-    """What a comparison decides."""
+    """The decision of a comparison."""
 
     SAFE = "safe"
     NOT_SAFE = "not safe"
@@ -85,7 +85,7 @@ class ComparedCase:
 
 @dataclass(frozen=True)
 class UnchangedControl:
-    """What the same rules say of launches of one side against each other: pairs of unchanged cases."""
+    """The verdicts of the same rules on launches of one side against each other: pairs of unchanged cases."""
 
     cases: int
     verdicts: dict[str, int]

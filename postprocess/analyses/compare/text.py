@@ -173,5 +173,5 @@ def format_comparison_text(judged: JudgedComparison) -> str:
     reasons = {each.reason: each for each in reversed(select_worst(judged)) if each.reason}
     for reason, each in list(reasons.items())[::-1][:WORST]:
         text += f"{format_name(each)}: {reason}\n"
-        text += "".join(f"  again: {command}\n" for command in each.rerun.values())
+        text += "".join(f"  again: {command}\n" for command in dict.fromkeys(each.rerun.values()))
     return text

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from postprocess.base.formats import DATE_FORMAT
 from postprocess.model.reference import Reference
 from postprocess.references import lint as reference_lint
 from postprocess.references import provenance, reference_file
@@ -99,7 +100,7 @@ def changed(path: Path, **told) -> list[str]:
 
 
 def later(**delta: float) -> str:
-    return (datetime.now(timezone.utc) + timedelta(**delta)).strftime(provenance.DATE_FORMAT)
+    return (datetime.now(timezone.utc) + timedelta(**delta)).strftime(DATE_FORMAT)
 
 
 STRANGE = {"session": "x", "ended_utc": "2026-11-21T09:00:00Z", "hosts": ["n1"]}

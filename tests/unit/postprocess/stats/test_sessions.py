@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -129,3 +130,14 @@ def test_a_table_of_spreads_follows_from_launches():
     (found,) = measure_spreads(rows).values()
     assert found.prior.spread == pytest.approx(0.04, rel=0.15)
     assert (found.sessions, found.cases) == (8, 40)
+
+
+def test_the_clock_of_a_time_zone_is_not_asked(monkeypatch):
+    """Where summer time ends in between, 15 minutes would be 75."""
+    monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
+    time.tzset()
+    try:
+        assert number_sessions(["2026-10-25T02:50:00Z", "2026-10-25T03:05:00Z"]) == [0, 0]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
