@@ -20,7 +20,7 @@ from postprocess.base.units import SECONDS, compute_slowdown, find_better_direct
 from postprocess.model.case import Case
 from postprocess.model.reference import Reference
 from postprocess.stats.detection import compute_limit_factor
-from postprocess.stats.sessions import predict_nights
+from postprocess.stats.sessions import TAIL_DEGREES, predict_nights
 
 #: Probability that a healthy launch lies above the band. Fresh launches clear it
 #: (:mod:`postprocess.stats.confirmation_rule`).
@@ -29,9 +29,6 @@ FAST_ALPHA = 0.001  #: that it lies below it; also on both sides of a provisiona
 #: Probability that a night of a healthy case, or the mean of several, lies beyond the call limit: 0.05 false
 #: alarms a night of 1,000 cases, with some room
 CALL_ALPHA = 4e-5
-#: So far out, sessions as measured have heavier tails than normal ones, however many there are: with 8 degrees
-#: the promise is kept in simulation (``tests.statistical.simulated_sessions``)
-CALL_DEGREES = 8.0
 LARGE_BYTES = 10_000
 SMALL_FLOOR = 0.05  #: no band is narrower than this fraction of the center
 #: The same from ``LARGE_BYTES`` on. With 3 or 4%, nights that are slow as a whole alarm too often.
@@ -120,7 +117,7 @@ def compute_call_limit(
     if reference.session_prior is None:
         distance = _width(reference, CALL_ALPHA, min(values))
     else:
-        distance = predict_nights(reference, values).limit(CALL_ALPHA, CALL_DEGREES)
+        distance = predict_nights(reference, values).limit(CALL_ALPHA, TAIL_DEGREES)
     distance = min(max(distance, math.log1p(_floor(reference, resolution))), LARGEST_LOG)
     sign = 1.0 if limits.better == "lower" else -1.0
     return math.exp(

@@ -24,6 +24,9 @@ from postprocess.model.reference import Reference, SessionEvidence
 from postprocess.stats.detection import compute_median_efficiency
 
 SESSION_GAP = 1_200.0  #: seconds; launches whose ends lie farther apart are of two sessions
+#: Most degrees of freedom that the spread between sessions counts, however many told it. Sessions as measured
+#: have a long slow tail: 3% lie beyond 2.19 standard deviations, as of t with 8 degrees, and not beyond 1.88.
+TAIL_DEGREES = 8.0
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,7 @@ def predict_nights(reference: Reference, values: Sequence[int]) -> Prediction:
     if means <= within * reference.inverse_launches:  # no spread of sessions is left
         means, rest = 0.0, own + reference.inverse_launches / reference.sessions
     variance = share * means + rest * within
-    uncertain = (share * means) ** 2 / told if told else 0.0
+    uncertain = (share * means) ** 2 / min(told, TAIL_DEGREES) if told else 0.0
     uncertain += (rest * within) ** 2 / degrees if degrees else 0.0
     if uncertain <= 0:
         return Prediction(0.0, 0.0)
