@@ -12,6 +12,7 @@ from pathlib import Path
 
 PACKAGES = ("postprocess", "reframe_checks", "site_configs", "spack_envs")
 ROOT = Path(__file__).resolve().parent.parent
+NEEDED = ("numpy", "scipy")  #: by sites and checks, beside what ReFrame itself needs
 
 
 class PackagesBesideChecks(MetaPathFinder):
@@ -36,4 +37,15 @@ def make_packages_importable() -> None:
         sys.meta_path.append(PackagesBesideChecks())
 
 
+def check_needed_packages() -> None:
+    """Check that Python has what sites and checks need.
+
+    :raises ImportError: if it lacks something.
+    """
+    if lacking := [name for name in NEEDED if not find_spec(name)]:
+        fix = f"{sys.executable} -m pip install {' '.join(lacking)}"
+        raise ImportError(f"{' and '.join(lacking)}: not in this ReFrame's Python; {fix}")
+
+
 make_packages_importable()
+check_needed_packages()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from reframe.core.backends import register_launcher
+from reframe.core.exceptions import ConfigError
 from reframe.core.launchers import JobLauncher
 
 from postprocess.base.shell_words import quote_word
@@ -138,13 +139,17 @@ def prefix_of(mpicc: str) -> str:
     return str(path.parent.parent) if path.is_absolute() and path.parent.name == "bin" else ""
 
 
+class SiteError(ConfigError, ValueError):
+    """A site file cannot be used. A plain ReFrame prints the text, in one line, and ends."""
+
+
 def refuse(title: str, wrong: Iterable[str]) -> None:
-    """Raise a ValueError of the first thing that is wrong, if something is."""
+    """Raise a SiteError of the first thing that is wrong, if something is."""
     for text in wrong:
-        raise ValueError(f"{title}: {text}")
+        raise SiteError(f"{title}: {text}")
 
 
-class NotInstalledError(ValueError):
+class NotInstalledError(SiteError):
     """What a site file needs is not on this machine. On another one, the file may be right as it is."""
 
 

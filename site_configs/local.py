@@ -1,12 +1,22 @@
-"""The machine at hand: one node, no scheduler, the MPIs that ``./plumbline setup`` found or installed."""
+"""The machine at hand: one node, no scheduler, MPIs that ``./plumbline setup`` found, or those of PATH."""
 
 from __future__ import annotations
 
 from postprocess.base.shell_words import quote_word
-from site_configs.common import Topology, environment, partition, site, work_directory
-from site_configs.mpi.inventory import load_inventory
+from site_configs.common import (
+    NotInstalledError,
+    Topology,
+    environment,
+    partition,
+    site,
+    work_directory,
+)
+from site_configs.mpi.inventory import find_inventory
 
-inventory = load_inventory(work_directory())
+try:
+    inventory = find_inventory(work_directory())
+except LookupError as error:
+    raise NotInstalledError(str(error)) from None
 imb = {mpi.name: inventory.imb_of(mpi) for mpi in inventory.mpis}
 
 site_configuration = site(

@@ -24,6 +24,7 @@ from site_configs.common import (
     PLATFORM_HASH,
     SIMULATED,
     NotInstalledError,
+    SiteError,
     environment,
     only_looking,
     partition,
@@ -93,7 +94,7 @@ def hosts_of(platform: Path) -> list[str]:
     """Return the hosts of a platform file that consists of one cluster, in the order of the file."""
     cluster = ElementTree.fromstring(files.read_text(platform)).find("zone/cluster")
     if cluster is None:
-        raise ValueError(f"{platform}: has no cluster in its zone")
+        raise SiteError(f"{platform}: has no cluster in its zone")
     first, last = map(int, cluster.attrib["radical"].split("-"))
     prefix, suffix = cluster.attrib["prefix"], cluster.attrib["suffix"]
     return [f"{prefix}{number}{suffix}" for number in range(first, last + 1)]
@@ -113,7 +114,7 @@ def version() -> str:
     said = subprocess.run(["smpirun", "-version"], capture_output=True, text=True, check=False)
     words = said.stdout.split()
     if words[:2] != ["SimGrid", "version"] or len(words) != 3:
-        raise ValueError(f"simulated machines: smpirun -version said {said.stdout!r}: {FIX}")
+        raise SiteError(f"simulated machines: smpirun -version said {said.stdout!r}: {FIX}")
     return words[2]
 
 
@@ -194,5 +195,5 @@ def memory_bytes() -> int:
     except (ValueError, OverflowError):
         number = 0
     if number < 1:
-        raise ValueError(f"{MEMORY}: {text!r}: write a number of bytes, as in 8e9")
+        raise SiteError(f"{MEMORY}: {text!r}: write a number of bytes, as in 8e9")
     return number

@@ -13,6 +13,7 @@ import reframe.utility.sanity as sn
 from reframe.core.backends import getlauncher
 from reframe.core.builtins import (
     fixture,
+    loggable,
     parameter,
     run_after,
     run_before,
@@ -358,6 +359,21 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         }
         self.known = self.bands()
         self.reference = {self.current_partition.fullname: self.known}
+
+    @loggable
+    @property
+    def perfvalues(self):
+        """ReFrame's table of values: one that was held against nothing does not say ``pass`` there."""
+        found = {}
+        for key, (*told, result) in super().perfvalues.items():
+            name = key.rpartition(":")[2]
+            found[key] = [*told, result if name in self.known else self.explain_unasserted(name)]
+        return found
+
+    def explain_unasserted(self, name: str) -> str:
+        """Return the verdict of a value that ReFrame asserts against nothing."""
+        differs = name in self.differences
+        return (Verdict.NOT_COMPARABLE if differs else Verdict.NO_REFERENCE).value
 
     @run_after("performance")
     def check_every_result(self):

@@ -10,11 +10,10 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from postprocess.base import strict_json
 from postprocess.base.errors import UsageError
-from postprocess.base.progress import Progress
-from postprocess.base.workdir import WorkDirectory
 from site_configs.mpi import imb_wheel, wheels
 from site_configs.mpi.discover import find_in_modules, find_on_path
 from site_configs.mpi.family import (
@@ -29,6 +28,10 @@ from site_configs.mpi.family import (
 from site_configs.mpi.imb_wheel import Imb
 from site_configs.mpi.probe import Candidate, probe_wrapper
 from site_configs.topology.machine import Machine, read_machine
+
+if TYPE_CHECKING:  # a site's own ReFrame has no rich
+    from postprocess.base.progress import Progress
+    from postprocess.base.workdir import WorkDirectory
 
 SCHEMA = 2
 Say = Callable[[str], None]
@@ -166,6 +169,22 @@ def load_inventory(work: Path) -> Inventory:
             f"{inventory_file(work)}: no inventory of this machine: run ./plumbline setup"
         )
     return Inventory(read_machine(), stored.mpis, stored.unusable, stored.imb)
+
+
+def find_inventory(work: Path) -> Inventory:
+    """Load the inventory, or take that of PATH and modules where nobody has: a plain ReFrame may come first.
+
+    :raises LookupError: if they have no MPI that works.
+    """
+    stored = read_stored_inventory(inventory_file(work))
+    if stored and stored.mpis:
+        return load_inventory(work)
+    found = collect_inventory(work, (), lambda _: None)
+    if not found.mpis:
+        broken = "; ".join(f"{each.mpicc}: {each.problem}" for each in found.unusable[:1])
+        why = f" that works ({broken})" if broken else ""
+        raise LookupError(f"no MPI{why} on PATH or in modules: run ./plumbline setup")
+    return found
 
 
 @dataclass(frozen=True)

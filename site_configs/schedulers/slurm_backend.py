@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from reframe.core.exceptions import (
 )
 from reframe.core.schedulers.slurm import SlurmJobScheduler
 
+from site_configs.mpi.allocation import without_allocation
 from site_configs.schedulers import slurm_jobs
 from site_configs.schedulers.job_end import Ended, Ending, write_ended
 from site_configs.schedulers.slurm import SCHEDULER
@@ -45,6 +48,9 @@ SHORT_WAIT_SECONDS = 60.0
 #: After its time limit, until a job is ended from here: Slurm counts in minutes, and not at once.
 GRACE_SECONDS = 5.0
 LONGEST_PAUSE = 10.0  #: seconds between two looks at a job
+IN_A_JOB = "SLURM_JOB_ID"  #: is set in a job
+#: Beginnings of what Slurm's commands must know in a job as well.
+ASKING = ("SLURM_CONF", "SLURM_JWT", "SLURM_SACK")
 
 #: Reasons for waiting that do not pass by themselves. ``PartitionConfig`` is too many nodes.
 NEVER = frozenset(
@@ -132,7 +138,8 @@ class BlockSlurm(SlurmJobScheduler):
         os.environ.pop("SLURM_CLUSTERS", None)  # the cluster that is asked for the job must have it
         while True:
             try:
-                super().submit(job)
+                with outside_of_job():
+                    super().submit(job)
                 break
             except SpawnedProcessTimeout as error:
                 problem = NoAnswer(f"sbatch did not end within {error.timeout} s")
@@ -260,6 +267,20 @@ class BlockSlurm(SlurmJobScheduler):
     def finished(self, job: Any) -> bool:
         """Return whether there is nothing more to wait for."""
         return job.watch is not None and job.watch.over
+
+
+@contextmanager
+def outside_of_job() -> Iterator[None]:
+    """Hide the job that this process runs in from sbatch, which would hand its counts and limits on."""
+    before = dict(os.environ)
+    inherited = before.keys() - without_allocation(before).keys() if IN_A_JOB in before else set()
+    for name in inherited:
+        if not name.startswith(ASKING):
+            del os.environ[name]
+    try:
+        yield
+    finally:
+        os.environ.update(before)
 
 
 def never_started(job: Any, why: str) -> str:

@@ -185,9 +185,9 @@ class Reader:
         except (Exception, SystemExit) as error:
             frames = traceback.extract_tb(error.__traceback__)
             lines = [frame.lineno or 0 for frame in frames if frame.filename == str(self.path)]
-            told = isinstance(error, LookupError) and not isinstance(error, KeyError | IndexError)
+            told = isinstance(error, common.SiteError)
             if isinstance(error, common.NotInstalledError):
-                self.reading.not_installed, told = str(error), True
+                self.reading.not_installed = str(error)
             what = str(error) if told else f"{type(error).__name__}: {error}"
             self.fault(lines[-1] if lines else 0, " ".join(what.split()))
         else:

@@ -92,6 +92,8 @@ def test_without_a_reference_no_case_passes(unknown: Ended) -> None:
             "no-reference: barrier_0, bcast_10000, bcast_1000000 and 1 more; calibrate it:"
             in (case["fail_reason"])
         ), unknown.output
+        told = {result for *_, result in case["perfvalues"].values()}
+        assert told == {"no-reference"}, "a value that is held against nothing passes in no table"
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +163,18 @@ def test_an_mpi_is_found_by_its_wrapper_and_a_partition_of_unknown_cores_fails(
         ("x86_64", "default", "pass"),
         ("other", "default", "fail"),
     }
+
+
+def test_our_own_site_without_an_mpi_ends_a_plain_reframe_in_one_line(tmp_path: Path) -> None:
+    """Before any ``./plumbline setup``; with an MPI on the path it offers that one."""
+    reframe = str(Path(sys.executable).parent / "reframe")
+    words = [reframe, "--nocolor", "-C", str(ROOT / "site_configs" / "local.py")]
+    own = {"PATH": str(tmp_path), "PLUMBLINE_HOME": str(tmp_path), "HOME": str(tmp_path)}
+    command = [*words, "-c", str(ROOT / "reframe_checks"), "-l"]
+    ended = subprocess.run(command, check=False, env=own, text=True, capture_output=True)
+    said = (ended.stdout + ended.stderr).splitlines()
+    assert ended.returncode == 1 and len(said) == 2, said  # and where the log is
+    assert said[0].endswith(": no MPI on PATH or in modules: run ./plumbline setup")
 
 
 @pytest.mark.parametrize("what", ["lacks a package", "has another package of a name of ours"])

@@ -132,6 +132,15 @@ def test_a_case_inside_its_band_that_reframe_does_not_pass_is_incorrect(well, sa
     assert {result.case for result in results if result.verdict == Verdict.INCORRECT} == {CASES[0]}
 
 
+@pytest.mark.parametrize("said", ["no-reference", "not-comparable"])
+def test_what_reframe_held_against_nothing_is_judged_by_a_reference_of_later(well, said):
+    asserted = {case.variable: said for case in CASES}
+    results = evaluate_launches(
+        [replace(well, asserted=asserted)], book_of(well, factor=0.1), "local"
+    )
+    assert set(words(results)) == {"regressed"}
+
+
 def test_a_case_without_a_reference_says_so(well: FinishedLaunch):
     catalog = book_of(well, cases=CASES[1:])
     results = evaluate_launches([well], catalog, "local")

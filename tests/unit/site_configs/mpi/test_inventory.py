@@ -13,6 +13,7 @@ from site_configs.mpi import inventory, wheels
 from site_configs.mpi.family import Mpi
 from site_configs.mpi.inventory import (
     collect_inventory,
+    find_inventory,
     inventory_file,
     load_inventory,
     merge_mpis,
@@ -256,3 +257,21 @@ def test_a_broken_mpi_of_a_family_does_not_keep_its_wheel_away(look, tmp_path: P
     found, _ = look(tmp_path / "bin", families=("mpich",))
     assert names(found) == ["mpich-5_0_2"]
     assert len(found.unusable) == 1
+
+
+# What a plain ReFrame finds, before anybody has run ``./plumbline setup``.
+
+
+def test_without_an_inventory_that_of_the_path_is_taken_and_kept(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("PATH", str(install(tmp_path / "a").parent))
+    assert names(find_inventory(tmp_path / "work")) == ["mpich-5_0_2"]
+    monkeypatch.setattr(inventory, "probe_wrapper", lambda _: pytest.fail("asked twice"))
+    assert names(find_inventory(tmp_path / "work")) == ["mpich-5_0_2"]
+
+
+def test_where_no_mpi_works_the_first_is_named(tmp_path: Path, monkeypatch):
+    broken = script(tmp_path / "bin" / "mpicc", "echo broken >&2; exit 1")
+    monkeypatch.setenv("PATH", str(broken.parent))
+    for _ in range(2):  # an empty inventory is none
+        with pytest.raises(LookupError, match=rf"no MPI that works \({broken}: .*broken\) on PATH"):
+            find_inventory(tmp_path / "work")

@@ -252,3 +252,21 @@ def test_job_is_sent_to_the_cluster_that_is_asked_for_it(monkeypatch: pytest.Mon
     )
     scheduler().submit(SimpleNamespace())
     assert seen == [None]
+
+
+@pytest.mark.parametrize("in_a_job", [True, False])
+def test_a_job_inherits_nothing_of_the_job_that_the_night_runs_in(
+    in_a_job: bool, monkeypatch: pytest.MonkeyPatch
+):
+    """Outside of one, what is set of Slurm's variables is the user's own."""
+    own = {"SLURM_CPUS_PER_TASK": "7", "SLURM_MEM_PER_CPU": "1", "HYDRA_BOOTSTRAP": "slurm"}
+    kept = {"SLURM_CONF": "/etc/other.conf", "SBATCH_ACCOUNT": "mine"}
+    for name in [name for name in os.environ if name.startswith("SLURM_")]:
+        monkeypatch.delenv(name)
+    for name, value in (own | kept | ({"SLURM_JOB_ID": "3"} if in_a_job else {})).items():
+        monkeypatch.setenv(name, value)
+    before, seen = dict(os.environ), []
+    monkeypatch.setattr(SlurmJobScheduler, "submit", lambda *_: seen.append(dict(os.environ)))
+    scheduler().submit(SimpleNamespace())
+    assert seen[0].keys() == before.keys() - ({*own, "SLURM_JOB_ID"} if in_a_job else set())
+    assert dict(os.environ) == before
