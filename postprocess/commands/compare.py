@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from postprocess.analyses.compare.data import ComparedSide
-from postprocess.analyses.selftest.injections import INJECTION_KINDS
+from postprocess.analyses.selftest.injections import IDLE, INJECTION_KINDS
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import parse_count
@@ -122,7 +122,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         releases = [label for label in labels if "@" in label]
         arguments.mpis = list(dict.fromkeys([*releases, *others]))
     demand = ComparisonDemand(
-        old=ComparedSide(arguments.old, ""),
+        old=ComparedSide(arguments.old, "", plant=IDLE.name if arguments.plant else ""),
         new=ComparedSide(arguments.new, "", dict(arguments.new_env), arguments.plant or ""),
         margins=arguments.margin,
         directory=arguments.directory and arguments.directory.absolute(),

@@ -8,8 +8,9 @@ about 11% in three looks. Two questions have two error rates.
   at most (intersection-union test: Berger, Technometrics 24, 1982). ``same`` is both one-sided tests
   (Schuirmann, J. Pharmacokinetics and Biopharmaceutics 15, 1987).
 * *What is slower?* Of all cases called ``slower``, 5% are accused wrongly, on average, at most (Benjamini and
-  Hochberg, JRSS B 57, 1995). Its p is that of a paired t with moderated variance (Smyth, SAGMB 3, 2004); the
-  interval of the signed ranks, which assumes nothing of tails, must agree.
+  Hochberg, JRSS B 57, 1995). Its p is that of a paired t with moderated variance (Smyth, SAGMB 3, 2004), with
+  room for launches that remember the one before; the interval of the signed ranks, which assumes nothing of
+  tails, must agree.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ ERROR = 0.05  #: of either question
 #: Pairs after which one looks. At six pairs a third of the error still gives an interval.
 LADDERS = ((6,), (6, 10), (6, 10, 16), (8, 16, 26), (10, 20, 40))
 USUAL = (6, 10, 16)
+#: Largest correlation of the two differences of a block ABBA, if each launch remembers the one before: launches
+#: correlated by r give r (1 - r) / 2. Without it 6 to 7% of comparisons of 40 unchanged cases accuse one.
+BLOCK_CORRELATION = 1 / 8
 EXACT = 1e-9  #: of simulated time, which repeats: what differs by less is the same
 
 
@@ -154,7 +158,7 @@ def compute_probabilities(
     exact = np.array([each.exact for each in cases])
     means = np.where(exact & (np.abs(means) <= EXACT), 0.0, means)
     with np.errstate(divide="ignore", invalid="ignore"):
-        t = means / (np.where(exact, 0.0, spreads) / math.sqrt(pairs))
+        t = means / (np.where(exact, 0.0, spreads) * math.sqrt((1 + BLOCK_CORRELATION) / pairs))
     t = np.where(means == 0, 0.0, t)
     return stdtr(degrees, -t), stdtr(degrees, t)
 

@@ -13,15 +13,20 @@ const char *const kind_names[KINDS] = {"MPI_Barrier",  "MPI_Bcast",  "MPI_Scatte
                                        "MPI_Allgather", "MPI_Alltoall", "MPI_Reduce", "MPI_Allreduce",
                                        "MPI_Scan",     "MPI_Send",   "MPI_Recv",      "MPI_Sendrecv"};
 
-/* A number above 0 and up to `most`; what the variable has already if it is not set. */
-static bool read_share(const char *name, double most, double *value)
+/* A number from 0 to `most`; what the variable has already if it is not set. */
+static bool read_number(const char *name, double most, double *value)
 {
     const char *text = getenv(name);
     char *end;
     if (text == NULL)
-        return *value > 0;
+        return true;
     *value = strtod(text, &end);
-    return end != text && *end == '\0' && isfinite(*value) && *value > 0 && *value <= most;
+    return end != text && *end == '\0' && isfinite(*value) && *value >= 0 && *value <= most;
+}
+
+static bool read_share(const char *name, double most, double *value)
+{
+    return read_number(name, most, value) && *value > 0;
 }
 
 static bool read_bytes(const char *name, uint64_t *value)
@@ -74,8 +79,8 @@ bool order_read(struct order *order, char *problem, size_t size)
         wrong = "PLUMBLINE_DELAY_MOST: must be a whole number of bytes";
     else if (!read_rank("PLUMBLINE_DELAY_RANK", &order->rank))
         wrong = "PLUMBLINE_DELAY_RANK: must be a rank";
-    else if (!read_share("PLUMBLINE_DELAY_LAUNCHES", 1, &order->launches))
-        wrong = "PLUMBLINE_DELAY_LAUNCHES: must be a number above 0 and up to 1";
+    else if (!read_number("PLUMBLINE_DELAY_LAUNCHES", 1, &order->launches))
+        wrong = "PLUMBLINE_DELAY_LAUNCHES: must be a number from 0 to 1";
     else if (!read_share("PLUMBLINE_DELAY_CALLS", 1, &order->calls))
         wrong = "PLUMBLINE_DELAY_CALLS: must be a number above 0 and up to 1";
     if (wrong != NULL)

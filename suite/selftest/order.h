@@ -15,7 +15,7 @@ struct order {
     bool kinds[KINDS];    /* which calls */
     uint64_t least, most; /* bytes of their message, both included */
     int64_t rank;         /* on which rank; -1: on all */
-    double launches;      /* share of the launches in which anything is delayed */
+    double launches;      /* share of the launches in which anything is delayed; 0: what the library itself costs */
     double calls;         /* share of the calls of a launch */
 };
 

@@ -4,7 +4,8 @@ Usage: ``python -m tests.statistical.simulated_upgrades [COMPARISONS]``.
 
 1,000 cases whose launches scatter by 2% or 5% (median; 0.5 on the logarithm of the spread), and a machine whose
 speed wanders by 1% from launch to launch, for all cases alike. The package's own functions judge; the ways of
-the field see the very same launches.
+the field see the very same launches. A second table has comparisons of few cases, whose launches remember the
+one before.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from postprocess.analyses.compare.data import SIDES
+from postprocess.analyses.compare.order import draw_block
 from postprocess.stats.paired_verdicts import (
     NOT_WORSE,
     USUAL,
@@ -42,15 +45,38 @@ class Claims:
 
 
 def simulate_pairs(
-    random: np.random.Generator, spread: float, change: float, noise: str = "normal"
+    random: np.random.Generator,
+    spread: float,
+    change: float | Numbers,
+    noise: str = "normal",
+    cases: int = CASES,
+    memory: float = 0.0,
 ) -> tuple[Numbers, Numbers]:
-    """Simulate ln times of the old and new side, (cases, pairs) each, taken in turn as ABBA."""
-    own = spread * np.exp(random.normal(0, SCATTER, CASES))[:, None]
-    times = own * NOISES[noise](random, (CASES, 2 * PAIRS))
-    times += np.cumsum(random.normal(0, WANDER, 2 * PAIRS))
-    blocks = times.reshape(CASES, PAIRS // 2, 4)
-    old, new = blocks[:, :, [0, 3]], blocks[:, :, [1, 2]] + math.log1p(change)
-    return old.reshape(CASES, PAIRS), new.reshape(CASES, PAIRS)
+    """Simulate ln times of the old and new side, (cases, pairs) each, taken in turn as ABBA or BAAB.
+
+    :param change: of all cases, or of each
+    :param memory: correlation of a launch with the one before (first-order autoregressive)
+    """
+    own = spread * np.exp(random.normal(0, SCATTER, cases))[:, None]
+    times = NOISES[noise](random, (cases, 2 * PAIRS))
+    for launch in range(1, 2 * PAIRS) if memory else ():
+        fresh = math.sqrt(1 - memory**2) * times[:, launch]
+        times[:, launch] = memory * times[:, launch - 1] + fresh
+    times = own * times + np.cumsum(random.normal(0, WANDER, 2 * PAIRS))
+    blocks, seed = times.reshape(cases, PAIRS // 2, 4), int(random.integers(2**32))
+    kinds = [draw_block(seed, number + 1) for number in range(PAIRS // 2)]
+    old, new = (
+        np.stack(
+            [
+                blocks[:, n, [i for i in range(4) if kind[i] == side]]
+                for n, kind in enumerate(kinds)
+            ],
+            1,
+        )
+        for side in SIDES
+    )
+    shift = np.log1p(np.broadcast_to(change, cases))[:, None]
+    return old.reshape(cases, PAIRS), new.reshape(cases, PAIRS) + shift
 
 
 def judge_plumbline(old: Numbers, new: Numbers) -> Claims:
@@ -114,6 +140,53 @@ def average_claims(
     }
 
 
+@dataclass(frozen=True)
+class Promises:
+    """What a comparison promises, and how often it is broken."""
+
+    accused: float  #: share of comparisons that call an unchanged case slower
+    false: float  #: share of the cases called slower that are unchanged, averaged over comparisons
+    waved: float  #: share of cases slower by just the margin that are called not worse
+    missed: float  #: share of cases a fifth slower that are not called so
+
+
+def check_promises(
+    comparisons: int, cases: int, memory: float, noise: str = "normal", spread: float = 0.05
+) -> Promises:
+    """Check what comparisons promise: two fifths of the cases unchanged, two at the margin, the rest +20%."""
+    random = np.random.default_rng([cases, round(100 * memory)])
+    kinds = np.arange(cases) % 5
+    change = np.select([kinds < 2, kinds < 4], [0.0, 0.05], 0.2)
+    accused, false, waved, missed = [], [], [], []
+    for _ in range(comparisons):
+        for mixed in (np.zeros(cases), change):
+            old, new = simulate_pairs(random, spread, mixed, noise, cases, memory)
+            found = judge_pairs([PairedCase(tuple(row), MARGIN) for row in new - old], USUAL)
+            slower = np.array([each.verdict == PairedVerdict.SLOWER for each in found])
+            if not mixed.any():
+                accused.append(slower.any())
+                continue
+            false.append(np.sum(slower & (mixed == 0)) / max(np.sum(slower), 1))
+            waved.append(
+                np.mean([found[n].verdict in NOT_WORSE for n in np.flatnonzero(mixed == 0.05)])
+            )
+            missed.append(np.mean(~slower[mixed == 0.2]))
+    return Promises(*(float(np.mean(each)) for each in (accused, false, waved, missed)))
+
+
+def print_promises(comparisons: int) -> None:
+    """Print a table: per cent of broken promises, by the number of cases and what launches remember."""
+    words = ("an unchanged case accused", "of those accused", "waved through", "missed")
+    print(f"| cases | noise | correlation of launches | {' | '.join(words)} |")
+    print("|---:|---|---:|---:|---:|---:|---:|")
+    for cases in (5, 40):
+        for noise in ("normal", "t4", "measured"):
+            for memory in (0.0, 0.5, 0.9):
+                found = check_promises(comparisons, cases, memory, noise)
+                cells = " | ".join(f"{share:.1%}" for share in vars(found).values())
+                print(f"| {cases} | {noise} | {memory:g} | {cells} |")
+
+
 def main() -> None:
     """Print a table: per 1,000 cases, those called slower, and those proven not worse."""
     comparisons = int(sys.argv[1]) if len(sys.argv) > 1 else 10
@@ -126,6 +199,7 @@ def main() -> None:
                 cells = [f"{1000 * each.slower:.3g}" for each in found.values()]
                 fine = f"{1000 * (found['plumbline'].fine or 0):.3g}"
                 print(f"| {spread:.0%}, {noise} | {change:+.0%} | {' | '.join([*cells, fine])} |")
+    print_promises(20 * comparisons)
 
 
 if __name__ == "__main__":

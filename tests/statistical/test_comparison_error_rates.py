@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.statistical.simulated_upgrades import average_claims
+from tests.statistical.simulated_upgrades import average_claims, check_promises
 
 
 @pytest.mark.parametrize("noise", ["normal", "measured"])
@@ -21,3 +21,13 @@ def test_a_tenth_slower_is_seen_and_the_margin_is_not_called_fine():
     assert average_claims(1, 0.02, 0.10)["plumbline"].slower > 0.98
     at_margin = average_claims(1, 0.05, 0.05)["plumbline"]
     assert (at_margin.fine or 0) < 0.05
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.5])
+def test_few_cases_of_correlated_launches_keep_the_promise_too(memory: float):
+    """Over all looks; 5% are promised, with room for 100 comparisons of 40 cases."""
+    found = check_promises(100, 40, memory)
+    assert found.accused <= 0.1
+    assert found.false <= 0.03
+    assert found.waved <= 0.05
+    assert found.missed <= 0.03

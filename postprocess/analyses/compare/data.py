@@ -18,6 +18,7 @@ from postprocess.base.errors import UsageError
 from postprocess.base.strict_json import parse_json
 from postprocess.model.case import Case
 from postprocess.model.mpicost import CONTROLS
+from postprocess.model.verdict import Verdict
 
 FILE = "passes.jsonl"
 OLD, NEW = "old", "new"
@@ -82,6 +83,12 @@ class ComparisonPass:
     session: str
     seconds: float
     launches: tuple[LaunchValues, ...]
+
+    @property
+    def measured(self) -> set[str]:
+        """Keys of the cases that its launches had to measure: all but those skipped on purpose."""
+        cases = (item for launch in self.launches for item in launch.cases.items())
+        return {key for key, said in cases if said.verdict != Verdict.SKIPPED}
 
 
 class SharedCase(NamedTuple):

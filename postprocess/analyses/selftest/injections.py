@@ -71,6 +71,8 @@ INJECTION_KINDS = {
         InjectionKind("everything", "everything 7% slower", 0.07, everything=True),
     )
 }
+#: The library delays no launch. It costs two readings of the clock in each call: a tenth of a call of 0.7 us.
+IDLE = InjectionKind("idle", "nothing", 1.0, everything=True, launches=0.0)
 
 
 @dataclass(frozen=True, order=True)
@@ -84,7 +86,7 @@ class Injection:
     @property
     def kind(self) -> InjectionKind:
         """What is planted."""
-        return INJECTION_KINDS[self.plant]
+        return IDLE if self.plant == IDLE.name else INJECTION_KINDS[self.plant]
 
     @property
     def words(self) -> str:

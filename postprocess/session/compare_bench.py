@@ -1,0 +1,215 @@
+"""The passes of a comparison: one side after the other is built, tried, and launched in blocks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+
+from postprocess.analyses.compare import data
+from postprocess.analyses.compare.data import (
+    NEW,
+    OLD,
+    SIDES,
+    ComparedSide,
+    ComparisonHeader,
+    ComparisonPass,
+    SharedCase,
+    StoredComparison,
+)
+from postprocess.analyses.compare.judge import Comparison, judge_comparison
+from postprocess.analyses.compare.order import BLOCK, PAIRS_OF_BLOCK, draw_block
+from postprocess.analyses.compare.text import format_counts
+from postprocess.base.errors import UsageError
+from postprocess.base.formats import duration, plural
+from postprocess.base.progress import Progress
+from postprocess.judging.evaluate import evaluate_launches
+from postprocess.judging.retest import build_retest_choice
+from postprocess.model.launch import FinishedLaunch
+from postprocess.model.options import AGAIN
+from postprocess.model.session import Selection, Session
+from postprocess.references.catalog import load_catalog
+from postprocess.runner.reframe_pass import make_plan, run_again, run_plan
+from postprocess.session.compare_sides import select_side
+from postprocess.session.compare_values import collect_values, find_own_case
+from postprocess.session.context import SessionContext, report_plan
+from postprocess.session.finish import store_trials
+from postprocess.stats.paired_verdicts import LADDERS, USUAL, choose_looks
+
+MODE = "compare"
+
+
+@dataclass
+class ComparisonBench:
+    """What every pass of a comparison needs."""
+
+    context: SessionContext
+    header: ComparisonHeader
+    path: Path
+
+    @property
+    def stored(self) -> StoredComparison:
+        """What is measured until now."""
+        return data.read_comparison(self.path)
+
+    @property
+    def selection(self) -> Selection:
+        """What both sides measure."""
+        return replace(self.context.request.selection, choice=dict(self.header.choice), launches=1)
+
+    def side(self, name: str) -> ComparedSide:
+        """Return a side by its name."""
+        return self.header.old if name == OLD else self.header.new
+
+    def run_trials(self) -> None:
+        """Build both sides, and launch each once: what fails then is told, and what a pass takes is known."""
+        progress = self.context.progress
+        done = {each.side for each in self.stored.passes if each.block == 0}
+        for position, name in enumerate(SIDES):
+            if name in done:
+                continue
+            side = self.side(name)
+            progress.say(f"trial run of the {name} side, {side.label}: its times do not count")
+            with progress.phase("trial run"):
+                plain = replace(side, plant="")  # what plants it is built by this run
+                selection = select_side(self.context, self.selection, plain)
+                session, reframe = self.context.open_session(MODE)
+                begin = time.monotonic()
+                planned = make_plan(reframe, selection)
+                looked = time.monotonic()
+                report_plan(planned, progress)
+                record = run_plan(reframe, selection, planned, Progress(Console(quiet=True)))
+            spent = time.monotonic() - looked - record.build_seconds
+            progress.say(
+                f"built in {duration(record.build_seconds)}, planned in {duration(looked - begin)}, "
+                f"one pass takes {duration(spent)}"
+            )
+            self.keep(0, position, name, session, spent, record.finished)
+
+    def keep(
+        self,
+        block: int,
+        position: int,
+        name: str,
+        session: Session,
+        seconds: float,
+        finished: Sequence[FinishedLaunch],
+    ) -> None:
+        """Store every trial of a pass, and write down what it says."""
+        context = self.context
+        places = {(each.launch.partition, each.launch.environment) for each in finished}
+        catalog = load_catalog(context.reference_roots, places)
+        side = self.side(name)
+        options = [
+            *context.request.rerun_options,
+            *(f"--set-env={side.environment}:{k}={v}" for k, v in side.set_env.items()),
+        ]
+        results = evaluate_launches(finished, catalog, context.request.site, options)
+        store_trials(context.work, session, finished, results)
+        launches = tuple(collect_values(finished, results))
+        done = ComparisonPass(block, position, name, session.name, round(seconds, 2), launches)
+        data.append_pass(self.path, done)
+
+    def require_common_cases(self) -> None:
+        """Require that both sides measure something alike.
+
+        :raises UsageError: if they do not
+        """
+        header, passes = self.header, self.stored.passes
+        old, new = (
+            {key for each in passes if each.side == side for key in each.measured if is_timed(key)}
+            for side in SIDES
+        )
+        if not old & new:
+            raise UsageError(
+                f"{header.old.label} and {header.new.label} have no case in common; choose a --program and "
+                "--processes that both have: ./plumbline list"
+            )
+
+    def plan_looks(self) -> None:
+        """Fix after how many pairs one will look, by the time that there is.
+
+        :raises UsageError: if the time does not suffice for the first look
+        """
+        stored = self.stored
+        if stored.looks:
+            return
+        once = sum(each.seconds for each in stored.passes if each.block == 0)
+        pairs = USUAL[-1]
+        if self.header.seconds is not None:
+            pairs = int((self.header.seconds - once) / once)
+        looks = choose_looks(pairs)
+        about = f"a pair of launches of everything takes about {duration(once)}"
+        if not looks:
+            least = duration(once * (LADDERS[0][0] + 1))
+            fix = f"give {least} or more, or choose less to measure"
+            raise UsageError(f"--seconds {self.header.seconds}: {about}; {fix}")
+        progress = self.context.progress
+        progress.say(
+            f"{about}: {plural(looks[-1], 'pair')} in about {duration(once * looks[-1])} at most, "
+            f"looks after {', '.join(map(str, looks))}; drawn order of seed {self.header.seed}"
+        )
+        data.append_plan(self.path, looks)
+
+    def run_blocks(self) -> None:
+        """Measure blocks until every case is decided, the last look is taken, or the time is up."""
+        progress = self.context.progress
+        for number in range(1, self.stored.looks[-1] // PAIRS_OF_BLOCK + 1):
+            stored = self.stored
+            done = {each.position for each in stored.passes if each.block == number}
+            if len(done) == BLOCK:
+                continue
+            wanted = list_open_cases(stored)
+            if not wanted:
+                return
+            if not self.has_time(stored, number):
+                progress.note("the time is up: what is undecided stays so")
+                return
+            order = draw_block(self.header.seed, number)
+            for position, name in enumerate(order):
+                if position not in done:
+                    self.run_pass(number, position, name, wanted)
+            words = " ".join(order).replace(OLD, "A").replace(NEW, "B").replace(" ", "")
+            judged = judge_comparison(self.stored)
+            last = self.stored.looks[-1] // PAIRS_OF_BLOCK
+            progress.say(f"block {number} of {last} ({words}): {format_counts(judged)}")
+
+    def has_time(self, stored: StoredComparison, number: int) -> bool:
+        """Return whether a block fits into the time that is left."""
+        if self.header.seconds is None:
+            return True
+        last = [each.seconds for each in stored.passes if each.block in (number - 1, number)]
+        expected = sum(last) * (2 if number == 1 else 1)
+        return sum(each.seconds for each in stored.passes) + expected <= self.header.seconds * 1.05
+
+    def run_pass(self, block: int, position: int, name: str, wanted: Sequence[SharedCase]) -> None:
+        """Launch one side once, with what is still open."""
+        progress = self.context.progress
+        side = self.side(name)
+        cases = [find_own_case(each, side.environment) for each in wanted]
+        chosen = select_side(self.context, self.selection, side)
+        choice = chosen.choice | {AGAIN: build_retest_choice(cases, {})}
+        session, reframe = self.context.open_session(MODE)
+        with progress.phase("running"):
+            begin = time.monotonic()
+            progress.now(f"block {block}, {name} side: {side.label}")
+            _, record = run_again(
+                reframe, replace(chosen, choice=choice), Progress(Console(quiet=True))
+            )
+            spent = time.monotonic() - begin
+        self.keep(block, position, name, session, spent, record.finished)
+
+
+def list_open_cases(stored: StoredComparison) -> list[SharedCase]:
+    """List the cases that still need pairs, and the controls; none if all are decided."""
+    judged = judge_comparison(stored)
+    still = [each.case for each in judged.cases if each.verdict == Comparison.UNDECIDED]
+    return [*still, *(each.case for each in judged.controls)] if still else []
+
+
+def is_timed(key: str) -> bool:
+    """Return whether the case of a key times MPI calls, as the controls do not."""
+    return not SharedCase.from_key(key).is_control

@@ -1,0 +1,72 @@
+"""The folder of a comparison: begun, found again after a kill, or discarded when it is refused."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+from postprocess.analyses.compare import data, page
+from postprocess.analyses.compare.data import ComparisonHeader, StoredComparison
+from postprocess.base.errors import UsageError
+from postprocess.base.formats import plural
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+
+FOLDER = "compare"  #: of the work directory
+#: What must be asked for again to continue a comparison.
+SAME_AGAIN = ("site", "old", "new", "choice", "margins", "seconds", "control")
+
+
+def find_or_begin(
+    work: WorkDirectory, directory: Path | None, asked: ComparisonHeader, progress: Progress
+) -> tuple[Path, StoredComparison]:
+    """Find the comparison that an earlier call of the same command left unfinished, or begin one.
+
+    :param directory: where the user wants it; None for a folder of the work directory
+    :raises UsageError: if the folder that was asked for holds another one, or one that is finished
+    """
+    if directory:
+        path = directory / data.FILE
+        if (directory / page.JSON).exists():
+            raise UsageError(f"{directory}: holds a comparison; choose another --output")
+        found = path if path.exists() else None
+    else:
+        path = work.root / FOLDER / asked.started_utc.replace(":", "").replace("-", "") / data.FILE
+        found = find_unfinished(work.root / FOLDER, asked)
+    if found is None:
+        data.write_header(path, asked)
+        return path, data.read_comparison(path)
+    data.truncate_unfinished_line(found)
+    stored = data.read_comparison(found)
+    if other := find_other_demand(stored.header, asked):
+        raise UsageError(f"{found}: was begun with other {other}; choose another --output")
+    progress.say(f"going on with {found}: {plural(len(stored.passes), 'pass', 'es')} done")
+    return found, stored
+
+
+def find_unfinished(folder: Path, asked: ComparisonHeader) -> Path | None:
+    """Find the last comparison that asked for the same and has no result yet."""
+    for path in sorted(folder.glob(f"*/{data.FILE}"), reverse=True):
+        if not (path.parent / page.JSON).exists():
+            try:
+                header = data.read_comparison(path).header
+            except UsageError:  # damaged: a new one is begun beside it
+                continue
+            if not find_other_demand(header, asked):
+                return path
+    return None
+
+
+def find_other_demand(begun: ComparisonHeader, asked: ComparisonHeader) -> str:
+    """Find what two calls have asked for differently; empty if nothing."""
+    one, two = asdict(begun), asdict(asked)
+    return next((name for name in SAME_AGAIN if one[name] != two[name]), "")
+
+
+def discard_unplanned(path: Path) -> None:
+    """Discard a comparison that was refused before its looks were fixed: nothing in it counts."""
+    if data.read_comparison(path).looks:
+        return
+    path.unlink()
+    if not any(path.parent.iterdir()):
+        path.parent.rmdir()
