@@ -19,7 +19,8 @@ def test_unchanged_cases_are_not_accused_and_most_are_proven_the_same(noise: str
 
 def test_a_tenth_slower_is_seen_and_the_margin_is_not_called_fine():
     assert average_claims(1, 0.02, 0.10)["plumbline"].slower > 0.98
-    at_margin = average_claims(1, 0.05, 0.05)["plumbline"]
+    # The machine wanders for all cases alike, so one comparison says little.
+    at_margin = average_claims(3, 0.05, 0.05)["plumbline"]
     assert (at_margin.fine or 0) < 0.05
 
 
