@@ -16,8 +16,12 @@ from rich.console import Console
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.machine_load import BESIDE_OTHERS
+from tests.support.faults import declared, pytest_pyfunc_call
 from tests.support.paths import ROOT
 from tests.support.shared_files import open_folder
+
+#: Of all tests: the fault that a test declares, and that it is checked.
+__all__ = ["declared", "pytest_pyfunc_call"]
 
 # Tests run beside each other: a calibration of theirs, in commands too, does not wait for a quiet machine.
 os.environ[BESIDE_OTHERS] = "1"

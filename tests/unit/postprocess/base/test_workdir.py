@@ -12,6 +12,7 @@ import pytest
 
 from postprocess.base.errors import UsageError
 from postprocess.base.workdir import WorkDirectory
+from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 
 HOLD = """
@@ -45,10 +46,15 @@ def holder(work: WorkDirectory):
     process.communicate()
 
 
-def test_a_second_process_is_refused_in_one_line_that_names_the_first(work, holder):
+@plants("use", "a second command in one work directory", "another process", "", 2,
+        "in use by process …; wait for it, or use another work directory (PLUMBLINE_HOME)")  # fmt: skip
+def test_a_second_process_is_refused_in_one_line_that_names_the_first(
+    work, holder, declared: Declared
+):
     for _ in range(2):
         with pytest.raises(UsageError) as refused, work.held():
             pytest.fail("held twice")
+        declared.check_error(refused.value)
         assert str(refused.value) == (
             f"{work.root}: in use by process {holder.pid}; "
             "wait for it, or use another work directory (PLUMBLINE_HOME)"

@@ -26,6 +26,7 @@ from tests.support.factories.launch import (
     planned,
 )
 from tests.support.factories.ledger import METHOD, launch
+from tests.support.faults import Declared, plants
 
 SHELL = {"UCX_TLS": "tcp"}
 
@@ -148,6 +149,8 @@ def test_a_damaged_session_is_told_and_stops_nobody(tmp_path: Path, file: str):
     assert recover_interrupted(tmp_path) == [] and read_ledger(tmp_path) == []
 
 
+@plants("files", "a value of a launch that cannot be, in 17 ways",
+        "the ledger of calibrations", "", 2, "is damaged; move it away")  # fmt: skip
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -170,27 +173,33 @@ def test_a_damaged_session_is_told_and_stops_nobody(tmp_path: Path, file: str):
         ("units", {case.key: "parsec" for case in CASES}),
     ],
 )
-def test_a_damaged_ledger_is_refused(tmp_path: Path, key: str, value):
+def test_a_damaged_ledger_is_refused(tmp_path: Path, key: str, value, declared: Declared):
     path = append_launches(tmp_path, "a", [launch()])
     data = json.loads(path.read_text())
     data["launches"][0][key] = value
     path.write_text(json.dumps(data))
-    with pytest.raises(UsageError, match=r"a\.json: .*is damaged; move it away"):
+    with declared.raises(UsageError, match=r"a\.json: .*is damaged; move it away"):
         read_ledger(tmp_path)
 
 
+@plants("files", "launches that are none", "the ledger of calibrations", "", 2,
+        "is damaged; move it away")  # fmt: skip
 @pytest.mark.parametrize(("key", "value"), [("launches", ["x"]), ("afresh", ["x"]), ("afresh", 1)])
-def test_a_damaged_session_of_the_ledger_is_refused(tmp_path: Path, key: str, value):
+def test_a_damaged_session_of_the_ledger_is_refused(
+    tmp_path: Path, key: str, value, declared: Declared
+):
     path = append_launches(tmp_path, "a", [launch()])
     path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
-    with pytest.raises(UsageError, match=r"a\.json: .*is damaged; move it away"):
+    with declared.raises(UsageError, match=r"a\.json: .*is damaged; move it away"):
         read_ledger(tmp_path)
 
 
-def test_a_ledger_of_another_version_is_refused(tmp_path: Path):
+@plants("files", "written by another version", "the ledger of calibrations", "", 2,
+        "schema: is not 1")  # fmt: skip
+def test_a_ledger_of_another_version_is_refused(tmp_path: Path, declared: Declared):
     path = append_launches(tmp_path, "a", [])
     path.write_text(json.dumps({"schema": 2, "launches": []}))
-    with pytest.raises(UsageError, match="schema: is not 1"):
+    with declared.raises(UsageError, match="schema: is not 1"):
         read_ledger(tmp_path)
 
 

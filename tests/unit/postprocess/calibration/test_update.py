@@ -22,6 +22,7 @@ from postprocess.references.catalog import read_provenance
 from tests.support.factories.benchmark import BUILD, METHOD, measured
 from tests.support.factories.launch import CASES, PLACE, finished, headline
 from tests.support.factories.ledger import launch, launches_behind
+from tests.support.faults import Declared, plants
 
 FAILED = LaunchOutcome(None, Verdict.CRASHED, "the program ended with exit code 139")
 
@@ -242,17 +243,23 @@ def test_an_automatic_calibration_of_nothing_new_leaves_the_files_as_they_are(tm
     assert (path.read_bytes(), provenance.locate_provenance(path).read_bytes()) == before
 
 
+@plants("references", "launches of another method, version or processor",
+        "a calibration into references that are there", "", 2,
+        "its references were measured with another …; move the file away, or choose another "
+        "place with --output")  # fmt: skip
 @pytest.mark.parametrize(
     "other",
     [{"suite_version": "0.2.0"}, {"cpu_model": "another"}, {"relative_error": 0.1}],
     ids=str,
 )
 @pytest.mark.parametrize("only", [None, set(CASES[2:])])
-def test_another_method_is_refused_and_changes_nothing(tmp_path: Path, other, only):
+def test_another_method_is_refused_and_changes_nothing(
+    tmp_path: Path, other, only, declared: Declared
+):
     root = tmp_path / "references"
     (path,) = update(root, session("a"), launches(tmp_path / "a", 1.0), only=set(CASES[:2]))
     before = path.read_bytes()
-    with pytest.raises(UsageError) as refused:
+    with declared.raises(UsageError) as refused:
         update(root, session("b"), launches(tmp_path / "b", 1.0, run=other), only=only)
     assert str(refused.value) == (
         f"{path}: its references were measured with another {next(iter(other))}; "
@@ -283,12 +290,14 @@ def test_launches_on_different_processors_make_no_reference(tmp_path: Path):
     assert not (tmp_path / "references").exists()
 
 
-def test_a_damaged_file_is_refused_and_not_overwritten(tmp_path: Path):
+@plants("references", "an unknown unit", "the file that a calibration would write anew", "", 2,
+        "row 2: unit")  # fmt: skip
+def test_a_damaged_file_is_refused_and_not_overwritten(tmp_path: Path, declared: Declared):
     root = tmp_path / "references"
     (path,) = update(root, session("a"), launches(tmp_path / "a", 1.0), only=None)
     path.write_text(path.read_text().replace("\ts\t", "\tus\t", 1))
     before = path.read_bytes()
-    with pytest.raises(UsageError, match="row 2: unit"):
+    with declared.raises(UsageError, match="row 2: unit"):
         update(root, session("b"), launches(tmp_path / "b", 2.0), only=None)
     assert path.read_bytes() == before
 

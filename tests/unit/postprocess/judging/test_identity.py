@@ -13,6 +13,7 @@ from postprocess.judging.outcome import assess_launch
 from postprocess.model.verdict import Verdict
 from tests.support.factories import record
 from tests.support.factories.launch import leave, planned
+from tests.support.faults import Declared, plants
 
 Records = list[dict[str, Any]]
 LAUNCH = replace(planned(), token="a1", options=("--trials=51",))
@@ -47,6 +48,10 @@ def test_the_records_of_a_launch_are_its_own(tmp_path: Path, span: str) -> None:
     assert assess_launch(LAUNCH, tmp_path).reason == ""
 
 
+@plants("stale", "without its token, of another command, or of another time",
+        "records of mpicost", "incorrect", 1,
+        "the records are not of this launch | the records tell of | does not tell when the "
+        "launch began and ended")  # fmt: skip
 @pytest.mark.parametrize(
     ("records", "span", "said"),
     [
@@ -62,11 +67,12 @@ def test_the_records_of_a_launch_are_its_own(tmp_path: Path, span: str) -> None:
     ],
 )
 def test_records_of_another_launch_are_incorrect(
-    tmp_path: Path, records: Callable[[], Records], span: str | None, said: str
+    tmp_path: Path, records: Callable[[], Records], span: str | None, said: str, declared: Declared
 ) -> None:
     left(tmp_path, records(), span)
     found = assess_launch(LAUNCH, tmp_path)
     assert found.verdict == Verdict.INCORRECT and said in found.reason
+    declared.check_case(found.verdict, found.reason)
 
 
 def test_a_plan_of_an_earlier_version_wants_no_token(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from postprocess.model.verdict import Verdict
 from postprocess.parsers.reframe_report import BlockedTest
 from tests.support.factories import benchmark, record
 from tests.support.factories.launch import CASES, LIBRARY, VALUES, case, entry, leave, planned
+from tests.support.faults import Declared, plants
 
 Records = list[dict[str, Any]]
 
@@ -89,12 +90,17 @@ def test_the_exit_code_of_a_job_script_is_read_and_nothing_else(tmp_path: Path):
     assert read_exit_code(path) is None
 
 
+@plants("data", "a wrong element, with any exit code", "records of mpicost", "incorrect", 1,
+        "wrong data: bcast with 1000000 bytes: rank 1 received -1 in element 9")  # fmt: skip
 @pytest.mark.parametrize("code", ["0\n", "2\n", "139\n", None])
-def test_wrong_data_is_named_whatever_the_exit_code(tmp_path: Path, code: str | None):
+def test_wrong_data_is_named_whatever_the_exit_code(
+    tmp_path: Path, code: str | None, declared: Declared
+):
     """All of the launch is incorrect then: mpicost returns 1 for wrong data and nothing else."""
     verdict, reason = assessed(tmp_path, record.receive_wrong_data(whole(), 2), code)
     assert verdict == "incorrect"
     assert "wrong data: bcast with 1000000 bytes: rank 1 received -1 in element 9" in reason
+    declared.check_case(verdict, reason)
 
 
 @pytest.mark.parametrize("change", [{"mpi_library": "other"}, {"trials": 52}, {"processes": 3}])
@@ -114,10 +120,15 @@ def test_a_whole_launch_with_wrong_data_hands_over_its_records(tmp_path: Path):
     assert found.records and set(found.records.wrong) == {CASES[1].variable}
 
 
-def test_no_results_at_all_although_the_program_says_it_went_well(tmp_path: Path):
+@plants("output", "nothing, with exit code 0", "records of mpicost", "incomplete", 1,
+        "the program wrote no result")  # fmt: skip
+def test_no_results_at_all_although_the_program_says_it_went_well(
+    tmp_path: Path, declared: Declared
+):
     verdict, reason = assessed(tmp_path, None)
     assert verdict == "incomplete"
     assert reason.endswith("the program wrote no result")
+    declared.check_case(verdict, reason)
 
 
 def test_records_that_are_cut_off_anywhere_are_never_judged(tmp_path: Path):
@@ -132,12 +143,15 @@ def test_records_that_are_cut_off_anywhere_are_never_judged(tmp_path: Path):
             assert (found.verdict, found.records) == (Verdict.INCOMPLETE, None), length
 
 
-def test_a_case_that_did_not_come_is_incomplete_and_named(tmp_path: Path):
+@plants("output", "one case less, without contradiction", "records of mpicost", "incomplete", 1,
+        "missing from the output: local:cpu:mpich-5_0_2:mpicost:")  # fmt: skip
+def test_a_case_that_did_not_come_is_incomplete_and_named(tmp_path: Path, declared: Declared):
     records = whole()
     del records[2]
     records[0]["cases"] = records[-1]["cases"] = 3
     verdict, reason = assessed(tmp_path, records)
     assert (verdict, reason) == ("incomplete", f"missing from the output: {CASES[1].key}")
+    declared.check_case(verdict, reason)
 
 
 def test_many_missing_cases_are_counted(tmp_path: Path):
@@ -148,26 +162,36 @@ def test_many_missing_cases_are_counted(tmp_path: Path):
     assert reason.endswith(f" and {10 - NAMED} more")
 
 
-def test_a_case_that_nobody_asked_for_is_incorrect_and_named(tmp_path: Path):
+@plants("output", "a case that was not planned", "records of mpicost", "incorrect", 1,
+        "in the output but not planned: ")  # fmt: skip
+def test_a_case_that_nobody_asked_for_is_incorrect_and_named(tmp_path: Path, declared: Declared):
     verdict, reason = assessed(tmp_path, whole(), launch=planned(cases=CASES[:-1]))
     assert (verdict, reason) == ("incorrect", f"in the output but not planned: {CASES[-1].key}")
+    declared.check_case(verdict, reason)
 
 
+@plants("stale", "the same routines in another state of the caches or with another start",
+        "records of mpicost", "incomplete", 1, "missing from the output: ")  # fmt: skip
 @pytest.mark.parametrize(
     "change", [{"cache": "warm"}, {"sync": "barrier"}, {"program": "other"}], ids=str
 )
-def test_the_same_routines_measured_another_way_are_not_what_was_planned(tmp_path: Path, change):
+def test_the_same_routines_measured_another_way_are_not_what_was_planned(
+    tmp_path: Path, change, declared: Declared
+):
     verdict, reason = assessed(tmp_path, whole(**change))
     assert verdict == "incomplete"
     assert reason.startswith("missing from the output: ")
+    declared.check_case(verdict, reason)
 
 
+@plants("stale", "another MPI, or another version of it", "what a launch ran on", "incorrect", 1,
+        "ran on …, not on 'MPICH Version: 5.0.2'; ./plumbline setup looks at the MPIs again")  # fmt: skip
 @pytest.mark.parametrize(
     "library",
     ["MPICH Version: 4.3.0", "Open MPI v5.0.11, package: x", "x", "MPICH Version: 5.0.\n2"],
 )
 def test_another_library_than_asked_for_is_incorrect_and_both_are_named(
-    tmp_path: Path, library: str
+    tmp_path: Path, library: str, declared: Declared
 ):
     verdict, reason = assessed(tmp_path, whole(mpi_library=library))
     assert verdict == "incorrect"
@@ -175,6 +199,7 @@ def test_another_library_than_asked_for_is_incorrect_and_both_are_named(
     assert reason == (
         f"ran on {said!r}, not on 'MPICH Version: 5.0.2'; ./plumbline setup looks at the MPIs again"
     )
+    declared.check_case(verdict, reason)
 
 
 def test_white_space_in_a_library_version_means_nothing(tmp_path: Path):
@@ -204,22 +229,32 @@ def test_a_launch_that_asks_for_no_library_accepts_none(tmp_path: Path, library:
     assert assessed(tmp_path, whole(), launch=planned(library=library))[0] == "incorrect"
 
 
-def test_a_world_of_another_size_is_incorrect(tmp_path: Path):
+@plants("schedulers", "a world of 4 processes instead of 2", "a launcher", "incorrect", 1,
+        "ran 4 processes, 4 per node, not 2 processes, 2 per node")  # fmt: skip
+def test_a_world_of_another_size_is_incorrect(tmp_path: Path, declared: Declared):
     verdict, reason = assessed(tmp_path, whole(processes=4))
     assert verdict == "incorrect"
     assert reason == "ran 4 processes, 4 per node, not 2 processes, 2 per node"
+    declared.check_case(verdict, reason)
 
 
-def test_the_right_world_on_other_nodes_is_incorrect(tmp_path: Path):
+@plants("schedulers", "the right processes on other nodes", "a launcher", "incorrect", 1,
+        "ran 2 processes, 1 per node, not 2 processes, 2 per node")  # fmt: skip
+def test_the_right_world_on_other_nodes_is_incorrect(tmp_path: Path, declared: Declared):
     hosts = [{"name": "n1", "ranks": 1}, {"name": "n2", "ranks": 1}]
     verdict, reason = assessed(tmp_path, whole(per_node=1, hosts=hosts))
     assert verdict == "incorrect"
     assert reason == "ran 2 processes, 1 per node, not 2 processes, 2 per node"
+    declared.check_case(verdict, reason)
 
 
+@plants("schedulers", "worlds of one process that garble their file",
+        "a launcher of another MPI", "incorrect", 1,
+        "started 2 singleton processes instead of one MPI_COMM_WORLD of 2: the launcher does "
+        "not match the MPI of mpich-5_0_2; see its launcher in the site file")  # fmt: skip
 @pytest.mark.parametrize("damage", ["", "{", '"record"'])
 def test_many_worlds_of_one_process_are_named_even_if_they_garbled_their_file(
-    tmp_path: Path, damage: str
+    tmp_path: Path, damage: str, declared: Declared
 ):
     launch = planned()
     leave(tmp_path, launch, whole(processes=1))
@@ -231,6 +266,7 @@ def test_many_worlds_of_one_process_are_named_even_if_they_garbled_their_file(
         "started 2 singleton processes instead of one MPI_COMM_WORLD of 2: the launcher does not match "
         "the MPI of mpich-5_0_2; see its launcher in the site file"
     )
+    declared.check_case(str(found.verdict), found.reason)
 
 
 opened: list[str] = []
@@ -284,7 +320,9 @@ def test_every_host_must_have_the_ranks_that_the_layout_gives_it(ranks, said):
     assert problem is None or problem.verdict == Verdict.INCORRECT
 
 
-def test_ranks_that_are_strewn_over_hosts_are_incorrect(tmp_path: Path):
+@plants("schedulers", "ranks dealt cyclically over nodes", "a launcher", "incorrect", 1,
+        "ranks are distributed cyclically over nodes")  # fmt: skip
+def test_ranks_that_are_strewn_over_hosts_are_incorrect(tmp_path: Path, declared: Declared):
     """As with ``srun --distribution=cyclic``: every host has the right number, of the wrong ranks."""
     launch = planned(cases=tuple(replace(each, processes=4, per_node=2) for each in CASES))
     hosts = [{"name": "n1", "ranks": 2}, {"name": "n2", "ranks": 2}]
@@ -297,6 +335,7 @@ def test_ranks_that_are_strewn_over_hosts_are_incorrect(tmp_path: Path):
     verdict, reason = assessed(tmp_path, said, launch=launch)
     assert verdict == "incorrect"
     assert reason.startswith("ranks are distributed cyclically over nodes")
+    declared.check_case(verdict, reason)
 
 
 def test_a_launch_of_which_every_case_is_skipped_did_not_fail(tmp_path: Path):
@@ -307,9 +346,12 @@ def test_a_launch_of_which_every_case_is_skipped_did_not_fail(tmp_path: Path):
     assert read_plan(tmp_path) == [launch]
 
 
-def test_another_number_of_trials_is_incorrect(tmp_path: Path):
+@plants("output", "51 trials instead of 11", "records of mpicost", "incorrect", 1,
+        "ran 51 trials, not 11")  # fmt: skip
+def test_another_number_of_trials_is_incorrect(tmp_path: Path, declared: Declared):
     verdict, reason = assessed(tmp_path, whole(), launch=planned(trials=11))
     assert (verdict, reason) == ("incorrect", "ran 51 trials, not 11")
+    declared.check_case(verdict, reason)
 
 
 FAILED_BUILD = BlockedTest("the build failed: build system error: cc1: error")
@@ -369,6 +411,8 @@ VARIABLE = CASES[0].variable
 VALUE = VALUES[VARIABLE][0]
 
 
+@plants("output", "another number than in the records, or none", "what ReFrame asserted", "incorrect", 1,
+        "ReFrame asserted …, the records say … s: one of them is wrong")  # fmt: skip
 @pytest.mark.parametrize(
     ("asserted", "said"),
     [
@@ -385,7 +429,7 @@ VALUE = VALUES[VARIABLE][0]
 )
 @pytest.mark.parametrize("changes", [{}, {"result": "fail", "phase": "performance"}])
 def test_another_number_than_reframe_asserted_is_incorrect_and_both_are_named(
-    tmp_path: Path, asserted, said: str, changes
+    tmp_path: Path, asserted, said: str, changes, declared: Declared
 ):
     leave(tmp_path, planned(), whole())
     others = {name: value for name, value in VALUES.items() if name != VARIABLE}
@@ -394,6 +438,7 @@ def test_another_number_than_reframe_asserted_is_incorrect_and_both_are_named(
     assert (found.verdict, found.records) == (Verdict.INCORRECT, None)
     what = f"ReFrame asserted {said}, the records say {VALUE:.9g} s: one of them is wrong"
     assert found.reason == f"{VARIABLE}: {what}"
+    declared.check_case(found.verdict, found.reason)
 
 
 def test_the_number_that_reframe_asserted_may_differ_in_its_last_digits(tmp_path: Path):
@@ -402,14 +447,20 @@ def test_the_number_that_reframe_asserted_may_differ_in_its_last_digits(tmp_path
     assert determine_outcome(planned(), tmp_path, entry(values=values)).verdict is None
 
 
-def test_records_that_changed_after_reframe_read_them_are_incorrect(tmp_path: Path):
+@plants("stale", "whole records of other times, after ReFrame read them",
+        "records of mpicost", "incorrect", 1,
+        "ReFrame asserted …, the records say … s: one of them is wrong")  # fmt: skip
+def test_records_that_changed_after_reframe_read_them_are_incorrect(
+    tmp_path: Path, declared: Declared
+):
     """Even if they are whole, and agree with themselves."""
     records = whole()
     case = records[1]
     records[1] = record.case_record(case["routine"], case["bytes"], peer=case["peer"], scale=2e-6)
     leave(tmp_path, planned(), records)
     assert assess_launch(planned(), tmp_path).verdict is None
-    assert determine_outcome(planned(), tmp_path, entry()).verdict == Verdict.INCORRECT
+    found = determine_outcome(planned(), tmp_path, entry())
+    declared.check_case(found.verdict, found.reason)
 
 
 A_BENCHMARK = Benchmark("osu_bcast", "bcast", "title", "Avg Latency(us)")
@@ -429,16 +480,23 @@ def test_a_program_without_a_source_is_skipped_whatever_the_reason_says(
     assert (str(found.verdict), reason in found.reason) == (verdict, True)
 
 
-def test_a_crash_is_named_with_the_last_words_of_the_job(tmp_path: Path):
+@plants("programs", "SIGSEGV, and control characters in the last words", "a job", "crashed", 1,
+        "the program ended with exit code 139, SIGSEGV: segfault at \\x1b[31m0")  # fmt: skip
+def test_a_crash_is_named_with_the_last_words_of_the_job(tmp_path: Path, declared: Declared):
     leave(tmp_path, planned(), None, "139\n")
     (tmp_path / "rfm_job.err").write_text("first\nsegfault at \x1b[31m0\n\n \0")
     said = entry(result="fail", phase="sanity", directory=str(tmp_path), errors="rfm_job.err")
     found = determine_outcome(planned(), tmp_path, said)
     assert found.verdict == Verdict.CRASHED
     assert found.reason == ("the program ended with exit code 139, SIGSEGV: segfault at \\x1b[31m0")
+    declared.check_case(found.verdict, found.reason)
 
 
-def test_a_job_that_was_never_submitted_is_named_with_reframes_reason(tmp_path: Path):
+@plants("schedulers", "a job that Slurm does not take", "submission", "crashed", 1,
+        "the job ended before the program did: job error: sbatch: invalid partition")  # fmt: skip
+def test_a_job_that_was_never_submitted_is_named_with_reframes_reason(
+    tmp_path: Path, declared: Declared
+):
     leave(tmp_path, planned(), None, None)
     said = entry(result="fail", phase="run", reason="job error: sbatch: invalid partition")
     found = determine_outcome(planned(), tmp_path, said)
@@ -446,16 +504,20 @@ def test_a_job_that_was_never_submitted_is_named_with_reframes_reason(tmp_path: 
     assert found.reason == (
         "the job ended before the program did: job error: sbatch: invalid partition"
     )
+    declared.check_case(found.verdict, found.reason)
 
 
-def test_a_job_that_slurm_ended_at_its_limit_is_a_timeout(tmp_path: Path):
+@plants("schedulers", "a job that Slurm ends at its limit", "Slurm", "timeout", 1,
+        "no end within 60 s")  # fmt: skip
+def test_a_job_that_slurm_ended_at_its_limit_is_a_timeout(tmp_path: Path, declared: Declared):
     leave(tmp_path, planned(), None, None)
     (tmp_path / "err").write_text(
         "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-21T09:00:00 DUE TO TIME LIMIT ***\n"
         "srun: error: n1: task 0: Terminated\n"
     )
     said = entry(result="fail", phase="sanity", directory=str(tmp_path), errors="err")
-    assert determine_outcome(planned(), tmp_path, said).verdict == Verdict.TIMEOUT
+    found = determine_outcome(planned(), tmp_path, said)
+    declared.check_case(found.verdict, found.reason)
 
 
 DAMAGE: list[Callable[[Records], object]] = [

@@ -17,6 +17,7 @@ from postprocess.model.measurement import Measurement, TrialSummary
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import Verdict
 from postprocess.stats.band import compute_band
+from tests.support.faults import Declared, plants
 
 CASE = Case("laptop", "cpu", "mpich", "mpicost", "bcast", 0, "flush", "window", 2, 2, 8)
 SUMMARY = TrialSummary(1e-6, 1e-6, 1e-6, 2e-6, 3e-6, 45, 7, 5, True, False)
@@ -122,8 +123,10 @@ def test_nothing_to_hold_it_against():
     assert (result.launches, result.reference_launches) == (1, 0)
 
 
+@plants("references", "the reference of another case", "judging", "not-comparable", 1,
+        " and the reference is of ")  # fmt: skip
 @pytest.mark.parametrize("name", [field.name for field in fields(Case)])
-def test_the_reference_of_another_case_is_not_comparable(name):
+def test_the_reference_of_another_case_is_not_comparable(name, declared: Declared):
     value = getattr(CASE, name)
     other = replace(CASE, **{name: value + 1 if isinstance(value, int) else value + "x"})
     result = ruling(1e-5, replace(SETTLED, case=other))
@@ -131,23 +134,32 @@ def test_the_reference_of_another_case_is_not_comparable(name):
     assert result.reason.startswith(f"{name} is {value} and the reference is of ")
     assert (result.value, result.reference, result.band) == (1e-5, None, None)
     assert (result.launches, result.reference_launches) == (1, 0)
+    declared.check_case(result.verdict, result.reason)
 
 
-def test_the_reference_in_another_unit_is_not_comparable():
+@plants("references", "a reference in MB/s for a time", "judging", "not-comparable", 1,
+        "the unit of the reference is 'MB/s', not s")  # fmt: skip
+def test_the_reference_in_another_unit_is_not_comparable(declared: Declared):
     result = ruling(1e-5, replace(SETTLED, unit=MEGABYTES))
     assert result.verdict is Verdict.NOT_COMPARABLE
     assert result.reason == "the unit of the reference is 'MB/s', not s"
     assert ruling(1e-5, SETTLED, unit=MEGABYTES).verdict is Verdict.NOT_COMPARABLE
+    declared.check_case(result.verdict, result.reason)
 
 
+@plants("output", "NaN, an infinity, 0 or a negative time",
+        "the headline of a case", "incorrect", 1, "is no result of a measurement")  # fmt: skip
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 0.0, -1e-6])
 @pytest.mark.parametrize("known", [SETTLED, PROVISIONAL, None])
 @pytest.mark.parametrize("unit", [SECONDS, MEGABYTES])
-def test_what_is_no_value_is_incorrect_whatever_the_reference(value, known, unit):
+def test_what_is_no_value_is_incorrect_whatever_the_reference(
+    value, known, unit, declared: Declared
+):
     result = ruling(value, known, unit=unit)
     assert result.verdict is Verdict.INCORRECT
     assert "is no result of a measurement" in result.reason
     assert result.value is None, "nothing that a summary file cannot hold"
+    declared.check_case(result.verdict, result.reason)
 
 
 def test_two_ticks_of_a_coarse_timer_are_inside():

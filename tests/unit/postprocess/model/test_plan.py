@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from postprocess.base.errors import UsageError
 from postprocess.model.plan import list_planned_cases, locate_plan_file, read_plan, write_launch
 from tests.support.factories.launch import CASES, case, planned
+from tests.support.faults import Declared, plants
 
 
 def test_a_plan_is_read_back_as_it_was_written(tmp_path: Path):
@@ -47,6 +48,8 @@ def test_a_launch_of_no_case_has_no_processes():
     assert (planned(cases=()).processes, planned(cases=()).per_node) == (0, 0)
 
 
+@plants("files", "a key lost, unknown or of another type, in 9 ways",
+        "the plan of a session", "", 2, "the plan is damaged; run the session again")  # fmt: skip
 @pytest.mark.parametrize(
     "damage",
     [
@@ -61,11 +64,11 @@ def test_a_launch_of_no_case_has_no_processes():
         lambda data: data | {"cases": [data["cases"][0] | {"bytes": -8}]},
     ],
 )
-def test_a_damaged_plan_is_refused_in_one_line(tmp_path: Path, damage):
+def test_a_damaged_plan_is_refused_in_one_line(tmp_path: Path, damage, declared: Declared):
     write_launch(tmp_path, planned())
     path = locate_plan_file(tmp_path, planned())
     path.write_text(json.dumps(damage(json.loads(path.read_text()))))
-    with pytest.raises(UsageError) as refused:
+    with declared.raises(UsageError) as refused:
         read_plan(tmp_path)
     assert str(refused.value).startswith(f"{path}: ")
     assert str(refused.value).endswith("the plan is damaged; run the session again")

@@ -22,6 +22,7 @@ from tests.support.factories.output import (
     outcome,
     window_outputs,
 )
+from tests.support.faults import Declared, plants
 
 ALLREDUCE = """
 # OSU MPI Allreduce Latency Test v7.4
@@ -151,6 +152,8 @@ def test_a_title_without_its_table() -> None:
         parse_osu(ALLREDUCE.partition("# Size")[0])
 
 
+@plants("data", "lines that say wrong data, in an output that is also cut or mixed",
+        "output of OSU", "incorrect", 1, "wrong data was received")  # fmt: skip
 @pytest.mark.parametrize(
     "text",
     [
@@ -163,8 +166,8 @@ def test_a_title_without_its_table() -> None:
         ALLREDUCE + "FAILED: MPI_SUM on MPI_CHAR had 1 of 1 tests fail data validation.\n",
     ],
 )
-def test_wrong_data_come_before_all_else(text: str) -> None:
-    with pytest.raises(OutputError, match="wrong data was received") as caught:
+def test_wrong_data_come_before_all_else(text: str, declared: Declared) -> None:
+    with declared.raises(OutputError, match="wrong data was received") as caught:
         parse_osu(text)
     assert caught.value.verdict is Verdict.INCORRECT
 

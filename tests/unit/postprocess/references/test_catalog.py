@@ -18,6 +18,7 @@ from postprocess.references.reference_file import COLUMNS, ReferenceFileError
 from site_configs.common import PLATFORM_HASH
 from site_configs.schema.waivers import DIFFERENCES
 from tests.support.factories.launch import CASES, PLACE, case, origin_of, write_references
+from tests.support.faults import Declared, plants
 
 WHERE = (":".join(PLACE[:2]), PLACE[2])
 RUN = {
@@ -62,6 +63,8 @@ def test_the_first_root_that_has_the_file_wins(tmp_path: Path):
     assert catalog.find_set(CASES[0]).path == path
 
 
+@plants("references", "a table or a provenance that is damaged, in 10 ways",
+        "references of a session", "", 2, "mpich-5_0_2")  # fmt: skip
 @pytest.mark.parametrize(
     "damage",
     [
@@ -83,10 +86,12 @@ def test_the_first_root_that_has_the_file_wins(tmp_path: Path):
         lambda path: provenance.locate_provenance(path).write_text(json.dumps(origin_of("osu"))),
     ],
 )
-def test_a_file_with_a_fault_stops_the_session_in_one_line(tmp_path: Path, damage):
+def test_a_file_with_a_fault_stops_the_session_in_one_line(
+    tmp_path: Path, damage, declared: Declared
+):
     path = write_references(tmp_path)
     damage(path)
-    with pytest.raises(ReferenceFileError) as refused:
+    with declared.raises(ReferenceFileError) as refused:
         load_catalog([tmp_path], [WHERE])
     assert str(path.with_suffix("")) in str(refused.value)
     assert "\n" not in str(refused.value)

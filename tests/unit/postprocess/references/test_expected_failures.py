@@ -22,6 +22,7 @@ from postprocess.results.summary import parse_summary
 from tests.support.factories.common import Noise, calibrated, cases, night
 from tests.support.factories.launch import case
 from tests.support.factories.report import few_cases, healthy_night
+from tests.support.faults import Declared, plants
 
 HEADER = "\t".join(COLUMNS)
 TODAY = date(2026, 11, 22)
@@ -112,6 +113,8 @@ def test_an_expectation_of_another_system_says_nothing(tmp_path: Path):
     )
 
 
+@plants("files", "a cell that cannot be or excuses too much, in 27 ways",
+        "expected failures", "", 2, "expected.tsv: row 2: ")  # fmt: skip
 @pytest.mark.parametrize(
     ("row", "fault"),
     [
@@ -145,20 +148,21 @@ def test_an_expectation_of_another_system_says_nothing(tmp_path: Path):
     ],
 )
 def test_a_row_with_a_fault_stops_the_session_in_one_line(
-    tmp_path: Path, row, fault, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, row, fault, monkeypatch: pytest.MonkeyPatch, declared: Declared
 ):
     monkeypatch.setattr(expected_failures, "utc_today", lambda: TODAY)
     path = written(tmp_path, row)
     (problem,) = expected_failures.parse_expected_file(path, TODAY)[1]
     assert problem.startswith(f"{path}: row 2: ") and fault in problem and "\n" not in problem
-    with pytest.raises(UsageError):
+    with declared.raises(UsageError):
         expected_failures.load_expected_failures([tmp_path], ["local"])
 
 
+@plants("files", "no table", "expected failures", "", 2, "expected.tsv: ")
 @pytest.mark.parametrize("text", ["", "colour\n", HEADER, f"{HEADER}\nx\n", "\0\n"])
-def test_a_damaged_file_stops_the_session(tmp_path: Path, text: str):
+def test_a_damaged_file_stops_the_session(tmp_path: Path, text: str, declared: Declared):
     path = written(tmp_path, text=text or "\n")
-    with pytest.raises(UsageError, match=str(path)):
+    with declared.raises(UsageError, match=str(path)):
         expected_failures.load_expected_failures([tmp_path], ["local"])
 
 

@@ -20,6 +20,7 @@ from postprocess.model.reference import Reference
 from postprocess.references import reference_file
 from postprocess.references.reference_file import COLUMNS, HEADER, ReferenceFileError
 from postprocess.stats.band import compute_band
+from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 
 PLACE = ("laptop", "cpu", "mpich-5.0.2")
@@ -173,10 +174,12 @@ WRONG = {
 }
 
 
+@plants("references", "a cell that cannot be, in 104 ways: 1e-320, 1e308, nan, other digits and units",
+        "a reference file", "", 2, ".tsv: row 4: ")  # fmt: skip
 @pytest.mark.parametrize(
     ("column", "text"), [(column, text) for column, texts in WRONG.items() for text in texts]
 )
-def test_a_damaged_cell_is_named(path, column, text):
+def test_a_damaged_cell_is_named(path, column, text, declared: Declared):
     rows = table(path)
     rows[3][COLUMNS.index(column)] = text
     put(path, rows)
@@ -185,6 +188,7 @@ def test_a_damaged_cell_is_named(path, column, text):
     # too few processes for the rest of the row is one fault of three columns
     named = {"peer": ("peer", "processes"), "per_node": ("per_node", "processes")}
     assert line.split(": ")[2] in named.get(column, (column,)) or f"{column} '" in line
+    declared.check((), 2, [line])
 
 
 @given(st.data())
@@ -232,35 +236,42 @@ def test_a_row_has_a_cell_per_column(path, cells):
 # ---------------------------------------------------------------- the file as a whole
 
 
-def test_a_duplicate_names_both_rows(path):
+@plants("references", "a case that is there twice, with other values", "a reference file", "", 2,
+        "row 4: is the same case as row 3; remove one")  # fmt: skip
+def test_a_duplicate_names_both_rows(path, declared: Declared):
     rows = table(path)
     rows.insert(3, [*rows[2][:9], "1e-06", "0.5", "10"])
     put(path, rows)
-    assert "row 4: is the same case as row 3; remove one" in refusal(path)
+    declared.check((), 2, [refusal(path)])
     assert len(reference_file.lint_reference_file(path)) == 1, "one fault is said once"
 
 
-def test_simulated_and_measured_times_do_not_stand_in_one_file(path):
+@plants("references", "one exact row of simulated time among measured ones",
+        "a reference file", "", 2, "spread: exact in some rows only")  # fmt: skip
+def test_simulated_and_measured_times_do_not_stand_in_one_file(path, declared: Declared):
     """Else a single exact row would have the other ones compared by the method of simulated time."""
     rows = table(path)
     rows[2][COLUMNS.index("spread")] = "exact"
     put(path, rows)
-    assert "spread: exact in some rows only" in refusal(path)
+    declared.check((), 2, [refusal(path)])
 
 
+@plants("references", "rows in another order", "a reference file", "", 2, "belongs above row")
 @pytest.mark.parametrize(("above", "below"), [(1, 2), (2, 3), (2, 4), (1, 5)])
-def test_rows_are_sorted(path, above, below):
+def test_rows_are_sorted(path, above, below, declared: Declared):
     rows = table(path)
     rows[above], rows[below] = rows[below], rows[above]
     put(path, rows)
-    assert "belongs above row" in refusal(path)
+    declared.check((), 2, [refusal(path)])
 
 
+@plants("references", "a column lost", "a reference file", "", 2,
+        "row 1: is not the header; it must read program TAB routine")  # fmt: skip
 @pytest.mark.parametrize("column", COLUMNS)
-def test_a_missing_column_is_a_wrong_header(path, column):
+def test_a_missing_column_is_a_wrong_header(path, column, declared: Declared):
     place = COLUMNS.index(column)
     put(path, [row[:place] + row[place + 1 :] for row in table(path)])
-    assert "row 1: is not the header; it must read program TAB routine" in refusal(path)
+    declared.check((), 2, [refusal(path)])
 
 
 @pytest.mark.parametrize(
@@ -294,9 +305,11 @@ def test_a_file_cut_inside_a_row_is_refused(tmp_path_factory, data):
     assert refusal(path).startswith(f"{path}: row ")
 
 
-def test_bytes_that_are_no_text_are_named_by_row(path):
+@plants("references", "bytes that are not UTF-8", "a reference file", "", 2,
+        "row 6: is not UTF-8 text")  # fmt: skip
+def test_bytes_that_are_no_text_are_named_by_row(path, declared: Declared):
     path.write_bytes(path.read_bytes().replace(b"pingpong", b"ping\xff"))
-    assert f"{path}: row 6: is not UTF-8 text" in refusal(path)
+    declared.check((), 2, [refusal(path)])
 
 
 def test_a_file_that_is_not_there_is_named(path, tmp_path):

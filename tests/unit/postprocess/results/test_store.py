@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from postprocess.base import files
@@ -27,6 +27,7 @@ from postprocess.results.store import StoreError, StoreRow, read_sessions, write
 from postprocess.stats.headline import summarise_trials
 from tests.support.factories import record as samples
 from tests.support.factories.store import write_version_1
+from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 
 SESSION = "20261121T090000Z-4711"
@@ -217,38 +218,44 @@ def test_what_a_killed_run_left_is_passed_over(tmp_path):
 # ---------------------------------------------------------------- damage
 
 
-def test_a_folder_or_a_dead_link_of_that_name_is_named(tmp_path):
+@plants("files", "a folder or a dead link in the place of a file", "the store", "", 2,
+        "b.parquet: is no regular file | b.parquet: No such file")  # fmt: skip
+def test_a_folder_or_a_dead_link_of_that_name_is_named(tmp_path, declared: Declared):
     (tmp_path / "b.parquet").mkdir()
-    with pytest.raises(StoreError, match=r"b\.parquet: is no regular file"):
+    with declared.raises(StoreError, match=r"b\.parquet: is no regular file"):
         read_sessions(tmp_path)
     (tmp_path / "b.parquet").rmdir()
     (tmp_path / "b.parquet").symlink_to(tmp_path / "gone")
-    with pytest.raises(StoreError, match=r"b\.parquet: No such file"):
+    with declared.raises(StoreError, match=r"b\.parquet: No such file"):
         read_sessions(tmp_path)
 
 
+@plants("files", "cut off at any byte", "a session of the store", "", 2,
+        "is damaged, its checksum is wrong")  # fmt: skip
 @given(st.data())
-@settings(max_examples=150)
-def test_a_file_cut_anywhere_is_named(tmp_path_factory, data):
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+def test_a_file_cut_anywhere_is_named(tmp_path_factory, declared: Declared, data):
     folder = tmp_path_factory.mktemp("cut")
     write_some(folder, "a")
     path = folder / "a.parquet"
     content = path.read_bytes()
     path.write_bytes(content[: data.draw(st.integers(0, len(content) - 1))])
-    with pytest.raises(StoreError, match=r"a\.parquet: is damaged, its checksum is wrong"):
+    with declared.raises(StoreError, match=r"a\.parquet: is damaged, its checksum is wrong"):
         read_sessions(folder)
 
 
+@plants("files", "one bit flipped, anywhere", "a session of the store", "", 2,
+        "is damaged, its checksum is wrong")  # fmt: skip
 @given(st.data())
-@settings(max_examples=150)
-def test_not_one_bit_changes_unseen(tmp_path_factory, data):
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+def test_not_one_bit_changes_unseen(tmp_path_factory, declared: Declared, data):
     """A reader of Parquet might crash on such a file, or return other numbers."""
     folder = tmp_path_factory.mktemp("bit")
     write_some(folder, "a")
     content = bytearray((folder / "a.parquet").read_bytes())
     content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     (folder / "a.parquet").write_bytes(content)
-    with pytest.raises(StoreError, match=r"a\.parquet: is damaged, its checksum is wrong"):
+    with declared.raises(StoreError, match=r"a\.parquet: is damaged, its checksum is wrong"):
         read_sessions(folder)
 
 
@@ -258,9 +265,11 @@ def test_a_mark_in_the_data_is_data(path):
     assert read_sessions(path.parent)["provenance"].to_list() == [files.PLACEHOLDER] * 2
 
 
-def test_what_is_whole_but_no_parquet_is_named(tmp_path):
+@plants("files", "something else under its name, with a good checksum",
+        "a session of the store", "", 2, "is not a Parquet file")  # fmt: skip
+def test_what_is_whole_but_no_parquet_is_named(tmp_path, declared: Declared):
     (tmp_path / "b.parquet").write_bytes(files.seal_data(files.PLACEHOLDER.encode()))
-    with pytest.raises(StoreError, match=r"b\.parquet: is not a Parquet file"):
+    with declared.raises(StoreError, match=r"b\.parquet: is not a Parquet file"):
         read_sessions(tmp_path)
 
 
@@ -269,6 +278,8 @@ def test_a_file_without_a_place_for_the_seal_is_not_sealed():
         files.seal_data(b"PAR1")
 
 
+@plants("files", "a column lost, added, of another type or in another place",
+        "a session of the store", "", 2, "its columns are not those of its version")  # fmt: skip
 @pytest.mark.parametrize(
     "change",
     [
@@ -278,15 +289,15 @@ def test_a_file_without_a_place_for_the_seal_is_not_sealed():
         lambda frame: frame.select(reversed(frame.columns)),
     ],
 )
-def test_other_columns_are_refused(path, change):
+def test_other_columns_are_refused(path, change, declared: Declared):
     write_session(path, [ROW])
     buffer = io.BytesIO()
     told = {"schema": "2", "seal": files.PLACEHOLDER}
     change(pl.read_parquet(path)).write_parquet(buffer, metadata=told)
     path.write_bytes(files.seal_data(buffer.getvalue()))
-    with pytest.raises(StoreError, match="its columns are not those of its version"):
+    with declared.raises(StoreError, match="its columns are not those of its version"):
         read_sessions(path.parent)
-    with pytest.raises(StoreError, match="its columns are not those of its version"):
+    with declared.raises(StoreError, match="its columns are not those of its version"):
         store.read_session(path, ["key"])
 
 
@@ -300,12 +311,14 @@ def sealed(path: Path, frame: pl.DataFrame, **told: str) -> None:
     path.write_bytes(files.seal_data(buffer.getvalue()))
 
 
+@plants("files", "written by a newer version", "a session of the store", "", 2,
+        "of the store, and this Plumbline knows 2; read it with a newer Plumbline")  # fmt: skip
 @pytest.mark.parametrize("version", ["3", "10", "4294967296"])
-def test_a_file_of_a_newer_version_is_refused(path, version):
+def test_a_file_of_a_newer_version_is_refused(path, version, declared: Declared):
     """Even if its columns look like ours: a newer version may mean other things by them."""
     write_session(path, [ROW])
     sealed(path, pl.read_parquet(path), schema=version)
-    with pytest.raises(StoreError) as caught:
+    with declared.raises(StoreError) as caught:
         read_sessions(path.parent)
     said = f"{path}: is of version {version} of the store, and this Plumbline knows 2; "
     assert str(caught.value) == f"{said}read it with a newer Plumbline"
@@ -443,8 +456,10 @@ except StoreError as error:
 )
 
 
+@plants("lost", "a file system that is full after 0, 100 or 4096 bytes",
+        "writing a session into the store", "", 2, "cannot be written: File too large")  # fmt: skip
 @pytest.mark.parametrize("limit", [0, 100, 4096])
-def test_a_full_disk_leaves_earlier_sessions_and_nothing_else(tmp_path, limit):
+def test_a_full_disk_leaves_earlier_sessions_and_nothing_else(tmp_path, limit, declared: Declared):
     write_some(tmp_path, "a")
     before = (tmp_path / "a.parquet").read_bytes()
     done = run(FULL_DISK, tmp_path / "b.parquet", limit)
@@ -455,6 +470,7 @@ def test_a_full_disk_leaves_earlier_sessions_and_nothing_else(tmp_path, limit):
     assert (tmp_path / "a.parquet").read_bytes() == before
     write_some(tmp_path, "b")
     assert read_sessions(tmp_path)["session"].to_list() == ["a", "b"]
+    declared.check((), done.returncode, [done.stdout])
 
 
 KILLED = (

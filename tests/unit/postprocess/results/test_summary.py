@@ -30,6 +30,7 @@ from spack_envs.programs import BuiltBinary
 from tests.support.factories import report as samples
 from tests.support.factories import size as sizes
 from tests.support.factories.launch import CASES, book_of, finished, finished_with_wrong_data
+from tests.support.faults import Declared, plants
 
 
 @pytest.fixture
@@ -147,6 +148,8 @@ def name_that_is_no_name(document):
     document["cases"][0]["routine"] = "<b>"
 
 
+@plants("files", "a key lost, of another type or against another one, in 23 ways",
+        "`summary.json`", "", 2, "; run the session again")  # fmt: skip
 @pytest.mark.parametrize(
     ("damage", "named"),
     [
@@ -175,9 +178,9 @@ def name_that_is_no_name(document):
         (lambda d: d.pop("programs"), "programs"),
     ],
 )
-def test_damage_is_one_line_with_file_key_and_fix(document, damage, named):
+def test_damage_is_one_line_with_file_key_and_fix(document, damage, named, declared: Declared):
     damage(document)
-    with pytest.raises(UsageError) as error:
+    with declared.raises(UsageError) as error:
         parse_summary(document, "there/summary.json")
     text = str(error.value)
     assert text.startswith("there/summary.json: ")
@@ -186,11 +189,12 @@ def test_damage_is_one_line_with_file_key_and_fix(document, damage, named):
     assert text.isprintable()
 
 
+@plants("files", "empty, cut, an array, NaN, no text", "`summary.json`", "", 2, "summary.json: ")
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b'{"schema": NaN}', b"\xff"])
-def test_a_file_that_is_no_summary_is_named(tmp_path, content):
+def test_a_file_that_is_no_summary_is_named(tmp_path, content, declared: Declared):
     path = tmp_path / "summary.json"
     path.write_bytes(content)
-    with pytest.raises(UsageError, match=r"summary\.json: "):
+    with declared.raises(UsageError, match=r"summary\.json: "):
         load_summary(path)
 
 

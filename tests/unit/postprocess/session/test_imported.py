@@ -13,6 +13,7 @@ from postprocess.main import main
 from postprocess.session import finish
 from tests.support.factories import record
 from tests.support.factories.launch import PLACE, VALUES, leave, planned
+from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 
 SITE = str(ROOT / "site_configs" / "local.py")
@@ -109,18 +110,25 @@ def test_what_a_report_left_out_fails_the_session(
     assert (told["exit_status"], len(kept(home)[1])) == (1, 1)
 
 
-def test_a_report_in_which_nothing_ran_is_refused(tmp_path: Path, home: Path, capfd) -> None:
+@plants("files", "nothing in it ran", "a report of ReFrame that is imported", "", 2,
+        "no test was run; luecke_0 on local:cpu with mpich-5_0_2 was left out: the build")  # fmt: skip
+def test_a_report_in_which_nothing_ran_is_refused(
+    tmp_path: Path, home: Path, capfd, declared: Declared
+) -> None:
     report = write(tmp_path / "report.json", *not_built(tmp_path / "build"))
     assert plumbline_import(home, report) == 2
     told = capfd.readouterr().err
     assert "no test was run; luecke_0 on local:cpu with mpich-5_0_2 was left out: the build" in told
     assert told.count("\n") == 1 and kept(home) == [[], []]
+    declared.check((), 2, [told])
 
 
 GONE = told_of("luecke_0", result="pass", stagedir="", outputdir="/nowhere")
 STRANGE = told_of("stream", result="pass") | {"maintainers": ["somebody"]}
 
 
+@plants("files", "missing, no JSON, of other checks, or with its files gone",
+        "a report of ReFrame that is imported", "", 2, "report.json: ")  # fmt: skip
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -134,7 +142,7 @@ STRANGE = told_of("stream", result="pass") | {"maintainers": ["somebody"]}
     ],
 )
 def test_what_is_no_report_is_refused(
-    tmp_path: Path, home: Path, capfd, text: str | None, told: str
+    tmp_path: Path, home: Path, capfd, text: str | None, told: str, declared: Declared
 ) -> None:
     path = tmp_path / "report.json"
     if text is not None:
@@ -143,3 +151,4 @@ def test_what_is_no_report_is_refused(
     said = capfd.readouterr().err
     assert said.startswith(f"plumbline: {path}: ") and told in said and said.count("\n") == 1
     assert kept(home) == [[], []]
+    declared.check((), 2, [said])

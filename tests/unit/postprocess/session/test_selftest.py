@@ -55,6 +55,7 @@ from postprocess.stats.band import LARGE_BYTES
 from tests.support.factories.launch import case as a_case
 from tests.support.factories.launch import planned
 from tests.support.factories.ledger import launch
+from tests.support.faults import Declared, plants
 from tests.support.plumbline_runner import ROOT
 
 SIZES = {
@@ -414,15 +415,17 @@ def test_a_night_that_was_interrupted_while_it_was_written_does_not_count(tmp_pa
     assert len(resume_or_begin(path, BEGUN)[1]) == 2
 
 
+@plants("files", "empty, no JSON, or of another kind", "the file of a self-test", "", 2,
+        "is damaged | No such file")  # fmt: skip
 @pytest.mark.parametrize(
     "text", ["", "{}\n", "x\n", "3\n", "[]\n", '{"record": "case"}\n', '{"record": "begun"}\n']
 )
-def test_a_damaged_file_is_refused_in_one_line(tmp_path: Path, text: str):
+def test_a_damaged_file_is_refused_in_one_line(tmp_path: Path, text: str, declared: Declared):
     path = tmp_path / selftest_rows.FILE
     path.write_text(text)
-    with pytest.raises(UsageError, match="is damaged"):
+    with declared.raises(UsageError, match="is damaged"):
         selftest_rows.read_selftest(path)
-    with pytest.raises(UsageError, match="No such file"):
+    with declared.raises(UsageError, match="No such file"):
         selftest_rows.read_selftest(tmp_path / "none")
 
 

@@ -26,6 +26,7 @@ from spack_envs.mirror.manifest_schema import (
     encode_manifest,
 )
 from tests.support.factories.mirror import REPLACED, make_mirror, write
+from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 
 WHEEL = "wheels/a-1-py3-none-any.whl"
@@ -156,6 +157,8 @@ def link_away(path: Path) -> None:
     path.symlink_to(copy)
 
 
+@plants("builds", "changed, longer, empty, gone, or a link", "a file of a mirror", "", 2,
+        "./plumbline mirror create mends it")  # fmt: skip
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
@@ -166,11 +169,13 @@ def link_away(path: Path) -> None:
         (link_away, "is not a plain file"),
     ],
 )
-def test_damage_is_one_line_with_the_file_and_the_fix(tmp_path: Path, damage, words: str):
+def test_damage_is_one_line_with_the_file_and_the_fix(
+    tmp_path: Path, damage, words: str, declared: Declared
+):
     folder = tmp_path / "mirror"
     contents = make_mirror(folder)
     damage(folder / WHEEL)
-    with pytest.raises(MirrorError) as refused:
+    with declared.raises(MirrorError) as refused:
         manifest.verify_files(folder, contents)
     line = str(refused.value)
     assert line.startswith(f"{folder / WHEEL}: {words}")
@@ -179,8 +184,10 @@ def test_damage_is_one_line_with_the_file_and_the_fix(tmp_path: Path, damage, wo
     manifest.verify_files(folder, contents, "sources/")  # of which nothing is damaged
 
 
+@plants("security", "a file or a link that the manifest does not name", "a mirror", "", 2,
+        "evil-1-py3-none-any.whl: is not in mirror.json; remove")  # fmt: skip
 @pytest.mark.parametrize("kind", ["file", "link", "link to a folder"])
-def test_what_the_manifest_does_not_name_is_foreign(tmp_path: Path, kind: str):
+def test_what_the_manifest_does_not_name_is_foreign(tmp_path: Path, kind: str, declared: Declared):
     folder = tmp_path / "mirror"
     contents = make_mirror(folder)
     foreign = folder / "wheels" / "evil-1-py3-none-any.whl"
@@ -188,7 +195,7 @@ def test_what_the_manifest_does_not_name_is_foreign(tmp_path: Path, kind: str):
         foreign.write_text("")
     else:
         foreign.symlink_to(tmp_path if kind == "link to a folder" else folder / WHEEL)
-    with pytest.raises(
+    with declared.raises(
         MirrorError, match=r"evil-1-py3-none-any.whl: is not in mirror.json; remove"
     ):
         manifest.verify_files(folder, contents, "wheels/")
@@ -214,25 +221,32 @@ def test_what_is_no_mirror_is_one_line(tmp_path: Path):
         assert str(refused.value).startswith(f"{folder}: {words}")
 
 
-def test_a_manifest_that_is_cut_off_is_one_line(tmp_path: Path):
+@plants("builds", "cut off", "the manifest of a mirror", "", 2, "mirror.json: …makes it anew")
+def test_a_manifest_that_is_cut_off_is_one_line(tmp_path: Path, declared: Declared):
     make_mirror(tmp_path)
     whole = (tmp_path / NAME).read_bytes()
     for length in range(0, len(whole) - 2, 97):
         (tmp_path / NAME).write_bytes(whole[:length])
-        with pytest.raises(MirrorError, match=r"mirror.json: .*makes it anew$"):
+        with declared.raises(MirrorError, match=r"mirror.json: .*makes it anew$"):
             manifest.read_manifest(tmp_path)
 
 
-def test_a_manifest_of_another_schema_is_not_guessed_at(tmp_path: Path):
+@plants("builds", "written by another version", "the manifest of a mirror", "", 2,
+        "schema: is 2, and this Plumbline knows 1")  # fmt: skip
+def test_a_manifest_of_another_schema_is_not_guessed_at(tmp_path: Path, declared: Declared):
     (tmp_path / NAME).write_text('{"schema": 2}')
-    with pytest.raises(MirrorError, match="schema: is 2, and this Plumbline knows 1"):
+    with declared.raises(MirrorError, match="schema: is 2, and this Plumbline knows 1"):
         manifest.read_manifest(tmp_path)
 
 
-def test_wheels_for_another_python_are_refused(tmp_path: Path):
+@plants("builds", "wheels for another Python", "a mirror", "", 2,
+        "wheels are for Python 3.99 on …, and this is 3.")  # fmt: skip
+def test_wheels_for_another_python_are_refused(tmp_path: Path, declared: Declared):
     make_mirror(tmp_path)
     contents = write(tmp_path, (WHEEL,), releases=(), python="3.99")
-    with pytest.raises(MirrorError, match=r"wheels are for Python 3\.99 on .*, and this is 3\.\d"):
+    with declared.raises(
+        MirrorError, match=r"wheels are for Python 3\.99 on .*, and this is 3\.\d"
+    ):
         manifest.check_python(tmp_path, contents)
 
 

@@ -38,6 +38,7 @@ from postprocess.model.measurement import Measurement
 from postprocess.model.reference import Reference
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.stats.band import SLOW_ALPHA
+from tests.support.faults import Declared, plants
 
 CASE = Case("laptop", "cpu", "mpich", "mpicost", "bcast", 0, "flush", "window", 2, 2, 8)
 NIGHT = NightAlarms(
@@ -97,6 +98,8 @@ def test_what_was_no_alarm_cannot_be_marked(tmp_path: Path, session: str, key: s
     assert path.read_bytes() == before
 
 
+@plants("files", "a line cut, changed or lost, in 11 ways", "the log of alarms", "", 2,
+        "alarms.jsonl: row 2: ")  # fmt: skip
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
@@ -113,28 +116,34 @@ def test_what_was_no_alarm_cannot_be_marked(tmp_path: Path, session: str, key: s
         (lambda line: "", "row 2"),
     ],
 )
-def test_a_damaged_line_is_refused_by_its_number(tmp_path: Path, damage, told: str):
+def test_a_damaged_line_is_refused_by_its_number(
+    tmp_path: Path, damage, told: str, declared: Declared
+):
     path = tmp_path / log.FILE
     for session in (NIGHT.session, "2", "3"):
         log.append_night(path, at(session))
     first, second, third = path.read_text().splitlines()
     path.write_text("\n".join([first, damage(second), third]) + "\n")
-    with pytest.raises(UsageError, match="row 2: ") as error:
+    with declared.raises(UsageError, match="row 2: ") as error:
         log.read_alarm_log(path)
     assert told in str(error.value)
     assert "\n" not in str(error.value)
 
 
-def test_a_line_that_was_cut_off_is_refused_and_swallows_no_other(tmp_path: Path):
+@plants("files", "a line cut off at its end, as by a kill", "the log of alarms", "", 2,
+        "alarms.jsonl: row 1: ")  # fmt: skip
+def test_a_line_that_was_cut_off_is_refused_and_swallows_no_other(
+    tmp_path: Path, declared: Declared
+):
     path = tmp_path / log.FILE
     log.append_night(path, NIGHT)
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(UsageError, match="row 1: is cut off"):
+    with declared.raises(UsageError, match="row 1: is cut off"):
         log.read_alarm_log(path)
     path.write_bytes(path.read_bytes()[:50])
     log.append_night(path, at("2"))
     assert json.loads(path.read_text().splitlines()[1])["session"] == "2"
-    with pytest.raises(UsageError, match="row 1: "):
+    with declared.raises(UsageError, match="row 1: "):
         log.read_alarm_log(path)
 
 
