@@ -12,7 +12,7 @@ from pathlib import Path
 
 PACKAGES = ("postprocess", "reframe_checks", "site_configs", "spack_envs")
 ROOT = Path(__file__).resolve().parent.parent
-NEEDED = ("numpy", "scipy")  #: by sites and checks, beside what ReFrame itself needs
+NEEDED = ("numpy", "scipy", "msgspec")  #: by sites and checks, beside what ReFrame itself needs
 
 
 class PackagesBesideChecks(MetaPathFinder):

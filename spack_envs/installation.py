@@ -10,7 +10,8 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from postprocess.base import files, strict_json
+from postprocess.base import files
+from postprocess.base.records import read_record
 from spack_envs.errors import SourceError, SpackEnvironmentError
 from spack_envs.products import PRODUCTS
 
@@ -47,7 +48,7 @@ class Installation:
         """
         path = Path(self.prefix) / RECORD
         try:
-            return strict_json.read_json(path)
+            return read_record(path, dict[str, str])
         except (OSError, ValueError):
             raise SpackEnvironmentError(f"{path}: the installation is damaged") from None
 
@@ -66,8 +67,8 @@ def write_stamp(done: Installation) -> None:
 def read_stamp(place: Path, program: str) -> Installation | None:
     """Read the record of an installation; None if there is none that can be read."""
     try:
-        return Installation(**strict_json.read_json(locate_stamp(place, program)))
-    except (OSError, ValueError, TypeError):
+        return read_record(locate_stamp(place, program), Installation)
+    except (OSError, ValueError):
         return None
 
 
@@ -80,8 +81,8 @@ def write_failure(folder: Path, error: SpackEnvironmentError) -> None:
 def is_without_source(folder: Path) -> bool:
     """Return whether the build of this folder failed because its source cannot be fetched."""
     try:
-        return strict_json.read_json(folder / FAILURE)["without_source"] is True
-    except (OSError, ValueError, LookupError, TypeError):
+        return read_record(folder / FAILURE, dict[str, bool])["without_source"]
+    except (OSError, ValueError, LookupError):
         return False
 
 

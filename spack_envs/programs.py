@@ -6,8 +6,9 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from postprocess.base import files, strict_json
+from postprocess.base import files
 from postprocess.base.errors import UsageError
+from postprocess.base.records import read_record
 from spack_envs.installation import Installation
 from spack_envs.products import PRODUCTS
 
@@ -46,8 +47,8 @@ def read_program(work: Path, environment: str, name: str) -> BuiltBinary:
     """
     path = locate_program_file(work, environment, name)
     try:
-        return BuiltBinary(**strict_json.read_json(path))
-    except (OSError, ValueError, TypeError):
+        return read_record(path, BuiltBinary)
+    except (OSError, ValueError):
         known = sorted(each.parent.name for each in work.glob(f"programs/*/{name}.json"))
         others = f" (built for {', '.join(known)})" if set(known) - {environment} else ""
         fix = f"./plumbline run --environment {environment} builds it{others}"

@@ -145,5 +145,8 @@ def utc_now() -> str:
 
 
 def parse_utc(text: str) -> datetime:
-    """Parse a date as written everywhere. Raises ValueError if it is none."""
-    return datetime.strptime(text, DATE_FORMAT).replace(tzinfo=timezone.utc)
+    """Parse a date as written everywhere. Raises ValueError, in our words, if it is none."""
+    try:
+        return datetime.strptime(text, DATE_FORMAT).replace(tzinfo=timezone.utc)
+    except ValueError:
+        raise ValueError(f"{text[:60]!r} is not as 2026-11-21T09:00:00Z") from None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-SECONDS = "s"
-MEGABYTES = "MB/s"  #: 10**6 bytes per second, as OSU and IMB count
+from typing import Literal, TypeAlias
+
+Unit: TypeAlias = Literal["s", "MB/s"]
+SECONDS: Unit = "s"
+MEGABYTES: Unit = "MB/s"  #: 10**6 bytes per second, as OSU and IMB count
 UNITS = {SECONDS: "lower", MEGABYTES: "higher"}  #: unit -> the better direction
 
 

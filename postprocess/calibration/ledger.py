@@ -14,15 +14,14 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from postprocess.base import files, strict_json
+from postprocess.base import files
 from postprocess.base.errors import UsageError
-from postprocess.base.formats import DATE_FORMAT
-from postprocess.base.strict_json import JsonObject, format_external
-from postprocess.base.units import UNITS
+from postprocess.base.formats import DATE_FORMAT, parse_utc
+from postprocess.base.records import Amount, Text, parse_record, read_record
+from postprocess.base.units import Unit
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.plan import PlannedLaunch
-from postprocess.references.provenance import TEXTS
 from site_configs.schema.manual_settings import collect_manual_settings
 from site_configs.topology.machine import read_machine
 
@@ -30,6 +29,22 @@ SCHEMA = 1
 #: Facts that are told and not compared. What they stand for is, without its paths, among the circumstances.
 ONCE = ("mpi_library", "spec")
 OPENED = "calibration.json"  #: in the directory of a session that calibrates, from its beginning
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """Facts that each launch must tell."""
+
+    mpi_library: Text
+    version: Text
+    method: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Circumstances:
+    """Circumstances whose form is known."""
+
+    binding: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -54,7 +69,7 @@ class CalibrationHeader:
 class CalibrationLaunch:
     """One launch of a calibration that ended well."""
 
-    session: str
+    session: Text
     ended_utc: str
     hosts: tuple[str, ...]
     machine: Mapping[str, Any]  #: from which it was started
@@ -65,10 +80,10 @@ class CalibrationLaunch:
     circumstances: Mapping[str, Any]  #: that a value is compared under; {} if exact
     by_hand: Mapping[str, Any]  #: what options and the shell set for it; nothing, as a rule
     kernel: str
-    values: Mapping[str, float]  #: headline by key of the case
-    units: Mapping[str, str]
+    values: Mapping[str, Amount]  #: headline by key of the case
+    units: Mapping[str, Unit]
     #: Share of the machine, from 0 to 1, that others used during its pass; None where it is not known.
-    others: float | None = None
+    others: Amount | None = None
 
     @property
     def shared(self) -> dict[str, Any]:
@@ -222,6 +237,15 @@ def restrict_launch(launch: CalibrationLaunch, keys: Iterable[str]) -> Calibrati
     return replace(launch, values=values, units=units)
 
 
+@dataclass(frozen=True)
+class _LedgerFile:
+    """The launches of one session, and the keys of the cases that it began afresh."""
+
+    schema: int
+    launches: list[CalibrationLaunch]
+    afresh: list[str] = field(default_factory=list)
+
+
 def read_ledger_file(path: Path) -> tuple[list[CalibrationLaunch], list[str]]:
     """Read the launches of one session, and the keys of the cases that it began afresh.
 
@@ -229,63 +253,25 @@ def read_ledger_file(path: Path) -> tuple[list[CalibrationLaunch], list[str]]:
     """
     fix = "move it away, and calibrate again"
     try:
-        data = JsonObject(strict_json.parse_json(files.read_regular(path).decode()))
-        if data.integer("schema") != SCHEMA:
+        told = read_record(path, _LedgerFile, exact=False)
+        if told.schema != SCHEMA:
             raise ValueError(f"schema: is not {SCHEMA}")
-        afresh = data.get("afresh", list) if "afresh" in data.fields else []
-        launches = data.get("launches", list)
-        if any(type(each) is not dict for each in launches):
-            raise ValueError("launches: is not a list of objects")
-        keys = [Case.from_key(key).key for key in afresh]
-        return [parse_launch(JsonObject(each)) for each in launches], keys
-    except (OSError, ValueError, TypeError) as error:
+        for each in told.launches:
+            check_launch(each)
+        return told.launches, [Case.from_key(key).key for key in told.afresh]
+    except (OSError, ValueError) as error:
         raise UsageError(f"{path}: {error}: is damaged; {fix}") from None
 
 
-def parse_launch(told: JsonObject) -> CalibrationLaunch:
-    """Parse a launch as :func:`append_launches` wrote it. Raises ValueError for anything else."""
-    values = told.get("values", dict)
-    units = told.get("units", dict)
-    if units.keys() != values.keys():
+def check_launch(launch: CalibrationLaunch) -> None:
+    """Check that a launch has the form in which it is compared. Raises ValueError for anything else."""
+    if launch.units.keys() != launch.values.keys():
         raise ValueError("units: are not of the same cases as values")
-    cases = [Case.from_key(key) for key in values]
-    place = tuple(told.get("place", list))
-    if any(
-        ReferencePlace.of(case) != place or case.program != told.text("program") for case in cases
-    ):
+    places = {(ReferencePlace.of(case), case.program) for case in map(Case.from_key, launch.values)}
+    if places - {(launch.place, launch.program)}:
         raise ValueError("values: are of cases of another place or program")
-    told.moment("ended_utc")
-    check_stored_facts(told)
-    numbers = JsonObject(values, "values.")
-    return CalibrationLaunch(
-        session=told.text("session"),
-        ended_utc=told.text("ended_utc"),
-        hosts=tuple(told.get("hosts", list)),
-        machine=told.get("machine", dict),
-        place=ReferencePlace(*place),
-        program=told.text("program"),
-        exact=told.flag("exact"),
-        facts=told.get("facts", dict),
-        circumstances=told.get("circumstances", dict),
-        by_hand=told.get("by_hand", dict),
-        kernel=told.get("kernel", str),
-        values={key: numbers.number(key) for key in values},
-        units={key: JsonObject(units, "units.").text(key) for key in units},
-        others=None if told.fields.get("others") is None else told.number("others"),
-    )
-
-
-def check_stored_facts(told: JsonObject) -> None:
-    """Check that the facts of a launch have the form in which they are compared. Raises ValueError."""
-    facts = told.object("facts")
-    facts.get("method", dict)
-    for name in TEXTS:
-        facts.text(name)
-    if not told.get("machine", dict):
+    parse_utc(launch.ended_utc)
+    parse_record(launch.facts, _Facts)
+    parse_record(launch.circumstances, _Circumstances)
+    if not launch.machine:
         raise ValueError("machine: is empty")
-    circumstances = told.object("circumstances")
-    if "binding" in circumstances.fields:
-        circumstances.get("binding", dict)
-    for unit in told.get("units", dict).values():
-        if unit not in UNITS:
-            raise ValueError(f"units: {format_external(unit)} is not one of {', '.join(UNITS)}")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
-from postprocess.base import files, strict_json
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural
-from postprocess.base.strict_json import JsonObject
+from postprocess.base.records import parse_record, read_record, require_fields
 from postprocess.calibration.ledger import (
     OPENED,
     CalibrationHeader,
@@ -70,17 +70,9 @@ def read_calibration_header(marker: Path) -> CalibrationHeader:
     :raises UsageError: if its file is damaged.
     """
     try:
-        told = JsonObject(strict_json.parse_json(files.read_regular(marker).decode()))
-        set_env = told.get("set_env", dict)
-        for environment in set_env:
-            own = told.object("set_env").object(environment)
-            for name in own.fields:
-                own.get(name, str)
-        shell = told.object("shell") if "shell" in told.fields else JsonObject({})  # none, before
-        for name in shell.fields:
-            shell.get(name, str)
-        flags = told.flag("oversubscribe"), told.flag("afresh")
-        return CalibrationHeader(marker.parent.name, set_env, *flags, shell.fields)
-    except (OSError, ValueError, TypeError) as error:
+        told = read_record(marker, dict[str, Any]) | {"session": marker.parent.name}
+        require_fields(told, CalibrationHeader, ("shell",))
+        return parse_record(told, CalibrationHeader)
+    except (OSError, ValueError) as error:
         fix = "remove it, and its launches are not used"
         raise UsageError(f"{marker}: {error}: is damaged; {fix}") from None

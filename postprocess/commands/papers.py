@@ -20,9 +20,9 @@ from postprocess.cli.option_types import parse_count
 from postprocess.cli.parser import READ, Parser
 from postprocess.commands import report
 from postprocess.report.trial_selection import read_trials
-from postprocess.results import summary as summaries
 from postprocess.results.store import read_sessions
 from postprocess.results.summary import SessionSummary
+from postprocess.results.summary_file import load_summary
 
 HELP = "Show sessions in the tables and figures of the papers."
 EXAMPLE = "./plumbline papers --against t3e --processes 128"
@@ -109,4 +109,4 @@ def show_paper(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 def load_sessions(work: WorkDirectory, names: Sequence[str]) -> list[SessionSummary]:
     """Load the summaries of finished sessions. Raises UsageError for one that is not there."""
     places = [report.finished_session(work, name) for name in names]
-    return [summaries.load_summary(place / "summary.json") for place in places]
+    return [load_summary(place / "summary.json") for place in places]

@@ -12,8 +12,8 @@ from postprocess.cli.parser import Parser
 from postprocess.report import trial_selection
 from postprocess.report.session_report import build_report
 from postprocess.report.terminal import print_verdict_table
-from postprocess.results import summary as summaries
 from postprocess.results.store import read_sessions
+from postprocess.results.summary_file import load_summary
 
 HELP = "Write the report of a session again, and print its verdicts."
 EXAMPLE = "./plumbline report 20261121T090000Z-1"
@@ -30,7 +30,7 @@ def add_arguments(parser: Parser) -> None:
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Write the report of a session again, and print its verdicts. Returns the session's exit status."""
     directory = finished_session(work, arguments.session)
-    summary = summaries.load_summary(directory / "summary.json")
+    summary = load_summary(directory / "summary.json")
     trials = trial_selection.read_trials(
         read_sessions(work.store, [directory.name]), directory.name
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from postprocess.base.units import MEGABYTES, SECONDS, find_better_direction
 
@@ -72,15 +71,3 @@ class Benchmark:
             return list(self.sizes)
         element = max(self.least, 1)
         return [size for size in sizes if size >= self.least and size % element == 0]
-
-
-def parse_benchmark(data: dict[str, Any]) -> Benchmark:
-    """Parse a benchmark from plain data, as ``dataclasses.asdict`` makes it."""
-    sizes = data["sizes"]
-    return Benchmark(
-        **{
-            **data,
-            "sizes": None if sizes is None else tuple(sizes),
-            "options": tuple(data["options"]),
-        }
-    )

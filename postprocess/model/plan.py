@@ -16,7 +16,9 @@ from typing import Any
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
-from postprocess.model.benchmark import Benchmark, parse_benchmark
+from postprocess.base.records import parse_record
+from postprocess.base.strict_json import read_json
+from postprocess.model.benchmark import Benchmark
 from postprocess.model.case import Case
 
 
@@ -160,18 +162,20 @@ def read_launch_file(path: Path) -> PlannedLaunch:
     :raises UsageError: if the file is damaged.
     """
     try:
-        return parse_planned_launch(json.loads(files.read_regular(path)))
-    except (OSError, ValueError, TypeError, KeyError) as error:
+        told = read_json(path)
+        launch = parse_record(told, PlannedLaunch, exact=True)
+        _check_lists(told)
+        return launch
+    except (OSError, ValueError) as error:
         raise UsageError(f"{path}: {error}: the plan is damaged; run the session again") from None
 
 
-def parse_planned_launch(data: dict[str, Any]) -> PlannedLaunch:
-    """Parse a launch from its stored form."""
-    cases = tuple(Case(**case) for case in data["cases"])
-    skips = tuple(SkippedCase(**{**skip, "case": Case(**skip["case"])}) for skip in data["skips"])
-    benchmarks = tuple(parse_benchmark(each) for each in data["benchmarks"])
-    known = {"cases": cases, "skips": skips, "benchmarks": benchmarks}
-    return PlannedLaunch(**{**data, **known, "options": tuple(data["options"])})
+def _check_lists(told: dict[str, Any]) -> None:
+    """Check that lists are there which every version wrote. Raises ValueError."""
+    needed = [(each, ("sizes", "options")) for each in told.get("benchmarks", ())]
+    for entry, names in [(told, ("skips", "benchmarks", "options")), *needed]:
+        if lacking := [name for name in names if name not in entry]:
+            raise ValueError(f"{lacking[0]}: is missing")
 
 
 def list_planned_cases(launches: Sequence[PlannedLaunch]) -> list[Case]:

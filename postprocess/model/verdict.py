@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any
 
 from postprocess.base import units
+from postprocess.base.records import Amount
 from postprocess.model.case import Case
 from postprocess.model.measurement import TrialSummary
 
@@ -65,10 +66,10 @@ class CaseResult:
     case: Case
     verdict: Verdict
     reason: str = ""  #: one line for people; empty for ``pass``
-    value: float | None = None  #: the headline
-    unit: str = units.SECONDS
-    reference: float | None = None
-    band: tuple[float, float] | None = None  #: (lower, upper)
+    value: Amount | None = None  #: the headline
+    unit: units.Unit = units.SECONDS
+    reference: Amount | None = None
+    band: tuple[Amount, Amount] | None = None  #: (lower, upper)
     launches: int = 0  #: launches behind ``value``
     reference_launches: int = 0  #: launches behind ``reference``
     summary: TrialSummary | None = None
@@ -76,11 +77,11 @@ class CaseResult:
     #: Every column of the row of a program without trials, by its header words.
     figures: Mapping[str, float] = field(default_factory=dict, hash=False)
     #: Share of false alarms if all cases as unlikely as this one, or more so, were alarms (Benjamini-Hochberg).
-    q: float | None = None
+    q: Amount | None = None
     #: Smallest slowdown, as a fraction, that a night catches with 90% probability.
-    detectable: float | None = None
-    spread: float | None = None  #: of ln headline between launches, as the band has it
-    degrees: float | None = None  #: of freedom behind the spread
+    detectable: Amount | None = None
+    spread: Amount | None = None  #: of ln headline between launches, as the band has it
+    degrees: Amount | None = None  #: of freedom behind the spread
     expected: str = ""  #: why this failure is expected; empty if it is not
     provisional: bool = False  #: whether the reference has too few launches
     cause: str = (

@@ -20,7 +20,8 @@ from postprocess.model.case import LaunchPlace
 from postprocess.model.mpicost import WARM
 from postprocess.model.plan import PlannedLaunch, read_plan
 from postprocess.results.flush_costs import flushes
-from postprocess.results.summary import SummaryLaunch, load_summary
+from postprocess.results.summary import SummaryLaunch
+from postprocess.results.summary_file import load_summary
 from postprocess.stats.trial_allocation import LaunchCost
 from site_configs.topology.flush import measure_flush_seconds
 

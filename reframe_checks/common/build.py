@@ -14,8 +14,8 @@ from reframe.core.builtins import run_before, sanity_function, variable
 from reframe.core.exceptions import SanityError
 
 from postprocess.base.files import read_text, write_text
+from postprocess.base.records import read_record
 from postprocess.base.shell_words import quote_word
-from postprocess.base.strict_json import read_json
 from reframe_checks.common.user_options import in_session
 from site_configs.common import work_directory
 from site_configs.programs.installed import (
@@ -132,7 +132,7 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
             return True
         roots = {work_directory(), Path(os.environ.get(SESSION, self.stagedir))}
         if self.origin == SPACK:
-            done = Installation(**read_json(Path(self.stagedir, RESULT)))
+            done = read_record(Path(self.stagedir, RESULT), Installation)
             self.folder = done.folder
         else:
             self.folder = self.folder_without_spack()
@@ -159,7 +159,7 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
         facts = read_facts(self.program)
         built = BuiltBinary(*about, facts.version, facts.compiler, facts.flags)
         if self.origin == CMAKE and self.spec:
-            told = read_json(Path(self.folder.parent, RECORD))
+            told = read_record(Path(self.folder.parent, RECORD), dict[str, str])
             return replace(built, spec=told["spec"])
         return built
 

@@ -7,7 +7,6 @@ import re
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 DEFAULT_FAMILIES = ("mpich", "openmpi", "intel-mpi")
 
@@ -153,11 +152,3 @@ def name_distinctly(mpis: list[Mpi]) -> list[Mpi]:
         taken.add(name)
         renamed.append(replace(mpi, name=name))
     return renamed
-
-
-def parse_mpi(data: dict[str, Any]) -> Mpi:
-    """Parse an Mpi from its stored form.
-
-    :raises TypeError: if fields are missing or unknown (a file of another version).
-    """
-    return Mpi(**data)

@@ -10,10 +10,10 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from postprocess.base import strict_json
 from postprocess.base.errors import UsageError
+from postprocess.base.records import read_record
 from site_configs.mpi import imb_wheel, wheels
 from site_configs.mpi.discover import find_in_modules, find_on_path
 from site_configs.mpi.family import (
@@ -22,7 +22,6 @@ from site_configs.mpi.family import (
     Mpi,
     Unusable,
     name_distinctly,
-    parse_mpi,
     split_release,
 )
 from site_configs.mpi.imb_wheel import Imb
@@ -189,26 +188,23 @@ def find_inventory(work: Path) -> Inventory:
 
 @dataclass(frozen=True)
 class StoredInventory:
-    """The stored part of an inventory: the MPIs, and the state of each one's files by its name."""
+    """An inventory as it is stored: the MPIs, and the state of each one's files by its name."""
 
+    schema: int
+    files: dict[str, FileState]
+    machine: dict[str, Any]
     mpis: tuple[Mpi, ...]
     unusable: tuple[Unusable, ...]
     imb: tuple[Imb, ...]
-    files: dict[str, FileState]
 
 
 def read_stored_inventory(path: Path) -> StoredInventory | None:
     """Read the stored inventory, or None where there is none that this version can use."""
     try:
-        data = strict_json.read_json(path)
-        if data["schema"] != SCHEMA:
-            return None
-        mpis = tuple(parse_mpi(mpi) for mpi in data["mpis"])
-        unusable = tuple(Unusable(**entry) for entry in data["unusable"])
-        imb = tuple(Imb(**entry) for entry in data["imb"])
-        return StoredInventory(mpis, unusable, imb, dict(data["files"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        stored = read_record(path, StoredInventory)
+    except (OSError, ValueError):
         return None
+    return stored if stored.schema == SCHEMA else None
 
 
 def list_unchanged_mpis(stored: StoredInventory | None) -> dict[str, Mpi]:

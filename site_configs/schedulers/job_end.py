@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
 
-from postprocess.base import strict_json
+from postprocess.base.records import read_record
 
 #: In the directory of a job that was given up. The name is that of the first backend that wrote one.
 ENDED = "slurm_ended.json"
@@ -26,7 +26,7 @@ class Ended:
     """How a job ended, for programs; and why, for people."""
 
     how: Ending
-    reason: str = ""
+    reason: str
 
 
 def write_ended(directory: Path, ended: Ended) -> None:
@@ -38,7 +38,6 @@ def write_ended(directory: Path, ended: Ended) -> None:
 def read_ended(directory: Path) -> Ended | None:
     """Read how the job of a directory ended; None if that is not told."""
     try:
-        told = strict_json.read_json(directory / ENDED)
-        return Ended(Ending(told["how"]), str(told["reason"]))
-    except (OSError, ValueError, LookupError, TypeError):
+        return read_record(directory / ENDED, Ended)
+    except (OSError, ValueError):
         return None

@@ -8,11 +8,13 @@ from __future__ import annotations
 import functools
 import json
 import os
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from postprocess.base import files, strict_json
+from postprocess.base import files
+from postprocess.base.records import parse_record, require_fields
+from postprocess.base.strict_json import read_json
 from site_configs.schema.variables import SESSION
 
 FILE = "request.json"
@@ -63,7 +65,7 @@ def read_request(session: Path) -> ReframeRequest:
     """
     path = session / FILE
     try:
-        return _parse(strict_json.read_json(path))
+        return _parse(read_json(path))
     except (OSError, ValueError) as error:
         said = error.strerror if isinstance(error, OSError) else error
         raise ValueError(
@@ -72,34 +74,8 @@ def read_request(session: Path) -> ReframeRequest:
 
 
 def _parse(data: Any) -> ReframeRequest:
-    if type(data) is not dict:
-        raise ValueError(f"{strict_json.format_external(data)} is not an object")
-    if unknown := sorted(data.keys() - {each.name for each in fields(ReframeRequest)}):
-        raise ValueError(f"{unknown[0]}: is not a key of a request")
-    entry = strict_json.JsonObject(data)
-    set_env = entry.object("set_env")
-    return ReframeRequest(
-        choice=entry.get("choice", dict),
-        set_env={name: _texts(set_env, name) for name in set_env.fields},
-        shell=_texts(entry, "shell"),
-        oversubscribe=entry.flag("oversubscribe"),
-        only_looking=entry.flag("only_looking"),
-        references=_strings(entry, "references"),
-        nights=entry.get("nights", str),
-        spack=entry.get("spack", str),
-    )
-
-
-def _texts(entry: strict_json.JsonObject, key: str) -> dict[str, str]:
-    """Return an object whose values are strings."""
-    inner = entry.object(key)
-    return {name: inner.get(name, str) for name in inner.fields}
-
-
-def _strings(entry: strict_json.JsonObject, key: str) -> list[str]:
-    values = entry.get(key, list)
-    if any(type(value) is not str for value in values):
-        raise ValueError(
-            f"{entry.within}{key}: {strict_json.format_external(values)} is not a list of str"
-        )
-    return values
+    request = parse_record(data, ReframeRequest, exact=True)
+    require_fields(data, ReframeRequest)
+    if request.shell is None:
+        raise ValueError("shell: is null")
+    return request

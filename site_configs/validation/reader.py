@@ -27,6 +27,8 @@ import reframe
 from reframe.core import backends
 
 from postprocess.base import files
+from postprocess.base.records import parse_record
+from postprocess.base.strict_json import parse_json
 from site_configs import common, ladder
 from site_configs.validation.change_tracking import copy_plain, find_changes
 
@@ -274,8 +276,7 @@ def main(path: str, result: str) -> None:
 
 def parse_reading(text: str) -> SiteReading:
     """Parse what :func:`main` wrote."""
-    data = json.loads(text)
-    return SiteReading(**{**data, "faults": [SiteFault(**each) for each in data["faults"]]})
+    return parse_record(parse_json(text), SiteReading, exact=True)
 
 
 if __name__ == "__main__":

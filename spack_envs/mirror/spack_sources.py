@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -17,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postprocess.base.files import read_regular
+from postprocess.base.records import parse_record
+from postprocess.base.strict_json import parse_json
 from spack_envs.build import SpackCommands, spack_environment_variables
 from spack_envs.complaints import extract_spack_error
 from spack_envs.errors import SpackEnvironmentError
@@ -145,8 +146,8 @@ class SourceCollector:
         self.run(self.commands.concretize)
         output = self.run(self.commands.python(SCRIPT))
         try:
-            return [WantedSource(**entry) for entry in json.loads(output.splitlines()[-1])]
-        except (IndexError, ValueError, TypeError):
+            return parse_record(parse_json(output.splitlines()[-1]), list[WantedSource], exact=True)
+        except (IndexError, ValueError):
             raise SpackEnvironmentError(f"spack python: said {output[:200]!r}") from None
 
     def gather(

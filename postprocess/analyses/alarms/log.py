@@ -10,11 +10,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from postprocess.base import files, strict_json
 from postprocess.base.errors import UsageError
-from postprocess.base.strict_json import JsonObject
+from postprocess.base.records import Amount, Count, Text, parse_record, require_fields
 from postprocess.model.verdict import JUDGED, CaseResult, Verdict
 from postprocess.stats.false_discovery import compute_limit_distance, extract_scatter
 
@@ -27,14 +27,14 @@ REAL, FALSE = "real", "false"  #: what a person says of an alarm
 class NightAlarms:
     """The alarms of one night, and the number expected of a healthy machine."""
 
-    session: str
-    started_utc: str
-    site: str
-    judged: int  #: cases that it could have called regressed
-    predicted_screened: float  #: of these, by chance
-    predicted_regressed: float
+    session: Text
+    started_utc: Text
+    site: Text
+    judged: Count  #: cases that it could have called regressed
+    predicted_screened: Amount  #: of these, by chance
+    predicted_regressed: Amount
     cleared: tuple[str, ...]  #: keys
-    regressed: Mapping[str, float | None]  #: keys with the slowdown
+    regressed: Mapping[str, Amount | None]  #: keys with the slowdown
     common: tuple[str, ...] = ()  #: keys of those of them that one common cause explains
     causes: tuple[str, ...] = ()  #: what was told of such causes
     said: Mapping[str, str] = field(default_factory=dict)  #: ``real`` or ``false``, by key
@@ -161,53 +161,49 @@ def _add(path: Path, entry: Mapping[str, Any]) -> None:
         raise UsageError(f"{path}: cannot be written: {error.strerror}; make room") from None
 
 
+@dataclass(frozen=True)
+class _Line:
+    """What every line of the log has."""
+
+    schema: int
+    kind: Literal["night", "mark"]
+    session: Text
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """What a person said of an alarm."""
+
+    key: Text
+    said: Literal["real", "false"]
+
+
 def _take(value: Any, nights: dict[str, NightAlarms]) -> None:
     """Take one line of the log."""
-    if not isinstance(value, dict):
-        raise ValueError(f"{strict_json.format_external(value)} is not an object")
-    entry = JsonObject(value)
-    if entry.integer("schema") != SCHEMA:
-        raise ValueError(f"schema: {value['schema']} is not {SCHEMA}")
-    kind, session = entry.word("kind", ("night", "mark")), entry.text("session")
-    if kind == "night":
-        if session in nights:
-            raise ValueError(f"session {session}: is there twice")
-        nights[session] = _night(entry)
-    elif session not in nights or entry.text("key") not in nights[session].regressed:
+    line = parse_record(value, _Line)
+    if line.schema != SCHEMA:
+        raise ValueError(f"schema: {line.schema} is not {SCHEMA}")
+    night = nights.get(line.session)
+    if line.kind == "night":
+        if night:
+            raise ValueError(f"session {line.session}: is there twice")
+        nights[line.session] = _night(value)
+        return
+    mark = parse_record(value, _Mark) if night else None
+    if not night or not mark or mark.key not in night.regressed:
         raise ValueError("marks an alarm that is not above it")
-    else:
-        key, word, night = entry.text("key"), entry.word("said", (REAL, FALSE)), nights[session]
-        nights[session] = replace(night, said={**night.said, key: word})
+    nights[line.session] = replace(night, said={**night.said, mark.key: mark.said})
 
 
-def _night(entry: JsonObject) -> NightAlarms:
-    slow = entry.object("regressed")
-    night = NightAlarms(
-        entry.text("session"),
-        entry.text("started_utc"),
-        entry.text("site"),
-        entry.integer("judged"),
-        entry.number("predicted_screened"),
-        entry.number("predicted_regressed"),
-        _keys(entry, "cleared"),
-        {key: slow.optional_number(key) for key in slow.fields},
-        _keys(entry, "common"),
-        _keys(entry, "causes"),
-        suspect=_keys(entry, "suspect") if "suspect" in entry.fields else (),  # logged later
-    )
+def _night(value: dict[str, Any]) -> NightAlarms:
+    require_fields(value, NightAlarms, ("said", "slow_on", "suspect"))
+    night = parse_record(value, NightAlarms)
+    lists = {"cleared": night.cleared, "common": night.common, "suspect": night.suspect}
+    for name, keys in (lists | {"causes": night.causes, **night.slow_on}).items():
+        if len({*keys}) < len(keys):
+            raise ValueError(f"{name}: has a text twice")
     if not {*night.common} <= {*night.regressed}:
         raise ValueError("common: names a case that is not regressed")
-    if "slow_on" not in entry.fields:  # logged before hosts were
-        return night
-    hosts = entry.object("slow_on")
-    night = replace(night, slow_on={key: _keys(hosts, key) for key in hosts.fields})
     if not {*night.slow_on} <= {*night.cleared}:
         raise ValueError("slow_on: names a case that is not cleared")
     return night
-
-
-def _keys(entry: JsonObject, name: str) -> tuple[str, ...]:
-    keys = entry.get(name, list)
-    if not all(isinstance(key, str) for key in keys) or len({*keys}) < len(keys):
-        raise ValueError(f"{name}: is not a list of texts, each once")
-    return tuple(keys)

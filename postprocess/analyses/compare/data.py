@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
+from postprocess.base.records import parse_record
 from postprocess.base.strict_json import parse_json
 from postprocess.model.case import Case
 from postprocess.model.mpicost import CONTROLS
@@ -179,13 +180,18 @@ def read_comparison(path: Path) -> StoredComparison:
     """
     try:
         lines = files.read_regular(path).splitlines(keepends=True)
-        entries = [parse_json(line.decode()) for line in lines if line.endswith(b"\n")]
-        header = parse_header(entries[0])
-        looks = [tuple(each["looks"]) for each in entries[1:] if each["record"] == "looks"]
-        passes = [parse_pass(each) for each in entries[1:] if each["record"] == "pass"]
+        whole = [parse_json(line.decode()) for line in lines if line.endswith(b"\n")]
+        first, *entries = parse_record(whole, list[dict[str, Any]])
+        if first.pop("record") != "begun":
+            raise ValueError("has no header in its first line")
+        header = parse_record(first, ComparisonHeader, exact=True)
+        looks = [_read_looks(each) for each in entries if each["record"] == "looks"]
+        passes = [
+            parse_record(each, ComparisonPass) for each in entries if each["record"] == "pass"
+        ]
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; name the folder of a comparison") from None
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError) as error:
         raise UsageError(f"{path}: {error}: is damaged; choose another --output") from None
     return StoredComparison(header, looks[-1] if looks else (), tuple(passes))
 
@@ -198,32 +204,5 @@ def truncate_unfinished_line(path: Path) -> None:
         os.truncate(path, end)
 
 
-def parse_header(data: Mapping[str, Any]) -> ComparisonHeader:
-    """Parse the first line. Raises ValueError, LookupError or TypeError if it is none."""
-    if data["record"] != "begun":
-        raise ValueError("has no header in its first line")
-    known = {name: value for name, value in data.items() if name != "record"}
-    return ComparisonHeader(
-        **{
-            **known,
-            "old": ComparedSide(**known["old"]),
-            "new": ComparedSide(**known["new"]),
-            "margins": tuple(known["margins"]),
-            "command": tuple(known["command"]),
-            "differences": tuple(tuple(each) for each in known["differences"]),
-        }
-    )
-
-
-def parse_pass(data: Mapping[str, Any]) -> ComparisonPass:
-    """Parse the line of a pass. Raises ValueError, LookupError or TypeError if it is none."""
-    launches = tuple(
-        LaunchValues(
-            each["name"],
-            each["place"],
-            {key: CaseValue(**value) for key, value in each["cases"].items()},
-        )
-        for each in data["launches"]
-    )
-    names = ("block", "position", "side", "session", "seconds")
-    return ComparisonPass(*(data[name] for name in names), launches)
+def _read_looks(entry: Mapping[str, Any]) -> tuple[int, ...]:
+    return parse_record(entry["looks"], tuple[int, ...])

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
+from postprocess.base.records import parse_record
+from postprocess.base.strict_json import parse_json
 from postprocess.model.case import Case
 
 FILE = "nights.jsonl"
@@ -113,40 +115,28 @@ def read_selftest(path: Path) -> tuple[SelftestHeader, list[FinishedNight]]:
     :raises UsageError: if the file is missing or damaged.
     """
     try:
-        lines = files.read_text(path).splitlines(keepends=True)
-        if lines and not lines[-1].endswith(
-            "\n"
-        ):  # of a night that was interrupted while it was written
-            lines.pop()
-        first, *entries = [json.loads(line) for line in lines]
-        if not all(isinstance(each, dict) for each in (first, *entries)):
-            raise ValueError("has a line that is no record")
+        # what is behind the last end of a line was interrupted while it was written
+        lines = files.read_text(path).split("\n")[:-1]
+        first, *entries = [parse_record(parse_json(line), dict[str, Any]) for line in lines]
         if first.pop("record") != "begun":
             raise ValueError("has no header in its first line")
-        begun = SelftestHeader(**{name: _tuple(value) for name, value in first.items()})
+        begun = parse_record(first, SelftestHeader, exact=True)
         for key in begun.keys:
             Case.from_key(key)
         return begun, list(_nights(entries))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; name the folder of a self-test") from None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError) as error:
         raise UsageError(f"{path}: {error}: is damaged; choose another --output") from None
 
 
-def _nights(entries: Sequence[dict[str, Any]]) -> Any:
-    names = [each.name for each in fields(CaseNight)]
+def _nights(entries: Sequence[dict[str, Any]]) -> Iterator[FinishedNight]:
     rows: list[CaseNight] = []
     for entry in entries:
         if entry["record"] == "case":
-            rows.append(CaseNight(**{name: _tuple(entry[name]) for name in names if name in entry}))
+            rows.append(parse_record(entry, CaseNight))
             continue
-        yield FinishedNight(
-            entry["number"],
-            entry["session"],
-            entry["seconds"],
-            tuple(entry["notes"]),
-            tuple(rows),
-        )
+        yield replace(parse_record(entry | {"rows": []}, FinishedNight), rows=tuple(rows))
         rows = []
 
 
@@ -159,7 +149,3 @@ def truncate_incomplete_night(path: Path) -> None:
     kept = b"".join(whole)
     if kept != data:
         os.truncate(path, len(kept))
-
-
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value

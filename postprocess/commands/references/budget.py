@@ -34,7 +34,7 @@ from postprocess.model.case import Case, LaunchPlace, format_case_names
 from postprocess.model.mpicost import PAPERS, TRIALS, program_sort_key
 from postprocess.model.reference import ENOUGH_LAUNCHES
 from postprocess.results.launch_costs import measure_costs
-from postprocess.results.summary import load_summary
+from postprocess.results.summary_file import load_summary
 from postprocess.stats.trial_allocation import (
     KnownCase,
     LaunchCost,

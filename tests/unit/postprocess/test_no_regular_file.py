@@ -20,7 +20,8 @@ from postprocess.parsers.json_lines import iter_lines
 from postprocess.parsers.reframe_report import read_report
 from postprocess.references import tsv
 from postprocess.references.session_priors import load_session_priors
-from postprocess.results import index, launch_costs, store, summary
+from postprocess.results import index, launch_costs, store
+from postprocess.results.summary_file import load_summary
 from postprocess.session.imported import read_imported_tests
 from site_configs.mpi.inventory import read_stored_inventory
 from site_configs.programs.program_facts import ExecutableFacts, read_facts
@@ -57,7 +58,7 @@ def odd(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         (lambda path: list(iter_lines(path)), RecordError),
         (read_launch_file, UsageError),
         (store.read_session, UsageError),
-        (summary.load_summary, UsageError),
+        (load_summary, UsageError),
         (load_session_priors, UsageError),
         (lambda path: describe_file(path.parent, path.name), OSError),
         (log.read_alarm_log, UsageError),

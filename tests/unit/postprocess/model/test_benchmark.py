@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postprocess.base.errors import UsageError
+from postprocess.base.records import parse_record
 from postprocess.base.units import UNITS
-from postprocess.model.benchmark import RANKS, Benchmark, parse_benchmark
+from postprocess.model.benchmark import RANKS, Benchmark
 from postprocess.model.plan import SkippedCase, locate_plan_file, read_plan, write_launch
 from tests.support.factories.benchmark import (
     ALLREDUCE,
@@ -88,7 +89,7 @@ def test_a_benchmark_with_sizes_of_its_own_has_no_others(sizes: list[int]):
 
 @given(BENCHMARKS)
 def test_a_line_is_read_back_as_it_was_stored(line: Benchmark):
-    assert parse_benchmark(json.loads(json.dumps(asdict(line)))) == line
+    assert parse_record(json.loads(json.dumps(asdict(line))), Benchmark, exact=True) == line
 
 
 def test_the_plan_of_a_start_is_read_back_with_its_lines(tmp_path: Path):

@@ -27,7 +27,8 @@ from postprocess.report.sensitivity import (
     select_with_power,
     summarise_sensitivity,
 )
-from postprocess.results.summary import SummaryLaunch, parse_summary
+from postprocess.results.summary import SummaryLaunch
+from postprocess.results.summary_file import parse_summary
 from postprocess.stats.sample_size import (
     PLANS,
     TARGET,

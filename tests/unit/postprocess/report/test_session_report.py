@@ -18,7 +18,7 @@ from postprocess.model.verdict import Verdict
 from postprocess.report import panels as series
 from postprocess.report import session_report, trial_selection
 from postprocess.report import size_tables as sizes_view
-from postprocess.results.summary import parse_summary
+from postprocess.results.summary_file import parse_summary
 from tests.support.factories import report as samples
 from tests.support.factories import size as sizes
 

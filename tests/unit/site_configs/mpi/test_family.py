@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from postprocess.base.records import parse_record
 from postprocess.model.case import NAME
 from site_configs.mpi import family as mpis
 from site_configs.mpi.family import (
@@ -19,7 +20,6 @@ from site_configs.mpi.family import (
     identify_library,
     join_lines,
     name_distinctly,
-    parse_mpi,
 )
 
 LIBRARIES = [
@@ -111,7 +111,7 @@ def test_names_never_collide_whatever_they_were_before(kinds):
 
 def test_an_mpi_is_stored_and_read_back():
     found = mpi(1, "mpich-5_0_2")
-    assert parse_mpi(asdict(found)) == found
+    assert parse_record(asdict(found), Mpi, exact=True) == found
     assert found.launcher == [found.mpiexec]
 
 
@@ -120,8 +120,8 @@ def test_an_mpi_of_another_version_of_plumbline_is_refused(change):
     data = asdict(mpi(1)) | change
     if None in change.values():
         del data["name"]
-    with pytest.raises(TypeError):
-        parse_mpi(data)
+    with pytest.raises(ValueError, match=r"(colour|name): is"):
+        parse_record(data, Mpi, exact=True)
 
 
 @pytest.mark.parametrize(("user", "allowed"), [(0, True), (1000, False)])

@@ -68,17 +68,17 @@ def test_the_file_is_read_once(monkeypatch, tmp_path: Path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"sped": 1}, "sped: is not a key of a request"),
-        ({"choice": []}, "choice: [] is not of type dict"),
-        ({"set_env": {"mpich": "A=1"}}, "set_env.mpich: 'A=1' is not of type dict"),
-        ({"set_env": {"mpich": {"A": 1}}}, "set_env.mpich.A: 1 is not of type str"),
-        ({"shell": None}, "shell: None is not of type dict"),
-        ({"shell": {"UCX_TLS": ["tcp"]}}, "shell.UCX_TLS: ['tcp'] is not of type str"),
-        ({"oversubscribe": 1}, "oversubscribe: 1 is not of type bool"),
-        ({"only_looking": "0"}, "only_looking: '0' is not of type bool"),
-        ({"references": "a:b"}, "references: 'a:b' is not of type list"),
-        ({"references": [1]}, "references: [1] is not a list of str"),
-        ({"spack": None}, "spack: None is not of type str"),
+        ({"sped": 1}, "sped: is not a known key"),
+        ({"choice": []}, "choice: Expected `object`, got `array`"),
+        ({"set_env": {"mpich": "A=1"}}, "set_env.mpich: Expected `object`, got `str`"),
+        ({"set_env": {"mpich": {"A": 1}}}, "set_env.mpich.A: Expected `str`, got `int`"),
+        ({"shell": None}, "shell: is null"),
+        ({"shell": {"UCX_TLS": ["tcp"]}}, "shell.UCX_TLS: Expected `str`, got `array`"),
+        ({"oversubscribe": 1}, "oversubscribe: Expected `bool`, got `int`"),
+        ({"only_looking": "0"}, "only_looking: Expected `bool`, got `str`"),
+        ({"references": "a:b"}, "references: Expected `array`, got `str`"),
+        ({"references": [1]}, "references[0]: Expected `str`, got `int`"),
+        ({"spack": None}, "spack: Expected `str`, got `null`"),
     ],
 )
 def test_a_wrong_file_is_refused_with_its_name_and_the_key(tmp_path: Path, change, complaint):

@@ -112,7 +112,7 @@ def test_what_was_no_alarm_cannot_be_marked(tmp_path: Path, session: str, key: s
         (lambda line: line.replace('"common"', '"commom"'), "common: is missing"),
         (lambda line: line.replace('"2"', f'"{NIGHT.session}"'), "is there twice"),
         (lambda line: line.replace('"night"', '"mark"'), "not above it"),
-        (lambda line: "[]", "is not an object"),
+        (lambda line: "[]", "Expected `object`, got `array`"),
         (lambda line: "", "row 2"),
     ],
 )

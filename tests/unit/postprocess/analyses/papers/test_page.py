@@ -16,7 +16,7 @@ from postprocess.analyses.papers.page import (
 )
 from postprocess.base.text_table import TextTable, render_text
 from postprocess.main import main
-from postprocess.results.summary import parse_summary
+from postprocess.results.summary_file import parse_summary
 from tests.support.factories import papers as samples
 from tests.support.factories import report
 from tests.support.factories import size as sizes
