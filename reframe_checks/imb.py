@@ -31,6 +31,11 @@ def declare_messages(name: str, routine: str, column: str = "t_max[usec]", **mor
     return Benchmark(name, routine, name, column, sync=LOOP, executable=MPI1, **facts)
 
 
+def declare_windows(name: str) -> Benchmark:
+    """Declare a loop of windows of 64 messages, judged by its bandwidth."""
+    return declare_messages(name, name.lower(), "Mbytes/sec", unit=MEGABYTES, least=1, window=True)
+
+
 def declare_collective(name: str, routine: str = "", **more) -> Benchmark:
     """Declare a blocking collective, with a barrier after each call."""
     return Benchmark(name, routine or name.lower(), name, "t_max[usec]", executable=MPI1, **more)
@@ -66,8 +71,8 @@ class imb(OsuImbCheck):
         declare_messages("PingPing", "pingping", "t[usec]", ranks="two"),
         declare_messages("Sendrecv", "sendrecv"),
         declare_messages("Exchange", "exchange"),
-        declare_messages("Uniband", "uniband", "Mbytes/sec", unit=MEGABYTES, least=1),
-        declare_messages("Biband", "biband", "Mbytes/sec", unit=MEGABYTES, least=1),
+        declare_windows("Uniband"),
+        declare_windows("Biband"),
         declare_collective("Barrier", sync=LOOP, sizes=(0,)),
         declare_collective("Bcast"),
         declare_collective("Scatter"),
@@ -99,12 +104,16 @@ class imb(OsuImbCheck):
     built = fixture(build_imb, scope="environment")
 
     def starts(self) -> Iterator[Start]:
-        """Yield a start for each executable and set of sizes: IMB rounds sizes up to whole floats."""
+        """Yield a start for each executable, set of sizes and number of iterations.
+
+        IMB rounds sizes up to whole floats, so those of reductions are a set of their own.
+        """
         benchmarks = [each for each in self.chosen_benchmarks() if self.sizes_of(each)]
-        groups: dict[tuple[str, tuple[int, ...]], list[Benchmark]] = {}
+        groups: dict[tuple[str, tuple[int, ...], bool], list[Benchmark]] = {}
         for each in benchmarks:
-            groups.setdefault((each.executable, tuple(self.sizes_of(each))), []).append(each)
-        for number, ((executable, sizes), group) in enumerate(groups.items(), 1):
+            key = each.executable, tuple(self.sizes_of(each)), each.window
+            groups.setdefault(key, []).append(each)
+        for number, ((executable, sizes, _), group) in enumerate(groups.items(), 1):
             yield Start(f"{executable}-{number}", group, list(sizes))
 
     @run_before("run")

@@ -54,7 +54,7 @@ def declare_osu_one_sided(routine: str, title: str, column: str, **more) -> Benc
     return Benchmark(f"osu_{routine}", routine, title, column, sync=LOOP, ranks="two", **more)
 
 
-BANDWIDTH = {"column": "Bandwidth (MB/s)", "unit": MEGABYTES}
+BANDWIDTH = {"column": "Bandwidth (MB/s)", "unit": MEGABYTES, "window": True}
 
 
 @rfm.simple_test
@@ -99,6 +99,7 @@ class osu(OsuImbCheck):
             "OSU MPI Multiple Bandwidth / Message Rate Test",
             column="MB/s",
             unit=MEGABYTES,
+            window=True,
             ranks="even",
             options=FLOATS,
         ),

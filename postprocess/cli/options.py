@@ -155,7 +155,7 @@ def add_selection(parser: Parser, trials: str = JUDGED_TRIALS, environments: boo
         "--iterations",
         type=parse_count,
         metavar="N",
-        help=f"iterations of OSU and IMB per message size (default: {ITERATIONS})",
+        help=f"iterations of OSU and IMB per message size (default: {ITERATIONS}); a fifth in bandwidth tests",
     )
     add_launching(parser)
 

@@ -11,7 +11,15 @@ from postprocess.judging.rules import judge_case
 from postprocess.model.case import Case
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.measurement import Measurement
-from postprocess.model.options import BYTES, CHOOSING, OPTIONS, PARTITION, PEERS, PER_NODE
+from postprocess.model.options import (
+    BYTES,
+    CHOOSING,
+    ITERATION_COUNT,
+    OPTIONS,
+    PARTITION,
+    PEERS,
+    PER_NODE,
+)
 from postprocess.model.plan import PlannedLaunch
 from postprocess.model.verdict import FAILED_LAUNCH, CaseResult, Verdict, describe_unjudged
 from postprocess.references.catalog import ReferenceCatalog, ReferenceSet
@@ -43,12 +51,17 @@ def list_conditions(launch: PlannedLaunch, case: Case) -> dict[str, tuple[str, s
     """List the options under which a case ran, each with its default. A site may have defaults of its own."""
     return {
         option.flag: (
-            str(option.value_of(case) if option.part else launch.trials),
+            str(option.value_of(case) if option.part else find_repetitions(launch)),
             str(option.usual[case.program]),
         )
         for option in OPTIONS
         if case.program in option.usual
     }
+
+
+def find_repetitions(launch: PlannedLaunch) -> int:
+    """Find the trials or iterations that were asked for: of a bandwidth test a fifth of them is measured."""
+    return launch.method.get(ITERATION_COUNT.variable, launch.trials)
 
 
 def evaluate_launches(

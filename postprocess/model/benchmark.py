@@ -15,6 +15,8 @@ ROTATE = "rotate"
 ROTATED = "rotated_megabytes"  #: in the method of a start of IMB
 LOOP = "loop"  #: nothing between the calls: the whole loop is timed
 ITERATIONS = 100  #: timed calls of each size, unless the user says otherwise
+WINDOW_SHARE = 5  #: so many times fewer, where an iteration is a window of 64 messages
+WINDOW_ITERATIONS = "window_iterations"  #: the method's key of that number
 RANKS = ("two", "even", "any")  #: process counts at which a benchmark means something
 
 
@@ -39,6 +41,9 @@ class Benchmark:
     mode: str = ""  #: of its tables, where it prints two: ``AGGREGATE`` of IMB-RMA
     #: Header words of the column with the median trial of what is judged, where there is one.
     median: str = ""
+    window: bool = (
+        False  #: whether one iteration sends a window of messages, each before the last has arrived
+    )
 
     def __post_init__(self) -> None:
         find_better_direction(self.unit)

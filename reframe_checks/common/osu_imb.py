@@ -12,7 +12,7 @@ from reframe.core.builtins import run_before, variable
 from reframe.utility import typecheck as typ
 
 from postprocess.base.shell_words import quote_word
-from postprocess.model.benchmark import ITERATIONS, Benchmark
+from postprocess.model.benchmark import ITERATIONS, WINDOW_ITERATIONS, WINDOW_SHARE, Benchmark
 from postprocess.model.case import Case
 from postprocess.model.mpicost import WARM
 from postprocess.model.plan import PlannedLaunch, SkippedCase
@@ -36,6 +36,11 @@ class Start:
     name: str
     benchmarks: list[Benchmark]
     sizes: list[int]
+
+
+def count_iterations(asked: int, windows: bool) -> int:
+    """Count the iterations of a start: fewer than were asked for, if each is a window of messages."""
+    return -(-asked // WINDOW_SHARE) if windows else asked
 
 
 class OsuImbCheck(LaunchCheck, family=True):
@@ -73,7 +78,7 @@ class OsuImbCheck(LaunchCheck, family=True):
     #: :default: ``{}``
     left_out_above = variable(typ.Dict[str, int], value={})
 
-    #: Timed calls of each size.
+    #: Timed calls of each size. A fifth of them where a call is a window of 64 messages, as in bandwidth tests.
     #:
     #: :default: ``100``: less than the programs' own, so that every size fits into a night
     iterations = variable(int, value=read_choice("iterations", ITERATIONS))
@@ -134,7 +139,7 @@ class OsuImbCheck(LaunchCheck, family=True):
         cases = [case for each in able if not reason for case in self.cases_of(each, start.sizes)]
         launch = self.planned_launch(
             start=start.name,
-            trials=self.iterations,
+            trials=count_iterations(self.iterations, any(each.window for each in start.benchmarks)),
             time_limit=self.limit_of_start(cases),
             cases=tuple(cases),
             skips=tuple(skips),
@@ -161,7 +166,8 @@ class OsuImbCheck(LaunchCheck, family=True):
 
     def method(self) -> dict[str, int]:
         """Return the method: values are comparable only if it is equal."""
-        return {"iterations": self.iterations}
+        windows = count_iterations(self.iterations, windows=True)
+        return {"iterations": self.iterations, WINDOW_ITERATIONS: windows}
 
     @run_before("run")
     def set_commands(self):

@@ -434,6 +434,12 @@ def test_the_rerun_command_of_a_reference_benchmark(benchmark, changes, iteratio
     assert "--sync" not in elsewhere and "--trials" not in elsewhere
 
 
+def test_the_rerun_command_of_a_bandwidth_test_has_the_iterations_that_were_asked_for():
+    wanted = case(program="osu", cache="warm", sync="loop", routine="bw")
+    launch = planned(trials=8, cases=(wanted,), program="osu", method={"iterations": 40})
+    assert format_rerun_command(launch, wanted, "local").endswith(" --iterations 40")
+
+
 def test_each_result_carries_its_rerun_command(well: FinishedLaunch):
     for result in evaluate_launches([well], book_of(well), "my site"):
         assert result.rerun == format_rerun_command(well.launch, result.case, "my site")
