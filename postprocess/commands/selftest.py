@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from postprocess.analyses.selftest.injections import INJECTION_KINDS, list_unknown_injections
+from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.rounds import LAUNCHES
@@ -95,10 +96,27 @@ def add_method(parser: Parser) -> None:
         type=parse_launches,
         default=LAUNCHES,
         metavar="N",
-        help="launches of its own calibration, where the site has no references (default: %(default)s)",
+        help="launches of its own calibration (default: %(default)s)",
     )
     how.add_argument(
-        "--references", type=Path, metavar="DIR", help="use the references in DIR and no others"
+        "--sessions",
+        type=parse_launches,
+        default=1,
+        metavar="N",
+        help="bursts of its own calibration; with --spread more than 20 minutes apart (default: %(default)s)",
+    )
+    how.add_argument(
+        "--spread",
+        type=parse_count,
+        default=0,
+        metavar="MINUTES",
+        help="spread the nights over so much time (default: one after the other)",
+    )
+    how.add_argument(
+        "--references",
+        type=Path,
+        metavar="DIR",
+        help="use the references in DIR, of an earlier self-test",
     )
     how.add_argument(
         "--seed", type=whole, metavar="N", help="seed of the order of nights (default: random)"
@@ -124,6 +142,10 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Plant, measure, judge, score."""
     if arguments.again:
         return conclude_selftest(arguments.again, Progress(), arguments.json)
+    if arguments.sessions > arguments.launches:
+        raise UsageError(
+            f"--sessions {arguments.sessions}: each has a launch at least; raise --launches"
+        )
     stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
     demand = SelftestDemand(
         directory=(arguments.directory or work.root / "selftest" / stamp).absolute(),
@@ -132,5 +154,7 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         unchanged=arguments.unchanged,
         launches=arguments.launches,
         seed=arguments.seed,
+        sessions=arguments.sessions,
+        spread=arguments.spread,
     )
     return run_selftest(work, build_request(work, arguments), demand, Progress())

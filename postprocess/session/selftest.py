@@ -6,6 +6,7 @@ References that are measured for it lie where no other session reads.
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from postprocess.analyses.selftest.score import score_nights
 from postprocess.base import strict_json
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
-from postprocess.base.formats import duration, plural
+from postprocess.base.formats import duration, parse_utc, plural
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import ledger, update
@@ -38,6 +39,7 @@ from postprocess.runner.reframe_pass import preview_plan
 from postprocess.session.context import SessionContext, open_session_context
 from postprocess.session.launch_budget import choose_launch_counts, describe_launch_counts
 from postprocess.session.selftest_night import MODE, SelftestBench, find_mpicost_prefix
+from postprocess.stats.sessions import SESSION_GAP
 
 #: Routines that are measured unless others are asked for.
 QUICK = tuple(each.name for each in ROUTINES if each.quick)
@@ -54,6 +56,9 @@ class SelftestDemand:
     unchanged: int  #: nights
     launches: int  #: of its own calibration
     seed: int | None = None
+    sessions: int = 1  #: bursts of its own calibration
+    #: Minutes over which the nights are spread; 0: one after the other, and bursts too
+    spread: float = 0.0
 
 
 def run_selftest(
@@ -75,7 +80,7 @@ def run_selftest(
         begun, done = resume_or_begin(path, describe_selftest(bench, planned, demand, told))
         if done:
             progress.say(f"going on with {path}: {plural(len(done), 'night')} are done")
-        run_nights(bench, list_nights(begun), done, path)
+        run_nights(bench, list_nights(begun), done, path, 60 * demand.spread)
     return conclude_selftest(demand.directory, progress, request.json_file)
 
 
@@ -100,49 +105,64 @@ def prepare_bench(context: SessionContext) -> tuple[SelftestBench, list[PlannedL
         progress.say("building, and launching each MPI once")
         quiet = replace(context, progress=Progress(Console(quiet=True)))
         _, planned, finished = bench.measure(quiet, bench.selection)
+    prefixes = {}
     for each in finished:
         outcome = next(filter(None, map(each.failure, each.launch.cases)), each.outcome)
         if outcome.verdict:
             what = f"{each.launch.environment}: {outcome.verdict}: {outcome.reason}"
             raise UsageError(f"{what}; ./plumbline nightly --program mpicost must work first")
-        library = find_mpicost_prefix(context.work, each.launch.environment) / LIBRARY
-        if not library.exists():
-            raise UsageError(f"{library}: is not there; the self-test plants its delays with it")
+        prefix = find_mpicost_prefix(context.work, each.launch.environment)
+        if not (prefix / LIBRARY).exists():
+            raise UsageError(
+                f"{prefix / LIBRARY}: is not there; the self-test plants its delays with it"
+            )
+        prefixes[each.launch.environment] = prefix
     if any(each.exact for each in planned):
         raise UsageError(
             "simulated time repeats, and a real delay does not show in it: choose a real site"
         )
-    return bench, planned
+    bench.prefixes = prefixes
+    settings = {name: bench.settings(bench.selection, name) for name in prefixes}
+    return bench, [replace(each, by_hand=settings[each.environment]) for each in planned]
 
 
 def take_references(
     bench: SelftestBench, planned: Sequence[PlannedLaunch], demand: SelftestDemand
 ) -> str:
-    """Give the bench references: the site's if they are good enough, else its own. Says where they are from.
+    """Give the bench references: its own, or those of an earlier self-test. Says where they are from.
 
-    :raises UsageError: if those that were asked for by name are too few.
+    They are taken with the library of delays loaded and idle, as it is in every night.
+
+    :raises UsageError: if those that were asked for by name are too few, or of launches without the library.
     """
     context, progress = bench.context, bench.context.progress
-    bench.catalog = load_catalog(context.reference_roots, list_places(planned))
-    if has_enough_references(bench.catalog, planned, ENOUGH_LAUNCHES):
-        return "references of the site"
-    if context.request.references:
-        fix = f"calibrate with {ENOUGH_LAUNCHES} launches or more"
+    if root := context.request.references:
+        bench.catalog = load_catalog([root], list_places(planned))
+        if has_enough_references(bench.catalog, planned, ENOUGH_LAUNCHES):
+            return f"references in {root}, {describe_bursts(bench.catalog)}"
         raise UsageError(
-            f"{context.request.references}: has not {ENOUGH_LAUNCHES} launches of each case without options "
-            f"by hand; {fix}"
+            f"{root}: has not {ENOUGH_LAUNCHES} launches of each case with the idle library of delays; "
+            "name the references of an earlier self-test, or leave --references out"
         )
     own = demand.directory / "references"
     bench.context = replace(context, request=replace(context.request, references=own))
     bench.catalog = load_catalog(bench.context.reference_roots, list_places(planned))
     if not has_enough_references(bench.catalog, planned, demand.launches):
         progress.say(
-            f"the site has no references of {ENOUGH_LAUNCHES} launches: calibrating with "
-            f"{plural(demand.launches, 'launch', 'es')}, for this self-test only"
+            f"calibrating with {plural(demand.launches, 'launch', 'es')} in "
+            f"{plural(demand.sessions, 'burst')}, for this self-test only"
         )
-        calibrate_bench(bench, own, demand.launches)
+        calibrate_bench(bench, own, demand)
         bench.catalog = load_catalog(bench.context.reference_roots, list_places(planned))
-    return f"references of its own, {plural(demand.launches, 'launch', 'es')}"
+    launches = plural(demand.launches, "launch", "es")
+    return f"references of its own, {launches}, {describe_bursts(bench.catalog)}"
+
+
+def describe_bursts(catalog: ReferenceCatalog) -> str:
+    """Describe of how many sessions references are; of one burst they know no other hours."""
+    known = [each for some in catalog.sets.values() for each in some.references.values()]
+    fewest = min((each.sessions for each in known), default=1)
+    return plural(fewest, "session") if fewest > 1 else "of one burst, which knows no other hours"
 
 
 def has_enough_references(
@@ -166,14 +186,38 @@ def has_other_settings(catalog: ReferenceCatalog, launch: PlannedLaunch, case: C
     return bool(reference_set and reference_set.options_of(case) != launch.by_hand)
 
 
-def calibrate_bench(bench: SelftestBench, root: Path, launches: int) -> None:
-    """Measure references of the self-test's own, in a session that no ledger of calibrations enters."""
-    selection = replace(bench.selection, launches=launches)
-    with bench.context.progress.phase("calibration"):
-        session, _, finished = bench.measure(bench.context, selection)
-    opened = ledger.CalibrationHeader(session.name, shell=selection.shell)
-    taken = ledger.collect_launches(opened, session.directory, finished)
+def calibrate_bench(bench: SelftestBench, root: Path, demand: SelftestDemand) -> None:
+    """Measure references of the self-test's own, the library idle. Bursts that are there already count.
+
+    Their launches are in a ledger in the self-test's own folder.
+    """
+    idle = bench.planting(())
+    taken = ledger.read_ledger(demand.directory)
+    done = len({each.session for each in taken})
+    for burst in range(done, demand.sessions):
+        if taken and demand.spread:
+            last = max(parse_utc(each.ended_utc).timestamp() for each in taken)
+            pause(last + SESSION_GAP + 1 - time.time(), "the next burst", bench.context.progress)
+        launches = share_evenly(demand.launches, demand.sessions)[burst]
+        with bench.context.progress.phase("calibration"):
+            session, _, finished = bench.measure(bench.context, replace(idle, launches=launches))
+        opened = ledger.CalibrationHeader(session.name, bench.libraries, shell=idle.shell)
+        new = ledger.collect_launches(opened, session.directory, finished)
+        ledger.append_launches(demand.directory, session.name, new)
+        taken += new
     update.update_references(root, taken, None)
+
+
+def share_evenly(number: int, parts: int) -> list[int]:
+    """Share a number over some parts, the larger ones first."""
+    return [number // parts + (part < number % parts) for part in range(parts)]
+
+
+def pause(seconds: float, until: str, progress: Progress) -> None:
+    """Wait, and say for what; not if the time has passed already."""
+    if seconds > 0:
+        progress.say(f"a pause of {duration(seconds)} before {until}")
+        time.sleep(seconds)
 
 
 def describe_selftest(
@@ -188,6 +232,7 @@ def describe_selftest(
         plants=tuple(demand.plants),
         keys=tuple(case.key for case in list_planned_cases(planned)),
         references=references,
+        spread=demand.spread,
     )
 
 
@@ -226,18 +271,25 @@ def run_nights(
     nights: Sequence[InjectionNight],
     done: Sequence[FinishedNight],
     path: Path,
+    spread: float = 0.0,
 ) -> None:
-    """Run the nights that are not done, keep each, and say how long the rest will take."""
+    """Run the nights that are not done, keep each, and say how long the rest will take.
+
+    :param spread: seconds over which all nights are spread; one that takes longer delays the rest
+    """
     progress = bench.context.progress
     finished = {each.number for each in done}
     left = [night for night in nights if night.number not in finished]
-    spent = 0.0
+    spent, begin = 0.0, time.monotonic()
+    part = spread / len(nights) if nights else 0.0
     with progress.phase("nights"):
         for number, night in enumerate(left, start=1):
+            due = begin + part * (number - 1)
+            pause(due - time.monotonic(), f"night {night.number}", progress)
             result = bench.night(night)
             rows_file.append_selftest_night(path, result)
             spent += result.seconds
-            rest = duration(spent / number * (len(left) - number))
+            rest = duration(max(spent / number, part) * (len(left) - number))
             progress.say(
                 f"night {night.number} of {len(nights)}: {night.words}: {describe_night(result)} "
                 f"({duration(result.seconds)}, {rest} left)"
@@ -249,7 +301,9 @@ def describe_night(night: FinishedNight) -> str:
     targets = [row for row in night.rows if row.target]
     others = sum(row.regressed for row in night.rows if not row.target)
     cleared = sum(row.verdict == "cleared" for row in night.rows)
+    suspect = sum(row.suspect for row in night.rows)
     words = [f"{sum(row.regressed for row in targets)} of {len(targets)} caught"] if targets else []
+    words += [f"{suspect} suspect"] if suspect else []
     words += [f"{cleared} cleared"] if cleared else []
     words += [plural(others, "false alarm")] if others else []
     return ", ".join(words) or "all well"

@@ -12,11 +12,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
 from postprocess.analyses.selftest.data import CaseNight, FinishedNight
-from postprocess.analyses.selftest.injections import Injection
+from postprocess.analyses.selftest.injections import EVERYTHING, IDLE, Injection, load_library
 from postprocess.analyses.selftest.schedule import InjectionNight
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
@@ -26,6 +27,7 @@ from postprocess.model.fault_injection import is_delayed
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.options import PLANTED
 from postprocess.model.plan import PlannedLaunch, write_launch
+from postprocess.model.reference import Reference
 from postprocess.model.session import Selection, Session
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog
@@ -33,7 +35,10 @@ from postprocess.runner.reframe import ReframeDriver
 from postprocess.runner.reframe_pass import make_plan, run_plan
 from postprocess.session.context import SessionContext
 from postprocess.session.finish import store_trials
+from postprocess.stats.band import compute_call_limit
+from postprocess.stats.confirmation_rule import SLOW_TO_CONFIRM
 from postprocess.stats.power import compute_band_scatter
+from postprocess.stats.sessions import TAIL_DEGREES, predict_nights
 from site_configs.schema.manual_settings import collect_manual_settings
 from spack_envs.programs import read_program
 
@@ -50,6 +55,8 @@ class SelftestBench:
     catalog: ReferenceCatalog = field(default_factory=ReferenceCatalog)
     #: Plans by what was selected: what one dry run has planned, later sessions need not ask for again.
     plans: dict[str, list[PlannedLaunch]] = field(default_factory=dict)
+    #: Where mpicost is installed, by environment; the library of delays is loaded from there into every launch
+    prefixes: dict[str, Path] = field(default_factory=dict)
 
     def measure(
         self, context: SessionContext, selection: Selection
@@ -80,9 +87,7 @@ class SelftestBench:
                 ),
                 token=secrets.token_hex(16),
                 planted=each.environment in environments,
-                by_hand=collect_manual_settings(
-                    selection.set_env, selection.oversubscribe, each.environment, selection.shell
-                ),
+                by_hand=self.settings(selection, each.environment),
             )
             for each in self.plans[key]
         ]
@@ -120,13 +125,26 @@ class SelftestBench:
         """Judge some launches."""
         return evaluate_launches(finished, self.catalog, self.context.request.site)
 
+    @property
+    def libraries(self) -> dict[str, dict[str, str]]:
+        """What loads the library of delays, by environment.
+
+        It counts as set by hand: no other night is held against references that were taken with it.
+        """
+        return {name: load_library(prefix) for name, prefix in self.prefixes.items()}
+
+    def settings(self, selection: Selection, environment: str) -> dict[str, Any]:
+        """Return what counts as set by hand for a launch."""
+        return collect_manual_settings(
+            self.libraries, selection.oversubscribe, environment, selection.shell
+        )
+
     def planting(self, plantings: Sequence[Injection]) -> Selection:
-        """Return the selection of a night, with its injections."""
+        """Return the selection of a night, with its injections; the library is idle elsewhere."""
+        idle = [Injection(name, IDLE.name, EVERYTHING) for name in self.prefixes]
         set_env = {
-            each.environment: each.variables(
-                find_mpicost_prefix(self.context.work, each.environment)
-            )
-            for each in plantings
+            each.environment: each.variables(self.prefixes[each.environment])
+            for each in (*idle, *plantings)
         }
         choice = self.selection.choice | {PLANTED: sorted(set_env)}
         return replace(self.selection, choice=choice, set_env=set_env)
@@ -150,9 +168,6 @@ class SelftestBench:
             case, planting = result.case, plantings.get(result.case.environment)
             reference = self.catalog.reference(case)
             median_of = max(result.launches, 1)
-            spread, degrees = (
-                compute_band_scatter(reference, median_of) if reference else (None, None)
-            )
             heard = (
                 each.measurements.get(case.variable) for each in again if case in each.launch.cases
             )
@@ -171,15 +186,31 @@ class SelftestBench:
                     median=result.summary.median if result.summary else None,
                     reference=result.reference,
                     upper=result.band[1] if result.band else None,
-                    spread=spread,
-                    degrees=degrees,
                     launches=result.reference_launches,
                     common=bool(result.cause),
                     median_of=median_of,
+                    cause=result.cause,
                     again=tuple(each.value for each in heard if each),
+                    **tell_limits(reference, median_of),
                 )
             )
         return rows
+
+
+def tell_limits(reference: Reference | None, median_of: int) -> dict[str, float | None]:
+    """Tell what band and call limit of a case rest on, as columns of its row."""
+    if reference is None:
+        return {"spread": None, "degrees": None}
+    spread, degrees = compute_band_scatter(reference, median_of)
+    fresh = [SLOW_TO_CONFIRM * median_of]  # launches of what confirms
+    predicted = predict_nights(reference, fresh)
+    return {
+        "spread": float(spread),
+        "degrees": float(degrees),
+        "call": compute_call_limit(reference, values=fresh),
+        "call_deviation": predicted.deviation,
+        "call_degrees": min(predicted.degrees, TAIL_DEGREES),
+    }
 
 
 def find_delayed_environments(finished: Sequence[FinishedLaunch]) -> set[str]:

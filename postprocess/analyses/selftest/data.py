@@ -44,11 +44,23 @@ class CaseNight:
     common: bool = False  #: whether it is called slow as one of many with a common cause
     again: tuple[float, ...] = ()  #: headlines of the confirmation run's launches
     median_of: int = 1  #: launches behind ``value``
+    #: Limit of the fresh values: what lies between it and ``upper`` may be the hour, and is suspect
+    call: float | None = None
+    call_deviation: float = (
+        0.0  #: of the mean of the fresh values from the reference, on the logarithm
+    )
+    call_degrees: float = 0.0  #: of freedom of that, as the call limit counts them
+    cause: str = ""  #: of many slow cases, in words; empty for a case by itself
 
     @property
     def screened(self) -> bool:
         """Whether the night's launch alone looked slow."""
         return self.first == "regressed"
+
+    @property
+    def suspect(self) -> bool:
+        """Whether it was slow again, but no more than other hours may bring."""
+        return self.verdict == "suspect"
 
     @property
     def regressed(self) -> bool:
@@ -83,6 +95,7 @@ class SelftestHeader:
     plants: tuple[str, ...]
     keys: tuple[str, ...]  #: of all cases
     references: str  #: where they are from, in words
+    spread: float = 0.0  #: minutes over which the nights are spread
 
 
 def write_selftest_header(path: Path, begun: SelftestHeader) -> None:

@@ -123,7 +123,15 @@ class Injection:
         elif kind.one_rank:
             order["RANK"] = "1"
         named = {f"{INJECTION_PREFIX}{name}": value for name, value in order.items()}
-        return {"LD_PRELOAD": str(prefix / LIBRARY)} | named
+        return load_library(prefix) | named
+
+
+def load_library(prefix: Path) -> dict[str, str]:
+    """Return the variable that loads the library of delays.
+
+    :param prefix: where the environment's mpicost is installed
+    """
+    return {"LD_PRELOAD": str(prefix / LIBRARY)}
 
 
 def list_mpi_functions(routine: str) -> tuple[str, ...]:

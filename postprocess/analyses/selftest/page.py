@@ -9,7 +9,12 @@ from pathlib import Path
 
 from postprocess.analyses.selftest.data import FinishedNight, SelftestHeader
 from postprocess.analyses.selftest.injections import INJECTION_KINDS
-from postprocess.analyses.selftest.result import FalseAlarmScore, InjectionScore, SelftestScores
+from postprocess.analyses.selftest.result import (
+    AccusedCase,
+    FalseAlarmScore,
+    InjectionScore,
+    SelftestScores,
+)
 from postprocess.analyses.selftest.score import FLAT
 from postprocess.base.formats import plural, signed
 from postprocess.base.text_table import NOT_PRINTED, TextTable, render_text
@@ -21,7 +26,8 @@ MARKDOWN, JSON = "selftest.md", "selftest.json"
 
 def build_selftest_tables(scores: SelftestScores) -> list[TextTable]:
     """Build the tables."""
-    return [build_injection_table(scores.plants), build_false_alarm_table(scores)]
+    tables = [build_injection_table(scores.plants), build_false_alarm_table(scores)]
+    return tables + ([build_accused_table(scores.accused)] if scores.accused else [])
 
 
 def build_injection_table(plants: Sequence[InjectionScore]) -> TextTable:
@@ -34,13 +40,15 @@ def build_injection_table(plants: Sequence[InjectionScore]) -> TextTable:
         "targets",
         "promised",
         "caught",
+        "suspect",
         "cleared",
     )
     columns += ("missed", "false alarms", *(f"flat {band:.0%}" for band in FLAT))
     notes = [
         "planted: nights and environments. realised, beside: slower than in unchanged nights, the median "
         "case that was delayed and the median one beside it. Targets, and what follows, are cases in nights. "
-        "Promised: how many the site's own bands should catch.",
+        "Promised: how many the bands and call limits should catch. suspect: slow again, but no more than "
+        "other hours may bring; at a site the next night decides.",
         "false alarms: called regressed beside the plant, and not slowed. flat: what one launch and a flat "
         "band so much above the reference catch, with their false alarms, from the same data.",
     ]
@@ -62,6 +70,7 @@ def format_injection_cells(plant: InjectionScore) -> tuple[str, ...]:
         str(plant.targets),
         f"{plant.promised:.1f}",
         str(plant.caught),
+        str(plant.suspect),
         str(plant.cleared),
         str(plant.missed),
         f"{plant.accused} of {plant.others}",
@@ -93,7 +102,8 @@ def describe_selftest_limits(plants: Iterable[InjectionScore]) -> Iterable[str]:
 
 def build_false_alarm_table(scores: SelftestScores) -> TextTable:
     """Build the table of false alarms."""
-    columns = ("nights", "cases", "screened", "predicted", "cleared", "regressed", "predicted")
+    columns = ("nights", "cases", "beyond band", "predicted", "cleared", "suspect", "called")
+    columns += ("predicted",)
     columns += ("common cause", *(f"flat {band:.0%}" for band in FLAT))
     rows = []
     for name, quiet in (("nothing planted", scores.unchanged), ("beside a plant", scores.beside)):
@@ -110,6 +120,7 @@ def format_false_alarm_counts(quiet: FalseAlarmScore) -> tuple[str, ...]:
         str(quiet.screened),
         f"{quiet.screened_predicted:.3g}",
         str(quiet.cleared),
+        str(quiet.suspect),
         str(quiet.regressed),
         f"{quiet.regressed_predicted:.2g}",
         str(quiet.common),
@@ -119,9 +130,34 @@ def format_false_alarm_counts(quiet: FalseAlarmScore) -> tuple[str, ...]:
 
 def format_false_alarm_rates(quiet: FalseAlarmScore) -> tuple[str, ...]:
     """Format the counts of false alarms per 1000 cases and night."""
-    found = (quiet.screened, quiet.screened_predicted, quiet.cleared, quiet.regressed)
-    found += (quiet.regressed_predicted, quiet.common, *(each.false for each in quiet.flat))
+    found = (quiet.screened, quiet.screened_predicted, quiet.cleared, quiet.suspect)
+    found += (
+        quiet.regressed,
+        quiet.regressed_predicted,
+        quiet.common,
+        *(each.false for each in quiet.flat),
+    )
     return (NOT_PRINTED, NOT_PRINTED, *(f"{quiet.per_thousand(each):.3g}" for each in found))
+
+
+def build_accused_table(accused: Sequence[AccusedCase]) -> TextTable:
+    """Build the table of the cases that were called though nothing had slowed them, and of why."""
+    columns = ("beside", "value", "band up to", "fresh values", "call limit", "common cause")
+    rows = tuple(
+        (
+            f"night {each.night}",
+            each.key,
+            each.beside or NOT_PRINTED,
+            f"{each.slower:.3f}",
+            f"{each.band:.3f}",
+            ", ".join(f"{value:.3f}" for value in each.fresh) or NOT_PRINTED,
+            f"{each.call:.3f}" if each.call else NOT_PRINTED,
+            each.cause or NOT_PRINTED,
+        )
+        for each in accused
+    )
+    note = "All values are multiples of the reference."
+    return TextTable("Called, and not slowed", ("night", "case"), columns, rows, (note,))
 
 
 def selftest_as_text(scores: SelftestScores) -> str:
@@ -158,7 +194,13 @@ def render_selftest_markdown(
     done = len(nights)
     word = "passed" if scores.passed else "FAILED" if scores.faults else "unfinished"
     lines = [f"# Self-test: {word}", ""]
-    lines += [f"Site {begun.site}, {done} nights, {begun.references}; seed {begun.seed}.", ""]
+    over = f" spread over {begun.spread:g} min" if begun.spread else ""
+    lines += [f"Site {begun.site}, {done} nights{over}, {begun.references}; seed {begun.seed}."]
+    lines += [
+        "",
+        "The library of delays is loaded into every launch, idle where nothing is planted.",
+    ]
+    lines += [""]
     lines += [f"- {each}" for each in (*scores.faults, scores.unfinished) if each]
     for table in build_selftest_tables(scores):
         lines += ["", f"## {table.title}", "", as_markdown(table)]
@@ -167,7 +209,4 @@ def render_selftest_markdown(
         f"- {plant.name}: {plural(plant.plantings, 'planting')} on {', '.join(plant.environments)}"
         for plant in scores.plants
     ]
-    lines += [""]
-    accused = sorted({key for plant in scores.plants for key in plant.accused_keys})
-    lines += ["## False alarms beside a plant", "", *(f"- {key}" for key in accused or ["none"])]
     return "\n".join(lines) + "\n"

@@ -43,14 +43,14 @@ class InjectionScore:
     screened: int
     caught: int
     common: int  #: of the plantings: told as one cause that many cases have in common
+    suspect: int  #: slow again, but no more than other hours may bring
     cleared: int
-    missed: int  #: neither caught nor cleared, nor part of a common cause of everything
+    missed: int  #: none of these, nor part of a common cause of everything
     promised: float  #: expected number that the bands catch
     sure: int  #: targets that must be caught
     sure_missed: int
     others: int  #: cases in the same places that are not slowed
     accused: int  #: of those called regressed
-    accused_keys: tuple[str, ...]
     flat: tuple[FlatBandResult, ...]
 
     @property
@@ -68,6 +68,20 @@ class InjectionScore:
 
 
 @dataclass(frozen=True)
+class AccusedCase:
+    """A case that was called regressed and that nothing had slowed, and why it was called."""
+
+    night: int
+    key: str
+    beside: str  #: plants of that night in its environment; empty if nothing was planted
+    slower: float  #: times the reference
+    band: float  #: limit of that
+    call: float | None  #: limit of the fresh values
+    fresh: tuple[float, ...]  #: times the reference
+    cause: str  #: in common with other cases; empty if it was called by itself
+
+
+@dataclass(frozen=True)
 class FalseAlarmScore:
     """The false alarms on cases without a plant. Counts are of cases in nights."""
 
@@ -75,6 +89,7 @@ class FalseAlarmScore:
     cases: int
     screened: int
     screened_predicted: float
+    suspect: int
     cleared: int
     regressed: int
     regressed_predicted: float
@@ -93,6 +108,7 @@ class SelftestScores:
     plants: tuple[InjectionScore, ...]
     unchanged: FalseAlarmScore
     beside: FalseAlarmScore  #: cases that were not slowed, in nights in which others were
+    accused: tuple[AccusedCase, ...]  #: in all nights
     faults: tuple[str, ...]
     unfinished: str = ""  #: which nights are still to come; then nothing is passed or failed
 

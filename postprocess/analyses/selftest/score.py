@@ -1,22 +1,24 @@
 """The score of a self-test, from the rows of its nights alone: what was caught, missed and wrongly flagged.
 
-What a night should catch follows from the site's own bands: the probability with which a case that is slower by
-so much fails (:mod:`postprocess.stats.power`). So does the number of false alarms.
+What a night should catch follows from its own bands and call limits: the probability with which a case that is
+slower by so much lies beyond both (:mod:`postprocess.stats.sessions`). So does the number of false alarms.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
+from scipy.special import stdtr
 from scipy.stats import binom
 
 from postprocess.analyses.selftest.data import CaseNight, FinishedNight
 from postprocess.analyses.selftest.injections import INJECTION_KINDS
 from postprocess.analyses.selftest.result import (
     SURE,
+    AccusedCase,
     FalseAlarmScore,
     FlatBandResult,
     InjectionScore,
@@ -57,7 +59,8 @@ def score_nights(
         found.append(
             f"nothing was planted that these bands catch with {SURE:.0%}: nothing is proven"
         )
-    return SelftestScores(plants, unchanged, beside, tuple(found), unfinished)
+    accused = tuple(list_accused_cases(nights))
+    return SelftestScores(plants, unchanged, beside, accused, tuple(found), unfinished)
 
 
 def select_judged_rows(rows: Iterable[CaseNight]) -> list[CaseNight]:
@@ -65,6 +68,24 @@ def select_judged_rows(rows: Iterable[CaseNight]) -> list[CaseNight]:
     return [
         row for row in rows if row.verdict in JUDGED and row.value and row.reference and row.upper
     ]
+
+
+def list_accused_cases(nights: Sequence[FinishedNight]) -> Iterator[AccusedCase]:
+    """List the cases that were called regressed and were not slowed, with what they were called by."""
+    for night in nights:
+        for row in select_judged_rows(night.rows):
+            if row.regressed and not row.target:
+                reference = row.reference or 1.0
+                yield AccusedCase(
+                    night.number,
+                    row.key,
+                    row.plant,
+                    (row.value or 0.0) / reference,
+                    (row.upper or 0.0) / reference,
+                    row.call / reference if row.call else None,
+                    tuple(each / reference for each in row.again),
+                    row.cause,
+                )
 
 
 def compute_baseline_values(nights: Sequence[FinishedNight]) -> dict[str, tuple[float, float]]:
@@ -115,14 +136,14 @@ def score_injection(
         screened=sum(row.screened for row in targets),
         caught=sum(row.regressed for row in targets),
         common=len(told),
+        suspect=sum(row.suspect for row in targets),
         cleared=sum(row.verdict == "cleared" for row in targets),
-        missed=sum(row.verdict != "cleared" for row in missed),
+        missed=sum(not row.suspect and row.verdict != "cleared" for row in missed),
         promised=sum(promises),
         sure=len(sure),
         sure_missed=len({id(row) for row in sure} & {id(row) for row in missed}),
         others=len(others),
         accused=len(accused),
-        accused_keys=tuple(sorted({row.key for row in accused})),
         flat=apply_flat_band(targets, others),
     )
 
@@ -163,19 +184,29 @@ def predict_detection(
 
 def compute_fail_probability(row: CaseNight, shift: float = 0.0) -> float:
     """Compute the probability that a night fails a case whose launches are slower by ``shift`` (logarithm)."""
-    return _chances(*_known(row), shift)[1]
+    return predict_verdict(row, shift)[1]
 
 
-def _known(row: CaseNight) -> tuple[float, float, int, int, float]:
+def predict_verdict(row: CaseNight, shift: float) -> tuple[float, float]:
+    """Predict the probabilities of lying beyond the band, and of being called regressed.
+
+    Fresh launches share the session of the first one, so what they add is the call limit: called is what lies
+    beyond both. Rows of before it had none are judged as launches that are independent.
+    """
     distance = math.log((row.upper or 1.0) / (row.reference or 1.0))
-    return row.spread or 0.0, row.degrees or 1.0, row.launches, row.median_of, distance
+    known = row.spread or 0.0, row.degrees or 1.0, row.launches, row.median_of
+    screened, confirmed = _predict_by_launches(*known, distance, shift)
+    if not row.call or not row.call_deviation:
+        return screened, confirmed
+    beyond = (shift - math.log(row.call / (row.reference or 1.0))) / row.call_deviation
+    return screened, min(screened, float(stdtr(row.call_degrees, beyond)))
 
 
 @cache
-def _chances(
+def _predict_by_launches(
     spread: float, degrees: float, launches: int, median_of: int, distance: float, shift: float
 ) -> tuple[float, float]:
-    """Return the probabilities of being screened and of being confirmed."""
+    """Predict the same of launches that are independent."""
     scatter = Scatter(spread, degrees, launches, median_of)
     return scatter.screened(distance, shift), scatter.confirmed(distance, shift)
 
@@ -183,12 +214,13 @@ def _chances(
 def score_false_alarms(nights: Sequence[FinishedNight]) -> FalseAlarmScore:
     """Score the verdicts on cases that nothing slowed."""
     rows = select_judged_rows(row for night in nights for row in night.rows if not row.target)
-    chances = [_chances(*_known(row), 0.0) for row in rows]
+    chances = [predict_verdict(row, 0.0) for row in rows]
     return FalseAlarmScore(
         nights=len(nights),
         cases=len(rows),
         screened=sum(row.screened for row in rows),
         screened_predicted=sum(screened for screened, _ in chances),
+        suspect=sum(row.suspect for row in rows),
         cleared=sum(row.verdict == "cleared" for row in rows),
         regressed=sum(row.regressed for row in rows),
         regressed_predicted=sum(regressed for _, regressed in chances),

@@ -7,6 +7,7 @@ import math
 import re
 from collections import Counter
 from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,30 +29,40 @@ from postprocess.analyses.selftest.injections import (
     list_unknown_injections,
 )
 from postprocess.analyses.selftest.result import CHANCE, SURE, SelftestScores, is_too_many_missed
-from postprocess.analyses.selftest.schedule import schedule_nights
-from postprocess.analyses.selftest.score import compute_fail_probability, score_nights
+from postprocess.analyses.selftest.schedule import InjectionNight, schedule_nights
+from postprocess.analyses.selftest.score import (
+    compute_fail_probability,
+    predict_verdict,
+    score_nights,
+)
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
-from postprocess.calibration import update
+from postprocess.calibration import ledger, update
 from postprocess.judging.common_shift import COMMON_CASES
+from postprocess.main import main
 from postprocess.model.case import Case
 from postprocess.model.mpicost import CONTROLS, ROUTINES
 from postprocess.model.plan import PlannedLaunch, list_places, read_plan
+from postprocess.model.reference import Prior, Reference
 from postprocess.model.session import Selection
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references.catalog import load_catalog
+from postprocess.session import selftest as selftest_session
 from postprocess.session import selftest_night
 from postprocess.session.selftest import (
     QUICK,
     SelftestDemand,
+    calibrate_bench,
     conclude_selftest,
+    describe_bursts,
     has_enough_references,
     list_nights,
     resume_or_begin,
     take_references,
 )
 from postprocess.session.selftest_night import SelftestBench
-from postprocess.stats.band import LARGE_BYTES
+from postprocess.stats.band import CALL_ALPHA, LARGE_BYTES, SLOW_ALPHA, compute_band
+from postprocess.stats.sessions import SESSION_GAP
 from tests.support.factories.launch import case as a_case
 from tests.support.factories.launch import planned
 from tests.support.factories.ledger import launch
@@ -134,6 +145,18 @@ def test_the_library_is_told_what_is_planted(name: str):
     assert told["PLUMBLINE_DELAY_ROUTINES"] == ("all" if plant.everything else "MPI_Bcast")
     assert told.get("PLUMBLINE_DELAY_LEAST") == (str(LARGE_BYTES) if name == "large" else None)
     assert told.get("PLUMBLINE_DELAY_RANK") == ("1" if name == "one-rank" else None)
+
+
+def test_every_environment_of_every_night_has_the_library_and_only_the_planted_one_a_delay():
+    bench = SelftestBench(SimpleNamespace(), Selection(Path("site.py")))
+    bench.prefixes = {name: Path("/opt") / name for name in MPIS}
+    for plantings in ((), (Injection("b-2", "slower-5", "bcast"),)):
+        selection = bench.planting(plantings)
+        assert selection.choice["planted"] == sorted(MPIS)
+        for name, told in selection.set_env.items():
+            assert told["LD_PRELOAD"] == f"/opt/{name}/lib/libdelay.so"
+            delayed = float(told["PLUMBLINE_DELAY_LAUNCHES"]) > 0
+            assert delayed == (bool(plantings) and name == "b-2")
 
 
 def test_of_a_ping_pong_one_rank_is_delayed():
@@ -262,14 +285,72 @@ def test_references_with_options_by_hand_that_were_asked_for_are_refused(tmp_pat
         return take_references(SelftestBench(context, Selection(Path("site.py"))), PLAN, demand)
 
     demand = SelftestDemand(tmp_path / "output", ("slower-5",), 1, 1, 20)
-    assert took({}) == "references of the site"
-    with pytest.raises(
-        UsageError, match="has not 10 launches of each case without options by hand; "
-    ):
+    assert took({}).endswith(", 10 sessions")  # the bench of this test loads no library
+    with pytest.raises(UsageError, match="has not 10 launches of each case with the idle library"):
         took({"oversubscribe": True})
 
 
-def test_a_plan_that_is_known_tells_what_is_set_by_hand_in_this_night(tmp_path: Path, monkeypatch):
+def test_references_of_one_burst_are_told_as_such(tmp_path: Path):
+    update.update_references(tmp_path, [launch(1.0, 1) for _ in range(10)])
+    told = describe_bursts(load_catalog([tmp_path], list_places(PLAN)))
+    assert told == "of one burst, which knows no other hours"
+
+
+@pytest.fixture
+def slept(monkeypatch) -> list[float]:
+    """How long each pause would have been."""
+    found: list[float] = []
+    monkeypatch.setattr(selftest_session.time, "sleep", found.append)
+    return found
+
+
+@pytest.mark.parametrize(("spread", "there"), [(0.0, 0), (60.0, 0), (60.0, 2)])
+def test_bursts_are_a_session_apart_if_time_is_given_and_those_that_are_there_count(
+    tmp_path: Path, monkeypatch, slept: list[float], spread: float, there: int
+):
+    now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    asked: list[int] = []
+    for number in range(there):
+        ledger.append_launches(tmp_path, f"2026{number}", [launch(session=f"2026{number}")])
+
+    def measure(_, selection: Selection) -> tuple[Any, list, list]:
+        asked.append(selection.launches)
+        return SimpleNamespace(name=f"burst{len(asked)}", directory=tmp_path), [], []
+
+    def collect(opened: Any, directory: Path, finished: Any) -> list[Any]:
+        return [launch(session=opened.session, ended_utc=now)]
+
+    monkeypatch.setattr(ledger, "collect_launches", collect)
+    bench = SelftestBench(
+        SimpleNamespace(progress=Progress(Console(quiet=True))), Selection(Path("site.py"))
+    )
+    monkeypatch.setattr(bench, "measure", measure)
+    demand = SelftestDemand(tmp_path, (), 1, 1, launches=7, sessions=3, spread=spread)
+    calibrate_bench(bench, tmp_path / "references", demand)
+    assert asked == [3, 2, 2][there:]
+    assert len(ledger.read_ledger(tmp_path)) == 3
+    pauses = 2 if spread and not there else 0  # two bursts of long ago need no pause
+    assert len(slept) == pauses
+    assert all(SESSION_GAP - 5 < each < SESSION_GAP + 5 for each in slept)
+
+
+def test_nights_are_spread_over_the_time_that_is_given(tmp_path: Path, slept: list[float]):
+    bench = SelftestBench(
+        SimpleNamespace(progress=Progress(Console(quiet=True))), Selection(Path("site.py"))
+    )
+    bench.night = lambda one: night(one.number, row())  # type: ignore[method-assign]
+    nights = [InjectionNight(number) for number in (1, 2, 3)]
+    path = tmp_path / selftest_rows.FILE
+    selftest_session.run_nights(bench, nights, [], path, spread=3000.0)
+    assert slept == [pytest.approx(1000, abs=60), pytest.approx(2000, abs=60)]  # since the first
+    slept.clear()
+    selftest_session.run_nights(bench, nights, [], path)
+    assert slept == []
+
+
+def test_a_plan_that_is_known_tells_the_library_and_not_what_it_delays_as_set_by_hand(
+    tmp_path: Path, monkeypatch
+):
     made: list[Selection] = []
 
     def make_plan(_, selection: Selection) -> list[PlannedLaunch]:
@@ -279,13 +360,13 @@ def test_a_plan_that_is_known_tells_what_is_set_by_hand_in_this_night(tmp_path: 
     monkeypatch.setattr(selftest_night, "make_plan", make_plan)
     plain = Selection(Path("site.py"))
     bench = SelftestBench(SimpleNamespace(), plain)
-    delayed = {"mpich-5_0_2": {"LD_PRELOAD": "libdelay.so"}}
+    bench.prefixes = {"mpich-5_0_2": Path("/p")}
+    library = {"set_env": {"LD_PRELOAD": "/p/lib/libdelay.so"}}
     for number, (selection, by_hand) in enumerate(
         [
-            (plain, {}),
-            (replace(plain, set_env=delayed), {"set_env": delayed["mpich-5_0_2"]}),
-            (replace(plain, set_env={"another": {"A": "1"}}), {}),
-            (replace(plain, oversubscribe=True), {"oversubscribe": True}),
+            (plain, library),
+            (bench.planting([Injection("mpich-5_0_2", "slower-5", "bcast")]), library),
+            (replace(plain, oversubscribe=True), {"oversubscribe": True} | library),
         ]
     ):
         session = tmp_path / str(number)
@@ -628,10 +709,29 @@ def test_the_wrongly_accused_are_named_and_kept_apart():
     other = row(key="free", environment="b-2", verdict="regressed", common=True)
     result = score([night(1, row()), night(2, planted(), wrong, other)])
     (plant,) = result.plants
-    assert (plant.accused, plant.accused_keys, plant.caught) == (1, ("beside",), 1)
+    assert (plant.accused, plant.caught) == (1, 1)
+    assert [(each.key, each.beside) for each in result.accused] == [
+        ("beside", "slower-50"),
+        ("free", ""),
+    ]
     assert (result.beside.cases, result.beside.regressed, result.beside.common) == (2, 2, 1)
-    page = selftest_page.render_selftest_markdown(BEGUN, [night(2, planted(), wrong)], result)
-    assert "- beside" in page
+
+
+def test_a_case_that_is_called_beside_a_plant_is_told_with_what_it_was_called_by():
+    wrong = row(key="beside", plant="slower-50", verdict="regressed", first="regressed")
+    wrong = replace(wrong, value=3.0, again=(2.2, 2.3), reference=2.0, upper=2.1, call=2.15)
+    wrong = replace(wrong, cause="cpu: everything 7% slower")
+    nights = [night(1, row()), night(2, planted(), wrong)]
+    (told,) = score(nights).accused
+    assert (told.night, told.slower, told.band) == (2, 1.5, 1.05)
+    assert (told.call, told.fresh) == (1.075, (1.1, 1.15))
+    shown = selftest_page.selftest_as_text(score(nights))
+    page = selftest_page.render_selftest_markdown(BEGUN, nights, score(nights))
+    for text in (shown, page):
+        assert "Called, and not slowed" in text
+        for word in ("1.500", "1.050", "1.100, 1.150", "1.075", "everything 7% slower"):
+            assert word in text
+    assert "Called" not in selftest_page.selftest_as_text(score([night(1, row())]))
 
 
 def test_of_everything_that_is_told_as_slower_no_case_is_missed():
@@ -700,6 +800,29 @@ def test_promises_follow_the_bands():
     assert compute_fail_probability(one, 0.2) < compute_fail_probability(five, 0.2)
 
 
+def test_what_the_call_limit_does_not_reach_is_not_promised():
+    """On a busy machine a call limit lies far out: a huge plant is suspect, and that is no fault."""
+    wide = {"upper": 2.0, "spread": 0.2, "call": 40.0, "call_deviation": 0.5, "call_degrees": 8.0}
+    huge = planted("slower-400", 5.0, **wide, verdict="suspect")
+    without = replace(huge, call=None)
+    assert compute_fail_probability(without, math.log(5)) > SURE
+    assert compute_fail_probability(huge, math.log(5)) < 0.01
+    result = score([night(1, row(**wide)), night(2, huge, planted())])
+    plant = next(each for each in result.plants if each.name == "slower-400")
+    assert (plant.sure, plant.suspect, plant.missed) == (0, 1, 0)
+    assert result.faults == ()
+
+
+def test_the_prediction_of_what_is_called_is_that_of_the_call_limit():
+    reference = Reference(a_case(), 1.0, 0.01, 20, session_prior=Prior(0.03, 5.0))
+    limits = selftest_night.tell_limits(reference, 1)
+    upper = compute_band(reference).upper
+    screened, called = predict_verdict(row(upper=upper, **limits), 0.0)
+    assert screened == pytest.approx(SLOW_ALPHA, rel=1e-3)
+    assert called == pytest.approx(CALL_ALPHA, rel=1e-3)
+    assert predict_verdict(row(upper=upper, **limits), 2.0)[1] > SURE
+
+
 def test_pages_show_every_plant_and_close_with_the_faults():
     nights = [night(1, row())]
     nights += [
@@ -723,3 +846,23 @@ def test_the_result_is_written_for_people_and_programs(tmp_path: Path):
     data = json.loads((tmp_path / selftest_page.JSON).read_text())
     assert data["scores"]["plants"][0]["caught"] == 1
     assert (data["seed"], data["nights"]) == (7, 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("--plants", "slower-1"), "'slower-1' is none of slower-5"),
+        (("--nights", "0"), "whole number"),
+        (("--sessions", "21"), "--sessions 21: each has a launch at least; raise --launches"),
+        (("--again", "/nonexistent"), "No such file"),
+    ],
+)
+def test_wrong_words_are_refused_in_one_line(tmp_path: Path, capsys, words, named: str):
+    try:
+        status = main(str(ROOT), str(tmp_path), ["selftest", *words])
+    except SystemExit as ended:
+        status = ended.code
+    said = capsys.readouterr().err
+    assert status == 2
+    assert named in said
+    assert said.count("\n") == 1
