@@ -26,7 +26,8 @@ from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
 from postprocess.model.mpicost import CACHE, CACHES
-from postprocess.session.selftest import QUICK, SelftestDemand, conclude_selftest, run_selftest
+from postprocess.session.selftest import QUICK, conclude_selftest, run_selftest
+from postprocess.session.selftest_references import SelftestDemand
 
 HELP = "Inject slowdowns into nightly runs; report detection rates and false alarms."
 EXAMPLE = "./plumbline selftest --nights 10 --unchanged 40"

@@ -49,18 +49,15 @@ from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.references.catalog import load_catalog
 from postprocess.session import selftest as selftest_session
 from postprocess.session import selftest_night
-from postprocess.session.selftest import (
-    QUICK,
+from postprocess.session.selftest import QUICK, conclude_selftest, list_nights, resume_or_begin
+from postprocess.session.selftest_night import SelftestBench
+from postprocess.session.selftest_references import (
     SelftestDemand,
     calibrate_bench,
-    conclude_selftest,
     describe_bursts,
     has_enough_references,
-    list_nights,
-    resume_or_begin,
     take_references,
 )
-from postprocess.session.selftest_night import SelftestBench
 from postprocess.stats.band import CALL_ALPHA, LARGE_BYTES, SLOW_ALPHA, compute_band
 from postprocess.stats.sessions import SESSION_GAP
 from tests.support.factories.launch import case as a_case
