@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
 from postprocess.base.errors import UsageError
+from postprocess.base.faults import FOLDER, describe_fault, keep_trace
 from postprocess.base.sanitize import sanitize_line
 from postprocess.base.shell_words import EXPANDED
 from postprocess.base.workdir import WorkDirectory
@@ -117,7 +119,7 @@ def check_folders(folders: Sequence[str]) -> None:
 
 
 def main(source: str, work: str, words: Sequence[str] | None = None) -> int:
-    """Run one command and return the exit status. Errors of the user's are one line, never a traceback."""
+    """Run one command and return the exit status. An error is one line, never a traceback."""
     signal.signal(signal.SIGTERM, exit_on_signal)
     try:
         check_texts([*(sys.argv[1:] if words is None else words), work, source])
@@ -139,3 +141,15 @@ def main(source: str, work: str, words: Sequence[str] | None = None) -> int:
         what = f"{error.filename or 'input or output'}: {error.strerror or error}"
         print(f"plumbline: {sanitize_line(what)}", file=sys.stderr)
         return 2
+    except Exception as error:
+        return tell_fault(Path(work) / FOLDER, error)
+
+
+def tell_fault(folder: Path, error: Exception) -> int:
+    """Tell of a fault of Plumbline itself in one line, and keep its trace; the exit status."""
+    trace = keep_trace(folder, error)
+    if trace is None:
+        traceback.print_exception(error)
+    what = f"{describe_fault(error)}: a fault of Plumbline itself, please report it"
+    print(f"plumbline: {sanitize_line(what)} (all of it: {trace or 'above'})", file=sys.stderr)
+    return 1

@@ -7,11 +7,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
+from postprocess.base.errors import UsageError
+from postprocess.base.faults import describe_fault, keep_trace
 from postprocess.base.formats import duration
 from postprocess.base.sanitize import sanitize_line
 
@@ -37,6 +40,7 @@ class Progress:
     notes: list[str] = field(default_factory=list)
     #: Steps of ours that failed after everything was measured, each of which fails the session.
     faults: list[str] = field(default_factory=list)
+    traces: Path | None = None  #: the folder that gets the traces of these faults
     status: Status | None = None
 
     def say(self, text: str) -> None:
@@ -51,14 +55,21 @@ class Progress:
     def fault(self, step: str, error: Exception) -> None:
         """Note that a step of ours failed by a fault of its own; the session fails, and keeps what it has."""
         self.faults.append(step)
-        self.note(f"{step}: {type(error).__name__}: {error}; what was measured is kept")
+        trace = keep_trace(self.traces, error) if self.traces else None
+        where = f" (all of it: {trace})" if trace else ""
+        self.note(f"{step}: {describe_fault(error)}; what was measured is kept{where}")
 
     @contextmanager
-    def keeping(self, step: str) -> Iterator[None]:
-        """Do a step on which no verdict rests: whatever goes wrong, the rest goes on, and the session fails."""
+    def keeping(self, step: str, users: bool = True) -> Iterator[None]:
+        """Do a step on which no verdict rests: whatever goes wrong, the rest goes on, and the session fails.
+
+        :param users: whether this holds for what is the user's to mend, as a full disk, too
+        """
         try:
             yield
         except Exception as error:
+            if not users and isinstance(error, (UsageError, OSError)):
+                raise
             self.fault(step, error)
 
     def now(self, text: str) -> None:

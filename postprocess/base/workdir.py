@@ -2,8 +2,7 @@
 
 Layout below the root: ``venv``, ``mpi`` (wheels), ``spack``, ``build``, ``programs``, ``mirror`` (its name),
 ``sessions/<session>``, ``store/<session>.parquet``, ``calibrations`` (the ledger), ``references`` (provisional
-ones), ``proposal`` (of others), ``alarms.jsonl``, ``drift``, ``selftest`` and
-``compare``.
+ones), ``proposal`` (of others), ``alarms.jsonl``, ``drift``, ``selftest``, ``compare`` and ``faults`` (traces).
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
+from postprocess.base import faults
 from postprocess.base.errors import UsageError
 
 
@@ -36,6 +36,11 @@ class WorkDirectory:
     def store(self) -> Path:
         """One columnar file per session, with every trial."""
         return self.root / "store"
+
+    @property
+    def faults(self) -> Path:
+        """One file for each fault of Plumbline itself, with its trace."""
+        return self.root / faults.FOLDER
 
     @property
     def provisional(self) -> Path:

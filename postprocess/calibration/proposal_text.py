@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from postprocess.base.formats import align_rows, plural, quantity
 from postprocess.calibration.disturbance import MarkKind
 from postprocess.calibration.proposal import (
     ABSORBS,
+    NEW,
     SAME,
     UNMEASURED,
     VANISHES,
@@ -18,25 +20,58 @@ from postprocess.calibration.proposal import (
 )
 from postprocess.calibration.samples import ExcludedLaunches
 
+NEW_HEAD = ("new", "bytes", "cases", "launches", "median band", "widest", "widest of")
+#: Largest bytes of each class of sizes, with its name; what has no payload is a class of its own.
+SIZES = ((0, "none"), (1_000, "to 1 kB"), (100_000, "to 100 kB"), (math.inf, "above"))
 HEAD = ("change", "old", "new", "slower by", "old bands", "band", "launches", "case")
 
 
 def format_proposal(proposal: Proposal, most: int) -> list[str]:
-    """Format the table of one place, with at most so many cases, and the number of each kind of mark."""
+    """Format the table of one place, with at most so many cases, and the number of each kind of mark.
+
+    Of more new cases than that, there is a line for each program and class of sizes.
+    """
     name = "/".join(proposal.place)
     against = str(proposal.stored) if proposal.stored else "none is stored"
     counts = Counter(change.kind for change in proposal.changes)
     found = [f"{name}: {plural(len(proposal.changes), 'case')} against {against}"]
     found.append("  " + ", ".join(f"{number} {kind}" for kind, number in sorted(counts.items())))
     told = [each for each in proposal.changes if is_listed(each)]
+    if counts[NEW] > most:
+        found += [f"  {line}" for line in summarise_new([e for e in told if e.kind == NEW])]
+        told = [each for each in told if each.kind != NEW]
     rows = [HEAD, *(format_change_row(each) for each in told[:most])]
     found += [f"  {line}" for line in align_rows(rows, texts=len(HEAD))] if told else []
     for change in told[:most]:
         own = [mark.text for mark in change.marks if mark.kind.of_one]
         found += [f"  {change.case.key}: {text}" for text in own]
     if len(told) > most:
-        found.append(f"  and {plural(len(told) - most, 'case')} more: --json FILE has all")
+        found.append(f"  and {plural(len(told) - most, 'case')} more: --rows lists all")
     return found + [f"  {line}" for line in count_marks(proposal.changes)]
+
+
+def summarise_new(changes: Iterable[ReferenceChange]) -> list[str]:
+    """Summarise new cases: a line for each program and class of sizes."""
+    groups: dict[tuple[str, int], list[ReferenceChange]] = {}
+    for each in changes:
+        size = next(n for n, (most, _) in enumerate(SIZES) if each.case.bytes <= most)
+        groups.setdefault((each.case.program, size), []).append(each)
+    rows = [NEW_HEAD]
+    for (program, size), some in sorted(groups.items()):
+        widest = max(some, key=lambda each: each.width or 0.0)
+        launches = sorted({each.new.launches for each in some if each.new})
+        rows.append(
+            (
+                program,
+                SIZES[size][1],
+                str(len(some)),
+                "-".join(map(str, dict.fromkeys((launches[0], launches[-1])))),
+                f"{statistics.median(each.width or 0.0 for each in some):+.0%}",
+                f"{widest.width or 0.0:+.0%}",
+                widest.case.key,
+            )
+        )
+    return [*align_rows(rows, texts=len(NEW_HEAD)), "--rows lists each case"]
 
 
 def is_listed(change: ReferenceChange) -> bool:

@@ -125,7 +125,7 @@ def finish_agreement(
     status = status if agreement.good and not failures else 1
     summary = build_session_summary(context, session, finished, results, status)
     with context.progress.phase("analysis"):
-        write_files(context.work, session, finished, summary)
+        summary, _ = write_files(context, session, finished, summary)
     print(format_agreement(agreement, failures), end="", flush=True)
     with context.progress.phase("analysis"):
         page = write_agreement_page(session, agreement, failures)

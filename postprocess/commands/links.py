@@ -264,7 +264,7 @@ def finish_links(
     status = 1 if failures or named or not told else compute_exit_status(results, strict=False)
     summary = build_session_summary(context, session, finished, results, status)
     with progress.phase("analysis"):
-        write_files(context.work, session, finished, summary)
+        summary, _ = write_files(context, session, finished, summary)
     for line in failures:
         progress.say(line)
     for each in told:

@@ -66,6 +66,7 @@ def open_session_context(
     work: WorkDirectory, request: Request, progress: Progress
 ) -> SessionContext:
     """Set up what the session needs, after ending what an earlier one left running."""
+    progress.traces = work.faults
     for name in end_processes(SESSION, f"{work.sessions}/", prefix=True):
         progress.note(f"ended a process that an earlier session left behind: {name}")
     cancel_jobs(work.sessions.glob("*"), "an earlier session", progress)

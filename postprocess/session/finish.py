@@ -6,11 +6,11 @@ import json
 import shlex
 import subprocess
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from postprocess.analyses.drift.text import drift_note
 from postprocess.base import files
-from postprocess.base.errors import UsageError
 from postprocess.base.files import write_output, write_summary
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
@@ -50,13 +50,15 @@ def finish_session(
     failed = causes or not whole or context.progress.faults
     status = 1 if failed else compute_exit_status(results, session.strict)
     summary = build_session_summary(context, session, finished, results, status, causes)
+    where = f"trials: {context.work.store}"
     try:
         with context.progress.phase("analysis"):
-            markdown, html = write_files(context.work, session, finished, summary)
+            summary, pages = write_files(context, session, finished, summary)
+            where = f"report: {pages[1]} and {pages[0].name}; {where}" if pages else where
     finally:
         if is_main_session(context, session):
-            print_verdict_table(summary, context.progress.console.width)
-    where = f"report: {html} and {markdown.name}; trials: {context.work.store}"
+            with context.progress.keeping("table of verdicts"):
+                print_verdict_table(summary, context.progress.console.width)
     return end_session(context, session, summary, where)
 
 
@@ -101,12 +103,19 @@ def build_session_summary(
     status: int,
     causes: Sequence[str] = (),
 ) -> SessionSummary:
-    """Build the summary of a session that ends with this status, with all that was noted until now."""
+    """Build the summary of a session that ends with this status, with all that was noted until now.
+
+    Where a fault of its own keeps it from telling of MPIs and launches, it has the cases alone, and fails.
+    """
     progress, prepared = context.progress, context.prepared
     mpis = prepared.inventory.mpis if prepared.inventory else ()
     told = progress.notes, progress.phases
     built = prepared.built_with
-    return summarise_session(session, built, mpis, finished, results, status, *told, causes=causes)
+    with progress.keeping("summary of the launches", users=False):
+        return summarise_session(
+            session, built, mpis, finished, results, status, *told, causes=causes
+        )
+    return summarise_session(session, built, (), (), results, status or 1, *told, causes=causes)
 
 
 def end_session(
@@ -156,27 +165,36 @@ def tell_of_failure(command: str, summary: SessionSummary, progress: Progress) -
 
 
 def write_files(
-    work: WorkDirectory,
+    context: SessionContext,
     session: Session,
     finished: Sequence[FinishedLaunch],
     summary: SessionSummary,
-) -> tuple[Path, Path]:
-    """Write everything that stays of a session; return the report's two files.
+) -> tuple[SessionSummary, tuple[Path, Path] | None]:
+    """Write everything that stays of a session, the trials first.
+
+    A fault of ours in one step leaves the others, and fails the session. Returns the summary as it was written,
+    and the report's two files, if there are any.
 
     :raises UsageError: if something cannot be written. What is written by then is whole.
     """
-    store_trials(work, session, finished, summary.results)
-    write_summary(session.directory / "summary.json", summary.to_dict())
-    keep_spack_locks(work, session, finished)
-    try:
-        return build_report(session.directory, summary, trial_selection.of_launches(finished))
-    except (UsageError, OSError):
-        raise
-    except Exception as error:
-        why = f"no report: {type(error).__name__}: {error}"
-        raise UsageError(
-            f"{session.directory}: {why}; trials and summary are kept, ./plumbline report tries again"
-        ) from error
+    progress, report = context.progress, None
+    with progress.keeping("store", users=False):
+        results = store_trials(context.work, session, finished, summary.results)
+        if results != list(summary.results):
+            status = summary.exit_status or compute_exit_status(results, session.strict)
+            summary = replace(summary, results=tuple(results), exit_status=status)
+    with progress.keeping("summary", users=False):
+        write_summary(session.directory / "summary.json", summary.to_dict())
+    keep_spack_locks(context.work, session, finished)
+    with progress.keeping("report (./plumbline report tries again)", users=False):
+        trials = trial_selection.of_launches(finished)
+        report = build_report(session.directory, summary, trials)
+    if report is None:
+        status = summary.exit_status or 1
+        summary = replace(summary, notes=tuple(progress.notes), exit_status=status)
+        with progress.keeping("summary", users=False):
+            write_summary(session.directory / "summary.json", summary.to_dict())
+    return summary, report
 
 
 def store_trials(
@@ -184,11 +202,29 @@ def store_trials(
     session: Session,
     finished: Sequence[FinishedLaunch],
     results: Sequence[CaseResult],
-) -> None:
-    """Put every trial of a session into the store."""
+) -> list[CaseResult]:
+    """Put every trial of a session into the store; return the results.
+
+    A launch of which no row can be made costs its own cases: they are ``incorrect``, and its raw files stay.
+    """
+    known = {result.case: result for result in results}
+    whole = []
+    for each in finished:
+        try:
+            build_rows(session.name, session.started_utc, [each], results, session.mode)
+            whole.append(each)
+        except Exception as error:
+            known |= {
+                case: CaseResult(
+                    case, Verdict.INCORRECT, describe_unjudged(error), rerun=known[case].rerun
+                )
+                for case in each.launch.cases
+            }
+    final = [known[each.case] for each in results]
     stored = work.store / f"{session.name}{store.SUFFIX}"
-    kept = build_rows(session.name, session.started_utc, finished, results, session.mode)
+    kept = build_rows(session.name, session.started_utc, whole, final, session.mode)
     store.write_session(stored, kept)
+    return final
 
 
 def keep_spack_locks(

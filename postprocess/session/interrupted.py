@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from postprocess.base.errors import UsageError
+from postprocess.base.faults import describe_fault
 from postprocess.base.formats import plural
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration.recovery import assess_without_report
@@ -33,8 +34,9 @@ def store_interrupted(work: WorkDirectory) -> Iterator[str]:
             continue
         try:
             count = store_launches(work, session, kept)
-        except UsageError as error:  # one session of before must not stop all to come
-            yield f"launches of an interrupted session are not stored: {error}"
+        except Exception as error:  # one session of before must not stop all to come
+            why = error if isinstance(error, UsageError) else f"{session}: {describe_fault(error)}"
+            yield f"launches of an interrupted session are not stored: {why}"
         else:
             if count:
                 launches = plural(count, "launch", "es")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import shutil
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,11 +21,11 @@ from postprocess.calibration.samples import CaseSample, collect_samples, list_ex
 from postprocess.calibration.update import select_place
 from postprocess.cli.options import add_json, add_system
 from postprocess.cli.output_files import add_output_directory
-from postprocess.cli.parser import Parser
+from postprocess.cli.parser import OUTPUT, Parser
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.references import reference_file
 
-MOST_ROWS = 40  #: of a table; the summary for programs has all
+MOST_ROWS = 40  #: of a table, unless all are asked for
 MOST_LINES = 60  #: of a difference that is printed whole
 SUMMARY = 1  #: version of the summary for programs
 
@@ -42,11 +43,15 @@ def add_arguments(parser: Parser) -> None:
         "write reference files to DIR (default: proposal/ of the work directory)",
     )
     add_json(parser)
+    parser.group(OUTPUT).add_argument(
+        "--rows", action="store_true", help="list every case that changes, however many there are"
+    )
 
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Show what the calibrations would make of the references. Returns 0."""
-    return propose_all(work, arguments.site, arguments.output, arguments.json, Progress())
+    most = sys.maxsize if arguments.rows else MOST_ROWS
+    return propose_all(work, arguments.site, arguments.output, arguments.json, Progress(), most)
 
 
 def propose_all(
@@ -55,9 +60,11 @@ def propose_all(
     output: Path | None,
     report: Path | None,
     progress: Progress,
+    most: int = MOST_ROWS,
 ) -> int:
     """Write the reference files that follow from the calibrations, beside those that are stored; always 0.
 
+    :param most: rows of a table
     :raises UsageError: if there is no calibration, or a stored file is damaged
     """
     with work.held():
@@ -75,7 +82,7 @@ def propose_all(
     reviewed = work.source / "reference_data"
     proposals = build_proposals(collect_samples(known), reviewed)
     for each in proposals:
-        show_proposal(each, each.write(root), root, progress)
+        show_proposal(each, each.write(root), root, progress, most)
     for line in proposal_text.describe_excluded(list_excluded(known)):
         progress.say(line)
     if report:
@@ -105,9 +112,11 @@ def build_proposals(measured: Mapping[Case, CaseSample], reviewed: Path) -> list
     ]
 
 
-def show_proposal(proposal: Proposal, written: Path, root: Path, progress: Progress) -> None:
+def show_proposal(
+    proposal: Proposal, written: Path, root: Path, progress: Progress, most: int
+) -> None:
     """Print what a proposal changes, and keep the difference beside it."""
-    for line in proposal_text.format_proposal(proposal, MOST_ROWS):
+    for line in proposal_text.format_proposal(proposal, most):
         progress.say(line)
     difference = proposal.difference(written)
     file = root / "differences" / f"{'-'.join(proposal.place)}.diff"

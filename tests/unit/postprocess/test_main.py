@@ -421,9 +421,21 @@ def test_when_told_to_end_the_command_cleans_up_and_ends():
     assert cleaned == [True]
 
 
-def test_a_fault_of_our_own_is_not_hidden():
-    with called(failing(ZeroDivisionError())), pytest.raises(ZeroDivisionError):
-        run("nightly")
+def test_a_fault_of_our_own_is_one_line_and_its_trace_is_in_a_file(tmp_path: Path):
+    with called(failing(ZeroDivisionError("by\nnothing"))):
+        status, errors = run("nightly", work=str(tmp_path))
+    assert status == 1 and is_one_line(errors)
+    (trace,) = (tmp_path / "faults").iterdir()
+    assert f"(all of it: {trace})" in errors and "a fault of Plumbline itself" in errors
+    assert "Traceback" in trace.read_text() and "raise error" in trace.read_text()
+
+
+def test_a_trace_that_no_file_can_hold_is_on_standard_error(tmp_path: Path):
+    (tmp_path / "faults").touch()
+    with called(failing(ZeroDivisionError())):
+        status, errors = run("nightly", work=str(tmp_path))
+    assert status == 1 and "Traceback" in errors
+    assert errors.splitlines()[-1].startswith("plumbline: ZeroDivisionError: a fault of Plumbline")
 
 
 def test_a_path_that_is_no_text_is_refused_by_name(capsys):

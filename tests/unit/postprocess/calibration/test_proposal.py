@@ -22,7 +22,7 @@ from postprocess.calibration.samples import collect_samples
 from postprocess.calibration.update import update_references
 from postprocess.commands.references.propose import propose_all
 from postprocess.references import reference_file
-from tests.support.factories.launch import CASES, PLACE
+from tests.support.factories.launch import CASES, PLACE, case
 from tests.support.factories.ledger import METHOD, launch
 
 NOISE = (0.99, 1.0, 1.01, 1.0, 0.995, 1.005, 1.0, 0.99, 1.01, 1.0, 1.002, 0.998)
@@ -266,3 +266,22 @@ def test_the_table_ends_where_nobody_reads_on(stored: Path):
     assert any(
         line.startswith("  and 3 cases more") for line in proposal_text.format_proposal(found, 1)
     )
+
+
+def test_many_new_cases_are_summarised_by_program_and_class_of_sizes():
+    """A first proposal of a machine has thousands."""
+    many = [case("bcast", size) for size in (1, 8, 1000, 1001, 100_000, 1_000_000)]
+    found = propose_references(
+        PLACE, collect_samples(days(cases=[*many, case("barrier", 0)])), None
+    )
+    lines = proposal_text.format_proposal(found, 6)
+    told = [line.split()[:5] for line in lines if line.startswith("  mpicost ")]
+    assert told == [
+        ["mpicost", "none", "1", "12", told[0][4]],
+        ["mpicost", "to", "1", "kB", "3"],
+        ["mpicost", "to", "100", "kB", "2"],
+        ["mpicost", "above", "1", "12", told[3][4]],
+    ]
+    assert "  --rows lists each case" in lines and len(lines) < 10
+    rows = proposal_text.format_proposal(found, 7)
+    assert sum(line.split()[0] == "new" for line in rows) == 7

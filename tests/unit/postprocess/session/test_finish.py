@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import io
+import json
 from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from rich.console import Console
 
-from postprocess.base.errors import UsageError
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.model.case import Case
+from postprocess.model.launch import FinishedLaunch
+from postprocess.model.session import Session
 from postprocess.model.verdict import CaseResult, Verdict
+from postprocess.results import store
+from postprocess.results import summary as summaries
+from postprocess.results.rows import build_rows
+from postprocess.results.summary import SessionSummary, summarise_session
 from postprocess.session import finish
 from spack_envs.layout import SpackLayout
-from tests.support.factories.launch import case, finished, planned
+from tests.support.factories.launch import CASES, case, finished, planned
 
 FINE = CaseResult(case("bcast", 8), Verdict.PASS, value=1e-5)
 
@@ -29,7 +42,7 @@ def test_a_confirmed_cause_or_a_fault_of_ours_fails_a_session_in_which_every_cas
         finish, "build_session_summary", lambda *given: told.append((given[4], given[5]))
     )
     monkeypatch.setattr(finish, "is_main_session", lambda *_: False)
-    monkeypatch.setattr(finish, "write_files", lambda *_: (Path("report.md"), Path("report.html")))
+    monkeypatch.setattr(finish, "write_files", lambda *given: (given[3], None))
     monkeypatch.setattr(finish, "end_session", lambda *_: told[0][0])
     nothing = SimpleNamespace(
         progress=SimpleNamespace(phase=lambda _: nullcontext(), faults=faults),
@@ -40,21 +53,95 @@ def test_a_confirmed_cause_or_a_fault_of_ours_fails_a_session_in_which_every_cas
     assert told == [(status, causes)]
 
 
-def test_a_report_that_cannot_be_made_loses_no_trial_and_no_summary(monkeypatch, tmp_path: Path):
-    done: list[str] = []
+def summary_of(results: list[CaseResult], **more) -> SessionSummary:
+    """The summary of a session on this machine that ended well."""
+    session = SimpleNamespace(
+        name="s", mode="run", site="local", started_utc="", command=[], strict=False
+    )
+    told = {"exit_status": 0, "notes": [], "phases": {}} | more
+    return summarise_session(session, "cmake", (), (), results, **told)
 
-    def fail(*_):
-        raise OverflowError("math range error")
 
-    monkeypatch.setattr(finish, "store_trials", lambda *_: done.append("trials"))
-    monkeypatch.setattr(finish, "write_summary", lambda *_: done.append("summary"))
-    monkeypatch.setattr(finish, "keep_spack_locks", lambda *_: done.append("locks"))
-    monkeypatch.setattr(finish, "build_report", fail)
-    session = SimpleNamespace(directory=tmp_path)
-    summary = SimpleNamespace(results=[], to_dict=dict)
-    with pytest.raises(UsageError, match=r"no report: OverflowError.* trials and summary are kept"):
-        finish.write_files(SimpleNamespace(), session, [], summary)
-    assert done == ["trials", "summary", "locks"]
+@dataclass
+class Place:
+    """What a session is finished in."""
+
+    root: Path
+
+    def __post_init__(self) -> None:
+        self.progress = Progress(Console(file=io.StringIO()), traces=self.root / "faults")
+        self.work = WorkDirectory(self.root, self.root)
+        self.prepared = SimpleNamespace(inventory=None, built_with="cmake")
+        self.session = Session(self.work.new_session(), "run", "local", [], False)
+
+    def write(self, launches: list[FinishedLaunch], results: list[CaseResult]) -> SessionSummary:
+        return finish.write_files(self, self.session, launches, summary_of(results))[0]
+
+    def written(self) -> dict[str, Any]:
+        return json.loads((self.session.directory / "summary.json").read_text())
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def cases_of(environment: str) -> tuple[Case, ...]:
+    return tuple(replace(each, environment=environment) for each in CASES)
+
+
+def broken(*_, **__):
+    raise OverflowError("math range error")
+
+
+def judged(*launches: FinishedLaunch) -> list[CaseResult]:
+    return [
+        CaseResult(each, Verdict.PASS, value=1e-5, rerun="again")
+        for launch in launches
+        for each in launch.launch.cases
+    ]
+
+
+def test_a_report_that_cannot_be_made_loses_no_trial_and_no_summary(monkeypatch, place: Place):
+    monkeypatch.setattr(finish, "build_report", broken)
+    launch = finished(place.root)
+    summary = place.write([launch], judged(launch))
+    assert store.read_sessions(place.work.store, [place.session.name]).height
+    assert place.written()["exit_status"] == summary.exit_status == 1
+    (note,) = place.written()["notes"]
+    assert note.startswith("report (./plumbline report tries again): OverflowError: math range")
+    (trace,) = (place.root / "faults").iterdir()
+    assert str(trace) in note and "in broken" in trace.read_text()
+
+
+def test_a_launch_of_which_no_row_can_be_made_costs_its_own_cases(monkeypatch, place: Place):
+    monkeypatch.setattr(finish, "build_report", lambda *_: (Path("a"), Path("b")))
+    bad, good = (
+        finished(place.root, environment=name, cases=cases_of(name)) for name in ("bad", "good")
+    )
+
+    def build_all_but_bad(name, begun, launches, *told):
+        return broken() if bad in launches else build_rows(name, begun, launches, *told)
+
+    monkeypatch.setattr(finish, "build_rows", build_all_but_bad)
+    summary = place.write([bad, good], judged(bad, good))
+    verdicts = {(each.case.environment, str(each.verdict)) for each in summary.results}
+    assert verdicts == {("bad", "incorrect"), ("good", "pass")}
+    assert place.written()["exit_status"] == 1
+    kept = store.read_sessions(place.work.store, [place.session.name])
+    assert set(kept["environment"]) == {"good"}
+    reasons = {each.reason for each in summary.results if each.case.environment == "bad"}
+    assert all(each.startswith("cannot be judged: ") for each in reasons)
+
+
+def test_a_summary_that_cannot_tell_of_launches_has_every_case(monkeypatch, place: Place):
+    launch = finished(place.root)
+    monkeypatch.setattr(summaries, "programs", lambda launches: broken() if launches else [])
+    monkeypatch.setattr(summaries, "environments", lambda *_: [])
+    told = finish.build_session_summary(place, place.session, [launch], judged(launch), 0)
+    assert (told.exit_status, told.launches) == (1, ())
+    assert len(told.results) == len(launch.launch.cases)
+    assert told.notes[0].startswith("summary of the launches: OverflowError")
 
 
 def test_an_analysis_that_fails_leaves_every_measured_case_incorrect(monkeypatch, tmp_path: Path):
