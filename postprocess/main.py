@@ -106,16 +106,24 @@ def check_texts(words: Sequence[str]) -> None:
             raise UsageError(f"{shown}: is not UTF-8 text; rename it") from None
 
 
+#: In a path, with what takes them for something else. Quotes, ``;`` and ``=`` do no harm.
+MISREAD = {
+    **dict.fromkeys(EXPANDED, "a shell"),
+    **dict.fromkeys(" \t\n", "the compiler script of an MPI"),
+    ":": "a search path of libraries",
+    ",": "a linker",
+}
+
+
 def check_folders(folders: Sequence[str]) -> None:
-    """Refuse a folder whose name has what a shell runs: compiler scripts of MPIs do not quote where they are.
+    """Refuse a folder whose name is misread: compiler scripts of MPIs, for one, do not quote where they are.
 
     :raises UsageError: naming the folder and the character.
     """
     for folder in folders:
-        if found := next((each for each in EXPANDED if each in folder), ""):
-            raise UsageError(
-                f"{folder}: has a {found}, which a shell expands; choose another folder"
-            )
+        if found := next((each for each in folder if each in MISREAD), ""):
+            what = f"has a {found!r}, which {MISREAD[found]} takes for something else"
+            raise UsageError(f"{folder}: {what}; choose another folder (PLUMBLINE_HOME)")
 
 
 def main(source: str, work: str, words: Sequence[str] | None = None) -> int:

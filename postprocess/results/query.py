@@ -8,7 +8,7 @@ it is known that what is answered is undamaged.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
 import polars as pl
@@ -28,6 +28,9 @@ from postprocess.results.index import list_index_months as months_of
 #: Modes of sessions that are nights. What calibrates or confirms is none, nor is a trial by hand (``run``):
 #: five in an hour would outvote a week, and one with other references would begin the history anew.
 NIGHTS = ("nightly",)
+AHEAD = timedelta(
+    days=1
+)  #: that a session's clock may have been; one from beyond is of a wrong clock
 
 
 def read_headlines(
@@ -45,6 +48,7 @@ def read_headlines(
     ``2026-11-21`` or ``2026-11-21T01:30:00Z``. ``modes``: only sessions of these modes, nights unless
     told otherwise, None for all. Files of version 1 do not tell whether they are nights or calibrations, and
     are left out unless ``modes`` has the empty word too: a calibration taken for a night would be an alarm.
+    A session of the future, of a clock that was wrong, is left out: it would be the last one for years.
     ``columns``: those wanted, of ``COLUMNS`` of ``headline_index``; the fewer, the less memory. ``say``: told
     what takes long. Values are in ``unit`` of their row.
 
@@ -88,7 +92,8 @@ def build_filter(
     keys: Sequence[str] | None, begin: datetime | None, modes: Sequence[str] | None
 ) -> pl.Expr:
     """Build the condition that rows must meet."""
-    wanted = pl.lit(True)
+    latest = datetime.now(timezone.utc) + AHEAD
+    wanted = pl.col("started_utc") < f"{latest:%Y-%m-%dT%H:%M:%SZ}"
     if keys is not None:
         wanted = pl.col("key").is_in(list(keys))
         if keys:  # what a reader can skip whole groups of rows by

@@ -22,6 +22,7 @@ from postprocess.references.night_spreads import load_night_spreads
 from postprocess.results.flush_costs import describe_flush
 from postprocess.runner.reframe import ReframeDriver
 from postprocess.runner.reframe_pass import PassRecord, cancel_jobs, make_plan, run_again, run_plan
+from postprocess.session.clock import describe_clock
 from postprocess.session.interrupted import store_interrupted
 from postprocess.setup.prepare import PreparedMachine, prepare_machine
 from site_configs.schema.variables import SESSION
@@ -70,7 +71,11 @@ def open_session_context(
     for name in end_processes(SESSION, f"{work.sessions}/", prefix=True):
         progress.note(f"ended a process that an earlier session left behind: {name}")
     cancel_jobs(work.sessions.glob("*"), "an earlier session", progress)
-    for line in [*recover_interrupted(work.root), *store_interrupted(work)]:
+    for line in [
+        *describe_clock(work),
+        *recover_interrupted(work.root),
+        *store_interrupted(work),
+    ]:
         progress.note(line)
     with progress.phase("set-up"):
         prepared = prepare_machine(work, request.site, request.families, progress)

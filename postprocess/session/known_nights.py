@@ -33,6 +33,8 @@ def find_night_spreads(
 
     A damaged store is noted, and tells nothing. Then bands are as after the calibration alone.
     """
+    if not context.work.store.is_dir():  # before the first night
+        return {}
     try:
         return collect_night_spreads(context.work.store, list_planned_cases(planned))
     except StoreError as error:

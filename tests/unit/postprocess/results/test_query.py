@@ -61,6 +61,11 @@ def test_everything_but_the_trials_comes_in_order(folder):
     assert not {"t_max", "late", "provenance", "figures"} & {*first.columns}
 
 
+def test_a_session_of_a_clock_that_was_years_ahead_is_not_the_last_one(folder):
+    change(session_file(folder, NIGHTS - 1), started_utc=pl.lit("2931-01-01T00:00:00Z"))
+    assert read_headlines(folder).height == (NIGHTS - 1) * SITE.cases
+
+
 def test_the_history_of_some_cases(folder):
     keys = [SITE.keys()[number].key for number in (3, 30)]
     found = read_headlines(folder, keys=keys)
