@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-enum { OBJECTS_MOST = 16, PATH_BYTES = 240 };
+enum { OBJECTS_MOST = 16, PATH_BYTES = 240, LOADED_MOST = 1024 };
 
 struct object {
     char path[PATH_BYTES];
@@ -24,6 +24,7 @@ struct interposed {
 struct call {
     const char *name;
     const void *answers, *own; /* NULL: nowhere, as in a program that has its MPI inside */
+    bool twice;                /* whether another object has the MPI library's function too */
 };
 
 static struct call calls[] = {
@@ -40,6 +41,7 @@ struct walk {
     const char *strings;
     size_t place;       /* of the object that comes next; 0: the program */
     size_t last_needed; /* place of the last object that the program was linked to */
+    const char *loaded[LOADED_MOST]; /* by place */
     struct interposed *found;
 };
 
@@ -113,13 +115,27 @@ static bool is_own(const struct dl_phdr_info *info)
            holds(info, (const void *)getauxval(AT_BASE));
 }
 
-/* Whether a call of MPI ends there, and the MPI library's own function is elsewhere. */
+/* Whether a call of MPI ends there, and the MPI library's own function is elsewhere, or there as well. */
 static bool answers_instead(const struct dl_phdr_info *info)
 {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        if (calls[i].own != NULL && holds(info, calls[i].answers) && !holds(info, calls[i].own))
+        if (calls[i].own != NULL && holds(info, calls[i].answers) && (!holds(info, calls[i].own) || calls[i].twice))
             return true;
     return false;
+}
+
+/* A library with all names of an MPI, its soname too, stands for it: but the one behind it is loaded as well. */
+static void look_for_second(const struct walk *walk)
+{
+    for (size_t place = 1; place < walk->place && place < LOADED_MOST; place++) {
+        void *object = dlopen(walk->loaded[place], RTLD_LAZY | RTLD_NOLOAD);
+        for (size_t i = 0; object != NULL && i < sizeof calls / sizeof *calls; i++) {
+            const void *own = dlsym(object, calls[i].name);
+            calls[i].twice |= own != NULL && calls[i].own != NULL && own != calls[i].own;
+        }
+        if (object != NULL)
+            dlclose(object);
+    }
 }
 
 static uint64_t hash_text(const struct dl_phdr_info *info)
@@ -171,6 +187,8 @@ static int look_for_last_needed(struct dl_phdr_info *info, size_t size, void *da
     } else if (is_needed(walk, info)) {
         walk->last_needed = walk->place;
     }
+    if (walk->place < LOADED_MOST)
+        walk->loaded[walk->place] = info->dlpi_name;
     walk->place++;
     return 0;
 }
@@ -207,6 +225,7 @@ static void look_up_calls(void)
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         calls[i].own = dlsym(RTLD_DEFAULT, calls[i].name);
         calls[i].answers = dlsym(RTLD_DEFAULT, calls[i].name + 1);
+        calls[i].twice = false;
     }
 }
 
@@ -217,6 +236,7 @@ static void read_interposed(struct interposed *found)
     memset(found, 0, sizeof *found);
     look_up_calls();
     dl_iterate_phdr(look_for_last_needed, &walk);
+    look_for_second(&walk);
     walk.place = 0;
     dl_iterate_phdr(add_if_interposed, &walk);
     add_auditing(found);

@@ -64,6 +64,18 @@ def test_a_preloaded_library_is_named(family: str, tmp_path: Path) -> None:
     assert paths(watched(family, tmp_path / "w.jsonl", words, other)) == [str(other)]
 
 
+def test_a_library_under_the_name_of_the_mpi_is_named(tmp_path: Path) -> None:
+    """It is loaded in the place of the MPI, has functions of its own, and opens the MPI behind itself."""
+    mpi = of_family("mpich")
+    real = (Path(mpi.prefix) / "lib" / "libmpi.so.12").resolve()
+    stranger = tmp_path / "libmpi.so.12"
+    words = ["cc", "-shared", "-fPIC", f'-DREAL="{real}"', str(FAULTS / "same_name.c")]
+    words += ["-Wl,-soname,libmpi.so.12", "-o", str(stranger), "-ldl"]
+    subprocess.run(words, check=True, env=environment_with(mpi))
+    run = run_record("mpich", tmp_path / "out.jsonl", *preload(stranger))
+    assert paths(run) == [str(stranger)]
+
+
 def test_a_library_that_changes_under_its_name_is_another_one(tmp_path: Path) -> None:
     told = []
     for name in ("wrong_data", "faulty_mpi", "wrong_data"):
