@@ -77,9 +77,9 @@ def read_locked_hash(directory: Path, package: str = PACKAGE) -> str:
     try:
         roots = strict_json.read_json(path)["roots"]
         hashes = [root["hash"] for root in roots if root["spec"].split("@")[0] == package]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         hashes = []
-    if len(hashes) != 1:
+    if len(hashes) != 1 or not isinstance(hashes[0], str):
         raise SpackEnvironmentError(
             f"{path}: no solution for {package}; spack -e {directory} install makes it"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,14 +27,15 @@ from postprocess.model.plan import (
 from postprocess.model.session import Request, Session
 from postprocess.parsers.reframe_report import ReportedTest, find_blocking_test, parse_test_entry
 from postprocess.references.catalog import load_catalog
+from postprocess.results import store
 from postprocess.runner.reframe import ReframeDriver
 from postprocess.runner.reframe_pass import finish_launch
 from postprocess.session.context import SessionContext
 from postprocess.session.finish import finish_session
+from postprocess.session.interrupted import IMPORTED
 from postprocess.setup.prepare import PreparedMachine
 
 MAINTAINER = "plumbline"  #: of every check of ours, as ReFrame's report has it
-IMPORTED = "imported"  #: the test of every launch in such a session
 #: Phases of ReFrame in which a test that fails has planned nothing.
 BEFORE_PLAN = ("startup", "setup")
 
@@ -119,6 +121,7 @@ def import_reports(
         told = f"{left_out[0]} was left out: {left_out[0].why_left_out}"
         raise UsageError(f"{left_out[0].report}: no test was run; {told}")
     with work.held():
+        discard_unfinished_imports(work)
         launches = number_launches(ran, find_imported_tokens(work))
         context = SessionContext(work, request, PreparedMachine(None, None), progress)
         session, reframe = context.open_session(request.mode)
@@ -132,6 +135,14 @@ def import_reports(
         for test in left_out:
             progress.note(f"{test} was left out, and its cases are missing: {test.why_left_out}")
         return finish_session(context, session, finished, results, whole=not left_out)
+
+
+def discard_unfinished_imports(work: WorkDirectory) -> None:
+    """Remove imports that did not come as far as the store, as on a full disk: all they hold are copies."""
+    plans = work.sessions.glob(f"*/plan/{IMPORTED}.*.json")
+    for session in {path.parent.parent for path in plans}:
+        if not (work.store / f"{session.name}{store.SUFFIX}").exists():
+            shutil.rmtree(session)
 
 
 def find_imported_tokens(work: WorkDirectory) -> dict[str, str]:

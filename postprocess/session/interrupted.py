@@ -17,6 +17,9 @@ from postprocess.results import store
 from postprocess.results.rows import build_rows
 
 MODE = "interrupted"  #: of the rows: they are of no night
+IMPORTED = (
+    "imported"  #: the test of every launch of a site's own ReFrame: a session of them holds copies
+)
 LOOKED_AT = "interrupted"  #: file in the directory of a session that need not be looked at again
 REASON = "the session was interrupted before it was judged"
 
@@ -25,12 +28,15 @@ def store_interrupted(work: WorkDirectory) -> Iterator[str]:
     """Store the launches that ended well in interrupted sessions; a line for each that left some.
 
     To be called while no session runs, and before anything is built anew. Launches of simulated machines are
-    left out, as :func:`assess_without_report` does; so are sessions of which a launch was slowed on purpose.
+    left out, as :func:`assess_without_report` does; so are sessions of which a launch was slowed on purpose,
+    and imports, which can be had again.
     """
     for directory in sorted(work.sessions.glob("*/plan")):
         session = directory.parent
         kept = work.store / f"{session.name}{store.SUFFIX}"
         if kept.exists() or any((session / each).exists() for each in (LOOKED_AT, "summary.json")):
+            continue
+        if any(directory.glob(f"{IMPORTED}.*")):
             continue
         try:
             count = store_launches(work, session, kept)

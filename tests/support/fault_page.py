@@ -22,6 +22,9 @@ fails if anything else comes, or if it does not look. A verdict `–` means that
 looks at one part alone, the exit status is that of a session with that verdict, or of a command
 with that error.
 
+Beside them [test_damaged_files.py](../tests/unit/test_damaged_files.py) damages every kind of file that is
+read at random: a reader gives values of its types, or one line.
+
 Written by `.plumbline/venv/bin/python -m tests.support.fault_page` from `@plants` in the tests.
 """
 COLUMNS = ("planted", "where", "verdict", "exit", "message", "test")

@@ -22,7 +22,6 @@ MARK = "plants"
 ANYTHING = "…"  #: in a message: any text
 OR = " or "  #: between verdicts, where it is chance which of them comes
 EITHER = " | "  #: the same of messages
-FINE = {"pass", "fast"}  #: verdicts of cases that a fault did not touch
 REFUSED = 2  #: exit status of a command that refuses its input
 #: Kinds of faults, in the order of the page.
 KINDS = {
@@ -95,11 +94,10 @@ class Declared:
         self.checked = True
 
     def check_session(self, ended: Ended, routine: str = "") -> None:
-        """Hold a session against it: all its cases that are not fine, or those of a routine."""
+        """Hold a session against it: all its cases, or those of the routine that it touches."""
         assert "Traceback" not in ended.errors, ended.errors
         cases = [case for case in ended.summary["cases"] if routine in ("", case["routine"])]
-        touched = [case for case in cases if case["verdict"] not in FINE]
-        verdicts, reasons = ({case[key] for case in touched} for key in ("verdict", "reason"))
+        verdicts, reasons = ({case[key] for case in cases} for key in ("verdict", "reason"))
         self.check(verdicts, ended.status, reasons)
 
     def check_refusal(self, ended: Ended) -> None:

@@ -1,0 +1,101 @@
+"""Nights killed at random moments, one after the other: what ended well is kept once, and nothing else.
+
+30 rounds instead of 2: ``PLUMBLINE_THOROUGH=1``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from postprocess.results import store
+from tests.support.faults import Declared, plants
+from tests.support.mpi import Installation
+from tests.support.plumbline_runner import LIMIT, Workshop
+from tests.support.thorough import rounds
+
+pytestmark = pytest.mark.long
+
+LAUNCHES = "4"
+TOLD = "that ended are stored"
+
+
+def words(mpi: Installation, launches: str) -> list[str]:
+    """The smallest night there is. Strict: without a reference its exit status is 1."""
+    chosen = ["--environment", mpi.name, "--mpis", mpi.family, "--program", "mpicost"]
+    chosen += ["--routine", "barrier", "--processes", "2", "--trials", "5"]
+    return ["nightly", *chosen, "--launches", launches, "--strict"]
+
+
+def begin(workshop: Workshop, mpi: Installation, log: Path) -> subprocess.Popen[bytes]:
+    """Begin a night in a process group of its own."""
+    with log.open("ab") as stream:
+        return subprocess.Popen(
+            workshop.command(*words(mpi, LAUNCHES)),
+            env=workshop.environment(),
+            stdout=stream,
+            stderr=stream,
+            start_new_session=True,
+        )
+
+
+def kill(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Kill a night and all of its group after some time; false if it ended before."""
+    try:
+        process.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+    return process.wait() == -signal.SIGKILL
+
+
+def ended_well(session: Path) -> int:
+    """How many launches of a session have exit code 0 and whole records, by their files alone."""
+    codes = [path for path in session.glob("raw/*.exit") if path.read_text() == "0\n"]
+    records = [path.with_suffix(".jsonl") for path in codes]
+    lines = [path.read_text().splitlines() for path in records if path.exists()]
+    return sum(bool(each) and json.loads(each[-1])["record"] == "end" for each in lines)
+
+
+def kept(workshop: Workshop) -> dict[Path, bytes]:
+    """What is in the store, each session of it whole."""
+    paths = store.list_sessions(workshop.home / "store")
+    for path in paths:
+        store.read_session(path)
+    return {path: path.read_bytes() for path in paths}
+
+
+@plants("lost", "SIGKILL of the driver and its process group at random moments, night after night",
+        "a night", "no-reference", 1, "that ended are stored")  # fmt: skip
+def test_nights_killed_at_random_moments_lose_nothing_and_count_nothing_twice(
+    mpich: Installation, tmp_path: Path, declared: Declared
+) -> None:
+    workshop, log = Workshop(tmp_path / "home"), tmp_path / "log"
+    assert workshop.run(*words(mpich, "1")).status == 1  # builds
+    began = time.monotonic()
+    begin(workshop, mpich, log).wait(timeout=LIMIT)
+    lasts = time.monotonic() - began
+    seed = random.randrange(1 << 32)
+    drawn, before, hits = random.Random(seed), kept(workshop), 0
+    print(f"seed {seed}, a night lasts {lasts:.1f} s")
+    deadline = time.monotonic() + 30 * lasts * rounds(2, 30)
+    while hits < rounds(2, 30) or TOLD not in log.read_text():
+        assert time.monotonic() < deadline, "hardly a kill hits"
+        hits += kill(begin(workshop, mpich, log), drawn.uniform(0, lasts))
+        now = kept(workshop)
+        assert {path: now[path] for path in before} == before
+        before = now
+    ended = workshop.measure(*words(mpich, "1")[1:], command="nightly")
+    told = [line for line in log.read_text().splitlines() if TOLD in line]
+    declared.check(ended.verdicts().values(), ended.status, told)
+    sessions = sorted((workshop.home / "sessions").iterdir())
+    counts = {session.name: ended_well(session) for session in sessions}
+    stored = {path.stem: store.read_session(path).height for path in kept(workshop)}
+    assert stored == {name: count for name, count in counts.items() if count}
+    print(f"{hits} kills of {len(sessions)} nights; launches kept: {counts}")

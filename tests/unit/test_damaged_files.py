@@ -1,0 +1,316 @@
+"""Every file that is read, damaged at random: a reader gives a result of its types, or one line of our own.
+
+2000 damages of each file instead of 20: ``PLUMBLINE_THOROUGH=1``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections import abc
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from pathlib import Path
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import pytest
+from hypothesis import given, settings
+
+from postprocess.analyses.alarms.log import read_alarm_log
+from postprocess.analyses.selftest import data as selftest
+from postprocess.base.errors import UsageError
+from postprocess.calibration.ledger import OPENED, open_calibration, read_ledger_file
+from postprocess.calibration.recovery import read_calibration_header
+from postprocess.judging.outcome import read_exit_code
+from postprocess.model.plan import read_launch_file, write_launch
+from postprocess.model.verdict import RecordError
+from postprocess.parsers.imb import parse_imb
+from postprocess.parsers.mpicost import read_launch
+from postprocess.parsers.osu import parse_osu
+from postprocess.parsers.reframe_report import read_report
+from postprocess.parsers.witness import read_witness
+from postprocess.references.catalog import read_provenance
+from postprocess.references.expected_failures import COLUMNS, parse_expected_file
+from postprocess.references.reference_file import load_references
+from postprocess.references.session_priors import PATH, load_session_priors
+from postprocess.results.index import read_covered_sessions, read_intact_index
+from postprocess.results.launch_costs import read_elapsed_seconds
+from postprocess.results.query import read_headlines
+from postprocess.results.store import read_session
+from postprocess.results.summary_file import load_summary
+from site_configs.mpi.family import Mpi
+from site_configs.mpi.inventory import read_stored_inventory
+from site_configs.schedulers.job_end import ENDED, Ended, Ending, read_ended, write_ended
+from site_configs.schema import reframe_request
+from site_configs.validation.reader import parse_reading
+from spack_envs import installation, programs
+from spack_envs.build import read_locked_hash
+from spack_envs.errors import SpackEnvironmentError
+from spack_envs.mirror import manifest
+from tests.support.damage import damaged
+from tests.support.factories import benchmark, launch, record
+from tests.support.factories.mirror import make_mirror
+from tests.support.paths import DATA
+from tests.support.thorough import rounds
+
+EARLIER, OUTPUTS = DATA / "earlier", DATA / "outputs"
+NIGHT = "20261122T180431Z-21863"
+ENVIRONMENT = "mpich-5_0_2"
+
+Make = Callable[[Path], Path]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A file of a kind, and what reads it."""
+
+    make: Make  #: in an empty folder; returns the file
+    read: Callable[[Path], object]
+    refuses: tuple[type[Exception], ...] = (UsageError,)
+
+
+def earlier(*names: str) -> Make:
+    """A copy of what an earlier version wrote; the file is the first."""
+
+    def make(folder: Path) -> Path:
+        for name in names:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(EARLIER / name, folder / name)
+        return folder / names[0]
+
+    return make
+
+
+def text(name: str, content: str | bytes) -> Make:
+    def make(folder: Path) -> Path:
+        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+        return folder / name
+
+    return make
+
+
+def made(write: Callable[[Path], object], *parts: str) -> Make:
+    """What a writer of ours makes in the folder."""
+
+    def make(folder: Path) -> Path:
+        write(folder)
+        return folder.joinpath(*parts)
+
+    return make
+
+
+def plan(folder: Path) -> Path:
+    """Of a job of IMB, which has all there is in a plan."""
+    write_launch(folder, benchmark.start("imb", (benchmark.PINGPONG, benchmark.BARRIER)))
+    return next(folder.glob("plan/*.json"))
+
+
+def witness(folder: Path) -> Path:
+    return record.write(folder / "w.jsonl", benchmark.witnessed())
+
+
+def request(folder: Path) -> None:
+    asked = reframe_request.ReframeRequest(
+        choice={"routine": ["bcast"], "trials": 5},
+        set_env={ENVIRONMENT: {"A": "b"}},
+        shell={"FI_PROVIDER": "tcp"},
+        references=["references"],
+        spack="spack",
+    )
+    reframe_request.write_request(folder, asked)
+
+
+def nights(folder: Path) -> None:
+    header = selftest.SelftestHeader("local", 1, 2, 3, ("delay",), (launch.CASES[0].key,), "own")
+    words = (launch.CASES[0].key, ENVIRONMENT, "bcast", "delay", "bcast", True, False)
+    row = selftest.CaseNight(*words, "pass", "pass", 1e-6, None, 1e-6, 2e-6, 0.1, 3.0, 20)
+    selftest.write_selftest_header(folder / "nights.jsonl", header)
+    for number in (1, 2):
+        night = selftest.FinishedNight(number, "a session", 1.5, ("a note",), (row,))
+        selftest.append_selftest_night(folder / "nights.jsonl", night)
+
+
+def report(folder: Path) -> Path:
+    case = {"unique_name": "luecke_0", "system": "local", "partition": "cpu", "result": "fail",
+            "environ": ENVIRONMENT, "fail_phase": "run", "fail_reason": "why", "fixture": False,
+            "stagedir": "stage", "time_run": 2.5, "dependencies_actual": [["a", "b", "c"]],
+            "perfvalues": {"local:cpu:bcast_8": [1e-6, 1e-6, None, 0.5, "s", "pass"]},
+            "tags": ["a"]}  # fmt: skip
+    return text("report.json", json.dumps({"runs": [{"testcases": [case]}]}))(folder)
+
+
+def index(folder: Path) -> Path:
+    """Made by the first question to a store."""
+    earlier(f"store/{NIGHT}.parquet")(folder)
+    read_headlines(folder / "store")
+    return next((folder / "store").glob("*/*.parquet"))
+
+
+MPI = Mpi(ENVIRONMENT, "mpich", "5.0.2", "MPICH", "wheel", "/opt", "/opt/mpicc", "/opt/mpiexec")
+INVENTORY = {"schema": 2, "machine": {}, "files": {ENVIRONMENT: [["/opt/mpicc", 7]]}, "mpis": [asdict(MPI)],
+             "unusable": [{"mpicc": "a", "origin": "b", "problem": "c"}], "imb": []}  # fmt: skip
+BUILT = programs.BuiltBinary(ENVIRONMENT, "mpicost", "/opt/mpicost", "mpicost@0.1.0/abc")
+
+READING = {"faults": [{"line": 3, "text": "a fault"}], "lines": {"site x": 3}}
+TSV, PROVENANCE = (
+    f"references/local/cpu/{ENVIRONMENT}{each}" for each in (".tsv", ".provenance.json")
+)
+ROW = ("cpu", "mpich*", "mpicost", "bcast", "*", "evict", "*", "2", "*", "8")
+
+
+def references(path: Path) -> object:
+    """With what is told of them."""
+    table = path.with_name(f"{ENVIRONMENT}.tsv")
+    found = load_references(table, "local", "cpu", ENVIRONMENT)
+    return found, read_provenance(table)
+
+
+def expected(path: Path) -> object:
+    found, problems = parse_expected_file(path)
+    assert not any("\n" in line for line in problems)
+    return found
+
+
+READERS = {
+    "references": Reader(earlier(TSV, PROVENANCE), references),
+    "provenance": Reader(earlier(PROVENANCE, TSV), references),
+    "ledger": Reader(earlier("calibrations/20261122T180558Z-22561.json"), read_ledger_file),
+    "calibration header": Reader(
+        made(lambda folder: open_calibration(folder, {"a": {"b": "c"}}, False, True, {}), OPENED),
+        read_calibration_header,
+    ),
+    "summary": Reader(earlier(f"sessions/{NIGHT}/summary.json"), load_summary),
+    "plan": Reader(plan, read_launch_file),
+    "store": Reader(earlier(f"store/{NIGHT}.parquet"), read_session),
+    "index of the store": Reader(
+        index, lambda path: (read_covered_sessions(read_intact_index(path)),)
+    ),
+    "log of alarms": Reader(earlier("alarms.jsonl"), read_alarm_log),
+    "self-test": Reader(made(nights, "nights.jsonl"), selftest.read_selftest),
+    "request": Reader(
+        made(request, reframe_request.FILE),
+        lambda path: reframe_request.read_request.__wrapped__(path.parent),
+        (ValueError,),
+    ),
+    "expected failures": Reader(
+        text("expected.tsv", "\t".join(COLUMNS) + "\n" + "\t".join(
+            (*ROW, "regressed", "2", "a bad cable since a week", "", "2026-12-24")) + "\n"),
+        expected,
+    ),
+    "spreads of sessions": Reader(text("a.tsv", PATH.read_bytes()), load_session_priors.__wrapped__),
+    "mpicost's records": Reader(
+        made(lambda folder: record.write(folder / "a.jsonl", record.launch()), "a.jsonl"),
+        read_launch,
+        (RecordError,),
+    ),
+    "end of mpicost's records": Reader(
+        made(lambda folder: record.write(folder / "a.jsonl", record.launch()), "a.jsonl"),
+        read_elapsed_seconds,
+    ),
+    "witness": Reader(witness, read_witness, (RecordError,)),
+    "OSU": Reader(
+        text("osu.txt", (OUTPUTS / "osu" / "mpich-allreduce_T_all_f.txt").read_bytes()),
+        lambda path: parse_osu(path.read_bytes().decode(errors="backslashreplace")),
+        (RecordError,),
+    ),
+    "IMB": Reader(
+        text("imb.txt", (OUTPUTS / "imb" / "mpich-mpi1_multi0.txt").read_bytes()),
+        lambda path: parse_imb(path.read_bytes().decode(errors="backslashreplace")),
+        (RecordError,),
+    ),
+    "exit code": Reader(text("a.exit", "139\n"), read_exit_code),
+    "report of ReFrame": Reader(report, read_report),
+    "end of a job": Reader(
+        made(lambda folder: write_ended(folder, Ended(Ending.TIMED_OUT, "why")), ENDED),
+        lambda path: read_ended(path.parent),
+    ),
+    "reading of a site": Reader(
+        text("reading.json", json.dumps(READING)),
+        lambda path: parse_reading(path.read_text(errors="replace")),
+        (ValueError,),
+    ),
+    "inventory": Reader(text("inventory.json", json.dumps(INVENTORY)), read_stored_inventory),
+    "program": Reader(
+        made(lambda folder: programs.write_program(folder, BUILT),
+             "programs", ENVIRONMENT, "mpicost.json"),
+        lambda path: programs.read_program(path.parents[2], ENVIRONMENT, "mpicost"),
+    ),
+    "installation": Reader(
+        made(lambda folder: installation.write_stamp(
+            installation.Installation("osu", "/opt/osu", "osu@7.4/abc", str(folder), "key")),
+            ".plumbline", "osu.json"),
+        lambda path: installation.read_stamp(path.parents[1], "osu"),
+    ),
+    "kind of a failed build": Reader(
+        made(lambda folder: installation.write_failure(folder, SpackEnvironmentError("why")),
+             installation.FAILURE),
+        lambda path: installation.is_without_source(path.parent),
+    ),
+    "solution of Spack": Reader(
+        text("spack.lock", json.dumps({"roots": [{"hash": "abc", "spec": "mpicost@0.1.0"}]})),
+        lambda path: read_locked_hash(path.parent),
+        (SpackEnvironmentError,),
+    ),
+    "mirror": Reader(
+        made(make_mirror, manifest.NAME), lambda path: manifest.read_manifest(path.parent)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_damaged_file_is_read_or_refused_in_one_line(name: str, tmp_path: Path):
+    reader = READERS[name]
+    path = reader.make(tmp_path)
+    whole = path.read_bytes()
+    reader.read(path)
+
+    @settings(max_examples=rounds(20, 2000))
+    @given(damaged(whole))
+    def check(content: bytes) -> None:
+        path.write_bytes(content)
+        try:
+            found = reader.read(path)
+        except reader.refuses as error:
+            assert str(error) and "\n" not in str(error)
+        else:
+            check_types(found)
+
+    check()
+
+
+def check_types(found: object) -> None:
+    """Every value in what was read is of the type that its data class says."""
+    if is_dataclass(found):
+        hints = get_type_hints(type(found))
+        for each in fields(found):
+            value = getattr(found, each.name)
+            assert fits(value, hints[each.name]), (type(found), each.name, value)
+            check_types(value)
+    elif isinstance(found, Mapping):
+        check_types((*found.keys(), *found.values()))
+    elif isinstance(found, list | tuple | set | frozenset):
+        for each in found:
+            check_types(each)
+
+
+def fits(value: object, kind: Any) -> bool:
+    """Whether a value is of a type as it stands in a data class; true of a type that is not known here."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return any(fits(value, each) for each in inner)
+    if kind is float:
+        return type(value) in (int, float) and math.isfinite(value)
+    if kind in (int, str, bool, type(None)):
+        return type(value) is kind
+    if origin is tuple and inner[1:] != (...,):
+        return isinstance(value, tuple) and len(value) == len(inner)
+    if origin in (tuple, list, frozenset):
+        return isinstance(value, origin) and all(fits(each, inner[0]) for each in value)
+    if origin in (dict, abc.Mapping):
+        keys, values = inner
+        return isinstance(value, Mapping) and all(
+            fits(key, keys) and fits(each, values) for key, each in value.items()
+        )
+    return origin is not None or kind is Any or isinstance(value, kind)
