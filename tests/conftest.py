@@ -36,10 +36,11 @@ MARKS = {
     "tests/integration/postgres": ("long",),
     "tests/integration/schedulers": ("long",),
     "tests/integration/simgrid": ("long",),
-    "tests/integration/slurm": ("alone", "long"),
+    "tests/integration/slurm": ("long",),
     "tests/integration/spack": ("long",),
     "tests/statistical": ("long",),
 }
+INTEGRATION = "tests/integration"  #: where ``./plumbline test`` looks for tests that are alone
 #: The longest first, so that no core waits for another at the end.
 ORDER = ("tests/integration/spack", "tests/integration", "tests")
 #: Tests that take long, of all that were found. Not known to the process that only hands tests out.
@@ -66,6 +67,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         folder = Path(item.path).parent.relative_to(config.rootpath).as_posix()
         for mark in MARKS.get(folder, ()):
             item.add_marker(mark)
+        if item.get_closest_marker("alone") and not item.nodeid.startswith(INTEGRATION):
+            raise pytest.UsageError(
+                f"{item.nodeid}: no run has tests that are alone outside of {INTEGRATION}"
+            )
     items.sort(key=rank)
     left_out = {item.nodeid for item in items if item.get_closest_marker("long")}
     config.stash[LONG] = len(left_out)

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from scipy.stats import binomtest
+import scipy
 
 from postprocess.base.formats import first_of, parse_utc, plural
 from postprocess.base.units import compute_slowdown
@@ -210,7 +210,7 @@ def find_one_sided(
         shift = statistics.median(shifts)
         if not decided or abs(math.log(shift)) < math.log1p(LEAST_SHIFT):
             continue
-        if binomtest(slow, decided).pvalue * len(enough) < ONE_SIDED_ALPHA:
+        if scipy.stats.binomtest(slow, decided).pvalue * len(enough) < ONE_SIDED_ALPHA:
             side, number = ("slow", slow) if slow > decided / 2 else ("fast", decided - slow)
             text = (
                 f"on the {side} side of the center in {number} of {len(values)} nights; the median night is "

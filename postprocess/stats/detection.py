@@ -14,10 +14,9 @@ import math
 from functools import cache, lru_cache
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.special import chdtri, ndtr, stdtrit
-from scipy.stats import norm
 
 from postprocess.stats.confirmation_rule import compute_confirmation_probability
 
@@ -37,11 +36,11 @@ def compute_median_efficiency(median_of: int) -> float:
     below, odd = divmod(median_of, 2)
     x = np.linspace(-FARTHEST, FARTHEST, POINTS)
     if odd:
-        density = (norm.cdf(x) * norm.sf(x)) ** below * norm.pdf(x)
+        density = (ndtr(x) * ndtr(-x)) ** below * np.exp(-(x**2) / 2)
     else:
         apart = np.linspace(0, FARTHEST, POINTS)
         low, high = x[:, None] - apart, x[:, None] + apart
-        joint = (norm.cdf(low) * norm.sf(high)) ** (below - 1) * norm.pdf(low) * norm.pdf(high)
+        joint = (ndtr(low) * ndtr(-high)) ** (below - 1) * np.exp(-(low**2 + high**2) / 2)
         density = np.trapezoid(joint, apart, axis=1)
     return math.sqrt(float(np.sum(x**2 * density) / np.sum(density)))
 
@@ -71,7 +70,9 @@ def compute_limit_factor(launches: int, degrees: float, alpha: float, median_of:
 
     if excess(factor) <= 0:
         return factor
-    return single if excess(single) >= 0 else float(brentq(excess, factor, single, xtol=1e-6))
+    if excess(single) >= 0:
+        return single
+    return float(scipy.optimize.brentq(excess, factor, single, xtol=1e-6))
 
 
 def compute_detection_probability(

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from scipy.stats import false_discovery_control
+import scipy
 
 from postprocess.base.units import compute_slowdown, find_better_direction
 from postprocess.model.verdict import CaseResult, Verdict, describe_unjudged
@@ -63,6 +63,7 @@ def add_q_values(results: Sequence[CaseResult]) -> list[CaseResult]:
         except Exception as error:
             told[place] = replace(each, verdict=Verdict.INCORRECT, reason=describe_unjudged(error))
     if known:
-        for place, q in zip(known, false_discovery_control([*known.values()]), strict=True):
+        q_values = scipy.stats.false_discovery_control([*known.values()])
+        for place, q in zip(known, q_values, strict=True):
             told[place] = replace(results[place], q=float(q))
     return told

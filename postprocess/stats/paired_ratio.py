@@ -15,7 +15,7 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
 #: Of the signed ranks for normal differences: their variance is pi/3 times that of the mean (ibid., 3.11).
 EFFICIENCY = math.pi / 3
@@ -90,5 +90,5 @@ def count_deciding_pairs(spread: float, distance: float, alpha: float) -> int:
     :param distance: above 0
     :param alpha: probability that the value lies beyond either limit
     """
-    z = float(norm.isf(alpha))
+    z = float(-ndtri(alpha))
     return math.ceil((z * spread / distance) ** 2 * EFFICIENCY) + UNKNOWN_SPREAD

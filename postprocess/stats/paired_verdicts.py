@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from scipy.special import stdtr
-from scipy.stats import false_discovery_control
 
 from postprocess.stats.paired_ratio import (
     PairedRatio,
@@ -107,7 +107,7 @@ def judge_pairs(cases: Sequence[PairedCase], looks: Sequence[int]) -> list[Paire
         worse, better = compute_probabilities(some, pairs)
         slower[here] = np.minimum(slower[here], np.minimum(worse * len(looks), 1.0))
         faster[here] = np.minimum(faster[here], np.minimum(better * len(looks), 1.0))
-        slower_q, faster_q = false_discovery_control(slower), false_discovery_control(faster)
+        slower_q, faster_q = map(scipy.stats.false_discovery_control, (slower, faster))
         for n in here:
             if number and results[n].verdict != PairedVerdict.UNDECIDED:
                 continue
@@ -116,7 +116,7 @@ def judge_pairs(cases: Sequence[PairedCase], looks: Sequence[int]) -> list[Paire
             results[n] = PairedResult(verdict, estimate)
     if not cases:
         return []
-    q = false_discovery_control(slower)
+    q = scipy.stats.false_discovery_control(slower)
     return [
         PairedResult(
             each.verdict,

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from scipy.optimize import brentq
+import scipy
 from scipy.special import stdtr
 
 from postprocess.base.units import compute_slowdown, find_better_direction
@@ -140,4 +140,4 @@ def compute_detection_margin(launches: int, degrees: float, median_of: int = 1) 
 
     while lacking(high) < 0:
         high *= 2
-    return float(brentq(lacking, 0.0, high, xtol=1e-6))
+    return float(scipy.optimize.brentq(lacking, 0.0, high, xtol=1e-6))

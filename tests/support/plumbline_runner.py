@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from site_configs.common import work_directory
+from site_configs.mpi.inventory import inventory_file
 from tests.support.paths import ROOT
 
+COMPILE_ONCE = Path(__file__).with_name("compile_once.sh")
 SHARED = ("venv", "mpi")  #: of the real work directory; too large to have twice
 LIMIT = 300  #: seconds after which a command counts as hung
 #: Commands whose launches flush by default: each trial takes as long as the last-level cache is large.
@@ -48,6 +50,20 @@ def unflushed(words: Sequence[str]) -> list[str]:
     return [*words, *warm]
 
 
+def borrow_inventory(home: Path) -> None:
+    """Tell a work directory what is known of the MPIs that it borrows: only their place is another."""
+    told = inventory_file(work_directory())
+    if not told.exists():
+        return
+    known = json.loads(told.read_text())
+    files = known.pop("files")  # with the real paths, by which it is known that nothing has changed
+    text = json.dumps(known)
+    real = work_directory() / "mpi"
+    for place in (real, real.resolve()):
+        text = text.replace(f"{place}/", f"{home / 'mpi'}/")
+    inventory_file(home).write_text(json.dumps({**json.loads(text), "files": files}))
+
+
 @dataclass(frozen=True)
 class Workshop:
     """A work directory of its own that borrows the large parts of the real one. Built without Spack."""
@@ -62,17 +78,18 @@ class Workshop:
             link = self.home / name
             if not link.exists():
                 link.symlink_to(work_directory() / name)
+        if not inventory_file(self.home).exists():
+            borrow_inventory(self.home)
 
     def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
         """Of every command."""
         path = os.pathsep.join(filter(None, [self.path, os.environ["PATH"]]))
         own = {"PLUMBLINE_HOME": str(self.home), "PATH": path}
-        return {
-            **os.environ,
-            **own,
-            "PLUMBLINE_NO_SPACK": "0" if self.spack else "1",
-            **(more or {}),
-        }
+        if self.spack:
+            building = {"PLUMBLINE_NO_SPACK": "0"}
+        else:
+            building = {"PLUMBLINE_NO_SPACK": "1", "CMAKE_C_COMPILER_LAUNCHER": str(COMPILE_ONCE)}
+        return {**os.environ, **own, **building, **(more or {})}
 
     def command(self, *words: str) -> list[str]:
         """A command as it is started: without a large flush that nobody asked for."""

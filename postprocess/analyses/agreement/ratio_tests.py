@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from scipy import stats
+import scipy
 
 CONFIDENCE = 0.95  #: of an interval
 FEWEST_LAUNCHES = 3  #: for an interval
@@ -27,7 +27,7 @@ def compute_ratio_interval(logs: Sequence[float], least: float = 0.0) -> tuple[f
     if len(logs) < FEWEST_LAUNCHES:
         return None
     mean, error = statistics.fmean(logs), _error(logs, least)
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(logs) - 1)) * error
+    half = float(scipy.stats.t.ppf((1 + CONFIDENCE) / 2, len(logs) - 1)) * error
     return math.exp(mean - half), math.exp(mean + half)
 
 
@@ -45,7 +45,7 @@ def compute_outside_probability(
     beyond = max(math.log(low) - mean, mean - math.log(high))
     if error == 0 or beyond <= 0:
         return 0.0 if beyond > 0 else 1.0
-    return min(1.0, 2 * float(stats.t.sf(beyond / error, len(logs) - 1)))
+    return min(1.0, 2 * float(scipy.stats.t.sf(beyond / error, len(logs) - 1)))
 
 
 def reject_by_holm(probabilities: Sequence[float], level: float) -> list[bool]:

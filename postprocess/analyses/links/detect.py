@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from postprocess.analyses.links import levels
 from postprocess.analyses.links.levels import Matrix
@@ -168,7 +168,7 @@ def find_slow_nodes(measure: PairTimes, least: float) -> list[SlowItem]:
 def compute_median_interval(values: Matrix) -> tuple[float, float]:
     """Compute the 95% interval of the median by the sign test; of fewer than six values, their range."""
     ordered = np.sort(values)
-    skipped = max(int(binom.ppf((1 - CONFIDENCE) / 2, ordered.size, 0.5)) - 1, 0)
+    skipped = max(int(scipy.stats.binom.ppf((1 - CONFIDENCE) / 2, ordered.size, 0.5)) - 1, 0)
     return float(ordered[skipped]), float(ordered[-1 - skipped])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from scipy.stats import binom, poisson
+import scipy
 
 from postprocess.analyses.selftest.data import FinishedNight
 from postprocess.analyses.selftest.injections import INJECTION_KINDS
@@ -140,7 +140,7 @@ def find_selftest_faults(
         is_too_many_missed(p.sure_missed, p.sure) for p in plants
     ):
         yield f"{missed} of {sure} cases of all plants were missed that these bands catch with {SURE:.0%}"
-    if poisson.sf(unchanged.regressed - 1, unchanged.regressed_predicted) < CHANCE:
+    if scipy.stats.poisson.sf(unchanged.regressed - 1, unchanged.regressed_predicted) < CHANCE:
         yield (
             f"unchanged nights: {plural(unchanged.regressed, 'case')} were called regressed, and "
             f"{unchanged.regressed_predicted:.2g} were predicted"
@@ -165,4 +165,4 @@ def find_ineffective_injections(
 
 def is_too_many_missed(missed: int, sure: int) -> bool:
     """Return whether so many misses are improbable if at most one in a hundred is missed."""
-    return missed > 0 and float(binom.sf(missed - 1, sure, 1 - SURE)) < CHANCE
+    return missed > 0 and float(scipy.stats.binom.sf(missed - 1, sure, 1 - SURE)) < CHANCE

@@ -11,8 +11,8 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
+import scipy
 from scipy.special import stdtr
-from scipy.stats import binom
 
 from postprocess.analyses.selftest.data import CaseNight, FinishedNight
 from postprocess.analyses.selftest.injections import INJECTION_KINDS
@@ -175,7 +175,7 @@ def predict_detection(
     reached = measure_slowdown(alike, usual)
     by = intended if reached is None else min(intended, reached)
     share = INJECTION_KINDS[row.plant].launches
-    most = float(binom.sf(row.median_of // 2, row.median_of, share))
+    most = float(scipy.stats.binom.sf(row.median_of // 2, row.median_of, share))
     chance = most * float(compute_confirmation_probability(most)) if share < 1 else 1.0
     now = usual[row.key][0] if row.key in usual else row.reference or 1.0
     faster = min(math.log(now / (row.reference or now)), 0.0)  # than when it was calibrated

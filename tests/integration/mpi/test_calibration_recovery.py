@@ -15,7 +15,7 @@ from tests.support.plumbline_runner import Workshop
 
 pytestmark = pytest.mark.long
 
-LAUNCHES = 24  #: more than can end between the first and the news of it
+LAUNCHES = 12  #: more than can end between the first and the news of it
 
 
 def test_a_killed_calibration_is_completed_by_the_same_command(tmp_path: Path) -> None:

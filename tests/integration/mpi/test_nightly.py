@@ -16,8 +16,6 @@ from tests.support.mpi import mpi_installations
 from tests.support.nights import FEW, night, programs, written_to_sources
 from tests.support.plumbline_runner import ROOT, Ended, Workshop
 
-pytestmark = pytest.mark.alone
-
 CASES = 4  #: of each MPI: ping-pong at three sizes, and the barrier
 
 

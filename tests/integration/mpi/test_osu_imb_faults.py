@@ -191,7 +191,7 @@ def play(
     options = [f"--set-env=mpich:STANDIN_osu_{name}={fault}" for name, fault in played.items()]
     routines = ",".join(ROUTINES[name] for name in ("bcast", *faults))
     site = site_file(workshop, folder.name, {"osu": folder})
-    limit = ("--time-limit", "30") if "hang" in played.values() else ()
+    limit = ("--time-limit", "10") if "hang" in played.values() else ()
     return measure(workshop, site, "osu", "--routine", routines, *limit, *options)
 
 

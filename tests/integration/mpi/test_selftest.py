@@ -18,7 +18,7 @@ from postprocess.session.selftest import conclude_selftest
 from tests.support.mpi import of_family
 from tests.support.plumbline_runner import ROOT, Ended, Workshop, unflushed
 
-pytestmark = [pytest.mark.alone, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 #: A plant that even a busy machine shows, as a rule. Where launches differ by so much that not even this is
 #: beyond the call limit, nothing is promised, and that is what this test wants to see.
@@ -60,6 +60,7 @@ def selftest(workshop: Workshop, *words: str) -> Ended:
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
+@pytest.mark.alone
 def test_nights_differ_in_the_plant_only_and_it_is_caught(tmp_path: Path, monkeypatch):
     workshop, output = Workshop(tmp_path / "home"), tmp_path / "first"
     ended = selftest(workshop, f"--output={output}")

@@ -11,8 +11,6 @@ from postprocess.parsers.mpicost import read_launch
 from postprocess.stats.headline import bound_slowest_mean
 from tests.support.mpicost import FAMILIES, TINY, library, preload, program, read
 
-pytestmark = pytest.mark.alone
-
 CALLS, TRIALS = 7, 5
 WARM = ("--cache", "warm", "--sync", "barrier")
 OPTIONS = (*WARM, "--back-to-back", str(CALLS), "--trials", str(TRIALS), "--bytes", "80")

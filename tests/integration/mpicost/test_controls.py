@@ -14,8 +14,6 @@ from tests.support.factories.launch import case
 from tests.support.mpi import of_family
 from tests.support.mpicost import EVICTED, FAMILIES, TINY, build, library, preload, program, read
 
-pytestmark = pytest.mark.alone
-
 CASES = {(name, size) for name, sizes in CONTROLS.items() for size in sizes}
 STEPS = 65_536  #: of control_compute
 #: No processor multiplies faster: two cycles at 10 GHz. Two steps made one would be.
@@ -65,6 +63,7 @@ def test_only_these_routines_of_mpicost_are_controls():
     assert not is_control(case("control_memory", program="osu"))
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(("slow", "slower"), [("memory", "control_memory"), ("mpi", "bcast")])
 def test_controls_tell_a_slow_machine_from_a_slow_mpi(slow: str, slower: str, tmp_path: Path):
     """The best of each, in turns with and without the fault: a busy machine is slow at times, not always."""

@@ -12,8 +12,6 @@ import pytest
 from tests.support.mpicost import TINY, Ended, Program, program, read
 from tests.support.witness import FAMILIES, OTHER, family_here
 
-pytestmark = pytest.mark.alone
-
 ROUTINES = ("--routine", "bcast:8:10000:1000000,allreduce_sum:8,barrier,pingpong:8")
 TRIALS = 7
 CALLS = TRIALS + 2  #: of a case: one before the timing and one after it verify
@@ -70,6 +68,7 @@ def test_all_delays_every_measured_call_and_no_synchronisation(mpicost: Program,
     }
 
 
+@pytest.mark.alone
 def test_delayed_trials_are_slower(mpicost: Program, tmp_path: Path):
     """Every other call is delayed, so both kinds see the same machine; by so much that a busy one shows it."""
     file = tmp_path / "r.jsonl"

@@ -10,8 +10,6 @@ import pytest
 from suite.benchmark.simulator import count_messages, torus
 from tests.support.simgrid import simulated, simulator
 
-pytestmark = pytest.mark.alone
-
 COUNTS = (8, 16, 64)
 TRIALS = 3
 CALLS = TRIALS + 2  #: two more are verified and not timed

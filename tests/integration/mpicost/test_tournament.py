@@ -27,8 +27,6 @@ from tests.support.mpicost import (
 )
 from tests.support.simgrid import simulated
 
-pytestmark = pytest.mark.alone
-
 TOURNAMENT = ("--routine", "tournament:8:80", "--trials", "3")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from postprocess.model.reference import Reference
 from postprocess.references import provenance
 from postprocess.references.reference_file import (
@@ -18,6 +20,8 @@ from tests.support.mpi import fault_library, of_family
 from tests.support.slurm import cluster_or_skip
 from tests.support.slurm.login import HeadNode
 from tests.support.slurm.site import write_site
+
+pytestmark = pytest.mark.alone
 
 #: Of a reference that no shared machine contradicts, and a sick node does
 CENTER, SPREAD = (1e-3, 1.5)

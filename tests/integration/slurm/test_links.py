@@ -17,6 +17,8 @@ from tests.support.slurm import cluster_or_skip
 from tests.support.slurm.login import HeadNode
 from tests.support.slurm.site import write_site
 
+pytestmark = pytest.mark.alone
+
 SICK, SECONDS = "n3", "0.02"
 
 

@@ -207,7 +207,7 @@ def test_launches_that_cannot_start_are_told_why_and_the_others_run(place: Place
 
 
 def test_controller_away_for_a_while_is_waited_for(place: Place) -> None:
-    night = place.begin("mpich", "openmpi", words=["--time-limit", "4"])
+    night = place.begin("mpich", "openmpi", words=["--time-limit", "10"])
     faults.stop_controller(place.cluster)
     try:
         with pytest.raises(subprocess.TimeoutExpired):

@@ -11,8 +11,6 @@ from tests.support.mpi import of_family
 from tests.support.nights import FEW, night, programs, written_to_sources
 from tests.support.plumbline_runner import Workshop
 
-pytestmark = pytest.mark.alone
-
 
 def test_night_with_spack(tmp_path: Path) -> None:
     """With one MPI: that each gets its own program is for the tests of builds."""

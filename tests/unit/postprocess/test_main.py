@@ -9,6 +9,8 @@ import os
 import re
 import shlex
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -69,6 +71,16 @@ def run(*words: str, work: str = "/nonexistent") -> tuple[int, str]:
         except SystemExit as end:
             status = end.code
     return status, errors.getvalue()
+
+
+def test_no_command_starts_with_all_of_scipy() -> None:
+    """It takes as long as all other packages together, and ReFrame starts the checks anew in every pass."""
+    told = (
+        "import postprocess.main, sys; print(*{'scipy.stats', 'scipy.optimize'} & set(sys.modules))"
+    )
+    command = [sys.executable, "-c", told]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
 
 
 def is_one_line(text: str) -> bool:

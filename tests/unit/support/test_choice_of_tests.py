@@ -11,7 +11,7 @@ from typing import Any
 from tests.conftest import pytest_terminal_summary
 from tests.support.paths import ROOT
 
-SHORT, LONG = "tests/unit/support/test_flushing.py", "tests/statistical/test_verdict_error_rates.py"
+SHORT, LONG = "tests/unit/test_version.py", "tests/integration/simgrid/test_plan_limits.py"
 
 
 def pytest_says(*words: str) -> str:

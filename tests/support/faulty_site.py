@@ -1,0 +1,54 @@
+"""A site with an environment of one MPI for each fault: one session plays them all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from site_configs.common import work_directory
+from site_configs.mpi.inventory import load_inventory
+from tests.support.mpi import Installation
+
+SITE = """\
+from site_configs.common import environment, partition, site
+from site_configs.ladder import Topology
+
+environments = [environment(name, **{arguments!r}) for name in {names!r}]
+for each in environments:
+    each["extras"]["build"] = "of-all"
+site_configuration = site(
+    "faulty",
+    description="the same MPI under many names",
+    partitions=[partition("cpu", topology=Topology(2, 1), environments={names!r})],
+    environments=environments,
+)
+"""
+
+
+def write_faulty_site(
+    path: Path, mpi: Installation, names: Iterable[str], **instead: object
+) -> Path:
+    """Write a site whose environments have these names, and return its path.
+
+    :param instead: of what is known of the MPI: ``mpicc``, ``launcher``.
+    """
+    known = next(each for each in load_inventory(work_directory()).mpis if each.name == mpi.name)
+    arguments = {
+        "family": known.family,
+        "library": known.library,
+        "launcher": list(known.launcher),
+        "mpicc": known.mpicc,
+        "env_vars": dict(mpi.env),
+        **instead,
+    }
+    path.write_text(SITE.format(arguments=arguments, names=list(names)))
+    return path
+
+
+def plant(variables: Mapping[str, Mapping[str, object]]) -> list[str]:
+    """Build the options that set variables for the launches of each environment."""
+    return [
+        f"--set-env={environment}:{name}={value}"
+        for environment, those in variables.items()
+        for name, value in those.items()
+    ]
