@@ -5,25 +5,34 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import sys
 import tempfile
+from collections.abc import Iterator
+from types import FrameType, ModuleType, SimpleNamespace
 
 from site_configs.schema.variables import SESSION
 
 SET_PARENT_DEATH_SIGNAL = 1  #: PR_SET_PDEATHSIG of prctl(2)
 
 
-def do_not_log(name: str) -> None:
-    """Leave a variable of ReFrame's tests out of what it collects for each line that it logs of one.
+def find_callers_quickly() -> None:
+    """Let ReFrame find whom to warn of a deprecated variable by the frames of the stack alone.
 
-    It is deprecated, and reading it makes ReFrame look through the whole stack for whom to warn, though it
-    does not warn then: 20 ms a line, two thirds of the time of a dry run.
+    It reads the source behind each of them, even where no warning follows: 20 ms for each test that it makes
+    and for each line of its log, half of the time of a dry run.
     """
-    from reframe.core.meta import RegressionTestMeta
+    from reframe.core import warnings
 
-    all_of = RegressionTestMeta.loggable_attrs
-    RegressionTestMeta.loggable_attrs = lambda test: [
-        each for each in all_of(test) if each[0] != name
-    ]
+    def stack() -> Iterator[SimpleNamespace]:
+        frame = sys._getframe(1)
+        while frame is not None:
+            yield SimpleNamespace(frame=frame)
+            frame = frame.f_back
+
+    def find_module(frame: FrameType) -> ModuleType | None:
+        return sys.modules.get(frame.f_globals.get("__name__", ""))
+
+    warnings.inspect = SimpleNamespace(stack=stack, getmodule=find_module)
 
 
 HOME = "${HOME}/"  #: how ReFrame's own defaults begin
@@ -49,6 +58,6 @@ if __name__ == "__main__":
     tempfile.tempdir = os.environ[SESSION]
     from reframe.frontend.cli import main  # takes a moment, in which a driver may die
 
-    do_not_log("variables")
+    find_callers_quickly()
     do_not_expand()
     main()
