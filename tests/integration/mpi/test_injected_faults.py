@@ -43,9 +43,9 @@ FAULTS = {
     "exit": ("crashed", "exit code 9"),
     "corrupt": ("incorrect", "wrong data"),
 }
-CENTER = 3e-2  #: seconds; of references that say what no noise of a shared machine contradicts,
+CENTER = 5e-2  #: seconds; of references that say what no noise of a shared machine contradicts,
 SPREAD = (
-    0.1  #: with this spread on the logarithm: the band ends at 0.037 s, the call limit at 0.066 s
+    0.1  #: with this spread on the logarithm: the band ends at 0.06 s, the call limit at 0.11 s
 )
 
 

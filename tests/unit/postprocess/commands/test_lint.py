@@ -45,6 +45,11 @@ def test_a_sound_reference_file_is_well(work, progress, tmp_path: Path):
     assert said(progress).splitlines() == [f"{path}: ok", f"{tmp_path}: ok"]
 
 
+def test_without_words_all_that_comes_with_plumbline_is_checked(work):
+    sites = [ROOT / "site_configs" / f"{name}.py" for name in sorted(list_site_names(ROOT))]
+    assert linting.default_paths(work) == [ROOT / "reference_data", *sites]
+
+
 def test_each_fault_of_a_reference_file_is_a_line(work, progress, tmp_path: Path):
     path = write_references(tmp_path)
     text = path.read_text().replace("\ts\t", "\tus\t")

@@ -75,8 +75,8 @@ def bad() -> samples.Night:
 
 
 @pytest.fixture(scope="module")
-def page(bad) -> Page:
-    return Page(html_of(bad))
+def page(html) -> Page:
+    return Page(html)
 
 
 @pytest.fixture(scope="module")
