@@ -5,15 +5,19 @@
 #    source ~/.local/share/bash_completion/plumbline
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
+_shtab_plumbline_dossier_subparsers=(sign verify)
 _shtab_plumbline_mirror_subparsers=(create check)
 _shtab_plumbline_references_subparsers=(propose age budget)
 _shtab_plumbline_site_subparsers=(new check try)
-_shtab_plumbline_subparsers=(nightly run calibrate compare links agree import drift selftest list setup doctor mirror report export load papers references lint alarms site where test)
+_shtab_plumbline_subparsers=(nightly run calibrate compare dossier links agree import drift selftest list setup doctor mirror report export load papers references lint alarms site where test)
 
 _shtab_plumbline_nightly_option_strings=(-h --help --program --routine --processes --per-node --site --mpis --partition --environment --family --peers --bytes --trials --iterations --cache --sync --time-limit --oversubscribe --set-env --launches --seconds-per-layout --strict --references --json --force --junit --openmetrics --on-failure)
 _shtab_plumbline_run_option_strings=(-h --help --program --routine --processes --per-node --site --mpis --partition --environment --family --peers --bytes --trials --iterations --cache --sync --time-limit --oversubscribe --set-env --launches --seconds-per-layout --strict --references --json --force --junit --openmetrics --on-failure)
 _shtab_plumbline_calibrate_option_strings=(-h --help --program --routine --processes --per-node --site --mpis --partition --environment --family --peers --bytes --trials --iterations --cache --sync --time-limit --oversubscribe --set-env --launches --seconds --at-most --afresh --take --beside-others --output)
 _shtab_plumbline_compare_option_strings=(-h --help --new-env --program --routine --processes --per-node --site --mpis --partition --family --peers --bytes --trials --iterations --cache --sync --time-limit --oversubscribe --set-env --seconds --margin --control --plant --seed --output --json --force)
+_shtab_plumbline_dossier_sign_option_strings=(-h --help --accept --reject --waive --reason --until --key)
+_shtab_plumbline_dossier_verify_option_strings=(-h --help --signers)
+_shtab_plumbline_dossier_option_strings=(-h --help)
 _shtab_plumbline_links_option_strings=(-h --help --nodes --site --mpis --partition --environment --launches --trials --cache --sync --time-limit --oversubscribe --set-env --nodes-per-switch --least --json --force)
 _shtab_plumbline_agree_option_strings=(-h --help --routine --processes --per-node --site --mpis --partition --environment --bytes --launches --time-limit --oversubscribe --set-env --json --force)
 _shtab_plumbline_import_option_strings=(-h --help --site --mpis --references --json --force --junit --openmetrics --on-failure)
@@ -54,6 +58,10 @@ _shtab_plumbline_run___openmetrics_COMPGEN=_shtab_compgen_files
 _shtab_plumbline_calibrate___output_COMPGEN=_shtab_compgen_dirs
 _shtab_plumbline_compare___output_COMPGEN=_shtab_compgen_dirs
 _shtab_plumbline_compare___json_COMPGEN=_shtab_compgen_files
+_shtab_plumbline_dossier_sign_pos_0_COMPGEN=_shtab_compgen_dirs
+_shtab_plumbline_dossier_sign___key_COMPGEN=_shtab_compgen_files
+_shtab_plumbline_dossier_verify_pos_0_COMPGEN=_shtab_compgen_dirs
+_shtab_plumbline_dossier_verify___signers_COMPGEN=_shtab_compgen_files
 _shtab_plumbline_links___json_COMPGEN=_shtab_compgen_files
 _shtab_plumbline_agree___json_COMPGEN=_shtab_compgen_files
 _shtab_plumbline_import___references_COMPGEN=_shtab_compgen_dirs
@@ -91,6 +99,7 @@ _shtab_plumbline_calibrate___sync_choices=(dissemination barrier window)
 _shtab_plumbline_compare___family_choices=(compositions)
 _shtab_plumbline_compare___cache_choices=(evict flush warm rotate)
 _shtab_plumbline_compare___sync_choices=(dissemination barrier window)
+_shtab_plumbline_dossier_pos_0_choices=(sign verify)
 _shtab_plumbline_links___cache_choices=(evict flush warm rotate)
 _shtab_plumbline_links___sync_choices=(dissemination barrier window)
 _shtab_plumbline_selftest___cache_choices=(evict flush warm)
@@ -104,7 +113,7 @@ _shtab_plumbline_references_pos_0_choices=(propose age budget)
 _shtab_plumbline_site_new___scheduler_choices=(none)
 _shtab_plumbline_site_pos_0_choices=(new check try)
 _shtab_plumbline_where_pos_0_choices=(mpicost mpicc mpiexec)
-_shtab_plumbline_pos_0_choices=(nightly run calibrate compare links agree import drift selftest list setup doctor mirror report export load papers references lint alarms site where test)
+_shtab_plumbline_pos_0_choices=(nightly run calibrate compare dossier links agree import drift selftest list setup doctor mirror report export load papers references lint alarms site where test)
 
 _shtab_plumbline_nightly__h_nargs=0
 _shtab_plumbline_nightly___help_nargs=0
@@ -127,6 +136,15 @@ _shtab_plumbline_compare___help_nargs=0
 _shtab_plumbline_compare___oversubscribe_nargs=0
 _shtab_plumbline_compare___control_nargs=0
 _shtab_plumbline_compare___force_nargs=0
+_shtab_plumbline_dossier_sign__h_nargs=0
+_shtab_plumbline_dossier_sign___help_nargs=0
+_shtab_plumbline_dossier_sign___accept_nargs=0
+_shtab_plumbline_dossier_sign___reject_nargs=0
+_shtab_plumbline_dossier_verify__h_nargs=0
+_shtab_plumbline_dossier_verify___help_nargs=0
+_shtab_plumbline_dossier_pos_0_nargs=A...
+_shtab_plumbline_dossier__h_nargs=0
+_shtab_plumbline_dossier___help_nargs=0
 _shtab_plumbline_links__h_nargs=0
 _shtab_plumbline_links___help_nargs=0
 _shtab_plumbline_links___oversubscribe_nargs=0

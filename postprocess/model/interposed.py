@@ -9,6 +9,7 @@ from typing import Any
 INTERPOSED = "interposed"  #: in run records a list of objects; a circumstance, where there are any
 ELSEWHERE = "interposed_elsewhere"  #: in run records: a rank with other objects, and these
 DELAY_LIBRARY = "libdelay.so"  #: of the self-test, which its plan declares
+WITNESS = "lib/libwitness.so"  #: below the prefix of mpicost
 SEPARATOR = " | "  #: between the lines of a circumstance
 HASH_SHOWN = 8  #: digits
 

@@ -56,6 +56,7 @@ def run_comparison(
             bench.run_trials()
             bench.require_common_cases()
             bench.plan_looks()
+            bench.tell_facts()
         except UsageError:
             discard_unplanned(path)
             raise

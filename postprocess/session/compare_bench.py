@@ -19,10 +19,11 @@ from postprocess.analyses.compare.data import (
     ComparisonPass,
     SharedCase,
     StoredComparison,
+    ToldFacts,
 )
 from postprocess.analyses.compare.judge import Comparison, judge_comparison
 from postprocess.analyses.compare.order import BLOCK, PAIRS_OF_BLOCK, draw_block
-from postprocess.analyses.compare.text import format_counts
+from postprocess.analyses.compare.text import format_counts, format_facts_told
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import duration, plural
 from postprocess.base.progress import Progress
@@ -33,6 +34,7 @@ from postprocess.model.options import AGAIN
 from postprocess.model.session import Selection, Session
 from postprocess.references.catalog import load_catalog
 from postprocess.runner.reframe_pass import make_plan, run_again, run_plan
+from postprocess.session.compare_facts import choose_case, take_facts
 from postprocess.session.compare_sides import select_side
 from postprocess.session.compare_values import collect_values, find_own_case
 from postprocess.session.context import SessionContext, report_plan
@@ -129,6 +131,25 @@ class ComparisonBench:
                 "--processes that both have: ./plumbline list"
             )
 
+    def tell_facts(self) -> None:
+        """Let the MPI of each side tell of itself, and tell what differs. What cannot be told stops nothing."""
+        progress = self.context.progress
+        stored = self.stored
+        for name in SIDES:
+            case = choose_case(stored.passes, name)
+            if name in stored.told or case is None or is_exact(stored):
+                continue
+            with progress.phase("facts"):
+                try:
+                    facts = take_facts(self.context, self.selection, self.side(name), case)
+                    told = ToldFacts(facts)
+                except UsageError as error:
+                    told = ToldFacts(None, str(error))
+                    progress.note(f"facts of the {name} side: {error}")
+            data.append_facts(self.path, name, told)
+        for line in format_facts_told(self.stored):
+            progress.say(f"  {line}")
+
     def plan_looks(self) -> None:
         """Fix after how many pairs one will look, by the time that there is.
 
@@ -208,6 +229,12 @@ def list_open_cases(stored: StoredComparison) -> list[SharedCase]:
     judged = judge_comparison(stored)
     still = [each.case for each in judged.cases if each.verdict == Comparison.UNDECIDED]
     return [*still, *(each.case for each in judged.controls)] if still else []
+
+
+def is_exact(stored: StoredComparison) -> bool:
+    """Return whether time is simulated, where no MPI library tells anything."""
+    launches = (launch for each in stored.passes for launch in each.launches)
+    return any(said.exact for launch in launches for said in launch.cases.values())
 
 
 def is_timed(key: str) -> bool:

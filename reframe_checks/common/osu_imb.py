@@ -14,6 +14,7 @@ from reframe.utility import typecheck as typ
 from postprocess.base.shell_words import quote_word
 from postprocess.model.benchmark import ITERATIONS, WINDOW_ITERATIONS, WINDOW_SHARE, Benchmark
 from postprocess.model.case import Case
+from postprocess.model.interposed import WITNESS
 from postprocess.model.mpicost import WARM
 from postprocess.model.plan import PlannedLaunch, SkippedCase
 from reframe_checks.common.base import SECONDS_TO_START, LaunchCheck
@@ -26,7 +27,6 @@ from site_configs.topology.limits import is_within_limits
 
 POWERS_OF_TWO = [2**power for power in range(21)]  #: up to a mebibyte, as both programs go
 SECONDS_PER_CASE = 2  #: allowed, not expected
-WITNESS = "lib/libwitness.so"  #: below the prefix of mpicost
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,22 @@
 
 #ifdef OPEN_MPI
 #pragma weak ompi_mpi_byte
+#pragma weak ompi_mpi_c_bool
+#pragma weak ompi_mpi_char
 #pragma weak ompi_mpi_comm_null
 #pragma weak ompi_mpi_comm_world
+#pragma weak ompi_mpi_datatype_null
+#pragma weak ompi_mpi_double
 #pragma weak ompi_mpi_info_null
+#pragma weak ompi_mpi_int
+#pragma weak ompi_mpi_int32_t
 #pragma weak ompi_mpi_int64_t
+#pragma weak ompi_mpi_uint32_t
+#pragma weak ompi_mpi_uint64_t
+#pragma weak ompi_mpi_unsigned
+#pragma weak ompi_mpi_unsigned_long
+#pragma weak ompi_mpi_unsigned_long_long
 #endif
+#pragma weak PMPI_Get_library_version
 
 #endif

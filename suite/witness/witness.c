@@ -1,5 +1,5 @@
 /* Preloaded into a benchmark that is not ours, proves what it ran on: PLUMBLINE_WITNESS names the file that receives a
- * `run` and an `end` record. All work is done in MPI_Finalize, when nothing is timed any more. */
+ * `run` and an `end` record. PLUMBLINE_FACTS names one for what `compare` tells of an MPI (facts.h). All work is done in MPI_Finalize, when nothing is timed any more. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "complaint.h"
 #include "cpu_list.h"
+#include "facts.h"
 #include "foreign.h"
 #include "gather.h"
 #include "line.h"
@@ -186,10 +187,21 @@ EXPORTED int MPI_Init_thread(int *argc, char ***argv, int required, int *provide
     return result;
 }
 
+static void tell_facts(void)
+{
+    int rank = -1;
+    if (started == 0 || is_foreign())
+        return;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 0)
+        facts_write();
+}
+
 /* The end record is written behind PMPI_Finalize: it says that this too went well. */
 EXPORTED int MPI_Finalize(void)
 {
     struct testimony testimony = prepare();
+    tell_facts();
     if (testimony.path != NULL)
         testify(&testimony);
     int result = PMPI_Finalize();

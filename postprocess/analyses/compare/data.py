@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from postprocess.analyses.compare.facts import SideFacts
 from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.records import parse_record
@@ -92,6 +93,14 @@ class ComparisonPass:
         return {key for key, said in cases if said.verdict != Verdict.SKIPPED}
 
 
+@dataclass(frozen=True)
+class ToldFacts:
+    """What the MPI of a side tells of itself."""
+
+    facts: SideFacts | None
+    problem: str = ""  #: why it tells nothing
+
+
 class SharedCase(NamedTuple):
     """A case without its environment: what both sides measure."""
 
@@ -153,6 +162,14 @@ def append_plan(path: Path, looks: Sequence[int]) -> None:
     _append(path, {"record": "looks", "looks": list(looks)})
 
 
+def append_facts(path: Path, side: str, told: ToldFacts) -> None:
+    """Write down what the MPI of a side tells of itself, or why it tells nothing.
+
+    :raises UsageError: if it cannot be written.
+    """
+    _append(path, {"record": "facts", "side": side, **asdict(told)})
+
+
 def _append(path: Path, entry: Mapping[str, Any]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -171,6 +188,7 @@ class StoredComparison:
     header: ComparisonHeader
     looks: tuple[int, ...]
     passes: tuple[ComparisonPass, ...]
+    told: Mapping[str, ToldFacts] = field(default_factory=dict)  #: by side
 
 
 def read_comparison(path: Path) -> StoredComparison:
@@ -189,11 +207,16 @@ def read_comparison(path: Path) -> StoredComparison:
         passes = [
             parse_record(each, ComparisonPass) for each in entries if each["record"] == "pass"
         ]
+        told = {
+            each["side"]: parse_record(each, ToldFacts)
+            for each in entries
+            if each["record"] == "facts"
+        }
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; name the folder of a comparison") from None
     except (ValueError, LookupError) as error:
         raise UsageError(f"{path}: {error}: is damaged; choose another --output") from None
-    return StoredComparison(header, looks[-1] if looks else (), tuple(passes))
+    return StoredComparison(header, looks[-1] if looks else (), tuple(passes), told)
 
 
 def truncate_unfinished_line(path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from postprocess.analyses.compare.judge import BAD, ComparedCase, Comparison
-from postprocess.base.formats import first_of, size
+from postprocess.base.formats import first_of, plural, size
 
 SHOWN = (*BAD, Comparison.UNDECIDED, Comparison.FASTER, Comparison.MENDED, Comparison.ONLY_NEW)
 NAMED = 6  #: routines that a line names
@@ -31,10 +31,18 @@ class CaseGroup:
         low, high = self.sizes
         range_ = size(low) if low == high else f"{size(low)} to {size(high)}"
         partition, program, variant, layout = self.place
-        text = f"{first_of(self.routines, NAMED)}, {range_}, at {layout} ({program}, {variant}, {partition})"
+        where = f"{describe_layout(layout)} ({program}, {variant}, {partition})"
+        text = f"{first_of(self.routines, NAMED)}, {range_}, at {where}"
         ratios = [each.ratio for each in self.cases if each.ratio is not None]
-        times = f", {min(ratios):.2f} to {max(ratios):.2f} times" if ratios else ""
-        return f"{text}: {len(self.cases)} of {self.of} cases{times}"
+        least, most = (f"{ratio:.2f}" for ratio in (min(ratios, default=0), max(ratios, default=0)))
+        times = f", {least if least == most else f'{least} to {most}'} times" if ratios else ""
+        return f"{text}: {len(self.cases)} of {plural(self.of, 'case')}{times}"
+
+
+def describe_layout(layout: str) -> str:
+    """Describe a layout such as ``4x2`` in words."""
+    processes, _, per_node = layout.partition("x")
+    return f"{plural(int(processes), 'process', 'es')}, {per_node} a node"
 
 
 def place_of(each: ComparedCase) -> Place:

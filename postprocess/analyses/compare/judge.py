@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 
 from postprocess.analyses.compare.data import (
@@ -16,6 +16,7 @@ from postprocess.analyses.compare.data import (
     SharedCase,
     StoredComparison,
 )
+from postprocess.analyses.compare.facts import FactDifference, compare_facts
 from postprocess.analyses.compare.pairs import CasePairs, collect_pairs
 from postprocess.base.formats import first_of, plural
 from postprocess.stats.band import LARGE_BYTES
@@ -108,6 +109,8 @@ class JudgedComparison:
     controls: tuple[ComparedCase, ...]  #: what no MPI has a part in
     unchanged: UnchangedControl
     decision: Decision
+    facts: tuple[FactDifference, ...] = ()  #: what the MPIs tell of themselves that differs
+    untold: Mapping[str, str] = field(default_factory=dict)  #: why a side tells nothing
 
     @property
     def counts(self) -> dict[str, int]:
@@ -135,7 +138,15 @@ def judge_comparison(stored: StoredComparison) -> JudgedComparison:
         tuple(moved),
         unchanged,
         decide_comparison(judged, moved),
+        tuple(list_fact_differences(stored)),
+        {side: told.problem for side, told in stored.told.items() if told.problem},
     )
+
+
+def list_fact_differences(stored: StoredComparison) -> list[FactDifference]:
+    """List in what the MPIs of both sides differ, by what they tell of themselves."""
+    old, new = (stored.told[side].facts if side in stored.told else None for side in (OLD, NEW))
+    return compare_facts(old, new) if old and new else []
 
 
 def decide_comparison(cases: Sequence[ComparedCase], controls: Sequence[ComparedCase]) -> Decision:

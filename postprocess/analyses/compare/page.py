@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.analyses.compare import text
-from postprocess.analyses.compare.groups import group_cases, place_of
+from postprocess.analyses.compare.facts import MPI
+from postprocess.analyses.compare.groups import describe_layout, group_cases, place_of
 from postprocess.analyses.compare.judge import (
     BAD,
     ComparedCase,
@@ -64,15 +65,19 @@ def write_comparison(directory: Path, judged: JudgedComparison) -> Path:
 
 def build_context(judged: JudgedComparison) -> dict[str, Any]:
     """Build what the templates print."""
-    ordered = text.order_by_badness(judged.cases)
+    ordered, worst = text.order_by_badness(judged.cases), text.select_worst(judged)
     return {
         "good": judged.decision == Decision.SAFE,
         "headline": text.format_decision(judged),
         "header": judged.header,
         "facts": text.format_facts(judged),
+        "declared": text.list_declared_differences(judged),
+        "told": [each for each in judged.facts if each.kind == MPI],
+        "told_tables": text.tabulate_facts(judged.facts),
+        "untold": judged.untold,
         "groups": group_cases(judged.cases),
         "maps": build_heat_maps(judged.cases),
-        "worst": text.tabulate_cases("The worst", text.select_worst(judged)),
+        "worst": text.tabulate_cases("The worst", worst if len(ordered) > text.WORST else ()),
         "every": text.tabulate_cases("Every case", ordered),
         "controls": text.tabulate_cases("Controls without MPI", judged.controls),
         "cases": ordered,
@@ -94,7 +99,7 @@ def build_heat_maps(cases: Sequence[ComparedCase]) -> list[HeatMap]:
             for label in dict.fromkeys(each.case.label for each in own)
         )
         partition, program, variant, layout = place
-        title = f"{program}, {layout} processes, {variant}, {partition}"
+        title = f"{program}, {describe_layout(layout)}, {variant}, {partition}"
         maps.append(HeatMap(title, tuple(size(each) if each else DASH for each in sizes), rows))
     return maps
 
@@ -126,6 +131,8 @@ def build_comparison_json(judged: JudgedComparison) -> dict[str, Any]:
         "exit_status": judged.decision.status,
         "counts": judged.counts,
         "header": asdict(judged.header),
+        "facts": [asdict(each) for each in judged.facts],
+        "untold": dict(judged.untold),
         "looks": list(judged.looks),
         "pairs": judged.pairs,
         "seconds": round(judged.seconds, 1),

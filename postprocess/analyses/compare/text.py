@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from postprocess.analyses.compare.data import StoredComparison
+from postprocess.analyses.compare.facts import ABSENT, KINDS, MPI, FactDifference, summarise_facts
 from postprocess.analyses.compare.groups import group_cases
 from postprocess.analyses.compare.judge import (
     BAD,
@@ -11,6 +13,7 @@ from postprocess.analyses.compare.judge import (
     Comparison,
     Decision,
     JudgedComparison,
+    list_fact_differences,
     select_moved,
 )
 from postprocess.base.formats import (
@@ -28,11 +31,13 @@ from postprocess.stats.paired_verdicts import ERROR
 
 WORST = 10
 FEW = 60  #: cases that a terminal shows each
+LIBRARY = "MPI library"  #: among what a site declares
 HOW_TO_READ = (
     "Ratio: how many times as slow the new side is (Hodges and Lehmann's estimate over pairs of launches "
     "taken in turn); the interval holds the true one in 90% of all cases or more.",
     "same: proven, the whole interval is within the margin. not slower: proven no worse than the margin. "
-    "slower, faster: proven different, by half the margin or more. undecided: none of these is proven.",
+    "slower, faster: proven different, by half the margin or more. undecided: none of these is proven. "
+    "4x2 is 4 processes, 2 on each node.",
     f"Safe means that every planned case is proven not worse than its margin. If one is in truth, "
     f"that happens in {ERROR:.0%} of comparisons at most.",
     f"Of the cases called slower (or faster), {ERROR:.0%} are called so wrongly at most, on average, "
@@ -105,10 +110,50 @@ def format_facts(judged: JudgedComparison) -> list[str]:
     ]
 
 
+def format_facts_told(stored: StoredComparison) -> list[str]:
+    """Format what the MPIs tell of themselves that differs, in a few lines."""
+    return summarise_facts(list_fact_differences(stored))
+
+
+def tabulate_facts(facts: Sequence[FactDifference]) -> list[TextTable]:
+    """Tabulate in what MPIs differ: a table each for libraries, settings, and variables of each verbosity."""
+    tables = []
+    for kind in KINDS:
+        own = [each for each in facts if each.kind == kind and kind != MPI]
+        for verbosity in sorted({each.verbosity for each in own}, key=rank_verbosity):
+            some = sorted((each for each in own if each.verbosity == verbosity), key=rank_fact)
+            rows = tuple((each.name, each.old, each.new) for each in some)
+            what = f"{kind}, {verbosity}" if verbosity else kind
+            title = f"{what}: {len(rows)} {'differs' if len(rows) == 1 else 'differ'}"
+            tables.append(TextTable(title, ("name",), ("old", "new"), rows))
+    return tables
+
+
+def rank_verbosity(verbosity: str) -> tuple[int, int]:
+    """Rank a verbosity of MPI_T: users before tuners before developers, the basic first."""
+    whom, _, how = verbosity.partition(" ")
+    ranks = ("user", "tuner", "developer"), ("basic", "detail", "all")
+    return tuple(  # type: ignore[return-value]
+        words.index(word) if word in words else len(words)
+        for word, words in zip((whom, how), ranks, strict=True)
+    )
+
+
+def rank_fact(each: FactDifference) -> tuple[bool, bool, str]:
+    """Rank a difference: what has another value first, then what is gone, then what is new."""
+    return each.old == ABSENT, each.new == ABSENT, each.name
+
+
 def order_by_badness(cases: Sequence[ComparedCase]) -> list[ComparedCase]:
     """Order cases: those that matter most first, and of one verdict the largest ratio."""
     rank = {verdict: number for number, verdict in enumerate(Comparison)}
     return sorted(cases, key=lambda each: (rank[each.verdict], -(each.ratio or 0.0), each.case))
+
+
+def list_declared_differences(judged: JudgedComparison) -> list[tuple[str, str, str]]:
+    """List what the declarations of both sides differ in, without what the MPIs tell themselves."""
+    told = any(each.kind == MPI for each in judged.facts)
+    return [each for each in judged.header.differences if not (told and each[0] == LIBRARY)]
 
 
 def select_worst(judged: JudgedComparison) -> list[ComparedCase]:

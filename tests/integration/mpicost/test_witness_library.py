@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from postprocess.analyses.compare.facts import compare_facts, read_facts
 from postprocess.judging.outcome import ALONE
 from postprocess.model.verdict import RecordError, Verdict
 from postprocess.parsers.witness import read_witness
@@ -211,3 +212,34 @@ def test_sanitizers_find_nothing(tmp_path: Path) -> None:
         ended = watch("mpich", processes, [leaks, str(target), "0"], file, loaded=loaded)
         assert (ended.status, ended.complaints) == (0, [])
         assert read_witness(file).processes == processes
+
+
+#: A setting that each MPI has, and the control variable that tells it.
+SETTING = {
+    "mpich": ("MPIR_CVAR_ENABLE_HEAVY_YIELD", "1", "MPIR_CVAR_ENABLE_HEAVY_YIELD"),
+    "openmpi": ("OMPI_MCA_mpi_param_check", "0", "mpi_param_check"),
+    "intel-mpi": (
+        "MPIR_CVAR_CH4_COMM_CONNECT_TIMEOUT",
+        "181",
+        "MPIR_CVAR_CH4_COMM_CONNECT_TIMEOUT",
+    ),
+}
+
+
+def test_an_mpi_tells_what_it_is_and_how_it_is_set(family: str, tmp_path: Path) -> None:
+    """Two launches differ in nothing but the variable that was set for one of them."""
+    variable, value, control = SETTING[family]
+    told = []
+    for name, setting in (("plain", "UNUSED=1"), ("set", f"{variable}={value}")):
+        path = tmp_path / name
+        words = ["sh", "-c", f"{setting} {executable(family)} 0"]  # the shell has no MPI
+        wrapper = ("env", f"PLUMBLINE_FACTS={path}")
+        ended = watch(family, 2, words, None, wrapper=wrapper)
+        assert (ended.status, ended.complaints) == (0, [])
+        told.append(read_facts(path))
+    plain, other = told
+    assert SAYS[family] in plain.mpi_library
+    assert plain.linked_as.rpartition("/")[2] in plain.loaded and all(plain.loaded.values())
+    assert len(plain.variables) > 100
+    assert {each.name for each in compare_facts(plain, other)} <= {variable, control}
+    assert other.values[control] == value != plain.values[control]

@@ -302,6 +302,8 @@ def test_each_command_has_its_module():
         "run": "run",
         "calibrate": "calibrate",
         "compare old new": "compare",
+        "dossier sign x --accept --key k": "dossier.sign",
+        "dossier verify x --signers s": "dossier.verify",
         "links": "links",
         "agree": "agree",
         "import x": "import_reports",

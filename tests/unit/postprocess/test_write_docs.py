@@ -27,6 +27,7 @@ INTERNAL = {
     "READING",
     "SESSION",
     "SET_UP_SECONDS",
+    "FACTS",
     "WITNESS",
 }
 

@@ -1,0 +1,169 @@
+"""A signed dossier: what is not proven fine needs a waiver, and whoever changes anything is found out."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from postprocess.analyses.compare import data
+from postprocess.analyses.compare.data import (
+    NEW,
+    CaseValue,
+    ComparedSide,
+    ComparisonHeader,
+    ComparisonPass,
+    LaunchValues,
+)
+from postprocess.analyses.compare.decision import (
+    CaseWaiver,
+    SignedDecision,
+    decide,
+    list_expired,
+    read_decision,
+)
+from postprocess.analyses.compare.judge import Decision, judge_comparison
+from postprocess.analyses.compare.order import draw_block
+from postprocess.analyses.compare.seal import MANIFEST, SIGNATURE, format_manifest
+from postprocess.base.errors import UsageError
+from postprocess.main import main
+
+BCAST, BARRIER = "cpu/mpicost/bcast/warm-barrier/2x2/8", "cpu/mpicost/barrier/warm-barrier/2x2/0"
+HEADER = ComparisonHeader(
+    *("local", ComparedSide("a", "mpich-4"), ComparedSide("b", "mpich-5"), {}, (0.05,) * 3),
+    *(None, False, 7, (), "2026-11-23T00:00:00Z", ()),
+)
+LATER = (date.today() + timedelta(days=9)).isoformat()
+WAIVED = ("--waive", "cpu/mpicost/bcast/*", "--reason", "none broadcasts", "--until", LATER)
+
+pytestmark = pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="no ssh-keygen")
+
+
+@pytest.fixture
+def dossier(tmp_path: Path) -> Path:
+    """Six pairs: bcast is a third slower, barrier the same."""
+    folder = tmp_path / "dossier"
+    path = folder / data.FILE
+    data.write_header(path, HEADER)
+    data.append_plan(path, (6,))
+    for block in range(1, 4):
+        for position, side in enumerate(draw_block(7, block)):
+            off = 1 + 0.001 * ((3 * block + 2 * position) % 5)
+            slow = 1.33 if side == NEW else 1.0
+            cases = {BCAST: CaseValue(1e-6 * off * slow, "s"), BARRIER: CaseValue(1e-6 * off, "s")}
+            launch = LaunchValues("l", {"nodes": "n1"}, cases)
+            data.append_pass(path, ComparisonPass(block, position, side, "s", 1.0, (launch,)))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two keys, of which one may sign."""
+    folder = tmp_path_factory.mktemp("keys")
+    for name in ("ann", "eve"):
+        words = [
+            "ssh-keygen",
+            "-q",
+            "-t",
+            "ed25519",
+            "-N",
+            "",
+            "-C",
+            name,
+            "-f",
+            str(folder / name),
+        ]
+        subprocess.run(words, check=True)
+    (folder / "signers").write_text(f"ann {(folder / 'ann.pub').read_text()}")
+    return folder
+
+
+@pytest.fixture
+def run(tmp_path: Path, dossier: Path) -> Callable[..., int]:
+    def command(verb: str, *words: str) -> int:
+        return main(str(tmp_path), str(tmp_path / "home"), ["dossier", verb, str(dossier), *words])
+
+    return command
+
+
+def test_what_is_slower_is_not_accepted_without_a_waiver(run, dossier, keys, capsys) -> None:
+    assert run("sign", "--accept", "--key", str(keys / "ann")) == 2
+    assert f"1 case slower, undecided, failed or missing: {BCAST}" in capsys.readouterr().err
+    assert not (dossier / SIGNATURE).exists()
+    assert run("sign", "--accept", *WAIVED, "--key", str(keys / "ann")) == 0
+    assert run("verify", "--signers", str(keys / "signers")) == 0
+    assert f"accepted by ann at {read_decision(dossier).decided_utc}" in capsys.readouterr().out
+    sums = subprocess.run(
+        ["sha256sum", "-c", MANIFEST], cwd=dossier, check=False, capture_output=True
+    )
+    assert sums.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda d: (d / "comparison.html").write_text("safe"), "comparison.html: was changed"),
+        (lambda d: (d / "passes.jsonl").unlink(), "passes.jsonl: is missing"),
+        (lambda d: (d / "more").write_text(""), "more: is not in the manifest"),
+    ],
+)
+def test_whoever_changes_a_file_is_found_out(run, dossier, keys, capsys, change, said) -> None:
+    assert run("sign", "--reject", "--reason", "slow", "--key", str(keys / "ann")) == 0
+    change(dossier)
+    assert run("verify", "--signers", str(keys / "signers")) == 1
+    assert said in capsys.readouterr().err
+    (dossier / MANIFEST).write_text(format_manifest(dossier))  # a forger makes the sums right
+    assert run("verify", "--signers", str(keys / "signers")) == 2
+    assert "not by a signer" in capsys.readouterr().err
+
+
+def test_a_stranger_cannot_sign(run, keys, capsys) -> None:
+    assert run("sign", "--accept", *WAIVED, "--key", str(keys / "eve")) == 0
+    assert run("verify", "--signers", str(keys / "signers")) == 2
+    assert "not by a signer" in capsys.readouterr().err
+
+
+def test_a_signature_made_for_something_else_does_not_count(run, dossier, keys) -> None:
+    assert run("sign", "--accept", *WAIVED, "--key", str(keys / "ann")) == 0
+    (dossier / SIGNATURE).unlink()
+    words = ["ssh-keygen", "-q", "-Y", "sign", "-f", str(keys / "ann"), "-n", "file"]
+    subprocess.run([*words, str(dossier / MANIFEST)], check=True, capture_output=True)
+    assert run("verify", "--signers", str(keys / "signers")) == 2
+
+
+def test_a_key_that_cannot_sign_leaves_no_seal(run, dossier, tmp_path, capsys) -> None:
+    assert run("sign", "--accept", *WAIVED, "--key", str(tmp_path / "none")) == 2
+    assert "cannot sign" in capsys.readouterr().err
+    assert not (dossier / MANIFEST).exists()
+
+
+@pytest.mark.parametrize(
+    ("patterns", "reason", "until", "said"),
+    [
+        (["*"], "", date.max, "needs --reason and --until"),
+        (["*"], "why", None, "needs --reason and --until"),
+        (["*"], "why", date(2020, 1, 1), "--until 2020-01-01: is over"),
+        (["*/barrier/*"], "why", date.max, "matches no case that needs a waiver"),
+    ],
+)
+def test_a_waiver_has_a_reason_an_end_and_cases(dossier, patterns, reason, until, said) -> None:
+    judged = judge_comparison(data.read_comparison(dossier / data.FILE))
+    with pytest.raises(UsageError, match=said):
+        decide(judged, True, patterns, reason, until)
+
+
+def test_a_void_comparison_cannot_be_accepted(dossier: Path) -> None:
+    judged = judge_comparison(data.read_comparison(dossier / data.FILE))
+    with pytest.raises(UsageError, match="is void; measure again"):
+        decide(replace(judged, decision=Decision.VOID), True, ["*"], "why", date.max)
+
+
+def test_a_waiver_ends() -> None:
+    waivers = tuple(CaseWaiver("*", "why", until, ()) for until in ("2020-01-01", "9999-12-31"))
+    decision = SignedDecision("accepted", "", "why", waivers, "2019-01-01T00:00:00Z")
+    assert [each.until for each in list_expired(decision)] == ["2020-01-01"]
