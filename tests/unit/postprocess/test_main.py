@@ -23,6 +23,7 @@ from postprocess.base.errors import UsageError
 from postprocess.cli.parser import Parser
 from postprocess.cli.registry import subcommands
 from postprocess.main import COMMANDS, build_parser, main
+from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 
 SELECTION = shlex.split(
@@ -144,14 +145,17 @@ WRONG = [
 ]
 
 
+@plants("use", "words that are no command, no option or no value, in 54 ways",
+        "the command line", "", 2, "plumbline: ")  # fmt: skip
 @pytest.mark.parametrize(
     "words", WRONG, ids=lambda words: " ".join(words)[:40].encode("unicode_escape")
 )
-def test_wrong_use_is_one_line_and_status_2(words: list[str]):
+def test_wrong_use_is_one_line_and_status_2(words: list[str], declared: Declared):
     with called() as calls:
         status, errors = run(*words)
     assert (status, calls) == (2, [])
     assert is_one_line(errors)
+    declared.check((), status, [errors])
 
 
 def parsers(
@@ -163,18 +167,23 @@ def parsers(
         yield from parsers(below, *words, name)
 
 
+@plants("lost", "a place that cannot be written to", "`--json`", "", 2,
+        "plumbline: --json /dev/null/x.json: ")  # fmt: skip
 @pytest.mark.parametrize(
     "words",
     [words for words, each in parsers(build_parser()) if "--json" in each._option_string_actions],
     ids=" ".join,
 )
-def test_a_summary_that_cannot_be_written_is_known_before_a_command_begins(words):
+def test_a_summary_that_cannot_be_written_is_known_before_a_command_begins(
+    words, declared: Declared
+):
     needed = {("import",): ["report.json"], ("compare",): ["old", "new"]}.get(words, [])
     with called() as calls:
         status, errors = run(*words, *needed, "--json", "/dev/null/x.json")
     assert (status, calls) == (2, [])
     assert errors.startswith("plumbline: --json /dev/null/x.json: ")
     assert is_one_line(errors)
+    declared.check((), status, [errors])
 
 
 #: Of what a shell hands over: a byte that is no UTF-8 comes as a surrogate from U+DC80 on.
@@ -454,23 +463,30 @@ def test_a_trace_that_no_file_can_hold_is_on_standard_error(tmp_path: Path):
     assert errors.splitlines()[-1].startswith("plumbline: ZeroDivisionError: a fault of Plumbline")
 
 
-def test_a_path_that_is_no_text_is_refused_by_name(capsys):
+@plants("environment", "a byte that is not UTF-8",
+        "an option, or the path of the work directory", "", 2, "is not UTF-8 text; rename it")  # fmt: skip
+def test_a_path_that_is_no_text_is_refused_by_name(capsys, declared: Declared):
     """As a shell passes a byte that is not UTF-8."""
     words = ["run", "--references", os.fsdecode(b"/tmp/\xff")]
-    assert main(str(ROOT), "/tmp/work", words) == 2
-    said = capsys.readouterr().err
+    status, said = main(str(ROOT), "/tmp/work", words), capsys.readouterr().err
+    declared.check((), status, [said])
     assert said == r"plumbline: '/tmp/\\xff': is not UTF-8 text; rename it" + "\n"
     assert main(str(ROOT), os.fsdecode(b"/tmp/\xff"), ["list"]) == 2
     assert "is not UTF-8 text" in capsys.readouterr().err
 
 
+@plants("security", "a dollar, backtick, blank, colon, comma or tab in the path",
+        "the work directory, or the clone", "", 2, ", which …; choose another folder")  # fmt: skip
 @pytest.mark.parametrize("each", ["$", "`", " ", ":", ",", "\t"])
-def test_a_folder_whose_name_would_be_misread_is_refused_with_the_character(each: str):
+def test_a_folder_whose_name_would_be_misread_is_refused_with_the_character(
+    each: str, declared: Declared
+):
     with called() as calls:
         status, errors = run("list", work=f"/tmp/x{each}y")
         known = main(f"/tmp/x{each}y", "/tmp/y", ["list"])
     assert (status, known, calls) == (2, 2, []) and is_one_line(errors)
-    assert f"has a {each!r}, which " in errors and "choose another folder" in errors
+    assert f"has a {each!r}, which " in errors
+    declared.check((), status, [errors])
 
 
 def test_quotes_and_other_marks_in_a_folder_do_no_harm():

@@ -28,6 +28,7 @@ from site_configs.programs.program_facts import ExecutableFacts, read_facts
 from site_configs.schedulers.job_end import ENDED, read_ended
 from spack_envs import installation
 from spack_envs.mirror.manifest import describe_file
+from tests.support.faults import Declared, plants
 
 SOURCE = Path(__file__).parents[3]
 #: Packages that read files, without recipes (other classes of Spack's) and tools for developers.
@@ -72,8 +73,10 @@ def test_it_is_refused_by_name(
     assert str(odd) in str(refused.value)
 
 
-def test_it_is_no_report_to_import(odd: Path) -> None:
-    with pytest.raises(UsageError, match="is no regular file; name a report"):
+@plants("files", "a pipe or an endless device in the place of a file",
+        "a report that is imported", "", 2, "is no regular file; name a report")  # fmt: skip
+def test_it_is_no_report_to_import(odd: Path, declared: Declared) -> None:
+    with declared.raises(UsageError, match="is no regular file; name a report"):
         read_imported_tests(odd)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from postprocess.main import main
+from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.usefixtures("sigterm_handler")
@@ -51,11 +52,14 @@ def test_a_file_that_must_stay_is_refused_and_unchanged(home, capsys, words, nam
     assert target.read_text() == '{"mine": 1}'
 
 
-def test_a_reviewed_reference_is_refused(home, capsys) -> None:
+@plants("lost", "a reviewed reference file", "`--json`", "", 2, "plumbline: --json ")
+def test_a_reviewed_reference_is_refused(home, capsys, declared: Declared) -> None:
     path = next((ROOT / "reference_data").rglob("*.tsv"))
     before = path.read_bytes()
     line = f"plumbline: --json {path}: {OURS}\n"
-    assert write(home, capsys, "alarms", "--json", str(path)) == (2, line)
+    status, said = write(home, capsys, "alarms", "--json", str(path))
+    assert said == line
+    declared.check((), status, [said])
     assert path.read_bytes() == before
 
 
@@ -70,21 +74,33 @@ def test_what_plumbline_wrote_is_written_again_and_anything_by_force(home, capsy
     assert path.read_text() == written
 
 
+@plants("use", "a folder that is not there", "`--output` or `--json`", "", 2,
+        " is not there; choose another file")  # fmt: skip
 @pytest.mark.parametrize("words", [["export", "--output"], ["alarms", "--json"]], ids=" ".join)
-def test_a_folder_that_is_not_there_is_named_as_it_was_given(home, capsys, words) -> None:
+def test_a_folder_that_is_not_there_is_named_as_it_was_given(
+    home, capsys, words, declared: Declared
+) -> None:
     path = home.parent / "none" / "out.csv"
     line = f"plumbline: {words[1]} {path}: {path.parent} is not there; choose another file\n"
-    assert write(home, capsys, *words, str(path)) == (2, line)
+    status, said = write(home, capsys, *words, str(path))
+    assert said == line
+    declared.check((), status, [said])
     assert not path.parent.exists()
 
 
+@plants("lost", "a folder of the work directory", "`--output` of four commands", "", 2,
+        "holds Plumbline's own data; choose another directory")  # fmt: skip
 @pytest.mark.parametrize(
     "command", [["drift"], ["selftest"], ["calibrate"], ["references", "propose"]]
 )
-def test_a_directory_of_the_work_directory_is_refused(home, capsys, command) -> None:
+def test_a_directory_of_the_work_directory_is_refused(
+    home, capsys, command, declared: Declared
+) -> None:
     path = home / "store" / "x"
     line = f"plumbline: --output {path}: holds Plumbline's own data; choose another directory\n"
-    assert write(home, capsys, *command, "--output", str(path)) == (2, line)
+    status, said = write(home, capsys, *command, "--output", str(path))
+    assert said == line
+    declared.check((), status, [said])
     assert not path.exists()
 
 

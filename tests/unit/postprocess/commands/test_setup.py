@@ -29,6 +29,7 @@ from site_configs.mpi.inventory import Inventory, inventory_file
 from site_configs.topology.machine import read_machine
 from spack_envs.programs import BuiltBinary, write_program
 from tests.support.factories.launch import book_of, finished
+from tests.support.faults import Declared, plants
 from tests.support.paths import ROOT
 
 MPICH = Mpi("mpich-5_0_2", "mpich", "5.0.2", "MPICH", "wheel", "/p", "/p/mpicc", "/p/mpiexec")
@@ -374,6 +375,8 @@ def test_the_rest_is_what_the_short_run_has_not_passed(command, work, monkeypatc
 NOTHING = {"program": [], "trials": None, "iterations": None, "cache": None}
 
 
+@plants("use", "an option that no chosen program has",
+        "`--trials`, `--iterations` or `--cache`", "", 2, "only")  # fmt: skip
 @pytest.mark.parametrize(
     ("chosen", "said"),
     [
@@ -389,8 +392,10 @@ NOTHING = {"program": [], "trials": None, "iterations": None, "cache": None}
         ({"program": ["mpicost", "osu"], "cache": "rotate"}, "--cache rotate: is for imb only, "),
     ],
 )
-def test_an_option_that_no_chosen_program_has_is_refused(chosen: dict, said: str):
-    with pytest.raises(UsageError) as refused:
+def test_an_option_that_no_chosen_program_has_is_refused(
+    chosen: dict, said: str, declared: Declared
+):
+    with declared.raises(UsageError) as refused:
         asking.check_options_take_effect(Namespace(**NOTHING | chosen))
     assert str(refused.value).startswith(said)
 

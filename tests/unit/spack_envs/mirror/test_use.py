@@ -25,6 +25,7 @@ from spack_envs.mirror.manifest import MirrorError
 from spack_envs.mirror.manifest_schema import MissingPart
 from spack_envs.mirror.use import choose_mirror
 from tests.support.factories.mirror import REPLACED, make_mirror, write
+from tests.support.faults import Declared, plants
 
 WHEEL = "wheels/a-1-py3-none-any.whl"
 SOURCE = "sources/_source-cache/archive/22/source.tar.gz"
@@ -100,10 +101,13 @@ def test_a_mirror_from_the_environment_is_remembered_too(work, mirror, progress,
     assert read_remembered_mirror(work) == str(mirror)
 
 
+@plants("builds", "one file of it changed", "a mirror that is chosen", "", 2, "is damaged: ")
 @pytest.mark.parametrize("path", [WHEEL, SOURCE, "releases/spack-v1.tar.gz"])
-def test_nothing_of_a_damaged_mirror_is_used_and_it_is_not_remembered(work, mirror, progress, path):
+def test_nothing_of_a_damaged_mirror_is_used_and_it_is_not_remembered(
+    work, mirror, progress, path, declared: Declared
+):
     (mirror / path).write_bytes(b"x")
-    with pytest.raises(MirrorError, match=path):
+    with declared.raises(MirrorError, match=path):
         choose_mirror(work, str(mirror), progress)
     assert not locate_memory(work).exists()
 

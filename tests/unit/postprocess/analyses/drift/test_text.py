@@ -20,6 +20,7 @@ from postprocess.analyses.drift.detect import Trend, detect_trends
 from postprocess.main import main
 from postprocess.results.store import write_session
 from tests.support.factories.drift import CASE, nights, noise, session, started, write_nights
+from tests.support.faults import Declared, plants
 
 SINCE = "2026-09-01"
 ROUTINES = ("bcast", "gather", "scatter", "alltoall", "allgather", "barrier")
@@ -204,6 +205,8 @@ def test_a_pattern_chooses_cases(work, capsys):
     assert (work / "elsewhere" / drift_page.PAGE).exists()
 
 
+@plants("use", "a case, a site or a time of which there is no night", "options of `drift`", "", 2,
+        "plumbline: ")  # fmt: skip
 @pytest.mark.parametrize(
     ("options", "fault"),
     [
@@ -215,9 +218,9 @@ def test_a_pattern_chooses_cases(work, capsys):
         (["--json", "/dev/null/x.json"], "--json /dev/null/x.json"),
     ],
 )
-def test_wrong_use_is_one_line_and_status_2(work, capsys, options, fault):
-    assert drift(work, *options) == 2
-    said = capsys.readouterr().err
+def test_wrong_use_is_one_line_and_status_2(work, capsys, options, fault, declared: Declared):
+    status, said = drift(work, *options), capsys.readouterr().err
+    declared.check((), status, [said])
     assert fault in said
     assert said.count("\n") == 1
 

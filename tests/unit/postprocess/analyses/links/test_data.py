@@ -21,6 +21,7 @@ from postprocess.commands.links import check_launch, describe_missed_pairs
 from postprocess.model.verdict import Verdict
 from tests.support.factories import record
 from tests.support.factories.links import TRIALS, Tournament
+from tests.support.faults import Declared, plants
 
 SEVEN = tuple(f"n{number}" for number in range(1, 8))
 
@@ -61,7 +62,9 @@ def test_ranks_are_told_by_their_nodes_whatever_their_order(tmp_path: Path):
         np.testing.assert_array_equal(measure.times[0], measure.times[1])
 
 
-def test_a_round_in_which_the_wrong_ranks_played_is_incorrect(tmp_path: Path):
+@plants("stale", "a round in which the wrong ranks play", "a sweep of links", "incorrect", 1,
+        "do not meet in round 2 of 4 processes")  # fmt: skip
+def test_a_round_in_which_the_wrong_ranks_played_is_incorrect(tmp_path: Path, declared: Declared):
     def again(records):
         """The second round repeats the first one."""
         first, second = [
@@ -70,20 +73,20 @@ def test_a_round_in_which_the_wrong_ranks_played_is_incorrect(tmp_path: Path):
         second.update({**first, "peer": second["peer"]})
 
     done = check_launch(Tournament(seconds).finished(tmp_path, again))
-    assert done.outcome.verdict == Verdict.INCORRECT
-    assert "do not meet in round 2 of 4 processes" in done.outcome.reason
+    declared.check_case(done.outcome.verdict, done.outcome.reason)
     assert not build_sweeps([done])
 
 
-def test_wrong_data_of_one_round_fails_the_whole_sweep(tmp_path: Path):
+@plants("data", "wrong data in one round", "a sweep of links", "incorrect", 1,
+        "wrong data: tournament")  # fmt: skip
+def test_wrong_data_of_one_round_fails_the_whole_sweep(tmp_path: Path, declared: Declared):
     def damage(records):
         records[:] = record.receive_wrong_data(records, len(records) - 2)
 
     done = Tournament(seconds).finished(tmp_path, damage, code="1\n")
     assert done.outcome.records
     done = check_launch(done)
-    assert done.outcome.verdict == Verdict.INCORRECT
-    assert "wrong data: tournament" in done.outcome.reason
+    declared.check_case(done.outcome.verdict, done.outcome.reason)
     assert not build_sweeps([done])
 
 
@@ -95,10 +98,13 @@ class Shortened(Tournament):
         return super().rounds[1:]
 
 
-def test_a_round_that_was_not_planned_is_incomplete_and_names_the_pairs(tmp_path: Path):
+@plants("output", "a round that was not played", "a sweep of links", "incomplete", 1,
+        "pairs missing in launch 1: n1-n4, n2-n3")  # fmt: skip
+def test_a_round_that_was_not_planned_is_incomplete_and_names_the_pairs(
+    tmp_path: Path, declared: Declared
+):
     done = check_launch(Shortened(seconds).finished(tmp_path))
-    assert done.outcome.verdict == Verdict.INCOMPLETE
-    assert done.outcome.reason == "pairs missing in launch 1: n1-n4, n2-n3"
+    declared.check_case(done.outcome.verdict, done.outcome.reason)
     assert not build_sweeps([done])
 
 
