@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -70,12 +71,12 @@ class SimulatedRecords:
         return 0.0
 
 
-def load_truth() -> dict[Case, float]:
+def load_truth(state: str) -> dict[Case, float]:
     """Load what cases cost on the simulated machine, in seconds, as cases of a machine with noise."""
     path = ROOT / "reference_data" / SOURCE.system / SOURCE.partition / f"{SOURCE.environment}.tsv"
     known = load_references(path, *SOURCE)
     return {
-        replace(case, environment=PLACE.environment, cache="evict"): known[case].center
+        replace(case, environment=PLACE.environment, cache=state): known[case].center
         for case in sorted(known)[::EVERY]
     }
 
@@ -85,7 +86,7 @@ class NoisyMachine:
 
     def __init__(self, noise: str, state: str = "evict", seed: int = 1) -> None:
         self.random = np.random.default_rng(seed)
-        self.truth = load_truth()
+        self.truth = load_truth(state)
         self.cases = tuple(self.truth)
         self.noise = NOISES[noise]
         self.between, self.within = (
@@ -256,36 +257,31 @@ def describe_promises(
     return found
 
 
+def describe_healthy(rows: Sequence[CaseNight]) -> str:
+    """Describe what was beyond the band and called of cases that are well, and what was predicted."""
+    chances = [predict_verdict(row, 0.0) for row in rows]
+    beyond, called = (sum(getattr(row, name) for row in rows) for name in ("screened", "regressed"))
+    told = (beyond, sum(each for each, _ in chances), called, sum(each for _, each in chances))
+    words = "{:.1f} beyond ({:.1f} predicted), {:.2f} called ({:.2f})"
+    per_thousand = words.format(*(1000 * each / len(rows) for each in told))
+    return f"{len(rows)} cases and nights, per 1,000: {per_thousand}"
+
+
 def main(nights: int) -> None:
     """Print what was beyond the band, called and caught, beside what was predicted."""
-    for noise in NOISES:
+    for state, noise in product(LEVELS, NOISES):
         with TemporaryDirectory() as folder:
-            bench = build_bench(Path(folder), noise)
-            rows = select_rows(spend_nights(bench, nights), target=False)
-            chances = np.array([predict_verdict(row, 0.0) for row in rows])
-            beyond, called = (
-                sum(getattr(row, name) for row in rows) for name in ("screened", "regressed")
-            )
-            print(
-                f"{noise}: {len(rows)} cases and nights, per 1,000: {1000 * beyond / len(rows):.1f} beyond",
-                end="",
-            )
-            print(
-                f" ({1000 * chances[:, 0].mean():.1f} predicted), {1000 * called / len(rows):.2f} called",
-                end="",
-            )
-            print(f" ({1000 * chances[:, 1].mean():.3f})", flush=True)
+            bench = build_bench(Path(folder), noise, state)
+            healthy = select_rows(spend_nights(bench, nights), target=False)
+            print(f"{state}, {noise}: {describe_healthy(healthy)}", flush=True)
             for by in PLANTS:
                 planted = spend_planted_nights(bench, by, nights + 1)
-                beside = select_rows(planted, target=False)
-                wrong = sum(row.regressed for row in beside)
                 for told in describe_promises(select_rows(planted, target=True), by):
-                    print(
-                        "  +{:.0%}, {}: {} cases, {:.1f} promised, {} called, {} suspect".format(
-                            by, *told
-                        )
-                    )
-                print(f"  beside: {wrong} of {len(beside)} called", flush=True)
+                    words = "{}: {} cases, {:.1f} promised, {} called, {} suspect"
+                    print(f"  +{by:.0%},", words.format(*told))
+                print(
+                    f"  beside: {describe_healthy(select_rows(planted, target=False))}", flush=True
+                )
 
 
 if __name__ == "__main__":
