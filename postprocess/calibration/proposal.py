@@ -214,7 +214,7 @@ def collect_marks(
     marks += check_one_day(sample)
     marks += check_few_sessions(after) if after.session_prior else []
     marks += check_one_node_set(sample)
-    if after.provisional:
+    if after.few_launches:
         told = f"provisional: {after.launches} of {ENOUGH_LAUNCHES} launches"
         marks.append(Mark(MarkKind.PROVISIONAL, told))
     return tuple(marks)

@@ -23,7 +23,7 @@ def is_absorbing(before: Reference, after: Reference) -> bool:
 
 
 def assume_enough_launches(reference: Reference) -> Reference:
-    """Return the reference with so many launches that its band is not that of a provisional one."""
+    """Return the reference with so many launches that its band is not that of few."""
     return replace(reference, launches=max(reference.launches, ENOUGH_LAUNCHES))
 
 

@@ -99,7 +99,7 @@ def find_long_provisional(
     group: CalibrationGroup, known: Mapping[Case, Reference], now: datetime
 ) -> Iterator[StaleFinding]:
     """Find the cases that have long had too few launches to tell more than gross changes."""
-    cases = tuple(case for case in group.cases if known[case].provisional)
+    cases = tuple(case for case in group.cases if known[case].few_launches)
     first = min((each["ended_utc"] for each in group.launches), default=group.told["date_utc"])
     since = (now - parse_utc(first)).days
     if cases and since > PROVISIONAL_DAYS:

@@ -268,7 +268,8 @@ def add_session(parser: Parser) -> None:
     how.add_argument(
         "--strict",
         action="store_true",
-        help="let provisional and skipped cases fail too; calibrate nothing",
+        help="let provisional cases (fewer than 3 sessions or 10 launches are known), suspect and skipped ones "
+        "fail too; calibrate nothing",
     )
     add_references(
         parser, "search DIR for references first; such a nightly run is recorded as a run"

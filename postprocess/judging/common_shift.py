@@ -134,7 +134,7 @@ def compute_log_deviations(values: Sequence[float], unit: str) -> tuple[float, .
 def estimate_shift(some: Sequence[JudgedSlowdown]) -> CommonShift:
     """Estimate what these cases have in common.
 
-    Few launches of a provisional reference say nothing of small shifts; but their bands are so wide that many
+    The launches of a reference of few say nothing of small shifts; but their bands are so wide that many
     cases beyond them are many.
     """
     slow = sum(each.slow for each in some)

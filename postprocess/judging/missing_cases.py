@@ -99,7 +99,7 @@ def find_unplanned_environments(
             what = f"of partition {place.partition} nothing is measured now"
         found = asked.among(reference_file.load_references(path, *place))
         if not here and provisional in path.parents:
-            found = [each for each in found if not each.provisional]
+            found = [each for each in found if not each.few_launches]
         results += [
             build_missing_result(each, f"{what}, and has references in {path}: {fix}")
             for each in found
@@ -156,7 +156,7 @@ def is_counted_reference(
     """
     own = case_variant_of(reference.case)
     measured = own in variants or own[:3] not in {each[:3] for each in variants}
-    return measured and not reference.provisional and not reference_set.options_of(reference.case)
+    return measured and not reference.few_launches and not reference_set.options_of(reference.case)
 
 
 def case_variant_of(case: Case) -> tuple[str, ...]:

@@ -1,19 +1,21 @@
-"""Report what is judged all the same: waived differences, libraries in front of an MPI, too many fast cases."""
+"""Report what is judged all the same, as waived differences and too many fast cases, and what a night sees."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from postprocess.base.formats import plural, whole
 from postprocess.model.case import Case
 from postprocess.model.interposed import INTERPOSED
 from postprocess.model.launch import FinishedLaunch
-from postprocess.model.measurement import Measurement
+from postprocess.model.reference import ENOUGH_SESSIONS, Reference
 from postprocess.model.verdict import JUDGED, CaseResult, Verdict
 from postprocess.references.catalog import ReferenceCatalog
-from postprocess.stats.power import compute_detectable_after
+from postprocess.stats.night_launches import compute_detectable
+from postprocess.stats.night_spread import LEAST_NIGHTS, assume_nights
 from postprocess.stats.sample_size import TARGET, select_sensitive
+from postprocess.stats.sessions import assume_sessions
 
 
 def describe_waivers(finished: Sequence[FinishedLaunch], catalog: ReferenceCatalog) -> list[str]:
@@ -53,14 +55,14 @@ def describe_interposed_libraries(finished: Iterable[FinishedLaunch]) -> list[st
     )
 
 
-MORE_SESSIONS = 5  #: that are offered
+MORE = 5  #: nights, or sessions of the calibration, that are looked forward to
 WORTH_TELLING = 0.02  #: of the cases must gain by them
 
 
 def describe_session_power(
     results: Iterable[CaseResult], catalog: ReferenceCatalog
 ) -> Iterator[str]:
-    """Describe, in one line, in how many more cases a slowdown would be seen after sessions on other days."""
+    """Describe how many cases are provisional, and in how many a slowdown would be seen after more sessions."""
     known = [
         (each, reference)
         for each in results
@@ -69,23 +71,29 @@ def describe_session_power(
         and (reference := catalog.reference(each.case))
         and reference.session_prior
     ]
+    if few := sum(reference.few_sessions for _, reference in known):
+        yield (
+            f"{plural(few, 'case')} provisional: fewer than {ENOUGH_SESSIONS} sessions are known of the "
+            f"references; {LEAST_NIGHTS} nights, or calibrations on {ENOUGH_SESSIONS - 1} other days, tell more"
+        )
     now = len(select_sensitive([each for each, _ in known]))
-    then = [
-        compute_detectable_after(
-            reference,
-            Measurement(each.value or 0.0, each.unit),
-            max(each.launches, 1),
-            MORE_SESSIONS,
-        )
-        for each, reference in known
-    ]
-    gained = sum(each is not None and each <= TARGET for each in then) - now
-    if gained > WORTH_TELLING * len(known):
+    ways: dict[str, Callable[[Reference, int], Reference]] = {
+        f"{MORE} more nights": assume_nights,
+        f"{MORE} more sessions on other days (./plumbline calibrate --at-most 5)": assume_sessions,
+    }
+    gains = []
+    for how, assume in ways.items():
+        then = count_seen((assume(one, MORE), max(each.launches, 1)) for each, one in known)
+        if then - now > WORTH_TELLING * len(known):
+            gains.append(f"after {how} in about {whole(then)}")
+    if gains:
         what = f"a {TARGET:.0%} slowdown is seen in {whole(now)} of {plural(len(known), 'case')}"
-        how = (
-            f"after {MORE_SESSIONS} more sessions on other days (./plumbline calibrate --at-most 5)"
-        )
-        yield f"{what}; {how} in about {whole(now + gained)}"
+        yield f"{what}; {', '.join(gains)}"
+
+
+def count_seen(references: Iterable[tuple[Reference, int]]) -> int:
+    """Count the references by which nights of so many launches see :data:`TARGET`."""
+    return sum(compute_detectable(each, launches) <= TARGET for each, launches in references)
 
 
 #: Of the judged cases of one environment and program; of a healthy night it is 0.1%.

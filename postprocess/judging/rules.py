@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from postprocess.base.formats import format_comparison, plural, quantity
 from postprocess.model.case import Case
 from postprocess.model.measurement import Measurement
-from postprocess.model.reference import ENOUGH_LAUNCHES, Reference
+from postprocess.model.reference import ENOUGH_LAUNCHES, ENOUGH_SESSIONS, Reference
 from postprocess.model.verdict import CaseResult, Verdict
 from postprocess.stats.band import Band, compute_band, is_regressed
 from postprocess.stats.power import compute_band_scatter, compute_detectable_slowdown
@@ -56,7 +56,7 @@ def judge_case(
         reference=reference.center,
         band=(limits.lower, limits.upper),
         reference_launches=reference.launches,
-        provisional=limits.provisional,
+        provisional=reference.provisional,
         detectable=compute_detectable_slowdown(reference, limits, measured, median_of),
         spread=spread,
         degrees=degrees,
@@ -93,15 +93,17 @@ def _against(
         return Verdict.PROVISIONAL, f"{outside}; {_doubt(measured, limits)}"
     if limits.too_fast(value):
         return Verdict.FAST, outside
-    if limits.provisional:
-        few = f"the reference has {launches} of {ENOUGH_LAUNCHES} needed"
+    if reference.provisional:
+        few = f"the reference knows {reference.told_by} of {ENOUGH_SESSIONS} sessions needed, nights included"
+        if limits.few_launches:
+            few = f"the reference has {launches} of {ENOUGH_LAUNCHES} needed"
         inside = f"{quantity(limits.lower, unit)} to {quantity(limits.upper, unit)}"
         return Verdict.PROVISIONAL, f"{few}; inside {inside}"
     return Verdict.PASS, ""
 
 
 def _doubt(measured: Measurement, limits: Band) -> str:
-    """Return why nothing follows from a value outside the band of a provisional reference."""
+    """Return why nothing follows from a value outside the band of a reference of few launches."""
     if limits.blind:
         return "but the scatter of launches is unknown from a single one"
     if measured.best is None:

@@ -8,8 +8,9 @@ from typing import Any
 from postprocess.base.units import SECONDS
 from postprocess.model.case import Case
 
-ENOUGH_LAUNCHES = 10  #: a reference of fewer is provisional
-#: Sessions, of calibrations and nights, below which the spread between them is mostly what other machines had
+ENOUGH_LAUNCHES = 10  #: a reference of fewer asserts gross changes only
+#: Sessions, of calibrations and nights, below which the spread between them is mostly what other machines had:
+#: the reference is provisional
 ENOUGH_SESSIONS = 3
 
 
@@ -29,9 +30,19 @@ class Reference:
     session_prior: Prior | None = None
 
     @property
-    def provisional(self) -> bool:
+    def few_launches(self) -> bool:
         """Whether so few launches are behind it that it can assert gross changes only."""
         return self.launches < ENOUGH_LAUNCHES and not self.exact
+
+    @property
+    def few_sessions(self) -> bool:
+        """Whether other machines tell more of its sessions than this one does."""
+        return self.session_prior is not None and self.told_by < ENOUGH_SESSIONS
+
+    @property
+    def provisional(self) -> bool:
+        """Whether too few sessions, or launches, are known for a value inside the band to prove much."""
+        return self.few_launches or self.few_sessions
 
     @property
     def moderated(self) -> tuple[float, float]:

@@ -29,7 +29,7 @@ class Verdict(str, Enum):
     CRASHED = "crashed"  #: the program died or returned non-zero
     TIMEOUT = "timeout"  #: the launch ran into its time limit
     NO_REFERENCE = "no-reference"  #: measured, but nothing to hold it against
-    PROVISIONAL = "provisional"  #: the reference has too few launches to prove a slowdown
+    PROVISIONAL = "provisional"  #: no gross change, but too few sessions or launches are known
     NOT_COMPARABLE = "not-comparable"  #: the reference is of another method or program
     SKIPPED = "skipped"  #: deliberately not run, with its reason
 
@@ -83,7 +83,7 @@ class CaseResult:
     spread: Amount | None = None  #: of ln headline between launches, as the band has it
     degrees: Amount | None = None  #: of freedom behind the spread
     expected: str = ""  #: why this failure is expected; empty if it is not
-    provisional: bool = False  #: whether the reference has too few launches
+    provisional: bool = False  #: whether the reference knows too few sessions or launches
     cause: str = (
         ""  #: what slows it together with many others, in one line; empty for a case by itself
     )
@@ -99,7 +99,7 @@ class CaseResult:
 
     @property
     def too_slow(self) -> bool:
-        """Whether it lies outside on the slow side; of a provisional reference that alone fails nothing."""
+        """Whether it lies outside on the slow side; of a reference of few launches that alone fails nothing."""
         return self.beyond and (self.slowdown or 0.0) > 1
 
     @property

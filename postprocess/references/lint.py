@@ -90,7 +90,7 @@ def find_implausible(known: Mapping[Case, Reference]) -> Iterator[tuple[Case, st
                 case,
                 f"spread: 0 of {each.launches} launches: none repeats to the last digit; correct it",
             )
-        if each.spread > ABSURD_SPREAD and not each.provisional:  # of few, one may be disturbed
+        if each.spread > ABSURD_SPREAD and not each.few_launches:  # of few, one may be disturbed
             factor = math.exp(each.spread)
             yield case, f"spread: launches differ by a factor of {factor:.3g}; calibrate again"
         if case.program == ONLY_TIMES and each.unit != SECONDS:
@@ -152,7 +152,7 @@ def find_steep_drops(known: Mapping[Case, Reference]) -> Iterator[tuple[Case, st
     for case, each in known.items():
         group = tuple(getattr(case, key) for key in KEYS if key != "bytes")
         before = smaller.get(group)
-        settled = before and not (each.provisional or before.provisional)
+        settled = before and not (each.few_launches or before.few_launches)
         if settled and each.unit == SECONDS and each.center < SUDDEN * before.center:
             takes = f"{quantity(each.center, each.unit)}, and {before.case.bytes} bytes"
             yield (

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from postprocess.base.formats import plural, whole
+from postprocess.model.reference import ENOUGH_LAUNCHES
 from postprocess.model.verdict import CaseResult, Verdict, count_verdicts
 from postprocess.results.summary import SessionSummary
 
@@ -111,7 +112,8 @@ def format_headline(summary: SessionSummary) -> str:
     if suspect := counts.get("suspect", 0):
         return f"No failure in {judged}, {whole(suspect)} of them suspect: the next night decides{rest}"
     if provisional == total - skipped:
-        return f"No gross change in {judged}, all provisional{rest}"
+        what = "gross change" if all(map(_few_launches, summary.results)) else "failure"
+        return f"No {what} in {judged}, all provisional{rest}"
     if provisional:
         return f"No failure in {judged}, {whole(provisional)} of them provisional{rest}"
     return f"No failure in {judged}{rest}"
@@ -169,6 +171,10 @@ def count_reasons(results: Iterable[CaseResult], verdict: Verdict) -> list[tuple
 def format_counts(counts: dict[str, int]) -> str:
     """Format counts of verdicts: ``133 pass, 2 regressed``."""
     return ", ".join(f"{whole(number)} {word}" for word, number in counts.items())
+
+
+def _few_launches(result: CaseResult) -> bool:
+    return result.reference_launches < ENOUGH_LAUNCHES
 
 
 def _shortened(reason: str) -> str:

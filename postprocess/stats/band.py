@@ -25,7 +25,7 @@ from postprocess.stats.sessions import TAIL_DEGREES, predict_nights
 #: Probability that a healthy launch lies above the band. Fresh launches clear it
 #: (:mod:`postprocess.stats.confirmation_rule`).
 SLOW_ALPHA = 0.03
-FAST_ALPHA = 0.001  #: that it lies below it; also on both sides of a provisional reference
+FAST_ALPHA = 0.001  #: that it lies below it; also on both sides of a reference of few launches
 #: Probability that a night of a healthy case, or the mean of several, lies beyond the call limit: 0.05 false
 #: alarms a night of 1,000 cases, with some room
 CALL_ALPHA = 4e-5
@@ -35,7 +35,7 @@ SMALL_FLOOR = 0.05  #: no band is narrower than this fraction of the center
 LARGE_FLOOR = 0.045
 #: Few launches can assert a factor of four at best: a virtual machine whose two CPUs are now the threads of one
 #: core and now two cores was seen to differ by 3.4 from one minute to another, with nothing else changed.
-PROVISIONAL_FLOOR = 3.0
+FEW_FLOOR = 3.0
 FLOOR_IN_RESOLUTIONS = 2.0
 #: Seconds; a coarser clock widens no band further. One step of the ACPI timer, as a rule the coarsest clock of
 #: Linux. What the references were timed with is not known: a clock that is coarser in this night alone, by
@@ -53,7 +53,7 @@ class Band:
 
     lower: float
     upper: float
-    provisional: bool  #: the reference has too few launches: the band is wide
+    few_launches: bool  #: the reference has too few of them: only gross changes are asserted
     better: str = "lower"  #: direction, ``lower`` or ``higher``
     #: Of a single launch, which does not show how launches differ: nothing fails by it
     blind: bool = False
@@ -89,17 +89,17 @@ def compute_band(reference: Reference, resolution: float = 0.0, median_of: int =
     if reference.exact:
         width = max(EXACT_FLOOR * reference.center, CLOCK_SECONDS)
         return Band(max(reference.center - width, 0.0), reference.center + width, False)
-    provisional = reference.provisional
+    few = reference.few_launches
     floor = _floor(reference, resolution)
     center = math.log(reference.center)
-    alpha = FAST_ALPHA if provisional else SLOW_ALPHA
+    alpha = FAST_ALPHA if few else SLOW_ALPHA
     slow = max(_width(reference, alpha, median_of), math.log1p(floor))
     fast = max(_width(reference, FAST_ALPHA, median_of), math.log1p(floor))
     direction = find_better_direction(reference.unit)
     below, above = (fast, slow) if direction == "lower" else (slow, fast)
     upper = math.exp(min(center + above, LARGEST_LOG))
     lower = math.exp(max(center - below, -LARGEST_LOG))
-    return Band(lower, upper, provisional, direction, reference.launches < 2)
+    return Band(lower, upper, few, direction, reference.launches < 2)
 
 
 def compute_call_limit(
@@ -135,14 +135,14 @@ def compute_slow_distance(reference: Reference, limits: Band) -> float:
 def is_regressed(limits: Band, best: float | None) -> bool:
     """Return whether a launch whose headline lies on the slow side of the band has regressed.
 
-    The few launches behind a provisional reference know little of the machine's bad moments, and a
-    mean is moved by a single one. A slower routine is slower in every trial: a provisional reference
-    fails a launch only where even its ``best`` trial lies outside, and never where a
-    program reports only a mean (None). A reference of a single launch fails nothing.
+    Few launches know little of the machine's bad moments, and a mean is moved by a single one. A slower
+    routine is slower in every trial: a reference of few launches fails a launch only where even its
+    ``best`` trial lies outside, and never where a program reports only a mean (None). A reference of a
+    single launch fails nothing.
     """
     if limits.blind:
         return False
-    return not limits.provisional or (best is not None and limits.too_slow(best))
+    return not limits.few_launches or (best is not None and limits.too_slow(best))
 
 
 def convert_to_reframe(
@@ -184,6 +184,6 @@ def find_narrowest_band(case: Case) -> float:
 
 def _floor(reference: Reference, resolution: float) -> float:
     """Least width of the band, as a fraction of the center."""
-    practical = PROVISIONAL_FLOOR if reference.provisional else find_narrowest_band(reference.case)
+    practical = FEW_FLOOR if reference.few_launches else find_narrowest_band(reference.case)
     coarsest = COARSEST_CLOCK if reference.unit == SECONDS else math.inf  # rates are as printed
     return max(practical, FLOOR_IN_RESOLUTIONS * min(resolution, coarsest) / reference.center)

@@ -19,12 +19,12 @@ SPARED = 0.05
 def count_needed_launches(references: Sequence[Reference], paid: int) -> int:
     """Count the launches whose medians show :data:`TARGET` in nearly as many cases as all that are paid.
 
-    One where a reference is provisional or exact, and where no number that is paid shows anything.
+    One where a reference is of few launches or exact, and where no number that is paid shows anything.
 
     :param references: of the cases of one launch
     :param paid: most launches
     """
-    known = [each for each in references if not each.provisional and not each.exact]
+    known = [each for each in references if not each.few_launches and not each.exact]
     most = max(min(paid, MOST_LAUNCHES), 1)
     goal = (1 - SPARED) * count_showing(known, most)
     return next(count for count in range(1, most + 1) if count_showing(known, count) >= goal)

@@ -9,6 +9,7 @@ import numpy as np
 
 from postprocess.model.reference import Reference, SessionEvidence
 from postprocess.stats.detection import compute_median_efficiency
+from postprocess.stats.sessions import estimate_session_spread
 
 LEAST_NIGHTS = 3  #: fewer say nothing of a variance about their own median
 #: Deviations of nights count this far, in their own robust standard deviations. With 2, a sixth of the variance
@@ -51,6 +52,22 @@ def estimate_night_spread(
     variance = float(np.sum(np.minimum(apart, most) ** 2)) / degrees / KEPT
     share = float(np.mean([compute_median_efficiency(each) ** 2 for each in launches]))
     return NightSpread(len(values), variance, NIGHT_WORTH * degrees, share)
+
+
+def assume_nights(reference: Reference, more: int) -> Reference:
+    """Return the reference as so many more nights, which differ as estimated, would make it.
+
+    What kin would add is left out.
+    """
+    known = reference.evidence or SessionEvidence(1, reference.inverse_launches)
+    nights = known.nights + more
+    if nights < LEAST_NIGHTS:
+        return reference
+    degrees = NIGHT_WORTH * (nights - 1)
+    added = max(degrees - known.night_degrees, 0.0) * estimate_session_spread(reference) ** 2
+    variance = (known.night_degrees * known.night_variance + added) / degrees
+    told = replace(known, nights=nights, night_variance=variance, night_degrees=degrees)
+    return replace(reference, evidence=told)
 
 
 def add_night_spread(reference: Reference, told: NightSpread | None) -> Reference:

@@ -18,13 +18,12 @@ from postprocess.model.reference import Reference
 from postprocess.stats.band import (
     LARGEST_LOG,
     Band,
-    compute_band,
     compute_call_limit,
     compute_slow_distance,
     is_regressed,
 )
 from postprocess.stats.detection import compute_detection_probability, compute_standard_error
-from postprocess.stats.sessions import assume_sessions, predict_nights
+from postprocess.stats.sessions import predict_nights
 
 DETECTION_POWER = 0.9  #: probability with which the smallest slowdown is caught
 
@@ -83,7 +82,7 @@ def compute_detectable_slowdown(
 ) -> float | None:
     """Compute the smallest slowdown, as a fraction of the time, that a night detects; None if it detects none.
 
-    A provisional reference fails a launch only where its best trial lies beyond the limit too: the best is
+    A reference of few launches fails a launch only where its best trial lies beyond the limit too: the best is
     taken to be as far below the headline as in this launch, to become slower by the same factor, and to scatter
     as the headline does.
     """
@@ -91,7 +90,7 @@ def compute_detectable_slowdown(
     if not is_regressed(limits, None if measured.best is None else worst):
         return None
     distance = compute_slow_distance(reference, limits)
-    if limits.provisional and measured.best:
+    if limits.few_launches and measured.best:
         distance += max(
             math.log(compute_slowdown(measured.value, measured.best, reference.unit)), 0.0
         )
@@ -100,23 +99,11 @@ def compute_detectable_slowdown(
     if reference.session_prior is not None:
         call = compute_call_distance(reference, limits, median_of)
         shift = predict_nights(reference, [median_of]).limit(1.0 - DETECTION_POWER)
-        beyond = max(distance, call) if not limits.provisional else distance
+        beyond = max(distance, call) if not limits.few_launches else distance
         return math.expm1(min(beyond + shift, LARGEST_LOG))
     spread, degrees = reference.moderated
     shift = Scatter(spread, degrees, reference.launches, median_of).smallest(distance)
     return math.expm1(min(shift, LARGEST_LOG))
-
-
-def compute_detectable_after(
-    reference: Reference, measured: Measurement, median_of: int, sessions: int
-) -> float | None:
-    """Compute the smallest slowdown that a night detects after so many more sessions of the calibration.
-
-    What kin would add to it is left out.
-    """
-    then = assume_sessions(reference, sessions)
-    limits = compute_band(then, median_of=median_of)
-    return compute_detectable_slowdown(then, limits, measured, median_of)
 
 
 def compute_call_distance(reference: Reference, limits: Band, median_of: int = 1) -> float:

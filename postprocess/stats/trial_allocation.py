@@ -161,7 +161,7 @@ def compute_sensitivity(
 ) -> float | None:
     """Compute the smallest slowdown, as a fraction, that a night detects in a case calibrated so.
 
-    None below ``ENOUGH_LAUNCHES``: such references are provisional, and assert gross changes only.
+    None below ``ENOUGH_LAUNCHES``: such references assert gross changes only.
 
     :param median_of: launches of the night
     """

@@ -92,8 +92,8 @@ def summarise_night_alarms(
 def predict_false_alarm(result: CaseResult) -> tuple[float, float] | None:
     """Probability that a healthy case is screened, and that it is called regressed; by its actual limit.
 
-    None where it could not have been: no scatter is known, or its reference fails nothing. Of a provisional
-    reference both are upper limits, for it asks for the best of the launch too.
+    None where it could not have been: no scatter is known, or its reference fails nothing. Of a
+    reference of few launches both are upper limits, for it asks for the best of the launch too.
     """
     known = extract_scatter(result)
     if known is None or result.detectable is None or result.band is None:

@@ -14,7 +14,7 @@ from postprocess.base.units import MEGABYTES, SECONDS
 from postprocess.judging.rules import judge_case
 from postprocess.model.case import Case
 from postprocess.model.measurement import Measurement, TrialSummary
-from postprocess.model.reference import Reference
+from postprocess.model.reference import Prior, Reference, SessionEvidence
 from postprocess.model.verdict import Verdict
 from postprocess.stats.band import compute_band
 from tests.support.faults import Declared, plants
@@ -59,6 +59,24 @@ def test_above_the_band_is_regressed():
         f"above the limit {limit:.1f} us"
     )
     assert (result.value, result.reference, result.reference_launches) == (1.5e-5, 1e-5, 20)
+
+
+@pytest.mark.parametrize(
+    ("sessions", "nights", "verdict"),
+    [(1, 0, "provisional"), (2, 0, "provisional"), (3, 0, "pass"), (1, 3, "pass")],
+)
+def test_a_reference_of_few_sessions_is_provisional_until_nights_or_calibrations_tell_more(
+    sessions: int, nights: int, verdict: str
+):
+    told = SessionEvidence(sessions, 0.05 * sessions, 0.0, nights, 1e-4, 0.75 * nights)
+    known = replace(SETTLED, evidence=told, session_prior=Prior(0.05, 5.0))
+    result = ruling(1.02e-5, known)
+    assert (str(result.verdict), result.provisional) == (verdict, verdict == "provisional")
+    assert (result.healthy(strict=False), result.healthy(strict=True)) == (True, verdict == "pass")
+    if verdict == "provisional":
+        assert f"knows {sessions} of 3 sessions needed, nights included; inside " in result.reason
+    gross = ruling(3e-5, known)  # no longer a factor of four, as of few launches
+    assert gross.verdict is Verdict.REGRESSED
 
 
 def test_far_below_the_band_is_fast():

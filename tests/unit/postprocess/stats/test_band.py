@@ -70,7 +70,7 @@ def test_limits_agree_with_the_formula(launches):
 def test_the_center_lies_inside_finite_limits(center, spread, launches):
     limits = compute_band(reference(center, spread, launches))
     assert 0 < limits.lower < center < limits.upper < math.inf
-    assert limits.provisional == (launches < 10)
+    assert limits.few_launches == (launches < 10)
 
 
 @given(CENTERS, SPREADS, LAUNCHES, st.floats(min_value=1.0, max_value=10.0))
@@ -126,7 +126,7 @@ def test_no_band_is_narrower_than_two_ticks_of_the_timer():
 @pytest.mark.parametrize("launches", [1, 2, 5, 9])
 def test_few_launches_assert_a_factor_of_four_at_best(launches):
     limits = compute_band(reference(1e-6, 0.0, launches))
-    assert limits.provisional
+    assert limits.few_launches
     assert limits.upper == pytest.approx(4e-6, rel=1e-9)
     assert limits.lower == pytest.approx(0.25e-6, rel=1e-9)
 
@@ -141,13 +141,13 @@ def test_few_launches_are_asserted_at_one_per_mille(launches):
 
 
 @given(SPREADS)
-def test_provisional_is_wider(spread):
-    provisional, settled = (
+def test_the_band_of_few_launches_is_wider(spread):
+    few, settled = (
         compute_band(reference(spread=spread, launches=9)),
         compute_band(reference(spread=spread)),
     )
-    assert provisional.provisional and not settled.provisional
-    assert provisional.lower < settled.lower and provisional.upper > settled.upper
+    assert few.few_launches and not settled.few_launches
+    assert few.lower < settled.lower and few.upper > settled.upper
 
 
 def test_two_launches_that_differ_assert_next_to_nothing_but_stay_finite():
@@ -219,7 +219,7 @@ def test_reframe_draws_the_same_line(center, spread, launches, ratio, fastest_ra
     fastest = center * min(ratio, fastest_ratio)
     wanted, lower, upper, unit = convert_to_reframe(known, limits, fastest)
     assert (wanted, lower, unit) == (center, None, "s")
-    assert (upper is None) == (limits.blind or (limits.provisional and fastest <= limits.upper))
+    assert (upper is None) == (limits.blind or (limits.few_launches and fastest <= limits.upper))
     assert upper is None or (math.isfinite(upper) and upper > 0)
     value = center * ratio
     if not math.isclose(value, limits.upper, rel_tol=1e-12):
@@ -235,7 +235,7 @@ def test_reframe_draws_the_same_line_under_a_rate(center, spread, launches, rati
     best = center * max(ratio, best_ratio)
     wanted, lower, upper, unit = convert_to_reframe(known, limits, best)
     assert (wanted, upper, unit) == (center, None, "MB/s")
-    assert (lower is None) == (limits.blind or (limits.provisional and best >= limits.lower))
+    assert (lower is None) == (limits.blind or (limits.few_launches and best >= limits.lower))
     assert lower is None or -1 <= lower < 0  # ReFrame refuses what is not
     value = center * ratio
     if not math.isclose(value, limits.lower, rel_tol=1e-12):
@@ -257,8 +257,8 @@ def test_reframe_is_given_no_limit_that_a_single_mean_could_not_break(known, slo
     """Else it would fail a case that Plumbline leaves provisional, and one of them would be wrong."""
     limits = compute_band(known)
     _, lower, upper, _ = convert_to_reframe(known, limits, None)
-    assert (lower, upper is None) == (None, limits.provisional)
-    assert is_regressed(limits, None) == (not limits.provisional)
+    assert (lower, upper is None) == (None, limits.few_launches)
+    assert is_regressed(limits, None) == (not limits.few_launches)
 
 
 # ---------------------------------------------------------------- where higher is better
@@ -277,7 +277,7 @@ def test_the_band_of_a_rate_is_the_mirror_image_of_that_of_a_time(center, spread
     assert mirrored.lower == pytest.approx(1 / time.upper, rel=1e-9)
     if time.lower > 1e-100:  # beyond, limits are cut where numbers end
         assert mirrored.upper == pytest.approx(1 / time.lower, rel=1e-9)
-    assert (mirrored.provisional, mirrored.better) == (time.provisional, "higher")
+    assert (mirrored.few_launches, mirrored.better) == (time.few_launches, "higher")
     assert time.better == "lower"
 
 

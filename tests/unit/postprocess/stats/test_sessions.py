@@ -14,7 +14,12 @@ from postprocess.model.reference import Prior, Reference, SessionEvidence
 from postprocess.stats.band import SLOW_ALPHA, compute_band, compute_call_limit
 from postprocess.stats.detection import compute_median_efficiency
 from postprocess.stats.estimate import estimate_references
-from postprocess.stats.night_spread import add_night_spread, estimate_night_spread
+from postprocess.stats.night_spread import (
+    NightSpread,
+    add_night_spread,
+    assume_nights,
+    estimate_night_spread,
+)
 from postprocess.stats.session_prior import add_session_priors, measure_spreads
 from postprocess.stats.sessions import (
     add_evidence,
@@ -109,6 +114,18 @@ def test_nights_tell_of_the_variance_robustly_and_never_move_the_center():
     moved = add_night_spread(known(), slower)
     assert estimate_session_spread(moved) == pytest.approx(estimate_session_spread(after), rel=0.2)
     assert estimate_night_spread([0.1, 0.2], [1, 1]) is None
+
+
+@pytest.mark.parametrize("more", [2, 3, 20])
+def test_nights_to_come_tell_as_much_as_nights_that_were(more: int):
+    spread = estimate_session_spread(known())
+    then = assume_nights(known(), more)
+    assert then.told_by == (1 + more if more > 2 else 1)
+    assert estimate_session_spread(then) == pytest.approx(spread, rel=1e-9)
+    were = add_night_spread(known(), NightSpread(more, spread**2 + 1e-4, 0.75 * (more - 1), 1.0))
+    if more > 2:
+        assert compute_call_limit(then) == pytest.approx(compute_call_limit(were), rel=1e-9)
+        assert compute_call_limit(then) < compute_call_limit(known())
 
 
 def test_a_table_of_spreads_follows_from_launches():
