@@ -177,6 +177,7 @@ def partition(
     shared_memory_bytes: int = 0,
     accept: Mapping[str, str] | None = None,
     reference_days: int = REFERENCE_DAYS,
+    session_gap_minutes: int = fields.SESSION_GAP_MINUTES,
     **more: Any,
 ) -> dict[str, Any]:
     """Declare one kind of nodes.
@@ -191,6 +192,7 @@ def partition(
         have none of their own; cases that need more are skipped. 0: nodes have their own.
     :param accept: differences from the references in spite of which values are compared, as of an environment.
     :param reference_days: after which ``references age`` calls a reference of this partition old.
+    :param session_gap_minutes: between the ends of two launches, beyond which they are of two sessions.
     :param more: any further key of a ReFrame partition.
     """
     title, values = f"partition {name!r}", {} if defaults is None else defaults
@@ -210,7 +212,8 @@ def partition(
         ),
     )
     refuse(title, waivers.find_waiver_faults(accept))
-    refuse(title, fields.check_days("reference_days", reference_days))
+    refuse(title, fields.check_time("reference_days", reference_days, "days"))
+    refuse(title, fields.check_time("session_gap_minutes", session_gap_minutes, "minutes"))
     if layouts is None:
         layouts = layouts_of(topology)
     else:
@@ -226,6 +229,7 @@ def partition(
         "shared_memory_bytes": shared_memory_bytes,
         "accept": dict(accept),
         "reference_days": reference_days,
+        "session_gap_minutes": session_gap_minutes,
     }
     return {
         "name": name,

@@ -17,11 +17,12 @@ from typing import Any
 from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import DATE_FORMAT, parse_utc
-from postprocess.base.records import Amount, Text, parse_record, read_record
+from postprocess.base.records import Amount, Count, Text, parse_record, read_record
 from postprocess.base.units import Unit
 from postprocess.model.case import Case, ReferencePlace
 from postprocess.model.launch import FinishedLaunch
 from postprocess.model.plan import PlannedLaunch
+from site_configs.schema.fields import SESSION_GAP_MINUTES
 from site_configs.schema.manual_settings import collect_manual_settings
 from site_configs.topology.machine import read_machine
 
@@ -84,6 +85,7 @@ class CalibrationLaunch:
     units: Mapping[str, Unit]
     #: Share of the machine, from 0 to 1, that others used during its pass; None where it is not known.
     others: Amount | None = None
+    session_gap_minutes: Count = SESSION_GAP_MINUTES  #: of its partition
 
     @property
     def shared(self) -> dict[str, Any]:
@@ -166,6 +168,7 @@ def build_launch(
         kernel=run.get("kernel", ""),
         values={key: each.value for key, each in seen.items()},
         units={key: each.unit for key, each in seen.items()},
+        session_gap_minutes=launch.session_gap_minutes,
     )
 
 

@@ -59,8 +59,8 @@ def estimate_case_references(samples: Mapping[Case, CaseSample]) -> dict[Case, R
     for place in sorted({ReferencePlace.of(case) for case in samples}):
         own = {case: each for case, each in samples.items() if ReferencePlace.of(case) == place}
         values = {case: each.values for case, each in own.items()}
-        ends = {case: each.ends for case, each in own.items()}
-        found |= add_priors({each.case: each for each in estimate_references(values, ends)})
+        sessions = {case: each.sessions for case, each in own.items()}
+        found |= add_priors({each.case: each for each in estimate_references(values, sessions)})
     return found
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from postprocess.calibration.ledger import CalibrationLaunch
 from postprocess.model.case import Case, ReferencePlace
+from postprocess.stats.sessions import number_sessions
 
 
 @dataclass(frozen=True)
@@ -30,9 +31,10 @@ class CaseSample:
         return [each.values[self.case.key] for each in self.launches]
 
     @property
-    def ends(self) -> list[str]:
-        """When the launches ended, in UTC."""
-        return [each.ended_utc for each in self.launches]
+    def sessions(self) -> list[int]:
+        """Number of the session of each launch, by the gap that the site has now."""
+        ends = [each.ended_utc for each in self.launches]
+        return number_sessions(ends, 60.0 * self.launches[-1].session_gap_minutes)
 
     @property
     def unit(self) -> str:

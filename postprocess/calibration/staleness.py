@@ -26,7 +26,6 @@ from postprocess.model.case import Case
 from postprocess.model.conditions import library_identity
 from postprocess.model.reference import ENOUGH_LAUNCHES, ENOUGH_SESSIONS, Reference
 from postprocess.references import provenance
-from postprocess.stats.sessions import number_sessions
 
 PROVISIONAL_DAYS = 30  #: after which a reference should have launches enough
 LEAST_NIGHTS = 14  #: that a one-sided case needs
@@ -165,7 +164,7 @@ def is_same_fact(fact: str, one: str, other: str) -> bool:
 
 def find_few_sessions(group: CalibrationGroup) -> Iterator[StaleFinding]:
     """Find a calibration of two sessions, too few to tell how they differ; nothing is stale by it."""
-    sessions = len(set(number_sessions([each["ended_utc"] for each in group.launches])))
+    sessions = len(set(provenance.number_launches(group.told, group.cases[0].key)))
     if 1 < sessions < ENOUGH_SESSIONS and "simulated" not in group.told.get("machine", {}):
         told = f"{sessions} of {ENOUGH_SESSIONS} sessions: their spread is mostly that of others"
         yield group.finding("sessions", False, told)

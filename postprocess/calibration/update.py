@@ -26,6 +26,7 @@ from postprocess.references import provenance, reference_file
 from postprocess.references.catalog import add_noise, read_provenance
 from postprocess.references.comparability import join_conditions
 from postprocess.stats.estimate import estimate_exact_references, estimate_references
+from site_configs.schema.fields import SESSION_GAP_MINUTES
 from site_configs.schema.manual_settings import is_replaced_by
 
 #: Facts of the machine that started a launch by which references age.
@@ -182,9 +183,11 @@ def build_references(path: Path, measured: Mapping[Case, CaseSample]) -> dict[Ca
     """
     exact = any(each.launches[-1].exact for each in measured.values())
     values = {case: each.values for case, each in measured.items()}
-    ends = {case: each.ends for case, each in measured.items()}
+    sessions = {case: each.sessions for case, each in measured.items()}
     try:
-        found = estimate_exact_references(values) if exact else estimate_references(values, ends)
+        found = (
+            estimate_exact_references(values) if exact else estimate_references(values, sessions)
+        )
     except ValueError as error:
         fix = "; calibrate --afresh leaves earlier launches out" if exact else ""
         raise UsageError(f"{path}: {error}; nothing is written{fix}") from None
@@ -244,6 +247,8 @@ def build_calibration_record(measured: Mapping[Case, CaseSample], alone: bool) -
     told["circumstances"] = {}
     for each in launches.values():
         told["circumstances"] = join_conditions(told["circumstances"], each.circumstances)
+    if last.session_gap_minutes != SESSION_GAP_MINUTES:
+        told[provenance.SESSION_GAP] = last.session_gap_minutes
     if last.by_hand:
         told["options"] = dict(last.by_hand)
     return (

@@ -20,6 +20,7 @@ from postprocess.base.records import parse_record
 from postprocess.base.strict_json import read_json
 from postprocess.model.benchmark import Benchmark
 from postprocess.model.case import Case
+from site_configs.schema.fields import SESSION_GAP_MINUTES
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class PlannedLaunch:
     by_hand: dict[str, Any] = field(default_factory=dict)
     #: Seconds that a night may take for all launches of these cases; 0 for one launch, whatever it takes.
     budget: float = 0.0
+    #: Between the ends of launches of two sessions, as the site has it.
+    session_gap_minutes: int = SESSION_GAP_MINUTES
     #: New for each launch, and wanted in its records: those of another launch say nothing of it. Plans of
     #: earlier versions have none.
     token: str = ""

@@ -20,7 +20,7 @@ from postprocess.references.comparability import (
 )
 from postprocess.references.lint import (
     find_unfounded,
-    list_launch_ends,
+    number_case_sessions,
     read_reference_headlines,
 )
 from postprocess.references.provenance import read_provenance
@@ -193,7 +193,7 @@ def add_noise(
 ) -> dict[Case, Reference]:
     """Return the references of one file with what kin, sessions and nights say of their noise."""
     told = {
-        case: (read_reference_headlines(origin, case) or [], list_launch_ends(origin, case))
+        case: (read_reference_headlines(origin, case) or [], number_case_sessions(origin, case))
         for case, each in references.items()
         if not each.exact
     }

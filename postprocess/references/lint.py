@@ -108,8 +108,8 @@ def find_unfounded(
         if not values:
             yield case, "has no headlines in the provenance; calibrate it again"
             continue
-        ends = list_launch_ends(origin, case)
-        follows = estimate_references({case: values}, {case: ends})[0]
+        sessions = number_case_sessions(origin, case)
+        follows = estimate_references({case: values}, {case: sessions})[0]
         earlier = estimate_references({case: values})[0]  # files that know no sessions
         if all(is_alike(getattr(each, name), getattr(earlier, name)) for name in FOLLOWING):
             continue
@@ -128,10 +128,10 @@ def is_alike(ours: float, theirs: float) -> bool:
     return math.isclose(ours, theirs, rel_tol=AGREEMENT, abs_tol=1e-12)
 
 
-def list_launch_ends(origin: Mapping[str, Any], case: Case) -> list[str]:
-    """List when the launches behind a case ended; empty if that is not told."""
+def number_case_sessions(origin: Mapping[str, Any], case: Case) -> list[int]:
+    """Find the number of the session of each launch behind a case; none if that is not told."""
     told = provenance.find_case_calibration(origin["programs"].get(case.program), case.key)
-    return [each["ended_utc"] for each in provenance.list_case_launches(told or {}, case.key)]
+    return provenance.number_launches(told or {}, case.key)
 
 
 def read_reference_headlines(origin: Mapping[str, Any], case: Case) -> list[float] | None:

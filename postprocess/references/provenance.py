@@ -11,11 +11,15 @@ from typing import Any
 from postprocess.base import files, strict_json
 from postprocess.base.strict_json import JsonObject
 from postprocess.model.case import Case
+from postprocess.stats.sessions import number_sessions
+from site_configs.schema.fields import SESSION_GAP_MINUTES
 
 SUFFIX = ".provenance.json"
 TEXTS = ("mpi_library", "version")  #: that must be told of each program
 #: Of a program; without it the program's entry is itself a calibration
 CALIBRATIONS = "calibrations"
+#: Of a calibration, optional: between the ends of launches of two sessions, as the site had it
+SESSION_GAP = "session_gap_minutes"
 SERIES = "series"  #: of a calibration: cases that were measured by the same launches, with these launches
 
 
@@ -95,7 +99,22 @@ def _faults_of_calibration(told: Mapping[str, Any]) -> list[str]:
     checks += [(_options, "options")] if "options" in told else []
     checks += [(_circumstances, "circumstances")] if "circumstances" in told else []
     checks += [(JsonObject.object, "headlines")] if "headlines" in told else []
+    checks += [(lambda entry, _: read_session_gap(entry), SESSION_GAP)]
     return _collect_faults(JsonObject(told), checks)
+
+
+def read_session_gap(entry: JsonObject) -> int:
+    """Read the minutes between sessions; those of before sites could say them where nothing is told.
+
+    :raises ValueError: if they are no whole number, 1 or more
+    """
+    return entry.integer(SESSION_GAP, 1) if SESSION_GAP in entry.fields else SESSION_GAP_MINUTES
+
+
+def number_launches(calibration: Mapping[str, Any], key: str) -> list[int]:
+    """Find the number of the session of each launch behind a case; none if their ends are not told."""
+    ends = [each["ended_utc"] for each in list_case_launches(calibration, key)]
+    return number_sessions(ends, 60.0 * read_session_gap(JsonObject(calibration)))
 
 
 def _find_uncovered(told: Mapping[str, Any], keys: Sequence[str]) -> Iterator[str]:

@@ -10,7 +10,7 @@ import numpy as np
 from postprocess.model.case import Case
 from postprocess.model.reference import Reference
 from postprocess.stats.band import compute_band
-from postprocess.stats.sessions import number_sessions, summarize_sessions
+from postprocess.stats.sessions import summarize_sessions
 
 
 def estimate_exact_references(samples: Mapping[Case, Sequence[float]]) -> list[Reference]:
@@ -30,21 +30,23 @@ def estimate_exact_references(samples: Mapping[Case, Sequence[float]]) -> list[R
 
 
 def estimate_references(
-    samples: Mapping[Case, Sequence[float]], ends: Mapping[Case, Sequence[str]] | None = None
+    samples: Mapping[Case, Sequence[float]], sessions: Mapping[Case, Sequence[int]] | None = None
 ) -> list[Reference]:
     """Return one reference per case, sorted, from its headlines in seconds, one per launch.
 
     Center and spread are taken on the logarithm: the mean of the means of the sessions, and the spread within
     them. One launch has no spread: 0, and the reference is provisional.
 
-    :param ends: when the launches ended (UTC), which tells their sessions; without, they are of one
+    :param sessions: number of the session of each launch; without, they are of one
     :raises ValueError: for a case without a value or with one that is not a time
     """
-    return [_reference(case, samples[case], (ends or {}).get(case, ())) for case in sorted(samples)]
+    return [
+        _reference(case, samples[case], (sessions or {}).get(case, ())) for case in sorted(samples)
+    ]
 
 
-def _reference(case: Case, headlines: Sequence[float], ends: Sequence[str]) -> Reference:
+def _reference(case: Case, headlines: Sequence[float], sessions: Sequence[int]) -> Reference:
     if not len(headlines) or not all(math.isfinite(value) and value > 0 for value in headlines):
         raise ValueError(f"{case.key}: headlines {list(headlines)} are not one time per launch")
-    told = summarize_sessions(headlines, number_sessions(ends))
+    told = summarize_sessions(headlines, sessions)
     return Reference(case, float(np.exp(told.center)), told.spread, len(headlines))

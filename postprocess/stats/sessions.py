@@ -22,8 +22,11 @@ from postprocess.base.formats import parse_utc
 from postprocess.model.case import Case
 from postprocess.model.reference import Reference, SessionEvidence
 from postprocess.stats.detection import compute_median_efficiency
+from site_configs.schema.fields import SESSION_GAP_MINUTES
 
-SESSION_GAP = 1_200.0  #: seconds; launches whose ends lie farther apart are of two sessions
+SESSION_GAP = (
+    60.0 * SESSION_GAP_MINUTES
+)  #: launches whose ends lie farther apart are of two sessions
 #: Most degrees of freedom that the spread between sessions counts, however many told it. Sessions as measured
 #: have a long slow tail: 3% lie beyond 2.19 standard deviations, as of t with 8 degrees, and not beyond 1.88.
 TAIL_DEGREES = 8.0
@@ -148,16 +151,16 @@ def assume_sessions(reference: Reference, more: int) -> Reference:
 
 
 def add_evidence(
-    references: Mapping[Case, Reference], told: Mapping[Case, tuple[Sequence[float], Sequence[str]]]
+    references: Mapping[Case, Reference], told: Mapping[Case, tuple[Sequence[float], Sequence[int]]]
 ) -> dict[Case, Reference]:
     """Return the references with what their sessions tell.
 
-    :param told: headlines behind a case and when their launches ended; a case without is of one session
+    :param told: headlines behind a case and the session of each; a case without is of one session
     """
     found = dict(references)
-    for case, (values, ends) in told.items():
+    for case, (values, numbers) in told.items():
         known = references.get(case)
-        if known and not known.exact and len(values) == len(ends) == known.launches:
-            evidence = summarize_sessions(values, number_sessions(ends)).evidence
+        if known and not known.exact and len(values) == len(numbers) == known.launches:
+            evidence = summarize_sessions(values, numbers).evidence
             found[case] = replace(known, evidence=evidence)
     return found

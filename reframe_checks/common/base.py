@@ -311,6 +311,7 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             "library": self.environment_facts.library,
             "number": self.number,
             "exact": self.facts.exact,
+            "session_gap_minutes": self.facts.session_gap_minutes,
             "by_hand": self.environment_facts.by_hand,
             "planted": self.current_environ.name in read_choice(PLANTED, []),
             "anywhere": self.anywhere,

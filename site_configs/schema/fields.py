@@ -21,6 +21,7 @@ DURATION = re.compile(r"(?=.)(\d{1,9}d)?(\d{1,9}h)?(\d{1,9}m)?(\d{1,9}s)?")  #: 
 MODULES_SYSTEMS = ("envmod", "lmod", "nomod", "spack")  #: that ReFrame knows
 CACHES = ("evict", "flush", "warm")
 SYNCS = ("dissemination", "barrier", "window")
+SESSION_GAP_MINUTES = 20  #: between launches of two sessions, unless a partition says otherwise
 MOST_TRIALS = 1_000_000  #: as mpicost has it
 #: Keys of a partition and of its extras that ``partition`` fills itself, and the arguments they follow from.
 FOLLOW_FROM = {
@@ -35,6 +36,7 @@ FOLLOW_FROM = {
     "shared_memory_bytes": "shared_memory_bytes",
     "accept": "accept",
     "reference_days": "reference_days",
+    "session_gap_minutes": "session_gap_minutes",
 }
 
 
@@ -48,10 +50,10 @@ def is_number(value: Any, least: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
-def check_days(key: str, value: Any) -> Iterator[str]:
-    """Yield what is wrong with a number of days: it must be one or more."""
+def check_time(key: str, value: Any, unit: str) -> Iterator[str]:
+    """Yield what is wrong with a number of days or minutes: it must be one or more."""
     if not is_number(value, 1):
-        yield f"{key}: {value!r}: write a whole number of days, 1 or more"
+        yield f"{key}: {value!r}: write a whole number of {unit}, 1 or more"
 
 
 def check_name(value: Any) -> Iterator[str]:

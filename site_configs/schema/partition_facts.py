@@ -9,6 +9,7 @@ from typing import Any
 
 from reframe.core.backends import getscheduler
 
+from site_configs.schema.fields import SESSION_GAP_MINUTES
 from site_configs.schema.reframe_request import current_request
 from site_configs.topology.layouts import Layout, Topology, layouts
 from site_configs.topology.machine import read_machine
@@ -35,6 +36,7 @@ class PartitionFacts:
         str, str
     ]  #: differences from the references, each with the reason why it is waived
     reference_days: int  #: after which a reference is old
+    session_gap_minutes: int  #: between the ends of launches of two sessions
 
     @classmethod
     def of_partition(cls, partition: Any) -> PartitionFacts:
@@ -86,6 +88,7 @@ def derive_facts(partition: Any) -> dict[str, Any]:
         "shared_memory_bytes": 0,
         "accept": {},
         "reference_days": REFERENCE_DAYS,
+        "session_gap_minutes": SESSION_GAP_MINUTES,
     }
 
 

@@ -155,6 +155,7 @@ def test_a_partition_tells_its_layouts_and_runs_one_job_at_a_time():
         "exact": False,
         "shared_memory_bytes": 0,
         "reference_days": 180,
+        "session_gap_minutes": 20,
     }
     assert (entry["max_jobs"], entry["environs"], entry["scheduler"]) == (1, ["a", "b"], "local")
     assert entry["launcher"] == "local"

@@ -18,7 +18,8 @@ from postprocess.model.launch import FinishedLaunch, LaunchOutcome
 from postprocess.model.session import Session
 from postprocess.model.verdict import Verdict
 from postprocess.references import provenance, reference_file
-from postprocess.references.catalog import read_provenance
+from postprocess.references.catalog import add_noise, read_provenance
+from postprocess.references.lint import find_unfounded
 from tests.support.factories.benchmark import BUILD, METHOD, measured
 from tests.support.factories.launch import CASES, PLACE, finished, headline
 from tests.support.factories.ledger import launch, launches_behind
@@ -397,3 +398,28 @@ def test_starts_of_one_program_must_be_measured_alike_and_of_two_need_not(tmp_pa
     with pytest.raises(UsageError, match="mpich-5_0_2: launches differ in iterations; "):
         update(tmp_path / "references", session(), [*alike, other], only=None)
     assert update(tmp_path / "references", session(), alike, only=None)
+
+
+@pytest.mark.parametrize(("gap", "sessions"), [(20, 2), (60, 1)])
+def test_a_site_says_how_far_apart_sessions_are_and_references_keep_it(
+    tmp_path: Path, gap: int, sessions: int
+):
+    """A reference of other sessions would not follow from its launches, and compare with nothing."""
+    moments = ("01:00:00", "01:01:00", "01:40:00", "01:41:00")
+    some = [
+        launch(value, ended_utc=f"2026-11-01T{moment}Z", session_gap_minutes=gap)
+        for value, moment in zip((1e-6, 1.2e-6, 2e-6, 2.5e-6), moments, strict=True)
+    ]
+    (path,) = references_update.update_references(tmp_path, some)
+    known = reference_file.load_references(path, *PLACE)
+    origin = read_provenance(path)
+    (told,) = provenance.list_calibrations(origin["programs"]["mpicost"])
+    assert told.get("session_gap_minutes") == (None if gap == 20 else gap)
+    assert not list(find_unfounded(known, origin))
+    found = add_noise(known, origin)
+    assert {each.sessions for each in found.values()} == {sessions}
+    told["session_gap_minutes"] = 80 - gap
+    assert len(dict(find_unfounded(known, origin))) == (len(known) if gap == 20 else 0)
+    told["session_gap_minutes"] = "soon"
+    (fault, *_) = provenance.find_provenance_faults(origin)
+    assert "session_gap_minutes" in fault

@@ -84,6 +84,7 @@ WRONG = [
     (a_partition, "exact", "no", "'no': write True or False"),
     (a_partition, "shared_memory_bytes", -5, "-5: write a whole number, 0 or more"),
     (a_partition, "reference_days", 0, "0: write a whole number of days, 1 or more"),
+    (a_partition, "session_gap_minutes", 0, "0: write a whole number of minutes, 1 or more"),
     (a_partition, "extras", None, "None: write {'name': value}"),
     (a_partition, "extras", {"most_processes": "x"}, "'most_processes': follows from topology="),
     (a_partition, "extras", {"layouts": [[2, 2]]}, "'layouts': follows from layouts=; write that"),
@@ -144,7 +145,8 @@ def test_a_name_is_one_that_reframe_takes(piece, value):
 KEYS = {
     an_environment: ["family", "library", "launcher", "mpicc", "modules", "env_vars"],
     a_partition: ["topology", "environments", "scheduler", "access", "max_jobs", "exact",
-                  "shared_memory_bytes", "reference_days", "extras", "layouts", "defaults"],
+                  "shared_memory_bytes", "reference_days", "session_gap_minutes",
+                  "extras", "layouts", "defaults"],
     with_default: list(fields.DEFAULTS),
     a_site: ["description", "hostnames", "modules_system"],
 }  # fmt: skip
