@@ -37,6 +37,11 @@ def parse_count(text: str) -> int:
     return number
 
 
+def parse_minutes(text: str) -> int:
+    """Parse a number of minutes, 0 or more."""
+    return 0 if text == "0" else parse_count(text)
+
+
 def parse_trials(text: str) -> int:
     """Parse a number of trials that mpicost takes: the first one is dropped."""
     number = parse_count(text)

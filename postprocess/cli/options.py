@@ -12,6 +12,7 @@ from postprocess.cli.option_types import (
     parse_count,
     parse_counts,
     parse_launches,
+    parse_minutes,
     parse_moment,
     parse_programs,
     parse_sizes,
@@ -31,6 +32,8 @@ from postprocess.model.mpicost import (
 )
 
 #: Help on ``--trials`` where references are measured, and where a session is held against them.
+#: Minutes between fresh launches of what is slow: what most short disturbances take
+CONFIRM_AFTER = 1
 CALIBRATED_TRIALS = f"trials of mpicost per case (default: the site's, else {TRIALS})"
 JUDGED_TRIALS = (
     f"trials of mpicost per case (default: the site's, else the references', else {TRIALS})"
@@ -270,6 +273,14 @@ def add_session(parser: Parser) -> None:
         action="store_true",
         help="let provisional cases (fewer than 3 sessions or 10 launches are known), suspect and skipped ones "
         "fail too; calibrate nothing",
+    )
+    how.add_argument(
+        "--confirm-after",
+        type=parse_minutes,
+        default=CONFIRM_AFTER,
+        metavar="MINUTES",
+        help="wait so long between the first two fresh launches of what is slow and further ones, so that they "
+        f"see another moment; 0: do not wait (default: {CONFIRM_AFTER})",
     )
     add_references(
         parser, "search DIR for references first; such a nightly run is recorded as a run"

@@ -84,6 +84,7 @@ def build_request(work: WorkDirectory, arguments: argparse.Namespace) -> Request
         families=arguments.mpis,
         launches=given.get("launches") if arguments.name in JUDGING else None,
         strict=given.get("strict", False),
+        confirm_after=given.get("confirm_after", 0),
         references=references,
         **list_outputs(arguments),
         rerun_options=list_rerun_options(arguments),

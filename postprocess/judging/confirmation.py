@@ -40,6 +40,7 @@ LEAST_CASES_OF_SLOW_NODE = (
 
 Measure = Callable[[Selection], Sequence[FinishedLaunch]]
 Since = Callable[[CommonCause], str]
+Wait = Callable[[], None]
 Suspected = Callable[[Sequence[CaseResult]], Mapping[Case, Sequence[SuspectNight]]]
 
 
@@ -141,6 +142,7 @@ def confirm_slow_cases(
     progress: Progress,
     since: Since = lambda _: "",
     suspected: Suspected = lambda _: {},
+    wait: Wait = lambda: None,
 ) -> Confirmation:
     """Measure what looked slow again: ``regressed``, ``suspect`` or ``cleared``, and causes in common.
 
@@ -149,9 +151,12 @@ def confirm_slow_cases(
     :param measure: runs a selection in fresh launches and returns what became of them
     :param since: says of a common cause when it began; empty if it is not known
     :param suspected: finds the last nights in which cases were suspect
+    :param wait: ends when more may be measured of what the first fresh launches left open
     """
     hosts = map_hosts(finished)
-    second = ConfirmationRun(hosts, count_launches(results), catalog, selection, measure, progress)
+    second = ConfirmationRun(
+        hosts, count_launches(results), catalog, selection, measure, progress, wait
+    )
     retests = [CommonCauseRetest(cause) for cause in find_common_causes(results, catalog, hosts)]
     slow = [
         RetestCandidate(each, hosts.get(each.case, ()))
@@ -184,19 +189,22 @@ class ConfirmationRun:
     selection: Selection  #: what the session ran
     measure: Measure
     progress: Progress
+    wait: Wait = lambda: None
 
     def look(
         self, suspects: Sequence[RetestCandidate], retests: Sequence[CommonCauseRetest] = ()
     ) -> list[FinishedLaunch]:
         """Fresh launches until all suspects and all causes that are in doubt are decided; all of those."""
         made: list[FinishedLaunch] = []
-        for launches in confirmation_rule.PASSES:
+        for turn, launches in enumerate(confirmation_rule.PASSES):
             undecided = [suspect for suspect in suspects if not suspect.decided]
             unclear = [retest for retest in retests if not retest.decided]
             cases = {suspect.result.case for suspect in undecided}
             cases |= {case for retest in unclear for case in retest.cause.probe_cases}
             if not cases:
                 break
+            if turn == 1:  # the rest sees another moment than the first
+                self.wait()
             fresh = self.launched(cases, launches)
             made += fresh or []
             for suspect in undecided:

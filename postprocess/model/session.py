@@ -46,6 +46,8 @@ class Request:
     rerun_options: Sequence[str] = ()  #: that a case measured again must be given too
     #: Where a calibration writes, and where references are looked for first.
     references: Path | None = None
+    #: Minutes between the first fresh launches of what is slow and further ones.
+    confirm_after: int = 0
     beside_others: bool = False  #: a calibration does not wait until others leave the machine
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
 from postprocess.analyses.alarms import log
 from postprocess.base.errors import UsageError
+from postprocess.base.formats import duration
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.judging.common_cause_onset import find_onset_in_store
@@ -114,6 +116,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
                 progress,
                 since,
                 partial(find_suspect_nights, work.store),
+                partial(wait_for_another_moment, request.confirm_after, progress),
             )
         except (
             BaseException
@@ -270,6 +273,20 @@ def measure_again(
     results = evaluate_launches(done.finished, catalog, request.site, request.rerun_options)
     finish_session(context, session, done.finished, results)
     return done.finished
+
+
+def wait_for_another_moment(minutes: int, progress: Progress) -> None:
+    """Wait before what is still slow is measured further: what slows a moment is over by then, or is shown."""
+    if not minutes:
+        return
+    progress.say(
+        f"still slow: further launches in {minutes} min (--confirm-after 0 does not wait for them)"
+    )
+    end = time.monotonic() + 60.0 * minutes
+    with progress.phase("waiting"):
+        while (left := end - time.monotonic()) > 0:
+            progress.now(f"waiting for {duration(left)} to measure again what is slow")
+            time.sleep(min(left, 1.0))
 
 
 def result_sort_key(result: CaseResult) -> Case:

@@ -1,6 +1,7 @@
 """False alarms and power where sessions differ by more than their launches, by simulation.
 
-Usage: ``python -m tests.statistical.simulated_sessions [CALIBRATIONS]``.
+Usage: ``python -m tests.statistical.simulated_sessions [CALIBRATIONS [delay]]``; with ``delay``, fresh launches
+at once beside those of which all but two are of another session.
 
 1,000 cases; the median standard deviations between sessions and between the launches of one are those that a
 virtual machine had with warm caches, or near those with evicted data (0.5 on the logarithm of either). A
@@ -141,10 +142,12 @@ def simulate(
     slower: Sequence[float] = (0.0,),
     state: str = "warm",
     nights: int = 0,
+    delayed: bool = False,
 ) -> list[Shares]:
     """Simulate what the rules say of cases that are slower by such fractions since the first night.
 
     :param nights: well ones before the first, which tell of the spread between sessions
+    :param delayed: whether the fresh launches but the first two are of another session
     """
     random = np.random.default_rng(1)
     found: list[list[Shares]] = [[] for _ in slower]
@@ -155,6 +158,9 @@ def simulate(
         knowing, plain = calibrate(logs, state, past)
         limits = Limits.of(knowing, plain)
         healthy = machine.launches(random, NIGHTS, 1 + sum(PASSES))
+        if delayed:
+            later = machine.launches(random, NIGHTS, sum(PASSES[1:]))
+            healthy = np.concatenate([healthy[:, :, : 1 + PASSES[0]], later], axis=2)
         for some, by in zip(found, slower, strict=True):
             some.append(judge(limits, healthy + math.log1p(by)))
     return [
@@ -220,5 +226,19 @@ def main(calibrations: int) -> None:
             print(f"{state:6}{noise:10}{sessions:9}{nights:7}{slower:8.0%}{cells}", flush=True)
 
 
+def compare_delays(calibrations: int) -> None:
+    """Print what fresh launches in another session change, per 1,000 cases and night."""
+    known = ((1, 0), (1, 20), (5, 60))
+    print("state, sessions, nights, delayed: suspect, called; +20%: suspect, called; +50%: called")
+    for state, (sessions, nights), delayed in product(LEVELS, known, (False, True)):
+        shifts = (0.0, 0.2, 0.5)
+        told = simulate(calibrations, "measured", sessions, shifts, state, nights, delayed)
+        well, fifth, half = told
+        shares = (well.suspect, well.called, fifth.suspect, fifth.called, half.called)
+        cells = "".join(f"{1000 * share:10.2f}" for share in shares)
+        print(f"{state:6}{sessions:3}{nights:4}{delayed!s:>6}{cells}", flush=True)
+
+
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20)
+    run = compare_delays if sys.argv[2:] == ["delay"] else main
+    run(int(sys.argv[1]) if len(sys.argv) > 1 else 20)

@@ -92,8 +92,10 @@ class Workshop:
         return {**os.environ, **own, **building, **(more or {})}
 
     def command(self, *words: str) -> list[str]:
-        """A command as it is started: without a large flush that nobody asked for."""
-        return [sys.executable, str(ROOT / "plumbline"), *unflushed(words)]
+        """A command as it is started: without a large flush or a wait that nobody asked for."""
+        at_once = ["--confirm-after", "0"] if words[0] in ("nightly", "run") else []
+        at_once = [] if "--confirm-after" in words else at_once
+        return [sys.executable, str(ROOT / "plumbline"), *unflushed(words), *at_once]
 
     def start(self, *words: str, **more: str) -> subprocess.Popen[str]:
         """Start a command and do not wait for it."""

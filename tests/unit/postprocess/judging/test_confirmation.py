@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -75,6 +76,7 @@ def looked_at(
     progress: Progress,
     scales: Sequence[float | None],
     kind: type[Machine] = Machine,
+    **more: Any,
 ) -> tuple[list[CaseResult], Machine]:
     """A night whose cases all are three times as slow as their references, and what follows."""
     catalog = book_of(finished(tmp_path / "healthy"))
@@ -85,7 +87,7 @@ def looked_at(
     machine = kind(tmp_path, catalog, scales)
     selection = Selection(SITE, choice={"trials": 5, "sizes": [8]})
     return confirm_slow_cases(
-        results, [night], catalog, selection, machine, progress
+        results, [night], catalog, selection, machine, progress, **more
     ).results, machine
 
 
@@ -108,6 +110,28 @@ def test_five_fresh_launches_of_at_most_six_condemn_and_two_clear(
     assert {str(each.verdict) for each in results} == {verdict}
     assert [each.launches for each in machine.asked] == launches
     assert [each.case for each in results] == sorted(CASES)
+
+
+@pytest.mark.parametrize(
+    ("scales", "said"),
+    [
+        ([FINE] * 2, [2]),
+        ([SLOW] * 5, [2, "wait", 3]),
+        ([SLOW, FINE, SLOW, SLOW, SLOW, SLOW], [2, "wait", 3, 1]),
+    ],
+)
+def test_what_the_first_fresh_launches_leave_open_is_measured_at_another_moment(
+    tmp_path: Path, progress: Progress, scales, said: list
+):
+    found: list = []
+
+    class Watched(Machine):
+        def __call__(self, selection: Selection) -> list[FinishedLaunch]:
+            found.append(selection.launches)
+            return super().__call__(selection)
+
+    looked_at(tmp_path, progress, scales, Watched, wait=lambda: found.append("wait"))
+    assert found == said
 
 
 def test_the_reason_tells_every_value(tmp_path: Path, progress: Progress):

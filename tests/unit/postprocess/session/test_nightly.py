@@ -72,6 +72,7 @@ class Night:
             families=None,
             strict=False,
             launches=self.launches,
+            confirm_after=0,
             site="local",
             rerun_options=[],
         )
@@ -318,3 +319,17 @@ def test_verdicts_of_mpicost_do_not_wait_until_others_are_compiled(
     whole = [("calibrate", both), ("run", both, None)]
     assert steps == [*(parts if unbuilt else whole), ("confirm",)]
     assert {each.case for each in night.kept[0][1]} == {SLOW.case, osu.case}
+
+
+@pytest.mark.parametrize("minutes", [0, 2])
+def test_a_night_waits_for_another_moment_as_long_as_it_is_told(monkeypatch, minutes: int):
+    """An interrupt meanwhile ends the wait, and :func:`run_nightly` keeps what was measured."""
+    clock = [0.0]
+
+    def sleep(seconds: float) -> None:
+        clock[0] += seconds
+
+    stand_in = SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep)
+    monkeypatch.setattr(module, "time", stand_in)
+    module.wait_for_another_moment(minutes, PROGRESS)
+    assert clock[0] == pytest.approx(60 * minutes)
