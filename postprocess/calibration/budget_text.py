@@ -64,6 +64,8 @@ class BudgetAdvice:
     program: str
     chosen: CalibrationSpending
     other: CalibrationSpending | None  #: None for a program without trials
+    #: As many launches on other days, where more of one session would not show as much
+    days: CalibrationSpending | None = None
 
 
 def build_budget_rows(
@@ -155,8 +157,9 @@ def describe_spending(each: CalibrationSpending, has_trials: bool) -> str:
     sight = f"in half of the cases a slowdown of {format_percent(each.sees)} is detected"
     if each.sees is None:
         sight = "too few launches to detect more than gross changes in half of the cases"
+    days = f", on {each.sessions} days" if each.sessions > 1 else ""
     return (
-        f"{plural(each.launches, 'launch', 'es')}{trials} in {duration(each.seconds)}, then "
+        f"{plural(each.launches, 'launch', 'es')}{trials} in {duration(each.seconds)}{days}, then "
         f"{describe_nights(each)}: {sight}"
     )
 
@@ -183,7 +186,13 @@ def format_budget(advice: BudgetAdvice, site: str) -> list[str]:
     if chosen.launches < ENOUGH_LAUNCHES:
         needed = duration(math.ceil(ENOUGH_LAUNCHES * chosen.pass_seconds))
         return [*found, f"{advice.program}: spend more, {ENOUGH_LAUNCHES} launches take {needed}"]
-    return [*found, f"{advice.program}: {'; then '.join(format_commands(advice, site))}"]
+    found.append(f"{advice.program}: {'; then '.join(format_commands(advice, site))}")
+    if advice.days:
+        found.append(
+            f"{advice.program}: more launches do not help here, more nights and other days do: "
+            f"{describe_spending(advice.days, other is not None)}"
+        )
+    return found
 
 
 def format_commands(advice: BudgetAdvice, site: str) -> list[str]:
@@ -192,4 +201,8 @@ def format_commands(advice: BudgetAdvice, site: str) -> list[str]:
     trials = f" --trials {advice.chosen.trials}" if advice.other is not None else ""
     calibrate = f"./plumbline calibrate{where} --program {advice.program}{trials}"
     nightly = [f"./plumbline nightly{where}{trials}"] if trials else []
-    return [f"{calibrate} --launches {advice.chosen.launches}", *nightly]
+    chosen = advice.chosen
+    days = (
+        f" --at-most {math.ceil(chosen.launches / chosen.sessions)}" if chosen.sessions > 1 else ""
+    )
+    return [f"{calibrate} --launches {chosen.launches}{days}", *nightly]

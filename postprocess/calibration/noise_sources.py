@@ -12,9 +12,12 @@ import polars as pl
 from postprocess.base.progress import Progress
 from postprocess.calibration.samples import CaseSample
 from postprocess.model.case import Case, ReferencePlace
-from postprocess.model.reference import Reference
+from postprocess.model.reference import Prior, Reference
+from postprocess.references.session_priors import load_session_priors
 from postprocess.results.store import SUFFIX, read_session
 from postprocess.stats.estimate import estimate_references
+from postprocess.stats.session_prior import add_session_priors
+from postprocess.stats.sessions import add_evidence, estimate_session_spread
 from postprocess.stats.shrinkage import add_priors
 from postprocess.stats.trial_allocation import KnownCase, estimate_noise, estimate_trial_variance
 
@@ -47,20 +50,27 @@ def collect_known_noise(
             without.append(case)
             continue
         trials = [each.variance for each in some], [each.counted for each in some]
-        noise = estimate_noise(enough[case].values, *trials)
+        apart = reference.launches > reference.sessions and reference.session_prior
+        session = Prior(estimate_session_spread(reference), apart.degrees) if apart else None
+        numbers = enough[case].sessions if session else ()
+        noise = estimate_noise(enough[case].values, *trials, sessions=numbers)
         prior_degrees = reference.prior.degrees if reference.prior else 0.0
-        known.append(KnownCase(case, noise, reference.launches, prior_degrees, enough[case].unit))
+        known.append(
+            KnownCase(case, noise, reference.launches, prior_degrees, enough[case].unit, session)
+        )
     return known, without
 
 
 def estimate_case_references(samples: Mapping[Case, CaseSample]) -> dict[Case, Reference]:
-    """Estimate the references of these cases, each with the prior of its group in the same file."""
+    """Estimate the references of these cases, each with what kin and sessions of the same file tell."""
     found: dict[Case, Reference] = {}
     for place in sorted({ReferencePlace.of(case) for case in samples}):
         own = {case: each for case, each in samples.items() if ReferencePlace.of(case) == place}
         values = {case: each.values for case, each in own.items()}
         sessions = {case: each.sessions for case, each in own.items()}
-        found |= add_priors({each.case: each for each in estimate_references(values, sessions)})
+        rows = {each.case: each for each in estimate_references(values, sessions)}
+        told = {case: (values[case], sessions[case]) for case in rows}
+        found |= add_session_priors(add_priors(add_evidence(rows, told)), load_session_priors())
     return found
 
 

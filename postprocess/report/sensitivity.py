@@ -234,7 +234,10 @@ def describe_remedy(result: CaseResult, seconds: dict[LaunchPlace, float]) -> st
         return "calibrate it: a single launch does not show how launches differ"
     plan = choose_cheapest_plan(result)
     if plan is None:
-        return f"no launches here show {TARGET:.0%}: calibrate on other days, find what makes them differ"
+        return (
+            f"more launches do not help here, more nights and calibrations on other days may: {TARGET:.0%} is "
+            "less than it differs by"
+        )
     each = seconds.get(LaunchPlace.of(result.case), 0.0)
     once, nightly = plan.once(result.reference_launches), plan.nightly(result.launches)
     costs = [f"{plural(once, 'launch', 'es')} once ({duration(once * each)})"] if once else []

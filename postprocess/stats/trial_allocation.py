@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from postprocess.base.units import SECONDS
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.measurement import Measurement
-from postprocess.model.reference import ENOUGH_LAUNCHES, Prior, Reference
+from postprocess.model.reference import ENOUGH_LAUNCHES, Prior, Reference, SessionEvidence
 from postprocess.stats.band import compute_band
 from postprocess.stats.headline import compute_headlines
 from postprocess.stats.night_launches import count_needed_launches
 from postprocess.stats.power import compute_detectable_slowdown
+from postprocess.stats.sessions import summarize_sessions
 
 LEAST, MOST = 11, 1001  #: trials that are ever proposed: a filter of a tenth needs ten that count
 DROPPED = 1  #: trials of a launch that no statistic uses
@@ -65,6 +66,7 @@ class KnownCase:
     launches: int  #: that tell it
     prior_degrees: float = 0.0  #: degrees of freedom that its kin's spread adds to its own
     unit: str = SECONDS
+    session: Prior | None = None  #: between sessions, where they can be told from launches
 
     @property
     def place(self) -> LaunchPlace:
@@ -82,6 +84,7 @@ class CalibrationSpending:
     sees: float | None  #: slowdown that half of the cases see; None for fewer
     night_launches: tuple[int, int]  #: fewest and most that a night takes of a place
     night_seconds: float  #: of all launches of a night
+    sessions: int = 1  #: over which the launches are spread
 
     @property
     def seconds(self) -> float:
@@ -109,15 +112,19 @@ def estimate_trial_variance(
 
 
 def estimate_noise(
-    values: Sequence[float], trials: Sequence[float] = (), counted: Sequence[int] = ()
+    values: Sequence[float],
+    trials: Sequence[float] = (),
+    counted: Sequence[int] = (),
+    sessions: Sequence[int] = (),
 ) -> NoiseVariance:
     """Estimate both parts of the variance, from headlines and from the trials of some of their launches.
 
     :param values: one headline a launch, two at least
     :param trials: :func:`estimate_trial_variance` of launches; none for a program without trials
     :param counted: how many trials count, of each of these launches
+    :param sessions: number of the session of each value, if what sessions differ by does not count
     """
-    total = float(np.var(np.log(values), ddof=1))
+    total = summarize_sessions(values, sessions).spread ** 2
     if not len(trials):
         return NoiseVariance(total, 0.0)
     within = float(np.mean(np.asarray(trials) / np.asarray(counted)))
@@ -149,34 +156,49 @@ def compute_pass_seconds(
     return sum(costs[place].seconds(trials) for place in sorted(places))
 
 
-def predict_reference(known: KnownCase, trials: int, launches: int) -> Reference:
-    """Predict the reference of a case that is calibrated with so many launches of so many trials."""
+def predict_reference(known: KnownCase, trials: int, launches: int, sessions: int = 1) -> Reference:
+    """Predict the reference of a case that is calibrated with so many launches, in so many sessions."""
     spread = known.noise.spread(trials)
     prior = Prior(spread, known.prior_degrees) if known.prior_degrees else None
-    return Reference(known.case, 1.0, spread, launches, known.unit, prior=prior)
+    found = Reference(known.case, 1.0, spread, launches, known.unit, prior=prior)
+    if known.session is None or not launches:
+        return found
+    share = sessions / launches
+    between = known.session.spread**2 + share * spread**2
+    told = SessionEvidence(sessions, share, between)
+    return replace(found, evidence=told, session_prior=known.session)
 
 
 def compute_sensitivity(
-    known: KnownCase, trials: int, launches: int, median_of: int = 1
+    known: KnownCase, trials: int, launches: int, median_of: int = 1, sessions: int = 1
 ) -> float | None:
     """Compute the smallest slowdown, as a fraction, that a night detects in a case calibrated so.
 
     None below ``ENOUGH_LAUNCHES``: such references assert gross changes only.
 
     :param median_of: launches of the night
+    :param sessions: over which the launches of the calibration are spread
     """
-    reference = predict_reference(known, trials, launches)
+    reference = predict_reference(known, trials, launches, sessions)
     limits = compute_band(reference, median_of=median_of)
     return compute_detectable_slowdown(reference, limits, Measurement(1.0, known.unit), median_of)
 
 
 def count_night_launches(
-    known: Sequence[KnownCase], costs: Mapping[LaunchPlace, LaunchCost], trials: int, launches: int
+    known: Sequence[KnownCase],
+    costs: Mapping[LaunchPlace, LaunchCost],
+    trials: int,
+    launches: int,
+    sessions: int = 1,
 ) -> dict[LaunchPlace, int]:
     """Count the launches that a night takes of each place after such a calibration, as a night does itself."""
     return {
         place: count_needed_launches(
-            [predict_reference(each, trials, launches) for each in known if each.place == place],
+            [
+                predict_reference(each, trials, launches, sessions)
+                for each in known
+                if each.place == place
+            ],
             int(costs[place].budget / max(costs[place].seconds(trials), LEAST_SECONDS)),
         )
         for place in sorted({each.place for each in known})
@@ -184,14 +206,18 @@ def count_night_launches(
 
 
 def evaluate_spending(
-    known: Sequence[KnownCase], costs: Mapping[LaunchPlace, LaunchCost], trials: int, launches: int
+    known: Sequence[KnownCase],
+    costs: Mapping[LaunchPlace, LaunchCost],
+    trials: int,
+    launches: int,
+    sessions: int = 1,
 ) -> CalibrationSpending:
     """Evaluate a calibration of so many launches: its cost, that of a night, and what half of the cases see."""
-    counts = count_night_launches(known, costs, trials, launches)
+    counts = count_night_launches(known, costs, trials, launches, sessions)
     values = [
         math.inf if value is None else value
         for each in known
-        for value in [compute_sensitivity(each, trials, launches, counts[each.place])]
+        for value in [compute_sensitivity(each, trials, launches, counts[each.place], sessions)]
     ]
     median = float(np.quantile(values, 0.5, method="inverted_cdf"))
     return CalibrationSpending(
@@ -201,6 +227,7 @@ def evaluate_spending(
         median if math.isfinite(median) else None,
         (min(counts.values()), max(counts.values())),
         sum(count * costs[place].seconds(trials) for place, count in counts.items()),
+        sessions,
     )
 
 
@@ -218,12 +245,16 @@ def count_fitting_launches(seconds: float, once: float) -> int:
 
 
 def find_least_launches(
-    known: Sequence[KnownCase], costs: Mapping[LaunchPlace, LaunchCost], trials: int, target: float
+    known: Sequence[KnownCase],
+    costs: Mapping[LaunchPlace, LaunchCost],
+    trials: int,
+    target: float,
+    sessions: int = 1,
 ) -> CalibrationSpending | None:
     """Find the fewest launches for half of the cases to detect ``target``; None beyond ``MOST_LAUNCHES``."""
 
     def enough(launches: int) -> bool:
-        seen = evaluate_spending(known, costs, trials, launches).sees
+        seen = evaluate_spending(known, costs, trials, launches, sessions).sees
         return seen is not None and seen <= target
 
     if not enough(MOST_LAUNCHES):
@@ -232,4 +263,4 @@ def find_least_launches(
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
-    return evaluate_spending(known, costs, trials, high)
+    return evaluate_spending(known, costs, trials, high, sessions)

@@ -36,14 +36,19 @@ from postprocess.model.reference import ENOUGH_LAUNCHES
 from postprocess.results.launch_costs import measure_costs
 from postprocess.results.summary_file import load_summary
 from postprocess.stats.trial_allocation import (
+    CalibrationSpending,
     KnownCase,
     LaunchCost,
     allocate_seconds,
     choose_median_trials,
     compute_pass_seconds,
+    evaluate_spending,
     find_least_launches,
 )
 
+DAYS = 5  #: on which launches may be taken instead of one
+SESSIONS = (1, DAYS, 20)  #: of a calibration, tried until one shows what is wanted
+WORTH = 0.01  #: of slowdown, which other days must show more than more launches
 SUMMARY = 1  #: version of the budget for programs
 
 HELP = "Plan a calibration: trials per launch and number of launches for a given time."
@@ -189,7 +194,9 @@ def advise_budget(
     has_trials = own[0].case.program == "mpicost"
     counts = [PAPERS, choose_median_trials(own, costs)] if has_trials else [PAPERS]
     if see is not None:
-        found = [each for count in counts if (each := find_least_launches(own, costs, count, see))]
+        tried = SESSIONS if any(each.session for each in own) else SESSIONS[:1]
+        ways = (list_least(own, costs, counts, see, sessions) for sessions in tried)
+        found = next(filter(None, ways), [])
         if not found:
             return None
         # what sees as much for fewer seconds is better
@@ -200,7 +207,34 @@ def advise_budget(
         found = [allocate_seconds(own, costs, count, available) for count in counts]
         if has_trials and is_better_spending(found[1], found[0]):
             found.reverse()
-    return BudgetAdvice(own[0].case.program, found[0], found[-1] if has_trials else None)
+    other = found[-1] if has_trials else None
+    days = look_at_other_days(own, costs, found[0])
+    return BudgetAdvice(own[0].case.program, found[0], other, days)
+
+
+def list_least(
+    own: Sequence[KnownCase],
+    costs: Mapping[LaunchPlace, LaunchCost],
+    counts: Sequence[int],
+    see: float,
+    sessions: int,
+) -> list[CalibrationSpending]:
+    """List the fewest launches in so many sessions that detect what is wanted, for each number of trials."""
+    found = (find_least_launches(own, costs, count, see, sessions) for count in counts)
+    return [each for each in found if each]
+
+
+def look_at_other_days(
+    own: Sequence[KnownCase], costs: Mapping[LaunchPlace, LaunchCost], chosen: CalibrationSpending
+) -> CalibrationSpending | None:
+    """Look what as many launches on other days show; None where twice as many of one session show as much."""
+    if chosen.sessions > 1 or chosen.sees is None or not any(each.session for each in own):
+        return None
+    trials, launches = chosen.trials, chosen.launches
+    days = evaluate_spending(own, costs, trials, launches, DAYS)
+    twice = evaluate_spending(own, costs, trials, 2 * launches)
+    least = min(filter(None, (chosen.sees, twice.sees)))
+    return days if days.sees is not None and days.sees < least - WORTH else None
 
 
 def budget_as_data(

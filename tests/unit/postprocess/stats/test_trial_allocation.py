@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from postprocess.model.reference import Prior
 from postprocess.stats import trial_allocation
 from postprocess.stats.headline import compute_headlines, summarise_trials
 from postprocess.stats.trial_allocation import (
@@ -230,3 +232,21 @@ def test_a_program_without_trials_has_launches_only():
     assert imb.noise.trial == 0 and imb.noise.spread(51) == imb.noise.spread(11)
     assert LaunchCost(36.0).seconds(51) == LaunchCost(36.0).seconds(11) == 36.0
     assert CASES[0].program == "mpicost"
+
+
+def test_more_launches_of_one_session_do_not_take_out_what_sessions_differ_by():
+    restless = replace(known(), session=Prior(0.03, 9.0))
+    one, many = (compute_sensitivity(restless, 51, launches) for launches in (20, 400))
+    days = compute_sensitivity(restless, 51, 20, sessions=5)
+    assert one > 2 * compute_sensitivity(known(), 51, 20)
+    assert 0.95 * one < many <= one and days < 0.85 * one
+    costs = {restless.place: LaunchCost(1.0, 0.1)}
+    between = (days + many) / 2
+    assert find_least_launches([restless], costs, 51, between) is None
+    assert find_least_launches([restless], costs, 51, between, sessions=5).sessions == 5
+
+
+def test_noise_within_sessions_leaves_out_what_sessions_differ_by():
+    values = np.exp([0.1, -0.1, 1.1, 0.9])
+    assert estimate_noise(values, sessions=[0, 0, 1, 1]).between == pytest.approx(0.02)
+    assert estimate_noise(values).between > 0.3

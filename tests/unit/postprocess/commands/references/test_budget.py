@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,16 +14,24 @@ from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.calibration import ledger
-from postprocess.calibration.budget_text import is_better_spending
-from postprocess.calibration.noise_sources import read_counted_trials
-from postprocess.commands.references.budget import report_budget
+from postprocess.calibration.budget_text import format_budget, format_commands, is_better_spending
+from postprocess.calibration.noise_sources import estimate_case_references, read_counted_trials
+from postprocess.calibration.samples import collect_samples
+from postprocess.commands.references.budget import advise_budget, report_budget
 from postprocess.main import build_parser
+from postprocess.model.reference import Prior
 from postprocess.model.verdict import Verdict
 from postprocess.results import launch_costs
 from postprocess.results.launch_costs import WholeLaunch, measure_cost, measure_costs
 from postprocess.results.store import StoreRow, write_session
 from postprocess.stats.headline import summarise_trials
-from postprocess.stats.trial_allocation import CalibrationSpending, LaunchCost
+from postprocess.stats.sessions import estimate_session_spread
+from postprocess.stats.trial_allocation import (
+    CalibrationSpending,
+    KnownCase,
+    LaunchCost,
+    NoiseVariance,
+)
 from tests.support.factories.budget import ELAPSED, PLACE, SECONDS, entry, write_session_directory
 from tests.support.factories.launch import CASES, leave, planned
 from tests.support.factories.ledger import METHOD, launch
@@ -277,3 +286,40 @@ def test_the_command_line():
     assert (made.seconds, made.see, made.site) == (60, None, "x")
     with pytest.raises(UsageError, match="not allowed with"):
         build_parser().parse_args(["references", "budget", "--seconds", "60", "--see", "10"])
+
+
+@pytest.mark.parametrize(("restless", "told"), [(0.0, False), (0.03, True)])
+def test_a_budget_says_where_other_days_help_and_more_launches_do_not(restless: float, told: bool):
+    known = KnownCase(CASES[0], NoiseVariance(0.0004, 0.01), 20)
+    if restless:
+        known = replace(known, session=Prior(restless, 9.0))
+    costs = {known.place: LaunchCost(1.0, 0.1)}
+    advice = advise_budget([known], costs, None, None)
+    lines = format_budget(advice, "local")
+    assert (advice.days is not None) == told
+    assert (
+        any("more launches do not help here, more nights and other days do" in e for e in lines)
+        == told
+    )
+    if told:
+        spread = advise_budget([known], costs, None, advice.days.sees + 0.01)
+        assert spread.chosen.sessions == 5
+        assert "--at-most" in format_commands(spread, "local")[0]
+
+
+@pytest.mark.parametrize(("each", "apart"), [(1, False), (4, True)])
+def test_sessions_are_told_from_launches_where_they_have_several(each: int, apart: bool):
+    random = np.random.default_rng(1)
+    launches = [
+        launch(
+            {CASES[0]: 1e-6 * float(np.exp(state + 0.01 * random.normal()))},
+            ended_utc=f"2026-11-{day:02d}T01:{number:02d}:00Z",
+        )
+        for day in range(1, 7)
+        for state in [0.1 * random.normal()]
+        for number in range(each)
+    ]
+    (reference,) = estimate_case_references(collect_samples(launches)).values()
+    assert (reference.sessions, reference.launches) == (6, 6 * each)
+    assert (reference.launches > reference.sessions) == apart
+    assert 0.03 < estimate_session_spread(reference) < 0.3
