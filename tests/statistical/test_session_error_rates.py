@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from postprocess.stats.band import SLOW_ALPHA
+from tests.statistical.simulated_common_parts import count_causes
 from tests.statistical.simulated_sessions import NOISES, simulate
 
 
@@ -49,3 +50,11 @@ def test_nights_after_one_burst_keep_the_rate_and_see_more():
     assert healthy.called < 2e-4
     assert fifth.suspect > one[0].suspect + 0.2
     assert half.called_in_two > one[1].called_in_two + 0.05
+
+
+@pytest.mark.parametrize("share", [0.18, 0.58])
+def test_what_sessions_have_in_common_accuses_nothing(share: float):
+    """A healthy night shows no common cause, however many cases the hour slows together."""
+    beyond, causes = count_causes(2, share, sessions=1)
+    assert (beyond, causes) == (0.0, 0.0)
+    assert count_causes(1, share, sessions=5, state="evict", slower=0.1)[1] > 0.5
