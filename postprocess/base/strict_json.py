@@ -116,10 +116,6 @@ class JsonObject:
             raise ValueError(f"{self.within}{key}: {format_external(value)} is less than {least:g}")
         return value
 
-    def optional_number(self, key: str) -> float | None:
-        """Return a number of zero or more, or None for null."""
-        return None if self.get(key, int, float, type(None)) is None else self.number(key)
-
     def flag(self, key: str) -> bool:
         """Return true or false, and take no number or string for it."""
         return self.get(key, bool)

@@ -25,30 +25,24 @@ from reframe.core.runtime import runtime
 from reframe.utility import typecheck as typ
 
 from postprocess.base.files import read_text
-from postprocess.base.shell_words import quote_word, quote_words
-from postprocess.judging.evaluate import list_conditions
+from postprocess.base.shell_words import quote_word
 from postprocess.judging.outcome import assess_launch
 from postprocess.judging.retest import RetestTarget, list_avoided_nodes, select_targets
 from postprocess.model.case import Case, LaunchPlace
-from postprocess.model.conditions import conditions_of
 from postprocess.model.launch import LaunchOutcome
 from postprocess.model.launch_counts import select_places
 from postprocess.model.options import AGAIN, LAUNCHES, PLANTED, PROGRAM, STRICT, TIME_LIMIT
 from postprocess.model.plan import PlannedLaunch, choose_token, write_launch
 from postprocess.model.verdict import Verdict
-from postprocess.references.catalog import load_catalog
-from postprocess.references.night_spreads import load_night_spreads
-from postprocess.stats.band import compute_band, convert_to_reframe
 from reframe_checks.common.build import build_mpicost
+from reframe_checks.common.known_bands import find_bands
+from reframe_checks.common.layouts import list_layouts_on, measured_layouts
 from reframe_checks.common.mpi_support import list_mpi_environments
 from reframe_checks.common.user_options import (
-    SOURCE,
     in_session,
     list_reference_roots,
-    night_spreads_file,
     read_choice,
     resolve,
-    select_layouts,
 )
 from site_configs.common import EnvironmentLauncher
 from site_configs.schedulers.registry import find_scheduler
@@ -59,31 +53,6 @@ from site_configs.schema.waivers import collect_waivers
 from site_configs.topology.layouts import Layout
 
 SECONDS_TO_START = 60  #: allowed, not expected
-NOWHERE = "1x1"  #: the layout of a partition that measures none: a parameter must have a value
-
-
-def measured_layouts() -> list[str]:
-    """Return every layout that is measured on some partition of this site, as ``4x2``.
-
-    :raises ValueError: if there is none, and nothing was asked for that could be named as missing.
-    """
-    parts = {part.name: PartitionFacts.of_partition(part) for part in runtime().system.partitions}
-    found = sorted({layout for part in parts.items() for layout in select_layouts(*part)})
-    if not all(facts.cores_per_node for facts in parts.values()):
-        return [*map(str, found), NOWHERE]  # a test that fails there says so
-    if not found and not any(facts.layouts for facts in parts.values()):
-        fix = (
-            "choose --processes, perhaps with --oversubscribe, or look at taskset if there are more"
-        )
-        raise ValueError(f"one core is too few for any process count of the ladder: {fix}")
-    return [str(layout) for layout in found] or [NOWHERE]
-
-
-def list_layouts_on(part) -> list[Layout]:
-    """List the layouts that are measured on a partition; where cores are unknown, one that fails."""
-    facts = PartitionFacts.of_partition(part)
-    unknown = [] if facts.cores_per_node else [Layout(1, 1)]
-    return select_layouts(part.name, facts) or unknown
 
 
 def defines(check: type, name: str) -> bool:
@@ -358,8 +327,9 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
             name: sn.make_performance_function(sn.defer(each.value), each.unit)
             for name, each in measured.items()
         }
-        self.known = self.bands()
-        self.reference = {self.current_partition.fullname: self.known}
+        place = (self.current_partition.fullname, self.current_environ.name)
+        self.known = find_bands(place, [Path(root) for root in self.reference_roots], self.whole())
+        self.reference = {self.current_partition.fullname: self.known.tuples}
 
     @loggable
     @property
@@ -368,13 +338,9 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         found = {}
         for key, (*told, result) in super().perfvalues.items():
             name = key.rpartition(":")[2]
-            found[key] = [*told, result if name in self.known else self.explain_unasserted(name)]
+            asserted = name in self.known.tuples
+            found[key] = [*told, result if asserted else self.known.unasserted(name).value]
         return found
-
-    def explain_unasserted(self, name: str) -> str:
-        """Return the verdict of a value that ReFrame asserts against nothing."""
-        differs = name in self.differences
-        return (Verdict.NOT_COMPARABLE if differs else Verdict.NO_REFERENCE).value
 
     @run_after("performance")
     def check_every_result(self):
@@ -386,51 +352,10 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
                 raise PerformanceError(f"{outcome.verdict}: {name}: {outcome.reason}")
             for wrong in outcome.records.wrong.values():
                 raise PerformanceError(f"{Verdict.INCORRECT}: {name}: {wrong}")
-        if self.strict and (missing := sorted(self.perf_variables.keys() - self.known)):
-            raise PerformanceError(self.explain_unjudged(missing))
-
-    def explain_unjudged(self, names: list[str]) -> str:
-        """Explain in one line why values were not held against references, with the command that calibrates."""
-        different = [name for name in names if name in self.differences]
-        told = different or names
-        what = ", ".join(told[:3]) + (f" and {len(told) - 3} more" if len(told) > 3 else "")
-        if different:
-            return f"{Verdict.NOT_COMPARABLE}: {what}: {self.differences[different[0]]}"
-        launch, case = next(
-            (launch, case)
-            for launch, _ in self.whole()
-            for case in launch.cases
-            if case.variable == names[0]
-        )
-        words = [SOURCE / "plumbline", "calibrate", "--site", runtime().site_config.sources[-1]]
-        words += ["--partition", self.current_partition.name]
-        words += ["--environment", self.current_environ.name, "--program", case.program]
-        words += ["--processes", self.processes, "--per-node", self.num_tasks_per_node]
-        for flag, (value, usual) in list_conditions(launch, case).items():
-            words += [flag, value] if value != usual else []
-        fix = f"calibrate it: {quote_words(words)}; or set strict=False"
-        return f"{Verdict.NO_REFERENCE}: {what}; {fix}"
-
-    def bands(self) -> dict[str, tuple]:
-        """Return ReFrame's reference tuple of each case that has a comparable reference."""
-        place = (self.current_partition.fullname, self.current_environ.name)
-        roots = [Path(root) for root in self.reference_roots]
-        nights = load_night_spreads(night_spreads_file())
-        reference_set = load_catalog(roots, [place], nights).sets.get(place)
-        tuples = {}
-        self.differences: dict[str, str] = {}
-        for launch, outcome in self.whole() if reference_set else ():
-            conditions = conditions_of(outcome.records.run, launch.exact)
-            right = [each for each in launch.cases if each.variable not in outcome.records.wrong]
-            for case in right:
-                told = conditions, case, launch.accepts, launch.by_hand
-                if difference := reference_set.difference(*told):
-                    self.differences[case.variable] = difference
-                elif reference := reference_set.references.get(case):
-                    measured = outcome.records.measurements[case.variable]
-                    limits = compute_band(reference, outcome.records.resolution(measured.unit))
-                    tuples[case.variable] = convert_to_reframe(reference, limits, measured.best)
-        return tuples
+        if self.strict and (missing := sorted(self.perf_variables.keys() - self.known.tuples)):
+            launches = (launch for launch, _ in self.whole())
+            site = runtime().site_config.sources[-1]
+            raise PerformanceError(self.known.explain_unjudged(missing, launches, site))
 
     def line_of_moment(self, launch: PlannedLaunch) -> str:
         """Return the command that writes down when a start begins or ends.

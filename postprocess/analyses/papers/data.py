@@ -126,11 +126,6 @@ class PaperMeasurements:
         return self.times.get(PaperCell(machine, environment, operation, processes))
 
 
-def arrange_results(results: Sequence[CaseResult]) -> PaperMeasurements:
-    """Arrange mpicost's cases of one session, as :func:`arrange_sessions` does those of several."""
-    return arrange_sessions({"": results})
-
-
 def arrange_sessions(sessions: Mapping[str, Sequence[CaseResult]]) -> PaperMeasurements:
     """Arrange mpicost's cases of sessions, by the name of the session.
 

@@ -7,8 +7,6 @@ overlap: they are no times of single calls. Seconds and bytes.
 
 from __future__ import annotations
 
-import math
-
 from postprocess.analyses.papers.data import Operation, PaperMeasurements
 from postprocess.base.formats import size as format_size
 from postprocess.base.text_table import MISSING, NOT_PRINTED, TextTable
@@ -23,16 +21,6 @@ SIZES, COUNTS = (8, 1024, 1048576), (32, 64, 128, 256)
 def compute_aggregated_bandwidth(routine: str, size: int, processes: int, time: float) -> float:
     """Compute bytes/s over all processes. Raises KeyError for an operation of which the report gives none."""
     return size * (processes if MOVED_BY_ALL[routine] else 1) / time
-
-
-def compute_tree_time(send: float, processes: int) -> float:
-    """Compute what a broadcast by a binary tree of messages takes, of the time of one message."""
-    return math.ceil(math.log2(processes)) * send
-
-
-def compute_exchange_bound(latency: float, processes: int) -> float:
-    """Compute the least that an all-to-all by single messages takes: a latency for each other process."""
-    return (processes - 1) * latency
 
 
 def build_cost_tables(measured: PaperMeasurements) -> list[TextTable]:

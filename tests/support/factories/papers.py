@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from postprocess.analyses.papers.data import PaperMeasurements, arrange_sessions
 from postprocess.model.case import Case
 from postprocess.model.verdict import CaseResult, Verdict
 from tests.support.factories.report import LINEAR, Night
@@ -81,3 +82,8 @@ def without(machine: str, count: int) -> Seconds:
     return lambda case: (
         None if (case.partition, case.processes) == (machine, count) else modelled(case)
     )
+
+
+def arrange_results(results: Sequence[CaseResult]) -> PaperMeasurements:
+    """The cases of one session, arranged."""
+    return arrange_sessions({"": results})

@@ -152,9 +152,9 @@ def test_a_check_is_launched_where_it_is_as_often_as_the_place_asks_for(
         choice[AGAIN] = [asdict(each) for each in targets]
     ask(monkeypatch, tmp_path, choice=choice)
     with temp_runtime(str(ROOT / "site_configs" / "slurm_cluster.py"), "slurm_cluster"):
-        from reframe_checks.common import base
+        from reframe_checks.common import base, layouts
 
-        monkeypatch.setattr(base, "select_layouts", lambda *_: [Layout(2, 2)])
+        monkeypatch.setattr(layouts, "select_layouts", lambda *_: [Layout(2, 2)])
         retest_targets = partial(
             base.LaunchCheck.retest_targets, SimpleNamespace(program="mpicost", layout="2x2")
         )

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from postprocess.analyses.papers.cold_caches import build_cold_table
-from postprocess.analyses.papers.data import arrange_results, arrange_sessions
+from postprocess.analyses.papers.data import arrange_sessions
 from postprocess.analyses.papers.forms import PAPERS, build_printed_tables
 from postprocess.analyses.papers.one_paper import build_paper, format_paper
 from postprocess.analyses.papers.printed import load_history
@@ -22,6 +22,7 @@ from postprocess.base.text_table import MISSING
 from postprocess.main import main
 from postprocess.report.trial_selection import LaunchTrials
 from tests.support.factories import papers as samples
+from tests.support.factories.papers import arrange_results
 from tests.support.factories.report import SESSION
 from tests.support.paths import ROOT
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from postprocess.analyses.papers import ratio_tables, ratios
-from postprocess.analyses.papers.data import arrange_results, arrange_sessions
+from postprocess.analyses.papers.data import arrange_sessions
 from postprocess.analyses.papers.plot import build_agreement_plots, draw_agreement_plot
 from postprocess.analyses.papers.printed import load_history
 from postprocess.analyses.papers.ratios import RatioBasis
@@ -16,6 +16,7 @@ from postprocess.base.text_table import MISSING, NOT_PRINTED
 from postprocess.model.case import Case
 from postprocess.model.verdict import CaseResult, Verdict
 from tests.support.factories import papers as samples
+from tests.support.factories.papers import arrange_results
 
 HISTORY = load_history()
 TORUS = RatioBasis("torus", 128)

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from postprocess.analyses.papers import scalability
-from postprocess.analyses.papers.data import arrange_results
 from postprocess.analyses.papers.scalability import (
     MODELS,
     build_growth_tables,
@@ -22,6 +21,7 @@ from postprocess.analyses.papers.scalability import (
 from postprocess.base.text_table import MISSING
 from postprocess.model.verdict import CaseResult, Verdict
 from tests.support.factories import papers as samples
+from tests.support.factories.papers import arrange_results
 
 
 def measured(planned, seconds=samples.modelled):

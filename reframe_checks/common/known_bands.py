@@ -1,0 +1,93 @@
+"""What the values of a job are held against: a band for each comparable reference, and why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from postprocess.base.formats import first_of
+from postprocess.base.shell_words import quote_words
+from postprocess.judging.evaluate import list_conditions
+from postprocess.model.case import Case
+from postprocess.model.conditions import conditions_of
+from postprocess.model.launch import LaunchOutcome
+from postprocess.model.plan import PlannedLaunch
+from postprocess.model.verdict import Verdict
+from postprocess.references.catalog import load_catalog
+from postprocess.references.night_spreads import load_night_spreads
+from postprocess.stats.band import compute_band, convert_to_reframe
+from reframe_checks.common.user_options import SOURCE, night_spreads_file
+
+
+@dataclass(frozen=True)
+class KnownBands:
+    """By a case's name in its launch: ReFrame's reference tuple, or how its reference differs."""
+
+    tuples: dict[str, tuple]
+    differences: dict[str, str]
+
+    def unasserted(self, name: str) -> Verdict:
+        """Return the verdict of a value that ReFrame asserts against nothing."""
+        return Verdict.NOT_COMPARABLE if name in self.differences else Verdict.NO_REFERENCE
+
+    def explain_unjudged(
+        self, names: Sequence[str], launches: Iterable[PlannedLaunch], site: str
+    ) -> str:
+        """Explain in one line why values were not held against references, with the command that calibrates.
+
+        :param launches: those that ended well
+        :param site: the site's file
+        """
+        different = [name for name in names if name in self.differences]
+        if different:
+            what = first_of(different, 3)
+            return f"{Verdict.NOT_COMPARABLE}: {what}: {self.differences[different[0]]}"
+        launch, case = next(
+            (launch, case)
+            for launch in launches
+            for case in launch.cases
+            if case.variable == names[0]
+        )
+        fix = f"calibrate it: {format_calibration(launch, case, site)}; or set strict=False"
+        return f"{Verdict.NO_REFERENCE}: {first_of(names, 3)}; {fix}"
+
+
+def format_calibration(launch: PlannedLaunch, case: Case, site: str) -> str:
+    """Format the command that calibrates a case."""
+    words: list[Any] = [SOURCE / "plumbline", "calibrate", "--site", site]
+    words += ["--partition", case.partition, "--environment", case.environment]
+    words += ["--program", case.program]
+    words += ["--processes", case.processes, "--per-node", case.per_node]
+    for flag, (value, usual) in list_conditions(launch, case).items():
+        words += [flag, value] if value != usual else []
+    return quote_words(words)
+
+
+def find_bands(
+    place: tuple[str, str],
+    roots: Sequence[Path],
+    whole: Iterable[tuple[PlannedLaunch, LaunchOutcome]],
+) -> KnownBands:
+    """Find the band of each case that has a comparable reference.
+
+    :param place: ``system:partition`` and environment
+    :param whole: the starts that ended well
+    """
+    nights = load_night_spreads(night_spreads_file())
+    reference_set = load_catalog(roots, [place], nights).sets.get(place)
+    known = KnownBands({}, {})
+    for launch, outcome in whole if reference_set else ():
+        conditions = conditions_of(outcome.records.run, launch.exact)
+        right = [each for each in launch.cases if each.variable not in outcome.records.wrong]
+        for case in right:
+            told = conditions, case, launch.accepts, launch.by_hand
+            if difference := reference_set.difference(*told):
+                known.differences[case.variable] = difference
+            elif reference := reference_set.references.get(case):
+                measured = outcome.records.measurements[case.variable]
+                limits = compute_band(reference, outcome.records.resolution(measured.unit))
+                band = convert_to_reframe(reference, limits, measured.best)
+                known.tuples[case.variable] = band
+    return known

@@ -1,0 +1,35 @@
+"""Which layouts are measured, on a site and on each partition of it."""
+
+from __future__ import annotations
+
+from reframe.core.runtime import runtime
+
+from reframe_checks.common.user_options import select_layouts
+from site_configs.schema.partition_facts import PartitionFacts
+from site_configs.topology.layouts import Layout
+
+NOWHERE = "1x1"  #: the layout of a partition that measures none: a parameter must have a value
+
+
+def measured_layouts() -> list[str]:
+    """Return every layout that is measured on some partition of this site, as ``4x2``.
+
+    :raises ValueError: if there is none, and nothing was asked for that could be named as missing.
+    """
+    parts = {part.name: PartitionFacts.of_partition(part) for part in runtime().system.partitions}
+    found = sorted({layout for part in parts.items() for layout in select_layouts(*part)})
+    if not all(facts.cores_per_node for facts in parts.values()):
+        return [*map(str, found), NOWHERE]  # a test that fails there says so
+    if not found and not any(facts.layouts for facts in parts.values()):
+        fix = (
+            "choose --processes, perhaps with --oversubscribe, or look at taskset if there are more"
+        )
+        raise ValueError(f"one core is too few for any process count of the ladder: {fix}")
+    return [str(layout) for layout in found] or [NOWHERE]
+
+
+def list_layouts_on(part) -> list[Layout]:
+    """List the layouts that are measured on a partition; where cores are unknown, one that fails."""
+    facts = PartitionFacts.of_partition(part)
+    unknown = [] if facts.cores_per_node else [Layout(1, 1)]
+    return select_layouts(part.name, facts) or unknown
