@@ -5,6 +5,8 @@ import os
 MPICH, OPENMPI, INTEL = (os.environ[f"TEST_{name}"] for name in ("MPICH", "OPENMPI", "INTEL_MPI"))
 AS_ROOT = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
 LOADED = [["LD_PRELOAD", path] for path in filter(None, [os.environ.get("TEST_LOADED")])]
+#: Words that start every launch, in place of the environment's own mpiexec.
+STARTED = {"launcher": os.environ["TEST_LAUNCHER"].split()} if "TEST_LAUNCHER" in os.environ else {}
 
 site_configuration = {
     "systems": [
@@ -32,6 +34,7 @@ site_configuration = {
             "name": "PrgEnv-gnu",
             "cc": "mpicc",
             "features": ["serial", "openmp", "mpi"],
+            "extras": STARTED,
             "env_vars": [
                 ["PATH", f"{OPENMPI}/bin:$PATH"],
                 *([name, "1"] for name in AS_ROOT),
@@ -43,6 +46,7 @@ site_configuration = {
             "name": "PrgEnv-cray",
             "cc": "mpicc",
             "features": ["mpi"],
+            "extras": STARTED,
             "env_vars": [["PATH", f"{MPICH}/bin:$PATH"]],
             "target_systems": ["centre"],
         },
@@ -50,6 +54,7 @@ site_configuration = {
             "name": "PrgEnv-intel",
             "cc": "mpicc",
             "features": ["mpi"],
+            "extras": STARTED,
             "env_vars": [["PATH", f"{INTEL}/bin:$PATH"], ["I_MPI_ROOT", INTEL]],
             "target_systems": ["centre"],
         },
