@@ -104,7 +104,7 @@ def add_method(parser: Parser) -> None:
         type=parse_launches,
         default=1,
         metavar="N",
-        help="bursts of its own calibration; with --spread more than 20 minutes apart (default: %(default)s)",
+        help="bursts of its own calibration; with --spread as far apart as sessions (default: %(default)s)",
     )
     how.add_argument(
         "--spread",

@@ -63,17 +63,22 @@ def take_references(
             f"calibrating with {plural(demand.launches, 'launch', 'es')} in "
             f"{plural(demand.sessions, 'burst')}, for this self-test only"
         )
-        calibrate_bench(bench, own, demand)
+        gap = 60 * max((each.session_gap_minutes for each in planned), default=0)
+        calibrate_bench(bench, own, demand, gap)
         bench.catalog = load_catalog(bench.context.reference_roots, list_places(planned))
-    launches = plural(demand.launches, "launch", "es")
-    return f"references of its own, {launches}, {describe_bursts(bench.catalog)}"
+    return f"references of its own, {describe_bursts(bench.catalog)}"
 
 
 def describe_bursts(catalog: ReferenceCatalog) -> str:
-    """Describe of how many sessions references are; of one burst they know no other hours."""
+    """Describe of how many launches and sessions references are; of one burst they know no other hours.
+
+    What counts is what a reference has in it: a launch of another build or a failed one is in none.
+    """
     known = [each for some in catalog.sets.values() for each in some.references.values()]
+    launches = plural(min((each.launches for each in known), default=0), "launch", "es")
     fewest = min((each.sessions for each in known), default=1)
-    return plural(fewest, "session") if fewest > 1 else "of one burst, which knows no other hours"
+    bursts = plural(fewest, "session") if fewest > 1 else "of one burst, which knows no other hours"
+    return f"{launches}, {bursts}"
 
 
 def has_enough_references(
@@ -97,10 +102,14 @@ def has_other_settings(catalog: ReferenceCatalog, launch: PlannedLaunch, case: C
     return bool(reference_set and reference_set.options_of(case) != launch.by_hand)
 
 
-def calibrate_bench(bench: SelftestBench, root: Path, demand: SelftestDemand) -> None:
+def calibrate_bench(
+    bench: SelftestBench, root: Path, demand: SelftestDemand, gap: float = SESSION_GAP
+) -> None:
     """Measure references of the self-test's own, the library idle. Bursts that are there already count.
 
     Their launches are in a ledger in the self-test's own folder.
+
+    :param gap: seconds between two bursts, if time is given
     """
     idle = bench.planting(())
     taken = ledger.read_ledger(demand.directory)
@@ -108,7 +117,7 @@ def calibrate_bench(bench: SelftestBench, root: Path, demand: SelftestDemand) ->
     for burst in range(done, demand.sessions):
         if taken and demand.spread:
             last = max(parse_utc(each.ended_utc).timestamp() for each in taken)
-            pause(last + SESSION_GAP + 1 - time.time(), "the next burst", bench.context.progress)
+            pause(last + gap + 1 - time.time(), "the next burst", bench.context.progress)
         launches = share_evenly(demand.launches, demand.sessions)[burst]
         with bench.context.progress.phase("calibration"):
             session, _, finished = bench.measure(bench.context, replace(idle, launches=launches))

@@ -290,7 +290,7 @@ def test_references_with_options_by_hand_that_were_asked_for_are_refused(tmp_pat
 def test_references_of_one_burst_are_told_as_such(tmp_path: Path):
     update.update_references(tmp_path, [launch(1.0, 1) for _ in range(10)])
     told = describe_bursts(load_catalog([tmp_path], list_places(PLAN)))
-    assert told == "of one burst, which knows no other hours"
+    assert told == "10 launches, of one burst, which knows no other hours"
 
 
 @pytest.fixture
