@@ -34,6 +34,11 @@ AGEING = ("host", "cpu_model", "kernel", "firmware")
 Say = Callable[[str], None]
 Hold = Callable[[Slower], None]
 
+SCATTERED = (
+    "launches of some cases differ by more than a factor of 1,000, and make no reference; "
+    "run ./plumbline calibrate on the idle machine"
+)
+
 
 def refuse_mixed(launches: Sequence[CalibrationLaunch]) -> None:
     """Refuse launches of one session that ran on different machines or builds.
@@ -75,7 +80,7 @@ def update_references(
     paths = []
     for place in sorted({ReferencePlace.of(case) for case in chosen}):
         path, staying = write_place(root, place, select_place(chosen, place), only_new, hold)
-        paths.append(path)
+        paths += [path] if path.exists() else []
         for program, why in sorted(staying.items()):
             say(f"{place.environment}, {program}: {left_out.get((place, program), '')}{why}")
     return paths
@@ -132,6 +137,10 @@ def write_place(
     }
     measured = {case: each for case, each in measured.items() if case not in staying}
     new = build_references(path, measured) if measured else {}
+    scattered = [case for case, each in new.items() if each.spread > reference_file.MOST_SPREAD]
+    staying |= dict.fromkeys(scattered, SCATTERED)
+    new = {case: each for case, each in new.items() if case not in scattered}
+    measured = {case: measured[case] for case in new}
     if hold and old and (slower := find_absorbed_regressions(add_noise(rows, old), new)):
         hold(slower)
         measured = {case: each for case, each in measured.items() if case not in slower}

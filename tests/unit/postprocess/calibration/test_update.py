@@ -162,6 +162,14 @@ def test_few_odd_launches_do_not_replace_a_reference_of_many(tmp_path: Path):
     ]
 
 
+def test_launches_that_scatter_beyond_all_bounds_make_no_reference(tmp_path: Path):
+    """The reader refuses such a row; so the calibration must not write it."""
+    said: list[str] = []
+    some = [launch(1.0, 1), launch(1e6, 1)]
+    assert references_update.update_references(tmp_path, some, say=said.append) == []
+    assert said == [f"mpich-5_0_2, mpicost: {references_update.SCATTERED}"]
+
+
 @pytest.mark.parametrize(("before", "later"), [(20, 10), (9, 1)])
 def test_a_reference_is_replaced_by_as_many_as_are_enough_or_where_it_was_provisional(
     tmp_path: Path, before: int, later: int
