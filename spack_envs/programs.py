@@ -12,6 +12,7 @@ from postprocess.base.records import read_record
 from spack_envs.installation import Installation
 from spack_envs.products import PRODUCTS
 
+PROGRAMS = "programs"  #: folder of the records, in a work directory or a session
 UNKNOWN = "unknown"  #: what a program does not tell of its build
 
 
@@ -31,7 +32,7 @@ class BuiltBinary:
 
 def locate_program_file(work: Path, environment: str, name: str) -> Path:
     """Locate the record of what was built for an environment."""
-    return work / "programs" / environment / f"{name}.json"
+    return work / PROGRAMS / environment / f"{name}.json"
 
 
 def write_program(work: Path, program: BuiltBinary) -> None:
@@ -49,7 +50,7 @@ def read_program(work: Path, environment: str, name: str) -> BuiltBinary:
     try:
         return read_record(path, BuiltBinary)
     except (OSError, ValueError):
-        known = sorted(each.parent.name for each in work.glob(f"programs/*/{name}.json"))
+        known = sorted(each.parent.name for each in work.glob(f"{PROGRAMS}/*/{name}.json"))
         others = f" (built for {', '.join(known)})" if set(known) - {environment} else ""
         fix = f"./plumbline run --environment {environment} builds it{others}"
         raise UsageError(f"{path}: {name} is not built for {environment} yet: {fix}") from None

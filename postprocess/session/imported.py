@@ -34,6 +34,7 @@ from postprocess.session.context import SessionContext
 from postprocess.session.finish import finish_session
 from postprocess.session.interrupted import IMPORTED
 from postprocess.setup.prepare import PreparedMachine
+from spack_envs.programs import locate_program_file
 
 MAINTAINER = "plumbline"  #: of every check of ours, as ReFrame's report has it
 #: Phases of ReFrame in which a test that fails has planned nothing.
@@ -179,11 +180,17 @@ def number_launches(
 
 
 def import_launch(session: Session, reframe: ReframeDriver, one: ImportedLaunch) -> FinishedLaunch:
-    """Copy plan and raw files of a launch into a session, under its name there, and assess it."""
+    """Copy plan, raw files and the record of its program into a session, and assess the launch.
+
+    Plan and raw files get the launch's name in the session.
+    """
     write_launch(session.directory, one.launch)
     for source in sorted((one.test.folder / "raw").glob("*")):
         if source.name.startswith(f"{one.planned.name}."):
             kept = one.launch.name + source.name.removeprefix(one.planned.name)
             files.replace_files({session.directory / "raw" / kept: files.read_regular(source)})
+    built = locate_program_file(Path(), one.launch.environment, one.launch.program)
+    if (record := one.test.folder / built).exists():  # mpicost says itself how it was built
+        files.replace_files({session.directory / built: files.read_regular(record)})
     entry = replace(one.test.entry, test=IMPORTED, directory=str(one.test.folder))
     return finish_launch(one.launch, reframe, [*one.test.others, entry])

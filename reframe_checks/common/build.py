@@ -143,9 +143,10 @@ class BuildProgram(rfm.CompileOnlyRegressionTest):
             )
         for root in roots:
             if self.origin == SPACK:
-                keep_installed(root, self.current_environ.name, done)
+                self.kept = keep_installed(root, self.current_environ.name, done)
             else:
-                write_program(root, self.program_without_spack())
+                self.kept = self.program_without_spack()
+                write_program(root, self.kept)
         return True
 
     def folder_without_spack(self) -> Path:

@@ -19,11 +19,12 @@ from postprocess.model.mpicost import WARM
 from postprocess.model.plan import PlannedLaunch, SkippedCase
 from reframe_checks.common.base import SECONDS_TO_START, LaunchCheck
 from reframe_checks.common.mpi_support import explain_unsupported
-from reframe_checks.common.user_options import read_choice
+from reframe_checks.common.user_options import in_session, read_choice
 from site_configs.mpi.family import identify_library
 from site_configs.programs.installed import explain_missing_program, find_executable
 from site_configs.schema.reframe_request import current_request
 from site_configs.topology.limits import is_within_limits
+from spack_envs.programs import PROGRAMS, write_program
 
 POWERS_OF_TWO = [2**power for power in range(21)]  #: up to a mebibyte, as both programs go
 SECONDS_PER_CASE = 2  #: allowed, not expected
@@ -92,6 +93,8 @@ class OsuImbCheck(LaunchCheck, family=True):
     #:
     #: :default: ``("warm",)``
     caches = ("warm",)
+
+    keep_files = [] if in_session() else [*LaunchCheck.keep_files, PROGRAMS]
 
     def measures_on(self, part) -> bool:
         """Return whether a routine of the table was chosen. Only mpicost runs in simulated time."""
@@ -168,6 +171,13 @@ class OsuImbCheck(LaunchCheck, family=True):
         """Return the method: values are comparable only if it is equal."""
         windows = count_iterations(self.iterations, windows=True)
         return {"iterations": self.iterations, WINDOW_ITERATIONS: windows}
+
+    @run_before("run")
+    def keep_builds(self):
+        """Keep beside the launches what ran: under a ReFrame of the site's own they are a session."""
+        if not in_session():
+            for start in self.started():
+                write_program(self.session, self.built_for(start).kept)
 
     @run_before("run")
     def set_commands(self):

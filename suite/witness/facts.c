@@ -78,18 +78,18 @@ static void write_value(struct json *json, int index, MPI_Datatype type, int bin
 {
     MPI_T_cvar_handle handle;
     int count = 0;
-    if (bind != MPI_T_BIND_NO_OBJECT || MPI_T_cvar_handle_alloc(index, NULL, &handle, &count) != MPI_SUCCESS)
+    if (bind != MPI_T_BIND_NO_OBJECT || PMPI_T_cvar_handle_alloc(index, NULL, &handle, &count) != MPI_SUCCESS)
         return;
     size_t size = (count > 0 ? (size_t)count : 0) * sizeof(double) + TEXT_MORE;
     char *value = calloc(size, 1), *text = calloc(size, 1);
     if (value != NULL && text != NULL && (count == 1 || type == MPI_CHAR) &&
-        MPI_T_cvar_read(handle, value) == MPI_SUCCESS) {
+        PMPI_T_cvar_read(handle, value) == MPI_SUCCESS) {
         format_value(text, size, type, value);
         json_key_string(json, "value", text);
     }
     free(text);
     free(value);
-    MPI_T_cvar_handle_free(&handle);
+    PMPI_T_cvar_handle_free(&handle);
 }
 
 static void write_variable(struct json *json, int index)
@@ -98,7 +98,9 @@ static void write_variable(struct json *json, int index)
     int length = sizeof name, none = 0, verbosity = 0, bind = 0, scope = 0;
     MPI_Datatype type = MPI_DATATYPE_NULL;
     MPI_T_enum words;
-    if (MPI_T_cvar_get_info(index, name, &length, &verbosity, &type, &words, NULL, &none, &bind, &scope) != MPI_SUCCESS)
+    int found =
+        PMPI_T_cvar_get_info(index, name, &length, &verbosity, &type, &words, NULL, &none, &bind, &scope);
+    if (found != MPI_SUCCESS)
         return; /* as of a component that was closed */
     json_open(json, '{');
     json_key_string(json, "name", name);
@@ -113,11 +115,11 @@ static void write_variables(struct json *json)
     int provided, count = 0;
     json_key(json, "variables");
     json_open(json, '[');
-    if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) == MPI_SUCCESS) {
-        MPI_T_cvar_get_num(&count);
+    if (PMPI_T_init_thread(MPI_THREAD_SINGLE, &provided) == MPI_SUCCESS) {
+        PMPI_T_cvar_get_num(&count);
         for (int i = 0; i < count; i++)
             write_variable(json, i);
-        MPI_T_finalize();
+        PMPI_T_finalize();
     }
     json_close(json, ']');
 }

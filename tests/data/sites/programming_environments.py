@@ -54,8 +54,16 @@ site_configuration = {
             "name": "PrgEnv-intel",
             "cc": "mpicc",
             "features": ["mpi"],
-            "extras": STARTED,
-            "env_vars": [["PATH", f"{INTEL}/bin:$PATH"], ["I_MPI_ROOT", INTEL]],
+            "extras": {
+                **STARTED,
+                "program_origin": {"imb": "site"},
+                "programs": {"imb": f"{INTEL}/bin"},
+            },
+            "env_vars": [
+                ["PATH", f"{INTEL}/bin:$PATH"],
+                ["LD_LIBRARY_PATH", f"{INTEL}/lib"],
+                ["I_MPI_ROOT", INTEL],
+            ],
             "target_systems": ["centre"],
         },
     ],
