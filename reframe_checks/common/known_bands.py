@@ -82,10 +82,12 @@ def find_bands(
         conditions = conditions_of(outcome.records.run, launch.exact)
         right = [each for each in launch.cases if each.variable not in outcome.records.wrong]
         for case in right:
+            if (reference := reference_set.references.get(case)) is None:
+                continue
             told = conditions, case, launch.accepts, launch.by_hand
             if difference := reference_set.difference(*told):
                 known.differences[case.variable] = difference
-            elif reference := reference_set.references.get(case):
+            else:
                 measured = outcome.records.measurements[case.variable]
                 limits = compute_band(reference, outcome.records.resolution(measured.unit))
                 band = convert_to_reframe(reference, limits, measured.best)
