@@ -30,10 +30,9 @@ from postprocess.model.mpicost import (
     SYNCHRONISERS,
     TRIALS,
 )
+from postprocess.model.session import CONFIRM_SHARE
 
 #: Help on ``--trials`` where references are measured, and where a session is held against them.
-#: Minutes between fresh launches of what is slow: what most short disturbances take
-CONFIRM_AFTER = 1
 CALIBRATED_TRIALS = f"trials of mpicost per case (default: the site's, else {TRIALS})"
 JUDGED_TRIALS = (
     f"trials of mpicost per case (default: the site's, else the references', else {TRIALS})"
@@ -277,10 +276,9 @@ def add_session(parser: Parser) -> None:
     how.add_argument(
         "--confirm-after",
         type=parse_minutes,
-        default=CONFIRM_AFTER,
         metavar="MINUTES",
         help="wait so long between the first two fresh launches of what is slow and further ones, so that they "
-        f"see another moment; 0: do not wait (default: {CONFIRM_AFTER})",
+        f"see another moment; 0: do not wait (default: 1/{CONFIRM_SHARE} of the night's time so far)",
     )
     add_references(
         parser, "search DIR for references first; such a nightly run is recorded as a run"

@@ -46,9 +46,14 @@ class Request:
     rerun_options: Sequence[str] = ()  #: that a case measured again must be given too
     #: Where a calibration writes, and where references are looked for first.
     references: Path | None = None
-    #: Minutes between the first fresh launches of what is slow and further ones.
-    confirm_after: int = 0
+    #: Minutes between the first fresh launches of what is slow and further ones; None: a share of the night.
+    confirm_after: int | None = 0
     beside_others: bool = False  #: a calibration does not wait until others leave the machine
+
+
+CONFIRM_SHARE = (
+    10  #: a night waits for a tenth of the time that it took, unless it is told how long
+)
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from postprocess.model.launch_counts import select_launch_counts
 from postprocess.model.mpicost import program_sort_key
 from postprocess.model.options import PROGRAM
 from postprocess.model.plan import PlannedLaunch, drop_plan, list_places
-from postprocess.model.session import Request, Selection, Session
+from postprocess.model.session import CONFIRM_SHARE, Request, Selection, Session
 from postprocess.model.verdict import CaseResult
 from postprocess.references import expected_failures
 from postprocess.references.catalog import ReferenceCatalog
@@ -61,6 +61,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
 
     :raises UsageError: for anything that is the user's to mend.
     """
+    began = time.monotonic()
     with work.held():
         context = open_session_context(work, request, progress)
         session, reframe = context.open_session(request.mode)
@@ -116,7 +117,7 @@ def run_nightly(work: WorkDirectory, request: Request, progress: Progress) -> in
                 progress,
                 since,
                 partial(find_suspect_nights, work.store),
-                partial(wait_for_another_moment, request.confirm_after, progress),
+                partial(wait_for_another_moment, request.confirm_after, began, progress),
             )
         except (
             BaseException
@@ -275,14 +276,18 @@ def measure_again(
     return done.finished
 
 
-def wait_for_another_moment(minutes: int, progress: Progress) -> None:
-    """Wait before what is still slow is measured further: what slows a moment is over by then, or is shown."""
-    if not minutes:
+def wait_for_another_moment(minutes: int | None, began: float, progress: Progress) -> None:
+    """Wait before what is still slow is measured further: what slows a moment is over by then, or is shown.
+
+    :param minutes: to wait; None for a share of what the night took, so that no night becomes much longer
+    :param began: when the night began, by the monotonic clock in seconds
+    """
+    end = time.monotonic()
+    end += (end - began) / CONFIRM_SHARE if minutes is None else 60.0 * minutes
+    if end <= time.monotonic():
         return
-    progress.say(
-        f"still slow: further launches in {minutes} min (--confirm-after 0 does not wait for them)"
-    )
-    end = time.monotonic() + 60.0 * minutes
+    told = f"still slow: further launches in {duration(end - time.monotonic())}"
+    progress.say(f"{told} (--confirm-after 0 does not wait for them)")
     with progress.phase("waiting"):
         while (left := end - time.monotonic()) > 0:
             progress.now(f"waiting for {duration(left)} to measure again what is slow")

@@ -321,15 +321,17 @@ def test_verdicts_of_mpicost_do_not_wait_until_others_are_compiled(
     assert {each.case for each in night.kept[0][1]} == {SLOW.case, osu.case}
 
 
-@pytest.mark.parametrize("minutes", [0, 2])
-def test_a_night_waits_for_another_moment_as_long_as_it_is_told(monkeypatch, minutes: int):
+@pytest.mark.parametrize(("minutes", "seconds"), [(0, 0), (2, 120), (None, 30)])
+def test_a_night_waits_for_another_moment_as_long_as_it_is_told(
+    monkeypatch, minutes: int | None, seconds: float
+):
     """An interrupt meanwhile ends the wait, and :func:`run_nightly` keeps what was measured."""
-    clock = [0.0]
+    clock = [400.0]
 
     def sleep(seconds: float) -> None:
         clock[0] += seconds
 
     stand_in = SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep)
     monkeypatch.setattr(module, "time", stand_in)
-    module.wait_for_another_moment(minutes, PROGRESS)
-    assert clock[0] == pytest.approx(60 * minutes)
+    module.wait_for_another_moment(minutes, 100.0, PROGRESS)
+    assert clock[0] == pytest.approx(400 + seconds)
