@@ -108,8 +108,10 @@ def check_texts(words: Sequence[str]) -> None:
             raise UsageError(f"{shown}: is not UTF-8 text; rename it") from None
 
 
-#: In a path, with what takes them for something else. Quotes, ``;`` and ``=`` do no harm.
+#: In a path, with what takes them for something else. Each was tried with a night.
 MISREAD = {
+    **dict.fromkeys("'\"%", "ReFrame"),
+    **dict.fromkeys(";\\", "CMake"),
     **dict.fromkeys(EXPANDED, "a shell"),
     **dict.fromkeys(" \t\n", "the compiler script of an MPI"),
     ":": "a search path of libraries",
