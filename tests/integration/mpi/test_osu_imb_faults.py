@@ -66,7 +66,7 @@ FIRST = {
         "no MPI_Finalize of the MPI of this environment was reached")),
     "latency": ("hang", plants(
         "programs", "a program without end, among others of its job", "OSU", "timeout", 1,
-        "no end within 30 s")),
+        "no end within 10 s")),
 }
 #: The same of the second.
 SECOND = {
