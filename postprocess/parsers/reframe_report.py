@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from postprocess.base import files, strict_json
+from postprocess.base.records import parse_record
 from postprocess.base.sanitize import sanitize_line
 from site_configs.schedulers.job_end import Ended, Ending, read_ended
 from site_configs.schedulers.registry import list_limit_words
@@ -117,11 +118,14 @@ def read_report(path: Path) -> list[ReportedTest]:
 
 
 def parse_test_entry(case: dict[str, Any]) -> ReportedTest:
-    """Parse one test case of the report."""
+    """Parse one test case of the report.
+
+    :raises ValueError, LookupError, TypeError or AttributeError: if it is none
+    """
     asserted = {
         name.rpartition(":")[2]: result for name, result in (case.get("perfvalues") or {}).items()
     }
-    return ReportedTest(
+    found = ReportedTest(
         test=case["unique_name"],
         partition=f"{case['system']}:{case['partition']}",
         environment=case["environ"],
@@ -130,13 +134,14 @@ def parse_test_entry(case: dict[str, Any]) -> ReportedTest:
         reason=sanitize_line(case.get("fail_reason") or ""),
         directory=case.get("stagedir") or "",
         errors=(case.get("build_stderr") if case.get("fixture") else case.get("job_stderr")) or "",
-        seconds=float(case.get("time_compile" if case.get("fixture") else "time_run") or 0.0),
+        seconds=case.get("time_compile" if case.get("fixture") else "time_run") or 0.0,
         results={name: result[-1] for name, result in asserted.items()},
         values={name: (result[0], result[-2]) for name, result in asserted.items()},
         fixture=bool(case.get("fixture")),
         needs=tuple(tuple(needed) for needed in case.get("dependencies_actual") or ()),
         tags=tuple(case.get("tags") or ()),
     )
+    return parse_record(asdict(found), ReportedTest)
 
 
 def find_blocking_test(entries: list[ReportedTest], blocked: ReportedTest) -> BlockedTest | None:
