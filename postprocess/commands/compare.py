@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Mapping
+from typing import Any
 
 from postprocess.analyses.compare.data import ComparedSide
 from postprocess.analyses.selftest.injections import IDLE, INJECTION_KINDS
+from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.option_types import parse_count
@@ -13,7 +17,9 @@ from postprocess.cli.options import CALIBRATED_TRIALS, add_json, add_selection
 from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
+from postprocess.model.options import OPTIONS
 from postprocess.session.compare import ComparisonDemand, run_comparison
+from postprocess.session.compare_stored import StoredDemand, compare_stored
 from site_configs.mpi.family import DEFAULT_FAMILIES
 
 HELP = "Validate an MPI upgrade: compare two MPIs or settings by launches taken in turn."
@@ -21,6 +27,11 @@ EXAMPLE = "./plumbline compare mpich@4.3.2 mpich@5.0.2 --program mpicost --secon
 FAILS = "a case is slower, broken or missing on the new side"
 PARSER = {"others": ((3, "undecided, or void because the machine changed"),)}
 MARGIN = 5.0  #: per cent
+#: Options that say how sides are measured.
+OF_MEASURING = (
+    *("new_env", "seconds", "control", "plant", "seed", "mpis", "family", "trials", "iterations"),
+    *("time_limit", "oversubscribe", "set_env"),
+)
 
 
 def add_arguments(parser: Parser) -> None:
@@ -30,8 +41,14 @@ def add_arguments(parser: Parser) -> None:
         what.add_argument(
             name,
             metavar=name.upper(),
-            help="an environment of the site, or on this machine a released version as in mpich@4.3.2",
+            help="an environment of the site, or on this machine a released version as in mpich@4.3.2; with "
+            "--stored a session, or a day for its nights, with :ENVIRONMENT to choose one",
         )
+    what.add_argument(
+        "--stored",
+        action="store_true",
+        help="hold stored sessions against each other: unpaired, so never proven safe",
+    )
     what.add_argument(
         "--new-env",
         type=parse_variable,
@@ -115,7 +132,9 @@ def parse_plant(text: str) -> str:
 
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
-    """Measure both sides in turn, judge, show."""
+    """Measure both sides in turn, judge, show; or judge what is stored."""
+    if arguments.stored:
+        return run_stored(work, arguments)
     labels = (arguments.old, arguments.new)
     if arguments.site == "local" and any("@" in label for label in labels):
         others = arguments.mpis or ([] if all("@" in each for each in labels) else DEFAULT_FAMILIES)
@@ -131,3 +150,31 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
     )
     return run_comparison(work, build_request(work, arguments), demand, Progress())
+
+
+def run_stored(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Judge stored sessions, and show.
+
+    :raises UsageError: for an option that says how to measure
+    """
+    given = vars(arguments)
+    if idle := [name for name in OF_MEASURING if given.get(name)]:
+        flag = f"--{idle[0].replace('_', '-')}"
+        raise UsageError(f"{flag}: nothing is measured with --stored; drop one of the two")
+    demand = StoredDemand(
+        arguments.old,
+        arguments.new,
+        arguments.margin,
+        choose_cases(given),
+        ["./plumbline", *sys.argv[1:]],
+        arguments.directory and arguments.directory.absolute(),
+        arguments.json,
+    )
+    return compare_stored(work, demand, Progress())
+
+
+def choose_cases(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return which cases the options choose, by variables of the checks."""
+    return {
+        each.variable: given[each.name] for each in OPTIONS if each.part and given.get(each.name)
+    }

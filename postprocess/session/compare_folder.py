@@ -31,7 +31,7 @@ def find_or_begin(
             raise UsageError(f"{directory}: holds a comparison; choose another --output")
         found = path if path.exists() else None
     else:
-        path = work.root / FOLDER / asked.started_utc.replace(":", "").replace("-", "") / data.FILE
+        path = name_new_folder(work, asked) / data.FILE
         found = find_unfinished(work.root / FOLDER, asked)
     if found is None:
         data.write_header(path, asked)
@@ -42,6 +42,11 @@ def find_or_begin(
         raise UsageError(f"{found}: was begun with other {other}; choose another --output")
     progress.say(f"going on with {found}: {plural(len(stored.passes), 'pass', 'es')} done")
     return found, stored
+
+
+def name_new_folder(work: WorkDirectory, asked: ComparisonHeader) -> Path:
+    """Name the folder of a comparison that begins, by its time."""
+    return work.root / FOLDER / asked.started_utc.replace(":", "").replace("-", "")
 
 
 def find_unfinished(folder: Path, asked: ComparisonHeader) -> Path | None:

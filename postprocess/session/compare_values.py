@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from postprocess.analyses.compare.data import CaseValue, LaunchValues, SharedCase
 from postprocess.model.case import Case
@@ -60,9 +61,13 @@ def read_value(result: CaseResult, exact: bool) -> CaseValue:
 
 def describe_place(launch: FinishedLaunch) -> dict[str, str]:
     """Describe what both launches of a pair must share, from the records of the launch."""
-    run = launch.run
+    return describe_run_place(launch.run, launch.hosts)
+
+
+def describe_run_place(run: Mapping[str, Any], hosts: Sequence[str]) -> dict[str, str]:
+    """Describe where and how a launch ran, by its run record and its nodes."""
     return {
-        "nodes": ",".join(launch.hosts),
+        "nodes": ",".join(hosts),
         "binding": binding_of(run) or "",
         "processor": run.get("cpu_model") or "",
         "caches": caches_of(run.get("caches")) or "",

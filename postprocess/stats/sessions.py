@@ -122,14 +122,32 @@ def predict_nights(reference: Reference, values: Sequence[int]) -> Prediction:
 
     :param values: launches of each night, whose median is its value
     """
+    nights = len(values)
+    own = float(np.mean([compute_median_efficiency(each) ** 2 for each in values])) / nights
+    return _predict(reference, nights, own, of_center=1 / reference.sessions)
+
+
+def predict_sessions(reference: Reference, launches: Sequence[int]) -> Prediction:
+    """Predict how the mean of the means of j sessions deviates from the truth: tau^2/j + sigma^2 mean(1/n)/j.
+
+    :param launches: of each session
+    """
+    own = float(np.mean([1 / each for each in launches])) / len(launches)
+    return _predict(reference, len(launches), own, of_center=0.0)
+
+
+def _predict(reference: Reference, sessions: int, own: float, of_center: float) -> Prediction:
+    """Put the variances between sessions and launches together.
+
+    :param own: share of the variance between launches that the mean of so many sessions has
+    :param of_center: share of the variance between sessions that the reference's center has
+    """
     spread, degrees = reference.moderated
     within, (means, told) = spread**2, estimate_means_variance(reference)
-    nights = len(values)
-    share = 1 / nights + 1 / reference.sessions
-    own = float(np.mean([compute_median_efficiency(each) ** 2 for each in values])) / nights
-    rest = own - reference.inverse_launches / nights
+    share = 1 / sessions + of_center
+    rest = own - reference.inverse_launches / sessions
     if means <= within * reference.inverse_launches:  # no spread of sessions is left
-        means, rest = 0.0, own + reference.inverse_launches / reference.sessions
+        means, rest = 0.0, own + reference.inverse_launches * of_center
     variance = share * means + rest * within
     uncertain = (share * means) ** 2 / min(told, TAIL_DEGREES) if told else 0.0
     uncertain += (rest * within) ** 2 / degrees if degrees else 0.0

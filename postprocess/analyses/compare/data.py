@@ -52,6 +52,7 @@ class ComparisonHeader:
     differences: tuple[tuple[str, str, str], ...]  #: what, on the old side, on the new one
     started_utc: str
     command: tuple[str, ...]
+    unpaired: bool = False  #: whether the sides are stored sessions, which were not taken in turn
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,18 @@ class ComparisonPass:
         """Keys of the cases that its launches had to measure: all but those skipped on purpose."""
         cases = (item for launch in self.launches for item in launch.cases.items())
         return {key for key, said in cases if said.verdict != Verdict.SKIPPED}
+
+
+@dataclass(frozen=True)
+class SideNoise:
+    """How far the mean of a side's stored sessions may lie off, by what is known of sessions beforehand."""
+
+    deviation: float  #: standard deviation of its logarithm
+    degrees: float  #: of freedom that it is worth
+    source: str  #: ``reference``, or ``table`` of other machines
+
+
+CaseNoise = Mapping[str, SideNoise]  #: by side; without a side of which nothing is known
 
 
 @dataclass(frozen=True)
@@ -162,6 +175,17 @@ def append_plan(path: Path, looks: Sequence[int]) -> None:
     _append(path, {"record": "looks", "looks": list(looks)})
 
 
+def append_noise(path: Path, noise: Mapping[str, CaseNoise]) -> None:
+    """Write down how far each case of stored sessions may lie off, by its key.
+
+    :raises UsageError: if it cannot be written.
+    """
+    told = {
+        key: {side: asdict(each) for side, each in sides.items()} for key, sides in noise.items()
+    }
+    _append(path, {"record": "noise", "cases": told})
+
+
 def append_facts(path: Path, side: str, told: ToldFacts) -> None:
     """Write down what the MPI of a side tells of itself, or why it tells nothing.
 
@@ -189,6 +213,7 @@ class StoredComparison:
     looks: tuple[int, ...]
     passes: tuple[ComparisonPass, ...]
     told: Mapping[str, ToldFacts] = field(default_factory=dict)  #: by side
+    noise: Mapping[str, CaseNoise] = field(default_factory=dict)  #: of stored sessions, by key
 
 
 def read_comparison(path: Path) -> StoredComparison:
@@ -207,6 +232,11 @@ def read_comparison(path: Path) -> StoredComparison:
         passes = [
             parse_record(each, ComparisonPass) for each in entries if each["record"] == "pass"
         ]
+        noise = [
+            parse_record(each["cases"], dict[str, dict[str, SideNoise]])
+            for each in entries
+            if each["record"] == "noise"
+        ]
         told = {
             each["side"]: parse_record(each, ToldFacts)
             for each in entries
@@ -216,7 +246,13 @@ def read_comparison(path: Path) -> StoredComparison:
         raise UsageError(f"{path}: {error.strerror}; name the folder of a comparison") from None
     except (ValueError, LookupError) as error:
         raise UsageError(f"{path}: {error}: is damaged; choose another --output") from None
-    return StoredComparison(header, looks[-1] if looks else (), tuple(passes), told)
+    return StoredComparison(
+        header,
+        looks[-1] if looks else (),
+        tuple(passes),
+        told,
+        noise[-1] if noise else {},
+    )
 
 
 def truncate_unfinished_line(path: Path) -> None:

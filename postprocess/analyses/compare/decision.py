@@ -8,7 +8,8 @@ from datetime import date
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from postprocess.analyses.compare.judge import BAD, Comparison, Decision, JudgedComparison
+from postprocess.analyses.compare.cases import BAD, Comparison
+from postprocess.analyses.compare.judge import Decision, JudgedComparison
 from postprocess.base.errors import UsageError
 from postprocess.base.files import write_summary
 from postprocess.base.formats import first_of, plural, utc_now

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from postprocess.analyses.compare.judge import BAD, ComparedCase, Comparison
+from postprocess.analyses.compare.cases import BAD, ComparedCase, Comparison
 from postprocess.base.formats import first_of, plural, size
 
 SHOWN = (*BAD, Comparison.UNDECIDED, Comparison.FASTER, Comparison.MENDED, Comparison.ONLY_NEW)

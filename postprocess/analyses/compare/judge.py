@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from postprocess.analyses.compare.cases import (
+    ComparedCase,
+    Comparison,
+    describe_case,
+    group_of_sizes,
+    judge_presence,
+    margin_of,
+)
 from postprocess.analyses.compare.data import (
     NEW,
     OLD,
@@ -18,32 +25,9 @@ from postprocess.analyses.compare.data import (
 )
 from postprocess.analyses.compare.facts import FactDifference, compare_facts
 from postprocess.analyses.compare.pairs import CasePairs, collect_pairs
+from postprocess.analyses.compare.unpaired import judge_sessions
 from postprocess.base.formats import first_of, plural
-from postprocess.stats.band import LARGE_BYTES
 from postprocess.stats.paired_verdicts import PairedCase, PairedResult, PairedVerdict, judge_pairs
-from postprocess.stats.shrinkage import SMALL_BYTES
-
-
-class Comparison(str, Enum):
-    """The verdict on a case. The order is that in which people need to see them."""
-
-    BROKEN = "broken"  #: fails on the new side alone
-    ONLY_OLD = "only old"  #: the new side does not measure it
-    FAILED = "failed"  #: fails on both sides
-    SLOWER = "slower"
-    UNDECIDED = "undecided"
-    NOT_SLOWER = "not slower"
-    SAME = "same"
-    FASTER = "faster"
-    MENDED = "mended"  #: failed on the old side alone
-    ONLY_NEW = "only new"
-    SKIPPED = "skipped"  #: on purpose, on both sides
-
-    def __str__(self) -> str:
-        return self.value
-
-
-BAD = (Comparison.BROKEN, Comparison.ONLY_OLD, Comparison.FAILED, Comparison.SLOWER)
 
 
 class Decision(str, Enum):
@@ -61,27 +45,6 @@ class Decision(str, Enum):
     def status(self) -> int:
         """The exit status."""
         return {Decision.SAFE: 0, Decision.NOT_SAFE: 1}.get(self, 3)
-
-
-@dataclass(frozen=True)
-class ComparedCase:
-    """A case with its verdict, and what the verdict rests on. Values are in ``unit``."""
-
-    case: SharedCase
-    verdict: Comparison
-    reason: str
-    unit: str
-    old: float | None  #: median of the launches that count
-    new: float | None
-    spreads: tuple[float, float] | None  #: standard deviation of ln value between launches, by side
-    pairs: int
-    ratio: float | None  #: of new to old; above 1 is worse in every unit
-    limits: tuple[float, float] | None
-    q: float | None
-    pairs_more: int | None
-    margin: float  #: as a fraction
-    void: dict[str, int]  #: pairs that do not count, by reason
-    rerun: dict[str, str]  #: command that measures just this case, by side
 
 
 @dataclass(frozen=True)
@@ -121,6 +84,8 @@ class JudgedComparison:
 
 def judge_comparison(stored: StoredComparison) -> JudgedComparison:
     """Judge a comparison by what was measured until now."""
+    if stored.header.unpaired:
+        return judge_unpaired_comparison(stored)
     found = collect_pairs(stored.passes, stored.header.seed)
     looks = stored.looks or (6,)
     cases = {key: SharedCase.from_key(key) for key in found}
@@ -140,6 +105,24 @@ def judge_comparison(stored: StoredComparison) -> JudgedComparison:
         decide_comparison(judged, moved),
         tuple(list_fact_differences(stored)),
         {side: told.problem for side, told in stored.told.items() if told.problem},
+    )
+
+
+def judge_unpaired_comparison(stored: StoredComparison) -> JudgedComparison:
+    """Judge stored sessions. What was not taken in turn is never safe, whatever its cases say."""
+    found = judge_sessions(stored)
+    cases = tuple(each for each in found if not each.case.is_control)
+    controls = tuple(each for each in found if each.case.is_control)
+    decision = decide_comparison(cases, controls)
+    return JudgedComparison(
+        stored.header,
+        (),
+        0,
+        0.0,
+        cases,
+        controls,
+        UnchangedControl(0, {}),
+        Decision.UNDECIDED if decision == Decision.SAFE else decision,
     )
 
 
@@ -167,16 +150,6 @@ def decide_comparison(cases: Sequence[ComparedCase], controls: Sequence[Compared
 def select_moved(controls: Sequence[ComparedCase]) -> list[ComparedCase]:
     """Select the controls that changed: what no MPI has a part in cannot, unless the machine did."""
     return [each for each in controls if each.verdict in (Comparison.SLOWER, Comparison.FASTER)]
-
-
-def margin_of(case: SharedCase, margins: Sequence[float]) -> float:
-    """Return the margin of a case's class of sizes, as a fraction."""
-    return margins[(case.bytes >= SMALL_BYTES) + (case.bytes >= LARGE_BYTES)]
-
-
-def group_of_sizes(case: SharedCase) -> tuple[str, int]:
-    """Return program and class of sizes: cases of one group scatter alike."""
-    return case.program, (case.bytes >= SMALL_BYTES) + (case.bytes >= LARGE_BYTES)
 
 
 def paired(header: ComparisonHeader, pairs: CasePairs, differences: Sequence[float]) -> PairedCase:
@@ -207,34 +180,6 @@ def judge_cases(
     return judged
 
 
-def judge_presence(case: CasePairs) -> tuple[Comparison, str] | None:
-    """Judge what is missing or fails on a side; None if both sides measure it."""
-    old, new = case.failed(OLD), case.failed(NEW)
-    if old and new:
-        return (
-            Comparison.FAILED,
-            f"old: {tell_failures(case, OLD)}; new: {tell_failures(case, NEW)}",
-        )
-    if new:
-        return Comparison.BROKEN, tell_failures(case, NEW)
-    there = {side: bool(case.launches[side]) and not case.skipped(side) for side in (OLD, NEW)}
-    if not any(there.values()):
-        return Comparison.SKIPPED, case.skipped(OLD) or case.skipped(NEW)
-    if not there[NEW]:
-        return Comparison.ONLY_OLD, case.skipped(NEW) or "not in the plan of the new side"
-    if not there[OLD]:
-        return Comparison.ONLY_NEW, case.skipped(OLD) or "not in the plan of the old side"
-    return (Comparison.MENDED, tell_failures(case, OLD)) if old else None
-
-
-def tell_failures(case: CasePairs, side: str) -> str:
-    """Tell how often a case failed on a side, and why the first time."""
-    failed = case.failed(side)
-    verdict, reason = failed[0]
-    often = f" ({len(failed)} of {plural(case.launches[side], 'launch', 'es')})"
-    return f"{verdict}: {reason}{often}"
-
-
 def describe_pairs(case: CasePairs, result: PairedResult, looks: Sequence[int]) -> str:
     """Describe what keeps a case undecided; empty if it is decided."""
     if result.verdict != PairedVerdict.UNDECIDED:
@@ -250,40 +195,6 @@ def describe_pairs(case: CasePairs, result: PairedResult, looks: Sequence[int]) 
     if result.pairs_more:
         words.append(f"about {plural(result.pairs_more, 'more pair')} would decide")
     return "; ".join(words)
-
-
-def describe_case(
-    header: ComparisonHeader,
-    pairs: CasePairs,
-    verdict: Comparison,
-    reason: str,
-    result: PairedResult | None,
-) -> ComparedCase:
-    """Put together what is shown of a case."""
-    case = SharedCase.from_key(pairs.key)
-    estimate = result.estimate if result else None
-    used = estimate.pairs if estimate else len(pairs.differences)
-    sides = [pairs.values[side][:used] for side in (OLD, NEW)]
-    old, new = (statistics.median(values) if values else None for values in sides)
-    spreads = [statistics.stdev(map(math.log, values)) for values in sides if len(values) > 1]
-    finite = estimate is not None and math.isfinite(estimate.lower)
-    return ComparedCase(
-        case,
-        verdict,
-        reason,
-        pairs.unit,
-        old,
-        new,
-        (spreads[0], spreads[1]) if len(spreads) == len(sides) else None,
-        used,
-        estimate.ratio if estimate else None,
-        estimate.limits if estimate and finite else None,
-        result.q if result else None,
-        result.pairs_more if result else None,
-        margin_of(case, header.margins),
-        dict(pairs.void),
-        pairs.rerun,
-    )
 
 
 def judge_unchanged(

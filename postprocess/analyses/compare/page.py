@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from postprocess.analyses.compare import text
+from postprocess.analyses.compare.cases import BAD, ComparedCase, Comparison
 from postprocess.analyses.compare.facts import MPI
 from postprocess.analyses.compare.groups import describe_layout, group_cases, place_of
 from postprocess.analyses.compare.judge import (
-    BAD,
-    ComparedCase,
-    Comparison,
     Decision,
     JudgedComparison,
 )
@@ -83,7 +81,7 @@ def build_context(judged: JudgedComparison) -> dict[str, Any]:
         "cases": ordered,
         "name": text.format_name,
         "bad": BAD,
-        "how_to_read": text.HOW_TO_READ,
+        "how_to_read": text.select_how_to_read(judged),
     }
 
 
@@ -126,6 +124,7 @@ def build_comparison_json(judged: JudgedComparison) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "kind": "comparison",
+        "paired": not judged.header.unpaired,
         "decision": str(judged.decision),
         "sentence": text.format_decision(judged),
         "exit_status": judged.decision.status,

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from postprocess.analyses.compare.cases import BAD, ComparedCase, Comparison
 from postprocess.analyses.compare.data import StoredComparison
 from postprocess.analyses.compare.facts import ABSENT, KINDS, MPI, FactDifference, summarise_facts
 from postprocess.analyses.compare.groups import group_cases
 from postprocess.analyses.compare.judge import (
-    BAD,
-    ComparedCase,
-    Comparison,
     Decision,
     JudgedComparison,
     list_fact_differences,
@@ -47,8 +45,44 @@ HOW_TO_READ = (
 )
 
 
+HOW_TO_READ_UNPAIRED = (
+    "The sides are stored sessions, not taken in turn: what else changed on the machine in between is in every "
+    "ratio, too. Nothing here is ever called the same, and no comparison of this kind safe.",
+    "Ratio: how many times as slow the new side is, by the means of its sessions; the interval holds the true "
+    "one in 90% of all cases, if the machine differs between sessions as it did before.",
+    "slower, faster: beyond what two sessions differ by, by half the margin or more. undecided: all else. "
+    "4x2 is 4 processes, 2 on each node.",
+    f"Of the cases called slower (or faster), {ERROR:.0%} are called so wrongly at most, on average, "
+    "over all cases together (Benjamini and Hochberg), unless something slowed one side as a whole.",
+    "broken, only old, failed: fails or is missing on the new side, on purpose or not; mended, only new: "
+    "the other way round. ./plumbline compare OLD NEW measures in turn, and can prove a case the same.",
+)
+
+
+def select_how_to_read(judged: JudgedComparison) -> tuple[str, ...]:
+    """Select what explains a comparison."""
+    return HOW_TO_READ_UNPAIRED if judged.header.unpaired else HOW_TO_READ
+
+
+def format_unpaired_decision(judged: JudgedComparison) -> str:
+    """Format the decision on stored sessions in one sentence."""
+    old, new, counts = judged.header.old.label, judged.header.new.label, judged.counts
+    of = f"of {plural(len(judged.cases), 'case')} from {old} to {new}"
+    if judged.decision == Decision.VOID:
+        moved = first_of([each.case.label for each in select_moved(judged.controls)], 3)
+        return f"Unpaired and void: {moved} changed, and no MPI has a part in it"
+    if judged.decision == Decision.NOT_SAFE:
+        bad = ", ".join(
+            f"{counts[verdict]} {verdict}" for verdict in map(str, BAD) if verdict in counts
+        )
+        return f"Unpaired, not safe: {of}, {bad}"
+    return f"Unpaired, so never proven safe: {of}, none is shown to be slower"
+
+
 def format_decision(judged: JudgedComparison) -> str:
     """Format the decision in one sentence."""
+    if judged.header.unpaired:
+        return format_unpaired_decision(judged)
     old, new = judged.header.old.label, judged.header.new.label
     counts = judged.counts
     total = sum(counts.values())
@@ -98,6 +132,8 @@ def format_unchanged(judged: JudgedComparison) -> str:
 def format_facts(judged: JudgedComparison) -> list[str]:
     """Format what stands below the decision."""
     header = judged.header
+    if header.unpaired:
+        return format_unpaired_facts(judged)
     looks = ", ".join(map(str, judged.looks)) or "none yet"
     controls = len(judged.controls)
     still = controls - len(select_moved(judged.controls))
@@ -107,6 +143,19 @@ def format_facts(judged: JudgedComparison) -> list[str]:
         f"{header.seed}; looks after {looks}; margin {format_margins(header.margins)}",
         format_unchanged(judged),
         f"controls without MPI: {still} of {controls} unmoved" if controls else "controls: none",
+    ]
+
+
+def format_unpaired_facts(judged: JudgedComparison) -> list[str]:
+    """Format what stands below the decision on stored sessions."""
+    moved, controls = len(select_moved(judged.controls)), len(judged.controls)
+    return [
+        format_counts(judged),
+        "unpaired: the sides were not measured in turn; a difference counts only beyond what two sessions "
+        f"differ by anyway; margin {format_margins(judged.header.margins)}",
+        f"controls without MPI: {controls - moved} of {controls} unmoved"
+        if controls
+        else "controls: none",
     ]
 
 
@@ -198,11 +247,14 @@ def tabulate_cases(title: str, cases: Sequence[ComparedCase]) -> TextTable:
             format_value(each, new=True),
             format_change(each),
             format_interval(each),
-            f"n={each.pairs}",
+            f"n={each.pairs}"
+            if each.unpaired is None
+            else "n={}, {} unpaired".format(*each.unpaired),
         )
         for each in cases
     ]
-    columns = ("old", "new", "change", "ratio", "pairs")
+    unpaired = any(each.unpaired is not None for each in cases)
+    columns = ("old", "new", "change", "ratio", "launches" if unpaired else "pairs")
     return TextTable(title, ("case", "where", "verdict"), columns, tuple(rows))
 
 
