@@ -12,13 +12,13 @@ from dataclasses import replace
 import reframe as rfm
 from reframe.core.builtins import fixture, run_before, variable
 
-from postprocess.base.shell_words import quote_word
 from postprocess.model.benchmark import Benchmark
 from postprocess.model.mpicost import COMPARED, find_routine, format_routines
 from postprocess.model.options import ROUNDS
 from postprocess.model.plan import PlannedLaunch
 from reframe_checks.common.build import build_imb, build_osu
 from reframe_checks.common.osu_imb import OsuImbCheck, Start
+from reframe_checks.common.several_starts import lines_of_mpicost
 from reframe_checks.common.user_options import read_choice
 from reframe_checks.imb import MPI1, build_imb_options, imb, write_sizes
 from reframe_checks.luecke import luecke
@@ -186,13 +186,7 @@ class agreement(OsuImbCheck):
         if start.program != "mpicost":
             yield from super().lines_of(start, launch_words)
             return
-        words = ["timeout", "--kill-after=10", f"{start.time_limit:.0f}", launch_words]
-        program = str(getattr(self.mpicost, "program", "mpicost"))
-        words += map(quote_word, [program, *start.options, f"--token={start.token}"])
-        yield self.line_of_moment(start)
-        yield f"{' '.join(words)} > /dev/null"
-        yield f"echo $? > {quote_word(str(start.ending(self.session)))}"
-        yield self.line_of_moment(start)
+        yield from lines_of_mpicost(self, start, launch_words, {})
 
     def options_of(self, start: PlannedLaunch) -> list[str]:
         """Return the options as the program's own check gives them; only IMB has several executables."""

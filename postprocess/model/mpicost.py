@@ -116,8 +116,8 @@ def _with_operators(test: str, quick: str = "", **facts: Any) -> tuple[Routine, 
 def _composition(name: str, **facts: Any) -> Routine:
     """Return the routine that puts together the result of another, named first: ``bcast_as_sends``."""
     replaced = name.partition("_as_")[0]
-    computes = replaced.endswith("_sum")
-    return Routine(name, replaces=replaced, computes=computes, on_request=True, **facts)
+    facts.setdefault("computes", replaced.endswith("_sum"))
+    return Routine(name, replaces=replaced, on_request=True, **facts)
 
 
 #: In the order of Luecke et al. (2001), and then what is in neither paper.
@@ -167,6 +167,21 @@ ROUTINES = (
     ),
     _composition("reduce_scatter_sum_as_allreduce", count_blocks=count_all_exchanged),
     _composition("scan_sum_as_exscan_reduce_local", count_blocks=count_with_messages),
+    Routine(
+        "reduce_scatter_block_sum", count_blocks=count_all_received, computes=True, on_request=True
+    ),
+    _composition("bcast_as_allgatherv", rooted=True),
+    _composition("scatter_as_scatterv", rooted=True),
+    _composition("gather_as_gatherv", rooted=True),
+    _composition("gather_as_reduce", count_blocks=count_all_received, computes=True),
+    _composition("allgather_as_allgatherv", count_blocks=count_all_received),
+    _composition("allgather_as_allreduce", count_blocks=count_all_received, computes=True),
+    _composition("alltoall_as_alltoallv", count_blocks=count_all_exchanged),
+    _composition("reduce_sum_as_reduce_scatter_gatherv", rooted=True),
+    _composition("allreduce_sum_as_reduce_scatter_allgatherv"),
+    _composition(
+        "reduce_scatter_block_sum_as_reduce_scatter", rooted=True, count_blocks=count_all_exchanged
+    ),
 )
 
 #: Routines that are measured together where a user asks for them by one name, as ``mpicost --family`` has them.

@@ -98,7 +98,8 @@ LAUNCHES = "launches"  #: of each place, where not all get as many
 PLANTED = "planted"  #: environments whose launches are delayed
 AS_REFERENCES = "as_references"  #: trials as the references of each environment have them
 TIME_LIMIT = "time_limit"  #: of a launch, as ``60s``
-ROUNDS = "rounds"  #: in which programs are compared
+ROUNDS = "rounds"  #: in which programs are compared, or an MPI with its own settings
+VARIANTS = "variants"  #: settings that each round tries: name, and variables of the environment
 
 #: All that a choice may hold: the type of each value, and whether it is a list of such.
 KINDS: dict[str, tuple[type, bool]] = {
@@ -109,6 +110,7 @@ KINDS: dict[str, tuple[type, bool]] = {
     AS_REFERENCES: (bool, False),
     TIME_LIMIT: (str, False),
     ROUNDS: (int, False),
+    VARIANTS: (dict, True),
 }
 
 

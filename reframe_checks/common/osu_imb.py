@@ -19,6 +19,7 @@ from postprocess.model.mpicost import WARM
 from postprocess.model.plan import PlannedLaunch, SkippedCase
 from reframe_checks.common.base import SECONDS_TO_START, LaunchCheck
 from reframe_checks.common.mpi_support import explain_unsupported
+from reframe_checks.common.several_starts import launcher_words
 from reframe_checks.common.user_options import in_session, read_choice
 from site_configs.mpi.family import identify_library
 from site_configs.programs.installed import explain_missing_program, find_executable
@@ -182,18 +183,12 @@ class OsuImbCheck(LaunchCheck, family=True):
     @run_before("run")
     def set_commands(self):
         """Write the starts, one after the other, each ended at its limit, whatever the one before did."""
-        launch_words = self.launch_words()
+        launch_words = launcher_words(self)
         self.prerun_cmds = [
             line for start in self.started() for line in self.lines_of(start, launch_words)
         ]
         self.job.launcher = getlauncher("local")()
         self.executable = "true"
-
-    def launch_words(self) -> str:
-        """Return the launcher's words in front of a program."""
-        self.job.num_tasks = self.num_tasks
-        self.job.num_tasks_per_node = self.num_tasks_per_node
-        return self.job.launcher.run_command(self.job)
 
     def lines_of(self, start: PlannedLaunch, launch_words: str) -> Iterator[str]:
         """Return the commands of one start."""

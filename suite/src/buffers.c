@@ -1,5 +1,8 @@
 #include "buffers.h"
 
+/* Counts and offsets, of the three kinds of struct exchange. */
+enum { BLOCK_LISTS = 6 };
+
 static const double POISON = -1; /* the pattern has no negative values */
 
 /* A payload of bytes has the remainders of the pattern's numbers; the largest byte is none of them. */
@@ -59,19 +62,28 @@ bool buffers_open(struct buffers *buffers, struct memory *memory, size_t send, s
 
 size_t buffers_counts_needed(int processes)
 {
-    return 2 * (size_t)processes * sizeof(int);
+    return BLOCK_LISTS * (size_t)processes * sizeof(int);
 }
 
 void buffers_assign(const struct buffers *buffers, struct exchange *exchange)
 {
     int processes = buffers->processes;
+    int *list[BLOCK_LISTS];
+    for (int i = 0; i < BLOCK_LISTS; i++)
+        list[i] = buffers->counts + (size_t)i * (size_t)processes;
     exchange->send = buffers->send;
     exchange->receive = buffers->receive;
-    exchange->counts = buffers->counts;
+    exchange->equal = (struct blocks){list[0], list[1]};
+    exchange->split = (struct blocks){list[2], list[3]};
+    exchange->single = (struct blocks){list[4], list[5]};
     for (int rank = 0; rank < processes; rank++) {
-        buffers->counts[rank] = exchange->count;
+        list[0][rank] = exchange->count;
         /* what goes beyond is no case of a routine that looks at it */
-        buffers->counts[processes + rank] = (int)((unsigned)rank * (unsigned)exchange->count);
+        list[1][rank] = (int)((unsigned)rank * (unsigned)exchange->count);
+        list[3][rank] = part_offset(exchange, rank);
+        list[2][rank] = part_offset(exchange, rank + 1) - list[3][rank];
+        list[4][rank] = rank == 0 ? exchange->count : 0;
+        list[5][rank] = 0;
     }
 }
 

@@ -16,7 +16,7 @@ struct buffers {
     double *receive;
     size_t send_bytes;
     size_t receive_bytes; /* with the guard */
-    int *counts;          /* of struct exchange */
+    int *counts;          /* of the blocks of struct exchange */
     int processes;
 };
 

@@ -15,6 +15,11 @@ uint64_t all_shares(const struct exchange *x)
     return share(x) * (uint64_t)x->processes;
 }
 
+uint64_t part(const struct exchange *x)
+{
+    return (uint64_t)(part_offset(x, x->rank + 1) - part_offset(x, x->rank));
+}
+
 /* Where the block of a rank begins, if blocks have so many elements. */
 static void *block_at(const struct exchange *x, double *buffer, int rank, int elements)
 {
@@ -33,6 +38,12 @@ void bcast_as_scatter_allgather(const struct exchange *x)
     void *own = x->rank == 0 ? MPI_IN_PLACE : block_at(x, whole, x->rank, each);
     MPI_Scatter(x->send, each, x->type, own, each, x->type, 0, x->comm);
     MPI_Allgather(MPI_IN_PLACE, each, x->type, whole, each, x->type, x->comm);
+}
+
+void bcast_as_allgatherv(const struct exchange *x)
+{
+    double *whole = x->rank == 0 ? x->send : x->receive;
+    MPI_Allgatherv(MPI_IN_PLACE, 0, x->type, whole, x->single.counts, x->single.offsets, x->type, x->comm);
 }
 
 void bcast_as_sends(const struct exchange *x)
@@ -59,6 +70,30 @@ void scatter_as_sends(const struct exchange *x)
     memcpy(x->receive, x->send, block_bytes(x));
 }
 
+void scatter_as_scatterv(const struct exchange *x)
+{
+    MPI_Scatterv(x->send, x->equal.counts, x->equal.offsets, x->type, x->receive, x->count, x->type, 0, x->comm);
+}
+
+void gather_as_gatherv(const struct exchange *x)
+{
+    MPI_Gatherv(x->send, x->count, x->type, x->receive, x->equal.counts, x->equal.offsets, x->type, 0, x->comm);
+}
+
+/* The own block among zeros in the receive buffer: the sum over all ranks has the block of each. */
+static void pad_with_zeros(const struct exchange *x)
+{
+    memset(x->receive, 0, block_bytes(x) * (size_t)x->processes);
+    memcpy(block_at(x, x->receive, x->rank, x->count), x->send, block_bytes(x));
+}
+
+void gather_as_reduce(const struct exchange *x)
+{
+    pad_with_zeros(x);
+    MPI_Reduce(x->rank == 0 ? MPI_IN_PLACE : x->receive, x->receive, x->count * x->processes, x->type, x->op, 0,
+               x->comm);
+}
+
 void gather_as_sends(const struct exchange *x)
 {
     if (x->rank != 0) {
@@ -76,11 +111,28 @@ void allgather_as_gather_bcast(const struct exchange *x)
     MPI_Bcast(x->receive, x->count * x->processes, x->type, 0, x->comm);
 }
 
+void allgather_as_allgatherv(const struct exchange *x)
+{
+    MPI_Allgatherv(x->send, x->count, x->type, x->receive, x->equal.counts, x->equal.offsets, x->type, x->comm);
+}
+
+void allgather_as_allreduce(const struct exchange *x)
+{
+    pad_with_zeros(x);
+    MPI_Allreduce(MPI_IN_PLACE, x->receive, x->count * x->processes, x->type, x->op, x->comm);
+}
+
 void allgather_as_alltoall(const struct exchange *x)
 {
     for (int rank = 1; rank < x->processes; rank++)
         memcpy(block_at(x, x->send, rank, x->count), x->send, block_bytes(x));
     MPI_Alltoall(x->send, x->count, x->type, x->receive, x->count, x->type, x->comm);
+}
+
+void alltoall_as_alltoallv(const struct exchange *x)
+{
+    MPI_Alltoallv(x->send, x->equal.counts, x->equal.offsets, x->type, x->receive, x->equal.counts,
+                  x->equal.offsets, x->type, x->comm);
 }
 
 /* With each rank in turn: to the one that is `step` above, from the one that is `step` below. */
@@ -103,6 +155,13 @@ void reduce_as_reduce_scatter_gather(const struct exchange *x)
     MPI_Gather(x->rank == 0 ? MPI_IN_PLACE : x->receive, each, x->type, x->receive, each, x->type, 0, x->comm);
 }
 
+void reduce_as_reduce_scatter_gatherv(const struct exchange *x)
+{
+    MPI_Reduce_scatter(x->send, x->receive, x->split.counts, x->type, x->op, x->comm);
+    MPI_Gatherv(x->rank == 0 ? MPI_IN_PLACE : x->receive, x->split.counts[x->rank], x->type, x->receive, x->split.counts,
+                x->split.offsets, x->type, 0, x->comm);
+}
+
 void allreduce_as_reduce_bcast(const struct exchange *x)
 {
     MPI_Reduce(x->send, x->receive, x->count, x->type, x->op, 0, x->comm);
@@ -116,10 +175,24 @@ void allreduce_as_reduce_scatter_allgather(const struct exchange *x)
     MPI_Allgather(MPI_IN_PLACE, each, x->type, x->receive, each, x->type, x->comm);
 }
 
+void allreduce_as_reduce_scatter_allgatherv(const struct exchange *x)
+{
+    double *own = x->receive + part_offset(x, x->rank); /* of numbers: it is a reduction */
+    MPI_Reduce_scatter(x->send, own, x->split.counts, x->type, x->op, x->comm);
+    MPI_Allgatherv(MPI_IN_PLACE, 0, x->type, x->receive, x->split.counts, x->split.offsets, x->type, x->comm);
+}
+
+void reduce_scatter_block_as_reduce_scatter(const struct exchange *x)
+{
+    MPI_Reduce(x->send, x->receive, x->count * x->processes, x->type, x->op, 0, x->comm);
+    MPI_Scatter(x->receive, x->count, x->type, x->rank == 0 ? MPI_IN_PLACE : x->receive, x->count, x->type, 0,
+                x->comm);
+}
+
 void reduce_scatter_as_reduce_scatterv(const struct exchange *x)
 {
     MPI_Reduce(x->send, x->receive, x->count * x->processes, x->type, x->op, 0, x->comm);
-    MPI_Scatterv(x->receive, x->counts, x->counts + x->processes, x->type,
+    MPI_Scatterv(x->receive, x->equal.counts, x->equal.offsets, x->type,
                  x->rank == 0 ? MPI_IN_PLACE : x->receive, x->count, x->type, 0, x->comm);
 }
 

@@ -20,10 +20,14 @@ const struct family families[] = {
     /* what other calls can be put together to, and what they replace */
     {"compositions",
      "bcast,scatter,gather,allgather,alltoall,reduce_sum,allreduce_sum,scan_sum,reduce_scatter_sum,"
+     "reduce_scatter_block_sum,"
      "bcast_as_scatter_allgather,bcast_as_sends,scatter_as_bcast,scatter_as_sends,gather_as_sends,"
      "allgather_as_gather_bcast,allgather_as_alltoall,alltoall_as_sendrecv,reduce_sum_as_reduce_scatter_gather,"
      "allreduce_sum_as_reduce_bcast,allreduce_sum_as_reduce_scatter_allgather,"
-     "reduce_scatter_sum_as_reduce_scatterv,reduce_scatter_sum_as_allreduce,scan_sum_as_exscan_reduce_local"},
+     "reduce_scatter_sum_as_reduce_scatterv,reduce_scatter_sum_as_allreduce,scan_sum_as_exscan_reduce_local,"
+     "bcast_as_allgatherv,scatter_as_scatterv,gather_as_gatherv,gather_as_reduce,allgather_as_allgatherv,"
+     "allgather_as_allreduce,alltoall_as_alltoallv,reduce_sum_as_reduce_scatter_gatherv,"
+     "allreduce_sum_as_reduce_scatter_allgatherv,reduce_scatter_block_sum_as_reduce_scatter"},
     {NULL, NULL},
 };
 /* clang-format on */

@@ -74,12 +74,12 @@ static void verify_run(struct wrong_data *wrong, const struct routine *routine, 
 
 /* Trials, what each of them brought verified before the next one begins. */
 static void run_verified(struct bench *bench, struct wrong_data *wrong, const struct routine *routine,
-                         const struct exchange *exchange, const struct pattern *pattern, size_t count)
+                         const struct exchange *exchange, const struct pattern *pattern, size_t calls, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         buffers_poison(routine, exchange);
         bench->trials.stamps[i] =
-            timing_trial(exchange, routine_meeting(routine), false, &bench->sync, &bench->cooling);
+            timing_trial(exchange, routine_meeting(routine), false, calls, &bench->sync, &bench->cooling);
         verify(wrong, routine, exchange, pattern, MOMENT_TIMED, bench->trials.count + i + 1);
     }
 }
@@ -90,7 +90,7 @@ static void run_back_to_back(struct bench *bench, const struct routine *routine,
 {
     for (size_t i = 0; i < count; i++)
         bench->trials.stamps[i] =
-            timing_trial(exchange, routine_meeting(routine), i > 0, &bench->sync, &bench->cooling);
+            timing_trial(exchange, routine_meeting(routine), i > 0, 1, &bench->sync, &bench->cooling);
 }
 
 /* Calls whose times are forgotten. */
@@ -103,34 +103,54 @@ static void warm_up(struct bench *bench, const struct routine *routine, const st
     }
 }
 
-static void sample(struct bench *bench, struct wrong_data *wrong, const struct routine *routine,
-                   const struct exchange *exchange, const struct pattern *pattern)
+/* Calls of a trial that lasts as long as it is asked to, from trials whose times are forgotten. Collective. */
+static size_t choose_calls(struct bench *bench, const struct routine *routine, const struct exchange *exchange)
+{
+    enum { CALLS_MOST = 10000, PART = 4 };
+    int64_t wanted = (int64_t)(bench->options->loop_seconds * 1e9), took = 0;
+    size_t calls = 1;
+    for (size_t next = 1; took < wanted / PART && calls < CALLS_MOST; next = 2 * calls) {
+        calls = next < CALLS_MOST ? next : CALLS_MOST;
+        struct stamps trial =
+            timing_trial(exchange, routine_meeting(routine), false, calls, &bench->sync, &bench->cooling);
+        took = control_all_maximum(&bench->world->control,
+                                   routine_takes_part(routine, exchange) ? trial.stop - trial.start : 0);
+    }
+    size_t needed = (size_t)((double)calls * (double)wanted / (double)(took > 0 ? took : 1));
+    return needed < 1 ? 1 : needed < CALLS_MOST ? needed : CALLS_MOST;
+}
+
+/* Calls of a trial: one, unless it is a loop. */
+static size_t sample(struct bench *bench, struct wrong_data *wrong, const struct routine *routine,
+                     const struct exchange *exchange, const struct pattern *pattern)
 {
     struct trials *trials = &bench->trials;
     trials->count = 0;
     warm_up(bench, routine, exchange);
+    size_t calls = bench->options->sync == SYNC_LOOP ? choose_calls(bench, routine, exchange) : 1;
     do {
         size_t left = trials->capacity - trials->count;
         size_t count = left < trials->batch ? left : trials->batch;
         if (bench->options->back_to_back)
             run_back_to_back(bench, routine, exchange, count);
         else
-            run_verified(bench, wrong, routine, exchange, pattern, count);
+            run_verified(bench, wrong, routine, exchange, pattern, calls, count);
         trials_append(trials, &bench->world->control, &bench->clock, count,
-                      routine_takes_part(routine, exchange), routine_legs(routine));
+                      routine_takes_part(routine, exchange), routine_legs(routine) * (int)calls);
     } while (!sampling_is_done(bench));
+    return calls;
 }
 
 /* What this rank received that it must not have: before, in or after the timing. */
 static struct wrong_data verify_and_sample(struct bench *bench, const struct item *item, int peer,
-                                           const struct exchange *exchange, uint64_t seed)
+                                           const struct exchange *exchange, uint64_t seed, size_t *calls)
 {
     const struct routine *routine = item->routine;
     struct pattern pattern = {.seed = seed, .processes = exchange->processes};
     struct pattern other = {.seed = ~seed, .processes = exchange->processes};
     struct wrong_data wrong = {.rank = -1};
     verify_run(&wrong, routine, exchange, &pattern, MOMENT_BEFORE);
-    sample(bench, &wrong, routine, exchange, &pattern);
+    *calls = sample(bench, &wrong, routine, exchange, &pattern);
     verify_run(&wrong, routine, exchange, &other, MOMENT_AFTER);
     if (wrong.rank >= 0)
         wrong_data_print(&wrong, item, peer);
@@ -155,7 +175,8 @@ struct measurement measurement_run(struct bench *bench, const struct item *item,
     buffers_assign(&bench->buffers, &exchange);
     buffers_span(bench->cooling.buffers, item->routine, &exchange);
 
-    struct measurement result = {.wrong = verify_and_sample(bench, item, peer, &exchange, seed)};
+    struct measurement result = {.measured = false};
+    result.wrong = verify_and_sample(bench, item, peer, &exchange, seed, &result.calls);
     wrong_data_collect(&result.wrong, control);
     if (bench->options->back_to_back)
         result.slowest_mean = slowest_mean(bench, item->routine, &exchange);

@@ -35,6 +35,7 @@ struct measurement {
     struct wrong_data wrong; /* on rank 0: of the lowest rank that received any */
     bool measured; /* rank 0: a trial is left after the dropped and the late ones */
     struct summary summary; /* rank 0, if measured */
+    size_t calls;           /* of a trial: 1 unless it is a loop of them */
     double slowest_mean;    /* s; rank 0: largest of the ranks' mean times, of trials back to back */
 };
 

@@ -6,9 +6,11 @@
 
 #include "numbers.h"
 
-enum { TRIALS_DEFAULT = 51, TRIALS_LEAST = 2, TRIALS_MOST = 1000000, SETTLE_MOST = 60 };
+enum { TRIALS_DEFAULT = 51, TRIALS_LEAST = 2, TRIALS_MOST = 1000000, SETTLE_MOST = 60, LOOP_MOST = 10 };
 
-const char *const sync_names[] = {"dissemination", "barrier", "window"};
+static const double LOOP_SECONDS = 0.01;
+
+const char *const sync_names[] = {"dissemination", "barrier", "window", "loop"};
 
 const char options_help[] =
     "usage: mpicost [options]\n"
@@ -22,7 +24,9 @@ const char options_help[] =
     "  --peers LIST          ranks that rank 0 plays ping-pong with, rounds of a tournament\n"
     "                        (default: all)\n"
     "  --trials N            trials per case, the first is dropped (default: 51)\n"
-    "  --sync KIND           dissemination (default), barrier or window\n"
+    "  --sync KIND           dissemination (default), barrier, window or loop: a trial is then many calls\n"
+    "                        one right after the other, its time their mean: pipelined (needs --cache warm)\n"
+    "  --loop-seconds S      how long the calls of such a trial last (default: 0.01)\n"
     "  --cache STATE         before each trial: flush (default) walks more memory than the caches hold,\n"
     "                        evict takes the lines of both buffers out of them, warm leaves them\n"
     "  --flush-bytes N|auto  bytes that each rank touches to flush the caches (default: auto)\n"
@@ -80,7 +84,7 @@ static bool set_trials(struct options *options, const char *value)
 
 static bool set_sync(struct options *options, const char *value)
 {
-    for (int kind = SYNC_DISSEMINATION; kind <= SYNC_WINDOW; kind++)
+    for (int kind = SYNC_DISSEMINATION; kind <= SYNC_LOOP; kind++)
         if (strcmp(value, sync_names[kind]) == 0) {
             options->sync = (enum sync_kind)kind;
             return true;
@@ -110,6 +114,13 @@ static bool set_settle(struct options *options, const char *value)
     char *end;
     options->settle = strtod(value, &end);
     return end != value && *end == '\0' && options->settle >= 0 && options->settle <= SETTLE_MOST;
+}
+
+static bool set_loop_seconds(struct options *options, const char *value)
+{
+    char *end;
+    options->loop_seconds = strtod(value, &end);
+    return end != value && *end == '\0' && options->loop_seconds > 0 && options->loop_seconds <= LOOP_MOST;
 }
 
 static bool set_relative_error(struct options *options, const char *value)
@@ -160,7 +171,8 @@ static const struct valued_option {
     {"--bytes", set_bytes, "sizes in bytes"},
     {"--peers", set_peers, "ranks or rounds"},
     {"--trials", set_trials, "a whole number from 2 to 1000000"},
-    {"--sync", set_sync, "dissemination, barrier or window"},
+    {"--sync", set_sync, "dissemination, barrier, window or loop"},
+    {"--loop-seconds", set_loop_seconds, "a number of seconds above 0, up to 10"},
     {"--cache", set_cache, "flush, evict or warm"},
     {"--flush-bytes", set_flush_bytes, "auto or a positive number of bytes"},
     {"--settle", set_settle, "a number of seconds up to 60"},
@@ -206,6 +218,11 @@ static bool check_together(const struct options *options, struct outcome *outcom
     if (options->back_to_back && (options->cache != CACHE_WARM || options->sync == SYNC_WINDOW))
         return outcome_fail(outcome, EXIT_USAGE,
                             "--back-to-back: needs --cache warm, and no --sync window: both take time between trials");
+    if (options->sync == SYNC_LOOP && (options->cache != CACHE_WARM || options->back_to_back))
+        return outcome_fail(outcome, EXIT_USAGE, "--sync loop: needs --cache warm, since only the first of its calls "
+                                                 "would be cold, and no --back-to-back");
+    if (options->sync != SYNC_LOOP && options->loop_seconds > 0)
+        return outcome_fail(outcome, EXIT_USAGE, "--loop-seconds: is of --sync loop only");
     return true;
 }
 
@@ -235,7 +252,11 @@ bool options_parse(struct options *options, int argc, char **argv, struct outcom
     for (int i = 1; i < argc; i++)
         if (!take(options, argc, argv, &i, outcome))
             return false;
-    return check_together(options, outcome);
+    if (!check_together(options, outcome))
+        return false;
+    if (options->sync == SYNC_LOOP && options->loop_seconds == 0)
+        options->loop_seconds = LOOP_SECONDS;
+    return true;
 }
 
 int64_t options_fingerprint(int argc, char **argv)

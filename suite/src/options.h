@@ -11,7 +11,8 @@
 #include "outcome.h"
 #include "routine.h"
 
-enum sync_kind { SYNC_DISSEMINATION, SYNC_BARRIER, SYNC_WINDOW };
+/* SYNC_LOOP: our own barrier, and then many calls one right after the other */
+enum sync_kind { SYNC_DISSEMINATION, SYNC_BARRIER, SYNC_WINDOW, SYNC_LOOP };
 enum action { ACTION_MEASURE, ACTION_LIST, ACTION_VERSION, ACTION_HELP };
 
 extern const char *const sync_names[]; /* indexed by enum sync_kind */
@@ -29,6 +30,7 @@ struct options {
     uint64_t flush_bytes; /* per rank; 0: from the machine's caches */
     double settle;         /* s of work before the first case */
     double relative_error; /* 0: no early stop */
+    double loop_seconds;   /* s that the calls of a trial take together, if sync is SYNC_LOOP */
     bool back_to_back;     /* trials one right after the other */
     size_t warm_up;        /* untimed calls before them */
     bool seed_given;

@@ -49,6 +49,8 @@ static void write_method(struct json *json, const struct provenance *provenance,
         json_null(json);
     if (options->back_to_back)
         json_key_integer(json, "back_to_back", (int64_t)options->warm_up);
+    if (options->sync == SYNC_LOOP)
+        json_key_number(json, "loop_seconds", options->loop_seconds);
     json_key_integer(json, "seed", (int64_t)provenance->seed);
 }
 

@@ -46,6 +46,8 @@ static void write_case(struct json *json, const struct item *item, int peer, str
         pairs_write(json, item->routine, peer, trials, &bench->world->control);
     if (measurement->measured)
         write_summary(json, &measurement->summary);
+    if (bench->options->sync == SYNC_LOOP)
+        json_key_integer(json, "calls", (int64_t)measurement->calls);
     if (bench->options->back_to_back)
         json_key_number(json, "slowest_mean", measurement->slowest_mean);
     json_key_bool(json, "verified", measurement->wrong.rank < 0);

@@ -23,6 +23,11 @@ size_t element_size(const struct exchange *exchange)
     return exchange->type == MPI_BYTE ? 1 : sizeof(double);
 }
 
+int part_offset(const struct exchange *exchange, int rank)
+{
+    return (int)((int64_t)exchange->count * rank / exchange->processes);
+}
+
 int routine_peers(const struct routine *routine, int processes)
 {
     switch (routine->pairing) {

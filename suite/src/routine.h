@@ -20,6 +20,11 @@ enum pairing {
     PAIRING_ROUND /* all ranks at the same time, as round `peer` of a tournament has them */
 };
 
+/* How many elements each rank has of a vector, and where they begin: arguments of MPI_Gatherv and its kind. */
+struct blocks {
+    const int *counts, *offsets;
+};
+
 /* One case as one rank sees it: the arguments of the timed call. */
 struct exchange {
     void (*operation)(const struct exchange *exchange);
@@ -32,7 +37,9 @@ struct exchange {
     int rank;
     int processes;
     int partner; /* the rank that this rank plays with, or -1 */
-    const int *counts; /* of each rank: `count`; behind them the offset of its block */
+    struct blocks equal;  /* `count` elements of each rank */
+    struct blocks split;  /* `count` elements shared out among all ranks */
+    struct blocks single; /* `count` elements of rank 0, none of the others */
 };
 
 /* Brings ranks together that the synchroniser released one after the other. Not timed. */
@@ -65,6 +72,9 @@ bool routine_computes(const struct routine *routine);
 
 /* Bytes of an element. */
 size_t element_size(const struct exchange *exchange);
+
+/* Where the part of a rank begins in a vector of `count` elements that is shared out as evenly as can be. */
+int part_offset(const struct exchange *exchange, int rank);
 
 /* Number of peers that a routine played in pairs has a case for; 0 for the others. */
 int routine_peers(const struct routine *routine, int processes);

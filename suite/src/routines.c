@@ -78,6 +78,11 @@ static uint64_t root_shares_others_share(const struct exchange *x)
     return x->rank == 0 ? all_shares(x) : share(x);
 }
 
+static uint64_t root_one_others_part(const struct exchange *x)
+{
+    return x->rank == 0 ? one(x) : part(x);
+}
+
 /* --- what is timed --- */
 
 /* The lower rank of a pair serves. */
@@ -156,7 +161,12 @@ static void scan(const struct exchange *x)
 
 static void reduce_scatter(const struct exchange *x)
 {
-    MPI_Reduce_scatter(x->send, x->receive, x->counts, x->type, x->op, x->comm);
+    MPI_Reduce_scatter(x->send, x->receive, x->equal.counts, x->type, x->op, x->comm);
+}
+
+static void reduce_scatter_block(const struct exchange *x)
+{
+    MPI_Reduce_scatter_block(x->send, x->receive, x->count, x->type, x->op, x->comm);
 }
 
 /* --- what must have been received --- */
@@ -217,6 +227,18 @@ static double own_block_of_sums(const struct pattern *pattern, const struct exch
 static double own_share_of_sums(const struct pattern *pattern, const struct exchange *x, size_t index)
 {
     return pattern_sum(pattern, x->processes, (size_t)x->rank * (size_t)share(x) + index);
+}
+
+static double own_part_of_sums(const struct pattern *pattern, const struct exchange *x, size_t index)
+{
+    return pattern_sum(pattern, x->processes, (size_t)part_offset(x, x->rank) + index);
+}
+
+/* Of the root the blocks of all; of the others their own among zeros, where the sum was put together. */
+static double block_of_each_at_root(const struct pattern *pattern, const struct exchange *x, size_t index)
+{
+    bool zero = x->rank != 0 && index / (size_t)x->count != (size_t)x->rank;
+    return zero ? 0 : block_of_each(pattern, x, index);
 }
 
 static double sum_up_to_own(const struct pattern *pattern, const struct exchange *x, size_t index)
@@ -318,6 +340,28 @@ const struct routine routines[] = {
      all_at_once, all_at_once, reduce_scatter_as_allreduce, sum_of_all, COMBINE_SUM, SCALING_NONE, PAIRING_NONE},
     {"scan_sum_as_exscan_reduce_local", VECTOR, "8,10000,1000000",
      one, one, scan_as_exscan_reduce_local, sum_up_to_own, COMBINE_SUM, SCALING_NONE, PAIRING_NONE},
+    {"reduce_scatter_block_sum", BLOCK, "8,10000",
+     all, one, reduce_scatter_block, own_block_of_sums, COMBINE_SUM, SCALING_NONE, PAIRING_NONE},
+    {"bcast_as_allgatherv", VECTOR, "8,10000,1000000",
+     root_one, others_one, bcast_as_allgatherv, from_root, COMBINE_NOTHING, SCALING_NONE, PAIRING_NONE},
+    {"scatter_as_scatterv", BLOCK, "8,10000",
+     root_all_at_once, one, scatter_as_scatterv, own_block_of_root, COMBINE_NOTHING, SCALING_NONE, PAIRING_NONE},
+    {"gather_as_gatherv", BLOCK, "8,10000",
+     one, root_all_at_once, gather_as_gatherv, block_of_each, COMBINE_NOTHING, SCALING_NONE, PAIRING_NONE},
+    {"gather_as_reduce", BLOCK, "8,10000",
+     one, all_at_once, gather_as_reduce, block_of_each_at_root, COMBINE_SUM, SCALING_NONE, PAIRING_NONE},
+    {"allgather_as_allgatherv", BLOCK, "8,10000",
+     one, all_at_once, allgather_as_allgatherv, block_of_each, COMBINE_NOTHING, SCALING_NONE, PAIRING_NONE},
+    {"allgather_as_allreduce", BLOCK, "8,10000",
+     one, all_at_once, allgather_as_allreduce, block_of_each, COMBINE_SUM, SCALING_NONE, PAIRING_NONE},
+    {"alltoall_as_alltoallv", BLOCK, "8,10000",
+     all_at_once, all_at_once, alltoall_as_alltoallv, own_block_of_each, COMBINE_NOTHING, SCALING_NONE, PAIRING_NONE},
+    {"reduce_sum_as_reduce_scatter_gatherv", VECTOR, "8,10000,1000000",
+     one, root_one_others_part, reduce_as_reduce_scatter_gatherv, own_part_of_sums, COMBINE_SUM, SCALING_NONE, PAIRING_NONE},
+    {"allreduce_sum_as_reduce_scatter_allgatherv", VECTOR, "8,10000,1000000",
+     one, one, allreduce_as_reduce_scatter_allgatherv, sum_of_all, COMBINE_SUM, SCALING_NONE, PAIRING_NONE},
+    {"reduce_scatter_block_sum_as_reduce_scatter", BLOCK, "8,10000",
+     all_at_once, root_all_others_one, reduce_scatter_block_as_reduce_scatter, own_block_of_sums, COMBINE_SUM, SCALING_NONE, PAIRING_NONE},
 };
 /* clang-format on */
 const size_t routine_count = sizeof routines / sizeof routines[0];

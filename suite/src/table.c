@@ -60,6 +60,9 @@ void table_head(const struct bench *bench, const struct plan *plan)
            sync_names[options->sync]);
     print_cooling(bench);
     printf("; %zu trials\n", options->trials);
+    if (options->sync == SYNC_LOOP)
+        printf("# Pipelined: a trial is as many calls, one right after the other, as last %g s; times are their means.\n",
+               options->loop_seconds);
     if (processes == 1)
         name_those_without_peers(plan);
     printf("# Times in microseconds. Scaled: headline by log2 p or p - 1, as the paper's model of the routine "

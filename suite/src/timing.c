@@ -1,6 +1,6 @@
 #include "timing.h"
 
-struct stamps timing_trial(const struct exchange *exchange, meeting *meet, bool follows,
+struct stamps timing_trial(const struct exchange *exchange, meeting *meet, bool follows, size_t calls,
                            const struct sync *sync, struct cooling *cooling)
 {
     cooling_apply(cooling);
@@ -12,7 +12,8 @@ struct stamps timing_trial(const struct exchange *exchange, meeting *meet, bool 
     if (meet != NULL)
         meet(&arguments);
     int64_t start = clock_now();
-    arguments.operation(&arguments);
+    for (size_t i = 0; i < calls; i++)
+        arguments.operation(&arguments);
     int64_t stop = clock_now();
     sync_end(sync);
     return (struct stamps){.start = start, .stop = stop, .late = late};

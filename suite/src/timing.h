@@ -16,10 +16,10 @@ struct stamps {
 };
 
 /* Runs one trial of the template of Luecke et al. (2001): cool, synchronise, stamp, routine, stamp,
- * barrier. Between the stamps stands the call of the routine, through a pointer, and nothing else.
+ * barrier. Between the stamps stands the call of the routine, through a pointer, `calls` times, and nothing else.
  * `meet`: what follows the synchronisation, before the first stamp; or NULL. `follows`: the barrier of the
  * trial before it is its synchronisation. Collective. */
-struct stamps timing_trial(const struct exchange *exchange, meeting *meet, bool follows,
+struct stamps timing_trial(const struct exchange *exchange, meeting *meet, bool follows, size_t calls,
                            const struct sync *sync, struct cooling *cooling);
 
 #endif

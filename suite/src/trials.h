@@ -43,7 +43,7 @@ bool trials_open(struct trials *trials, struct memory *memory, size_t capacity, 
 void trials_close(struct trials *trials, struct memory *memory);
 
 /* Appends the first `count` stamps of all ranks to the trials on rank 0. `takes_part`: whether this
- * rank's stamps count. `legs`: messages one after the other in a trial; intervals are divided by it.
+ * rank's stamps count. `legs`: messages, or calls, one after the other in a trial; intervals are divided by it.
  * Collective. */
 void trials_append(struct trials *trials, const struct control *control, const struct clock *clock,
                    size_t count, bool takes_part, int legs);

@@ -315,6 +315,7 @@ def test_each_command_has_its_module():
         "dossier verify x --signers s": "dossier.verify",
         "links": "links",
         "agree": "agree",
+        "guidelines": "guidelines",
         "import x": "import_reports",
         "drift": "drift",
         "selftest": "selftest",

@@ -35,6 +35,7 @@ BLOCKS = {
     "root_shares": lambda p: 1,
     "others_shares": lambda p: p - 1,
     "root_shares_others_share": lambda p: 2,
+    "root_one_others_part": lambda p: 2,
 }
 
 

@@ -1,0 +1,83 @@
+"""What should not be slower than what, all of it in one launch; and the same again under other settings.
+
+``./plumbline guidelines`` runs this check. What is compared comes from one launch, and a launch is one value of
+the comparison; a job has several.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import reframe as rfm
+from reframe.core.backends import getlauncher
+from reframe.core.builtins import run_before, variable
+from reframe.utility import typecheck as typ
+
+from postprocess.model.guidelines import list_table
+from postprocess.model.options import ROUNDS, VARIANTS
+from postprocess.model.plan import PlannedLaunch
+from reframe_checks.common.base import SECONDS_TO_START
+from reframe_checks.common.mpicost import MpicostCheck
+from reframe_checks.common.several_starts import launcher_words, lines_of_mpicost
+from reframe_checks.common.user_options import read_choice
+
+USUAL = {"name": "", "variables": {}}  #: the settings that the site has
+
+
+@rfm.simple_test
+class guidelines(MpicostCheck):
+    """Operations, and what has the same result or does more, in the same launch."""
+
+    descr = "Operations beside what should not be faster"
+    table = list_table()
+    tags = {"guidelines"}
+
+    #: Launches; one in simulated time, which repeats.
+    #:
+    #: :default: ``8``
+    rounds = variable(int, value=read_choice(ROUNDS, 8))
+
+    #: Settings under which each round measures once more, beside the usual ones: ``{"name": "bcast-2",
+    #: "variables": {"I_MPI_ADJUST_BCAST": "2"}}``. Their variables are told before the launcher.
+    #:
+    #: :default: ``[]``
+    variants = variable(typ.List[typ.Dict], value=read_choice(VARIANTS, []))
+
+    def planned_launches(self) -> list[PlannedLaunch]:
+        """Return every start of the job: a round has one for each setting, in turn forwards and backwards."""
+        (once,) = super().planned_launches()
+        settings = [USUAL, *self.variants]
+        starts: list[PlannedLaunch] = []
+        for number in range(1 if once.exact else self.rounds):
+            for setting in reversed(settings) if number % 2 else settings:
+                starts.append(self.start_of(once, len(starts) + 1, setting))
+        limits = SECONDS_TO_START * (1 + len(starts) / 4) + once.time_limit
+        self.time_limit = f"{int(limits)}s"
+        return starts
+
+    def start_of(self, once: PlannedLaunch, number: int, setting: dict) -> PlannedLaunch:
+        """Return a start under one setting, which its values are not to be taken without."""
+        by_hand = dict(once.by_hand)
+        if setting["variables"]:
+            by_hand["set_env"] = {**by_hand.get("set_env", {}), **setting["variables"]}
+        named = replace(once, number=number, start=setting["name"], by_hand=by_hand, budget=0.0)
+        return replace(named, options=tuple(self.options_of(named)), asserted=False)
+
+    @run_before("run")
+    def set_command(self):
+        """Write the starts, one after the other."""
+        words = launcher_words(self)
+        settings = {each["name"]: each["variables"] for each in [USUAL, *self.variants]}
+        self.prerun_cmds = [
+            line
+            for start in self.started()
+            for line in lines_of_mpicost(self, start, words, settings[start.start])
+        ]
+        self.job.launcher = getlauncher("local")()
+        self.executable = "true"
+        self.executable_opts = []
+
+    @run_before("performance")
+    def set_references(self):
+        """Assert nothing: operations are compared with each other, not with references."""
+        self.perf_variables = {}
