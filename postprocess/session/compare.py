@@ -21,6 +21,7 @@ from postprocess.model.mpicost import CONTROLS
 from postprocess.model.options import PROGRAM, ROUTINE
 from postprocess.model.session import Request
 from postprocess.session.compare_bench import ComparisonBench
+from postprocess.session.compare_fingerprint import take_fingerprints
 from postprocess.session.compare_folder import discard_unplanned, find_or_begin
 from postprocess.session.compare_sides import find_sides
 from postprocess.session.context import SessionContext, open_session_context
@@ -57,6 +58,7 @@ def run_comparison(
             bench.require_common_cases()
             bench.plan_looks()
             bench.tell_facts()
+            take_fingerprints(bench)
         except UsageError:
             discard_unplanned(path)
             raise

@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from postprocess.analyses.compare import data
+from postprocess.analyses.compare.cases import Comparison
 from postprocess.analyses.compare.data import (
     NEW,
     OLD,
@@ -17,11 +18,12 @@ from postprocess.analyses.compare.data import (
     ComparedSide,
     ComparisonHeader,
     ComparisonPass,
+    LaunchValues,
     SharedCase,
     StoredComparison,
     ToldFacts,
 )
-from postprocess.analyses.compare.judge import Comparison, judge_comparison
+from postprocess.analyses.compare.judge import judge_comparison
 from postprocess.analyses.compare.order import BLOCK, PAIRS_OF_BLOCK, draw_block
 from postprocess.analyses.compare.text import format_counts, format_facts_told
 from postprocess.base.errors import UsageError
@@ -42,6 +44,7 @@ from postprocess.session.finish import store_trials
 from postprocess.stats.paired_verdicts import LADDERS, USUAL, choose_looks
 
 MODE = "compare"
+FINGERPRINT_SHARE = 0.1  #: of the time that there is, unless the pairs need it
 
 
 @dataclass
@@ -101,19 +104,24 @@ class ComparisonBench:
         finished: Sequence[FinishedLaunch],
     ) -> None:
         """Store every trial of a pass, and write down what it says."""
+        launches = tuple(self.collect(self.side(name), session, finished))
+        done = ComparisonPass(block, position, name, session.name, round(seconds, 2), launches)
+        data.append_pass(self.path, done)
+
+    def collect(
+        self, side: ComparedSide, session: Session, finished: Sequence[FinishedLaunch]
+    ) -> list[LaunchValues]:
+        """Store every trial of some launches, and collect what they say, in their order."""
         context = self.context
         places = {(each.launch.partition, each.launch.environment) for each in finished}
         catalog = load_catalog(context.reference_roots, places)
-        side = self.side(name)
         options = [
             *context.request.rerun_options,
             *(f"--set-env={side.environment}:{k}={v}" for k, v in side.set_env.items()),
         ]
         results = evaluate_launches(finished, catalog, context.request.site, options)
         store_trials(context.work, session, finished, results)
-        launches = tuple(collect_values(finished, results))
-        done = ComparisonPass(block, position, name, session.name, round(seconds, 2), launches)
-        data.append_pass(self.path, done)
+        return collect_values(finished, results)
 
     def require_common_cases(self) -> None:
         """Require that both sides measure something alike.
@@ -159,10 +167,12 @@ class ComparisonBench:
         if stored.looks:
             return
         once = sum(each.seconds for each in stored.passes if each.block == 0)
-        pairs = USUAL[-1]
-        if self.header.seconds is not None:
-            pairs = int((self.header.seconds - once) / once)
-        looks = choose_looks(pairs)
+        looks = choose_looks(USUAL[-1])
+        if (seconds := self.header.seconds) is not None:
+            counts = [
+                int((seconds * share - once) / once) for share in (1 - FINGERPRINT_SHARE, 1.0)
+            ]
+            looks = choose_looks(counts[0]) or choose_looks(counts[1])
         about = f"a pair of launches of everything takes about {duration(once)}"
         if not looks:
             least = duration(once * (LADDERS[0][0] + 1))
@@ -204,7 +214,7 @@ class ComparisonBench:
             return True
         last = [each.seconds for each in stored.passes if each.block in (number - 1, number)]
         expected = sum(last) * (2 if number == 1 else 1)
-        return sum(each.seconds for each in stored.passes) + expected <= self.header.seconds * 1.05
+        return stored.seconds + expected <= self.header.seconds * 1.05
 
     def run_pass(self, block: int, position: int, name: str, wanted: Sequence[SharedCase]) -> None:
         """Launch one side once, with what is still open."""

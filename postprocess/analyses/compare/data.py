@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from postprocess.analyses.compare.facts import SideFacts
+from postprocess.analyses.compare.fingerprint import FingerprintLaunch
 from postprocess.base import files
 from postprocess.base.errors import UsageError
 from postprocess.base.records import parse_record
@@ -186,6 +187,14 @@ def append_noise(path: Path, noise: Mapping[str, CaseNoise]) -> None:
     _append(path, {"record": "noise", "cases": told})
 
 
+def append_fingerprint(path: Path, launch: FingerprintLaunch) -> None:
+    """Write down what a launch says for the fingerprint of its side.
+
+    :raises UsageError: if it cannot be written.
+    """
+    _append(path, {"record": "fingerprint", **asdict(launch)})
+
+
 def append_facts(path: Path, side: str, told: ToldFacts) -> None:
     """Write down what the MPI of a side tells of itself, or why it tells nothing.
 
@@ -214,6 +223,12 @@ class StoredComparison:
     passes: tuple[ComparisonPass, ...]
     told: Mapping[str, ToldFacts] = field(default_factory=dict)  #: by side
     noise: Mapping[str, CaseNoise] = field(default_factory=dict)  #: of stored sessions, by key
+    fingerprints: tuple[FingerprintLaunch, ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        """What all launches have taken."""
+        return sum(each.seconds for each in (*self.passes, *self.fingerprints))
 
 
 def read_comparison(path: Path) -> StoredComparison:
@@ -237,6 +252,11 @@ def read_comparison(path: Path) -> StoredComparison:
             for each in entries
             if each["record"] == "noise"
         ]
+        fingerprints = [
+            parse_record(each, FingerprintLaunch)
+            for each in entries
+            if each["record"] == "fingerprint"
+        ]
         told = {
             each["side"]: parse_record(each, ToldFacts)
             for each in entries
@@ -252,6 +272,7 @@ def read_comparison(path: Path) -> StoredComparison:
         tuple(passes),
         told,
         noise[-1] if noise else {},
+        tuple(fingerprints),
     )
 
 

@@ -23,7 +23,9 @@ from postprocess.analyses.compare.data import (
     SharedCase,
     StoredComparison,
 )
+from postprocess.analyses.compare.explain import explain_slower
 from postprocess.analyses.compare.facts import FactDifference, compare_facts
+from postprocess.analyses.compare.fingerprint import FingerprintPair, build_fingerprints
 from postprocess.analyses.compare.pairs import CasePairs, collect_pairs
 from postprocess.analyses.compare.unpaired import judge_sessions
 from postprocess.base.formats import first_of, plural
@@ -74,6 +76,8 @@ class JudgedComparison:
     decision: Decision
     facts: tuple[FactDifference, ...] = ()  #: what the MPIs tell of themselves that differs
     untold: Mapping[str, str] = field(default_factory=dict)  #: why a side tells nothing
+    fingerprints: tuple[FingerprintPair, ...] = ()  #: by place
+    explanation: str = ""  #: what of the slower cases the fingerprint covers, in a sentence
 
     @property
     def counts(self) -> dict[str, int]:
@@ -94,17 +98,21 @@ def judge_comparison(stored: StoredComparison) -> JudgedComparison:
     judged = judge_cases(stored.header, [found[key] for key in own], looks)
     moved = judge_cases(stored.header, [found[key] for key in controls], looks)
     unchanged = judge_unchanged(stored.header, [found[key] for key in own], looks)
+    facts = list_fact_differences(stored)
+    fingerprints = build_fingerprints(stored.fingerprints)
     return JudgedComparison(
         stored.header,
         stored.looks,
         max((len(found[key].differences) for key in found), default=0),
-        sum(each.seconds for each in stored.passes),
+        stored.seconds,
         tuple(judged),
         tuple(moved),
         unchanged,
         decide_comparison(judged, moved),
-        tuple(list_fact_differences(stored)),
+        tuple(facts),
         {side: told.problem for side, told in stored.told.items() if told.problem},
+        tuple(fingerprints),
+        explain_slower(judged, fingerprints, facts),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from postprocess.analyses.compare import text
 from postprocess.analyses.compare.cases import BAD, ComparedCase, Comparison
 from postprocess.analyses.compare.facts import MPI
+from postprocess.analyses.compare.fingerprint import describe_fingerprint
 from postprocess.analyses.compare.groups import describe_layout, group_cases, place_of
 from postprocess.analyses.compare.judge import (
     Decision,
@@ -71,6 +72,7 @@ def build_context(judged: JudgedComparison) -> dict[str, Any]:
         "facts": text.format_facts(judged),
         "declared": text.list_declared_differences(judged),
         "told": [each for each in judged.facts if each.kind == MPI],
+        "fingerprint": text.tabulate_fingerprint(judged),
         "told_tables": text.tabulate_facts(judged.facts),
         "untold": judged.untold,
         "groups": group_cases(judged.cases),
@@ -132,6 +134,8 @@ def build_comparison_json(judged: JudgedComparison) -> dict[str, Any]:
         "header": asdict(judged.header),
         "facts": [asdict(each) for each in judged.facts],
         "untold": dict(judged.untold),
+        "fingerprint": describe_fingerprint(judged.fingerprints),
+        "explanation": judged.explanation,
         "looks": list(judged.looks),
         "pairs": judged.pairs,
         "seconds": round(judged.seconds, 1),

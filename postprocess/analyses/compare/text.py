@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from postprocess.analyses.compare.cases import BAD, ComparedCase, Comparison
 from postprocess.analyses.compare.data import StoredComparison
 from postprocess.analyses.compare.facts import ABSENT, KINDS, MPI, FactDifference, summarise_facts
+from postprocess.analyses.compare.fingerprint import FingerprintPair, tell_fingerprint
 from postprocess.analyses.compare.groups import group_cases
 from postprocess.analyses.compare.judge import (
     Decision,
@@ -141,6 +142,7 @@ def format_facts(judged: JudgedComparison) -> list[str]:
         format_counts(judged),
         f"{plural(judged.pairs, 'pair')} of launches, in blocks ABBA or BAAB drawn with seed "
         f"{header.seed}; looks after {looks}; margin {format_margins(header.margins)}",
+        *([judged.explanation] if judged.explanation else []),
         format_unchanged(judged),
         f"controls without MPI: {still} of {controls} unmoved" if controls else "controls: none",
     ]
@@ -176,6 +178,24 @@ def tabulate_facts(facts: Sequence[FactDifference]) -> list[TextTable]:
             title = f"{what}: {len(rows)} {'differs' if len(rows) == 1 else 'differ'}"
             tables.append(TextTable(title, ("name",), ("old", "new"), rows))
     return tables
+
+
+def tabulate_fingerprint(judged: JudgedComparison) -> TextTable:
+    """Tabulate the fingerprints of both sides."""
+    rows = tuple(row for pair in judged.fingerprints for row in tell_fingerprint(pair))
+    launches = min(
+        (len_ for pair in judged.fingerprints for len_ in count_launches(pair)), default=0
+    )
+    note = (
+        f"Ping-pong with warm buffers, median of {plural(launches, 'launch', 'es')} of their own; a switch "
+        "is a step of the time behind a size, as a change of protocol leaves it.",
+    )
+    return TextTable("Fingerprint by measurement", ("",), ("old", "new"), rows, note)
+
+
+def count_launches(pair: FingerprintPair) -> tuple[int, int]:
+    """Count the launches behind a fingerprint, by side."""
+    return pair.old.launches, pair.new.launches
 
 
 def rank_verbosity(verbosity: str) -> tuple[int, int]:
