@@ -28,4 +28,5 @@ class compositions(MpicostCheck):
 
     def chosen_routines(self) -> list[str]:
         """Return the routines that were named."""
-        return super().chosen_routines() if self.routines else []
+        wanted = self.wanted_routines() or {}
+        return super().chosen_routines() if self.routines or wanted else []

@@ -28,8 +28,8 @@ P50 = "P50 Tail Lat(us)"
 
 
 def declare_point_to_point(name: str, routine: str, title: str, **more) -> Benchmark:
-    """Declare a loop of messages without a barrier in it."""
-    return Benchmark(f"osu_{name}", routine, title, sync=LOOP, least=4, **more)
+    """Declare a loop of messages without a barrier in it, which may be empty; no night has empty ones."""
+    return Benchmark(f"osu_{name}", routine, title, sync=LOOP, least=4, empty=True, **more)
 
 
 def declare_osu_collective(routine: str, title: str) -> Benchmark:
@@ -124,6 +124,22 @@ class osu(OsuImbCheck):
         *declare_osu_non_blocking("iallreduce_sum", "OSU MPI Non-blocking Allreduce Latency Test"),
         *declare_osu_non_blocking("ialltoall", "OSU MPI Non-blocking All-to-All Latency Test"),
         *declare_osu_non_blocking("ibcast", "OSU MPI Non-Blocking Broadcast Latency Test"),
+        Benchmark(
+            "osu_ibarrier",
+            "ibarrier",
+            "OSU MPI Non-blocking Barrier Latency Test",
+            "Overall(us)",
+            sync=LOOP,
+            sizes=(0,),
+            options=("-f",),
+            on_request=True,
+        ),
+        declare_osu_one_sided(
+            "get_acc_latency",
+            "OSU MPI_Get_accumulate latency Test",
+            "Latency (us)",
+            on_request=True,
+        ),
         declare_osu_one_sided("put_latency", "OSU MPI_Put Latency Test", "Latency (us)"),
         declare_osu_one_sided("get_latency", "OSU MPI_Get latency Test", "Latency (us)"),
         declare_osu_one_sided("put_bw", "OSU MPI_Put Bandwidth Test", **BANDWIDTH),

@@ -124,11 +124,8 @@ def check_mpi_world(
     launch: PlannedLaunch, records: LaunchRecords | BenchmarkRecords
 ) -> LaunchOutcome | None:
     """Fail a launch whose MPI or processes are not those asked for."""
-    said, wanted = (" ".join(text.split()) for text in (records.mpi_library, launch.library))
-    known = (
-        re.search(re.escape(wanted) + r"(?!\d)", said) if wanted else None
-    )  # 5.0.1 is not 5.0.11
-    if not known and wanted != ANY_LIBRARY:
+    if not is_asked_library(records.mpi_library, launch.library):
+        said, wanted = (" ".join(text.split()) for text in (records.mpi_library, launch.library))
         fix = "./plumbline setup looks at the MPIs again"
         return fail_launch(
             Verdict.INCORRECT, f"ran on {said[:80]!r}, not on {wanted[:80]!r}; {fix}"
@@ -149,6 +146,14 @@ def check_mpi_world(
         what = "ranks are distributed cyclically over nodes; block distribution is required"
         return fail_launch(Verdict.INCORRECT, f"{what}; see the launcher in the site file")
     return None
+
+
+def is_asked_library(said: str, wanted: str) -> bool:
+    """Return whether the text of an MPI library is of the one that was asked for: 5.0.1 is not 5.0.11."""
+    said, wanted = (" ".join(text.split()) for text in (said, wanted))
+    if wanted == ANY_LIBRARY:
+        return True
+    return bool(wanted and re.search(re.escape(wanted) + r"(?!\d)", said))
 
 
 def format_process_counts(numbers: Sequence[int]) -> str:

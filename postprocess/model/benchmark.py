@@ -36,6 +36,9 @@ class Benchmark:
     ranks: str = "any"
     sizes: tuple[int, ...] | None = None  #: None for those of the check; ``(0,)`` for no payload
     least: int = 1  #: smallest size in bytes, of one element; 0 if there may be no payload
+    empty: bool = (
+        False  #: whether it can send nothing, too, where ``least`` is the size of an element
+    )
     options: tuple[str, ...] = ()
     executable: str = ""  #: that has it, where a program has several
     mode: str = ""  #: of its tables, where it prints two: ``AGGREGATE`` of IMB-RMA
@@ -44,6 +47,7 @@ class Benchmark:
     window: bool = (
         False  #: whether one iteration sends a window of messages, each before the last has arrived
     )
+    on_request: bool = False  #: whether it is measured only where it is asked for by name
 
     def __post_init__(self) -> None:
         find_better_direction(self.unit)
@@ -75,4 +79,8 @@ class Benchmark:
         if self.sizes is not None:
             return list(self.sizes)
         element = max(self.least, 1)
-        return [size for size in sizes if size >= self.least and size % element == 0]
+        return [
+            size
+            for size in sizes
+            if (size >= self.least and size % element == 0) or (self.empty and size == 0)
+        ]

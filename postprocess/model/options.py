@@ -94,6 +94,7 @@ CHOOSING = tuple(option for option in OPTIONS if option.part)
 # What else a choice may hold.
 
 AGAIN = "again"  #: what a confirmation run measures
+WANTED = "wanted"  #: exactly what rules ask for, in the place of routines, sizes and layouts
 LAUNCHES = "launches"  #: of each place, where not all get as many
 PLANTED = "planted"  #: environments whose launches are delayed
 AS_REFERENCES = "as_references"  #: trials as the references of each environment have them
@@ -105,6 +106,7 @@ VARIANTS = "variants"  #: settings that each round tries: name, and variables of
 KINDS: dict[str, tuple[type, bool]] = {
     **{option.variable: (option.kind, option.several) for option in OPTIONS},
     AGAIN: (dict, True),
+    WANTED: (dict, True),
     LAUNCHES: (dict, True),
     PLANTED: (str, True),
     AS_REFERENCES: (bool, False),

@@ -31,9 +31,18 @@ from postprocess.judging.retest import RetestTarget, list_avoided_nodes, select_
 from postprocess.model.case import Case, LaunchPlace
 from postprocess.model.launch import LaunchOutcome
 from postprocess.model.launch_counts import select_places
-from postprocess.model.options import AGAIN, LAUNCHES, PLANTED, PROGRAM, STRICT, TIME_LIMIT
+from postprocess.model.options import (
+    AGAIN,
+    LAUNCHES,
+    PLANTED,
+    PROGRAM,
+    STRICT,
+    TIME_LIMIT,
+    WANTED,
+)
 from postprocess.model.plan import PlannedLaunch, choose_token, write_launch
 from postprocess.model.verdict import Verdict
+from postprocess.model.wanted import WantedRoutine, select_wanted
 from reframe_checks.common.build import build_mpicost
 from reframe_checks.common.known_bands import find_bands
 from reframe_checks.common.layouts import list_layouts_on, measured_layouts
@@ -197,10 +206,19 @@ class LaunchCheck(rfm.RunOnlyRegressionTest):
         Where nothing was slow and ReFrame comes all the same, since it was so on this partition with another
         MPI and with this one on another partition, whatever was slow anywhere is measured.
         """
+        if (wanted := self.wanted_routines()) is not None and routine not in wanted:
+            return False
         if read_choice(AGAIN, None) is None:
             return True
         here = self.local_retest_targets() or self.retest_targets()
         return routine in {look.routine for look in here}
+
+    def wanted_routines(self) -> dict[str, WantedRoutine] | None:
+        """Return what rules ask for here, by routine, as far as the place is known; None without rules."""
+        place = {"program": self.program, "layout": self.layout}
+        if self.current_partition is not None:
+            place["partition"] = self.current_partition.name
+        return select_wanted(read_choice(WANTED, None), **place)
 
     def local_retest_targets(self) -> list[RetestTarget]:
         """Return what a confirmation run measures at this place, as far as the place is known yet."""

@@ -205,21 +205,24 @@ class MpicostCheck(LaunchCheck, family=True):
 
     def chosen_peers(self) -> list[int]:
         """Return the partners that were chosen, as far as there are so many processes; empty for all."""
-        return [peer for peer in self.peers if peer < self.processes]
+        wanted = {p for each in (self.wanted_routines() or {}).values() for p in each.peers}
+        return [peer for peer in sorted(wanted) or self.peers if peer < self.processes]
 
     def partners(self, routine: str) -> list[int]:
         """Return the partners with which a routine is measured: of one in pairs, other processes in turn."""
         if not find_routine(routine).in_pairs:
             return [0]
-        return list(range(1, self.processes)) if not self.peers else self.chosen_peers()
+        return self.chosen_peers() or ([] if self.peers else list(range(1, self.processes)))
 
     def chosen_sizes(self, routine: str) -> list[int]:
         """Return the sizes at which a routine of the family is measured."""
         own = self.table[routine]
-        asked = [size for size in self.sizes if find_routine(routine).has_size(size)]
-        kept = own == [0] or routine in CONTROLS or not self.sizes
+        wanted = (self.wanted_routines() or {}).get(routine)
+        chosen = (wanted and wanted.sizes) or self.sizes
+        asked = [size for size in chosen if find_routine(routine).has_size(size)]
+        kept = own == [0] or routine in CONTROLS or not chosen
         sizes = own if kept else asked
-        limits = {} if self.routines else self.left_out_above
+        limits = {} if self.routines or wanted else self.left_out_above
         return [size for size in sizes if is_within_limits(limits, routine, size, self.processes)]
 
     def all_cases(self) -> Iterator[Case]:

@@ -224,17 +224,23 @@ class OsuImbCheck(LaunchCheck, family=True):
         return [
             each
             for each in wanted
-            if (not self.routines or each.routine in self.routines)
+            if (each.routine in self.routines if self.routines else not self.is_extra(each))
             and self.is_selected(each.routine)
             and (not sync or each.sync == sync)
             and (not peers or each.peer in peers)
         ]
 
+    def is_extra(self, benchmark: Benchmark) -> bool:
+        """Return whether a benchmark is one that nobody has asked for by name."""
+        return benchmark.on_request and benchmark.routine not in (self.wanted_routines() or {})
+
     def sizes_of(self, benchmark: Benchmark) -> list[int]:
         """Return the sizes at which a benchmark is measured."""
-        limits = {} if self.routines else self.left_out_above
+        wanted = (self.wanted_routines() or {}).get(benchmark.routine)
+        limits = {} if self.routines or wanted else self.left_out_above
+        asked = (wanted and wanted.sizes) or self.sizes or self.own_sizes
         return [
             size
-            for size in benchmark.chosen_sizes(self.sizes or self.own_sizes)
+            for size in benchmark.chosen_sizes(asked)
             if is_within_limits(limits, benchmark.routine, size, self.processes)
         ]

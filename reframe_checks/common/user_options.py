@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from postprocess.model.options import check_choice
+from postprocess.model.options import WANTED, check_choice
 from site_configs.common import work_directory
 from site_configs.schema.partition_facts import PartitionFacts
 from site_configs.schema.reframe_request import FILE, current_request
@@ -84,6 +84,10 @@ def select_layouts(partition: str, facts: PartitionFacts) -> list[Layout]:
     A count that was asked for and is in none of them is measured all the same, on nodes as full as
     they get, if it fits.
     """
+    if (wanted := read_choice(WANTED, None)) is not None:
+        asked = {each["layout"] for each in wanted if each["partition"] == partition}
+        chosen = [Layout(*map(int, each.split("x"))) for each in asked]
+        return sorted(layout for layout in chosen if is_layout_possible(layout, facts))
     partitions, counts = read_choice("partitions", None), read_choice("processes", None)
     if partitions and partition not in partitions:
         return []

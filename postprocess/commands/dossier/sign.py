@@ -10,7 +10,7 @@ from postprocess.analyses.compare import data
 from postprocess.analyses.compare.decision import decide, write_decision
 from postprocess.analyses.compare.judge import judge_comparison
 from postprocess.analyses.compare.page import write_comparison
-from postprocess.analyses.compare.seal import seal
+from postprocess.base.signature import DOSSIER, seal
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import HOW, Parser
 
@@ -65,6 +65,6 @@ def run(_: WorkDirectory, arguments: argparse.Namespace) -> int:
     found = decide(judged, arguments.accept, arguments.waive, arguments.reason, arguments.until)
     write_comparison(folder, judged)
     write_decision(folder, found)
-    seal(folder, arguments.key)
+    seal(folder, arguments.key, DOSSIER)
     print(f"{folder}: {found.decision}: {found.sentence}")
     return 0

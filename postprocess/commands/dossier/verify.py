@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from postprocess.analyses.compare.decision import list_expired, read_decision
-from postprocess.analyses.compare.seal import find_changes, find_signer
+from postprocess.base.signature import DOSSIER, find_changes, find_signer
 from postprocess.base.workdir import WorkDirectory
 from postprocess.cli.parser import HOW, Parser
 
@@ -31,7 +31,7 @@ def add_arguments(parser: Parser) -> None:
 def run(_: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Verify a dossier. Returns the exit status."""
     folder = arguments.folder
-    signer = find_signer(folder, arguments.signers)
+    signer = find_signer(folder, arguments.signers, DOSSIER)
     faults = [*find_changes(folder)]
     if not faults:
         decision = read_decision(folder)

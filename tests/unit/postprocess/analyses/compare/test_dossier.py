@@ -29,8 +29,8 @@ from postprocess.analyses.compare.decision import (
 )
 from postprocess.analyses.compare.judge import Decision, judge_comparison
 from postprocess.analyses.compare.order import draw_block
-from postprocess.analyses.compare.seal import MANIFEST, SIGNATURE, format_manifest
 from postprocess.base.errors import UsageError
+from postprocess.base.signature import MANIFEST, SIGNATURE, format_manifest
 from postprocess.main import main
 
 BCAST, BARRIER = "cpu/mpicost/bcast/warm-barrier/2x2/8", "cpu/mpicost/barrier/warm-barrier/2x2/0"

@@ -1,4 +1,4 @@
-"""The seal of a dossier: a manifest of all its files, signed by ``ssh-keygen``. Forgery shows, not only damage.
+"""The seal of a folder: a manifest of all its files, signed by ``ssh-keygen``. Forgery shows, not only damage.
 
 ``sha256sum -c manifest.txt`` and ``ssh-keygen -Y verify`` check it without Plumbline, too.
 """
@@ -8,25 +8,27 @@ from __future__ import annotations
 import hashlib
 import subprocess
 from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path
 
 from postprocess.base import files
 from postprocess.base.errors import UsageError
 
 MANIFEST, SIGNATURE = "manifest.txt", "manifest.txt.sig"
-NAMESPACE = "plumbline-dossier"  #: of the signatures: one made for anything else is not accepted
+#: Namespaces of signatures: one made for anything else is not accepted.
+DOSSIER, OFFER, ACCEPTANCE = "plumbline-dossier", "plumbline-offer", "plumbline-acceptance"
 SECONDS = 120  #: for a passphrase
 
 
 def list_sealed_files(folder: Path) -> list[str]:
-    """List all files of a dossier but its seal, by path below it; sorted."""
+    """List all files of a folder but its seal, by path below it; sorted."""
     found = (path for path in folder.rglob("*") if not path.is_dir())
     names = (path.relative_to(folder).as_posix() for path in found)
     return sorted(name for name in names if name not in (MANIFEST, SIGNATURE))
 
 
 def format_manifest(folder: Path) -> str:
-    """Format the manifest of a dossier: a line for each file, as ``sha256sum`` prints it.
+    """Format the manifest of a folder: a line for each file, as ``sha256sum`` prints it.
 
     :raises UsageError: if a file cannot be read
     """
@@ -44,15 +46,16 @@ def digest(path: Path) -> str:
         raise UsageError(f"{path}: {error.strerror}; a seal needs every file") from None
 
 
-def seal(folder: Path, key: Path) -> None:
-    """Write the manifest of a dossier and sign it.
+def seal(folder: Path, key: Path, namespace: str) -> None:
+    """Write the manifest of a folder and sign it.
 
+    :param namespace: what the signature is for
     :param key: private key of SSH, or the public one of a key that the agent holds
     :raises UsageError: if it cannot be signed; no seal is left then
     """
     (folder / SIGNATURE).unlink(missing_ok=True)
     files.write_text(folder / MANIFEST, format_manifest(folder))
-    words = ["-Y", "sign", "-f", str(key), "-n", NAMESPACE, str(folder / MANIFEST)]
+    words = ["-Y", "sign", "-f", str(key), "-n", namespace, str(folder / MANIFEST)]
     done = run_ssh_keygen(words)
     if done.returncode != 0 or not (folder / SIGNATURE).exists():
         (folder / MANIFEST).unlink()
@@ -61,20 +64,21 @@ def seal(folder: Path, key: Path) -> None:
         )
 
 
-def find_signer(folder: Path, signers: Path) -> str:
-    """Find who signed a dossier.
+def find_signer(folder: Path, signers: Path, namespace: str) -> str:
+    """Find who signed a folder.
 
+    :param namespace: what the signature must be for
     :param signers: file of allowed signers (ssh-keygen(1)), a line ``NAME KEY`` each
     :raises UsageError: if nobody of these did
     """
     signature = folder / SIGNATURE
     for path in (folder / MANIFEST, signature, signers):
         if not path.exists():
-            raise UsageError(f"{path}: is not there; ./plumbline dossier sign makes a seal")
+            raise UsageError(f"{path}: is not there; it is not sealed")
     place = ["-s", str(signature), "-f", str(signers)]
     who = run_ssh_keygen(["-Y", "find-principals", *place])
     name = who.stdout.splitlines()[0] if who.returncode == 0 and who.stdout else ""
-    words = ["-Y", "verify", *place, "-I", name, "-n", NAMESPACE]
+    words = ["-Y", "verify", *place, "-I", name, "-n", namespace]
     told = files.read_regular(folder / MANIFEST).decode(errors="replace")
     done = run_ssh_keygen(words, told) if name else who
     if done.returncode != 0:
@@ -84,16 +88,54 @@ def find_signer(folder: Path, signers: Path) -> str:
 
 def find_changes(folder: Path) -> Iterator[str]:
     """Find what differs from the manifest: a line for each file that changed, went or came."""
-    lines = files.read_regular(folder / MANIFEST).decode(errors="replace").splitlines()
-    known = {name: code for code, _, name in (line.partition("  ") for line in lines)}
-    here = list_sealed_files(folder)
+    for name, change in compare_manifest(folder):
+        yield f"{name}: {change.value}"
+
+
+class Change(str, Enum):
+    """What became of a file since it was signed."""
+
+    MISSING = "is missing"
+    ADDED = "is not in the manifest"
+    CHANGED = "was changed after it was signed"
+    SWAPPED = "has the contents of another file of the manifest"
+
+
+def compare_manifest(folder: Path) -> Iterator[tuple[str, Change]]:
+    """Compare the files of a folder with its manifest: each that differs, and how.
+
+    :raises UsageError: if the manifest or a file cannot be read
+    """
+    known, here = read_manifest(folder), list_sealed_files(folder)
+    codes = {code: name for name, code in known.items()}
     for name in sorted({*known, *here}):
         if name not in here:
-            yield f"{name}: is missing"
+            yield name, Change.MISSING
         elif name not in known:
-            yield f"{name}: is not in the manifest"
-        elif digest(folder / name) != known[name]:
-            yield f"{name}: was changed after it was signed"
+            yield name, Change.ADDED
+        elif (code := digest(folder / name)) != known[name]:
+            yield name, Change.SWAPPED if code in codes else Change.CHANGED
+
+
+def read_manifest(folder: Path) -> dict[str, str]:
+    """Read the SHA-256 of each file by its path.
+
+    :raises UsageError: if it cannot be read
+    """
+    try:
+        text = files.read_regular(folder / MANIFEST).decode(errors="replace")
+    except OSError as error:
+        raise UsageError(f"{folder / MANIFEST}: {error.strerror}; it is not sealed") from None
+    lines = (line.partition("  ") for line in text.splitlines())
+    return {name: code for code, _, name in lines}
+
+
+def compute_root(folder: Path) -> str:
+    """Return the SHA-256 of the manifest, which stands for all files.
+
+    :raises UsageError: if it cannot be read
+    """
+    return digest(folder / MANIFEST)
 
 
 def run_ssh_keygen(words: list[str], given: str = "") -> subprocess.CompletedProcess[str]:

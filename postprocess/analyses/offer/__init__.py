@@ -1,0 +1,1 @@
+"""Procurement: rules that a program checks, offers with stated risks, and their acceptance."""

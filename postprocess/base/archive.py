@@ -1,0 +1,66 @@
+"""One file out of a folder, the same bytes whoever packs the same files; and back, without trust."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+from postprocess.base import files
+from postprocess.base.errors import UsageError
+
+LARGEST = 4 << 30  #: bytes of all files of an archive together
+MOST_FILES = 1_000_000
+
+
+def pack_folder(folder: Path, names: Sequence[str], path: Path) -> None:
+    """Pack files of a folder, in this order, without times, owners and rights.
+
+    :raises UsageError: if a file cannot be read, or the archive cannot be written
+    """
+    stream = io.BytesIO()
+    try:
+        with tarfile.open(fileobj=stream, mode="w", format=tarfile.GNU_FORMAT) as archive:
+            for name in names:
+                data = files.read_regular(folder / name)
+                entry = tarfile.TarInfo(name)
+                entry.size = len(data)
+                archive.addfile(entry, io.BytesIO(data))
+        files.replace_files({path: stream.getvalue()})
+    except OSError as error:
+        where = error.filename or path
+        raise UsageError(f"{where}: {error.strerror}; choose another place") from None
+
+
+def unpack_archive(path: Path, folder: Path) -> None:
+    """Unpack an archive into an empty folder: regular files below it, and nothing else.
+
+    :raises UsageError: if it is none, or holds what no archive of ours does
+    """
+    fix = "it is no archive of ./plumbline offer seal"
+    try:
+        with tarfile.open(path, mode="r:") as archive:
+            _unpack_members(archive, path, folder)
+    except (tarfile.TarError, EOFError) as error:
+        raise UsageError(f"{path}: {error}; {fix}") from None
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}; {fix}") from None
+
+
+def _unpack_members(archive: tarfile.TarFile, path: Path, folder: Path) -> None:
+    total = 0
+    for number, member in enumerate(archive):
+        name = PurePosixPath(member.name)
+        total += member.size
+        if name.is_absolute() or ".." in name.parts or not member.isreg() or "\\" in member.name:
+            raise UsageError(f"{path}: {member.name!r} is no plain file below it; do not open it")
+        if number >= MOST_FILES or total > LARGEST:
+            raise UsageError(f"{path}: is larger than {LARGEST} bytes; do not open it")
+        stream = archive.extractfile(member)
+        assert stream
+        target = folder / name
+        if target.exists():
+            raise UsageError(f"{path}: {member.name!r} is there twice; do not open it")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(stream.read())

@@ -1,0 +1,106 @@
+"""The command ``offer check``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from pathlib import Path
+
+from postprocess.analyses.offer.check_offer import check_offer, open_offer
+from postprocess.analyses.offer.lint import lint_rules
+from postprocess.analyses.offer.official import hash_own_source
+from postprocess.analyses.offer.rules_data import Rules, hash_rules
+from postprocess.analyses.offer.violations import describe_violations, is_rejected
+from postprocess.base.files import write_summary
+from postprocess.base.formats import plural
+from postprocess.base.progress import Progress
+from postprocess.base.workdir import WorkDirectory
+from postprocess.cli.option_types import parse_count
+from postprocess.cli.options import add_environment, add_json, add_partition, add_site
+from postprocess.cli.parser import HOW, Parser
+from postprocess.cli.request import build_request
+from postprocess.session.context import open_session_context
+from postprocess.session.offer_plan import describe_cost, plan_on_site, preview_offer
+
+HELP = (
+    "Check rules, with what they cost on a site; or an offer, by the same code at bidder and buyer."
+)
+EXAMPLE = "./plumbline offer check rules.toml --site mycluster --partition cpu"
+FAILS = "the rules have a fault, or the offer a violation"
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add what is checked, and the site."""
+    parser.add_argument("path", type=Path, metavar="PATH", help="rules, or the folder of an offer")
+    add_site(parser)
+    add_partition(parser)
+    add_environment(parser)
+    add_nics(parser)
+    parser.group(HOW).add_argument(
+        "--no-cost", action="store_true", help="do not plan the rules on a site"
+    )
+    parser.group(HOW).add_argument(
+        "--rules", type=Path, metavar="FILE", help="the buyer's own rules, to hold an offer against"
+    )
+    add_json(parser)
+    parser.set_defaults(time_limit=None)
+
+
+def add_nics(parser: Parser) -> None:
+    """Add the option that tells what no site file does."""
+    parser.group(HOW).add_argument(
+        "--nics-per-node",
+        type=parse_count,
+        default=1,
+        metavar="N",
+        help="network interfaces of a node, for layouts of a process for each (default: 1)",
+    )
+
+
+def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Check rules or an offer. Returns the exit status."""
+    path = arguments.path
+    if path.is_dir():
+        return print_check(work, path, arguments.rules, arguments.json)
+    rules, faults = lint_rules(path)
+    for fault in faults:
+        print(f"plumbline: {fault.format(path)}", file=sys.stderr)
+    if rules is None or faults:
+        print(f"{path}: {plural(len(faults), 'fault')}")
+        return 1
+    print(f"{path}: {describe_rules(rules)}; SHA-256 {hash_rules(path)}")
+    if not arguments.no_cost:
+        with work.held():
+            context = open_session_context(work, build_request(work, arguments), Progress())
+            plan = plan_on_site(context, rules, arguments.nics_per_node)
+            planned = preview_offer(context, rules, plan)
+            for line in describe_cost(context, rules, plan, planned):
+                print(line)
+    return 0
+
+
+def print_check(
+    work: WorkDirectory, folder: Path, issued: Path | None = None, report: Path | None = None
+) -> int:
+    """Check the folder of an offer, and print its violations. Returns the exit status."""
+    offer = open_offer(folder)
+    official = hash_own_source(work.source)
+    found = check_offer(offer, official, hash_rules(issued) if issued else "")
+    for each in found:
+        print(f"plumbline: {each.format()}", file=sys.stderr)
+    launches = plural(len(offer.evidence), "launch", "es")
+    print(f"{folder}: {plural(len(offer.rows), 'row')} of {launches}: {describe_violations(found)}")
+    if report:
+        entries = [each.as_entry() for each in found]
+        write_summary(report, {"schema": 1, "kind": "offer check", "violations": entries})
+    return int(is_rejected(found))
+
+
+def describe_rules(rules: Rules) -> str:
+    """Describe rules in one line."""
+    rows = Counter({name: 0 for name in ("must", "should", "information")})
+    for case in rules.case:
+        rows[case.demand] += len(case.bytes)
+    counts = ", ".join(f"{count} {name}" for name, count in rows.items() if count)
+    return f"{rules.title}: {plural(len(rules.case), 'case')}, {plural(rows.total(), 'row')} ({counts})"

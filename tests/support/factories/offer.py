@@ -1,0 +1,196 @@
+"""Offers as ``offer run`` leaves them, made of the records of samples, for tests to forge."""
+
+from __future__ import annotations
+
+import calendar
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from postprocess.analyses.offer.data import (
+    RULES,
+    SCHEMA,
+    TELL,
+    OfferHeader,
+    OfferPass,
+    append_pass,
+    hash_last_line,
+    locate_session,
+    write_header,
+)
+from postprocess.analyses.offer.layouts import MachineFacts
+from postprocess.analyses.offer.rules_data import hash_rules
+from postprocess.model.plan import PlannedLaunch, write_launch
+from spack_envs.programs import BuiltBinary, write_program
+from tests.support.factories import benchmark, record
+from tests.support.factories.launch import case, leave, planned
+
+OFFICIAL = "0123456789abcdef"
+RULES_TEXT = """\
+schema = 1
+title = "a sample"
+launches = 5
+tolerance = 0.05
+one_row_with = ["mpich"]
+tell = ["offeror", "link_gbit_per_s", "memory_gbyte_per_s"]
+[iterations]
+mpicost = 51
+osu = 200
+[risk]
+most_launches = 20
+[category.baseline]
+text = "as it is"
+[category.optimised]
+text = "anything"
+allows = ["environment", "flags", "patch"]
+[[case]]
+name = "broadcast"
+program = "mpicost"
+routine = "bcast"
+bytes = [8, 1000000]
+nodes = "one"
+per_node = "two"
+limit = "1 s"
+[[case]]
+name = "allreduce"
+program = "osu"
+routine = "allreduce_sum"
+bytes = [8]
+nodes = "one"
+per_node = "two"
+demand = "should"
+weight = 2.0
+[[reference]]
+case = "broadcast"
+bytes = 8
+value = "2 us"
+"""
+TOLD_TEXT = 'offeror = "A"\nlink_gbit_per_s = 200.0\nmemory_gbyte_per_s = 300.0\n'
+MACHINE = MachineFacts("cpu", nodes=1, cores_per_node=2)
+ENVIRONMENT = "mpich-5_0_2"
+BROADCASTS = tuple(case("bcast", size) for size in (8, 1_000_000))
+OPTIONS = ("--routine=bcast:8:1000000", "--trials=51")
+Edit = Callable[[list[dict[str, Any]]], None]
+
+
+def moment(number: int, second: int = 0) -> str:
+    """A time in pass ``number``."""
+    return f"2026-11-21T09:{number:02d}:{second:02d}Z"
+
+
+def seconds(number: int, second: int = 0) -> int:
+    return calendar.timegm((2026, 11, 21, 9, number, second, 0, 0, 0))
+
+
+def make_offer(
+    folder: Path,
+    factors: Sequence[float] | None = None,
+    rules: str = RULES_TEXT,
+    told: str = TOLD_TEXT,
+    category: str = "baseline",
+    seed: int = 3,
+) -> Path:
+    """An offer of a pass for each factor, by which its launches are slower than the sample."""
+    if factors is None:
+        factors = np.exp(np.random.default_rng(seed).normal(0.0, 0.01, 5)).tolist()
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / RULES).write_text(rules)
+    (folder / TELL).write_text(told)
+    header = OfferHeader(SCHEMA, hash_rules(folder / RULES), "local", "cpu", moment(0), "0.1.0")
+    write_header(folder, header)
+    for number, factor in enumerate(factors, 1):
+        add_pass(folder, number, factor, category)
+    return folder
+
+
+def add_pass(folder: Path, number: int, factor: float, category: str = "baseline") -> None:
+    """Add a pass with a launch of each program."""
+    name = f"20261121T09{number:02d}00Z-1"
+    session = locate_session(folder, name)
+    leave_own(session, number, factor)
+    leave_osu(session, number, factor)
+    done = OfferPass(
+        number, hash_last_line(folder), name, category, MACHINE, moment(number),
+        moment(number, 30), ("./plumbline", "offer", "run"),
+    )  # fmt: skip
+    append_pass(folder, done)
+
+
+def own_launch(number: int) -> PlannedLaunch:
+    return planned(cases=BROADCASTS, options=OPTIONS, token=f"{number:032d}")
+
+
+def leave_own(session: Path, number: int, factor: float) -> None:
+    """What a launch of mpicost leaves."""
+    launch = own_launch(number)
+    records = [
+        record.case_record("bcast", 8, scale=1e-6 * factor),
+        record.case_record("bcast", 1_000_000, scale=1e-4 * factor),
+    ]
+    told = {"token": launch.token, "date_utc": moment(number, 1), "source_hash": OFFICIAL}
+    run = record.run_record(2, **told, command=["mpicost", *OPTIONS, f"--token={launch.token}"])
+    end = record.end_record(2) | {"token": launch.token, "ended_utc": moment(number, 9)}
+    leave(session, launch, [run, *records, end])
+    launch.span(session).write_text(f"{seconds(number)}\n{seconds(number, 10)}\n")
+    write_program(session, BuiltBinary(ENVIRONMENT, "mpicost", "/opt/bin/mpicost", "cmake"))
+
+
+def leave_osu(session: Path, number: int, factor: float) -> None:
+    """What a start of OSU leaves."""
+    launch = replace(benchmark.start(sizes=(8,)), token=f"{number + 100:032d}")
+    run, end = benchmark.witnessed(
+        token=launch.token,
+        date_utc=moment(number, 11),
+        command=[benchmark.ALLREDUCE.name, *launch.options],
+    )
+    end |= {"token": launch.token, "ended_utc": moment(number, 19)}
+    text = benchmark.osu_text(rows={8: benchmark.allreduce_row(8, 10 * factor)})
+    benchmark.leave(session, launch, text, [run, end])
+    write_program(
+        session,
+        BuiltBinary(ENVIRONMENT, "osu", "/opt/bin", "cmake", version="7.4", **benchmark.BUILD),
+    )
+    launch.span(session).write_text(f"{seconds(number, 10)}\n{seconds(number, 20)}\n")
+
+
+def session_of(folder: Path, number: int = 1) -> Path:
+    """The folder of a pass."""
+    return sorted((folder / "sessions").iterdir())[number - 1]
+
+
+def edit_records(folder: Path, edit: Edit, program: str = "mpicost", number: int = 1) -> None:
+    """Change the records of a launch, or the witness's, as a forger would."""
+    pattern = "*.witness.jsonl" if program == "osu" else "*mpicost*.jsonl"
+    path = next((session_of(folder, number) / "raw").glob(pattern))
+    records = [json.loads(line) for line in path.read_text().split("\n") if line]
+    edit(records)
+    record.write(path, records)
+
+
+def edit_plan(folder: Path, number: int = 1, program: str = "mpicost", **changes: Any) -> None:
+    """Change the plan of a launch."""
+    session = session_of(folder, number)
+    if program == "mpicost":
+        write_launch(session, replace(own_launch(number), **changes))
+        return
+    path = next((session / "plan").glob("osu*.json"))
+    told = json.loads(path.read_text()) | changes
+    path.write_text(json.dumps(told))
+
+
+def edit_pass(folder: Path, number: int = 1, **changes: Any) -> None:
+    """Change what a pass tells of itself, and mend the hashes behind it, as a careful forger would."""
+    from postprocess.analyses.offer.data import PASSES, hash_line
+
+    path = folder / PASSES
+    lines = path.read_text().splitlines()
+    lines[number] = json.dumps(json.loads(lines[number]) | changes)
+    for place in range(number, len(lines)):
+        told = json.loads(lines[place])
+        told["previous"] = hash_line(lines[place - 1].encode())
+        lines[place] = json.dumps(told)
+    path.write_text("".join(f"{line}\n" for line in lines))
