@@ -14,11 +14,11 @@ import reframe as rfm
 from reframe.core.builtins import fixture, variable
 
 from postprocess.base.units import MEGABYTES
-from postprocess.model.benchmark import LOOP, Benchmark
+from postprocess.model.benchmark import LOOP, WINDOW_WARMUPS, Benchmark
 from postprocess.model.case import Case
 from postprocess.model.plan import PlannedLaunch
 from reframe_checks.common.build import build_osu
-from reframe_checks.common.osu_imb import POWERS_OF_TWO, OsuImbCheck, Start
+from reframe_checks.common.osu_imb import POWERS_OF_TWO, OsuImbCheck, Start, count_iterations
 
 #: Validated, with one untimed call before each timed one, since new data is written before it; the smallest
 #: payload is one float.
@@ -147,7 +147,7 @@ class osu(OsuImbCheck):
         Benchmark("osu_init", "init", "OSU MPI Init Test", "max (ms)", sync=LOOP, sizes=(0,)),
     )
 
-    #: Calls of each size before the timed ones.
+    #: Calls of each size before the timed ones; a fifth in bandwidth tests, whose call is a window of messages.
     #:
     #: :default: ``50``
     warmups = variable(int, value=50)
@@ -156,7 +156,8 @@ class osu(OsuImbCheck):
 
     def method(self) -> dict[str, int]:
         """Return the method of every benchmark, and the warm-up calls."""
-        return {**super().method(), "warmups": self.warmups}
+        windows = count_iterations(self.warmups, windows=True)
+        return {**super().method(), "warmups": self.warmups, WINDOW_WARMUPS: windows}
 
     def starts(self) -> Iterator[Start]:
         """Yield the starts: a benchmark goes through sizes that double; others need a start of their own."""
@@ -187,7 +188,7 @@ def build_osu_options(start: PlannedLaunch, warmups: int) -> list[str]:
     if benchmark.sizes is None:
         words += ["-m", f"{min(sizes)}:{max(sizes)}"]
     if benchmark.routine != "init":
-        words += ["-i", str(start.trials), "-x", str(warmups)]
+        words += ["-i", str(start.trials), "-x", str(count_iterations(warmups, benchmark.window))]
     return words
 
 

@@ -330,7 +330,7 @@ def test_imb_has_the_executables_that_are_measured_and_no_others(others):
     assert found
     for folder in found:
         executables = sorted(path.name for path in folder.iterdir())
-        assert executables == ["IMB-MPI1", "IMB-NBC", "IMB-P2P", "IMB-RMA"]
+        assert executables == ["IMB-MPI1", "IMB-NBC", "IMB-RMA"]
 
 
 def test_solution_is_kept_and_spack_is_not_started_for_what_is_built(prepared, others):

@@ -1,4 +1,4 @@
-"""Intel MPI Benchmarks, optimised, and one program after the other.
+"""Intel MPI Benchmarks, optimised, and one program after the other, each with all build jobs.
 
 Why not Spack's own recipe, seen in v2026.03.0 with IMB 2021.11:
 
@@ -13,7 +13,7 @@ Why not Spack's own recipe, seen in v2026.03.0 with IMB 2021.11:
 import os
 import pathlib
 
-from spack.package import filter_file, run_after, version, working_dir
+from spack.package import copy, filter_file, run_after, version, working_dir
 from spack_repo.builtin.packages.intel_mpi_benchmarks import package as builtin
 from spack_repo.plumbline.build_record import telling, write_build_record
 
@@ -25,7 +25,6 @@ class IntelMpiBenchmarks(builtin.IntelMpiBenchmarks):
     version("2021.11", tag="IMB-v2021.11", commit="1a7cada09754be3ccf60c2698305a4c020b52e28")
 
     level = "-O2"
-    parallel = False
     build_directory = "."
 
     @property
@@ -42,6 +41,16 @@ class IntelMpiBenchmarks(builtin.IntelMpiBenchmarks):
             for makefile in ("src_cpp/Makefile", "src_c/P2P/Makefile"):
                 filter_file(r"-O[0-3]\b", self.level, makefile)
                 filter_file(r"\s-Werror\b", "", makefile)
+
+    def build(self, spec, prefix):
+        """Build the programs in turn, since they share object files: in their own folders, as ``make`` of the
+        folder above starts each without the jobs that it was given itself.
+        """
+        with working_dir(self.stage.source_path):
+            for program in self.build_targets:
+                folder = "src_c/P2P" if program == "IMB-P2P" else "src_cpp"
+                self.module.make("-C", folder, f"TARGET={program.removeprefix('IMB-')}")
+                copy(f"{folder}/{program}", program)
 
     def setup_build_environment(self, env):
         """Open MPI 4's C++ interface is not used, and its header makes compilers complain."""
