@@ -148,7 +148,7 @@ class osu(OsuImbCheck):
     )
 
     #: Calls of each size before the timed ones; a fifth in bandwidth tests, whose call is a window of messages.
-    #: Ten and two are OSU's own numbers above 8 KiB; validated warm-ups of large messages take most of a launch.
+    #: Ten and two are OSU's own numbers above 8 KiB; validating larger ones takes most of a launch.
     #:
     #: :default: ``10``
     warmups = variable(int, value=10)
