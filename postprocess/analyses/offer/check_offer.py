@@ -24,7 +24,6 @@ from postprocess.analyses.offer.data import (
 from postprocess.analyses.offer.evidence import (
     LaunchEvidence,
     MeasuredRow,
-    RowKey,
     collect_rows,
     plan_of,
 )
@@ -216,8 +215,3 @@ def check_rows(offer: OpenedOffer) -> Iterator[Violation]:
     for family in rules.one_row_with:
         if not any(row.family == family for row in offer.rows):
             yield Violation(Code.FAMILY_MISSING, family, "no row was measured with it")
-
-
-def find_row(rows: Sequence[MeasuredRow], key: RowKey) -> MeasuredRow | None:
-    """Find a row."""
-    return next((row for row in rows if row.key == key), None)

@@ -8,14 +8,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from postprocess.analyses.offer.data import OfferPass, StoredOffer, locate_session
+from postprocess.analyses.offer.data import OfferPass
 from postprocess.analyses.offer.plan import AskedCase, OfferPlan, plan_offer
 from postprocess.analyses.offer.rules_data import RuleCase, Rules
 from postprocess.judging.outcome import assess_launch
 from postprocess.model.case import Case
 from postprocess.model.launch import LaunchOutcome
 from postprocess.model.measurement import Measurement
-from postprocess.model.plan import PlannedLaunch, read_plan
+from postprocess.model.plan import PlannedLaunch
 from site_configs.mpi.family import identify_library
 
 SIMULATED = "simgrid"
@@ -78,18 +78,6 @@ class MeasuredRow:
     values: tuple[float, ...]
     exact: bool
     passes: tuple[int, ...]  #: number of each value's pass
-
-
-def collect_evidence(stored: StoredOffer) -> Iterator[LaunchEvidence]:
-    """Collect every launch of an offer.
-
-    :raises UsageError: if a plan is damaged
-    """
-    for done in stored.passes:
-        session = locate_session(stored.folder, done.session)
-        for launch in read_plan(session):
-            if launch.cases:
-                yield LaunchEvidence(done, launch, session)
 
 
 def plan_of(rules: Rules, done: OfferPass) -> OfferPlan:

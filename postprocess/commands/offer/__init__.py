@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from postprocess.commands.offer import check, new, run
+from postprocess.commands.offer import check, compare, new, run, seal, sheet
 
 HELP = "Write and check the rules of a procurement; measure, fill in, seal and compare offers."
 EXAMPLE = "./plumbline offer new rules.toml"
 FAILS = "see the commands below"
 
-COMMANDS = {"new": new, "check": check, "run": run}
+COMMANDS = {
+    "new": new,
+    "check": check,
+    "run": run,
+    "sheet": sheet,
+    "seal": seal,
+    "compare": compare,
+}

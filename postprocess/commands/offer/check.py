@@ -6,12 +6,13 @@ import argparse
 import sys
 from collections import Counter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from postprocess.analyses.offer.check_offer import check_offer, open_offer
 from postprocess.analyses.offer.lint import lint_rules
 from postprocess.analyses.offer.official import hash_own_source
 from postprocess.analyses.offer.rules_data import Rules, hash_rules
 from postprocess.analyses.offer.violations import describe_violations, is_rejected
+from postprocess.analyses.offer.whole_check import check_archive, check_folder
 from postprocess.base.files import write_summary
 from postprocess.base.formats import plural
 from postprocess.base.progress import Progress
@@ -20,6 +21,7 @@ from postprocess.cli.option_types import parse_count
 from postprocess.cli.options import add_environment, add_json, add_partition, add_site
 from postprocess.cli.parser import HOW, Parser
 from postprocess.cli.request import build_request
+from postprocess.commands.offer.compare import add_buyer
 from postprocess.session.context import open_session_context
 from postprocess.session.offer_plan import describe_cost, plan_on_site, preview_offer
 
@@ -32,7 +34,9 @@ FAILS = "the rules have a fault, or the offer a violation"
 
 def add_arguments(parser: Parser) -> None:
     """Add what is checked, and the site."""
-    parser.add_argument("path", type=Path, metavar="PATH", help="rules, or the folder of an offer")
+    parser.add_argument(
+        "path", type=Path, metavar="PATH", help="rules, the folder of an offer, or a sealed one"
+    )
     add_site(parser)
     add_partition(parser)
     add_environment(parser)
@@ -40,9 +44,7 @@ def add_arguments(parser: Parser) -> None:
     parser.group(HOW).add_argument(
         "--no-cost", action="store_true", help="do not plan the rules on a site"
     )
-    parser.group(HOW).add_argument(
-        "--rules", type=Path, metavar="FILE", help="the buyer's own rules, to hold an offer against"
-    )
+    add_buyer(parser)
     add_json(parser)
     parser.set_defaults(time_limit=None)
 
@@ -61,8 +63,9 @@ def add_nics(parser: Parser) -> None:
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Check rules or an offer. Returns the exit status."""
     path = arguments.path
-    if path.is_dir():
-        return print_check(work, path, arguments.rules, arguments.json)
+    if path.is_dir() or path.suffix == ".tar":
+        issued = arguments.rules and hash_rules(arguments.rules)
+        return print_check(work, path, issued or "", arguments.signers, arguments.json)
     rules, faults = lint_rules(path)
     for fault in faults:
         print(f"plumbline: {fault.format(path)}", file=sys.stderr)
@@ -81,20 +84,34 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
 
 
 def print_check(
-    work: WorkDirectory, folder: Path, issued: Path | None = None, report: Path | None = None
+    work: WorkDirectory,
+    path: Path,
+    issued: str = "",
+    signers: Path | None = None,
+    report: Path | None = None,
 ) -> int:
-    """Check the folder of an offer, and print its violations. Returns the exit status."""
-    offer = open_offer(folder)
+    """Check an offer, and print its violations. Returns the exit status."""
     official = hash_own_source(work.source)
-    found = check_offer(offer, official, hash_rules(issued) if issued else "")
-    for each in found:
+    with TemporaryDirectory(prefix="plumbline-offer-") as scratch:
+        if path.is_dir():
+            found = check_folder(path, official, issued)
+        else:
+            found = check_archive(path, Path(scratch), official, issued, signers)
+        rows, launches = len(found.offer.rows), len(found.offer.evidence)
+    violations = list(found.violations)
+    for each in violations:
         print(f"plumbline: {each.format()}", file=sys.stderr)
-    launches = plural(len(offer.evidence), "launch", "es")
-    print(f"{folder}: {plural(len(offer.rows), 'row')} of {launches}: {describe_violations(found)}")
+    if found.seal and found.seal.root:
+        who = f"signed by {found.seal.signer}" if found.seal.signer else "by nobody known"
+        print(f"{path}: {who}; root {found.seal.root}")
+    print(
+        f"{path}: {plural(rows, 'row')} of {plural(launches, 'launch', 'es')}: "
+        f"{describe_violations(violations)}"
+    )
     if report:
-        entries = [each.as_entry() for each in found]
+        entries = [each.as_entry() for each in violations]
         write_summary(report, {"schema": 1, "kind": "offer check", "violations": entries})
-    return int(is_rejected(found))
+    return int(is_rejected(violations))
 
 
 def describe_rules(rules: Rules) -> str:

@@ -1,0 +1,83 @@
+"""Everything that can be wrong with an offer, as a folder or as the file that was handed in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from postprocess.analyses.offer.check_offer import OpenedOffer, check_offer, open_offer
+from postprocess.analyses.offer.commitments import (
+    StoredCommitments,
+    check_commitments,
+    read_commitments,
+)
+from postprocess.analyses.offer.data import COMMITMENTS
+from postprocess.analyses.offer.sealed import SealedFolder, open_archive, verify_seal
+from postprocess.analyses.offer.violations import Code, Violation
+from postprocess.base.errors import UsageError
+from postprocess.base.signature import OFFER
+
+
+@dataclass(frozen=True)
+class CheckedOffer:
+    """An offer, what its seal says, what it commits to and what is wrong with it."""
+
+    offer: OpenedOffer
+    seal: SealedFolder | None  #: None for a folder that is still filled
+    commitments: StoredCommitments | None
+    violations: tuple[Violation, ...]
+
+
+def check_folder(
+    folder: Path, official: str, issued: str = "", final: bool = False
+) -> CheckedOffer:
+    """Check the folder of an offer.
+
+    :param official: hash of the source of mpicost that the checker has
+    :param issued: SHA-256 of the buyer's own rules; empty if they are not at hand
+    :param final: whether commitments must be there
+    :raises UsageError: if it has no rules or passes that can be read
+    """
+    offer = open_offer(folder)
+    found = check_offer(offer, official, issued)
+    kept = None
+    if final or (folder / COMMITMENTS).exists():
+        try:
+            kept = read_commitments(folder)
+        except UsageError as error:
+            found.append(Violation(Code.FORM_MISSING, COMMITMENTS, str(error)))
+    if kept:
+        if kept.rules != offer.stored.header.rules:
+            found.append(Violation(Code.RULES_OTHER, COMMITMENTS, "was typed for other rules"))
+        found += check_commitments(offer.rules, offer.told, offer.rows, offer.evidence, kept)
+    return CheckedOffer(offer, None, kept, tuple(found))
+
+
+def check_archive(
+    path: Path, folder: Path, official: str, issued: str = "", signers: Path | None = None
+) -> CheckedOffer:
+    """Check an offer as it was handed in; its files are unpacked into an empty folder.
+
+    :param signers: file of allowed signers; None leaves out who signed
+    :raises UsageError: if it is no offer
+    """
+    open_archive(path, folder)
+    sealed = verify_seal(folder, signers, OFFER)
+    found = check_folder(folder, official, issued, final=True)
+    violations = (*sealed.violations, *found.violations)
+    return CheckedOffer(found.offer, sealed, found.commitments, violations)
+
+
+@contextmanager
+def opened_archive(
+    path: Path, official: str, issued: str = "", signers: Path | None = None
+) -> Iterator[CheckedOffer]:
+    """Check an offer in a folder that goes away afterwards.
+
+    :raises UsageError: as :func:`check_archive` does
+    """
+    with TemporaryDirectory(prefix="plumbline-offer-") as scratch:
+        yield check_archive(path, Path(scratch), official, issued, signers)

@@ -1,0 +1,77 @@
+"""The command ``offer compare``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from postprocess.analyses.offer.official import hash_own_source
+from postprocess.analyses.offer.pages import (
+    describe_best,
+    tabulate_rows,
+    tabulate_scores,
+    write_comparison,
+)
+from postprocess.analyses.offer.rank import RankedOffer, compare_offers, rank_offer
+from postprocess.analyses.offer.rules_data import Rules, hash_rules
+from postprocess.analyses.offer.whole_check import opened_archive
+from postprocess.base.errors import UsageError
+from postprocess.base.text_table import render_text
+from postprocess.base.workdir import WorkDirectory
+from postprocess.cli.output_files import add_output_directory
+from postprocess.cli.parser import HOW, Parser
+
+HELP = "Show sealed offers side by side: must rows, scores, ratios, means over common rows."
+EXAMPLE = "./plumbline offer compare A.tar B.tar --rules rules.toml --signers allowed_signers"
+FAILS = "no offer keeps every must row without a violation"
+
+
+def add_arguments(parser: Parser) -> None:
+    """Add the offers, the buyer's rules and who may sign."""
+    parser.add_argument("offers", nargs="+", type=Path, metavar="FILE", help="sealed offers")
+    add_buyer(parser)
+    add_output_directory(parser, "--output", "write the pages to DIR (default: offers/ here)")
+
+
+def add_buyer(parser: Parser) -> None:
+    """Add the options by which a buyer holds an offer against its own."""
+    how = parser.group(HOW)
+    how.add_argument("--rules", type=Path, metavar="FILE", help="the buyer's own rules")
+    how.add_argument(
+        "--signers",
+        type=Path,
+        metavar="FILE",
+        help="who may sign: lines NAME KEY, as ssh-keygen(1) has its allowed signers",
+    )
+
+
+def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Compare offers. Returns the exit status."""
+    official = hash_own_source(work.source)
+    issued = hash_rules(arguments.rules) if arguments.rules else ""
+    ranked: list[RankedOffer] = []
+    rules: dict[str, Rules] = {}
+    for path in arguments.offers:
+        with opened_archive(path, official, issued, arguments.signers) as checked:
+            grave = [each for each in checked.violations if each.code.grave]
+            for each in grave:
+                print(f"plumbline: {path}: {each.format()}", file=sys.stderr)
+            rules[checked.offer.stored.header.rules] = checked.offer.rules
+            name = checked.offer.told.offeror or path.stem
+            names = {other.name for other in ranked}
+            unique = name if name not in names else f"{name} ({path.stem})"
+            if checked.commitments:
+                ranked.append(rank_offer(unique, checked.offer, checked.commitments, len(grave)))
+            else:
+                ranked.append(RankedOffer(unique, len(grave), {}))
+    if len(rules) > 1:
+        codes = ", ".join(code[:16] for code in rules)
+        raise UsageError(f"offers are by different rules ({codes}); compare those of one issue")
+    found = compare_offers(next(iter(rules.values())), ranked)
+    folder = arguments.output or Path("offers")
+    page = write_comparison(folder, found)
+    for table in (tabulate_scores(found), *tabulate_rows(found)):
+        print(render_text(table))
+    print(f"{describe_best(found)}; {page}")
+    return 0 if found.scores[0].is_responsive else 1

@@ -1,0 +1,133 @@
+"""The form: written, filled by a spreadsheet library, read back; what is altered or impossible is named."""
+
+from __future__ import annotations
+
+import csv
+import math
+import shutil
+from pathlib import Path
+
+import pytest
+
+from postprocess.analyses.offer.check_offer import open_offer
+from postprocess.analyses.offer.commitments import read_commitments
+from postprocess.analyses.offer.form import COLUMNS, build_form
+from postprocess.analyses.offer.spreadsheet import CSV, HEAD, XLSX
+from postprocess.main import main
+from tests.support.factories.offer import make_offer
+
+openpyxl = pytest.importorskip("openpyxl", reason="openpyxl: ./plumbline test brings it")
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = make_offer(tmp_path_factory.mktemp("form") / "offer")
+    assert sheet(folder) == 0
+    return folder
+
+
+@pytest.fixture
+def offer(written: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(written, tmp_path / "offer")
+
+
+def sheet(folder: Path, *words: str) -> int:
+    return main(str(folder), str(folder / "home"), ["offer", "sheet", str(folder), *words])
+
+
+def fill(folder: Path, **cells: object) -> Path:
+    """Type into the spreadsheet: a cell by its column and line, as ``committed4``; saved as a user would."""
+    book = openpyxl.load_workbook(folder / XLSX)
+    for name, value in cells.items():
+        column = COLUMNS.index(name.rstrip("0123456789").replace("_", " ")) + 1
+        line = int(name.lstrip("abcdefghijklmnopqrstuvwxyz_"))
+        book["offer"].cell(line, column).value = value
+    book.save(folder / XLSX)
+    return folder / XLSX
+
+
+ALL = {"committed4": 1.3, "committed5": 130.0, "committed6": 45.0}
+
+
+def test_what_is_proposed_is_a_tolerance_limit_with_its_risk_in_words(written: Path) -> None:
+    row = build_form(open_offer(written))[0]
+    logs = [math.log(value) for value in row.measured.values]
+    mean, spread = sum(logs) / 5, row.spread or 0
+    assert row.proposed == pytest.approx(math.exp(mean + 5.741 * spread), rel=1e-4)
+    assert row.risk.startswith(
+        "with 95% confidence 99% of later launches are no slower (mean and 5.74"
+    )
+    assert "differences between days are not in it" in row.risk
+    assert row.reference == pytest.approx(2e-6)
+
+
+def test_a_filled_form_is_read_back_and_kept(offer: Path, capsys) -> None:
+    assert sheet(offer, "--read", str(fill(offer, **ALL))) == 0
+    assert "3 commitments: no violation" in capsys.readouterr().out
+    kept = [each.committed for each in read_commitments(offer).rows]
+    assert kept == [pytest.approx(1.3e-6), pytest.approx(1.3e-4), pytest.approx(4.5e-5)]
+    assert sheet(offer) == 0  # a form written anew keeps what was typed
+    again = openpyxl.load_workbook(offer / XLSX)["offer"]
+    assert again.cell(4, COLUMNS.index("committed") + 1).value == 1.3
+
+
+def test_only_the_cells_to_be_typed_are_open(offer: Path) -> None:
+    page = openpyxl.load_workbook(offer / XLSX)["offer"]
+    assert page.protection.sheet
+    open_cells = {
+        page.cell(HEAD, cell.column).value
+        for line in page.iter_rows(min_row=HEAD + 1)
+        for cell in line
+        if not cell.protection.locked
+    }
+    assert open_cells == {"committed", "projected", "model"}
+
+
+def test_csv_is_read_back_too(offer: Path) -> None:
+    lines = list(csv.reader((offer / CSV).open()))
+    for line, value in zip(lines[1:], ("1.3", "130", "45"), strict=True):
+        line[COLUMNS.index("committed")] = value
+    with (offer / CSV).open("w") as file:
+        csv.writer(file).writerows(lines)
+    assert sheet(offer, "--read", str(offer / CSV)) == 0
+    assert read_commitments(offer).rows[2].committed == pytest.approx(4.5e-5)
+
+
+@pytest.mark.parametrize(
+    ("cells", "code", "said"),
+    [
+        ({"committed4": 1.3}, "commitment-missing", "broadcast 1 MB: nothing is committed"),
+        ({**ALL, "committed4": "soon"}, "commitment-impossible", "committed: 'soon' is no value"),
+        ({**ALL, "committed4": -1}, "commitment-impossible", "-1 is no value"),
+        ({**ALL, "committed4": 0.001}, "commitment-impossible", "faster than light"),
+        ({**ALL, "committed5": 0.5}, "commitment-impossible", "faster than memory"),
+        ({**ALL, "committed5": 2e6}, "commitment-beyond-limit", "the limit is 1000000 us"),
+        ({**ALL, "committed4": 0.3}, "projection-without-model", "better than every launch"),
+        ({**ALL, "projected4": 0.9}, "projection-without-model", "projected, and no model"),
+        ({**ALL, "projected4": "=K4*0.8"}, "commitment-impossible", "not computed"),
+        ({**ALL, "measured4": 0.5}, "form-altered", "measured is 0.5, and was"),
+        ({**ALL, "launches6": 50}, "form-altered", "launches is 50, and was 5"),
+        ({**ALL, "row4": "mine"}, "form-altered", "mine: is no row, or twice"),
+    ],
+)
+def test_a_cell_that_is_untouched_altered_or_impossible_is_named(
+    offer: Path, capsys, cells: dict, code: str, said: str
+) -> None:
+    assert sheet(offer, "--read", str(fill(offer, **cells))) == 1
+    told = capsys.readouterr().err
+    assert f"plumbline: {code}" in told and said in told
+
+
+def test_a_projection_with_its_model_is_taken(offer: Path) -> None:
+    cells = {**ALL, "committed4": 0.3, "projected4": 0.3, "model4": "LogGP with the new adapter"}
+    assert sheet(offer, "--read", str(fill(offer, **cells))) == 0
+    assert read_commitments(offer).rows[0].projected == pytest.approx(3e-7)
+
+
+def test_what_is_no_form_is_an_error_of_one_line(offer: Path, tmp_path: Path, capsys) -> None:
+    (tmp_path / "x.xlsx").write_text("no archive")
+    assert sheet(offer, "--read", str(tmp_path / "x.xlsx")) == 2
+    assert "is no form; write it anew" in capsys.readouterr().err
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+    assert sheet(offer, "--read", str(tmp_path / "x.csv")) == 2
+    assert "column 1 is 'a', not 'row'" in capsys.readouterr().err

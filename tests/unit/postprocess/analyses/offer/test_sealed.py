@@ -1,0 +1,216 @@
+"""Sealed offers: one file, the same bytes each time; every change is told apart; offers side by side."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from postprocess.analyses.offer.check_offer import open_offer
+from postprocess.analyses.offer.commitments import Commitment, write_commitments
+from postprocess.analyses.offer.data import RULES
+from postprocess.analyses.offer.official import hash_own_source
+from postprocess.analyses.offer.rules_data import hash_rules
+from postprocess.analyses.offer.sealed import open_archive, seal_archive, verify_seal
+from postprocess.analyses.offer.whole_check import check_archive
+from postprocess.base.archive import unpack_archive
+from postprocess.base.errors import UsageError
+from postprocess.base.signature import DOSSIER, MANIFEST, OFFER, SIGNATURE, format_manifest
+from postprocess.main import main
+from tests.support.factories.offer import OFFICIAL, RULES_TEXT, TOLD_TEXT, make_offer
+from tests.support.paths import ROOT
+
+pytestmark = pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="no ssh-keygen")
+
+
+def commit(folder: Path, factor: float = 1.2, drop: str = "") -> Path:
+    """Commit to every row, but one."""
+    rows = [
+        Commitment(row.key.key, factor * max(row.values))
+        for row in open_offer(folder).rows
+        if row.key.case != drop
+    ]
+    write_commitments(folder, hash_rules(folder / RULES), rows)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two keys, of which one may sign."""
+    folder = tmp_path_factory.mktemp("keys")
+    for name in ("ann", "eve"):
+        words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f"]
+        subprocess.run([*words, str(folder / name)], check=True)
+    (folder / "signers").write_text(f"ann {(folder / 'ann.pub').read_text()}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Path:
+    """A sealed offer; its folder lies beside it."""
+    folder = commit(make_offer(tmp_path_factory.mktemp("sealed") / "offer"))
+    seal_archive(folder, keys / "ann", OFFER, folder.with_name("offer.tar"))
+    return folder.with_name("offer.tar")
+
+
+def codes(path: Path, scratch: Path, keys: Path, issued: str = "") -> set[str]:
+    found = check_archive(path, scratch, OFFICIAL, issued, keys / "signers")
+    return {each.code.word for each in found.violations}
+
+
+def test_an_honest_archive_opens_verifies_and_has_no_violation(honest, tmp_path, keys) -> None:
+    found = check_archive(honest, tmp_path, OFFICIAL, "", keys / "signers")
+    assert (found.violations, found.seal and found.seal.signer) == ((), "ann")
+    code = hashlib.sha256((tmp_path / MANIFEST).read_bytes()).hexdigest()
+    assert found.seal and found.seal.root == code
+
+
+def test_the_same_files_make_the_same_bytes(honest: Path, tmp_path: Path, keys: Path) -> None:
+    copy = shutil.copytree(honest.with_name("offer"), tmp_path / "offer")
+    for path in copy.rglob("*"):
+        path.touch()
+    (copy / SIGNATURE).unlink()
+    seal_archive(copy, keys / "ann", OFFER, tmp_path / "a.tar")
+    assert (tmp_path / "a.tar").read_bytes() == honest.read_bytes()  # ed25519 signs alike
+
+
+def swap(folder: Path) -> None:
+    """Exchange what two launches left."""
+    one, two = sorted(folder.glob("sessions/*/raw/*mpicost*.jsonl"))[:2]
+    first = one.read_bytes()
+    one.write_bytes(two.read_bytes())
+    two.write_bytes(first)
+
+
+def reseal(folder: Path) -> None:
+    """Make the sums right again, which a forger can."""
+    path = next(folder.glob("sessions/*/raw/*.exit"))
+    path.write_text("7\n")
+    (folder / MANIFEST).write_text(format_manifest(folder))
+
+
+CHANGES: list[tuple[str, str, Callable[[Path], object]]] = [
+    ("file-changed", "a word", lambda f: (f / "offer.toml").write_text(TOLD_TEXT + "# x\n")),
+    ("file-missing", "a file dropped", lambda f: next(f.glob("sessions/*/raw/*.times")).unlink()),
+    ("file-added", "a file more", lambda f: (f / "more").write_text("x")),
+    ("file-swapped", "results swapped", swap),
+    ("signer-unknown", "sums made right", reseal),
+    ("seal-missing", "no signature", lambda f: (f / SIGNATURE).unlink()),
+    ("seal-missing", "no manifest", lambda f: (f / MANIFEST).unlink()),
+    ("form-missing", "nothing committed", lambda f: (f / "commitments.json").unlink()),
+]
+
+
+@pytest.mark.parametrize(("code", "what", "change"), CHANGES, ids=[each[1] for each in CHANGES])
+def test_every_change_is_told_apart(honest, tmp_path, keys, code, what, change) -> None:
+    from postprocess.base.archive import pack_folder
+
+    folder = tmp_path / "offer"
+    open_archive(honest, folder)
+    change(folder)
+    names = sorted(
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
+    )
+    pack_folder(folder, names, tmp_path / "forged.tar")
+    assert code in codes(tmp_path / "forged.tar", tmp_path / "scratch", keys)
+
+
+def test_a_stranger_and_a_seal_for_something_else_are_told(honest, tmp_path, keys) -> None:
+    for number, (name, namespace) in enumerate((("eve", OFFER), ("ann", DOSSIER))):
+        folder = shutil.copytree(honest.with_name("offer"), tmp_path / str(number))
+        seal_archive(folder, keys / name, namespace, tmp_path / f"{number}.tar")
+        found = verify_seal(folder, keys / "signers", OFFER)
+        assert {each.code.word for each in found.violations} == {"signer-unknown"}
+
+
+def test_older_rules_are_told(honest: Path, tmp_path: Path, keys: Path) -> None:
+    (tmp_path / "rules.toml").write_text(RULES_TEXT + "# second issue\n")
+    issued = hash_rules(tmp_path / "rules.toml")
+    assert codes(honest, tmp_path / "scratch", keys, issued) == {"rules-older"}
+
+
+@pytest.mark.parametrize("name", ["/etc/x", "../x", "a/../../x"])
+def test_an_archive_writes_nowhere_else(tmp_path: Path, name: str) -> None:
+    with tarfile.open(tmp_path / "x.tar", "w") as archive:
+        entry = tarfile.TarInfo(name)
+        archive.addfile(entry, io.BytesIO(b""))
+    with pytest.raises(UsageError, match="is no plain file below it"):
+        unpack_archive(tmp_path / "x.tar", tmp_path / "out")
+
+
+def test_a_link_and_a_file_that_is_no_archive_are_refused(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "x.tar", "w") as archive:
+        entry = tarfile.TarInfo("link")
+        entry.type, entry.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(entry)
+    with pytest.raises(UsageError, match="is no plain file"):
+        unpack_archive(tmp_path / "x.tar", tmp_path / "out")
+    (tmp_path / "y.tar").write_text("nothing")
+    with pytest.raises(UsageError, match="no archive of"):
+        unpack_archive(tmp_path / "y.tar", tmp_path / "out")
+
+
+def plumbline(tmp_path: Path, *words: str) -> int:
+    return main(str(ROOT), str(tmp_path / "home"), ["offer", *words])
+
+
+def test_a_folder_with_a_violation_is_sealed_on_request_only(tmp_path, keys, capsys) -> None:
+    folder = commit(make_offer(tmp_path / "offer", told='offeror = ""\n'))
+    assert plumbline(tmp_path, "seal", str(folder), "--key", str(keys / "ann")) == 1
+    assert not (tmp_path / "offer.tar").exists()
+    words = ("seal", str(folder), "--key", str(keys / "ann"), "--incomplete")
+    assert plumbline(tmp_path, *words) == 0
+    assert "root " in capsys.readouterr().out
+    assert plumbline(tmp_path, "check", str(tmp_path / "offer.tar")) == 1
+    assert "told-missing" in capsys.readouterr().err
+
+
+def test_offers_side_by_side_and_missing_is_worst(tmp_path, keys, capsys, monkeypatch) -> None:
+    monkeypatch.setattr("postprocess.commands.offer.compare.hash_own_source", lambda _: OFFICIAL)
+    offers = {"slow": (2.0, ""), "fast": (1.0, ""), "gaps": (0.5, "broadcast")}
+    for name, (factor, drop) in offers.items():
+        told = TOLD_TEXT.replace('"A"', f'"{name}"')
+        folder = commit(make_offer(tmp_path / name, [factor] * 5, told=told), drop=drop)
+        seal_archive(folder, keys / "ann", OFFER, tmp_path / f"{name}.tar")
+    archives = [str(tmp_path / f"{name}.tar") for name in offers]
+    words = ("compare", *archives, "--signers", str(keys / "signers"))
+    assert plumbline(tmp_path, *words, "--output", str(tmp_path / "pages")) == 0
+    told = json.loads((tmp_path / "pages" / "offers.json").read_text())
+    by_name = {each["name"]: each for each in told["offers"]}
+    assert [each["name"] for each in told["offers"]] == ["fast", "slow", "gaps"]
+    assert told["common_rows"] == 1  # the mean is over what all have, not over what each has
+    merits = [by_name[name]["merit"] for name in ("fast", "slow", "gaps")]
+    assert merits == [pytest.approx(2.0), pytest.approx(1.0), pytest.approx(4.0)]
+    assert by_name["gaps"]["worst"] == 0 and by_name["gaps"]["must_kept"] == 0
+    assert not by_name["gaps"]["responsive"] and by_name["fast"]["responsive"]
+    assert "missing" in capsys.readouterr().out
+    assert "<svg" in (tmp_path / "pages" / "offers.html").read_text()
+    assert (tmp_path / "pages" / "offers.csv").read_text().count("\n") == 1 + 3 * 3
+
+
+def test_offers_by_different_rules_are_not_compared(tmp_path, keys, capsys) -> None:
+    for name, rules in (("a", RULES_TEXT), ("b", RULES_TEXT + "#\n")):
+        folder = commit(make_offer(tmp_path / name, rules=rules))
+        seal_archive(folder, keys / "ann", OFFER, tmp_path / f"{name}.tar")
+    assert plumbline(tmp_path, "compare", str(tmp_path / "a.tar"), str(tmp_path / "b.tar")) == 2
+    assert "by different rules" in capsys.readouterr().err
+
+
+def test_the_hash_of_the_own_source_is_that_which_a_build_tells() -> None:
+    cmake = shutil.which("cmake")
+    if not cmake:
+        pytest.skip("no cmake")
+    suite = ROOT / "suite"
+    names = [*(f"src/{path.name}" for path in suite.glob("src/*.[ch]")), "src/build_info.h.in"]
+    names += ["CMakeLists.txt", "cmake/source_hash.cmake"]
+    words = [f"-DROOT={suite}", f"-DFILES={';'.join(names)}", "-DOUTPUT=/dev/stdout"]
+    script = ["-P", str(suite / "cmake/source_hash.cmake")]
+    done = subprocess.run([cmake, *words, *script], check=True, capture_output=True, text=True)
+    assert hash_own_source(ROOT) in done.stdout
