@@ -12,13 +12,14 @@ from postprocess.analyses.selftest.injections import IDLE, INJECTION_KINDS
 from postprocess.base.errors import UsageError
 from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
-from postprocess.cli.option_types import parse_count
+from postprocess.cli.option_types import parse_comma_list, parse_count
 from postprocess.cli.options import CALIBRATED_TRIALS, add_json, add_selection
 from postprocess.cli.output_files import add_output_directory
 from postprocess.cli.parser import HOW, WHAT, Parser
 from postprocess.cli.request import build_request
 from postprocess.model.options import OPTIONS
 from postprocess.session.compare import ComparisonDemand, run_comparison
+from postprocess.session.compare_history import HistoryDemand, run_history
 from postprocess.session.compare_stored import StoredDemand, compare_stored
 from site_configs.mpi.family import DEFAULT_FAMILIES
 
@@ -34,16 +35,28 @@ OF_MEASURING = (
 )
 
 
+#: Options that say what two sides are.
+NOT_OF_HISTORY = ("old", "new", "stored", "new_env", "control", "plant", "mpis")
+
+
 def add_arguments(parser: Parser) -> None:
     """Add the two sides, what is measured of them, and how long."""
     what = parser.group(WHAT)
     for name in ("old", "new"):
         what.add_argument(
             name,
+            nargs="?",
             metavar=name.upper(),
             help="an environment of the site, or on this machine a released version as in mpich@4.3.2; with "
             "--stored a session, or a day for its nights, with :ENVIRONMENT to choose one",
         )
+    what.add_argument(
+        "--history",
+        type=parse_comma_list,
+        metavar="FAMILY",
+        help="all released versions of an MPI in place of two sides, as in mpich, or those that are named, "
+        "as in mpich@4.3.2,mpich@5.0.2; on another site its environments",
+    )
     what.add_argument(
         "--stored",
         action="store_true",
@@ -133,6 +146,12 @@ def parse_plant(text: str) -> str:
 
 def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
     """Measure both sides in turn, judge, show; or judge what is stored."""
+    if arguments.history:
+        return run_versions(work, arguments)
+    if not arguments.old or not arguments.new:
+        raise UsageError(
+            "OLD NEW: name both sides, or --history FAMILY (./plumbline compare --help)"
+        )
     if arguments.stored:
         return run_stored(work, arguments)
     labels = (arguments.old, arguments.new)
@@ -150,6 +169,25 @@ def run(work: WorkDirectory, arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
     )
     return run_comparison(work, build_request(work, arguments), demand, Progress())
+
+
+def run_versions(work: WorkDirectory, arguments: argparse.Namespace) -> int:
+    """Measure the versions of an MPI in rounds, judge, show.
+
+    :raises UsageError: for an option that a history has not
+    """
+    given = vars(arguments)
+    if other := [name for name in NOT_OF_HISTORY if given.get(name)]:
+        word = other[0].upper() if other[0] in ("old", "new") else f"--{other[0].replace('_', '-')}"
+        raise UsageError(f"{word}: a history has no two sides; drop it or --history")
+    demand = HistoryDemand(
+        tuple(arguments.history),
+        arguments.margin,
+        arguments.directory and arguments.directory.absolute(),
+        arguments.seconds,
+        arguments.seed,
+    )
+    return run_history(work, build_request(work, arguments), demand, Progress())
 
 
 def run_stored(work: WorkDirectory, arguments: argparse.Namespace) -> int:

@@ -65,6 +65,11 @@ class ComparisonBench:
         """What both sides measure."""
         return replace(self.context.request.selection, choice=dict(self.header.choice), launches=1)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The sides."""
+        return SIDES
+
     def side(self, name: str) -> ComparedSide:
         """Return a side by its name."""
         return self.header.old if name == OLD else self.header.new
@@ -73,7 +78,7 @@ class ComparisonBench:
         """Build both sides, and launch each once: what fails then is told, and what a pass takes is known."""
         progress = self.context.progress
         done = {each.side for each in self.stored.passes if each.block == 0}
-        for position, name in enumerate(SIDES):
+        for position, name in enumerate(self.names):
             if name in done:
                 continue
             side = self.side(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from postprocess.analyses.compare import data, page
+from postprocess.analyses.compare import data, history_page, page
 from postprocess.analyses.compare.data import ComparisonHeader, StoredComparison
 from postprocess.base.errors import UsageError
 from postprocess.base.formats import plural
@@ -14,7 +14,7 @@ from postprocess.base.workdir import WorkDirectory
 
 FOLDER = "compare"  #: of the work directory
 #: What must be asked for again to continue a comparison.
-SAME_AGAIN = ("site", "old", "new", "choice", "margins", "seconds", "control")
+SAME_AGAIN = ("site", "old", "new", "choice", "margins", "seconds", "control", "versions")
 
 
 def find_or_begin(
@@ -27,7 +27,7 @@ def find_or_begin(
     """
     if directory:
         path = directory / data.FILE
-        if (directory / page.JSON).exists():
+        if is_finished(directory):
             raise UsageError(f"{directory}: holds a comparison; choose another --output")
         found = path if path.exists() else None
     else:
@@ -52,7 +52,7 @@ def name_new_folder(work: WorkDirectory, asked: ComparisonHeader) -> Path:
 def find_unfinished(folder: Path, asked: ComparisonHeader) -> Path | None:
     """Find the last comparison that asked for the same and has no result yet."""
     for path in sorted(folder.glob(f"*/{data.FILE}"), reverse=True):
-        if not (path.parent / page.JSON).exists():
+        if not is_finished(path.parent):
             try:
                 header = data.read_comparison(path).header
             except UsageError:  # damaged: a new one is begun beside it
@@ -60,6 +60,11 @@ def find_unfinished(folder: Path, asked: ComparisonHeader) -> Path | None:
             if not find_other_demand(header, asked):
                 return path
     return None
+
+
+def is_finished(folder: Path) -> bool:
+    """Return whether a folder holds the result of a comparison or history."""
+    return any((folder / each).exists() for each in (page.JSON, history_page.JSON))
 
 
 def find_other_demand(begun: ComparisonHeader, asked: ComparisonHeader) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from postprocess.analyses.compare import data, page
+from postprocess.analyses.compare import data
 from postprocess.analyses.compare.data import (
     NEW,
     OLD,
@@ -24,7 +24,7 @@ from postprocess.base.progress import Progress
 from postprocess.base.workdir import WorkDirectory
 from postprocess.model.conditions import library_identity
 from postprocess.session.compare import conclude_comparison, report_differences
-from postprocess.session.compare_folder import name_new_folder
+from postprocess.session.compare_folder import is_finished, name_new_folder
 from postprocess.session.compare_noise import find_case_noise
 from postprocess.session.compare_values import describe_run_place
 from postprocess.session.stored_sides import StoredCase, StoredSide, read_side
@@ -61,7 +61,7 @@ def compare_stored(work: WorkDirectory, demand: StoredDemand, progress: Progress
     report_differences(header, progress)
     folder = demand.directory or name_new_folder(work, header)
     path = folder / data.FILE
-    if path.exists() or (folder / page.JSON).exists():
+    if path.exists() or is_finished(folder):
         raise UsageError(f"{folder}: holds a comparison; choose another --output")
     data.write_header(path, header)
     for name, side in sides.items():

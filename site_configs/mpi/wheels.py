@@ -16,6 +16,8 @@ from site_configs.mpi.probe import Candidate
 LOCKS = Path(__file__).parent.parent / "wheels_lock"
 FAMILIES = tuple(sorted(lock.stem for lock in LOCKS.glob("*.lock")))
 PINNED = re.compile(r"^([\w-]+)==", re.M)  #: package in a line of a lock file
+NEVER = "99999"  #: a version that nobody releases
+PLACEHOLDER = "0.0.0"  #: a version that holds the name of a package, and no MPI
 OFFERED = re.compile(r"\(from versions: ([^)]+)\)")  #: what pip says of a version that is not there
 
 
@@ -94,6 +96,29 @@ def list_nearest_versions(version: str, said: Sequence[str]) -> list[str]:
     ordered = sorted({*known, version}, key=split_version)
     place = ordered.index(version) if version else 0
     return [each for each in ordered[max(place - 2, 0) : place + 3] if each in known]
+
+
+def list_offered_versions(family: str, folder: Path | None = None) -> list[str]:
+    """List the versions of which there are wheels for this machine, the oldest first, the last build of each.
+
+    pip names them where it is asked for one that nobody has released.
+
+    :param folder: of wheels, the only place to look; None for the package index
+    :raises WheelError: if there are none, or the index cannot be reached
+    """
+    package = PINNED.findall(files.read_text(LOCKS / f"{family}.lock"))[0]
+    only = ["--isolated", "--no-index", "--find-links", str(folder)] if folder else []
+    options = ["--disable-pip-version-check", "--no-deps", "--only-binary=:all:", "--dry-run"]
+    command = [sys.executable, "-I", "-m", "pip", "install", *only, *options, f"{package}=={NEVER}"]
+    said = subprocess.run(command, check=False, capture_output=True, text=True, errors="replace")
+    match = OFFERED.search(said.stderr)
+    offered = [each for each in match[1].split(", ") if each[:1].isdigit()] if match else []
+    latest = {each.partition(".post")[0]: each for each in sorted(offered, key=split_version)}
+    latest.pop(PLACEHOLDER, None)
+    if not latest:
+        errors = [line for line in said.stderr.splitlines() if line.startswith("ERROR: ")]
+        raise WheelError(f"{family}: no wheel for this machine: {(errors or ['pip failed'])[-1]}")
+    return list(latest.values())
 
 
 def split_version(version: str) -> list[tuple[int, str]]:

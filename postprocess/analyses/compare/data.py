@@ -54,6 +54,10 @@ class ComparisonHeader:
     started_utc: str
     command: tuple[str, ...]
     unpaired: bool = False  #: whether the sides are stored sessions, which were not taken in turn
+    versions: tuple[ComparedSide, ...] = ()  #: of a history, from the first side to the last
+    left_out: Mapping[str, str] = field(
+        default_factory=dict
+    )  #: versions that cannot be had, and why
 
 
 @dataclass(frozen=True)
