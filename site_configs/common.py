@@ -26,7 +26,7 @@ from site_configs.schema.manual_settings import collect_manual_settings, read_us
 from site_configs.schema.partition_facts import REFERENCE_DAYS, UNLIMITED
 from site_configs.schema.reframe_request import current_request
 from site_configs.schema.variables import HOME, SESSION
-from site_configs.topology.layouts import Layout, Topology
+from site_configs.topology.layouts import Layout, Topology, list_boundary_counts
 from site_configs.topology.layouts import layouts as layouts_of
 
 #: Tells what a launch in simulated time was simulated on; times on another platform are not comparable.
@@ -221,6 +221,7 @@ def partition(
     refuse(title, fields.check_defaults(values, layouts))
     extras = {
         "layouts": [list(layout) for layout in layouts],
+        "boundaries": list_boundary_counts(topology),
         "most_processes": UNLIMITED if oversubscribing() else topology.cores,
         "cores_per_node": topology.cores_per_node,
         "nodes": topology.nodes,

@@ -41,6 +41,7 @@ site_configuration = site(
             counts=sorted([*LADDER, 17, 33, 65]),  # one more than a smaller hypercube has
             sparse=APART,
             left_out_above=COSTLY,
+            nodes_per_switch=8,  # whose 16 processes the papers take for the next dimension
         ),
         machine("myrinet", per_node=2, counts=LADDER, left_out_above=COSTLY, sparse=APART),
         machine("ethernet", per_node=2, counts=LADDER, left_out_above=COSTLY, sparse=APART),

@@ -100,6 +100,12 @@ def add_places(parser: Parser, environments: bool = True) -> None:
         help="numbers of processes (default: those of the site)",
     )
     what.add_argument(
+        "--boundaries",
+        action="store_true",
+        help="at the process counts of Luecke et al. (2003), with those of --processes: k and k+1 at sockets, "
+        "nodes and each switch, and halfway between powers of two",
+    )
+    what.add_argument(
         "--per-node",
         type=parse_counts,
         default=[],

@@ -38,7 +38,7 @@ from postprocess.session.finish import (
 )
 
 TAG = "agree"
-ELEMENT = 8  #: bytes; the payload of mpicost is made of 8-byte numbers
+ELEMENT = 4  #: bytes; OSU and IMB send whole floats
 
 HELP = "Compare mpicost, OSU and IMB with each other; name the program that differs."
 EXAMPLE = "./plumbline agree --routine bcast --bytes 8,65536"
@@ -48,7 +48,9 @@ FAILS = "programs disagree, or a case could not be compared"
 def add_arguments(parser: Parser) -> None:
     """Add the options that say what is compared, and in how many rounds."""
     add_places(parser)
-    add_bytes(parser, ", multiples of 8 (default: 8,1024,65536,1048576)")
+    add_bytes(
+        parser, ", multiples of 4; of 8 for mpicost's reductions (default: 8,1024,65536,1048576)"
+    )
     parser.group(HOW).add_argument(
         "--launches",
         type=parse_launches,
@@ -75,7 +77,9 @@ def agree(work: WorkDirectory, asked: Request, launches: int, progress: Progress
             f"--launches {launches}: there is no interval of fewer than {FEWEST_LAUNCHES}"
         )
     if odd := [size for size in asked.selection.choice.get(BYTES.variable, ()) if size % ELEMENT]:
-        raise UsageError(f"--bytes {odd[0]}: mpicost measures multiples of {ELEMENT} only")
+        raise UsageError(
+            f"--bytes {odd[0]}: OSU and IMB send whole floats; choose multiples of {ELEMENT}"
+        )
     choice = {**asked.selection.choice, ROUNDS: launches}
     selection = replace(asked.selection, tag=TAG, choice=choice, launches=1)
     with work.held():
@@ -84,7 +88,7 @@ def agree(work: WorkDirectory, asked: Request, launches: int, progress: Progress
         with progress.phase("set-up"):
             planned = make_plan(reframe, selection)
             wanted = list_topics(planned)
-        report_plan(planned, progress)
+        report_plan(planned, progress, selection.choice)
         report_rounds(planned, launches, progress)
         with progress.phase("running"):
             done = run_plan(reframe, selection, planned, progress)

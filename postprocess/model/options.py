@@ -57,6 +57,7 @@ PROGRAM = SelectionOption("--program", "programs", "program", several=True)
 ROUTINE = SelectionOption("--routine", "routines", "routine", several=True)
 PARTITION = SelectionOption("--partition", "partitions", "partition", several=True)
 PROCESSES = SelectionOption("--processes", "processes", "processes", several=True, kind=int)
+BOUNDARIES = SelectionOption("--boundaries", "boundaries", kind=bool)
 PER_NODE = SelectionOption("--per-node", "per_node", "per_node", several=True, kind=int)
 PEERS = SelectionOption("--peers", "peers", "peer", several=True, kind=int)
 BYTES = SelectionOption("--bytes", "sizes", "bytes", several=True, kind=int)
@@ -84,7 +85,7 @@ BUDGET = SelectionOption(
 STRICT = SelectionOption("--strict", "strict", kind=bool)
 
 OPTIONS = (
-    *(PROGRAM, ROUTINE, PARTITION, PROCESSES, PER_NODE, PEERS, BYTES),
+    *(PROGRAM, ROUTINE, PARTITION, PROCESSES, BOUNDARIES, PER_NODE, PEERS, BYTES),
     *(CACHE_STATE, SYNCHRONISER, TRIAL_COUNT, ITERATION_COUNT, BUDGET, STRICT),
 )
 

@@ -89,6 +89,8 @@ def select_layouts(partition: str, facts: PartitionFacts) -> list[Layout]:
         chosen = [Layout(*map(int, each.split("x"))) for each in asked]
         return sorted(layout for layout in chosen if is_layout_possible(layout, facts))
     partitions, counts = read_choice("partitions", None), read_choice("processes", None)
+    if read_choice("boundaries", False):
+        counts = list(dict.fromkeys([*(counts or ()), *facts.boundaries]))
     if partitions and partition not in partitions:
         return []
     per_node = read_choice("per_node", None)

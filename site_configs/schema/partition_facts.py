@@ -11,7 +11,7 @@ from reframe.core.backends import getscheduler
 
 from site_configs.schema.fields import SESSION_GAP_MINUTES
 from site_configs.schema.reframe_request import current_request
-from site_configs.topology.layouts import Layout, Topology, layouts
+from site_configs.topology.layouts import Layout, Topology, layouts, list_boundary_counts
 from site_configs.topology.machine import read_machine
 
 REFERENCE_DAYS = 180  #: half a year: most machines have had an update by then
@@ -26,6 +26,7 @@ class PartitionFacts:
     """The facts that :func:`site_configs.common.partition` writes into ``extras``, by the same names."""
 
     layouts: tuple[Layout, ...]  #: that are measured, unless a user chooses others
+    boundaries: tuple[int, ...]  #: process counts of ``--boundaries``
     most_processes: int  #: of a launch
     cores_per_node: int
     nodes: int
@@ -59,7 +60,8 @@ class PartitionFacts:
         :raises KeyError: if ``extras`` was not written by :func:`site_configs.common.partition`.
         """
         known = {each.name: extras[each.name] for each in fields(cls)}
-        return cls(**known | {"layouts": tuple(Layout(*each) for each in extras["layouts"])})
+        found = tuple(Layout(*each) for each in extras["layouts"])
+        return cls(**known | {"layouts": found, "boundaries": tuple(extras["boundaries"])})
 
 
 def derive_facts(partition: Any) -> dict[str, Any]:
@@ -75,11 +77,14 @@ def derive_facts(partition: Any) -> dict[str, Any]:
         )
     nodes = told.get("nodes", count_nodes(partition.features))
     found: list[Layout] = []
+    boundaries: list[int] = []
     if cores:
         sockets = told.get("sockets_per_node", processor.num_sockets or 1)
-        found = layouts(Topology(cores, sockets, nodes, told.get("nodes_per_switch", 0)))
+        topology = Topology(cores, sockets, nodes, told.get("nodes_per_switch", 0))
+        found, boundaries = layouts(topology), list_boundary_counts(topology)
     return {
         "layouts": [list(each) for each in found],
+        "boundaries": boundaries,
         "most_processes": UNLIMITED if current_request().oversubscribe else cores * nodes,
         "cores_per_node": cores,
         "nodes": nodes,

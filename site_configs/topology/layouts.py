@@ -61,6 +61,25 @@ def list_process_counts(topology: Topology) -> list[int]:
     return sorted(count for count in counts if 2 <= count <= topology.cores)
 
 
+def list_boundary_counts(topology: Topology) -> list[int]:
+    """List the counts at which Luecke et al. look for a step (2003, section 1), more than a night measures.
+
+    Powers of two and, from 48 on, what lies halfway between them; k and k+1 at the first two sockets and
+    nodes, at the first eight switches and from there on at each that doubles them, and before the last switch.
+    """
+    node, cores = topology.cores_per_node, topology.cores
+    switch = node * topology.nodes_per_switch
+    edges = {unit * n for unit in (node // topology.sockets_per_node, node) for n in (1, 2)}
+    edges |= {cores}
+    if switch:
+        edges |= {switch * n for n in (*range(1, 9), *list_powers_of_two(cores // switch))}
+        edges.add((cores - 1) // switch * switch)
+    powers = list_powers_of_two(cores)
+    halfway = {3 * power // 2 for power in powers if power >= 32}
+    counts = powers | halfway | edges | {count + 1 for count in edges}
+    return sorted(count for count in counts if 2 <= count <= cores)
+
+
 def list_powers_of_two(limit: int) -> set[int]:
     """List 2, 4, 8, ... up to the limit."""
     return {2**exponent for exponent in range(1, limit.bit_length())}

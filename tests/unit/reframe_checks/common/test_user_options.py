@@ -45,6 +45,17 @@ def test_without_a_choice_a_default_holds(monkeypatch):
     assert read_choice("trials", 51) == 5
 
 
+def test_boundaries_are_measured_on_request_and_not_by_a_night(monkeypatch):
+    """A night stays as it is; more switches, and what lies between powers of two, are beyond it."""
+    wide = Topology(cores_per_node=4, nodes=16, nodes_per_switch=2)
+    night = choose(monkeypatch, wide).split()
+    asked = choose(monkeypatch, wide, boundaries=True).split()
+    assert {"17x4", "24x4", "25x4", "48x4"}.isdisjoint(night)
+    assert {"17x4", "24x4", "25x4", "48x4"} <= {*asked}
+    both = choose(monkeypatch, wide, boundaries=True, processes=[7]).split()
+    assert {*both} == {*asked, "7x4"}
+
+
 @pytest.mark.parametrize(
     ("choice", "complaint"),
     [

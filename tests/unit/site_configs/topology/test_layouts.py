@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from site_configs.topology.layouts import Layout, Topology, layouts, list_process_counts
+from site_configs.topology.layouts import (
+    Layout,
+    Topology,
+    layouts,
+    list_boundary_counts,
+    list_process_counts,
+)
 
 TOPOLOGIES = st.builds(
     Topology,
@@ -38,6 +44,33 @@ TOPOLOGIES = st.builds(
 )
 def test_known_ladders(topology: Topology, expected: list[int]):
     assert list_process_counts(topology) == expected
+
+
+#: Of Luecke, Kraeva and Ju (2003), section 1, but for 126, which is no boundary
+ORIGIN = [2, 4, 8, 16, 17, 32, 33, 48, 49, 64, 65, 80, 81, 96, 97, 112, 113, 128]
+
+
+def test_boundaries_are_those_of_the_paper_on_a_hypercube():
+    found = list_boundary_counts(Topology(2, nodes=64, nodes_per_switch=8))
+    assert {*ORIGIN} <= {*found}
+    assert {*found} - {*ORIGIN} == {3, 5}  # of nodes
+
+
+@pytest.mark.parametrize(
+    ("topology", "there"),
+    [
+        (Topology(4, 1, 128, 16), {48, 96, 64, 65, 128, 129, 192, 193, 448, 449, 512}),
+        (Topology(64, 2, 3), {32, 33, 64, 65, 128, 129, 192, 48, 96}),
+        (Topology(8, nodes=100, nodes_per_switch=4), {32, 33, 256, 257, 512, 513, 768, 769, 800}),
+        (Topology(1), set()),
+    ],
+)
+def test_every_kind_of_boundary_has_both_sides(topology: Topology, there: set[int]):
+    found = list_boundary_counts(topology)
+    assert there <= {*found}
+    assert found == sorted({*found})
+    assert {*list_process_counts(topology)} <= {*found}
+    assert all(2 <= count <= topology.cores for count in found)
 
 
 @given(TOPOLOGIES)
